@@ -1,0 +1,57 @@
+# gallop_module(NAME TORCH none|thin|full [DEPS module...] [LIBS library...])
+#
+# One static library gallop_NAME from every source in the current folder's NAME/. A module links the
+# modules below it and nothing else, so a module with TORCH none cannot include LibTorch at all.
+#   none  std only
+#   thin  ATen/core/Tensor.h and single operators
+#   full  torch/nn, autograd internals, c10d
+function(gallop_module name)
+  cmake_parse_arguments(ARG "" "TORCH" "DEPS;LIBS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  set(target gallop_${name})
+  add_library(${target} STATIC ${sources})
+  add_library(gallop::${name} ALIAS ${target})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(${target} PUBLIC gallop_${dep})
+  endforeach()
+  target_link_libraries(${target} PUBLIC gallop_fmt ${ARG_LIBS})
+  if(NOT ARG_TORCH STREQUAL "none")
+    target_link_libraries(${target} PUBLIC gallop_torch)
+  endif()
+  gallop_precompile(${target} ${ARG_TORCH})
+  set_property(GLOBAL APPEND PROPERTY GALLOP_MODULES ${target})
+endfunction()
+
+# One precompiled header a kind, built once and shared by all modules of that kind.
+function(gallop_precompile target torch)
+  get_property(owner GLOBAL PROPERTY GALLOP_PCH_${torch})
+  if(owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  else()
+    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch/${torch}.h)
+    set_property(GLOBAL PROPERTY GALLOP_PCH_${torch} ${target})
+  endif()
+endfunction()
+
+# gallop_test(NAME [LABELS label...] [DEPS module...]): one GoogleTest program from tests/unit/NAME/.
+function(gallop_test name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  set(target test_${name})
+  add_executable(${target} ${sources})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(${target} PRIVATE gallop_${dep})
+  endforeach()
+  target_link_libraries(${target} PRIVATE GTest::gtest_main)
+  gtest_discover_tests(${target} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+                       PROPERTIES LABELS "unit;${ARG_LABELS}")
+endfunction()

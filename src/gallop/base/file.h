@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gallop {
+
+namespace fs = std::filesystem;
+
+/// An open file descriptor that closes itself.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor();
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// Opens for reading. Throws DataError with the system's reason.
+FileDescriptor open_for_reading(const fs::path& path);
+
+/// The whole file. Throws DataError where it cannot be read or is longer than `max_bytes`.
+std::string read_file(const fs::path& path, int64_t max_bytes = int64_t{1} << 40);
+
+/// Reads exactly `bytes` at `offset` into `out`; false where the file ends before. Throws DataError
+/// on a read error; `path` is only named in it.
+bool read_exactly(const FileDescriptor& file, const fs::path& path, int64_t offset, void* out,
+                  int64_t bytes);
+
+/// A file mapped read-only into memory.
+class MappedFile {
+ public:
+  explicit MappedFile(const fs::path& path);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  MappedFile(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::string_view bytes() const { return {data_, size_}; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Writes a new file piece by piece and makes it durable. Throws DeviceError (full disk, read-only
+/// folder, ...) that names the file and the system's reason.
+class FileWriter {
+ public:
+  explicit FileWriter(const fs::path& path);
+  void write(const void* data, size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// fsync and close. Without it nothing is promised.
+  void finish();
+
+ private:
+  fs::path path_;
+  FileDescriptor file_;
+};
+
+/// Replaces `path` by `content` in one step: a reader sees the old or the new file, never a part,
+/// also after a crash. Throws DeviceError.
+void write_file_atomically(const fs::path& path, std::string_view content);
+
+/// fsync of a folder, after which renames in it are durable. Throws DeviceError.
+void sync_folder(const fs::path& folder);
+
+/// Makes the folder and its parents. Throws DeviceError with the system's reason.
+void make_folders(const fs::path& folder);
+
+/// An exclusive lock on a file (flock), held while the object lives and released by the kernel when
+/// the process dies.
+class FileLock {
+ public:
+  /// Takes the lock and writes `owner` into the file, or returns nothing where somebody else has it.
+  /// Throws DeviceError where the file cannot be made.
+  static std::optional<FileLock> try_lock(const fs::path& path, std::string_view owner);
+  /// What the present owner wrote; empty where unknown.
+  static std::string owner_of(const fs::path& path);
+
+ private:
+  explicit FileLock(FileDescriptor file) : file_(std::move(file)) {}
+  FileDescriptor file_;
+};
+
+/// ${XDG_CACHE_HOME:-~/.cache}/gallop. The folder need not exist.
+fs::path user_cache_folder();
+
+}  // namespace gallop

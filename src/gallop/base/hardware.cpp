@@ -1,0 +1,73 @@
+#include "gallop/base/hardware.h"
+
+#include <sched.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace gallop {
+
+namespace {
+
+int affinity_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+// cgroup v2 "cpu.max": "QUOTA PERIOD" in microseconds, or "max PERIOD".
+int quota_cores(int cores) {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (file >> quota >> period && quota > 0 && period > 0) {
+    cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota / period))));
+  }
+  return cores;
+}
+
+int64_t memory_limit() {
+  struct sysinfo info;
+  int64_t bytes = 0;
+  if (sysinfo(&info) == 0) bytes = static_cast<int64_t>(info.totalram) * info.mem_unit;
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  int64_t limit = 0;
+  if (file >> limit && limit > 0) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
+void read_cpuinfo(Hardware& hardware) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line, flags;
+  while (std::getline(file, line) && (hardware.cpu_model.empty() || flags.empty())) {
+    const auto colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    if (line.starts_with("model name")) hardware.cpu_model = line.substr(colon + 2);
+    if (line.starts_with("flags")) flags = line.substr(colon + 2) + " ";
+  }
+  for (const auto& [flag, name] : {std::pair{"avx2", "avx2"}, std::pair{"avx512bw", "avx512"},
+                                   std::pair{"avx512_bf16", "avx512_bf16"},
+                                   std::pair{"amx_bf16", "amx_bf16"}}) {
+    if (flags.find(std::string(" ") + flag + " ") == std::string::npos) continue;
+    if (!hardware.instruction_sets.empty()) hardware.instruction_sets += ' ';
+    hardware.instruction_sets += name;
+  }
+}
+
+}  // namespace
+
+Hardware read_hardware() {
+  Hardware hardware;
+  hardware.cores = quota_cores(affinity_cores());
+  hardware.memory_bytes = memory_limit();
+  read_cpuinfo(hardware);
+  char host[256] = {};
+  if (gethostname(host, sizeof(host) - 1) == 0) hardware.host = host;
+  return hardware;
+}
+
+}  // namespace gallop

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gallop {
+
+/// The entry of `names` nearest to `name` by edit distance, or empty where none is near enough to be
+/// meant (more than a third of its letters differ).
+std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
+
+/// "a, b or c" with the given last word; empty for no names.
+std::string join_names(const std::vector<std::string>& names, std::string_view last_word = "or");
+
+/// 1234567 as "1,234,567".
+std::string format_count(int64_t count);
+
+/// 1536 as "1.5 KiB".
+std::string format_bytes(int64_t bytes);
+
+/// 3725 seconds as "1:02:05", 62 as "1:02", 0.25 as "0.25 s".
+std::string format_duration(double seconds);
+
+/// Control characters replaced by '?', so that a file name cannot steer the terminal. UTF-8 stays.
+std::string printable(std::string_view text);
+
+}  // namespace gallop

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gallop/base/error.h"
+#include "gallop/config/visitor.h"
+
+namespace gallop::config {
+
+/// The options of one member of a plug-in family, with its type hidden.
+class Options {
+ public:
+  virtual ~Options() = default;
+  virtual void visit_fields(Visitor& visitor) = 0;
+  virtual std::unique_ptr<Options> clone() const = 0;
+};
+
+/// The hidden type, for config structs with a `visit` function.
+template <typename C>
+class OptionsOf final : public Options {
+ public:
+  void visit_fields(Visitor& visitor) override { visit(visitor, config); }
+  std::unique_ptr<Options> clone() const override { return std::make_unique<OptionsOf>(*this); }
+  C config;
+};
+
+/// The names of a family and their options, without what they build.
+class Catalog {
+ public:
+  struct Member {
+    std::string name;
+    std::string help;  ///< One line.
+    std::unique_ptr<Options> (*make_options)();
+  };
+
+  virtual ~Catalog() = default;
+  /// What a member is called in messages, "optimizer".
+  virtual const char* family() const = 0;
+  virtual const std::vector<Member>& members() const = 0;
+
+  const Member* find(const std::string& name) const;
+  std::vector<std::string> names() const;
+};
+
+/// A chosen member of a family with its options. A value: copies are deep.
+class Component {
+ public:
+  /// Chooses `name`; throws InternalError where the family has no such member.
+  Component(const Catalog& catalog, const std::string& name);
+  Component(const Component& other);
+  Component& operator=(const Component& other);
+  Component(Component&&) noexcept = default;
+  Component& operator=(Component&&) noexcept = default;
+  ~Component() = default;
+
+  const Catalog& catalog() const { return *catalog_; }
+  const std::string& name() const { return name_; }
+  Options& options() { return *options_; }
+  const Options& options() const { return *options_; }
+  void visit_fields(Visitor& visitor) { options_->visit_fields(visitor); }
+
+ private:
+  const Catalog* catalog_;
+  std::string name_;
+  std::unique_ptr<Options> options_;
+};
+
+/// A list of chosen members of one family.
+class ComponentList {
+ public:
+  explicit ComponentList(const Catalog& catalog) : catalog_(&catalog) {}
+  const Catalog& catalog() const { return *catalog_; }
+  std::vector<Component> items;
+
+ private:
+  const Catalog* catalog_;
+};
+
+/// A plug-in family: a table from a name to its options and to the function that builds a `T` from
+/// them and `Args`. Each family has one such table, in its registry.cpp, one line an entry:
+///
+///     registry.add<SgdConfig>("sgd", "stochastic gradient descent", make_sgd);
+template <typename T, typename... Args>
+class Registry final : public Catalog {
+ public:
+  explicit Registry(const char* family) : family_(family) {}
+
+  const char* family() const override { return family_; }
+  const std::vector<Member>& members() const override { return members_; }
+
+  template <typename C>
+  Registry& add(const char* name, const char* help,
+                std::unique_ptr<T> (*build)(const C&, Args...)) {
+    if (find(name) != nullptr) {
+      throw UsageError(std::string(family_) + " '" + name + "' is registered twice");
+    }
+    members_.push_back({name, help, []() -> std::unique_ptr<Options> {
+                          return std::make_unique<OptionsOf<C>>();
+                        }});
+    builders_.push_back([build](const Options& options, Args... args) {
+      return build(dynamic_cast<const OptionsOf<C>&>(options).config, std::forward<Args>(args)...);
+    });
+    return *this;
+  }
+
+  /// Builds the chosen member.
+  std::unique_ptr<T> build(const Component& component, Args... args) const {
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (members_[i].name == component.name()) {
+        return builders_[i](component.options(), std::forward<Args>(args)...);
+      }
+    }
+    throw InternalError(std::string(family_) + " '" + component.name() + "' is not registered");
+  }
+
+ private:
+  const char* family_;
+  std::vector<Member> members_;
+  std::vector<std::function<std::unique_ptr<T>(const Options&, Args...)>> builders_;
+};
+
+}  // namespace gallop::config

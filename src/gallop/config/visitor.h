@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gallop::config {
+
+class Component;
+class ComponentList;
+
+/// Describes one option: its key, one line of help, and what is allowed.
+struct Field {
+  const char* name;
+  const char* help;
+  std::optional<double> min{};
+  std::optional<double> max{};
+  bool above_min = false;  ///< `min` itself is not allowed.
+  bool below_max = false;  ///< `max` itself is not allowed.
+  std::vector<std::string> choices{};  ///< Allowed words, for text options.
+};
+
+/// Walks over the options of a config struct. A struct `C` has one function
+/// `void visit(Visitor&, C&)` that names each of its fields once; parsing, help, validation, printing
+/// and JSON are visitors.
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+
+  virtual void field(const Field& field, bool& value) = 0;
+  virtual void field(const Field& field, int64_t& value) = 0;
+  virtual void field(const Field& field, double& value) = 0;
+  virtual void field(const Field& field, std::string& value) = 0;
+  virtual void field(const Field& field, std::vector<int64_t>& value) = 0;
+  virtual void field(const Field& field, std::vector<double>& value) = 0;
+  virtual void field(const Field& field, std::vector<std::string>& value) = 0;
+  /// Written as a value, or "none" for nothing.
+  virtual void field(const Field& field, std::optional<int64_t>& value) = 0;
+  virtual void field(const Field& field, std::optional<double>& value) = 0;
+
+  /// A named member of a plug-in family. Its name stands under `field.name` and its options beside it
+  /// in the same map: `model: {name: resnet, depth: 20}`.
+  virtual void field(const Field& field, Component& value) = 0;
+  /// A list of members of one family, each `- name: {options}`.
+  virtual void field(const Field& field, ComponentList& value) = 0;
+
+  /// A map of its own, for a nested struct that has a `visit` function.
+  template <typename C>
+  void section(const Field& field, C& config) {
+    nested(field, [&config](Visitor& visitor) { visit(visitor, config); });
+  }
+
+ protected:
+  virtual void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) = 0;
+};
+
+}  // namespace gallop::config

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/config/component.h"
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop::optim {
+
+/// Updates parameters from their gradients.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// One update of every parameter, from its `grad()`; a parameter without one stays as it is.
+  /// `lr` is the learning rate of this step: fp32, no dimensions, on the parameters' device.
+  /// `grad_scale`, if defined, divides the gradients on the fly; where `found_inf` (defined with it)
+  /// is not 0 nothing changes, not even the step count.
+  virtual void step(const at::Tensor& lr, const at::Tensor& grad_scale = {},
+                    const at::Tensor& found_inf = {}) = 0;
+
+  /// Everything besides the parameters that the next step depends on, named
+  /// "momentum.layer1.0.conv1.weight". The tensors are the live ones: copying into them restores.
+  virtual NamedTensors state() const = 0;
+
+  /// Base learning rate of the recipe, which a schedule multiplies.
+  virtual double base_lr() const = 0;
+};
+
+/// Builds optimizers by name over the given parameters.
+using OptimizerRegistry = config::Registry<Optimizer, const NamedTensors&>;
+
+/// The optimizers that come with Gallop.
+OptimizerRegistry built_in_optimizers();
+
+}  // namespace gallop::optim
