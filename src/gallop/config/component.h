@@ -93,15 +93,15 @@ class Registry final : public Catalog {
 
   template <typename C>
   Registry& add(const char* name, const char* help,
-                std::unique_ptr<T> (*build)(const C&, Args...)) {
+                std::unique_ptr<T> (*function)(const C&, Args...)) {
     if (find(name) != nullptr) {
       throw UsageError(std::string(family_) + " '" + name + "' is registered twice");
     }
     members_.push_back({name, help, []() -> std::unique_ptr<Options> {
                           return std::make_unique<OptionsOf<C>>();
                         }});
-    builders_.push_back([build](const Options& options, Args... args) {
-      return build(dynamic_cast<const OptionsOf<C>&>(options).config, std::forward<Args>(args)...);
+    builders_.push_back([function](const Options& options, Args... args) {
+      return function(dynamic_cast<const OptionsOf<C>&>(options).config, std::forward<Args>(args)...);
     });
     return *this;
   }

@@ -7,7 +7,7 @@ namespace gallop::schedule {
 
 namespace {
 
-double linear(double from, double to, double share) { return from + (to - from) * share; }
+double linear(double from, double to, double share) { return std::lerp(from, to, share); }
 
 // From `from` to `to` along half a cosine.
 double cosine(double from, double to, double share) {

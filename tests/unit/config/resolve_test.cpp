@@ -117,14 +117,14 @@ TEST(WriteFields, RoundTripsAndShowsOrigins) {
   read_fields(root, fields, problems);
   const Node resolved = write_fields(fields, root);
   EXPECT_EQ(to_yaml(resolved, true),
-            "batch: 32                                 # default\n"
-            "precision: auto                           # default\n"
-            "sizes: [1, 2]                             # default\n"
+            "batch: 32                                   # default\n"
+            "precision: auto                             # default\n"
+            "sizes: [1, 2]                               # default\n"
             "optimizer:\n"
-            "  lr: 0.25                                # r.yaml:1:17\n"
-            "  nesterov: false                         # default\n"
-            "  clip: none                              # default\n"
-            "name: constant                            # default\n"
+            "  lr: 0.25                                  # r.yaml:1:17\n"
+            "  nesterov: false                           # default\n"
+            "  clip: none                                # default\n"
+            "name: constant                              # default\n"
             "chain: [{cosine: {warmup: 0.1, final: 0}}]  # r.yaml:2:8\n");
   Outer again;
   EXPECT_EQ(read(to_yaml(resolved, false), again), "");
