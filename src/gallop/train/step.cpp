@@ -41,10 +41,10 @@ Tally TrainStep::forward_backward(const at::Tensor& input, const at::Tensor& tar
   {
     const precision::AutocastGuard autocast(config_.precision, input.device().type());
     logits = model_.forward(input);
-    loss = cross_entropy_sum(logits, target, config_.label_smoothing) /
-           static_cast<double>(total_count);
+    loss = cross_entropy_sum(logits, target, config_.label_smoothing)
+               .div(static_cast<double>(total_count));
   }
-  (scaler_ ? loss * scaler_->scale() : loss).backward();
+  (scaler_ ? loss.mul(scaler_->scale()) : loss).backward();
 
   Tally tally;
   if (count_guesses) tally = count_right(logits.detach(), target, false);
@@ -80,7 +80,8 @@ NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : Name
 
 void seed_step(uint64_t seed, int64_t step) {
   Philox random(seed, Purpose::kDropout, 0, static_cast<uint64_t>(step));
-  at::globalContext().defaultGenerator(at::kCPU).set_current_seed(random.next_u64());
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  generator.set_current_seed(random.next_u64());
 }
 
 }  // namespace gallop::train
