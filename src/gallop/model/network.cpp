@@ -11,9 +11,8 @@ class NetworkModel final : public Model {
   explicit NetworkModel(std::shared_ptr<Network> network) : network_(std::move(network)) {}
 
   at::Tensor forward(const at::Tensor& input) override {
-    return network_->forward(channels_last_ && input.dim() == 4
-                                 ? input.contiguous(at::MemoryFormat::ChannelsLast)
-                                 : input);
+    if (input.dim() != 4) return network_->forward(input);
+    return network_->forward(input.contiguous(memory_format()));
   }
 
   NamedTensors parameters() const override { return list(network_->named_parameters()); }
@@ -25,14 +24,15 @@ class NetworkModel final : public Model {
   void to(at::Device device, bool channels_last) override {
     network_->to(device);
     channels_last_ = channels_last;
-    const auto format =
-        channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
     for (auto& parameter : network_->parameters()) {
-      if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(format));
+      if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(memory_format()));
     }
   }
 
  private:
+  at::MemoryFormat memory_format() const {
+    return channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  }
   static NamedTensors list(const torch::OrderedDict<std::string, at::Tensor>& tensors) {
     NamedTensors named;
     for (const auto& entry : tensors) named.push_back({entry.key(), entry.value()});

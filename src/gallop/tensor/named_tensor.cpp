@@ -1,11 +1,11 @@
 #include "gallop/tensor/named_tensor.h"
 
+#include <map>
+#include <string_view>
+
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <map>
-#include <string_view>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "gallop/data/text_samples.h"
+
 namespace gallop::train {
 
 namespace {
@@ -21,11 +23,11 @@ at::Tensor as_rows(const at::Tensor& logits) { return logits.reshape({-1, logits
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing) {
   return at::cross_entropy_loss(as_rows(logits).to(at::kFloat), target.reshape(-1), {},
-                                at::Reduction::Sum, kIgnoredTarget, label_smoothing);
+                                at::Reduction::Sum, data::kIgnoredTarget, label_smoothing);
 }
 
 int64_t count_targets(const at::Tensor& target) {
-  return at::ne(target, kIgnoredTarget).sum().item<int64_t>();
+  return at::ne(target, data::kIgnoredTarget).sum().item<int64_t>();
 }
 
 void Tally::add(const Tally& other) {

@@ -6,10 +6,7 @@
 
 namespace gallop::train {
 
-/// Targets with this value do not count.
-inline constexpr int64_t kIgnoredTarget = -100;
-
-/// Sum of the cross-entropies over all targets that count, a scalar. logits [N, C] with target [N], or
+/// Sum of the cross-entropies over all targets that count (data::kIgnoredTarget does not), a scalar. logits [N, C] with target [N], or
 /// [N, T, C] with [N, T]. `label_smoothing` as in PyTorch's CrossEntropyLoss (Szegedy et al., 2016).
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing);

@@ -10,6 +10,7 @@
 
 #include <limits>
 
+#include "gallop/data/text_samples.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 
@@ -98,7 +99,7 @@ TEST(SeedStep, DrawsTheSameForTheSameStepWhateverCameBefore) {
 TEST(Loss, IgnoresMarkedTargetsAndSmoothsLabelsAsPyTorchDefines) {
   const at::Tensor logits = at::randn({2, 3, 5});
   at::Tensor target = at::randint(5, {2, 3}, at::kLong);
-  target.select(0, 0).fill_(kIgnoredTarget);
+  target.select(0, 0).fill_(data::kIgnoredTarget);
   EXPECT_EQ(count_targets(target), 3);
   const at::Tensor log_p = at::log_softmax(logits.select(0, 1), 1);
   double wanted = 0;
