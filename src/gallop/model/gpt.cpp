@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 
 #include "gallop/model/attention.h"
+#include "gallop/model/feed_forward.h"
 #include "gallop/model/network.h"
 
 namespace gallop::model {
@@ -33,35 +33,6 @@ std::shared_ptr<Norm> make_norm(Initializer& init, const GptConfig& config) {
       init, Norm::Options{.width = config.width, .bias = config.bias, .rms = config.norm == "rms"});
 }
 
-class FeedForward final : public torch::nn::Module {
- public:
-  FeedForward(Initializer& init, const GptConfig& config)
-      : approximate_(config.activation == "gelu" ? "none" : "tanh"), dropout_(config.dropout) {
-    const int64_t width = config.width, inner = 4 * width;
-    expand_ = register_module(
-        "c_fc",
-        std::make_shared<Linear>(
-            init, Linear::Options{
-                      .in = width, .out = inner, .bias = config.bias, .init = inner_init(config)}));
-    contract_ = register_module(
-        "c_proj", std::make_shared<Linear>(init, Linear::Options{.in = inner,
-                                                                 .out = width,
-                                                                 .bias = config.bias,
-                                                                 .init = residual_init(config)}));
-  }
-
-  at::Tensor forward(const at::Tensor& x_BTC) const {
-    const auto inner = at::gelu(expand_->forward(x_BTC), approximate_);
-    return at::dropout(contract_->forward(inner), dropout_, is_training());
-  }
-
- private:
-  const char* approximate_;
-  double dropout_;
-  std::shared_ptr<Linear> expand_;
-  std::shared_ptr<Linear> contract_;
-};
-
 class Layer final : public torch::nn::Module {
  public:
   Layer(Initializer& init, const GptConfig& config) {
@@ -79,7 +50,17 @@ class Layer final : public torch::nn::Module {
                                                  .input_init = inner_init(config),
                                                  .output_init = residual_init(config)}));
     norm2_ = register_module("ln_2", make_norm(init, config));
-    feed_forward_ = register_module("mlp", std::make_shared<FeedForward>(init, config));
+    feed_forward_ = register_module(
+        "mlp", std::make_shared<FeedForward>(
+                   init, FeedForward::Options{.width = config.width,
+                                              .inner = 4 * config.width,
+                                              .bias = config.bias,
+                                              .gelu_by_tanh = config.activation == "gelu-tanh",
+                                              .dropout = config.dropout,
+                                              .expand_name = "c_fc",
+                                              .contract_name = "c_proj",
+                                              .expand_init = inner_init(config),
+                                              .contract_init = residual_init(config)}));
   }
 
   at::Tensor forward(const at::Tensor& x_BTC) {

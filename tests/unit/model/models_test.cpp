@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
@@ -10,6 +11,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
+#include "gallop/model/vit.h"
 
 namespace gallop::model {
 namespace {
@@ -187,6 +189,22 @@ TEST(Gpt, SeesOnlyThePast) {
   }
 }
 
+TEST(Gpt, AttendsAlikeByBothWays) {
+  // bf16 takes matrix products up to 512 tokens and the fused kernel beyond; fp32 always the
+  // latter.
+  const auto model = make_gpt({.layers = 1, .width = 32, .heads = 4}, text(65, 520), 1);
+  const auto tokens = at::randint(65, {2, 520}, at::kLong);
+  const auto expected = model->forward(tokens);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  const auto fused = model->forward(tokens), products = model->forward(tokens.narrow(1, 0, 512));
+  at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  const double norm = expected.norm().item<double>();
+  EXPECT_EQ(fused.scalar_type(), at::kBFloat16);
+  EXPECT_LT((fused - expected).norm().item<double>(), 0.02 * norm);
+  EXPECT_LT((products - expected.narrow(1, 0, 512)).norm().item<double>(), 0.02 * norm);
+}
+
 TEST(Gpt, StartsAsGpt2) {
   const auto model = make_gpt({.layers = 8, .width = 128, .heads = 4}, text(300, 64), 1);
   for (const auto& [name, parameter] : model->parameters()) {
@@ -206,6 +224,36 @@ TEST(Gpt, RefusesWhatItCannotBe) {
   EXPECT_THROW(make_gpt({.width = 24, .heads = 8, .positions = "rotary"}, task, 1), UsageError);
   const auto model = make_gpt({.layers = 1, .width = 8, .heads = 1}, text(65, 4), 1);
   EXPECT_THROW(model->forward(at::randint(65, {1, 5}, at::kLong)), UsageError);
+}
+
+TEST(Vit, HasTheParametersOfTimm) {
+  const auto task = images(3, 224, 224, 1000);
+  EXPECT_EQ(count(*make_vit({.patch = 16}, task, sizes_only())), 5717416);
+  EXPECT_EQ(count(*make_vit({.patch = 16, .width = 768, .heads = 12}, task, sizes_only())),
+            86567656);
+}
+
+TEST(Vit, Trains) {
+  const auto task = images(3, 16, 24);
+  for (const char* pool : {"token", "mean"}) {
+    const auto model = make_vit(
+        {.width = 24, .depth = 2, .heads = 3, .mlp_ratio = 2, .dropout = 0.1, .pool = pool}, task,
+        1);
+    expect_trains(*model, task, 3);
+  }
+}
+
+TEST(Vit, RefusesWhatItCannotBe) {
+  const auto task = images(3, 32, 32);
+  EXPECT_NE(message_of([] { make_vit({.patch = 8}, images(3, 4, 32), 1); }).find("smaller"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { make_vit({.patch = 5}, task, 1); }).find("do not fill"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { make_vit({.heads = 5}, task, 1); }).find("5 heads"),
+            std::string::npos);
+  EXPECT_THROW(make_vit({}, text(65, 128), 1), UsageError);
+  const auto model = make_vit({.width = 8, .depth = 1, .heads = 1}, task, 1);
+  EXPECT_THROW(model->forward(at::rand({1, 3, 36, 32})), UsageError);
 }
 
 TEST(Models, StartAlikeForOneSeed) {
