@@ -1,11 +1,10 @@
 #include "photos.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
+#include <fmt/format.h>
 #include <turbojpeg.h>
 
 #include "gallop/base/error.h"
@@ -67,7 +66,8 @@ std::vector<uint8_t> paint(uint64_t number) {
       if (shapes[1].at(y, x) > 0.02f) light = 255 - 0.8f * light;
       light += 14 * (random.uniform() - 0.5f);
       for (const auto& color : colors) {
-        pixels.push_back(static_cast<uint8_t>(std::clamp(light + 90 * color.at(y, x), 0.0f, 255.0f)));
+        pixels.push_back(
+            static_cast<uint8_t>(std::clamp(light + 90 * color.at(y, x), 0.0f, 255.0f)));
       }
     }
   }

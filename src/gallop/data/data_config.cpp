@@ -18,14 +18,14 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
                  .min = 0,
                  .max = kMaxBatch},
                 config.eval_batch);
-  visitor.field({.name = "threads",
-                 .help = "threads that prepare batches; -1: one a core, 0: the training thread does",
-                 .min = -1,
-                 .max = 1024},
-                config.threads);
   visitor.field(
-      {.name = "prefetch", .help = "batches prepared ahead", .min = 1, .max = 1024},
-      config.prefetch);
+      {.name = "threads",
+       .help = "threads that prepare batches; -1: one a core, 0: the training thread does",
+       .min = -1,
+       .max = 1024},
+      config.threads);
+  visitor.field({.name = "prefetch", .help = "batches prepared ahead", .min = 1, .max = 1024},
+                config.prefetch);
   visitor.field({.name = "shuffle", .help = "another random order in every epoch"}, config.shuffle);
   visitor.field({.name = "in_memory",
                  .help = "keep decoded images in memory; auto: up to a quarter of it",
@@ -40,20 +40,19 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
 void visit_images(config::Visitor& visitor, DataConfig& config) {
   visitor.field({.name = "augment", .help = "random changes of the training images, in this order"},
                 config.augment);
-  visitor.field({.name = "normalize",
-                 .help = "mean and deviation to normalize by: the training data's, ImageNet's, none",
-                 .choices = {"data", "imagenet", "none"}},
-                config.normalize);
+  visitor.field(
+      {.name = "normalize",
+       .help = "mean and deviation to normalize by: the training data's, ImageNet's, none",
+       .choices = {"data", "imagenet", "none"}},
+      config.normalize);
   visitor.field({.name = "mean",
                  .help = "means to normalize by instead, one a channel, 1 is full brightness",
                  .min = 0,
                  .max = 1},
                 config.mean);
-  visitor.field({.name = "std",
-                 .help = "standard deviations that go with mean",
-                 .min = 0,
-                 .above_min = true},
-                config.deviation);
+  visitor.field(
+      {.name = "std", .help = "standard deviations that go with mean", .min = 0, .above_min = true},
+      config.deviation);
   visitor.field({.name = "image_size",
                  .help = "pixels a side that images are brought to; 0: as they are",
                  .min = 0,
@@ -87,12 +86,13 @@ DataConfig::DataConfig(const ReaderRegistry& readers, const AugmentationRegistry
 void visit(config::Visitor& visitor, DataConfig& config) {
   visitor.field({.name = "name", .help = "data set or kind of files"}, config.reader);
   visitor.field({.name = "path", .help = "file or folder; empty: the usual places"}, config.path);
-  visitor.field({.name = "validation",
-                 .help = "part of the training data held back where the data have no validation part",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
-                config.validation);
+  visitor.field(
+      {.name = "validation",
+       .help = "part of the training data held back where the data have no validation part",
+       .min = 0,
+       .max = 1,
+       .below_max = true},
+      config.validation);
   visit_loading(visitor, config);
   visit_images(visitor, config);
   visit_text(visitor, config);

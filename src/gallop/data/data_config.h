@@ -18,10 +18,10 @@ struct DataConfig {
   DataConfig(const ReaderRegistry& readers, const AugmentationRegistry& augmentations);
 
   config::Component reader;
-  std::string path;                ///< Empty: the usual places.
+  std::string path;  ///< Empty: the usual places.
   int64_t batch = 128;
-  int64_t eval_batch = 0;          ///< 0: as `batch`.
-  int64_t threads = -1;            ///< -1: one a core; 0: none besides the training thread.
+  int64_t eval_batch = 0;  ///< 0: as `batch`.
+  int64_t threads = -1;    ///< -1: one a core; 0: none besides the training thread.
   int64_t prefetch = 4;
   config::ComponentList augment;
   std::string normalize = "data";  ///< data, imagenet or none; `mean` and `deviation` go before it.
@@ -42,7 +42,8 @@ void visit(config::Visitor& visitor, DataConfig& config);
 /// Threads that a loader gets on a machine of so many cores.
 int loader_threads(const DataConfig& config, int cores);
 
-/// Settings of the loader for training, and of the one for evaluation: in order, to the last sample.
+/// Settings of the loader for training, and of the one for evaluation: in order, to the last
+/// sample.
 LoaderConfig training_loader(const DataConfig& config, int cores);
 LoaderConfig evaluation_loader(const DataConfig& config, int cores);
 
