@@ -13,9 +13,9 @@ namespace gallop::data {
 
 /// Some samples, ready for a training step.
 struct Batch {
-  at::Tensor input;   ///< [N, ...] as Samples::input_shape says.
-  at::Tensor target;  ///< [N, ...] as Samples::target_shape says.
-  int64_t skipped = 0;   ///< Broken samples left out; N plus these were asked for.
+  at::Tensor input;     ///< [N, ...] as Samples::input_shape says.
+  at::Tensor target;    ///< [N, ...] as Samples::target_shape says.
+  int64_t skipped = 0;  ///< Broken samples left out; N plus these were asked for. N may be 0.
   int64_t epoch = 0;
   int64_t position = 0;  ///< Of the first sample in its epoch.
   bool last_of_epoch = false;
@@ -27,36 +27,39 @@ struct Batch {
 struct LoaderState {
   int64_t seed = 0;
   int64_t epoch = 0;
-  int64_t position = 0;  ///< Samples of the epoch already delivered.
+  int64_t position = 0;  ///< Samples of the epoch already delivered; 0 of the next one at its end.
   int64_t skipped = 0;   ///< Broken samples left out since the start of the run.
 };
 
 struct LoaderConfig {
   int64_t batch = 1;
-  int threads = 0;       ///< 0 fills batches in the caller's thread.
-  int prefetch = 4;      ///< Batches prepared ahead.
-  bool shuffle = true;   ///< Keyed permutation of (seed, epoch); else in order.
+  int threads = 0;         ///< 0 fills batches in the caller's thread.
+  int prefetch = 4;        ///< Batches prepared ahead.
+  bool shuffle = true;     ///< Keyed permutation of (seed, epoch); else in order.
   bool drop_last = false;  ///< Leave out an incomplete last batch.
-  bool pinned = false;   ///< Page-locked buffers, for copies to a GPU.
+  bool pinned = false;     ///< Page-locked buffers, for copies to a GPU.
 };
 
-/// Delivers batches in an order that depends on (seed, epoch, position) only, whatever the number of
-/// threads. A batch's tensors are valid until the next-but-one call of next(); buffers are reused.
+/// Delivers batches in an order that depends on (seed, epoch, position) only, whatever the number
+/// of threads. A batch's tensors are valid until the next-but-one call of next() or the next
+/// seek(); buffers are reused. One thread uses a loader at a time.
 class Loader {
  public:
-  /// `samples` must outlive the loader.
+  /// `samples` must outlive the loader. Throws DataError where there are none, UsageError where the
+  /// start does not fit them, DeviceError where the buffers cannot be had.
   Loader(const Samples& samples, const LoaderConfig& config, const LoaderState& start);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch; never ends, as epochs follow one another. Waits for the threads, in slices, and
-  /// returns an empty optional once `stop` is requested. Throws what Samples::fill threw.
+  /// The next batch; never ends, as epochs follow one another. Waits for the threads, in slices,
+  /// and returns an empty optional once `stop` is requested. Throws what Samples::fill threw, once
+  /// and in the batch's turn; the call after that goes on with the batch after it.
   std::optional<Batch> next(const StopRequest* stop = nullptr);
 
   /// The state after the batches that next() has returned: continuing from it delivers the rest.
   LoaderState state() const;
-  /// Goes anywhere in O(1).
+  /// Goes anywhere in O(1). Throws UsageError where the state does not fit the samples.
   void seek(const LoaderState& state);
 
   int64_t batches_per_epoch() const;

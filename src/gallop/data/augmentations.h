@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/config/visitor.h"
+#include "gallop/data/augment.h"
+
+namespace gallop::data {
+
+/// Mirrors left and right: each image with a coin every epoch, or (Jordan, "94% on CIFAR-10 in 3.29
+/// seconds on a single GPU", 2024) with a coin in the first epoch and every other time from then
+/// on.
+struct FlipConfig {
+  std::string mode = "random";
+};
+
+/// Pads all sides and cuts the image's size out of it at a random place.
+struct CropConfig {
+  int64_t padding = 4;
+  std::string mode = "zero";
+};
+
+/// Cuts out a random part, which is then resized (Szegedy et al., "Going deeper with convolutions",
+/// 2015, with the draws of torchvision's RandomResizedCrop).
+struct RandomResizedCropConfig {
+  std::vector<double> scale = {0.08, 1};
+  std::vector<double> ratio = {0.75, 1.3333333333333333};
+};
+
+void visit(config::Visitor& visitor, FlipConfig& config);
+void visit(config::Visitor& visitor, CropConfig& config);
+void visit(config::Visitor& visitor, RandomResizedCropConfig& config);
+
+std::unique_ptr<Augmentation> make_flip(const FlipConfig& config);
+std::unique_ptr<Augmentation> make_crop(const CropConfig& config);
+std::unique_ptr<Augmentation> make_random_resized_crop(const RandomResizedCropConfig& config);
+
+}  // namespace gallop::data

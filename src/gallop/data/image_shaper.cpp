@@ -1,0 +1,130 @@
+#include "gallop/data/image_shaper.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace gallop::data {
+
+namespace {
+
+class MiddleSquare final : public RegionChooser {
+ public:
+  Region choose(int height, int width) override {
+    const int side = std::min(height, width);
+    return {.top = (height - side) / 2, .left = (width - side) / 2, .height = side, .width = side};
+  }
+};
+
+/// Remembers what was chosen, and whether a reader asked at all.
+class Remembered final : public RegionChooser {
+ public:
+  explicit Remembered(RegionChooser& chooser) : chooser_(chooser) {}
+
+  Region choose(int height, int width) override {
+    asked_ = true;
+    return region_ = chooser_.choose(height, width);
+  }
+
+  /// The region in the pixels that the reader gave.
+  Box box_in(const Image& image) {
+    if (!asked_) choose(image.height, image.width);
+    const double scale = 1.0 / image.reduction;
+    // The last pixel of a reduced image may stand for fewer pixels than the others.
+    const double top = (region_.top - image.top) * scale;
+    const double left = (region_.left - image.left) * scale;
+    return {.top = top,
+            .left = left,
+            .height = std::min(region_.height * scale, image.height - top),
+            .width = std::min(region_.width * scale, image.width - left)};
+  }
+
+ private:
+  RegionChooser& chooser_;
+  Region region_;
+  bool asked_ = false;
+};
+
+}  // namespace
+
+ImageShape shape_of(const ImageSet& images, int image_size, int channels) {
+  ImageShape shape;
+  if (const auto stored = images.stored_shape()) {
+    shape = *stored;
+  } else {
+    // Damaged images are told of in their turn; here they are only in the way.
+    constexpr int64_t kTries = 100;
+    Image image;
+    std::string reason = "it is empty";
+    for (int64_t i = 0; i < std::min(images.size(), kTries) && shape.height == 0; ++i) {
+      try {
+        images.read(i, {.channels = 0}, image);
+        shape = {image.height, image.width, image.channels};
+      } catch (const DataError& error) {
+        if (i == 0) reason = error.what();
+      }
+    }
+    if (shape.height == 0) {
+      throw DataError(fmt::format("none of the data set's first images can be read: {}", reason));
+    }
+  }
+  if (image_size > 0) shape.height = shape.width = image_size;
+  if (channels > 0) shape.channels = channels;
+  return shape;
+}
+
+ImageShaper::ImageShaper(const ImageSet& images, const ImageShape& shape, bool resize)
+    : images_(images), shape_(shape), resize_(resize) {
+  const auto stored = images.stored_shape();
+  stored_ = stored && stored->channels == shape.channels &&
+            (resize || (stored->height == shape.height && stored->width == shape.width));
+}
+
+const uint8_t* ImageShaper::read(int64_t index, RegionChooser* cutter, Buffers& buffers) const {
+  MiddleSquare middle;
+  Remembered region(cutter != nullptr ? *cutter : middle);
+  Image& image = buffers.image;
+  image.top = image.left = 0;
+  image.reduction = 1;
+  const uint8_t* pixels = nullptr;
+  if (stored_) {
+    const auto stored = images_.stored_shape();
+    pixels = images_.stored_pixels(index);
+    image.height = stored->height;
+    image.width = stored->width;
+  } else {
+    DecodeRequest request{.channels = shape_.channels};
+    if (resize_) {
+      request.min_side = std::max(shape_.height, shape_.width);
+      request.region = &region;
+    }
+    images_.read(index, request, image);
+    pixels = image.pixels.data();
+  }
+  if (!resize_) {
+    check_shape(index, image);
+    return pixels;
+  }
+  return fit({pixels, image.height, image.width, shape_.channels}, region.box_in(image), buffers);
+}
+
+const uint8_t* ImageShaper::fit(const PixelView& source, const Box& box, Buffers& buffers) const {
+  if (source.height == shape_.height && source.width == shape_.width && box.top == 0 &&
+      box.left == 0 && box.height == source.height && box.width == source.width) {
+    return source.pixels;
+  }
+  buffers.resized.resize(static_cast<size_t>(shape_.height) * static_cast<size_t>(shape_.width) *
+                         static_cast<size_t>(shape_.channels));
+  buffers.resizer.resize(source, box, shape_.height, shape_.width, buffers.resized.data());
+  return buffers.resized.data();
+}
+
+void ImageShaper::check_shape(int64_t index, const Image& image) const {
+  if (image.height == shape_.height && image.width == shape_.width) return;
+  throw ShapeError(fmt::format(
+      "{}: is {} x {} pixels (height x width) where the others are {} x {}; set data.image_size to "
+      "bring all images to one size",
+      images_.describe(index), image.height, image.width, shape_.height, shape_.width));
+}
+
+}  // namespace gallop::data

@@ -1,0 +1,411 @@
+#include "gallop/data/loader.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include "gallop/base/checked.h"
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/permutation.h"
+#include "gallop/base/text.h"
+#include "gallop/base/thread_pool.h"
+
+namespace gallop::data {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kWaitSlice(20);
+// Samples a thread takes at once: few enough that all threads share the first batch, enough that
+// taking them costs nothing.
+constexpr int64_t kMaxChunk = 32;
+constexpr int64_t kChunksPerThread = 4;
+
+/// One reused buffer for a column of a batch.
+struct Rows {
+  at::Tensor tensor;  ///< [rows, ...]
+  char* data = nullptr;
+  int64_t row_bytes = 0;
+
+  char* row(int64_t index) const { return data + index * row_bytes; }
+  at::Tensor first(int64_t count) const {
+    return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
+  }
+};
+
+Rows make_rows(const RowShape& shape, int64_t rows, bool pinned) {
+  std::vector<int64_t> sizes = {rows};
+  sizes.insert(sizes.end(), shape.sizes.begin(), shape.sizes.end());
+  const auto item_bytes = static_cast<int64_t>(c10::elementSize(shape.dtype));
+  const auto elements = checked_product(sizes);
+  const auto bytes = elements ? checked_multiply(*elements, item_bytes) : std::nullopt;
+  if (!bytes) throw UsageError(fmt::format("a batch of {} samples does not fit memory", rows));
+  const auto format =
+      shape.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  Rows result;
+  try {
+    result.tensor =
+        at::empty(sizes, at::TensorOptions().dtype(shape.dtype).pinned_memory(pinned), format);
+  } catch (const c10::Error& error) {
+    throw DeviceError(fmt::format("cannot get {} of {} memory for a batch of {} samples: {}",
+                                  format_bytes(*bytes), pinned ? "page-locked" : "main", rows,
+                                  error.what_without_backtrace()));
+  }
+  result.data = static_cast<char*>(result.tensor.data_ptr());
+  result.row_bytes = *bytes / rows;
+  return result;
+}
+
+/// Samples of one epoch that lie side by side.
+struct Range {
+  int64_t epoch = 0;
+  int64_t position = 0;
+  int64_t rows = 0;
+};
+
+/// A batch that is being filled or waits to be taken.
+struct Slot {
+  Rows input;
+  Rows target;
+  Range range;
+  int64_t taken = 0;        ///< Rows that threads have begun or finished.
+  int64_t done = 0;         ///< Rows that threads have finished.
+  int64_t broken_rows = 0;  ///< Of those.
+  std::vector<uint8_t> broken;
+  std::exception_ptr error;  ///< Of the first row that has one.
+  int64_t error_row = 0;
+
+  bool ready() const { return done == range.rows; }
+
+  void open(const Range& next) {
+    range = next;
+    taken = done = broken_rows = 0;
+    std::fill(broken.begin(), broken.end(), 0);
+    error = nullptr;
+  }
+
+  int64_t kept() const { return range.rows - broken_rows; }
+
+  void remove_broken() {
+    if (broken_rows == 0) return;
+    int64_t kept = 0;
+    for (int64_t row = 0; row < range.rows; ++row) {
+      if (broken[static_cast<size_t>(row)]) continue;
+      if (kept != row) {
+        std::memcpy(input.row(kept), input.row(row), static_cast<size_t>(input.row_bytes));
+        std::memcpy(target.row(kept), target.row(row), static_cast<size_t>(target.row_bytes));
+      }
+      ++kept;
+    }
+  }
+};
+
+/// Rows [begin, end) of a slot, claimed by one thread.
+struct Chunk {
+  Slot* slot = nullptr;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+/// What filling a chunk came to.
+struct Outcome {
+  int64_t broken = 0;
+  std::exception_ptr error;
+  int64_t error_row = 0;
+};
+
+}  // namespace
+
+struct Loader::Impl {
+  Impl(const Samples& all_samples, const LoaderConfig& loader_config, const LoaderState& start);
+  ~Impl();
+
+  std::optional<Batch> next(const StopRequest* stop);
+  void seek(const LoaderState& state);
+
+  void check(const LoaderState& start) const;
+  void begin_at(const LoaderState& state);
+  Range next_range();
+  std::optional<Chunk> claim();
+  Outcome fill(const Chunk& chunk, Scratch& scratch, const StopRequest* stop) const;
+  void finish(const Chunk& chunk, const Outcome& outcome);
+  void work(Scratch& scratch);
+  bool fill_here(const StopRequest* stop);
+  bool wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop);
+  Batch deliver(const Slot& slot);
+
+  Slot& slot_of(int64_t ticket) {
+    return slots[static_cast<size_t>(ticket % static_cast<int64_t>(slots.size()))];
+  }
+
+  const Samples& samples;
+  const LoaderConfig config;
+  const int64_t size;  ///< Samples of an epoch that are delivered.
+  int64_t chunk_rows = 1;
+  std::vector<Slot> slots;
+  std::vector<std::unique_ptr<Scratch>> scratches;
+  LoaderState state;  ///< After the last batch that next() returned.
+  double waited_seconds = 0;
+
+  // The mutex guards all below, and each slot's counters. Batches are numbered in the order of the
+  // stream: [released, delivered) are in the caller's hands, [delivered, opened) with the threads.
+  std::mutex mutex;
+  std::condition_variable work_wanted, work_done;
+  int64_t released = 0;
+  int64_t delivered = 0;
+  int64_t opened = 0;
+  int64_t busy = 0;                  ///< Threads that fill a chunk now.
+  Range cursor;                      ///< Where the next batch to be opened begins.
+  std::atomic<bool> abandon{false};  ///< Threads drop what they do: a seek or the end.
+  bool closing = false;
+  // Last, so that its threads are joined before anything that they use goes away.
+  std::unique_ptr<ThreadPool> pool;
+};
+
+namespace {
+
+int64_t delivered_samples(const Samples& samples, const LoaderConfig& config) {
+  if (config.batch < 1 || config.threads < 0 || config.prefetch < 1) {
+    throw InternalError(fmt::format("a loader with batch {}, {} threads, prefetch {}", config.batch,
+                                    config.threads, config.prefetch));
+  }
+  const int64_t size = samples.size();
+  if (size < 1) throw DataError("the data set has no samples");
+  if (!config.drop_last) return size;
+  if (size < config.batch) {
+    throw UsageError(fmt::format(
+        "a batch of {} is larger than the data set of {} samples, and incomplete batches are left "
+        "out; make the batch smaller",
+        config.batch, size));
+  }
+  return size - size % config.batch;
+}
+
+}  // namespace
+
+Loader::Impl::Impl(const Samples& all_samples, const LoaderConfig& loader_config,
+                   const LoaderState& start)
+    : samples(all_samples),
+      config(loader_config),
+      size(delivered_samples(all_samples, loader_config)) {
+  check(start);
+  begin_at(start);
+  const int64_t rows = std::min(config.batch, size);
+  chunk_rows =
+      std::clamp<int64_t>(rows / (kChunksPerThread * std::max(1, config.threads)), 1, kMaxChunk);
+  // Two are with the caller; without threads nothing is prepared ahead.
+  slots.resize(static_cast<size_t>(config.threads == 0 ? 2 : config.prefetch + 2));
+  for (auto& slot : slots) {
+    slot.input = make_rows(samples.input_shape(), rows, config.pinned);
+    slot.target = make_rows(samples.target_shape(), rows, config.pinned);
+    slot.broken.resize(static_cast<size_t>(rows));
+  }
+  for (int i = 0; i < std::max(1, config.threads); ++i) {
+    scratches.push_back(samples.make_scratch());
+  }
+  if (config.threads == 0) return;
+  pool = std::make_unique<ThreadPool>(config.threads, "loader");
+  for (auto& scratch : scratches) {
+    pool->submit([this, &scratch] { work(*scratch); });
+  }
+}
+
+Loader::Impl::~Impl() {
+  {
+    const std::lock_guard lock(mutex);
+    closing = true;
+    abandon = true;
+  }
+  work_wanted.notify_all();
+}
+
+void Loader::Impl::check(const LoaderState& start) const {
+  if (start.epoch < 0 || start.position < 0 || start.position > samples.size()) {
+    throw UsageError(fmt::format(
+        "the data position (epoch {}, sample {}) does not fit a data set of {} samples; it belongs "
+        "to other data",
+        start.epoch, start.position, samples.size()));
+  }
+}
+
+void Loader::Impl::begin_at(const LoaderState& start) {
+  state = start;
+  if (state.position >= size) {
+    ++state.epoch;
+    state.position = 0;
+  }
+  cursor = {.epoch = state.epoch, .position = state.position};
+  released = delivered = opened = 0;
+}
+
+Range Loader::Impl::next_range() {
+  Range range = cursor;
+  range.rows = std::min(config.batch, size - range.position);
+  cursor.position += range.rows;
+  if (cursor.position >= size) cursor = {.epoch = range.epoch + 1};
+  return range;
+}
+
+// The next rows to fill, in the order of the stream; nothing where every buffer is full. Needs the
+// mutex.
+std::optional<Chunk> Loader::Impl::claim() {
+  if (opened == 0 || slot_of(opened - 1).taken == slot_of(opened - 1).range.rows) {
+    if (opened == released + static_cast<int64_t>(slots.size())) return std::nullopt;
+    slot_of(opened).open(next_range());
+    ++opened;
+  }
+  Slot& slot = slot_of(opened - 1);
+  const int64_t begin = slot.taken;
+  slot.taken = std::min(begin + chunk_rows, slot.range.rows);
+  return Chunk{&slot, begin, slot.taken};
+}
+
+Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopRequest* stop) const {
+  Outcome outcome;
+  Slot& slot = *chunk.slot;
+  const auto epoch = slot.range.epoch;
+  const Permutation order(static_cast<uint64_t>(state.seed), static_cast<uint64_t>(epoch),
+                          samples.size());
+  for (int64_t row = chunk.begin; row < chunk.end; ++row) {
+    if (abandon.load(std::memory_order_relaxed) || (stop != nullptr && stop->requested())) break;
+    const int64_t position = slot.range.position + row;
+    try {
+      if (samples.fill(config.shuffle ? order(position) : position, epoch, slot.input.row(row),
+                       slot.target.row(row), scratch)) {
+        continue;
+      }
+    } catch (...) {
+      outcome.error = std::current_exception();
+      outcome.error_row = row;
+      break;
+    }
+    slot.broken[static_cast<size_t>(row)] = 1;
+    ++outcome.broken;
+  }
+  return outcome;
+}
+
+// Needs the mutex.
+void Loader::Impl::finish(const Chunk& chunk, const Outcome& outcome) {
+  Slot& slot = *chunk.slot;
+  if (outcome.error && (!slot.error || outcome.error_row < slot.error_row)) {
+    slot.error = outcome.error;
+    slot.error_row = outcome.error_row;
+  }
+  slot.done += chunk.end - chunk.begin;
+  slot.broken_rows += outcome.broken;
+}
+
+void Loader::Impl::work(Scratch& scratch) {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    std::optional<Chunk> chunk;
+    work_wanted.wait(lock, [&] { return closing || (!abandon && (chunk = claim())); });
+    if (closing) return;
+    ++busy;
+    lock.unlock();
+    const Outcome outcome = fill(*chunk, scratch, nullptr);
+    lock.lock();
+    --busy;
+    finish(*chunk, outcome);
+    if (chunk->slot->ready() || abandon) work_done.notify_one();
+  }
+}
+
+// Fills the next batch in the caller's thread; false where it was asked to stop, which leaves
+// everything as it was.
+bool Loader::Impl::fill_here(const StopRequest* stop) {
+  const Range before = cursor;
+  Slot& slot = slot_of(opened);
+  slot.open(next_range());
+  const Chunk chunk{&slot, 0, slot.range.rows};
+  const Outcome outcome = fill(chunk, *scratches.front(), stop);
+  if (stop != nullptr && stop->requested()) {
+    cursor = before;
+    return false;
+  }
+  finish(chunk, outcome);
+  ++opened;
+  return true;
+}
+
+// Until the next batch is ready; false where it was asked to stop.
+bool Loader::Impl::wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop) {
+  const auto ready = [this] { return opened > delivered && slot_of(delivered).ready(); };
+  if (ready()) return true;
+  const double begin = monotonic_seconds();
+  bool stopped = false;
+  while (!stopped && !work_done.wait_for(lock, kWaitSlice, ready)) {
+    stopped = stop != nullptr && stop->requested();
+  }
+  waited_seconds += monotonic_seconds() - begin;
+  return !stopped;
+}
+
+std::optional<Batch> Loader::Impl::next(const StopRequest* stop) {
+  if (stop != nullptr && stop->requested()) return std::nullopt;
+  std::unique_lock lock(mutex);
+  released = std::max(released, delivered - 1);
+  if (pool) {
+    work_wanted.notify_all();
+    if (!wait_for_threads(lock, stop)) return std::nullopt;
+  } else {
+    const double begin = monotonic_seconds();
+    const bool filled = fill_here(stop);
+    waited_seconds += monotonic_seconds() - begin;
+    if (!filled) return std::nullopt;
+  }
+  Slot& slot = slot_of(delivered++);
+  lock.unlock();
+  if (slot.error) std::rethrow_exception(slot.error);
+  slot.remove_broken();
+  return deliver(slot);
+}
+
+Batch Loader::Impl::deliver(const Slot& slot) {
+  const Range& range = slot.range;
+  Batch batch;
+  batch.input = slot.input.first(slot.kept());
+  batch.target = slot.target.first(slot.kept());
+  batch.skipped = slot.broken_rows;
+  batch.epoch = range.epoch;
+  batch.position = range.position;
+  batch.last_of_epoch = range.position + range.rows >= size;
+  state.skipped += batch.skipped;
+  state.epoch = batch.last_of_epoch ? range.epoch + 1 : range.epoch;
+  state.position = batch.last_of_epoch ? 0 : range.position + range.rows;
+  return batch;
+}
+
+void Loader::Impl::seek(const LoaderState& target) {
+  check(target);
+  std::unique_lock lock(mutex);
+  abandon = true;
+  work_done.wait(lock, [this] { return busy == 0; });
+  abandon = false;
+  begin_at(target);
+  lock.unlock();
+  work_wanted.notify_all();
+}
+
+Loader::Loader(const Samples& samples, const LoaderConfig& config, const LoaderState& start)
+    : impl_(std::make_unique<Impl>(samples, config, start)) {}
+Loader::~Loader() = default;
+
+std::optional<Batch> Loader::next(const StopRequest* stop) { return impl_->next(stop); }
+LoaderState Loader::state() const { return impl_->state; }
+void Loader::seek(const LoaderState& state) { impl_->seek(state); }
+int64_t Loader::batches_per_epoch() const {
+  return (impl_->size + impl_->config.batch - 1) / impl_->config.batch;
+}
+double Loader::wait_seconds() const { return impl_->waited_seconds; }
+
+}  // namespace gallop::data

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <c10/core/ScalarType.h>
+
+namespace gallop::data {
+
+/// Turns bytes into (value / 255 - mean) / deviation, channel by channel. Rounding is the same on
+/// every machine: multiplication and addition are never fused.
+class Normalizer {
+ public:
+  /// One mean and one deviation (above 0) a channel, in units of the full range; 1 or 3 channels.
+  /// `dtype` is Float or BFloat16 (rounded to nearest even).
+  Normalizer(const std::vector<double>& mean, const std::vector<double>& deviation,
+             c10::ScalarType dtype);
+
+  c10::ScalarType dtype() const { return dtype_; }
+
+  /// `count` bytes whose channels alternate, the first being of channel 0, into as many values.
+  void write(const uint8_t* bytes, int64_t count, void* out) const;
+
+ private:
+  // Channels repeat in it for 1 and 3 channels, and it is a whole number of vectors.
+  static constexpr int kBlock = 48;
+
+  c10::ScalarType dtype_;
+  alignas(64) float scale_[kBlock];
+  alignas(64) float shift_[kBlock];
+};
+
+}  // namespace gallop::data

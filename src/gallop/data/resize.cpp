@@ -1,0 +1,93 @@
+#include "gallop/data/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gallop/data/resize_kernels.h"
+
+namespace gallop::data {
+
+namespace {
+
+// Rounds weights that sum to about 1 so that they sum to exactly 1: the largest one takes the rest.
+void quantize(const std::vector<double>& exact, double sum, int16_t* out) {
+  constexpr int kOne = 1 << AxisWeights::kBits;
+  int total = 0;
+  size_t largest = 0;
+  for (size_t k = 0; k < exact.size(); ++k) {
+    out[k] = static_cast<int16_t>(std::lround(exact[k] / sum * kOne));
+    total += out[k];
+    if (exact[k] > exact[largest]) largest = k;
+  }
+  out[largest] = static_cast<int16_t>(out[largest] + kOne - total);
+}
+
+bool is_whole(const PixelView& source, const Box& box) {
+  return box.top == 0 && box.left == 0 && box.height == source.height && box.width == source.width;
+}
+
+}  // namespace
+
+void AxisWeights::compute(double from, double extent, int size, int outputs) {
+  const double scale = extent / outputs;
+  const double support = std::max(scale, 1.0);
+  const int low = std::max(0, static_cast<int>(std::floor(from)));
+  const int high = std::min(size, static_cast<int>(std::ceil(from + extent)));
+  const int span = std::min(static_cast<int>(std::ceil(support)) * 2 + 1, high - low);
+  taps = (span + 1) / 2 * 2;
+  first = high;
+  last = low;
+  begin.resize(static_cast<size_t>(outputs));
+  weights.assign(static_cast<size_t>(outputs) * static_cast<size_t>(taps), 0);
+  std::vector<double> exact;
+  for (int i = 0; i < outputs; ++i) {
+    const double center = from + (i + 0.5) * scale;
+    const int start = std::clamp(static_cast<int>(center - support + 0.5), low, high - 1);
+    const int end = std::clamp(static_cast<int>(center + support + 0.5), start + 1, high);
+    exact.clear();
+    double sum = 0;
+    for (int k = start; k < end; ++k) {
+      exact.push_back(std::max(0.0, 1 - std::abs((k - center + 0.5) / support)));
+      sum += exact.back();
+    }
+    begin[static_cast<size_t>(i)] = start;
+    quantize(exact, sum, &weights[static_cast<size_t>(i) * static_cast<size_t>(taps)]);
+    first = std::min(first, start);
+    last = std::max(last, end);
+  }
+}
+
+// Rows are blended first, into one row that stays in the nearest cache, and that row's columns
+// then.
+void Resizer::resize(const PixelView& source, const Box& box, int height, int width, uint8_t* out) {
+  const int channels = source.channels;
+  if (is_whole(source, box) && height == source.height && width == source.width) {
+    std::memcpy(out, source.pixels, static_cast<size_t>(height) * width * channels);
+    return;
+  }
+  static const ResizeKernels kKernels = best_resize_kernels();
+  rows_.compute(box.top, box.height, source.height, height);
+  columns_.compute(box.left, box.width, source.width, width);
+  for (int& begin : columns_.begin) begin -= columns_.first;
+
+  const int count = (columns_.last - columns_.first) * channels;
+  row_.assign(static_cast<size_t>(count + columns_.taps * channels + kRowSlack), 0);
+  const size_t stride = static_cast<size_t>(source.width) * channels;
+  const uint8_t* left = source.pixels + static_cast<size_t>(columns_.first) * channels;
+  std::vector<const uint8_t*> lines(static_cast<size_t>(rows_.taps));
+  for (int y = 0; y < height; ++y) {
+    for (int k = 0; k < rows_.taps; ++k) {
+      // Taps beyond the last row have no weight.
+      const int line = std::min(rows_.begin[static_cast<size_t>(y)] + k, source.height - 1);
+      lines[static_cast<size_t>(k)] = left + static_cast<size_t>(line) * stride;
+    }
+    const auto tap = static_cast<size_t>(y) * static_cast<size_t>(rows_.taps);
+    kKernels.blend_rows(lines.data(), &rows_.weights[tap], rows_.taps, count, row_.data());
+    kKernels.blend_columns(row_.data(), columns_.begin.data(), columns_.weights.data(),
+                           columns_.taps, width, channels,
+                           out + static_cast<size_t>(y) * width * channels);
+  }
+}
+
+}  // namespace gallop::data

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace gallop::data {
+
+/// Bits after the point of the values between the two passes.
+inline constexpr int kBetweenBits = 7;
+/// Values that a `shrink_row` may read beyond the last pixel.
+inline constexpr int kRowSlack = 16;
+
+/// The two passes of a resize. Both kinds give the same bits.
+struct ResizeKernels {
+  /// out[x] = sum over k of weights[k] * rows[k][x], for `count` bytes; `taps` is even.
+  void (*blend_rows)(const uint8_t* const* rows, const int16_t* weights, int taps, int count,
+                     int16_t* out);
+  /// Each of `outputs` pixels from `taps` pixels of `row` on, begin[x] being the first.
+  void (*blend_columns)(const int16_t* row, const int* begin, const int16_t* weights, int taps,
+                        int outputs, int channels, uint8_t* out);
+};
+
+/// Plain C++.
+ResizeKernels portable_resize_kernels();
+/// The fastest that this machine can run.
+ResizeKernels best_resize_kernels();
+
+}  // namespace gallop::data

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+#include "gallop/base/error.h"
+#include "gallop/data/image.h"
+
+namespace gallop::data {
+
+/// Images that are computed: pixel (y, x, c) of image i is a mix of all four numbers. Labels are i
+/// % 3.
+class FakeImages : public ImageSet {
+ public:
+  FakeImages(int64_t size, ImageShape shape) : size_(size), shape_(shape) {}
+
+  static uint8_t pixel(int64_t index, int y, int x, int c) {
+    return static_cast<uint8_t>(index * 31 + y * 7 + x * 3 + c * 50 + (y * x) % 11);
+  }
+
+  int64_t size() const override { return size_; }
+  int64_t label(int64_t index) const override { return index % 3; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::string describe(int64_t index) const override { return "item " + std::to_string(index); }
+
+  void read(int64_t index, const DecodeRequest& request, Image& image) const override {
+    if (damaged.contains(index)) throw DataError(describe(index) + ": is damaged");
+    ++reads;
+    image.channels = request.channels == 0 ? shape_.channels : request.channels;
+    image.height = shape_.height + static_cast<int>(other_height.contains(index));
+    image.width = shape_.width;
+    image.pixels.clear();
+    for (int y = 0; y < image.height; ++y) {
+      for (int x = 0; x < image.width; ++x) {
+        for (int c = 0; c < image.channels; ++c) image.pixels.push_back(pixel(index, y, x, c));
+      }
+    }
+  }
+
+  std::set<int64_t> damaged, other_height;
+  mutable std::atomic<int> reads{0};
+
+ private:
+  int64_t size_;
+  ImageShape shape_;
+  std::vector<std::string> class_names_ = {"a", "b", "c"};
+};
+
+/// The same, all in memory.
+class FakeStoredImages final : public FakeImages {
+ public:
+  FakeStoredImages(int64_t size, ImageShape shape) : FakeImages(size, shape), shape_(shape) {
+    for (int64_t i = 0; i < size; ++i) {
+      Image image;
+      FakeImages::read(i, {.channels = shape.channels}, image);
+      pixels_.push_back(image.pixels);
+    }
+  }
+  std::optional<ImageShape> stored_shape() const override { return shape_; }
+  const uint8_t* stored_pixels(int64_t index) const override {
+    return pixels_[static_cast<size_t>(index)].data();
+  }
+
+ private:
+  ImageShape shape_;
+  std::vector<std::vector<uint8_t>> pixels_;
+};
+
+}  // namespace gallop::data

@@ -1,0 +1,313 @@
+#include "gallop/data/loader.h"
+
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::data {
+namespace {
+
+/// Rows say which sample and epoch they came from: input [3] int64 (index, epoch, index * 10),
+/// target the index. Every thread sleeps differently, so that threads overtake each other.
+class NumberedSamples final : public Samples {
+ public:
+  explicit NumberedSamples(int64_t size) : size_(size) {}
+
+  int64_t size() const override { return size_; }
+  RowShape input_shape() const override { return {{3}, c10::ScalarType::Long}; }
+  RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
+  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
+
+  bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
+            Scratch&) const override {
+    if (jitter) std::this_thread::sleep_for(std::chrono::microseconds((index * 37) % 90));
+    if (fail.contains(index)) throw DataError("sample " + std::to_string(index) + " is damaged");
+    if (skip.contains(index)) return false;
+    auto* input = static_cast<int64_t*>(input_row);
+    input[0] = index;
+    input[1] = epoch;
+    input[2] = index * 10;
+    *static_cast<int64_t*>(target_row) = index;
+    return true;
+  }
+
+  bool jitter = true;
+  std::set<int64_t> skip, fail;
+
+ private:
+  int64_t size_;
+};
+
+/// Every fill waits until it is let go.
+class BlockedSamples final : public Samples {
+ public:
+  int64_t size() const override { return 100; }
+  RowShape input_shape() const override { return {{1}, c10::ScalarType::Float}; }
+  RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
+  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
+  bool fill(int64_t, int64_t, void*, void*, Scratch&) const override {
+    while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return true;
+  }
+  std::atomic<bool> open{false};
+};
+
+std::vector<int64_t> values(const at::Tensor& tensor) {
+  const auto* data = tensor.const_data_ptr<int64_t>();
+  return {data, data + tensor.numel()};
+}
+
+/// All that a batch says, in one list.
+std::vector<int64_t> fingerprint(const Batch& batch) {
+  std::vector<int64_t> result = values(batch.input);
+  for (const int64_t value : values(batch.target)) result.push_back(value);
+  for (const int64_t value : {batch.skipped, batch.epoch, batch.position,
+                              static_cast<int64_t>(batch.last_of_epoch), batch.size()}) {
+    result.push_back(value);
+  }
+  return result;
+}
+
+std::vector<std::vector<int64_t>> stream(Loader& loader, int batches) {
+  std::vector<std::vector<int64_t>> result;
+  for (int i = 0; i < batches; ++i) result.push_back(fingerprint(*loader.next()));
+  return result;
+}
+
+TEST(Loader, GivesTheSameStreamForAnyNumberOfThreads) {
+  NumberedSamples samples(103);
+  samples.skip = {5, 50, 51};
+  Loader reference(samples, {.batch = 8, .threads = 0}, {.seed = 7});
+  const auto expected = stream(reference, 40);
+  for (const int threads : {1, 2, 4}) {
+    Loader loader(samples, {.batch = 8, .threads = threads, .prefetch = 3}, {.seed = 7});
+    EXPECT_EQ(stream(loader, 40), expected) << threads << " threads";
+  }
+}
+
+TEST(Loader, SeesEverySampleOnceAnEpochInAnotherOrder) {
+  NumberedSamples samples(50);
+  Loader loader(samples, {.batch = 16, .threads = 2}, {.seed = 1});
+  EXPECT_EQ(loader.batches_per_epoch(), 4);
+  std::vector<std::vector<int64_t>> orders(2);
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    for (int i = 0; i < 4; ++i) {
+      const auto batch = loader.next();
+      EXPECT_EQ(batch->epoch, epoch);
+      EXPECT_EQ(batch->position, 16 * i);
+      EXPECT_EQ(batch->last_of_epoch, i == 3);
+      EXPECT_EQ(batch->size(), i == 3 ? 2 : 16);
+      for (const int64_t index : values(batch->target)) orders[epoch].push_back(index);
+    }
+    EXPECT_EQ(std::set(orders[epoch].begin(), orders[epoch].end()).size(), 50u);
+  }
+  EXPECT_NE(orders[0], orders[1]);
+}
+
+TEST(Loader, KeepsTheOrderWithoutShuffling) {
+  NumberedSamples samples(5);
+  Loader loader(samples, {.batch = 3, .threads = 2, .shuffle = false}, {});
+  EXPECT_EQ(values(loader.next()->target), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(values(loader.next()->target), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(values(loader.next()->target), (std::vector<int64_t>{0, 1, 2}));
+}
+
+TEST(Loader, LeavesOutAnIncompleteBatchWhereAsked) {
+  NumberedSamples samples(10);
+  Loader loader(samples, {.batch = 4, .threads = 1, .drop_last = true}, {});
+  EXPECT_EQ(loader.batches_per_epoch(), 2);
+  EXPECT_FALSE(loader.next()->last_of_epoch);
+  EXPECT_TRUE(loader.next()->last_of_epoch);
+  EXPECT_EQ(loader.next()->epoch, 1);
+}
+
+TEST(Loader, ContinuesFromItsState) {
+  NumberedSamples samples(37);
+  samples.skip = {3};
+  for (const int threads : {0, 2}) {
+    const LoaderConfig config{.batch = 5, .threads = threads};
+    Loader whole(samples, config, {.seed = 3});
+    for (int taken = 0; taken < 18; ++taken) {
+      const LoaderState state = whole.state();
+      EXPECT_LT(state.position, 37);
+      Loader rest(samples, config, state);
+      EXPECT_EQ(fingerprint(*rest.next()), fingerprint(*whole.next())) << taken;
+      EXPECT_EQ(rest.state().skipped, whole.state().skipped);
+    }
+    EXPECT_EQ(whole.state().skipped, 2);
+  }
+}
+
+TEST(Loader, SeeksAnywhere) {
+  NumberedSamples samples(1000);
+  for (const int threads : {0, 3}) {
+    Loader loader(samples, {.batch = 10, .threads = threads}, {.seed = 2});
+    const auto first = stream(loader, 3);
+    loader.seek({.seed = 2, .epoch = 123456, .position = 990});
+    EXPECT_EQ(loader.next()->epoch, 123456);
+    EXPECT_EQ(loader.next()->epoch, 123457);
+    loader.seek({.seed = 2});
+    EXPECT_EQ(stream(loader, 3), first);
+    loader.seek({.seed = 2, .epoch = 4, .position = 1000});
+    EXPECT_EQ(loader.next()->epoch, 5);
+  }
+}
+
+TEST(Loader, MovesToAnotherSeed) {
+  NumberedSamples samples(100);
+  Loader one(samples, {.batch = 10}, {.seed = 1}), two(samples, {.batch = 10}, {.seed = 2});
+  EXPECT_NE(stream(one, 1), stream(two, 1));
+}
+
+TEST(Loader, KeepsTheLastTwoBatches) {
+  NumberedSamples samples(64);
+  samples.jitter = false;
+  Loader loader(samples, {.batch = 4, .threads = 2, .prefetch = 1, .shuffle = false}, {});
+  auto before = loader.next();
+  for (int i = 1; i < 12; ++i) {
+    auto batch = loader.next();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_EQ(values(before->target)[0], (i - 1) * 4);
+    EXPECT_EQ(values(batch->target)[0], i * 4);
+    before = std::move(batch);
+  }
+}
+
+TEST(Loader, LeavesOutBrokenSamplesAndCountsThem) {
+  NumberedSamples samples(12);
+  samples.skip = {0, 2, 7, 8, 9, 10, 11};
+  for (const int threads : {0, 2}) {
+    Loader loader(samples, {.batch = 4, .threads = threads, .shuffle = false}, {});
+    auto batch = loader.next();
+    EXPECT_EQ(batch->skipped, 2);
+    EXPECT_EQ(values(batch->target), (std::vector<int64_t>{1, 3}));
+    EXPECT_EQ(values(batch->input), (std::vector<int64_t>{1, 0, 10, 3, 0, 30}));
+    EXPECT_EQ(values(loader.next()->target), (std::vector<int64_t>{4, 5, 6}));
+    batch = loader.next();
+    EXPECT_EQ(batch->size(), 0);
+    EXPECT_TRUE(batch->last_of_epoch);
+    EXPECT_EQ(loader.state().skipped, 7);
+  }
+}
+
+TEST(Loader, ThrowsWhatASampleThrewInItsTurnAndGoesOn) {
+  NumberedSamples samples(40);
+  samples.fail = {9, 11, 30};
+  for (const int threads : {0, 1, 4}) {
+    Loader loader(samples, {.batch = 4, .threads = threads, .prefetch = 8, .shuffle = false}, {});
+    for (int i = 0; i < 10; ++i) {
+      if (i != 2 && i != 7) {
+        EXPECT_EQ(values(loader.next()->target)[0], i * 4);
+        continue;
+      }
+      const LoaderState before = loader.state();
+      try {
+        loader.next();
+        ADD_FAILURE() << "batch " << i << " has a damaged sample";
+      } catch (const DataError& error) {
+        EXPECT_STREQ(error.what(), i == 2 ? "sample 9 is damaged" : "sample 30 is damaged");
+      }
+      EXPECT_EQ(loader.state().position, before.position);
+    }
+  }
+}
+
+TEST(Loader, IsDestroyedWithAnErrorThatNobodyTook) {
+  NumberedSamples samples(40);
+  samples.fail = {0, 1, 2, 3};
+  const Loader loader(samples, {.batch = 4, .threads = 2, .shuffle = false}, {});
+}
+
+TEST(Loader, ReturnsNothingOnceAskedToStop) {
+  BlockedSamples samples;
+  for (const int threads : {0, 2}) {
+    samples.open = false;
+    Loader loader(samples, {.batch = 4, .threads = threads}, {});
+    StopRequest stop;
+    std::thread asks([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      stop.request(-1);
+      // In the caller's thread, a sample is finished before anybody looks.
+      if (threads == 0) samples.open = true;
+    });
+    EXPECT_FALSE(loader.next(&stop).has_value());
+    EXPECT_FALSE(loader.next(&stop).has_value());
+    asks.join();
+    samples.open = true;
+    EXPECT_GT(loader.wait_seconds(), 0.02);
+    EXPECT_EQ(loader.next()->position, 0);
+  }
+}
+
+TEST(Loader, IsDestroyedWhileThreadsFill) {
+  NumberedSamples samples(100000);
+  for (int i = 0; i < 20; ++i) {
+    Loader loader(samples, {.batch = 64, .threads = 4}, {});
+    if (i % 2 == 0) loader.next();
+  }
+}
+
+TEST(Loader, SeeksWhileThreadsFill) {
+  NumberedSamples samples(5000);
+  Loader loader(samples, {.batch = 32, .threads = 4, .shuffle = false}, {});
+  for (int64_t i = 0; i < 50; ++i) {
+    loader.seek({.epoch = i, .position = i * 7});
+    const auto batch = loader.next();
+    EXPECT_EQ(values(batch->input)[0], i * 7);
+    EXPECT_EQ(values(batch->input)[1], i);
+  }
+}
+
+TEST(Loader, RefusesWhatDoesNotFit) {
+  const NumberedSamples samples(10), none(0);
+  EXPECT_THROW(Loader(none, {.batch = 1}, {}), DataError);
+  EXPECT_THROW(Loader(samples, {.batch = 11, .drop_last = true}, {}), UsageError);
+  EXPECT_THROW(Loader(samples, {.batch = 0}, {}), InternalError);
+  EXPECT_THROW(Loader(samples, {.batch = 1}, {.position = 11}), UsageError);
+  Loader loader(samples, {.batch = 4, .threads = 1, .shuffle = false}, {});
+  EXPECT_THROW(loader.seek({.epoch = -1}), UsageError);
+  EXPECT_EQ(values(loader.next()->target)[0], 0);
+}
+
+TEST(Loader, NeedsAGpuForPinnedBuffers) {
+  const NumberedSamples samples(10);
+  try {
+    const Loader loader(samples, {.batch = 2, .pinned = true}, {});
+    GTEST_SKIP() << "this machine has page-locked memory";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("page-locked"), std::string::npos);
+  }
+}
+
+/// Images of 2 x 3 pixels with 2 channels, as bytes 0, 1, 2, ... in the order height, width,
+/// channels.
+class TinyImages final : public Samples {
+ public:
+  int64_t size() const override { return 2; }
+  RowShape input_shape() const override {
+    return {.sizes = {2, 2, 3}, .dtype = c10::ScalarType::Byte, .channels_last = true};
+  }
+  RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
+  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
+  bool fill(int64_t, int64_t, void* input_row, void*, Scratch&) const override {
+    for (int i = 0; i < 12; ++i) static_cast<uint8_t*>(input_row)[i] = static_cast<uint8_t>(i);
+    return true;
+  }
+};
+
+TEST(Loader, LaysImagesOutChannelsLast) {
+  const TinyImages samples;
+  Loader loader(samples, {.batch = 2}, {});
+  const auto batch = loader.next();
+  EXPECT_EQ(batch->input.sizes(), (std::vector<int64_t>{2, 2, 2, 3}));
+  EXPECT_EQ(batch->input.strides(), (std::vector<int64_t>{12, 1, 6, 2}));
+  EXPECT_EQ(batch->input.const_data_ptr<uint8_t>()[12 + 5], 5);
+}
+
+}  // namespace
+}  // namespace gallop::data
