@@ -92,22 +92,20 @@ void check_free_space(const fs::path& folder, int64_t needed) {
                                 format_bytes(static_cast<int64_t>(*free))));
 }
 
-// The entry of a folder whose files are all there in full length; empty for any other.
-std::optional<CheckpointInfo> complete_entry(const fs::path& folder) {
-  try {
-    const Manifest manifest = open_manifest(folder);
-    CheckpointInfo info{
-        .folder = folder, .step = manifest.step, .sequence = manifest.sequence, .bytes = 0};
-    for (const auto& [name, file] : manifest.files) {
-      std::error_code error;
-      const auto bytes = fs::file_size(folder / name, error);
-      if (error || bytes != static_cast<uintmax_t>(file.bytes)) return std::nullopt;
-      info.bytes += file.bytes;
+CheckpointInfo info_of(const fs::path& folder) {
+  const Manifest manifest = open_manifest(folder);
+  CheckpointInfo info{
+      .folder = folder, .step = manifest.step, .sequence = manifest.sequence, .bytes = 0};
+  for (const auto& [name, file] : manifest.files) {
+    std::error_code error;
+    const auto bytes = fs::file_size(folder / name, error);
+    if (error || bytes != static_cast<uintmax_t>(file.bytes)) {
+      throw DataError(fmt::format("{}: missing or damaged: {} bytes were written",
+                                  name_of(folder / name), file.bytes));
     }
-    return info;
-  } catch (const DataError&) {
-    return std::nullopt;
+    info.bytes += file.bytes;
   }
+  return info;
 }
 
 WrittenFile write_text(const fs::path& path, const std::string& text) {
@@ -225,7 +223,11 @@ std::vector<CheckpointInfo> CheckpointStore::list() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     if (!entry.path().filename().string().starts_with(kPrefix)) continue;
-    if (auto info = complete_entry(entry.path())) entries.push_back(std::move(*info));
+    try {
+      entries.push_back(info_of(entry.path()));
+    } catch (const DataError&) {
+      continue;  // Not complete, so not in the list.
+    }
   }
   std::sort(entries.begin(), entries.end(),
             [](const auto& a, const auto& b) { return a.sequence > b.sequence; });
@@ -233,15 +235,18 @@ std::vector<CheckpointInfo> CheckpointStore::list() const {
 }
 
 std::optional<CheckpointInfo> CheckpointStore::newest() const {
-  if (auto info = follow(kLatest)) return info;
+  if (const auto target = follow(kLatest)) return info_of(*target);
   const auto entries = list();
   if (entries.empty()) return std::nullopt;
   return entries.front();
 }
 
-std::optional<CheckpointInfo> CheckpointStore::best() const { return follow(kBest); }
+std::optional<CheckpointInfo> CheckpointStore::best() const {
+  const auto target = follow(kBest);
+  return target ? std::optional(info_of(*target)) : std::nullopt;
+}
 
-std::optional<CheckpointInfo> CheckpointStore::follow(const char* pointer) const {
+std::optional<fs::path> CheckpointStore::follow(const char* pointer) const {
   constexpr int64_t kMaxBytes = 256;
   std::string name;
   try {
@@ -252,7 +257,9 @@ std::optional<CheckpointInfo> CheckpointStore::follow(const char* pointer) const
   if (!name.empty() && name.back() == '\n') name.pop_back();
   // A pointer names a neighbor, never a path.
   if (!name.starts_with(kPrefix) || name.find('/') != std::string::npos) return std::nullopt;
-  return complete_entry(folder_ / name);
+  std::error_code error;
+  if (!fs::is_directory(folder_ / name, error)) return std::nullopt;
+  return folder_ / name;
 }
 
 void CheckpointStore::remove_remains() const {
@@ -266,10 +273,10 @@ void CheckpointStore::remove_remains() const {
 }
 
 void CheckpointStore::remove_old() const {
-  const auto best_one = best();
+  const auto best_folder = follow(kBest);
   int64_t kept = 0;
   for (const CheckpointInfo& entry : list()) {
-    if (kept++ < config_.keep_last || (best_one && best_one->folder == entry.folder)) continue;
+    if (kept++ < config_.keep_last || entry.folder == best_folder) continue;
     // Renamed first, so that a half-removed folder never looks like a checkpoint.
     const fs::path doomed = folder_ / (kTemporary + ("old-" + entry.folder.filename().string()));
     std::error_code error;

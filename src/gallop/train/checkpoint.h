@@ -61,15 +61,16 @@ class CheckpointStore {
   /// Complete checkpoints, the last published first. The next in the list is what to take where one
   /// is damaged.
   std::vector<CheckpointInfo> list() const;
-  /// Where "latest" points, or the last published one where that is gone or incomplete.
+  /// Where "latest" points, or the last published one where that is gone; empty where there is
+  /// none. Throws DataError that names what is damaged or missing in it.
   std::optional<CheckpointInfo> newest() const;
-  /// Where "best" points; empty where there is none.
+  /// Where "best" points; empty where there is none. Throws like newest().
   std::optional<CheckpointInfo> best() const;
 
  private:
   CheckpointInfo publish(const TrainingState& state, const std::string& trainer,
                          int64_t step) const;
-  std::optional<CheckpointInfo> follow(const char* pointer) const;
+  std::optional<fs::path> follow(const char* pointer) const;
   void remove_remains() const;
   void remove_old() const;
 
