@@ -34,4 +34,12 @@ function(gallop_import_torch folder)
                                                            ${folder}/include/torch/csrc/api/include)
   target_compile_definitions(gallop_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_DISTRIBUTED USE_C10D_GLOO)
   target_link_libraries(gallop_torch INTERFACE gallop_torch_cpu gallop_c10)
+
+  # at::parallel_for is inline and runs on one thread where OpenMP is off. LibTorch's own libgomp is
+  # linked, as a second copy would be a second pool of threads.
+  file(GLOB openmp ${folder}/lib/libgomp*.so.1)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND openmp)
+    target_compile_options(gallop_torch INTERFACE -fopenmp)
+    target_link_libraries(gallop_torch INTERFACE ${openmp})
+  endif()
 endfunction()

@@ -56,3 +56,16 @@ function(gallop_test name)
   gtest_discover_tests(${target} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
                        PROPERTIES LABELS "unit;${ARG_LABELS}")
 endfunction()
+
+# gallop_fuzz(NAME [DEPS module...]): tests/fuzz/NAME_fuzz.cpp over deterministic mutations of its seeds.
+function(gallop_fuzz name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  set(target fuzz_${name})
+  add_executable(${target} fuzz/${name}_fuzz.cpp fuzz/driver.cpp)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(${target} PRIVATE gallop_${dep})
+  endforeach()
+  add_test(NAME fuzz.${name} COMMAND ${target})
+  set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz)
+endfunction()

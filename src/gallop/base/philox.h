@@ -65,7 +65,8 @@ class Philox {
   /// Uniform in [0, bound), without bias worth naming: a 64-bit draw by multiplication, whose
   /// probabilities differ by less than bound / 2^64. `bound` at least 1.
   constexpr uint64_t below(uint64_t bound) {
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(next_u64()) * bound) >> 64);
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<uint64_t>((static_cast<Wide>(next_u64()) * bound) >> 64);
   }
 
   /// Uniform in [0, 1) with 24 random bits.

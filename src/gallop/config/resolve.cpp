@@ -76,6 +76,10 @@ class Reader final : public Visitor {
       problem(field, *node, unknown_name("value", *text, field.choices));
       return;
     }
+    if (const std::string wrong = text && field.check ? field.check(*text) : ""; !wrong.empty()) {
+      problem(field, *node, wrong);
+      return;
+    }
     store(field, *node, text, "text", value);
   }
   void field(const Field& field, std::vector<int64_t>& value) override {

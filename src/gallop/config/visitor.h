@@ -20,6 +20,8 @@ struct Field {
   bool above_min = false;  ///< `min` itself is not allowed.
   bool below_max = false;  ///< `max` itself is not allowed.
   std::vector<std::string> choices{};  ///< Allowed words, for text options.
+  /// Says what is wrong with a text, or nothing.
+  std::function<std::string(const std::string&)> check{};
 };
 
 /// Walks over the options of a config struct. A struct `C` has one function

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -32,35 +30,33 @@ class Model {
   /// Text: input int64 [N, T], T at most the context, to logits [N, T, classes].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
 
-  /// Trained tensors in a fixed order, named as in torchvision, timm or transformers.
+  /// Trained tensors in a fixed order, named as in torchvision, timm or nanoGPT. A tensor that two
+  /// layers share stands once, under its first name.
   virtual NamedTensors parameters() const = 0;
   /// Tensors that belong to the state but are not trained, such as batch norm's statistics.
   virtual NamedTensors buffers() const = 0;
 
-  /// Switches dropout and batch norm between training and evaluation.
+  /// Switches dropout and batch norm between training and evaluation. A new model is in training.
   virtual void set_training(bool training) = 0;
-  /// Moves to a device and, for models of images, to channels_last where asked.
+  virtual bool training() const = 0;
+  /// Moves to a device and, for models of images, to channels_last where asked. Before the first
+  /// backward; parameters stay the same tensors.
   virtual void to(at::Device device, bool channels_last) = 0;
 };
 
-/// Builds models by name: `task` says what the data look like, `seed` decides the initial weights.
+/// What a new model's weights hold. A number stands for its seed.
+struct InitialWeights {
+  InitialWeights(uint64_t number = 0) : seed(number) {}
+  uint64_t seed;
+  /// Parameters on the meta device: sizes without memory or values, to plan models of any size.
+  bool sizes_only = false;
+};
+
+/// Builds models by name: `task` says what the data look like.
 /// Throws UsageError where the model cannot take such data.
-using ModelRegistry = config::Registry<Model, const Task&, uint64_t>;
+using ModelRegistry = config::Registry<Model, const Task&, InitialWeights>;
 
 /// The models that come with Gallop.
 ModelRegistry built_in_models();
-
-/// One line of a model's table.
-struct LayerSummary {
-  std::string name;    ///< "layer1.0.conv1"
-  std::string type;    ///< "conv2d 3x3"
-  std::vector<int64_t> output_sizes;
-  int64_t parameters = 0;        ///< Numbers trained.
-  int64_t flops = 0;             ///< Forward, for one input; a multiply-add counts as two.
-  int64_t activation_bytes = 0;  ///< Kept for backward, for one input in fp32.
-};
-
-/// Runs one input of the task's shape through the model and lists every layer that computes.
-std::vector<LayerSummary> summarize(Model& model, const Task& task);
 
 }  // namespace gallop::model

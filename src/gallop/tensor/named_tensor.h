@@ -15,4 +15,13 @@ struct NamedTensor {
 
 using NamedTensors = std::vector<NamedTensor>;
 
+/// How `source` differs from `target` in names, shapes and types: every difference on a line of its
+/// own, indented; empty where copying one into the other is possible.
+std::string differences(const NamedTensors& source, const NamedTensors& target);
+
+/// Copies every tensor of `source` into the one of the same name in `target`. Throws DataError with
+/// all differences, and copies nothing, where there are any; `source_name` is named in it.
+void copy_by_name(const NamedTensors& source, const std::string& source_name,
+                  const NamedTensors& target);
+
 }  // namespace gallop

@@ -1,0 +1,41 @@
+# make [TARGET] [PRESET=release|dev|asan|tsan|no-cuda] [CMAKE_ARGS=-DGALLOP_TORCH=DIR] [PREFIX=/usr/local]
+PRESET ?= release
+PREFIX ?= /usr/local
+BUILD := build/$(PRESET)
+
+.PHONY: build train test lint format install clean help configure
+
+build: configure ## build everything (the default)
+	cmake --build --preset $(PRESET)
+
+train: configure ## build the program and train on Fashion-MNIST
+	cmake --build --preset $(PRESET) --target gallop
+	$(BUILD)/gallop train fashion-mnist
+
+test: build ## build and run every test
+	ctest --preset $(PRESET) --parallel $$(nproc)
+
+lint: ## check format, layers and clang-tidy
+	tools/setup --lint
+	cmake --preset release $(CMAKE_ARGS)
+	tools/format --check
+	tools/check-layers
+	tools/tidy -p build/release
+
+format: ## format the C++ files
+	tools/setup --lint
+	tools/format
+
+install: build ## install into PREFIX
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove every build folder
+	rm -rf build
+
+help: ## list the targets
+	@head -n 1 $(MAKEFILE_LIST) | cut -c 3-
+	@sed -n 's/^\([a-z]*\):.*## /  \1: /p' $(MAKEFILE_LIST)
+
+configure:
+	tools/setup
+	cmake --preset $(PRESET) $(CMAKE_ARGS)

@@ -1,0 +1,38 @@
+# cmake --install: the program, the module libraries, their headers, and a CMake package "gallop".
+include(CMakePackageConfigHelpers)
+
+# gallop::gallop, what users of the library link: every module, and LibTorch.
+get_property(GALLOP_MODULES GLOBAL PROPERTY GALLOP_MODULES)
+add_library(gallop_library INTERFACE)
+add_library(gallop::gallop ALIAS gallop_library)
+target_link_libraries(gallop_library INTERFACE ${GALLOP_MODULES} gallop_torch)
+set_target_properties(gallop_library PROPERTIES EXPORT_NAME gallop)
+foreach(module IN LISTS GALLOP_MODULES)
+  string(REGEX REPLACE "^gallop_" "" name ${module})
+  set_target_properties(${module} PROPERTIES EXPORT_NAME ${name})
+endforeach()
+set_target_properties(gallop_fmt PROPERTIES EXPORT_NAME fmt)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gallop)
+install(TARGETS gallop_library gallop_fmt ${GALLOP_MODULES} EXPORT gallop
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT gallop NAMESPACE gallop:: FILE gallop-targets.cmake DESTINATION ${package_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/gallop DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+
+# The program finds LibTorch where the build found it.
+if(TARGET gallop)
+  set_target_properties(gallop PROPERTIES INSTALL_RPATH ${GALLOP_TORCH_DIR}/lib)
+  install(TARGETS gallop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/cmake/gallop-config.cmake.in ${PROJECT_BINARY_DIR}/gallop-config.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/gallop-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/gallop-config.cmake
+              ${PROJECT_BINARY_DIR}/gallop-config-version.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/ImportTorch.cmake
+        DESTINATION ${package_dir})

@@ -1,0 +1,79 @@
+#include "gallop/app/command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdio>
+
+namespace gallop::app {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> kCommands = {
+      {"train", "train a model from a recipe, or resume a run", run_train},
+      {"evaluate", "measure a trained model on data", run_evaluate},
+      {"predict", "classify image files, or continue a text", run_predict},
+      {"recipes", "list, show or copy the recipes that come with Gallop", run_recipes},
+      {"env", "describe this machine, a recipe's data or its model", run_env},
+  };
+  return kCommands;
+}
+
+namespace {
+
+// The part of `argument` that names an option with a dot in it, or empty.
+std::string dotted_name(const std::string& argument) {
+  const bool dashed = argument.starts_with("--");
+  const std::string body = dashed ? argument.substr(2) : argument;
+  const auto equals = body.find('=');
+  if (!dashed && equals == std::string::npos) return {};
+  const std::string name = body.substr(0, equals);
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
+  });
+  return plain && name.find('.') != std::string::npos ? name : std::string();
+}
+
+}  // namespace
+
+std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
+  std::vector<Override> overrides;
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const std::string name = dotted_name(argument);
+    if (name.empty()) {
+      rest.push_back(argument);
+      continue;
+    }
+    const auto equals = argument.find('=');
+    if (equals != std::string::npos) {
+      overrides.push_back({name, argument.substr(equals + 1)});
+    } else if (i + 1 < arguments.size()) {
+      overrides.push_back({name, arguments[++i]});
+    } else {
+      throw UsageError(fmt::format("--{} needs a value, as in --{} 1", name, name));
+    }
+  }
+  arguments = std::move(rest);
+  return overrides;
+}
+
+bool parse_arguments(CLI::App& parser, const std::vector<std::string>& arguments) {
+  parser.get_formatter()->column_width(28);
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    parser.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(parser.help().c_str(), stdout);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(fmt::format("{}. 'gallop {} --help' shows how it is used", error.what(),
+                                 parser.get_name()));
+  }
+  return true;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,230 @@
+#include "gallop/app/console.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+using train::EvaluationEvent;
+using train::Outcome;
+using train::StepEvent;
+
+constexpr double kLiveInterval = 0.1;
+constexpr double kPlainInterval = 10;
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string step_text(const StepEvent& event, const ConsoleLabels& labels, double accuracy) {
+  std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {:.4f}", event.epoch, event.step,
+                                 event.steps, event.loss);
+  if (labels.classifies) text += fmt::format("  acc {:.1f} %", 100 * accuracy);
+  text += fmt::format(
+      "  lr {:.3g}  {} {}/s  waiting {:.1f} %  ETA {}", event.lr,
+      format_count(std::llround(event.samples_per_second *
+                                static_cast<double>(labels.items_per_sample))),
+      labels.item, 100 * event.wait_share, format_duration(event.seconds_left));
+  if (event.skipped_updates > 0) {
+    text += fmt::format("  {} updates skipped", format_count(event.skipped_updates));
+  }
+  if (event.skipped_samples > 0) {
+    text += fmt::format("  {} broken samples skipped", format_count(event.skipped_samples));
+  }
+  return text;
+}
+
+std::string evaluation_text(const EvaluationEvent& event, const ConsoleLabels& labels) {
+  const auto& tally = event.evaluation.tally;
+  std::string text = fmt::format("epoch {:.2f}  step {}  {} loss {:.4f}", event.epoch, event.step,
+                                 labels.part, tally.loss());
+  if (labels.classifies) {
+    text += fmt::format("  accuracy {}  top-5 {}", percent(tally.accuracy()),
+                        percent(tally.top5_accuracy()));
+  }
+  text += fmt::format("  ({})", format_duration(event.evaluation.seconds));
+  return text + (event.best ? "  best so far" : "");
+}
+
+std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
+  std::string text;
+  const auto row = [&](const std::string& name, const std::string& value) {
+    text += fmt::format("  {:<18} {}\n", name, value);
+  };
+  text += outcome.finished ? "\nFinished\n"
+                           : fmt::format("\nStopped after step {} of {}\n", outcome.step, outcome.steps);
+  if (outcome.last) {
+    const auto& tally = outcome.last->evaluation.tally;
+    if (labels.classifies) {
+      std::string accuracy = percent(tally.accuracy());
+      if (outcome.best && outcome.best->step != outcome.last->step) {
+        accuracy += fmt::format("  (best {} at epoch {:.1f})",
+                                percent(outcome.best->evaluation.tally.accuracy()),
+                                outcome.best->epoch);
+      }
+      row(labels.part + " accuracy", accuracy);
+    }
+    row(labels.part + " loss", fmt::format("{:.4f}", tally.loss()));
+  }
+  row("training time", fmt::format("{}  (this process {})", format_duration(outcome.training_seconds),
+                                   format_duration(outcome.seconds)));
+  if (outcome.training_seconds > 0) {
+    row("speed", fmt::format("{} {}/s",
+                             format_count(std::llround(
+                                 static_cast<double>(outcome.samples * labels.items_per_sample) /
+                                 outcome.training_seconds)),
+                             labels.item));
+  }
+  row("waiting for data", fmt::format("{:.1f} % of the time", 100 * outcome.wait_share));
+  if (outcome.skipped_updates > 0) row("updates skipped", format_count(outcome.skipped_updates));
+  if (outcome.skipped_samples > 0) row("broken samples", format_count(outcome.skipped_samples));
+  row("run folder", labels.run_folder);
+  if (!outcome.finished) text += fmt::format("Resume with: gallop train --resume {}\n", labels.run_folder);
+  return text;
+}
+
+class TextConsole final : public train::Observer {
+ public:
+  TextConsole(ConsoleStyle style, const ConsoleLabels& labels) : style_(style), labels_(labels) {}
+
+  void stepped(const StepEvent& event) override {
+    if (event.accuracy) accuracy_ = *event.accuracy;
+    if (style_ == ConsoleStyle::kQuiet) return;
+    const double now = monotonic_seconds();
+    const double interval = style_ == ConsoleStyle::kLive ? kLiveInterval : kPlainInterval;
+    if (now - shown_at_ < interval && event.step != 1) return;
+    shown_at_ = now;
+    const std::string text = step_text(event, labels_, accuracy_);
+    if (style_ == ConsoleStyle::kLive) {
+      rewrite(text);
+    } else {
+      line(text);
+    }
+  }
+
+  void evaluating() override {
+    if (style_ == ConsoleStyle::kLive) rewrite(fmt::format("evaluating on the {} part", labels_.part));
+  }
+
+  void evaluated(const EvaluationEvent& event) override {
+    if (style_ != ConsoleStyle::kQuiet) line(evaluation_text(event, labels_));
+  }
+
+  void finished(const Outcome& outcome) override {
+    clear();
+    std::fputs(table(outcome, labels_).c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+ private:
+  void clear() {
+    if (style_ == ConsoleStyle::kLive && live_) std::fputs("\r\x1b[K", stdout);
+    live_ = false;
+  }
+  void rewrite(const std::string& text) {
+    const auto width = static_cast<size_t>(terminal_width() - 1);
+    fmt::print("\r{}\x1b[K", text.substr(0, width));
+    std::fflush(stdout);
+    live_ = true;
+  }
+  void line(const std::string& text) {
+    clear();
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+  }
+
+  ConsoleStyle style_;
+  ConsoleLabels labels_;
+  double shown_at_ = 0;
+  double accuracy_ = 0;
+  bool live_ = false;
+};
+
+class JsonConsole final : public train::Observer {
+ public:
+  explicit JsonConsole(const ConsoleLabels& labels) : labels_(labels) {}
+
+  void stepped(const StepEvent& event) override {
+    if (!event.record) return;
+    print({{"event", "step"},
+           {"step", event.step},
+           {"steps", event.steps},
+           {"epoch", event.epoch},
+           {"loss", event.loss},
+           {"accuracy", event.accuracy.value_or(0)},
+           {"lr", event.lr},
+           {"gradient_norm", event.gradient_norm},
+           {"samples_per_second", event.samples_per_second},
+           {"wait_share", event.wait_share},
+           {"seconds_left", event.seconds_left}});
+  }
+  void evaluated(const EvaluationEvent& event) override {
+    auto object = evaluation(event);
+    object["event"] = "evaluation";
+    print(object);
+  }
+  void saved(int64_t step, const std::string& folder) override {
+    print({{"event", "checkpoint"}, {"step", step}, {"folder", folder}});
+  }
+  void finished(const Outcome& outcome) override {
+    nlohmann::ordered_json object{{"event", outcome.finished ? "finished" : "stopped"},
+                                  {"step", outcome.step},
+                                  {"steps", outcome.steps},
+                                  {"samples", outcome.samples},
+                                  {"training_seconds", outcome.training_seconds},
+                                  {"seconds", outcome.seconds},
+                                  {"wait_share", outcome.wait_share},
+                                  {"skipped_updates", outcome.skipped_updates},
+                                  {"skipped_samples", outcome.skipped_samples},
+                                  {"run_folder", labels_.run_folder}};
+    if (outcome.last) object["last"] = evaluation(*outcome.last);
+    if (outcome.best) object["best"] = evaluation(*outcome.best);
+    print(object);
+  }
+
+ private:
+  nlohmann::ordered_json evaluation(const EvaluationEvent& event) const {
+    const auto& tally = event.evaluation.tally;
+    return {{"part", labels_.part},           {"step", event.step},
+            {"epoch", event.epoch},           {"loss", tally.loss()},
+            {"accuracy", tally.accuracy()},   {"top5", tally.top5_accuracy()},
+            {"targets", tally.count},         {"seconds", event.evaluation.seconds},
+            {"best", event.best}};
+  }
+  static void print(const nlohmann::ordered_json& object) {
+    fmt::print("{}\n", object.dump());
+    std::fflush(stdout);
+  }
+
+  ConsoleLabels labels_;
+};
+
+}  // namespace
+
+ConsoleStyle default_console_style() {
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
+  return isatty(STDOUT_FILENO) != 0 && !dumb ? ConsoleStyle::kLive : ConsoleStyle::kPlain;
+}
+
+std::unique_ptr<train::Observer> make_console(ConsoleStyle style, const ConsoleLabels& labels) {
+  if (style == ConsoleStyle::kJson) return std::make_unique<JsonConsole>(labels);
+  return std::make_unique<TextConsole>(style, labels);
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gallop/train/observer.h"
+
+namespace gallop::app {
+
+/// What the lines of a run speak of.
+struct ConsoleLabels {
+  std::string part = "test";      ///< The part that is evaluated.
+  std::string item = "images";    ///< What is counted per second: "images" or "tokens".
+  int64_t items_per_sample = 1;   ///< Tokens in a sample of text.
+  bool classifies = true;         ///< Accuracy is shown beside the loss.
+  std::string run_folder;
+};
+
+enum class ConsoleStyle {
+  kLive,   ///< One line that is rewritten; for a terminal.
+  kPlain,  ///< A line every ten seconds and at each evaluation; for a file.
+  kJson,   ///< One JSON object a line, on standard output; for machines.
+  kQuiet,  ///< Only the table at the end.
+};
+
+/// kLive where standard output is a terminal that can rewrite a line, else kPlain.
+ConsoleStyle default_console_style();
+
+/// Shows a run on standard output.
+std::unique_ptr<train::Observer> make_console(ConsoleStyle style, const ConsoleLabels& labels);
+
+}  // namespace gallop::app

@@ -1,0 +1,38 @@
+#include "gallop/app/device.h"
+
+#include <ATen/Context.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/file.h"
+
+namespace gallop::app {
+
+namespace {
+
+bool has_nvidia_driver() { return fs::exists("/dev/nvidiactl"); }
+
+// Only this library registers CUDA's kernels, so a machine without a GPU never loads its 500 MB.
+void load_cuda() {
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    throw DeviceError(fmt::format("cannot load LibTorch's CUDA library: {}", dlerror()));
+  }
+  if (!at::hasCUDA()) {
+    throw DeviceError("LibTorch's CUDA library finds no GPU that it can use; see nvidia-smi");
+  }
+}
+
+}  // namespace
+
+c10::Device choose_device(const std::string& name) {
+  if (name == "cpu" || (name == "auto" && !has_nvidia_driver())) return c10::kCPU;
+  if (!has_nvidia_driver()) {
+    throw DeviceError("train.device is cuda, but this machine has no NVIDIA driver (/dev/nvidiactl); "
+                      "use train.device=cpu or auto");
+  }
+  load_cuda();
+  return {c10::kCUDA, 0};
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/command.h"
+#include "gallop/app/machine.h"
+#include "gallop/app/recipe.h"
+#include "gallop/app/session.h"
+#include "gallop/model/summary.h"
+
+namespace gallop::app {
+
+namespace {
+
+void show_machine(bool json) {
+  const MachineReport report = describe_machine();
+  if (json) {
+    nlohmann::ordered_json object;
+    for (const auto& [name, value] : report) object[name] = value;
+    fmt::print("{}\n", object.dump());
+    return;
+  }
+  for (const auto& [name, value] : report) fmt::print("{:<18} {}\n", name, value);
+}
+
+void show_data(const Families& families, ResolvedRecipe recipe, bool json) {
+  const data::DataReport report = data::inspect(read_parts(families, recipe.recipe.data));
+  std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
+}
+
+void show_model(const Families& families, ResolvedRecipe recipe, bool json) {
+  const data::TrainingData data = open_data(families, recipe.recipe);
+  const model::Task task = inputs_of(data, recipe.recipe).task();
+  const auto model = families.models.build(recipe.recipe.model, task, model::InitialWeights(1));
+  const auto layers = model::summarize(*model, task);
+  std::fputs((json ? model::to_json(layers) + "\n" : model::to_table(layers)).c_str(), stdout);
+}
+
+}  // namespace
+
+ExitCode run_env(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Describe this machine, or what a recipe reads (--data) or builds (--model).\n\n"
+      "Example: gallop env --data cifar10 data.path=pictures",
+      "env");
+  std::string data_recipe, model_recipe;
+  bool json = false;
+  parser.add_option("--data", data_recipe,
+                    "RECIPE: sizes, classes, shapes and broken files of its data");
+  parser.add_option("--model", model_recipe,
+                    "RECIPE: layers, parameters, FLOPs and activation bytes of its model");
+  parser.add_flag("--json", json, "print JSON");
+  std::vector<std::string> rest = arguments;
+  const auto overrides = take_overrides(rest);
+  if (!parse_arguments(parser, rest)) return ExitCode::kDone;
+
+  const Families families;
+  if (!data_recipe.empty()) show_data(families, load_recipe(families, data_recipe, overrides), json);
+  if (!model_recipe.empty()) {
+    show_model(families, load_recipe(families, model_recipe, overrides), json);
+  }
+  if (data_recipe.empty() && model_recipe.empty()) show_machine(json);
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "gallop/data/augment.h"
+#include "gallop/data/dataset.h"
+#include "gallop/model/model.h"
+#include "gallop/optim/optimizer.h"
+#include "gallop/schedule/schedule.h"
+
+namespace gallop::app {
+
+/// Every plug-in family with its members; outlives all that is chosen from it.
+struct Families {
+  data::ReaderRegistry readers = data::built_in_readers();
+  data::AugmentationRegistry augmentations = data::built_in_augmentations();
+  model::ModelRegistry models = model::built_in_models();
+  optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
+  schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
+};
+
+}  // namespace gallop::app

@@ -1,0 +1,44 @@
+#include "gallop/app/machine.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/headeronly/version.h>
+
+#include "gallop/app/device.h"
+#include "gallop/base/error.h"
+#include "gallop/base/file.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+std::string describe_gpu() {
+  try {
+    const c10::Device device = choose_device("auto");
+    return device.is_cuda() ? "NVIDIA, usable" : "none";
+  } catch (const DeviceError& error) {
+    return std::string("not usable: ") + error.what();
+  }
+}
+
+}  // namespace
+
+MachineReport describe_machine() {
+  const Hardware hardware = read_hardware();
+  return {
+      {"gallop", GALLOP_VERSION},
+      {"libtorch", TORCH_VERSION},
+      {"host", hardware.host},
+      {"processor", hardware.cpu_model},
+      {"cores", std::to_string(hardware.cores)},
+      {"instruction sets", hardware.instruction_sets},
+      {"library kernels", at::get_cpu_capability()},
+      {"memory", format_bytes(hardware.memory_bytes)},
+      {"gpu", describe_gpu()},
+      {"cache folder", user_cache_folder().string()},
+  };
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,99 @@
+#include "gallop/app/recipe.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "gallop/base/file.h"
+#include "gallop/base/text.h"
+#include "gallop/config/resolve.h"
+
+namespace gallop::app {
+
+Recipe::Recipe(const Families& families)
+    : data(families.readers, families.augmentations),
+      model(families.models, "resnet"),
+      optimizer(families.optimizers, "sgd"),
+      schedule(families.schedules, "constant") {}
+
+namespace {
+
+// The one option of a section that names a member of a family.
+struct Choice {
+  const char* help;
+  config::Component& component;
+};
+
+void visit(config::Visitor& visitor, Choice& choice) {
+  visitor.field({.name = "name", .help = choice.help}, choice.component);
+}
+
+void visit_choice(config::Visitor& visitor, const char* section, const char* help,
+                  config::Component& component) {
+  Choice choice{help, component};
+  visitor.section({.name = section, .help = ""}, choice);
+}
+
+bool is_path(const std::string& text) {
+  return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml");
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, Recipe& recipe) {
+  visitor.section({.name = "data", .help = ""}, recipe.data);
+  visit_choice(visitor, "model", "the network", recipe.model);
+  visit_choice(visitor, "optimizer", "the rule that updates the weights", recipe.optimizer);
+  visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
+  visitor.section({.name = "train", .help = ""}, recipe.train);
+}
+
+std::string ResolvedRecipe::to_yaml(bool show_origins) {
+  const auto fields = [this](config::Visitor& visitor) { visit(visitor, recipe); };
+  return config::to_yaml(config::write_fields(fields, written), show_origins);
+}
+
+ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
+                            const std::string& file_name, const std::vector<Override>& overrides) {
+  ResolvedRecipe resolved{Recipe(families), fs::path(file_name).stem().string(),
+                          config::parse_yaml(yaml, file_name)};
+  config::Problems problems;
+  for (const auto& [path, value] : overrides) {
+    config::apply_override(resolved.written, path, config::parse_override_value(value, path),
+                           problems);
+  }
+  config::read_fields(
+      resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); }, problems);
+  problems.throw_if_any();
+  return resolved;
+}
+
+ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
+                           const std::vector<Override>& overrides) {
+  if (is_path(name_or_path)) {
+    if (!fs::exists(name_or_path)) {
+      throw UsageError(fmt::format("there is no recipe file '{}'", printable(name_or_path)));
+    }
+    return parse_recipe(families, read_file(name_or_path, 1 << 20), name_or_path, overrides);
+  }
+  std::vector<std::string> names;
+  for (const auto& recipe : built_in_recipes()) {
+    if (name_or_path == recipe.name) {
+      return parse_recipe(families, recipe.yaml, fmt::format("{}.yaml", recipe.name), overrides);
+    }
+    names.emplace_back(recipe.name);
+  }
+  const std::string nearest = nearest_name(name_or_path, names);
+  throw UsageError(fmt::format("there is no recipe '{}'{} Recipes: {}; or give the path of a YAML file",
+                               printable(name_or_path),
+                               nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
+                               join_names(names, "and")));
+}
+
+std::string BuiltInRecipe::summary() const {
+  const std::string_view text(yaml);
+  if (!text.starts_with("# ")) return {};
+  return std::string(text.substr(2, text.find('\n') - 2));
+}
+
+}  // namespace gallop::app

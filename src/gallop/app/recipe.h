@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/app/command.h"
+#include "gallop/app/families.h"
+#include "gallop/config/component.h"
+#include "gallop/config/node.h"
+#include "gallop/data/data_config.h"
+#include "gallop/train/train_config.h"
+
+namespace gallop::app {
+
+/// Everything that decides a run, as written in a recipe.
+struct Recipe {
+  explicit Recipe(const Families& families);
+
+  data::DataConfig data;
+  config::Component model;
+  config::Component optimizer;
+  config::Component schedule;
+  train::TrainConfig train;
+};
+
+void visit(config::Visitor& visitor, Recipe& recipe);
+
+/// A recipe and where each of its values comes from.
+struct ResolvedRecipe {
+  Recipe recipe;
+  std::string name;      ///< "fashion-mnist", without folder and ending.
+  config::Node written;  ///< The file with the overrides in place.
+
+  /// The recipe in full, as YAML.
+  std::string to_yaml(bool show_origins);
+};
+
+/// Reads a recipe by name (from those that come with Gallop) or by path, and applies overrides. Throws
+/// UsageError with every mistake.
+ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
+                           const std::vector<Override>& overrides);
+
+/// The same for YAML text; `file_name` stands in messages.
+ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
+                            const std::string& file_name, const std::vector<Override>& overrides);
+
+/// A recipe that comes with Gallop, compiled into the program.
+struct BuiltInRecipe {
+  const char* name;
+  const char* yaml;
+
+  /// Its first comment line.
+  std::string summary() const;
+};
+const std::vector<BuiltInRecipe>& built_in_recipes();
+
+}  // namespace gallop::app

@@ -1,0 +1,96 @@
+// Shapes: B batch, T tokens, C width, H heads, D width of a head (C / H).
+#include "gallop/model/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/softmax.h>
+
+namespace gallop::model {
+
+namespace {
+
+// Pairs (i, i + D/2) turned by position / 10000^(2i/D), as in GPT-NeoX and Llama.
+at::Tensor rotated(const at::Tensor& x_BHTD) {
+  const int64_t half = x_BHTD.size(3) / 2;
+  const auto options = x_BHTD.options().dtype(at::kFloat);
+  const auto rates =
+      at::arange(half, options).mul_(-std::log(10000.0) / static_cast<double>(half)).exp_();
+  const auto angles = at::outer(at::arange(x_BHTD.size(2), options), rates);
+  const auto cosine = angles.cos().to(x_BHTD.scalar_type());
+  const auto sine = angles.sin().to(x_BHTD.scalar_type());
+  const auto first = x_BHTD.narrow(3, 0, half);
+  const auto second = x_BHTD.narrow(3, half, half);
+  return at::cat({first * cosine - second * sine, second * cosine + first * sine}, 3);
+}
+
+// Attention as plain matrix products, which keeps the weights [B * H, T, T] for backward.
+at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                       double dropout, bool causal) {
+  const int64_t tokens = query.size(2), head = query.size(3);
+  const auto flat = [](const at::Tensor& x_BHTD) { return x_BHTD.flatten(0, 1); };
+  auto weights =
+      at::bmm(flat(query) * (1 / std::sqrt(static_cast<double>(head))), flat(key).transpose(1, 2));
+  if (causal) {
+    weights.add_(
+        at::full({tokens, tokens}, -std::numeric_limits<double>::infinity(), query.options())
+            .triu_(1));
+  }
+  weights = at::dropout(at::softmax(weights, -1), dropout, /*train=*/true);
+  return at::bmm(weights, flat(value)).view(query.sizes());
+}
+
+// LibTorch 2.11's fused kernel for the CPU multiplies tiles too small for its bf16 products.
+// Forward and backward on one core with AMX, ms, products against fused: 16x8x128x32 7.5 and 38,
+// 16x4x512x64 70 and 96, 4x12x1024x64 242 and 213; in fp32 15 and 14, 172 and 149, 514 and 339.
+bool products_are_faster(const at::Tensor& query) {
+  return query.is_cpu() && query.scalar_type() == at::kBFloat16 && query.size(2) <= 512;
+}
+
+}  // namespace
+
+SelfAttention::SelfAttention(Initializer& initializer, const Options& options) : options_(options) {
+  const int64_t width = options.width;
+  input_ = register_module(
+      options.input_name,
+      std::make_shared<Linear>(
+          initializer,
+          Linear::Options{
+              .in = width, .out = 3 * width, .bias = options.bias, .init = options.input_init}));
+  output_ = register_module(
+      options.output_name,
+      std::make_shared<Linear>(
+          initializer,
+          Linear::Options{
+              .in = width, .out = width, .bias = options.bias, .init = options.output_init}));
+}
+
+at::Tensor SelfAttention::forward(const at::Tensor& x_BTC) {
+  const int64_t batch = x_BTC.size(0), tokens = x_BTC.size(1), width = options_.width;
+  const auto parts = input_->forward(x_BTC)
+                         .view({batch, tokens, 3, options_.heads, width / options_.heads})
+                         .permute({2, 0, 3, 1, 4})
+                         .unbind(0);
+  auto query = parts[0], key = parts[1];
+  if (options_.rotary) {
+    query = rotated(query);
+    key = rotated(key);
+  }
+  const double dropout = is_training() ? options_.dropout : 0.0;
+  const bool causal = options_.causal;
+  const auto y_BHTD =
+      products_are_faster(query)
+          ? by_products(query, key, parts[2], dropout, causal)
+          : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, causal);
+  const auto y_BTC = y_BHTD.transpose(1, 2).reshape({batch, tokens, width});
+  return at::dropout(output_->forward(y_BTC), options_.dropout, is_training());
+}
+
+}  // namespace gallop::model

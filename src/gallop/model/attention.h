@@ -1,0 +1,31 @@
+#pragma once
+
+#include "gallop/model/layers.h"
+
+namespace gallop::model {
+
+/// Multi-head self-attention (Vaswani et al. 2017) of [B, T, C], with its two linear layers.
+class SelfAttention : public torch::nn::Module {
+ public:
+  struct Options {
+    int64_t width;
+    int64_t heads;
+    bool causal = false;
+    bool bias = true;
+    bool rotary = false;      ///< Turns queries and keys by their position (Su et al. 2021).
+    double dropout = 0;       ///< Of the attention weights and of the output.
+    const char* input_name;   ///< Name of the layer that makes queries, keys and values.
+    const char* output_name;  ///< Name of the layer behind attention.
+    InitScheme input_init{};
+    InitScheme output_init{};
+  };
+  SelfAttention(Initializer& initializer, const Options& options);
+  at::Tensor forward(const at::Tensor& x_BTC);
+
+ private:
+  Options options_;
+  std::shared_ptr<Linear> input_;
+  std::shared_ptr<Linear> output_;
+};
+
+}  // namespace gallop::model

@@ -1,0 +1,29 @@
+#include "gallop/model/feed_forward.h"
+
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/gelu.h>
+
+namespace gallop::model {
+
+FeedForward::FeedForward(Initializer& initializer, const Options& options) : options_(options) {
+  expand_ = register_module(
+      options.expand_name,
+      std::make_shared<Linear>(initializer, Linear::Options{.in = options.width,
+                                                            .out = options.inner,
+                                                            .bias = options.bias,
+                                                            .init = options.expand_init}));
+  contract_ = register_module(
+      options.contract_name,
+      std::make_shared<Linear>(initializer, Linear::Options{.in = options.inner,
+                                                            .out = options.width,
+                                                            .bias = options.bias,
+                                                            .init = options.contract_init}));
+}
+
+at::Tensor FeedForward::forward(const at::Tensor& x_BTC) const {
+  auto inner = at::gelu(expand_->forward(x_BTC), options_.gelu_by_tanh ? "tanh" : "none");
+  inner = at::dropout(inner, options_.inner_dropout, is_training());
+  return at::dropout(contract_->forward(inner), options_.dropout, is_training());
+}
+
+}  // namespace gallop::model

@@ -1,0 +1,180 @@
+// Shapes: B batch, T tokens, C width.
+#include "gallop/model/gpt.h"
+
+#include <cmath>
+
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/linear.h>
+
+#include "gallop/model/attention.h"
+#include "gallop/model/feed_forward.h"
+#include "gallop/model/network.h"
+
+namespace gallop::model {
+
+namespace {
+
+constexpr double kStd = 0.02;
+
+// Layers that write into the residual stream start smaller, as they add up over the depth.
+InitScheme residual_init(const GptConfig& config) {
+  if (config.linear_init != "gpt-2") return parse_init(config.linear_init);
+  return {.kind = InitScheme::Kind::kNormal,
+          .std = kStd / std::sqrt(2.0 * static_cast<double>(config.layers))};
+}
+
+InitScheme inner_init(const GptConfig& config) {
+  if (config.linear_init != "gpt-2") return parse_init(config.linear_init);
+  return {.kind = InitScheme::Kind::kNormal, .std = kStd};
+}
+
+std::shared_ptr<Norm> make_norm(Initializer& init, const GptConfig& config) {
+  return std::make_shared<Norm>(
+      init, Norm::Options{.width = config.width, .bias = config.bias, .rms = config.norm == "rms"});
+}
+
+class Layer final : public torch::nn::Module {
+ public:
+  Layer(Initializer& init, const GptConfig& config) {
+    norm1_ = register_module("ln_1", make_norm(init, config));
+    attention_ = register_module(
+        "attn", std::make_shared<SelfAttention>(
+                    init, SelfAttention::Options{.width = config.width,
+                                                 .heads = config.heads,
+                                                 .causal = true,
+                                                 .bias = config.bias,
+                                                 .rotary = config.positions == "rotary",
+                                                 .dropout = config.dropout,
+                                                 .input_name = "c_attn",
+                                                 .output_name = "c_proj",
+                                                 .input_init = inner_init(config),
+                                                 .output_init = residual_init(config)}));
+    norm2_ = register_module("ln_2", make_norm(init, config));
+    feed_forward_ = register_module(
+        "mlp", std::make_shared<FeedForward>(
+                   init, FeedForward::Options{.width = config.width,
+                                              .inner = 4 * config.width,
+                                              .bias = config.bias,
+                                              .gelu_by_tanh = config.activation == "gelu-tanh",
+                                              .dropout = config.dropout,
+                                              .expand_name = "c_fc",
+                                              .contract_name = "c_proj",
+                                              .expand_init = inner_init(config),
+                                              .contract_init = residual_init(config)}));
+  }
+
+  at::Tensor forward(const at::Tensor& x_BTC) {
+    const auto middle = x_BTC + attention_->forward(norm1_->forward(x_BTC));
+    return middle + feed_forward_->forward(norm2_->forward(middle));
+  }
+
+ private:
+  std::shared_ptr<Norm> norm1_;
+  std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<Norm> norm2_;
+  std::shared_ptr<FeedForward> feed_forward_;
+};
+
+class Gpt final : public Network {
+ public:
+  Gpt(const GptConfig& config, const Task& task, InitialWeights weights)
+      : dropout_(config.dropout), context_(task.context) {
+    Initializer init(weights);
+    const auto body = register_module("transformer", std::make_shared<Group>());
+    tokens_ = body->register_module(
+        "wte",
+        std::make_shared<Embedding>(init, Embedding::Options{task.classes, config.width, kStd}));
+    if (config.positions == "learned") {
+      positions_ = body->register_module(
+          "wpe",
+          std::make_shared<Embedding>(init, Embedding::Options{task.context, config.width, kStd}));
+    }
+    const auto list = body->register_module("h", std::make_shared<Group>());
+    for (int64_t i = 0; i < config.layers; ++i) {
+      layers_.push_back(
+          list->register_module(std::to_string(i), std::make_shared<Layer>(init, config)));
+    }
+    norm_ = body->register_module("ln_f", make_norm(init, config));
+    if (!config.tied) {
+      head_ = register_module(
+          "lm_head", std::make_shared<Linear>(init, Linear::Options{.in = config.width,
+                                                                    .out = task.classes,
+                                                                    .bias = false,
+                                                                    .init = inner_init(config)}));
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& tokens_BT) override {
+    require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
+                                               " tokens exceed the context of " +
+                                               std::to_string(context_));
+    auto x_BTC = tokens_->forward(tokens_BT);
+    if (positions_) x_BTC = x_BTC + positions_->weight().narrow(0, 0, tokens_BT.size(1));
+    x_BTC = at::dropout(x_BTC, dropout_, is_training());
+    for (auto& layer : layers_) x_BTC = layer->forward(x_BTC);
+    x_BTC = norm_->forward(x_BTC);
+    return head_ ? head_->forward(x_BTC) : at::linear(x_BTC, tokens_->weight());
+  }
+
+ private:
+  struct Group : torch::nn::Module {};
+
+  double dropout_;
+  int64_t context_;
+  std::shared_ptr<Embedding> tokens_;
+  std::shared_ptr<Embedding> positions_;
+  std::vector<std::shared_ptr<Layer>> layers_;
+  std::shared_ptr<Norm> norm_;
+  std::shared_ptr<Linear> head_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, GptConfig& config) {
+  visitor.field({.name = "layers", .help = "blocks of attention and feed-forward", .min = 1},
+                config.layers);
+  visitor.field({.name = "width", .help = "numbers that stand for a token", .min = 1},
+                config.width);
+  visitor.field({.name = "heads", .help = "attention heads; must divide the width", .min = 1},
+                config.heads);
+  visitor.field({.name = "dropout",
+                 .help = "share of activations set to 0 in training",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.dropout);
+  visitor.field({.name = "bias", .help = "biases in linear layers and norms"}, config.bias);
+  visitor.field({.name = "tied", .help = "the last layer is the embedding, transposed"},
+                config.tied);
+  visitor.field({.name = "activation",
+                 .help = "of the feed-forward part; GPT-2 has gelu-tanh",
+                 .choices = {"gelu-tanh", "gelu"}},
+                config.activation);
+  visitor.field({.name = "positions",
+                 .help = "how a token's place is told",
+                 .choices = {"learned", "rotary"}},
+                config.positions);
+  visitor.field({.name = "norm", .help = "layer norm or RMS norm", .choices = {"layer", "rms"}},
+                config.norm);
+  auto inits = init_names();
+  inits.insert(inits.begin(), "gpt-2");
+  visitor.field({.name = "linear_init",
+                 .help = "how weights are drawn; gpt-2: normal, smaller with depth",
+                 .choices = inits},
+                config.linear_init);
+}
+
+std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, InitialWeights weights) {
+  require_text(task, "gpt");
+  require(config.layers > 0 && config.width > 0 && config.heads > 0,
+          "gpt: layers, width and heads must be positive");
+  require(config.width % config.heads == 0, "gpt: " + std::to_string(config.heads) +
+                                                " heads do not divide the width " +
+                                                std::to_string(config.width));
+  require(config.positions != "rotary" || config.width / config.heads % 2 == 0,
+          "gpt: rotary positions need heads of even width, but they have " +
+              std::to_string(config.width / config.heads));
+  return make_model(std::make_shared<Gpt>(config, task, weights));
+}
+
+}  // namespace gallop::model

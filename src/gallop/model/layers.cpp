@@ -1,0 +1,73 @@
+#include "gallop/model/layers.h"
+
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/rms_norm.h>
+
+namespace gallop::model {
+
+Linear::Linear(Initializer& initializer, const Options& options) {
+  weight_ =
+      register_parameter("weight", initializer.weight({options.out, options.in}, options.init));
+  if (options.bias) {
+    bias_ = register_parameter("bias", initializer.bias(options.out, options.in, options.init));
+  }
+}
+
+at::Tensor Linear::forward(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
+
+Conv2d::Conv2d(Initializer& initializer, const Options& options)
+    : stride_(options.stride), padding_(options.padding) {
+  const int64_t window = options.window;
+  weight_ = register_parameter(
+      "weight", initializer.weight({options.out, options.in, window, window}, options.init));
+  if (options.bias) {
+    const int64_t fan_in = options.in * window * window;
+    bias_ = register_parameter("bias", initializer.bias(options.out, fan_in, options.init));
+  }
+}
+
+at::Tensor Conv2d::forward(const at::Tensor& x) const {
+  return at::conv2d(x, weight_, bias_, stride_, padding_);
+}
+
+BatchNorm2d::BatchNorm2d(Initializer& initializer, const Options& options)
+    : momentum_(options.momentum) {
+  const int64_t channels = options.channels;
+  weight_ = register_parameter("weight", initializer.constant(channels, options.initial_weight));
+  bias_ = register_parameter("bias", initializer.constant(channels, 0));
+  running_mean_ = register_buffer("running_mean", initializer.constant(channels, 0));
+  running_var_ = register_buffer("running_var", initializer.constant(channels, 1));
+  num_batches_tracked_ = register_buffer("num_batches_tracked", initializer.counter());
+}
+
+at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+  if (is_training()) num_batches_tracked_.add_(1);
+  return at::batch_norm(x, weight_, bias_, running_mean_, running_var_, is_training(), momentum_,
+                        /*eps=*/1e-5, /*cudnn_enabled=*/true);
+}
+
+Norm::Norm(Initializer& initializer, const Options& options)
+    : width_(options.width), eps_(options.eps), rms_(options.rms) {
+  weight_ = register_parameter("weight", initializer.constant(width_, 1));
+  if (options.bias && !rms_) bias_ = register_parameter("bias", initializer.constant(width_, 0));
+}
+
+at::Tensor Norm::forward(const at::Tensor& x) const {
+  if (rms_) return at::rms_norm(x, width_, weight_, eps_);
+  return at::layer_norm(x, width_, weight_, bias_, eps_);
+}
+
+Embedding::Embedding(Initializer& initializer, const Options& options) {
+  weight_ =
+      register_parameter("weight", initializer.normal({options.count, options.width}, options.std));
+}
+
+at::Tensor Embedding::forward(const at::Tensor& indices) const {
+  return at::embedding(weight_, indices);
+}
+
+}  // namespace gallop::model

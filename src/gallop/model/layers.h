@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <torch/nn/module.h>
+
+#include "gallop/model/initializer.h"
+
+// Layers with PyTorch's numbers and names of parameters, each one call of the fastest operator.
+// Only for sources of model/: this is the one header that shows torch/nn.
+namespace gallop::model {
+
+/// y = x W^T + b over the last dimension; weight [out, in], bias [out].
+class Linear : public torch::nn::Module {
+ public:
+  struct Options {
+    int64_t in;
+    int64_t out;
+    bool bias = true;
+    InitScheme init{};
+  };
+  Linear(Initializer& initializer, const Options& options);
+  at::Tensor forward(const at::Tensor& x) const;
+
+ private:
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+/// 2-D convolution of [N, C, H, W] with a square window.
+class Conv2d : public torch::nn::Module {
+ public:
+  struct Options {
+    int64_t in;
+    int64_t out;
+    int64_t window;
+    int64_t stride = 1;
+    int64_t padding = 0;
+    bool bias = false;
+    InitScheme init{};
+  };
+  Conv2d(Initializer& initializer, const Options& options);
+  at::Tensor forward(const at::Tensor& x) const;
+
+ private:
+  int64_t stride_;
+  int64_t padding_;
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+/// Batch normalization of [N, C, H, W] (Ioffe and Szegedy 2015). In training by the batch's
+/// statistics, which move the running ones by `momentum`.
+class BatchNorm2d : public torch::nn::Module {
+ public:
+  struct Options {
+    int64_t channels;
+    double momentum = 0.1;
+    double initial_weight = 1;
+  };
+  BatchNorm2d(Initializer& initializer, const Options& options);
+  at::Tensor forward(const at::Tensor& x);
+
+ private:
+  double momentum_;
+  at::Tensor weight_;
+  at::Tensor bias_;
+  at::Tensor running_mean_;
+  at::Tensor running_var_;
+  at::Tensor num_batches_tracked_;
+};
+
+/// Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019, no bias) of the last
+/// dimension.
+class Norm : public torch::nn::Module {
+ public:
+  struct Options {
+    int64_t width;
+    double eps = 1e-5;
+    bool bias = true;
+    bool rms = false;
+  };
+  Norm(Initializer& initializer, const Options& options);
+  at::Tensor forward(const at::Tensor& x) const;
+
+ private:
+  int64_t width_;
+  double eps_;
+  bool rms_;
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+/// Rows of a table [count, width], picked by int64 indices.
+class Embedding : public torch::nn::Module {
+ public:
+  struct Options {
+    int64_t count;
+    int64_t width;
+    double std;
+  };
+  Embedding(Initializer& initializer, const Options& options);
+  at::Tensor forward(const at::Tensor& indices) const;
+  const at::Tensor& weight() const { return weight_; }
+
+ private:
+  at::Tensor weight_;
+};
+
+}  // namespace gallop::model

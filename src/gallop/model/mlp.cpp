@@ -1,0 +1,76 @@
+#include "gallop/model/mlp.h"
+
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/gelu.h>
+
+#include "gallop/model/layers.h"
+#include "gallop/model/network.h"
+
+namespace gallop::model {
+
+namespace {
+
+class Mlp final : public Network {
+ public:
+  Mlp(const MlpConfig& config, const Task& task, InitialWeights weights)
+      : gelu_(config.activation == "gelu"), dropout_(config.dropout) {
+    Initializer initializer(weights);
+    const auto init = parse_init(config.linear_init);
+    const auto list = register_module("layers", std::make_shared<List>());
+    auto sizes = config.hidden;
+    sizes.push_back(task.classes);
+    int64_t in = task.channels * task.height * task.width;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      layers_.push_back(std::make_shared<Linear>(
+          initializer, Linear::Options{.in = in, .out = sizes[i], .init = init}));
+      list->register_module(std::to_string(i), layers_.back());
+      in = sizes[i];
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& input) override {
+    auto x = input.flatten(1);
+    for (size_t i = 0; i + 1 < layers_.size(); ++i) {
+      x = layers_[i]->forward(x);
+      x = gelu_ ? at::gelu(x) : x.relu_();
+      x = at::dropout(x, dropout_, is_training());
+    }
+    return layers_.back()->forward(x);
+  }
+
+ private:
+  struct List : torch::nn::Module {};
+
+  bool gelu_;
+  double dropout_;
+  std::vector<std::shared_ptr<Linear>> layers_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, MlpConfig& config) {
+  visitor.field({.name = "hidden", .help = "outputs of each layer before the last", .min = 1},
+                config.hidden);
+  visitor.field(
+      {.name = "activation", .help = "function between the layers", .choices = {"relu", "gelu"}},
+      config.activation);
+  visitor.field({.name = "dropout",
+                 .help = "share of activations set to 0 in training",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.dropout);
+  visitor.field({.name = "linear_init", .help = "how weights are drawn", .choices = init_names()},
+                config.linear_init);
+}
+
+std::unique_ptr<Model> make_mlp(const MlpConfig& config, const Task& task, InitialWeights weights) {
+  require_images(task, "mlp");
+  for (const int64_t size : config.hidden) {
+    require(size > 0,
+            "mlp: a hidden layer needs at least one output, but got " + std::to_string(size));
+  }
+  return make_model(std::make_shared<Mlp>(config, task, weights));
+}
+
+}  // namespace gallop::model

@@ -1,0 +1,75 @@
+#include "gallop/model/network.h"
+
+#include "gallop/base/error.h"
+
+namespace gallop::model {
+
+namespace {
+
+class NetworkModel final : public Model {
+ public:
+  explicit NetworkModel(std::shared_ptr<Network> network) : network_(std::move(network)) {}
+
+  at::Tensor forward(const at::Tensor& input) override {
+    if (input.dim() != 4) return network_->forward(input);
+    return network_->forward(input.contiguous(memory_format()));
+  }
+
+  NamedTensors parameters() const override { return list(network_->named_parameters()); }
+  NamedTensors buffers() const override { return list(network_->named_buffers()); }
+
+  void set_training(bool training) override { network_->train(training); }
+  bool training() const override { return network_->is_training(); }
+
+  void to(at::Device device, bool channels_last) override {
+    network_->to(device);
+    channels_last_ = channels_last;
+    for (auto& parameter : network_->parameters()) {
+      if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(memory_format()));
+    }
+  }
+
+ private:
+  at::MemoryFormat memory_format() const {
+    return channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  }
+  static NamedTensors list(const torch::OrderedDict<std::string, at::Tensor>& tensors) {
+    NamedTensors named;
+    for (const auto& entry : tensors) named.push_back({entry.key(), entry.value()});
+    return named;
+  }
+
+  std::shared_ptr<Network> network_;
+  bool channels_last_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_model(std::shared_ptr<Network> network) {
+  return std::make_unique<NetworkModel>(std::move(network));
+}
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw UsageError(message);
+}
+
+void require_images(const Task& task, const std::string& model) {
+  require(task.kind == Task::Kind::kImages,
+          "model '" + model + "' takes images, but the data are text; take model 'gpt'");
+  require(task.channels > 0 && task.height > 0 && task.width > 0,
+          "model '" + model + "' needs the size of one image, but got " +
+              std::to_string(task.channels) + "x" + std::to_string(task.height) + "x" +
+              std::to_string(task.width));
+  require(task.classes > 0, "model '" + model + "' needs at least one class");
+}
+
+void require_text(const Task& task, const std::string& model) {
+  require(
+      task.kind == Task::Kind::kText,
+      "model '" + model + "' takes text, but the data are images; take 'resnet', 'vit' or 'mlp'");
+  require(task.context > 0 && task.classes > 0,
+          "model '" + model + "' needs a context and a vocabulary of at least 1, but got " +
+              std::to_string(task.context) + " and " + std::to_string(task.classes));
+}
+
+}  // namespace gallop::model

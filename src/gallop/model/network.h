@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <torch/nn/module.h>
+
+#include "gallop/model/model.h"
+
+namespace gallop::model {
+
+/// A tree of layers with one input and one output.
+class Network : public torch::nn::Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& x) = 0;
+};
+
+/// Shows a tree of layers as a model.
+std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);
+
+/// Throw UsageError where `task` is not of this kind or lacks a size; `model` is named in the
+/// message.
+void require_images(const Task& task, const std::string& model);
+void require_text(const Task& task, const std::string& model);
+/// Throws UsageError with `message` unless `condition` holds.
+void require(bool condition, const std::string& message);
+
+}  // namespace gallop::model

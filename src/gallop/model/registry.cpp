@@ -1,0 +1,19 @@
+#include "gallop/model/gpt.h"
+#include "gallop/model/mlp.h"
+#include "gallop/model/model.h"
+#include "gallop/model/resnet.h"
+#include "gallop/model/vit.h"
+
+namespace gallop::model {
+
+ModelRegistry built_in_models() {
+  ModelRegistry registry("model");
+  registry.add("mlp", "fully connected layers over flattened images", make_mlp)
+      .add("resnet", "residual network, CIFAR form (6n+2) or ImageNet form (18, 34, 50)",
+           make_resnet)
+      .add("vit", "vision transformer over square patches", make_vit)
+      .add("gpt", "decoder of text as GPT-2", make_gpt);
+  return registry;
+}
+
+}  // namespace gallop::model

@@ -1,0 +1,235 @@
+#include "gallop/model/resnet.h"
+
+#include <array>
+#include <cmath>
+
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/max_pool2d.h>
+
+#include "gallop/model/layers.h"
+#include "gallop/model/network.h"
+
+namespace gallop::model {
+
+namespace {
+
+enum class Shortcut { kProjection, kPad, kNone };
+
+// What all blocks of a network share.
+struct Style {
+  Shortcut shortcut;
+  double momentum;
+  double last_norm_weight;
+  InitScheme conv_init;
+};
+
+struct Shape {
+  bool cifar_form;
+  bool bottleneck;
+  std::vector<int64_t> blocks;
+};
+
+bool is_cifar_depth(int64_t depth) { return depth >= 8 && (depth - 2) % 6 == 0; }
+
+Shape shape_of(int64_t depth) {
+  switch (depth) {
+    case 18: return {false, false, {2, 2, 2, 2}};
+    case 34: return {false, false, {3, 4, 6, 3}};
+    case 50: return {false, true, {3, 4, 6, 3}};
+    default: break;
+  }
+  require(is_cifar_depth(depth), "resnet: depth " + std::to_string(depth) +
+                                     " is neither 18, 34, 50 nor 6n+2 (8, 14, 20, 26, 32, ...)");
+  return {true, false, std::vector<int64_t>(3, (depth - 2) / 6)};
+}
+
+int64_t scaled(int64_t channels, double width) {
+  return std::max<int64_t>(8, 8 * std::llround(static_cast<double>(channels) * width / 8));
+}
+
+// Two 3x3 convolutions, or 1x1, 3x3, 1x1 with four times the channels, around a shortcut.
+class Block final : public torch::nn::Module {
+ public:
+  Block(Initializer& init, const Style& style, int64_t in, int64_t channels, int64_t stride,
+        bool bottleneck)
+      : stride_(stride), shortcut_(style.shortcut) {
+    const int64_t out = bottleneck ? 4 * channels : channels;
+    if (bottleneck) {
+      add(init, style, {.in = in, .out = channels, .window = 1}, 1);
+      add(init, style, {.in = channels, .out = channels, .window = 3, .stride = stride}, 1);
+      add(init, style, {.in = channels, .out = out, .window = 1}, style.last_norm_weight);
+    } else {
+      add(init, style, {.in = in, .out = channels, .window = 3, .stride = stride}, 1);
+      add(init, style, {.in = channels, .out = out, .window = 3}, style.last_norm_weight);
+    }
+    missing_channels_ = out - in;
+    if (shortcut_ == Shortcut::kProjection && (stride != 1 || in != out)) {
+      add_projection(init, style, {.in = in, .out = out, .window = 1, .stride = stride});
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& input) {
+    auto x = input;
+    for (size_t i = 0; i < convs_.size(); ++i) {
+      x = norms_[i]->forward(convs_[i]->forward(x));
+      if (i + 1 < convs_.size()) x.relu_();
+    }
+    if (shortcut_ != Shortcut::kNone) x.add_(shortcut(input));
+    return x.relu_();
+  }
+
+ private:
+  struct Downsample : torch::nn::Module {};
+
+  void add(Initializer& init, const Style& style, Conv2d::Options options, double norm_weight) {
+    options.padding = options.window / 2;
+    options.init = style.conv_init;
+    convs_.push_back(std::make_shared<Conv2d>(init, options));
+    norms_.push_back(std::make_shared<BatchNorm2d>(
+        init, BatchNorm2d::Options{options.out, style.momentum, norm_weight}));
+    const auto number = std::to_string(convs_.size());
+    register_module("conv" + number, convs_.back());
+    register_module("bn" + number, norms_.back());
+  }
+
+  void add_projection(Initializer& init, const Style& style, Conv2d::Options options) {
+    options.init = style.conv_init;
+    const auto downsample = register_module("downsample", std::make_shared<Downsample>());
+    projection_ = downsample->register_module("0", std::make_shared<Conv2d>(init, options));
+    projection_norm_ = downsample->register_module(
+        "1",
+        std::make_shared<BatchNorm2d>(init, BatchNorm2d::Options{options.out, style.momentum}));
+  }
+
+  at::Tensor shortcut(const at::Tensor& input) {
+    if (projection_) return projection_norm_->forward(projection_->forward(input));
+    auto x = input;
+    if (stride_ != 1) x = x.slice(2, 0, {}, stride_).slice(3, 0, {}, stride_);
+    if (missing_channels_ > 0) x = at::constant_pad_nd(x, {0, 0, 0, 0, 0, missing_channels_});
+    return x;
+  }
+
+  int64_t stride_;
+  int64_t missing_channels_ = 0;
+  Shortcut shortcut_;
+  std::vector<std::shared_ptr<Conv2d>> convs_;
+  std::vector<std::shared_ptr<BatchNorm2d>> norms_;
+  std::shared_ptr<Conv2d> projection_;
+  std::shared_ptr<BatchNorm2d> projection_norm_;
+};
+
+class Resnet final : public Network {
+ public:
+  Resnet(const ResnetConfig& config, const Task& task, InitialWeights weights) {
+    const auto shape = shape_of(config.depth);
+    Initializer init(weights);
+    const Style style{shortcut_named(config.shortcut), config.batch_norm_momentum,
+                      config.zero_init_residual ? 0.0 : 1.0, parse_init(config.conv_init)};
+    small_stem_ =
+        config.stem == "cifar" || (config.stem == "auto" && std::min(task.height, task.width) < 64);
+
+    int64_t channels = scaled(shape.cifar_form ? 16 : 64, config.width);
+    add_stem(init, style, task.channels, channels);
+    for (size_t stage = 0; stage < shape.blocks.size(); ++stage) {
+      const int64_t base = (shape.cifar_form ? 16 : 64) << stage;
+      channels = add_stage(init, style, stage, channels, scaled(base, config.width),
+                           shape.blocks[stage], shape.bottleneck);
+    }
+    fc_ = register_module("fc", std::make_shared<Linear>(
+                                    init, Linear::Options{.in = channels,
+                                                          .out = task.classes,
+                                                          .init = parse_init(config.linear_init)}));
+  }
+
+  at::Tensor forward(const at::Tensor& input) override {
+    auto x = norm_->forward(conv_->forward(input)).relu_();
+    if (!small_stem_) x = at::max_pool2d(x, 3, 2, 1);
+    for (auto& block : blocks_) x = block->forward(x);
+    // Not mean(): its gradient would not be channels_last, and the steps behind it slow.
+    x = at::avg_pool2d(x, {x.size(2), x.size(3)});
+    return fc_->forward(x.flatten(1));
+  }
+
+ private:
+  struct Stage : torch::nn::Module {};
+
+  static Shortcut shortcut_named(const std::string& name) {
+    if (name == "none") return Shortcut::kNone;
+    return name == "pad" ? Shortcut::kPad : Shortcut::kProjection;
+  }
+
+  void add_stem(Initializer& init, const Style& style, int64_t in, int64_t out) {
+    Conv2d::Options options{.in = in, .out = out, .window = 7, .stride = 2, .padding = 3};
+    if (small_stem_) options = {.in = in, .out = out, .window = 3, .padding = 1};
+    options.init = style.conv_init;
+    conv_ = register_module("conv1", std::make_shared<Conv2d>(init, options));
+    norm_ = register_module(
+        "bn1", std::make_shared<BatchNorm2d>(init, BatchNorm2d::Options{out, style.momentum}));
+  }
+
+  // Returns the channels that leave the stage.
+  int64_t add_stage(Initializer& init, const Style& style, size_t stage, int64_t in,
+                    int64_t channels, int64_t blocks, bool bottleneck) {
+    const auto list =
+        register_module("layer" + std::to_string(stage + 1), std::make_shared<Stage>());
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t stride = i == 0 && stage > 0 ? 2 : 1;
+      blocks_.push_back(std::make_shared<Block>(init, style, in, channels, stride, bottleneck));
+      list->register_module(std::to_string(i), blocks_.back());
+      in = bottleneck ? 4 * channels : channels;
+    }
+    return in;
+  }
+
+  bool small_stem_ = true;
+  std::shared_ptr<Conv2d> conv_;
+  std::shared_ptr<BatchNorm2d> norm_;
+  std::vector<std::shared_ptr<Block>> blocks_;
+  std::shared_ptr<Linear> fc_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, ResnetConfig& config) {
+  visitor.field({.name = "depth",
+                 .help = "layers: 18, 34, 50 (ImageNet form) or 6n+2 such as 20 (CIFAR form)",
+                 .min = 8},
+                config.depth);
+  visitor.field({.name = "stem",
+                 .help = "first layers; auto: cifar for images under 64 pixels",
+                 .choices = {"auto", "cifar", "imagenet"}},
+                config.stem);
+  visitor.field({.name = "width", .help = "factor of all channels", .min = 0, .above_min = true},
+                config.width);
+  visitor.field({.name = "shortcut",
+                 .help = "past blocks that change sizes; none: past no block",
+                 .choices = {"projection", "pad", "none"}},
+                config.shortcut);
+  visitor.field({.name = "zero_init_residual", .help = "start every block as its shortcut"},
+                config.zero_init_residual);
+  visitor.field({.name = "batch_norm_momentum",
+                 .help = "share of a batch in the running statistics",
+                 .min = 0,
+                 .max = 1,
+                 .above_min = true},
+                config.batch_norm_momentum);
+  visitor.field({.name = "conv_init",
+                 .help = "how weights of convolutions are drawn",
+                 .choices = init_names()},
+                config.conv_init);
+  visitor.field({.name = "linear_init",
+                 .help = "how weights of the last layer are drawn",
+                 .choices = init_names()},
+                config.linear_init);
+}
+
+std::unique_ptr<Model> make_resnet(const ResnetConfig& config, const Task& task,
+                                   InitialWeights weights) {
+  require_images(task, "resnet");
+  require(config.width > 0,
+          "resnet: width must be positive, but is " + std::to_string(config.width));
+  return make_model(std::make_shared<Resnet>(config, task, weights));
+}
+
+}  // namespace gallop::model

@@ -1,0 +1,284 @@
+#include "gallop/model/summary.h"
+
+#include <unordered_map>
+
+#include <ATen/Context.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
+#include <c10/core/StorageImpl.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::model {
+
+namespace {
+
+using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+
+// What is known of an operator when it starts; inputs are gone when it ends.
+struct Call final : at::ObserverContext {
+  std::string op;
+  std::string detail;  // "3x3"
+  bool counts = false;
+  int64_t flops = 0;
+  int64_t flops_per_output = 0;
+  std::vector<size_t> parameters;
+};
+
+at::Tensor tensor_at(c10::ArrayRef<const c10::IValue> values, size_t index) {
+  return index < values.size() && values[index].isTensor() ? values[index].toTensor()
+                                                           : at::Tensor();
+}
+
+// Calls `function` for every tensor among `values`, also in lists.
+template <typename F>
+void for_each_tensor(c10::ArrayRef<const c10::IValue> values, F function) {
+  for (const auto& value : values) {
+    if (value.isTensor()) {
+      if (value.toTensor().defined()) function(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) function(tensor);
+    }
+  }
+}
+
+// Operators that multiply matrices; those inside them are not counted again.
+void count_products(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
+  const auto& op = call.op;
+  const auto a = tensor_at(inputs, 0), b = tensor_at(inputs, 1);
+  call.counts = true;
+  if (op == "conv1d" || op == "conv2d" || op == "conv3d" || op == "convolution") {
+    const bool transposed = op == "convolution" && inputs[6].toBool();
+    const int64_t window = b.numel() / b.size(0);
+    if (transposed) {
+      call.flops = 2 * a.numel() * window;
+    } else {
+      call.flops_per_output = 2 * window;
+    }
+    for (int64_t i = 2; i < b.dim(); ++i) {
+      call.detail += (i > 2 ? "x" : "") + std::to_string(b.size(i));
+    }
+  } else if (op == "linear") {
+    call.flops_per_output = 2 * b.size(-1);
+  } else if (op == "mm" || op == "bmm" || op == "mv" || op == "dot") {
+    call.flops_per_output = 2 * a.size(-1);
+  } else if (op == "addmm" || op == "baddbmm" || op == "addmv") {
+    call.flops_per_output = 2 * b.size(-1);
+  } else if (op.starts_with("scaled_dot_product") || op.starts_with("_scaled_dot_product")) {
+    const auto value = tensor_at(inputs, 2);
+    // Queries times keys, then weights times values.
+    call.flops =
+        2 * a.numel() * b.size(-2) + 2 * a.numel() / a.size(-1) * b.size(-2) * value.size(-1);
+    call.op = "attention";
+  } else {
+    call.counts = false;
+  }
+}
+
+// Listens to the operators of one forward pass on this thread.
+class Recorder {
+ public:
+  explicit Recorder(const NamedTensors& parameters, const at::Tensor& input) {
+    for (const auto& parameter : parameters) {
+      parameter_of_[storage_of(parameter.tensor)] = parameters_.size();
+      parameters_.push_back(
+          {parameter.name.substr(0, parameter.name.rfind('.')), parameter.tensor.numel(), false});
+      remember(parameter.tensor, kNoRow);
+    }
+    remember(input, kNoRow);
+    active = this;
+    handle_ =
+        at::addThreadLocalCallback(at::RecordFunctionCallback(&Recorder::start, &Recorder::end)
+                                       .needsInputs(true)
+                                       .needsOutputs(true)
+                                       .scopes({at::RecordScope::FUNCTION}));
+  }
+  ~Recorder() {
+    at::removeCallback(handle_);
+    active = nullptr;
+  }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Every row with what is still held of the tensors made in it.
+  std::vector<LayerSummary> rows() {
+    for (const auto& made : made_) {
+      const auto storage = made.storage.lock();
+      if (storage && made.row != kNoRow) {
+        rows_[made.row].activation_bytes += static_cast<int64_t>(storage->nbytes());
+      }
+    }
+    std::vector<LayerSummary> list;
+    for (auto& row : rows_) {
+      if (row.flops > 0 || row.activation_bytes > 0 || !row.name.empty()) list.push_back(row);
+    }
+    for (const auto& parameter : parameters_) {
+      if (parameter.claimed) continue;
+      list.emplace_back().name = parameter.layer;
+      list.back().type = "not used";
+      list.back().parameters = parameter.numel;
+    }
+    return list;
+  }
+
+ private:
+  static constexpr size_t kNoRow = ~size_t{0};
+  struct Parameter {
+    std::string layer;
+    int64_t numel;
+    bool claimed;
+  };
+  struct Made {
+    WeakStorage storage;  // Weak: keeps the address from being used again, but not the memory.
+    size_t row;
+  };
+
+  static const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+    return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+  }
+
+  bool remember(const at::Tensor& tensor, size_t row) {
+    const auto* storage = storage_of(tensor);
+    if (storage == nullptr || !known_.emplace(storage, made_.size()).second) return false;
+    made_.push_back({tensor.storage().getWeakStorageImpl(), row});
+    return true;
+  }
+
+  static std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& function) {
+    return active == nullptr ? nullptr : active->begin_call(function);
+  }
+  static void end(const at::RecordFunction& function, at::ObserverContext* context) {
+    if (active != nullptr && context != nullptr) {
+      active->end_call(function, static_cast<Call&>(*context));
+    }
+  }
+
+  std::unique_ptr<Call> begin_call(const at::RecordFunction& function) {
+    auto call = std::make_unique<Call>();
+    call->op = function.name();
+    if (const auto colons = call->op.rfind(':'); colons != std::string::npos) {
+      call->op.erase(0, colons + 1);
+    }
+    if (counting_ == 0) count_products(*call, function.inputs());
+    if (call->counts) ++counting_;
+    for_each_tensor(function.inputs(), [&](const at::Tensor& tensor) {
+      const auto found = parameter_of_.find(storage_of(tensor));
+      if (found != parameter_of_.end()) call->parameters.push_back(found->second);
+    });
+    if (depth_++ == 0) open_row_ = rows_.size();
+    return call;
+  }
+
+  void end_call(const at::RecordFunction& function, Call& call) {
+    std::vector<int64_t> sizes;
+    int64_t numel = 0;
+    bool made = false;
+    for_each_tensor(
+        c10::ArrayRef<const c10::IValue>(function.outputs().data(), function.outputs().size()),
+        [&](const at::Tensor& tensor) {
+          if (numel == 0) {
+            sizes = tensor.sizes().vec();
+            numel = tensor.numel();
+          }
+          made = remember(tensor, open_row_) || made;
+        });
+    if (call.counts) --counting_;
+    inner_.flops += call.flops + call.flops_per_output * numel;
+    made_inside_ = made_inside_ || made;
+    if (--depth_ == 0) close_row(call, std::move(sizes));
+  }
+
+  // An outermost operator that only makes views or works in place is no row.
+  void close_row(const Call& call, std::vector<int64_t> sizes) {
+    auto row = std::exchange(inner_, {});
+    if (std::exchange(made_inside_, false) || row.flops > 0) {
+      row.type = call.detail.empty() ? call.op : call.op + " " + call.detail;
+      row.output_sizes = std::move(sizes);
+      for (const size_t index : call.parameters) {
+        auto& parameter = parameters_[index];
+        if (row.name.empty()) row.name = parameter.layer;
+        if (!std::exchange(parameter.claimed, true)) row.parameters += parameter.numel;
+      }
+      rows_.push_back(std::move(row));
+    }
+  }
+
+  // The callbacks are plain functions, so this is how they find their recorder.
+  static thread_local Recorder* active;
+
+  at::CallbackHandle handle_;
+  std::vector<Parameter> parameters_;
+  std::unordered_map<const c10::StorageImpl*, size_t> parameter_of_;
+  std::unordered_map<const c10::StorageImpl*, size_t> known_;
+  std::vector<Made> made_;
+  std::vector<LayerSummary> rows_;
+  LayerSummary inner_;
+  size_t open_row_ = 0;
+  bool made_inside_ = false;
+  int depth_ = 0;
+  int counting_ = 0;
+};
+
+thread_local Recorder* Recorder::active = nullptr;
+
+// Puts back what a forward pass in training changes.
+class Restore {
+ public:
+  Restore(Model& model, at::Device device)
+      : model_(model),
+        training_(model.training()),
+        generator_(at::globalContext().defaultGenerator(device)),
+        random_state_(generator_.get_state()) {
+    for (const auto& buffer : model.buffers()) saved_.push_back(buffer.tensor.clone());
+    model.set_training(true);
+  }
+  ~Restore() {
+    const auto buffers = model_.buffers();
+    for (size_t i = 0; i < saved_.size(); ++i) buffers[i].tensor.copy_(saved_[i]);
+    model_.set_training(training_);
+    generator_.set_state(random_state_);
+  }
+  Restore(const Restore&) = delete;
+  Restore& operator=(const Restore&) = delete;
+
+ private:
+  Model& model_;
+  bool training_;
+  at::Generator generator_;
+  at::Tensor random_state_;
+  std::vector<at::Tensor> saved_;
+};
+
+}  // namespace
+
+std::vector<LayerSummary> summarize(Model& model, const Task& task) {
+  const auto parameters = model.parameters();
+  const auto device = parameters.empty() ? at::Device(at::kCPU) : parameters[0].tensor.device();
+  if (device.is_meta()) {
+    throw UsageError("a model without values cannot be run, so its layers cannot be listed");
+  }
+  const auto options = at::TensorOptions().device(device);
+  const auto input =
+      task.kind == Task::Kind::kText
+          ? at::zeros({1, task.context}, options.dtype(at::kLong))
+          : at::zeros({1, task.channels, task.height, task.width}, options.dtype(at::kFloat));
+  const Restore restore(model, device);
+  Recorder recorder(parameters, input);
+  // The graph alone, so that the logits count only where backward needs them.
+  const auto graph = model.forward(input).grad_fn();
+  return recorder.rows();
+}
+
+LayerSummary total_of(const std::vector<LayerSummary>& layers) {
+  LayerSummary total;
+  total.type = "total";
+  for (const auto& layer : layers) {
+    if (!layer.output_sizes.empty()) total.output_sizes = layer.output_sizes;
+    total.parameters += layer.parameters;
+    total.flops += layer.flops;
+    total.activation_bytes += layer.activation_bytes;
+  }
+  return total;
+}
+
+}  // namespace gallop::model

@@ -1,0 +1,186 @@
+// Shapes: B batch, T tokens (patches and the class token), C width.
+#include "gallop/model/vit.h"
+
+#include <cmath>
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/dropout.h>
+
+#include "gallop/model/attention.h"
+#include "gallop/model/feed_forward.h"
+#include "gallop/model/network.h"
+
+namespace gallop::model {
+
+namespace {
+
+constexpr double kStd = 0.02;
+constexpr double kNormEps = 1e-6;
+
+InitScheme linear_init(const VitConfig& config) {
+  if (config.linear_init != "timm") return parse_init(config.linear_init);
+  return {.kind = InitScheme::Kind::kTruncatedNormal, .std = kStd};
+}
+
+std::shared_ptr<Norm> make_norm(Initializer& init, const VitConfig& config) {
+  return std::make_shared<Norm>(init, Norm::Options{.width = config.width, .eps = kNormEps});
+}
+
+int64_t inner_width(const VitConfig& config) {
+  return static_cast<int64_t>(static_cast<double>(config.width) * config.mlp_ratio);
+}
+
+class Layer final : public torch::nn::Module {
+ public:
+  Layer(Initializer& init, const VitConfig& config) {
+    norm1_ = register_module("norm1", make_norm(init, config));
+    attention_ = register_module(
+        "attn", std::make_shared<SelfAttention>(
+                    init, SelfAttention::Options{.width = config.width,
+                                                 .heads = config.heads,
+                                                 .dropout = config.dropout,
+                                                 .input_name = "qkv",
+                                                 .output_name = "proj",
+                                                 .input_init = linear_init(config),
+                                                 .output_init = linear_init(config)}));
+    norm2_ = register_module("norm2", make_norm(init, config));
+    feed_forward_ = register_module(
+        "mlp", std::make_shared<FeedForward>(
+                   init, FeedForward::Options{.width = config.width,
+                                              .inner = inner_width(config),
+                                              .inner_dropout = config.dropout,
+                                              .dropout = config.dropout,
+                                              .expand_name = "fc1",
+                                              .contract_name = "fc2",
+                                              .expand_init = linear_init(config),
+                                              .contract_init = linear_init(config)}));
+  }
+
+  at::Tensor forward(const at::Tensor& x_BTC) {
+    const auto middle = x_BTC + attention_->forward(norm1_->forward(x_BTC));
+    return middle + feed_forward_->forward(norm2_->forward(middle));
+  }
+
+ private:
+  std::shared_ptr<Norm> norm1_;
+  std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<Norm> norm2_;
+  std::shared_ptr<FeedForward> feed_forward_;
+};
+
+class Vit final : public Network {
+ public:
+  Vit(const VitConfig& config, const Task& task, InitialWeights weights)
+      : height_(task.height), width_(task.width), dropout_(config.dropout) {
+    Initializer init(weights);
+    const bool token = config.pool == "token";
+    const int64_t patches = (task.height / config.patch) * (task.width / config.patch);
+    if (token) {
+      class_token_ = register_parameter("cls_token", init.normal({1, 1, config.width}, 1e-6));
+    }
+    positions_ = register_parameter(
+        "pos_embed", init.truncated_normal({1, patches + (token ? 1 : 0), config.width}, kStd));
+    const auto embed = register_module("patch_embed", std::make_shared<Group>());
+    patches_ = embed->register_module(
+        "proj",
+        std::make_shared<Conv2d>(init, Conv2d::Options{.in = task.channels,
+                                                       .out = config.width,
+                                                       .window = config.patch,
+                                                       .stride = config.patch,
+                                                       .bias = true,
+                                                       .init = parse_init(config.conv_init)}));
+    const auto list = register_module("blocks", std::make_shared<Group>());
+    for (int64_t i = 0; i < config.depth; ++i) {
+      layers_.push_back(
+          list->register_module(std::to_string(i), std::make_shared<Layer>(init, config)));
+    }
+    norm_ = register_module(token ? "norm" : "fc_norm", make_norm(init, config));
+    head_ = register_module(
+        "head", std::make_shared<Linear>(init, Linear::Options{.in = config.width,
+                                                               .out = task.classes,
+                                                               .init = linear_init(config)}));
+  }
+
+  at::Tensor forward(const at::Tensor& input) override {
+    require(input.size(2) == height_ && input.size(3) == width_,
+            "vit: was built for images of " + std::to_string(height_) + "x" +
+                std::to_string(width_) + ", but got " + std::to_string(input.size(2)) + "x" +
+                std::to_string(input.size(3)));
+    auto x_BTC = patches_->forward(input).flatten(2).transpose(1, 2);
+    if (class_token_.defined()) {
+      x_BTC =
+          at::cat({class_token_.expand({x_BTC.size(0), -1, -1}).to(x_BTC.scalar_type()), x_BTC}, 1);
+    }
+    x_BTC = at::dropout(x_BTC + positions_, dropout_, is_training());
+    for (auto& layer : layers_) x_BTC = layer->forward(x_BTC);
+    if (class_token_.defined()) return head_->forward(norm_->forward(x_BTC.select(1, 0)));
+    return head_->forward(norm_->forward(x_BTC.mean(1)));
+  }
+
+ private:
+  struct Group : torch::nn::Module {};
+
+  int64_t height_;
+  int64_t width_;
+  double dropout_;
+  at::Tensor class_token_;
+  at::Tensor positions_;
+  std::shared_ptr<Conv2d> patches_;
+  std::vector<std::shared_ptr<Layer>> layers_;
+  std::shared_ptr<Norm> norm_;
+  std::shared_ptr<Linear> head_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, VitConfig& config) {
+  visitor.field({.name = "patch", .help = "side of a patch in pixels", .min = 1}, config.patch);
+  visitor.field({.name = "width", .help = "numbers that stand for a patch", .min = 1},
+                config.width);
+  visitor.field({.name = "depth", .help = "blocks of attention and feed-forward", .min = 1},
+                config.depth);
+  visitor.field({.name = "heads", .help = "attention heads; must divide the width", .min = 1},
+                config.heads);
+  visitor.field({.name = "mlp_ratio",
+                 .help = "inner width of the feed-forward part over the width",
+                 .min = 0,
+                 .above_min = true},
+                config.mlp_ratio);
+  visitor.field({.name = "dropout",
+                 .help = "share of activations set to 0 in training",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.dropout);
+  visitor.field({.name = "pool", .help = "what the head reads", .choices = {"token", "mean"}},
+                config.pool);
+  visitor.field({.name = "conv_init",
+                 .help = "how weights of the patch embedding are drawn",
+                 .choices = init_names()},
+                config.conv_init);
+  auto inits = init_names();
+  inits.insert(inits.begin(), "timm");
+  visitor.field({.name = "linear_init",
+                 .help = "how other weights are drawn; timm: truncated normal",
+                 .choices = inits},
+                config.linear_init);
+}
+
+std::unique_ptr<Model> make_vit(const VitConfig& config, const Task& task, InitialWeights weights) {
+  require_images(task, "vit");
+  require(config.patch > 0 && config.width > 0 && config.depth > 0 && config.heads > 0,
+          "vit: patch, width, depth and heads must be positive");
+  require(config.width % config.heads == 0, "vit: " + std::to_string(config.heads) +
+                                                " heads do not divide the width " +
+                                                std::to_string(config.width));
+  const auto size = std::to_string(task.height) + "x" + std::to_string(task.width);
+  require(
+      task.height >= config.patch && task.width >= config.patch,
+      "vit: images of " + size + " are smaller than a patch of " + std::to_string(config.patch));
+  require(task.height % config.patch == 0 && task.width % config.patch == 0,
+          "vit: patches of " + std::to_string(config.patch) + " do not fill images of " + size);
+  require(inner_width(config) > 0, "vit: mlp_ratio leaves no inner width");
+  return make_model(std::make_shared<Vit>(config, task, weights));
+}
+
+}  // namespace gallop::model

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "gallop/config/visitor.h"
+#include "gallop/model/model.h"
+
+namespace gallop::model {
+
+/// Vision transformer (Dosovitskiy et al. 2021) with timm's names and first weights. The defaults
+/// are ViT-Ti of Touvron et al. 2021 with patches for small images.
+struct VitConfig {
+  int64_t patch = 4;
+  int64_t width = 192;
+  int64_t depth = 12;
+  int64_t heads = 3;
+  double mlp_ratio = 4;
+  double dropout = 0;
+  /// "token": a class token is added and read; "mean": the mean of all patches is read.
+  std::string pool = "token";
+  std::string conv_init = "default";
+  std::string linear_init = "timm";
+};
+
+void visit(config::Visitor& visitor, VitConfig& config);
+
+/// Takes images of the task's size only; throws UsageError where patches do not fill it.
+std::unique_ptr<Model> make_vit(const VitConfig& config, const Task& task, InitialWeights weights);
+
+}  // namespace gallop::model

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "gallop/config/visitor.h"
+#include "gallop/optim/optimizer.h"
+
+namespace gallop::optim {
+
+/// Stochastic gradient descent with momentum, as in PyTorch (Sutskever et al., "On the importance
+/// of initialization and momentum in deep learning", ICML 2013):
+///
+///     g = gradient + weight_decay * p
+///     m = momentum * m + (1 - dampening) * g       (m = g at a parameter's first step)
+///     p = p - lr * (nesterov ? g + momentum * m : m)
+struct SgdConfig {
+  double lr = 0.1;
+  double momentum = 0.9;
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
+};
+
+void visit(config::Visitor& visitor, SgdConfig& config);
+
+/// State: "momentum.NAME" for each parameter, and with dampening "step", fp32 [parameters], in the
+/// order of `parameters`. Dampening reads "step" on the host in each step, which waits for a GPU.
+/// Throws UsageError for Nesterov without momentum or with dampening, and dampening without
+/// momentum.
+std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const NamedTensors& parameters);
+
+}  // namespace gallop::optim

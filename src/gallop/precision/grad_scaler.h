@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/config/visitor.h"
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop::precision {
+
+struct GradScalerConfig {
+  double initial = 65536;
+  double growth = 2;     ///< Factor after `interval` good steps in a row.
+  double backoff = 0.5;  ///< Factor after a step with infinities or NaNs.
+  int64_t interval = 2000;
+};
+
+void visit(config::Visitor& visitor, GradScalerConfig& config);
+
+/// Multiplies the loss so that small gradients do not vanish in fp16, and looks for the largest
+/// factor that does not overflow (Micikevicius et al., "Mixed precision training", ICLR 2018). All
+/// of it stays on the device, so that a step never waits for it:
+///
+///     (loss * scaler.scale()).backward();
+///     scaler.check(gradient_norm(gradients));
+///     optimizer.step(lr, scaler.scale(), scaler.found_inf());
+///     scaler.update();
+class GradScaler {
+ public:
+  /// Throws UsageError where the growth is at most 1, the backoff not between 0 and 1, the interval
+  /// below 1 or the initial scale not above 0.
+  GradScaler(const GradScalerConfig& config, at::Device device);
+
+  /// Factor of the loss, and of the gradients until the optimizer divides by it: fp32, no
+  /// dimensions.
+  const at::Tensor& scale() const { return scale_; }
+  /// 1 where check() saw a norm that is not finite, else 0: fp32, no dimensions.
+  const at::Tensor& found_inf() const { return found_inf_; }
+
+  /// Notes whether the norm of the scaled gradients is finite. All ranks must pass the same norm.
+  void check(const at::Tensor& scaled_norm);
+  /// Grows the scale or backs off after a step, and counts the step if it was skipped.
+  void update();
+
+  /// Steps skipped since the start of the run. Waits for a GPU.
+  int64_t skipped_steps() const;
+
+  /// The live tensors "scaler.scale", "scaler.growth_tracker" and "scaler.skipped_steps": copying
+  /// into them restores.
+  NamedTensors state() const;
+
+ private:
+  GradScalerConfig config_;
+  at::Tensor scale_;
+  at::Tensor found_inf_;
+  at::Tensor growth_tracker_;  // Good steps in a row, int32.
+  at::Tensor skipped_steps_;   // int64.
+};
+
+}  // namespace gallop::precision

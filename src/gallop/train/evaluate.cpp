@@ -1,0 +1,40 @@
+#include "gallop/train/evaluate.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "gallop/base/clock.h"
+
+namespace gallop::train {
+
+std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& samples,
+                                   const EvaluateConfig& config, const StopRequest& stop) {
+  const at::NoGradGuard no_gradients;
+  const double start = monotonic_seconds();
+  data::LoaderConfig in_order = config.loader;
+  in_order.shuffle = false;
+  in_order.drop_last = false;
+  data::Loader loader(samples, in_order, {});
+
+  model.set_training(false);
+  std::optional<Evaluation> evaluation(std::in_place);
+  for (int64_t left = loader.batches_per_epoch(); left > 0; --left) {
+    const auto batch = loader.next(&stop);
+    if (!batch) {
+      evaluation.reset();
+      break;
+    }
+    evaluation->skipped += batch->skipped;
+    if (batch->size() == 0) continue;
+    const at::Tensor target = batch->target.to(config.device);
+    const precision::AutocastGuard autocast(config.precision, config.device.type());
+    const at::Tensor logits = model.forward(batch->input.to(config.device));
+    Tally tally = count_right(logits, target, true);
+    tally.loss_sum = cross_entropy_sum(logits, target, 0).item<double>();
+    evaluation->tally.add(tally);
+  }
+  model.set_training(true);
+  if (evaluation) evaluation->seconds = monotonic_seconds() - start;
+  return evaluation;
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,54 @@
+#include "gallop/train/loss.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/topk.h>
+
+#include <algorithm>
+
+#include "gallop/data/text_samples.h"
+
+namespace gallop::train {
+
+namespace {
+
+at::Tensor as_rows(const at::Tensor& logits) { return logits.reshape({-1, logits.size(-1)}); }
+
+}  // namespace
+
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
+                             double label_smoothing) {
+  return at::cross_entropy_loss(as_rows(logits).to(at::kFloat), target.reshape(-1), {},
+                                at::Reduction::Sum, data::kIgnoredTarget, label_smoothing);
+}
+
+int64_t count_targets(const at::Tensor& target) {
+  return at::ne(target, data::kIgnoredTarget).sum().item<int64_t>();
+}
+
+void Tally::add(const Tally& other) {
+  loss_sum += other.loss_sum;
+  count += other.count;
+  top1 += other.top1;
+  top5 += other.top5;
+}
+
+Tally count_right(const at::Tensor& logits, const at::Tensor& target, bool with_top5) {
+  const at::Tensor rows = as_rows(logits);
+  const at::Tensor wanted = target.reshape(-1);
+  Tally tally;
+  tally.count = count_targets(wanted);
+  tally.top1 = at::eq(rows.argmax(1), wanted).sum().item<int64_t>();
+  if (with_top5) {
+    const int64_t guesses = std::min<int64_t>(5, rows.size(1));
+    const at::Tensor best = std::get<1>(at::topk(rows, guesses, 1));
+    tally.top5 = at::eq(best, wanted.unsqueeze(1)).sum().item<int64_t>();
+  }
+  return tally;
+}
+
+}  // namespace gallop::train

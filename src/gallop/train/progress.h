@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "gallop/data/loader.h"
+
+namespace gallop::train {
+
+/// Every counter of a run. What is saved here and in the tensors is all that a resume needs.
+struct Progress {
+  int64_t step = 0;     ///< Updates done, skipped ones included.
+  int64_t samples = 0;  ///< Samples asked for, broken ones included.
+  int64_t skipped_samples = 0;
+  int64_t skipped_updates = 0;
+  int64_t evaluated_step = 0;  ///< Of the last evaluation.
+  double best_score = 0;
+  int64_t best_step = -1;  ///< -1 before the first evaluation.
+  double training_seconds = 0;
+
+  /// Notes an evaluation; true where it is the best so far. Higher scores are
+  /// better.
+  bool note_evaluation(double score);
+
+  /// As written to a checkpoint, with the loader's four integers; numbers read back exactly.
+  std::map<std::string, std::string> to_map(const data::LoaderState& loader) const;
+  /// The inverse. Throws DataError where a value is missing or no number.
+  static Progress from_map(const std::map<std::string, std::string>& map,
+                           data::LoaderState& loader);
+};
+
+}  // namespace gallop::train

@@ -1,0 +1,87 @@
+#include "gallop/train/step.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gallop/base/philox.h"
+#include "gallop/optim/gradients.h"
+
+namespace gallop::train {
+
+TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
+    : model_(model), optimizer_(optimizer), parameters_(model.parameters()), config_(config) {
+  const at::Device device = parameters_.front().tensor.device();
+  lr_ = at::full({}, 0.0, at::TensorOptions(at::kFloat).device(device));
+  if (config.precision == precision::Precision::kFp16) scaler_.emplace(precision::GradScalerConfig(), device);
+}
+
+StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
+                          bool count_guesses) {
+  seed_step(config_.seed, step);
+  for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+
+  StepResult result;
+  const int64_t rows = input.size(0);
+  const int64_t pieces = std::min(config_.accumulate, rows);
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
+    result.tally.add(forward_backward(input.slice(0, begin, end), target.slice(0, begin, end),
+                                      target.numel(), count_guesses));
+  }
+  update(lr, result);
+  return result;
+}
+
+Tally TrainStep::forward_backward(const at::Tensor& input, const at::Tensor& target,
+                                  int64_t total_count, bool count_guesses) {
+  at::Tensor logits, loss;
+  {
+    const precision::AutocastGuard autocast(config_.precision, input.device().type());
+    logits = model_.forward(input);
+    loss = cross_entropy_sum(logits, target, config_.label_smoothing)
+               .div(static_cast<double>(total_count));
+  }
+  (scaler_ ? loss.mul(scaler_->scale()) : loss).backward();
+
+  Tally tally;
+  if (count_guesses) tally = count_right(logits.detach(), target, false);
+  tally.count = target.numel();
+  tally.loss_sum = loss.item<double>() * static_cast<double>(total_count);
+  return tally;
+}
+
+void TrainStep::update(double lr, StepResult& result) {
+  const std::vector<at::Tensor> gradients = optim::gradients_of(parameters_);
+  const at::Tensor norm = optim::gradient_norm(gradients);
+  const double scale = scaler_ ? scaler_->scale().item<double>() : 1;
+  result.gradient_norm = norm.item<double>() / scale;
+  if (!std::isfinite(result.tally.loss_sum)) {
+    result.bad_tensor = "loss";
+  } else if (!std::isfinite(result.gradient_norm)) {
+    result.bad_tensor = optim::first_non_finite_gradient(parameters_);
+  }
+  result.updated = result.bad_tensor.empty();
+  if (result.updated) {
+    if (config_.clip) optim::clip_gradients(gradients, norm, *config_.clip * scale);
+    lr_.fill_(lr);
+    optimizer_.step(lr_, scaler_ ? scaler_->scale() : at::Tensor(),
+                    scaler_ ? scaler_->found_inf() : at::Tensor());
+  }
+  if (scaler_) {
+    scaler_->check(norm);
+    scaler_->update();
+  }
+}
+
+NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : NamedTensors(); }
+
+void seed_step(uint64_t seed, int64_t step) {
+  Philox random(seed, Purpose::kDropout, 0, static_cast<uint64_t>(step));
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  generator.set_current_seed(random.next_u64());
+}
+
+}  // namespace gallop::train

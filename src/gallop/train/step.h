@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/model/model.h"
+#include "gallop/optim/optimizer.h"
+#include "gallop/precision/grad_scaler.h"
+#include "gallop/precision/precision.h"
+#include "gallop/train/loss.h"
+
+namespace gallop::train {
+
+struct StepConfig {
+  precision::Precision precision = precision::Precision::kFp32;
+  int64_t accumulate = 1;      ///< Micro-batches a batch is cut into.
+  std::optional<double> clip;  ///< Largest global norm of the gradients.
+  double label_smoothing = 0;
+  uint64_t seed = 1;           ///< Of dropout.
+};
+
+/// What one update did.
+struct StepResult {
+  Tally tally;  ///< Mean loss of the batch; right guesses only where they were asked for.
+  double gradient_norm = 0;
+  bool updated = true;     ///< False where a loss or gradient was not finite.
+  std::string bad_tensor;  ///< Then the first of them: "loss" or a parameter's name.
+};
+
+/// One training step: forward, loss, backward, clip, update. Gradients of k micro-batches equal those
+/// of one batch, as every sum is divided by the true number of targets of the whole batch.
+class TrainStep {
+ public:
+  /// Model and optimizer must outlive the step.
+  TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
+
+  /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss or gradients
+  /// are not finite is not applied.
+  StepResult run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
+                 bool count_guesses);
+
+  /// Loss scale and its counters, for checkpoints; empty without fp16.
+  NamedTensors state() const;
+
+ private:
+  Tally forward_backward(const at::Tensor& input, const at::Tensor& target, int64_t total_count,
+                         bool count_guesses);
+  void update(double lr, StepResult& result);
+
+  model::Model& model_;
+  optim::Optimizer& optimizer_;
+  NamedTensors parameters_;
+  StepConfig config_;
+  at::Tensor lr_;
+  std::optional<precision::GradScaler> scaler_;
+};
+
+/// Starts the random numbers of step `step`, which dropout draws from: a resumed run draws the same.
+void seed_step(uint64_t seed, int64_t step);
+
+}  // namespace gallop::train

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/model/model.h"
+#include "gallop/precision/precision.h"
+
+namespace gallop::train {
+
+/// Number format and memory order of a step.
+struct StepFormat {
+  precision::Precision precision = precision::Precision::kFp32;
+  bool channels_last = false;
+
+  /// "bf16, channels_last"
+  std::string describe() const;
+};
+
+/// A format and what one forward and backward pass took in it.
+struct FormatTiming {
+  StepFormat format;
+  double milliseconds = 0;
+};
+
+/// The formats that a recipe's `precision` and `channels_last` allow, "auto" meaning each that the
+/// device has: fp32 first, as the others must earn their place.
+std::vector<StepFormat> candidate_formats(const std::string& precision,
+                                          const std::string& channels_last, bool images,
+                                          at::Device device);
+
+/// Times forward and backward in every format, fastest of three passes in turn after one to warm up,
+/// and returns them in the order given. Weights, statistics and gradients are as before afterwards;
+/// the model is left in the first format's memory order.
+std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& input,
+                                       const at::Tensor& target,
+                                       const std::vector<StepFormat>& formats);
+
+/// The fastest, where it is at least 5 % faster than those before it.
+StepFormat pick_format(const std::vector<FormatTiming>& timings);
+
+}  // namespace gallop::train

@@ -1,0 +1,112 @@
+#include "gallop/train/train_config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "gallop/base/error.h"
+
+namespace gallop::train {
+
+namespace {
+
+struct UnitName {
+  const char* name;
+  Interval::Unit unit;
+  double factor;
+};
+
+constexpr UnitName kUnits[] = {
+    {"step", Interval::Unit::kSteps, 1},    {"steps", Interval::Unit::kSteps, 1},
+    {"epoch", Interval::Unit::kEpochs, 1},  {"epochs", Interval::Unit::kEpochs, 1},
+    {"s", Interval::Unit::kSeconds, 1},     {"min", Interval::Unit::kSeconds, 60},
+    {"h", Interval::Unit::kSeconds, 3600},
+};
+
+}  // namespace
+
+Interval Interval::parse(const std::string& text) {
+  if (text == "never") return {};
+  double count = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  if (error == std::errc() && count > 0 && std::isfinite(count)) {
+    const std::string unit(stop != end && *stop == ' ' ? stop + 1 : stop, end);
+    for (const auto& known : kUnits) {
+      if (unit != known.name) continue;
+      if (known.unit == Unit::kSteps && count != std::floor(count)) break;
+      return {known.unit, count * known.factor};
+    }
+  }
+  throw UsageError(fmt::format(
+      "'{}' is no interval; write for example '500 steps', '1 epoch', '90 s', '10 min', '2 h' or 'never'",
+      text));
+}
+
+namespace {
+
+std::string wrong_interval(const std::string& text) {
+  try {
+    Interval::parse(text);
+    return {};
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+void visit(config::Visitor& v, TrainConfig& c) {
+  v.field({.name = "epochs", .help = "passes over the training data", .min = 0, .above_min = true},
+          c.epochs);
+  v.field({.name = "steps", .help = "length of the run in updates, instead of epochs", .min = 1},
+          c.steps);
+  v.field({.name = "device",
+           .help = "where to train; auto takes a GPU where there is one",
+           .choices = {"auto", "cpu", "cuda"}},
+          c.device);
+  v.field({.name = "precision",
+           .help = "format of matrix products and convolutions; auto measures which is fastest",
+           .choices = {"auto", "fp32", "bf16", "fp16"}},
+          c.precision);
+  v.field({.name = "channels_last",
+           .help = "memory order of images; auto measures which is faster",
+           .choices = {"auto", "true", "false"}},
+          c.channels_last);
+  v.field({.name = "accumulate",
+           .help = "micro-batches that a batch is computed in, to save memory",
+           .min = 1},
+          c.accumulate);
+  v.field({.name = "clip",
+           .help = "largest global norm of the gradients",
+           .min = 0,
+           .above_min = true},
+          c.clip);
+  v.field({.name = "label_smoothing",
+           .help = "share of the target that is spread over all classes",
+           .min = 0,
+           .max = 1,
+           .below_max = true},
+          c.label_smoothing);
+  v.field({.name = "seed", .help = "decides initial weights, order, augmentation, dropout", .min = 0},
+          c.seed);
+  v.field({.name = "threads", .help = "threads that compute a step; 0 takes every core", .min = 0},
+          c.threads);
+  v.field({.name = "evaluate_every",
+           .help = "'500 steps', '1 epoch', '10 min', 'never'; the end is always evaluated",
+           .check = wrong_interval},
+          c.evaluate_every);
+  v.field({.name = "checkpoint_every",
+           .help = "the most that a crash can cost: '500 steps', '1 epoch', '10 min', 'never'",
+           .check = wrong_interval},
+          c.checkpoint_every);
+  v.field({.name = "keep_checkpoints", .help = "newest checkpoints kept, besides the best", .min = 1},
+          c.keep_checkpoints);
+  v.field({.name = "on_nonfinite",
+           .help = "what a loss or gradient that is not finite does: end the run, or skip the update",
+           .choices = {"stop", "skip"}},
+          c.on_nonfinite);
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gallop/config/visitor.h"
+
+namespace gallop::train {
+
+/// How often something happens: every so many steps, epochs or seconds, or never.
+struct Interval {
+  enum class Unit { kNever, kSteps, kEpochs, kSeconds };
+  Unit unit = Unit::kNever;
+  double count = 0;
+
+  /// "500 steps", "1 epoch", "90 s", "10 min", "2 h", "never". Throws UsageError.
+  static Interval parse(const std::string& text);
+};
+
+/// The `train:` section of a recipe.
+struct TrainConfig {
+  double epochs = 1;
+  std::optional<int64_t> steps;
+  std::string device = "auto";
+  std::string precision = "auto";
+  std::string channels_last = "auto";
+  int64_t accumulate = 1;
+  std::optional<double> clip;
+  double label_smoothing = 0;
+  int64_t seed = 1;
+  int64_t threads = 0;
+  std::string evaluate_every = "1 epoch";
+  std::string checkpoint_every = "10 min";
+  int64_t keep_checkpoints = 2;
+  std::string on_nonfinite = "stop";
+};
+
+void visit(config::Visitor& visitor, TrainConfig& config);
+
+}  // namespace gallop::train

@@ -1,0 +1,224 @@
+#include "gallop/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/train/due.h"
+#include "gallop/train/pace.h"
+#include "gallop/train/progress.h"
+
+namespace gallop::train {
+
+Length Length::of(const TrainConfig& config, int64_t batches_per_epoch, int64_t batch,
+                  int64_t samples_per_epoch) {
+  Length length;
+  length.steps = config.steps.value_or(static_cast<int64_t>(
+      std::ceil(config.epochs * static_cast<double>(batches_per_epoch) - 1e-9)));
+  length.samples = length.steps / batches_per_epoch * samples_per_epoch +
+                   length.steps % batches_per_epoch * batch;
+  return length;
+}
+
+struct Trainer::Impl {
+  TrainerParts parts;
+  TrainConfig config;
+  EvaluateConfig evaluate_config;
+  data::Loader loader;
+  TrainStep step;
+  Length length;
+  Progress progress;
+  Due evaluation_due, checkpoint_due;
+  Speed speed;
+  int64_t record_every;
+  double started = monotonic_seconds();
+
+  Impl(const TrainerParts& parts_, const TrainConfig& config_, const StepConfig& step_config,
+       const data::LoaderConfig& loader_config, const EvaluateConfig& evaluate_config_)
+      : parts(parts_),
+        config(config_),
+        evaluate_config(evaluate_config_),
+        loader(parts.train_samples, loader_config, {.seed = config.seed}),
+        step(parts.model, parts.optimizer, step_config),
+        length(Length::of(config, loader.batches_per_epoch(), loader_config.batch,
+                          parts.train_samples.size())),
+        evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
+        checkpoint_due(Interval::parse(config.checkpoint_every), loader.batches_per_epoch()),
+        record_every(std::max<int64_t>(1, length.steps / 500)) {}
+
+  template <typename Function, typename... Args>
+  void tell(Function function, const Args&... args) {
+    for (Observer* observer : parts.observers) (observer->*function)(args...);
+  }
+
+  bool is_last() const { return progress.step == length.steps; }
+  double epoch() const {
+    return static_cast<double>(progress.step) / static_cast<double>(loader.batches_per_epoch());
+  }
+
+  bool train_one() {
+    const auto batch = loader.next(&parts.stop);
+    if (!batch) return false;
+    const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
+    const double lr =
+        parts.optimizer.base_lr() *
+        parts.schedule.factor(std::min(1.0, static_cast<double>(progress.samples) /
+                                                static_cast<double>(length.samples)));
+    StepResult result;
+    if (batch->size() > 0) {
+      result = step.run(batch->input.to(evaluate_config.device),
+                        batch->target.to(evaluate_config.device), progress.step, lr, record);
+    }
+    check(result);
+    progress.step += 1;
+    progress.samples += batch->size() + batch->skipped;
+    progress.skipped_samples += batch->skipped;
+    progress.skipped_updates += result.updated ? 0 : 1;
+    speed.add(batch->size(), clock.seconds());
+    report(result, lr, record);
+    return true;
+  }
+
+  // With fp16 a step that is not finite is part of finding the loss scale.
+  void check(const StepResult& result) const {
+    if (result.updated || config.on_nonfinite == "skip" || !step.state().empty()) return;
+    const auto newest = parts.checkpoints.newest();
+    throw DataError(fmt::format(
+        "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "
+        "train.clip=1, or train.on_nonfinite=skip",
+        progress.step + 1,
+        result.bad_tensor == "loss" ? "the loss" : "the gradient of " + result.bad_tensor,
+        newest ? newest->folder.string() : "not written yet"));
+  }
+
+  void report(const StepResult& result, double lr, bool record) {
+    StepEvent event{.step = progress.step,
+                    .steps = length.steps,
+                    .epoch = epoch(),
+                    .lr = lr,
+                    .loss = result.tally.loss(),
+                    .gradient_norm = result.gradient_norm,
+                    .samples_per_second = speed.samples_per_second(),
+                    .wait_share = wait_share(),
+                    .seconds_left = speed.seconds_per_step() *
+                                    static_cast<double>(length.steps - progress.step),
+                    .skipped_updates = progress.skipped_updates,
+                    .skipped_samples = progress.skipped_samples,
+                    .record = record};
+    if (record) event.accuracy = result.tally.accuracy();
+    tell(&Observer::stepped, event);
+  }
+
+  double wait_share() const {
+    const double seconds = monotonic_seconds() - started;
+    return seconds > 0 ? loader.wait_seconds() / seconds : 0;
+  }
+
+  // Higher is better: accuracy for images, the loss with its sign turned for text.
+  double score(const Tally& tally) const {
+    return parts.text ? -tally.loss() : tally.accuracy();
+  }
+
+  // False where a stop request came first; the evaluation is then done at the resume.
+  bool evaluate_now() {
+    tell(&Observer::evaluating);
+    const auto evaluation = train::evaluate(parts.model, *parts.evaluation_samples,
+                                            evaluate_config, parts.stop);
+    if (!evaluation) return false;
+    const bool best = progress.note_evaluation(score(evaluation->tally));
+    const EvaluationEvent event{
+        .step = progress.step, .epoch = epoch(), .evaluation = *evaluation, .best = best};
+    outcome.last = event;
+    if (best) outcome.best = event;
+    evaluation_due.done(progress.step);
+    tell(&Observer::evaluated, event);
+    if (best) save(true);
+    return true;
+  }
+
+  void save(bool best) {
+    progress.training_seconds = training_seconds();
+    const auto info = parts.checkpoints.save(state(), progress.step, best);
+    checkpoint_due.done(progress.step);
+    saved_step = progress.step;
+    tell(&Observer::saved, progress.step, info.folder.string());
+  }
+
+  TrainingState state() {
+    TrainingState state;
+    state.model = parts.model.parameters();
+    for (const auto& buffer : parts.model.buffers()) state.model.push_back(buffer);
+    state.optimizer = parts.optimizer.state();
+    for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
+    state.trainer = progress.to_map(loader.state());
+    return state;
+  }
+
+  double training_seconds() const { return earlier_seconds + clock.seconds(); }
+
+  Outcome finish(bool finished) {
+    if (saved_step != progress.step) save(false);
+    outcome.finished = finished;
+    outcome.step = progress.step;
+    outcome.steps = length.steps;
+    outcome.samples = progress.samples;
+    outcome.seconds = monotonic_seconds() - started;
+    outcome.training_seconds = training_seconds();
+    outcome.wait_share = wait_share();
+    outcome.skipped_updates = progress.skipped_updates;
+    outcome.skipped_samples = progress.skipped_samples;
+    tell(&Observer::finished, outcome);
+    return outcome;
+  }
+
+  Outcome run() {
+    parts.model.set_training(true);
+    for (;;) {
+      if (evaluation_is_due()) {
+        clock.pause();
+        if (!evaluate_now()) return finish(false);
+      }
+      if (is_last()) return finish(true);
+      if (checkpoint_due.at(progress.step)) save(false);
+      clock.go();
+      if (parts.stop.requested() || !train_one()) return finish(false);
+    }
+  }
+
+  bool evaluation_is_due() const {
+    if (parts.evaluation_samples == nullptr || progress.evaluated_step == progress.step) {
+      return false;
+    }
+    return is_last() || evaluation_due.at(progress.step);
+  }
+
+  Outcome outcome;
+  Stopwatch clock;
+  double earlier_seconds = 0;
+  int64_t saved_step = -1;
+};
+
+Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config, const StepConfig& step_config,
+                 const data::LoaderConfig& loader_config, const EvaluateConfig& evaluate_config)
+    : impl_(std::make_unique<Impl>(parts, config, step_config, loader_config, evaluate_config)) {}
+
+Trainer::~Trainer() = default;
+
+void Trainer::resume(const CheckpointInfo& checkpoint) {
+  TrainingState state = impl_->state();
+  impl_->parts.checkpoints.load(checkpoint, state);
+  data::LoaderState loader_state;
+  impl_->progress = Progress::from_map(state.trainer, loader_state);
+  impl_->loader.seek(loader_state);
+  impl_->evaluation_due.done(impl_->progress.evaluated_step);
+  impl_->checkpoint_due.done(impl_->progress.step);
+  impl_->saved_step = impl_->progress.step;
+  impl_->earlier_seconds = impl_->progress.training_seconds;
+}
+
+Outcome Trainer::run() { return impl_->run(); }
+
+}  // namespace gallop::train

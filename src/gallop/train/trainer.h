@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/base/stop.h"
+#include "gallop/data/loader.h"
+#include "gallop/model/model.h"
+#include "gallop/optim/optimizer.h"
+#include "gallop/schedule/schedule.h"
+#include "gallop/train/checkpoint.h"
+#include "gallop/train/evaluate.h"
+#include "gallop/train/observer.h"
+#include "gallop/train/step.h"
+#include "gallop/train/train_config.h"
+
+namespace gallop::train {
+
+/// How long a run is. Progress counts samples, so that a ragged last batch advances the schedule by
+/// what it holds.
+struct Length {
+  int64_t steps = 0;
+  int64_t samples = 0;
+
+  /// From `train.steps`, or from `train.epochs`, whose last part rounds up to a whole batch.
+  static Length of(const TrainConfig& config, int64_t batches_per_epoch, int64_t batch,
+                   int64_t samples_per_epoch);
+};
+
+/// What a run is made of. Everything outlives the trainer.
+struct TrainerParts {
+  model::Model& model;
+  optim::Optimizer& optimizer;
+  const schedule::Schedule& schedule;
+  const data::Samples& train_samples;
+  const data::Samples* evaluation_samples = nullptr;  ///< May be null: then nothing is evaluated.
+  CheckpointStore& checkpoints;
+  std::vector<Observer*> observers;
+  const StopRequest& stop;
+  bool text = false;  ///< The best checkpoint has the lowest loss, not the highest accuracy.
+};
+
+/// Runs the loop: data, step, schedule, evaluation, checkpoints.
+class Trainer {
+ public:
+  Trainer(const TrainerParts& parts, const TrainConfig& config, const StepConfig& step_config,
+          const data::LoaderConfig& loader_config, const EvaluateConfig& evaluate_config);
+  ~Trainer();
+
+  /// Continues from a checkpoint: weights, optimizer, loss scale, counters and the position in the
+  /// data. Throws DataError where it does not fit.
+  void resume(const CheckpointInfo& checkpoint);
+
+  /// Trains to the end, or to the next step boundary after a stop request, where it saves. Throws
+  /// DataError at a loss or gradient that is not finite, unless they are skipped.
+  Outcome run();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gallop::train

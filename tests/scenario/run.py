@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Runs one scenario: a text file of commands, what they must print and how they must end.
+
+    # comment
+    data idx tiny 64            makes a small data set (see make_data.py) in folder tiny
+    file r.yaml                 writes the indented lines below into r.yaml
+      data: {name: mnist}
+    $ gallop train r.yaml       runs a command with bash, in a folder of its own
+    exit: 0                     its exit code (0 where nothing is said)
+    out: text                   standard output holds this text
+    err: text                   standard error holds this text
+    out~ regex                  standard output matches
+    err~ regex                  standard error matches
+    no out: text                standard output does not hold it
+    skip-without: NAME          skips the scenario where the environment variable is unset
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import make_data  # noqa: E402
+
+SKIPPED = 77
+
+
+class Failure(Exception):
+    pass
+
+
+class Scenario:
+    def __init__(self, path, program, folder):
+        self.path = path
+        self.folder = folder
+        self.environment = dict(
+            os.environ,
+            PATH=os.path.dirname(program) + os.pathsep + os.environ["PATH"],
+            XDG_CACHE_HOME=os.path.join(folder, ".cache"),
+            OMP_NUM_THREADS="2",
+        )
+        self.result = None
+        self.exit_checked = True
+
+    def fail(self, number, message):
+        result = self.result
+        output = ""
+        if result is not None:
+            output = f"\n--- exit {result.returncode}, stdout\n{result.stdout}\n--- stderr\n{result.stderr}"
+        raise Failure(f"{self.path}:{number}: {message}{output}")
+
+    def run_command(self, command):
+        self.result = subprocess.run(
+            ["bash", "-c", command], cwd=self.folder, env=self.environment, text=True,
+            errors="replace", stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
+        self.exit_checked = False
+
+    def end_command(self, number):
+        if not self.exit_checked and self.result.returncode != 0:
+            self.fail(number, f"the command before this line ended with {self.result.returncode}")
+        self.exit_checked = True
+
+    def check(self, number, line):
+        kind, _, wanted = line.partition(" ")
+        result = self.result
+        if result is None:
+            self.fail(number, "no command yet")
+        if kind == "exit:":
+            self.exit_checked = True
+            if result.returncode != int(wanted):
+                self.fail(number, f"exit code {result.returncode}, wanted {wanted}")
+        elif kind in ("out:", "err:"):
+            text = result.stdout if kind == "out:" else result.stderr
+            if wanted not in text:
+                self.fail(number, f"missing in {kind[:-1]}: {wanted}")
+        elif kind in ("out~", "err~"):
+            text = result.stdout if kind == "out~" else result.stderr
+            if not re.search(wanted, text, re.MULTILINE):
+                self.fail(number, f"no match in {kind[:-1]}: {wanted}")
+        elif kind == "no":
+            stream, _, unwanted = wanted.partition(": ")
+            text = result.stdout if stream == "out" else result.stderr
+            if unwanted in text:
+                self.fail(number, f"unwanted in {stream}: {unwanted}")
+        else:
+            self.fail(number, f"unknown line: {line}")
+
+    def run(self):
+        with open(self.path, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        i = 0
+        while i < len(lines):
+            line, number = lines[i], i + 1
+            i += 1
+            if not line.strip() or line.startswith("#"):
+                continue
+            if line.startswith("skip-without: "):
+                name = line.split()[1]
+                if not os.environ.get(name):
+                    print(f"skipped: {name} is not set")
+                    return SKIPPED
+            elif line.startswith("$ "):
+                self.end_command(number)
+                self.run_command(line[2:])
+            elif line.startswith("data "):
+                make_data.make(self.folder, line.split()[1:])
+            elif line.startswith("file "):
+                text = []
+                while i < len(lines) and (lines[i].startswith("  ") or not lines[i].strip()):
+                    text.append(lines[i][2:])
+                    i += 1
+                target = os.path.join(self.folder, line[5:].strip())
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                with open(target, "w", encoding="utf-8") as file:
+                    file.write("\n".join(text).rstrip("\n") + "\n")
+            else:
+                self.check(number, line)
+        self.end_command(len(lines))
+        return 0
+
+
+def main():
+    program, path = os.path.abspath(sys.argv[1]), sys.argv[2]
+    with tempfile.TemporaryDirectory(prefix="gallop-scenario-") as folder:
+        try:
+            return Scenario(path, program, folder).run()
+        except Failure as failure:
+            print(failure)
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+#include "gallop/optim/gradients.h"
+
+#include <cmath>
+#include <limits>
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+namespace gallop::optim {
+namespace {
+
+at::Tensor numbers(int64_t count) {
+  return at::arange(count, at::TensorOptions(c10::kDouble)).mul(0.37).sin().to(c10::kFloat);
+}
+
+double exact_norm(const std::vector<at::Tensor>& tensors) {
+  double sum = 0;
+  for (const at::Tensor& tensor : tensors) {
+    sum += tensor.to(c10::kDouble).square().sum().item<double>();
+  }
+  return std::sqrt(sum);
+}
+
+TEST(GradientNorm, IsNearTheExactOneForEveryLength) {
+  for (const int64_t count : {1, 31, 32, 33, 2047, 2081, 16383, 16384, 16385, 70001}) {
+    const std::vector<at::Tensor> gradients = {numbers(count), numbers(7)};
+    EXPECT_NEAR(gradient_norm(gradients).item<double>() / exact_norm(gradients), 1, 2e-7) << count;
+  }
+  EXPECT_EQ(gradient_norm({}).item<double>(), 0);
+}
+
+TEST(GradientNorm, DoesNotDependOnTheNumberOfThreads) {
+  const std::vector<at::Tensor> gradients = {numbers(70001), numbers(300), numbers(40000)};
+  const int threads = at::get_num_threads();
+  std::vector<double> norms;
+  for (const int count : {1, 2, 3}) {
+    at::set_num_threads(count);
+    norms.push_back(gradient_norm(gradients).item<double>());
+  }
+  at::set_num_threads(threads);
+  EXPECT_EQ(norms[0], norms[1]);
+  EXPECT_EQ(norms[0], norms[2]);
+}
+
+TEST(GradientNorm, TakesOtherTypesAndLayouts) {
+  const at::Tensor last =
+      numbers(4 * 3 * 5 * 5).reshape({4, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast);
+  const std::vector<at::Tensor> mixed = {last, numbers(9).to(c10::kDouble),
+                                         numbers(20).slice(0, 0, 20, 2)};
+  EXPECT_NEAR(gradient_norm(mixed).item<double>(), exact_norm(mixed), 1e-6);
+}
+
+TEST(GradientNorm, IsFiniteIfAndOnlyIfTheGradientsAre) {
+  const auto largest = at::full({100}, std::numeric_limits<float>::max());
+  EXPECT_NEAR(gradient_norm({largest}).item<double>() / (10.0 * std::numeric_limits<float>::max()),
+              1, 1e-12);
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const int64_t at : {0, 31, 16384, 20000}) {
+      at::Tensor gradient = numbers(20001);
+      gradient.data_ptr<float>()[at] = bad;
+      EXPECT_FALSE(std::isfinite(gradient_norm({gradient}).item<double>()));
+    }
+  }
+}
+
+TEST(ClipGradients, ScalesToTheNorm) {
+  for (const auto type : {c10::kFloat, c10::kDouble}) {
+    const std::vector<at::Tensor> gradients = {numbers(20000).to(type), numbers(5).to(type)};
+    const at::Tensor expected = gradients[0] * (0.5 / exact_norm(gradients));
+    clip_gradients(gradients, gradient_norm(gradients), 0.5);
+    EXPECT_NEAR(exact_norm(gradients), 0.5, 1e-6);
+    EXPECT_TRUE(at::allclose(gradients[0], expected, 1e-6, 1e-8));
+  }
+}
+
+TEST(ClipGradients, WritesNothingWithinTheNormOrWithoutOne) {
+  const at::Tensor gradient = numbers(100);
+  const at::Tensor before = gradient.clone();
+  clip_gradients({gradient}, gradient_norm({gradient}), 1e6);
+  EXPECT_TRUE(at::equal(gradient, before));
+  gradient.data_ptr<float>()[3] = std::numeric_limits<float>::infinity();
+  clip_gradients({gradient}, gradient_norm({gradient}), 1);
+  EXPECT_EQ(gradient.data_ptr<float>()[4], before.data_ptr<float>()[4]);
+  clip_gradients({}, gradient_norm({}), 1);
+}
+
+TEST(FirstNonFiniteGradient, NamesIt) {
+  NamedTensors parameters = {
+      {"none", at::ones({2})}, {"good", at::ones({2})}, {"bad", at::ones({2})}};
+  parameters[1].tensor.mutable_grad() = at::ones({2});
+  parameters[2].tensor.mutable_grad() = at::ones({2});
+  EXPECT_EQ(gradients_of(parameters).size(), 2u);
+  EXPECT_EQ(first_non_finite_gradient(parameters), "");
+  parameters[2].tensor.mutable_grad().data_ptr<float>()[1] = std::nanf("");
+  EXPECT_EQ(first_non_finite_gradient(parameters), "bad");
+}
+
+}  // namespace
+}  // namespace gallop::optim

@@ -1,0 +1,58 @@
+#include "gallop/precision/precision.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::precision {
+namespace {
+
+TEST(Precision, NamesRoundTrip) {
+  for (const auto precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+    EXPECT_EQ(parse_precision(name_of(precision)), precision);
+  }
+  try {
+    parse_precision("fp8");
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "unknown precision 'fp8'; known are fp32, bf16 and fp16");
+  }
+}
+
+c10::ScalarType type_of_product(const at::Tensor& a) { return at::mm(a, a).scalar_type(); }
+
+TEST(AutocastGuard, CastsWithinTheBlockOnlyAndNests) {
+  const at::Tensor a = at::ones({4, 4});
+  EXPECT_EQ(type_of_product(a), c10::kFloat);
+  {
+    const AutocastGuard bf16(Precision::kBf16, c10::DeviceType::CPU);
+    EXPECT_EQ(type_of_product(a), c10::kBFloat16);
+    {
+      const AutocastGuard fp16(Precision::kFp16, c10::DeviceType::CPU);
+      EXPECT_EQ(type_of_product(a), c10::kHalf);
+    }
+    EXPECT_EQ(type_of_product(a), c10::kBFloat16);
+    const AutocastGuard nothing(Precision::kFp32, c10::DeviceType::CPU);
+    EXPECT_EQ(type_of_product(a), c10::kBFloat16);
+  }
+  EXPECT_EQ(type_of_product(a), c10::kFloat);
+  EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+}
+
+TEST(AutocastGuard, ForgetsCastWeights) {
+  at::Tensor weight = at::ones({4, 4});
+  weight.set_requires_grad(true);
+  const auto product = [&] {
+    const AutocastGuard guard(Precision::kBf16, c10::DeviceType::CPU);
+    return at::mm(weight, weight).sum().item<float>();
+  };
+  EXPECT_EQ(product(), 64);
+  weight.data().fill_(2);
+  EXPECT_EQ(product(), 256);
+}
+
+}  // namespace
+}  // namespace gallop::precision

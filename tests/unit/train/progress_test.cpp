@@ -1,0 +1,61 @@
+#include "gallop/train/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/trainer.h"
+
+namespace gallop::train {
+namespace {
+
+TEST(Progress, SurvivesACheckpointExactly) {
+  Progress progress;
+  progress.step = 123;
+  progress.samples = 45678;
+  progress.best_score = 0.1 + 0.2;
+  progress.best_step = 100;
+  progress.training_seconds = 1e-9;
+  const data::LoaderState loader{.seed = 3, .epoch = 2, .position = 256, .skipped = 1};
+  data::LoaderState loaded;
+  const Progress again = Progress::from_map(progress.to_map(loader), loaded);
+  EXPECT_EQ(again.to_map(loaded), progress.to_map(loader));
+  EXPECT_EQ(again.best_score, progress.best_score);
+  EXPECT_EQ(loaded.position, 256);
+}
+
+TEST(Progress, NamesWhatACheckpointLacks) {
+  data::LoaderState loader;
+  auto map = Progress().to_map(loader);
+  map.erase("samples");
+  EXPECT_THROW(Progress::from_map(map, loader), DataError);
+  map = Progress().to_map(loader);
+  map["step"] = "12x";
+  EXPECT_THROW(Progress::from_map(map, loader), DataError);
+}
+
+TEST(Progress, FirstEvaluationIsBestThenOnlyHigherOnes) {
+  Progress progress;
+  EXPECT_TRUE(progress.note_evaluation(-3));
+  EXPECT_FALSE(progress.note_evaluation(-3));
+  progress.step = 5;
+  EXPECT_TRUE(progress.note_evaluation(-2));
+  EXPECT_EQ(progress.best_step, 5);
+  EXPECT_FALSE(progress.note_evaluation(std::nan("")));
+}
+
+TEST(Length, RoundsTheLastEpochUpToABatchAndCountsTheRaggedOnes) {
+  TrainConfig config;
+  config.epochs = 2;
+  Length length = Length::of(config, 4, 32, 100);
+  EXPECT_EQ(length.steps, 8);
+  EXPECT_EQ(length.samples, 200);
+  config.epochs = 1.5;
+  length = Length::of(config, 4, 32, 100);
+  EXPECT_EQ(length.steps, 6);
+  EXPECT_EQ(length.samples, 164);
+  config.steps = 3;
+  EXPECT_EQ(Length::of(config, 4, 32, 100).samples, 96);
+}
+
+}  // namespace
+}  // namespace gallop::train

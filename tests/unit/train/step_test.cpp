@@ -1,0 +1,122 @@
+#include "gallop/train/step.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "gallop/data/text_samples.h"
+#include "gallop/model/model.h"
+#include "gallop/optim/optimizer.h"
+
+namespace gallop::train {
+namespace {
+
+// A small network with an optimizer that leaves the gradients to be looked at.
+struct Fixture {
+  model::ModelRegistry models = model::built_in_models();
+  optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<optim::Optimizer> optimizer;
+
+  Fixture() {
+    const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
+    model = models.build(config::Component(models, "mlp"), task, 1);
+    optimizer = optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
+  }
+
+  std::vector<at::Tensor> gradients() const {
+    std::vector<at::Tensor> gradients;
+    for (const auto& parameter : model->parameters()) gradients.push_back(parameter.tensor.grad());
+    return gradients;
+  }
+};
+
+at::Tensor images(int64_t count) { return at::randn({count, 1, 4, 4}); }
+at::Tensor labels(int64_t count) { return at::randint(3, {count}, at::kLong); }
+
+TEST(TrainStep, AccumulatedGradientsEqualThoseOfOneBatchForEveryRaggedSplit) {
+  seed_step(1, 0);
+  const at::Tensor input = images(11), target = labels(11);
+  std::vector<at::Tensor> wanted;
+  for (const int64_t pieces : {1, 2, 3, 4, 5, 11, 20}) {
+    Fixture fixture;
+    TrainStep step(*fixture.model, *fixture.optimizer, {.accumulate = pieces});
+    const StepResult result = step.run(input, target, 0, 0.0, true);
+    EXPECT_EQ(result.tally.count, 11);
+    if (wanted.empty()) wanted = fixture.gradients();
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_TRUE(at::allclose(fixture.gradients()[i], wanted[i], 1e-5, 1e-7)) << pieces;
+    }
+  }
+}
+
+TEST(TrainStep, AnUpdateThatIsNotFiniteIsNotAppliedAndNamesTheFirstBadTensor) {
+  Fixture fixture;
+  TrainStep step(*fixture.model, *fixture.optimizer, {});
+  std::vector<at::Tensor> before;
+  for (const auto& parameter : fixture.model->parameters()) {
+    before.push_back(parameter.tensor.detach().clone());
+  }
+  const at::Tensor input = at::full({2, 1, 4, 4}, std::numeric_limits<float>::quiet_NaN());
+  const StepResult result = step.run(input, labels(2), 0, 0.1, false);
+  EXPECT_FALSE(result.updated);
+  EXPECT_EQ(result.bad_tensor, "loss");
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(at::allclose(fixture.model->parameters()[i].tensor, before[i], 0, 0));
+  }
+}
+
+TEST(TrainStep, ClipsTheGlobalNorm) {
+  seed_step(1, 0);
+  const at::Tensor input = images(8), target = labels(8);
+  Fixture free, clipped;
+  const double lr = 1;
+  TrainStep(*free.model, *free.optimizer, {}).run(input, target, 0, lr, false);
+  const StepResult result = TrainStep(*clipped.model, *clipped.optimizer, {.clip = 0.01})
+                                .run(input, target, 0, lr, false);
+  EXPECT_GT(result.gradient_norm, 0.01);
+  double square = 0;
+  for (const auto& gradient : clipped.gradients()) square += std::pow(gradient.norm().item<double>(), 2);
+  EXPECT_NEAR(std::sqrt(square), 0.01, 1e-6);
+}
+
+TEST(SeedStep, DrawsTheSameForTheSameStepWhateverCameBefore) {
+  seed_step(5, 17);
+  const at::Tensor first = at::randn({10});
+  at::randn({1000});
+  seed_step(5, 17);
+  EXPECT_TRUE(at::allclose(at::randn({10}), first, 0, 0));
+  seed_step(5, 18);
+  EXPECT_FALSE(at::allclose(at::randn({10}), first));
+}
+
+TEST(Loss, IgnoresMarkedTargetsAndSmoothsLabelsAsPyTorchDefines) {
+  const at::Tensor logits = at::randn({2, 3, 5});
+  at::Tensor target = at::randint(5, {2, 3}, at::kLong);
+  target.select(0, 0).fill_(data::kIgnoredTarget);
+  EXPECT_EQ(count_targets(target), 3);
+  const at::Tensor log_p = at::log_softmax(logits.select(0, 1), 1);
+  double wanted = 0;
+  for (int64_t t = 0; t < 3; ++t) {
+    const int64_t label = target[1][t].item<int64_t>();
+    wanted -= 0.9 * log_p[t][label].item<double>() + 0.1 / 5 * log_p[t].sum().item<double>();
+  }
+  EXPECT_NEAR(cross_entropy_sum(logits, target, 0.1).item<double>(), wanted, 1e-4);
+}
+
+TEST(CountRight, TopFiveOfFewClassesIsEveryOne) {
+  const at::Tensor logits = at::randn({7, 3}), target = labels(7);
+  const Tally tally = count_right(logits, target, true);
+  EXPECT_EQ(tally.top5, 7);
+  EXPECT_EQ(tally.count, 7);
+  EXPECT_LE(tally.top1, 7);
+}
+
+}  // namespace
+}  // namespace gallop::train
