@@ -13,6 +13,7 @@ std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& sam
   data::LoaderConfig in_order = config.loader;
   in_order.shuffle = false;
   in_order.drop_last = false;
+  in_order.one_epoch = true;
   data::Loader loader(samples, in_order, {});
 
   model.set_training(false);
