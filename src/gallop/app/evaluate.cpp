@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/device.h"
 #include "gallop/app/session.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/trained_run.h"
@@ -21,17 +22,18 @@ struct Part {
   const data::Samples* samples;
 };
 
-Part choose_part(const PreparedData& data, const std::string& wanted) {
-  const Part parts[] = {{"train", data.train_in_order.get()},
-                        {"validation", data.validation.get()},
-                        {"test", data.test.get()}};
+Part choose_part(const data::TrainingData& data, const std::string& wanted) {
+  const Part parts[] = {{"validation", data.validation.get()}, {"test", data.test.get()}};
   std::vector<std::string> present;
   for (const auto& part : parts) {
     if (part.samples == nullptr) continue;
     if (part.name == wanted) return part;
     present.push_back(part.name);
   }
-  if (wanted.empty()) return {data.evaluation_part, data.evaluation()};
+  if (wanted.empty() && !present.empty()) return {evaluation_part(data), data.evaluation()};
+  if (present.empty()) {
+    throw UsageError("the data have neither a validation nor a test part to evaluate on");
+  }
   throw UsageError(
       fmt::format("the data have no part '{}'; they have {}", wanted, join_names(present, "and")));
 }
@@ -74,7 +76,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   bool json = false;
   parser.add_option("RUN", run_name, "a run's name or folder")->required();
   parser.add_option("--data", other_data, "other data in place of the recipe's data.path");
-  parser.add_option("--part", wanted_part, "train, validation or test");
+  parser.add_option("--part", wanted_part, "validation or test");
   parser.add_option("--checkpoint", checkpoint, "best, latest or a step");
   parser.add_option("--runs", runs, "folder of the runs");
   parser.add_flag("--json", json, "print JSON");
@@ -87,13 +89,18 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   const SignalGuard signals(stop);
   const Families families;
   TrainedRun run = open_trained_run(families, runs, run_name, checkpoint, overrides);
+  const Hardware hardware = read_hardware();
+  set_compute_threads(run.recipe.recipe, hardware);
   const c10::Device device = choose_device(run.recipe.recipe.train.device);
   run.model->to(device, run.recipe.recipe.train.channels_last == "true");
-  const PreparedData data = prepare_data(families, run.recipe.recipe, &run.inputs);
+  const data::TrainingData data = open_data_for(families, run.recipe.recipe, run.inputs);
   const Part part = choose_part(data, wanted_part);
   const auto evaluation = train::evaluate(
       *run.model, *part.samples,
-      {.loader = data.evaluation_loader, .precision = run.precision(), .device = device}, stop);
+      {.loader = data::evaluation_loader(run.recipe.recipe.data, hardware.cores),
+       .precision = run.precision(),
+       .device = device},
+      stop);
   if (!evaluation) return ExitCode::kStopped;
   print(run, part, *evaluation, json);
   return ExitCode::kDone;
