@@ -3,7 +3,7 @@ PRESET ?= release
 PREFIX ?= /usr/local
 BUILD := build/$(PRESET)
 
-.PHONY: build train test lint format install clean help configure
+.PHONY: build train test lint format benchmark install clean help configure
 
 build: configure ## build everything (the default)
 	cmake --build --preset $(PRESET)
@@ -25,6 +25,10 @@ lint: ## check format, layers and clang-tidy
 format: ## format the C++ files
 	tools/setup --lint
 	tools/format
+
+benchmark: build ## time to the first step, and accuracy and time of a training
+	python3 benchmarks/startup/run.py $(BUILD)/gallop fashion-mnist
+	python3 benchmarks/accuracy/run.py $(BUILD)/gallop --seeds 1 fashion-mnist
 
 install: build ## install into PREFIX
 	cmake --install $(BUILD) --prefix $(PREFIX)

@@ -29,6 +29,14 @@ function(gallop_import_torch folder)
                                                        IMPORTED_SONAME lib${library}.so)
   endforeach()
 
+  # A wheel unpacked by hand lacks what pip would have installed beside it.
+  execute_process(COMMAND ldd ${folder}/lib/libtorch_cpu.so OUTPUT_VARIABLE needed ERROR_QUIET)
+  string(REGEX MATCHALL "[^ \t\n]+ => not found" missing "${needed}")
+  if(missing)
+    list(JOIN missing ", " missing)
+    message(FATAL_ERROR "${folder}/lib/libtorch_cpu.so cannot be loaded here: ${missing}.")
+  endif()
+
   add_library(gallop_torch INTERFACE IMPORTED GLOBAL)
   target_include_directories(gallop_torch SYSTEM INTERFACE ${folder}/include
                                                            ${folder}/include/torch/csrc/api/include)

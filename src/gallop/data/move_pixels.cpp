@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -38,11 +39,15 @@ template <int kChannels>
 [[gnu::target("ssse3")]] void reverse_ssse3(const uint8_t* source, int count, uint8_t* out) {
   constexpr int kStep = 16 / kChannels;
   constexpr int kUnused = 16 - kStep * kChannels;
-  alignas(16) char order[16] = {};
-  for (int i = 0; i < kStep * kChannels; ++i) {
-    order[i] = static_cast<char>(kUnused + (kStep - 1 - i / kChannels) * kChannels + i % kChannels);
-  }
-  const __m128i shuffle = _mm_load_si128(reinterpret_cast<const __m128i*>(order));
+  static constexpr std::array<char, 16> kOrder = [] {
+    std::array<char, 16> order{};
+    for (int i = 0; i < kStep * kChannels; ++i) {
+      order[static_cast<size_t>(i)] =
+          static_cast<char>(kUnused + (kStep - 1 - i / kChannels) * kChannels + i % kChannels);
+    }
+    return order;
+  }();
+  const __m128i shuffle = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kOrder.data()));
   int left = count;
   for (; left * kChannels >= 16; left -= kStep) {
     const auto* from = reinterpret_cast<const __m128i*>(source + left * kChannels - 16);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "gallop/data/resize_kernels.h"
 
@@ -11,12 +12,13 @@ namespace gallop::data {
 namespace {
 
 // Rounds weights that sum to about 1 so that they sum to exactly 1: the largest one takes the rest.
-void quantize(const std::vector<double>& exact, double sum, int16_t* out) {
+void quantize(std::span<const double> exact, double sum, int16_t* out) {
   constexpr int kOne = 1 << AxisWeights::kBits;
+  const double scale = kOne / sum;
   int total = 0;
   size_t largest = 0;
   for (size_t k = 0; k < exact.size(); ++k) {
-    out[k] = static_cast<int16_t>(std::lround(exact[k] / sum * kOne));
+    out[k] = static_cast<int16_t>(exact[k] * scale + 0.5);
     total += out[k];
     if (exact[k] > exact[largest]) largest = k;
   }
@@ -34,27 +36,28 @@ void AxisWeights::compute(double from, double extent, int size, int outputs) {
   const double support = std::max(scale, 1.0);
   const int low = std::max(0, static_cast<int>(std::floor(from)));
   const int high = std::min(size, static_cast<int>(std::ceil(from + extent)));
-  const int span = std::min(static_cast<int>(std::ceil(support)) * 2 + 1, high - low);
-  taps = (span + 1) / 2 * 2;
-  first = high;
-  last = low;
   begin.resize(static_cast<size_t>(outputs));
-  weights.assign(static_cast<size_t>(outputs) * static_cast<size_t>(taps), 0);
-  std::vector<double> exact;
-  for (int i = 0; i < outputs; ++i) {
-    const double center = from + (i + 0.5) * scale;
-    const int start = std::clamp(static_cast<int>(center - support + 0.5), low, high - 1);
-    const int end = std::clamp(static_cast<int>(center + support + 0.5), start + 1, high);
-    exact.clear();
+  end.resize(static_cast<size_t>(outputs));
+  int widest = 1;
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const double center = from + (static_cast<double>(i) + 0.5) * scale;
+    begin[i] = std::clamp(static_cast<int>(center - support + 0.5), low, high - 1);
+    end[i] = std::clamp(static_cast<int>(center + support + 0.5), begin[i] + 1, high);
+    widest = std::max(widest, end[i] - begin[i]);
+  }
+  taps = (widest + 1) / 2 * 2;
+  weights.assign(begin.size() * static_cast<size_t>(taps), 0);
+  exact_.resize(static_cast<size_t>(widest));
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const double center = from + (static_cast<double>(i) + 0.5) * scale;
     double sum = 0;
-    for (int k = start; k < end; ++k) {
-      exact.push_back(std::max(0.0, 1 - std::abs((k - center + 0.5) / support)));
-      sum += exact.back();
+    for (int k = begin[i]; k < end[i]; ++k) {
+      const double weight = std::max(0.0, 1 - std::abs((k - center + 0.5) / support));
+      exact_[static_cast<size_t>(k - begin[i])] = weight;
+      sum += weight;
     }
-    begin[static_cast<size_t>(i)] = start;
-    quantize(exact, sum, &weights[static_cast<size_t>(i) * static_cast<size_t>(taps)]);
-    first = std::min(first, start);
-    last = std::max(last, end);
+    quantize({exact_.data(), static_cast<size_t>(end[i] - begin[i])}, sum,
+             &weights[i * static_cast<size_t>(taps)]);
   }
 }
 
@@ -69,21 +72,22 @@ void Resizer::resize(const PixelView& source, const Box& box, int height, int wi
   static const ResizeKernels kKernels = best_resize_kernels();
   rows_.compute(box.top, box.height, source.height, height);
   columns_.compute(box.left, box.width, source.width, width);
-  for (int& begin : columns_.begin) begin -= columns_.first;
+  const int first = columns_.begin.front();
+  for (int& begin : columns_.begin) begin -= first;
 
-  const int count = (columns_.last - columns_.first) * channels;
+  const int count = (columns_.end.back() - first) * channels;
   row_.assign(static_cast<size_t>(count + columns_.taps * channels + kRowSlack), 0);
   const size_t stride = static_cast<size_t>(source.width) * channels;
-  const uint8_t* left = source.pixels + static_cast<size_t>(columns_.first) * channels;
-  std::vector<const uint8_t*> lines(static_cast<size_t>(rows_.taps));
+  const uint8_t* left = source.pixels + static_cast<size_t>(first) * channels;
+  lines_.resize(static_cast<size_t>(rows_.taps));
   for (int y = 0; y < height; ++y) {
     for (int k = 0; k < rows_.taps; ++k) {
       // Taps beyond the last row have no weight.
       const int line = std::min(rows_.begin[static_cast<size_t>(y)] + k, source.height - 1);
-      lines[static_cast<size_t>(k)] = left + static_cast<size_t>(line) * stride;
+      lines_[static_cast<size_t>(k)] = left + static_cast<size_t>(line) * stride;
     }
     const auto tap = static_cast<size_t>(y) * static_cast<size_t>(rows_.taps);
-    kKernels.blend_rows(lines.data(), &rows_.weights[tap], rows_.taps, count, row_.data());
+    kKernels.blend_rows(lines_.data(), &rows_.weights[tap], rows_.taps, count, row_.data());
     kKernels.blend_columns(row_.data(), columns_.begin.data(), columns_.weights.data(),
                            columns_.taps, width, channels,
                            out + static_cast<size_t>(y) * width * channels);

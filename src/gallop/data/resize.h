@@ -25,18 +25,21 @@ struct Box {
 
 /// Weights of the source pixels that each output pixel of one axis is the mean of: a triangle
 /// filter, as wide as the reduction, as Pillow and torchvision (antialias=True) resize.
-struct AxisWeights {
+class AxisWeights {
+ public:
   /// 14 bits after the point, so that products of two fit pmaddwd.
   static constexpr int kBits = 14;
 
   int taps = 0;                  ///< Even; weights beyond the true ones are 0.
-  int first = 0, last = 0;       ///< Source pixels [first, last) are used at all.
-  std::vector<int> begin;        ///< First source pixel of each output pixel.
+  std::vector<int> begin, end;   ///< Source pixels [begin, end) of each output pixel, both rising.
   std::vector<int16_t> weights;  ///< [outputs, taps]; each row sums to 1.
 
   /// For `outputs` pixels over [from, from + extent) of an axis of `size` pixels. Nothing outside
   /// that span, widened to whole pixels, is read.
   void compute(double from, double extent, int size, int outputs);
+
+ private:
+  std::vector<double> exact_;
 };
 
 /// Cuts a box out of an image and resizes it, in integers, so that all machines agree to the bit.
@@ -49,6 +52,7 @@ class Resizer {
  private:
   AxisWeights rows_, columns_;
   std::vector<int16_t> row_;
+  std::vector<const uint8_t*> lines_;
 };
 
 }  // namespace gallop::data

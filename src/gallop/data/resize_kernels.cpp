@@ -76,27 +76,44 @@ int weight_pair(const int16_t* weights) {
   if (count % 16 != 0) blend_16_bytes(rows, weights, taps, count - 16, out);
 }
 
-// A vector holds (r0 g0 b0 r1 g1 b1 . .) of two pixels and is shuffled to (r0 r1 g0 g1 b0 b1 . .),
-// which pmaddwd multiplies with (w0 w1 w0 w1 ...).
+[[gnu::target("avx2")]] __m256i load_two(const int16_t* low, const int16_t* high) {
+  return _mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low))),
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
+}
+
+[[gnu::target("avx2")]] __m256i repeat_two(int low, int high) {
+  return _mm256_blend_epi32(_mm256_set1_epi32(low), _mm256_set1_epi32(high), 0xF0);
+}
+
+// Two outputs at a time, one in each half of the vectors. A half holds (r0 g0 b0 r1 g1 b1 . .) of
+// two pixels and is shuffled to (r0 r1 g0 g1 b0 b1 . .), which pmaddwd multiplies with (w0 w1 w0 w1
+// ...).
 [[gnu::target("avx2")]] void blend_columns_avx2(const int16_t* row, const int* begin,
                                                 const int16_t* weights, int taps, int outputs,
                                                 int channels, uint8_t* out) {
   if (channels != 3) return blend_columns(row, begin, weights, taps, outputs, channels, out);
-  const __m128i side_by_side = _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1);
-  for (int x = 0; x < outputs; ++x, weights += taps, out += 3) {
-    const int16_t* at = row + begin[x] * 3;
-    __m128i sum = _mm_set1_epi32(kColumnHalf);
-    for (int k = 0; k < taps; k += 2, at += 6) {
-      const __m128i pixels =
-          _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), side_by_side);
-      sum = _mm_add_epi32(sum, _mm_madd_epi16(pixels, _mm_set1_epi32(weight_pair(weights + k))));
+  const __m256i side_by_side = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1));
+  int x = 0;
+  // A result is stored as four bytes, of which the next one overwrites the fourth; so the last one
+  // is left to the plain loop.
+  for (; x + 2 < outputs; x += 2, weights += 2 * taps, out += 6) {
+    const int16_t* low = row + begin[x] * 3;
+    const int16_t* high = row + begin[x + 1] * 3;
+    __m256i sum = _mm256_set1_epi32(kColumnHalf);
+    for (int k = 0; k < taps; k += 2) {
+      const __m256i pixels = _mm256_shuffle_epi8(load_two(low + 3 * k, high + 3 * k), side_by_side);
+      const __m256i pair = repeat_two(weight_pair(weights + k), weight_pair(weights + taps + k));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pixels, pair));
     }
-    sum = _mm_srai_epi32(sum, kColumnShift);
-    sum = _mm_packus_epi16(_mm_packs_epi32(sum, sum), sum);
-    const int bytes = _mm_cvtsi128_si32(sum);
-    // Four bytes at once where a pixel follows that overwrites the fourth.
-    std::memcpy(out, &bytes, x + 1 < outputs ? 4 : 3);
+    sum = _mm256_srai_epi32(sum, kColumnShift);
+    sum = _mm256_packus_epi16(_mm256_packs_epi32(sum, sum), sum);
+    const int first = _mm256_extract_epi32(sum, 0), second = _mm256_extract_epi32(sum, 4);
+    std::memcpy(out, &first, 4);
+    std::memcpy(out + 3, &second, 4);
   }
+  blend_columns(row, begin + x, weights, taps, outputs - x, channels, out);
 }
 
 #endif

@@ -33,8 +33,7 @@ std::string describe(const at::Tensor& tensor) {
 
 }  // namespace
 
-void check_same_tensors(const NamedTensors& source, const std::string& source_name,
-                        const NamedTensors& target) {
+std::string differences(const NamedTensors& source, const NamedTensors& target) {
   const Index given = index_of(source);
   const Index wanted = index_of(target);
   std::string problems;
@@ -51,14 +50,15 @@ void check_same_tensors(const NamedTensors& source, const std::string& source_na
   for (const auto& [name, tensor] : source) {
     if (!wanted.contains(name)) problems += fmt::format("\n  {}: not expected", printable(name));
   }
-  if (problems.empty()) return;
-  throw DataError(fmt::format("{} does not fit the recipe that it is loaded into:{}",
-                              printable(source_name), problems));
+  return problems;
 }
 
 void copy_by_name(const NamedTensors& source, const std::string& source_name,
                   const NamedTensors& target) {
-  check_same_tensors(source, source_name, target);
+  if (const std::string problems = differences(source, target); !problems.empty()) {
+    throw DataError(fmt::format("{} does not fit the recipe that it is loaded into:{}",
+                                printable(source_name), problems));
+  }
   const at::NoGradGuard no_grad;
   const Index given = index_of(source);
   for (const auto& [name, tensor] : target) tensor.copy_(*given.at(name));

@@ -15,13 +15,12 @@ struct NamedTensor {
 
 using NamedTensors = std::vector<NamedTensor>;
 
-/// Throws DataError unless `source` has exactly the names of `target`, each with the same shape and
-/// type. Every difference is told, one a line, after `source_name`, such as a file's path.
-void check_same_tensors(const NamedTensors& source, const std::string& source_name,
-                        const NamedTensors& target);
+/// How `source` differs from `target` in names, shapes and types: every difference on a line of its
+/// own, indented; empty where copying one into the other is possible.
+std::string differences(const NamedTensors& source, const NamedTensors& target);
 
-/// Copies every tensor of `source` into the one of the same name in `target`, after
-/// check_same_tensors(), so that either all are copied or none.
+/// Copies every tensor of `source` into the one of the same name in `target`. Throws DataError with
+/// all differences, and copies nothing, where there are any; `source_name` is named in it.
 void copy_by_name(const NamedTensors& source, const std::string& source_name,
                   const NamedTensors& target);
 

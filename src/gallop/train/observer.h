@@ -15,7 +15,7 @@ struct StepEvent {
   double epoch = 0;  ///< Passes over the data done, 1.5 in the middle of the second.
   double lr = 0;
   double loss = 0;  ///< Mean over the batch.
-  std::optional<double> accuracy;  ///< Share of right first guesses, where counted.
+  std::optional<double> accuracy{};  ///< Share of right first guesses, where counted.
   double gradient_norm = 0;
   double samples_per_second = 0;  ///< Over the last seconds.
   double wait_share = 0;  ///< Share of the time spent waiting for data, since the start.

@@ -1,0 +1,197 @@
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/softmax.h>
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/command.h"
+#include "gallop/app/trained_run.h"
+#include "gallop/base/file.h"
+#include "gallop/base/philox.h"
+#include "gallop/base/text.h"
+#include "gallop/data/file_images.h"
+#include "gallop/data/loader.h"
+#include "gallop/precision/precision.h"
+
+namespace gallop::app {
+
+namespace {
+
+struct Request {
+  std::vector<std::string> files;
+  std::string prompt;
+  int64_t length = 500;
+  double temperature = 0.8;
+  int64_t top = 3;
+  int64_t seed = 1;
+  bool json = false;
+};
+
+struct Guess {
+  std::string name;
+  double probability;
+};
+
+std::vector<Guess> best_guesses(const at::Tensor& probabilities,
+                                const std::vector<std::string>& names, int64_t count) {
+  const at::Tensor order = probabilities.argsort(0, true);
+  std::vector<Guess> guesses;
+  for (int64_t i = 0; i < std::min<int64_t>(count, order.size(0)); ++i) {
+    const auto index = order[i].item<int64_t>();
+    guesses.push_back({names[static_cast<size_t>(index)], probabilities[index].item<double>()});
+  }
+  return guesses;
+}
+
+void print_guesses(const std::string& file, const std::vector<Guess>& guesses, bool json) {
+  if (json) {
+    nlohmann::ordered_json object{{"file", file}, {"guesses", nlohmann::json::array()}};
+    for (const auto& guess : guesses) {
+      object["guesses"].push_back({{"class", guess.name}, {"probability", guess.probability}});
+    }
+    fmt::print("{}\n", object.dump());
+    return;
+  }
+  fmt::print("{}\n", printable(file));
+  for (const auto& guess : guesses) {
+    fmt::print("  {:<24} {:5.1f} %\n", printable(guess.name), 100 * guess.probability);
+  }
+}
+
+void predict_images(TrainedRun& run, const Request& request) {
+  if (request.files.empty()) {
+    throw UsageError("which images? For example: gallop predict RUN photo.jpg");
+  }
+  const data::FileImages images(request.files);
+  const data::ImageSamples samples(images, run.inputs.pipeline(), {});
+  data::Loader loader(samples, {.batch = 64, .shuffle = false}, {});
+  for (size_t done = 0; done < request.files.size();) {
+    const auto batch = loader.next();
+    const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
+    const at::Tensor probabilities =
+        at::softmax(run.model->forward(batch->input).to(at::kFloat), 1);
+    for (int64_t row = 0; row < batch->size(); ++row) {
+      print_guesses(request.files[done++],
+                    best_guesses(probabilities[row], run.inputs.classes, request.top),
+                    request.json);
+    }
+  }
+}
+
+// Tokens of a prompt: at each place the longest token that fits, which is the only one for characters
+// and bytes.
+std::vector<int64_t> tokenize(const std::string& text, const std::vector<std::string>& vocabulary) {
+  std::map<std::string, int64_t> numbers;
+  size_t longest = 1;
+  for (size_t i = 0; i < vocabulary.size(); ++i) {
+    numbers[vocabulary[i]] = static_cast<int64_t>(i);
+    longest = std::max(longest, vocabulary[i].size());
+  }
+  std::vector<int64_t> tokens;
+  for (size_t at = 0; at < text.size();) {
+    size_t length = std::min(longest, text.size() - at);
+    while (length > 0 && !numbers.contains(text.substr(at, length))) --length;
+    if (length == 0) {
+      throw UsageError(fmt::format("the prompt's character at byte {} does not occur in the text that "
+                                   "this model was trained on",
+                                   at));
+    }
+    tokens.push_back(numbers[text.substr(at, length)]);
+    at += length;
+  }
+  return tokens;
+}
+
+int64_t draw(const at::Tensor& logits, double temperature, Philox& random) {
+  if (temperature == 0) return logits.argmax().item<int64_t>();
+  const at::Tensor probabilities =
+      at::softmax(logits.to(at::kDouble).div(temperature), 0).contiguous();
+  double left = random.uniform();
+  const auto* values = probabilities.const_data_ptr<double>();
+  for (int64_t i = 0; i < probabilities.numel(); ++i) {
+    left -= values[i];
+    if (left < 0) return i;
+  }
+  return probabilities.numel() - 1;
+}
+
+// Continues `prompt` by `length` tokens and prints them as they come.
+void continue_text(TrainedRun& run, const std::string& prompt, const Request& request) {
+  std::vector<std::string> vocabulary;
+  for (const auto& token : run.inputs.vocabulary) vocabulary.push_back(from_hex(token));
+  std::vector<int64_t> tokens = tokenize(prompt, vocabulary);
+  if (tokens.empty()) tokens.push_back(0);
+  Philox random(static_cast<uint64_t>(request.seed), Purpose::kSample, 0, 0);
+  std::string written = prompt;
+  if (!request.json) std::fputs(prompt.c_str(), stdout);
+  for (int64_t i = 0; i < request.length; ++i) {
+    const auto seen = std::min<int64_t>(run.inputs.context, static_cast<int64_t>(tokens.size()));
+    const at::Tensor input =
+        at::from_blob(tokens.data() + tokens.size() - static_cast<size_t>(seen), {1, seen},
+                      at::TensorOptions(at::kLong));
+    const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
+    const at::Tensor logits = run.model->forward(input)[0][seen - 1];
+    tokens.push_back(draw(logits, request.temperature, random));
+    const std::string& text = vocabulary[static_cast<size_t>(tokens.back())];
+    written += text;
+    if (request.json) continue;
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+  if (request.json) {
+    fmt::print("{}\n", nlohmann::json{{"text", written}}.dump(
+                           -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    std::fputs("\n", stdout);
+  }
+}
+
+void predict_text(TrainedRun& run, const Request& request) {
+  if (request.files.empty()) continue_text(run, request.prompt, request);
+  for (const auto& file : request.files) continue_text(run, read_file(file, 1 << 24), request);
+}
+
+}  // namespace
+
+ExitCode run_predict(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Classify image files with a trained model, or continue a text.\n\n"
+      "Example: gallop predict cifar10-1 photo.jpg\n"
+      "         gallop predict shakespeare-1 --prompt \"ROMEO:\" --length 300",
+      "predict");
+  std::string run_name, runs = "runs", checkpoint = "best";
+  Request request;
+  parser.add_option("RUN", run_name, "a run's name or folder")->required();
+  parser.add_option("FILE", request.files, "image files, or text files to continue");
+  parser.add_option("--prompt", request.prompt, "text to continue");
+  parser.add_option("--length", request.length, "tokens to write")->check(CLI::Range(1, 1 << 24));
+  parser.add_option("--temperature", request.temperature, "0 takes the likeliest token each time")
+      ->check(CLI::Range(0.0, 100.0));
+  parser.add_option("--top", request.top, "classes to show")->check(CLI::Range(1, 1000));
+  parser.add_option("--seed", request.seed, "of the drawn tokens")->check(CLI::NonNegativeNumber);
+  parser.add_option("--checkpoint", checkpoint, "best, latest or a step");
+  parser.add_option("--runs", runs, "folder of the runs");
+  parser.add_flag("--json", request.json, "print JSON");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+
+  const at::NoGradGuard no_gradients;
+  const Families families;
+  TrainedRun run = open_trained_run(families, runs, run_name, checkpoint, {});
+  run.model->set_training(false);
+  if (run.inputs.kind == "text") {
+    predict_text(run, request);
+  } else {
+    predict_images(run, request);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,67 @@
+#include "gallop/app/run_inputs.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "gallop/base/error.h"
+
+namespace gallop::app {
+
+void visit(config::Visitor& v, RunInputs& c) {
+  v.field({.name = "kind", .help = "what goes in", .choices = {"images", "text"}}, c.kind);
+  v.field({.name = "channels", .help = "of an image", .min = 0, .max = 3}, c.channels);
+  v.field({.name = "height", .help = "of an image", .min = 0, .max = 1 << 20}, c.height);
+  v.field({.name = "width", .help = "of an image", .min = 0, .max = 1 << 20}, c.width);
+  v.field({.name = "mean", .help = "of each channel"}, c.mean);
+  v.field({.name = "deviation", .help = "of each channel"}, c.deviation);
+  v.field({.name = "classes", .help = "names of the outputs"}, c.classes);
+  v.field({.name = "context", .help = "tokens in one input", .min = 0}, c.context);
+  v.field({.name = "vocabulary", .help = "bytes of each token, in hexadecimal"}, c.vocabulary);
+}
+
+model::Task RunInputs::task() const {
+  if (kind == "text") {
+    return {.kind = model::Task::Kind::kText,
+            .classes = static_cast<int64_t>(vocabulary.size()),
+            .context = context};
+  }
+  return {.channels = channels,
+          .height = height,
+          .width = width,
+          .classes = static_cast<int64_t>(classes.size())};
+}
+
+data::ImagePipeline RunInputs::pipeline() const {
+  data::ImagePipeline pipeline;
+  pipeline.shape = {.height = static_cast<int>(height),
+                    .width = static_cast<int>(width),
+                    .channels = static_cast<int>(channels)};
+  pipeline.resize = true;
+  pipeline.mean = mean;
+  pipeline.deviation = deviation;
+  return pipeline;
+}
+
+std::string to_hex(const std::string& bytes) {
+  std::string digits;
+  for (const unsigned char byte : bytes) digits += fmt::format("{:02x}", byte);
+  return digits;
+}
+
+std::string from_hex(const std::string& digits) {
+  std::string bytes;
+  for (size_t i = 0; i < digits.size(); i += 2) {
+    unsigned value = 0;
+    const char* begin = digits.data() + i;
+    const char* end = begin + std::min<size_t>(2, digits.size() - i);
+    const auto [stop, error] = std::from_chars(begin, end, value, 16);
+    if (error != std::errc() || stop != begin + 2) {
+      throw DataError(fmt::format("'{}' is no token in hexadecimal digits", digits));
+    }
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
+}
+
+}  // namespace gallop::app

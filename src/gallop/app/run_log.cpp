@@ -1,0 +1,50 @@
+#include "gallop/app/run_log.h"
+
+namespace gallop::app {
+
+RunLog::RunLog(const fs::path& log, int64_t step, std::string part)
+    : writer_(log, step, {{"version", GALLOP_VERSION}}), part_(std::move(part)) {}
+
+void RunLog::stepped(const train::StepEvent& event) {
+  if (!event.record) return;
+  track::Record record{.step = event.step,
+                       .kind = "step",
+                       .values = {{"epoch", event.epoch},
+                                  {"loss", event.loss},
+                                  {"lr", event.lr},
+                                  {"gradient_norm", event.gradient_norm},
+                                  {"samples_per_second", event.samples_per_second},
+                                  {"wait_share", event.wait_share}}};
+  if (event.accuracy) record.values["accuracy"] = *event.accuracy;
+  writer_.append(record);
+}
+
+void RunLog::evaluated(const train::EvaluationEvent& event) {
+  const auto& tally = event.evaluation.tally;
+  writer_.append({.step = event.step,
+                  .kind = "evaluation",
+                  .values = {{"epoch", event.epoch},
+                             {"loss", tally.loss()},
+                             {"accuracy", tally.accuracy()},
+                             {"top5", tally.top5_accuracy()},
+                             {"targets", static_cast<double>(tally.count)},
+                             {"seconds", event.evaluation.seconds},
+                             {"best", event.best ? 1.0 : 0.0}},
+                  .texts = {{"part", part_}}});
+}
+
+void RunLog::saved(int64_t step, const std::string& folder) {
+  writer_.append({.step = step, .kind = "checkpoint", .texts = {{"folder", folder}}});
+}
+
+void RunLog::finished(const train::Outcome& outcome) {
+  writer_.append({.step = outcome.step,
+                  .kind = "end",
+                  .values = {{"training_seconds", outcome.training_seconds},
+                             {"seconds", outcome.seconds},
+                             {"samples", static_cast<double>(outcome.samples)}},
+                  .texts = {{"how", outcome.finished ? "finished" : "stopped"}}});
+  writer_.sync();
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "gallop/base/file.h"
+#include "gallop/track/log.h"
+#include "gallop/train/observer.h"
+
+namespace gallop::app {
+
+/// Writes what happens in a run to its log.
+class RunLog final : public train::Observer {
+ public:
+  /// Begins a session of the log that continues after `step`. `part` is the one evaluated.
+  RunLog(const fs::path& log, int64_t step, std::string part);
+
+  void stepped(const train::StepEvent& event) override;
+  void evaluated(const train::EvaluationEvent& event) override;
+  void saved(int64_t step, const std::string& folder) override;
+  void finished(const train::Outcome& outcome) override;
+
+ private:
+  track::LogWriter writer_;
+  std::string part_;
+};
+
+}  // namespace gallop::app

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "gallop/app/recipe.h"
+#include "gallop/app/run_inputs.h"
+#include "gallop/base/hardware.h"
+#include "gallop/data/training_data.h"
+
+namespace gallop::app {
+
+/// Reads the data of a recipe and prepares its samples.
+data::TrainingData open_data(const Families& families, const Recipe& recipe);
+
+/// The same for a trained model, whose normalization is kept. Throws DataError where the data do not
+/// have the shape and the classes that the model was trained on.
+data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs);
+
+/// What a model trained on the data expects.
+RunInputs inputs_of(const data::TrainingData& data, const Recipe& recipe);
+
+/// Name of TrainingData::evaluation(): "validation", "test", or empty.
+std::string evaluation_part(const data::TrainingData& data);
+
+/// Gives LibTorch the threads of `train.threads`. Returns a warning, or nothing.
+std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware);
+
+}  // namespace gallop::app

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/app/recipe.h"
+#include "gallop/app/run_inputs.h"
+#include "gallop/base/file.h"
+#include "gallop/precision/precision.h"
+
+namespace gallop::app {
+
+/// A model with the weights of one of a run's checkpoints.
+struct TrainedRun {
+  fs::path folder;
+  ResolvedRecipe recipe;
+  RunInputs inputs;
+  std::unique_ptr<model::Model> model;
+  int64_t step = 0;
+
+  precision::Precision precision() const;
+};
+
+/// The folder of a run that is named by its path or by its name under `runs`. Throws UsageError with
+/// the names that there are.
+fs::path find_run(const std::string& runs, const std::string& name);
+
+/// Keeps what the run's model expects in its folder, and reads it.
+void write_inputs(const fs::path& folder, RunInputs inputs);
+RunInputs read_inputs(const fs::path& folder);
+
+/// Opens a run for use. `checkpoint` is "best", "latest" or a step's number.
+TrainedRun open_trained_run(const Families& families, const std::string& runs,
+                            const std::string& name, const std::string& checkpoint,
+                            const std::vector<Override>& overrides);
+
+}  // namespace gallop::app

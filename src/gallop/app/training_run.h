@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/app/command.h"
+#include "gallop/app/console.h"
+#include "gallop/app/families.h"
+#include "gallop/base/stop.h"
+#include "gallop/train/observer.h"
+
+namespace gallop::app {
+
+/// Where a run is kept.
+struct RunPlace {
+  std::string runs = "runs";
+  std::string name;              ///< Empty: the recipe's name and a number.
+  bool resume_if_there = false;  ///< Continue a run of this name instead of refusing it.
+};
+
+/// A run that is ready to train: its folder is locked by this process.
+class TrainingRun {
+ public:
+  virtual ~TrainingRun() = default;
+  virtual train::Outcome train(ConsoleStyle style, const StopRequest& stop) = 0;
+};
+
+/// Prepares data and model of a recipe and makes the run's folder; nothing is made where the recipe or
+/// the data are wrong. With `resume_if_there` it may return what resume_run() does. Throws UsageError
+/// where the name is taken.
+std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
+                                       const std::string& recipe,
+                                       const std::vector<Override>& overrides);
+
+/// Continues a run from its newest checkpoint, or from the beginning where it has none. A damaged
+/// checkpoint is a DataError that names the file and the checkpoint before it. Null where the run is
+/// finished already, which is said.
+std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
+                                        const std::string& run,
+                                        const std::vector<Override>& overrides);
+
+}  // namespace gallop::app

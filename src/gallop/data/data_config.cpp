@@ -1,0 +1,125 @@
+#include "gallop/data/data_config.h"
+
+#include <algorithm>
+
+namespace gallop::data {
+
+namespace {
+
+// Checked before anything is allocated: no machine takes more in one piece.
+constexpr double kMaxBatch = 1 << 24;
+constexpr double kMaxImageSize = 1 << 14;
+
+void visit_loading(config::Visitor& visitor, DataConfig& config) {
+  visitor.field({.name = "batch", .help = "samples a training step", .min = 1, .max = kMaxBatch},
+                config.batch);
+  visitor.field({.name = "eval_batch",
+                 .help = "samples at once in evaluation; 0: as batch",
+                 .min = 0,
+                 .max = kMaxBatch},
+                config.eval_batch);
+  visitor.field(
+      {.name = "threads",
+       .help = "threads that prepare batches; -1: one a core, 0: the training thread does",
+       .min = -1,
+       .max = 1024},
+      config.threads);
+  visitor.field({.name = "prefetch", .help = "batches prepared ahead", .min = 1, .max = 1024},
+                config.prefetch);
+  visitor.field({.name = "shuffle", .help = "another random order in every epoch"}, config.shuffle);
+  visitor.field({.name = "in_memory",
+                 .help = "keep decoded images in memory; auto: up to a quarter of it",
+                 .choices = {"auto", "yes", "no"}},
+                config.in_memory);
+  visitor.field({.name = "on_error",
+                 .help = "stop at a damaged image, or skip it and count",
+                 .choices = {"stop", "skip"}},
+                config.on_error);
+}
+
+void visit_images(config::Visitor& visitor, DataConfig& config) {
+  visitor.field({.name = "augment", .help = "random changes of the training images, in this order"},
+                config.augment);
+  visitor.field(
+      {.name = "normalize",
+       .help = "mean and deviation to normalize by: the training data's, ImageNet's, none",
+       .choices = {"data", "imagenet", "none"}},
+      config.normalize);
+  visitor.field({.name = "mean",
+                 .help = "means to normalize by instead, one a channel, 1 is full brightness",
+                 .min = 0,
+                 .max = 1},
+                config.mean);
+  visitor.field(
+      {.name = "std", .help = "standard deviations that go with mean", .min = 0, .above_min = true},
+      config.deviation);
+  visitor.field({.name = "image_size",
+                 .help = "pixels a side that images are brought to; 0: as they are",
+                 .min = 0,
+                 .max = kMaxImageSize},
+                config.image_size);
+  visitor.field({.name = "channels",
+                 .help = "1 for gray, 3 for color, 0: as the images have",
+                 .min = 0,
+                 .max = 3},
+                config.channels);
+}
+
+void visit_text(config::Visitor& visitor, DataConfig& config) {
+  visitor.field({.name = "context",
+                 .help = "tokens of a text that the model sees at once",
+                 .min = 1,
+                 .max = 1 << 24},
+                config.context);
+  visitor.field({.name = "eval_stride",
+                 .help = "tokens between the windows of an evaluation, less for more context; 0: "
+                         "context",
+                 .min = 0},
+                config.eval_stride);
+}
+
+}  // namespace
+
+DataConfig::DataConfig(const ReaderRegistry& readers, const AugmentationRegistry& augmentations)
+    : reader(readers, readers.members().front().name), augment(augmentations) {}
+
+void visit(config::Visitor& visitor, DataConfig& config) {
+  visitor.field({.name = "name", .help = "data set or kind of files"}, config.reader);
+  visitor.field({.name = "path", .help = "file or folder; empty: the usual places"}, config.path);
+  visitor.field(
+      {.name = "validation",
+       .help = "part of the training data held back where the data have no validation part",
+       .min = 0,
+       .max = 1,
+       .below_max = true},
+      config.validation);
+  visit_loading(visitor, config);
+  visit_images(visitor, config);
+  visit_text(visitor, config);
+}
+
+int loader_threads(const DataConfig& config, int cores) {
+  return config.threads < 0 ? std::max(1, cores) : static_cast<int>(config.threads);
+}
+
+LoaderConfig training_loader(const DataConfig& config, int cores) {
+  return {.batch = config.batch,
+          .threads = loader_threads(config, cores),
+          .prefetch = static_cast<int>(config.prefetch),
+          .shuffle = config.shuffle};
+}
+
+LoaderConfig evaluation_loader(const DataConfig& config, int cores) {
+  LoaderConfig loader = training_loader(config, cores);
+  if (config.eval_batch > 0) loader.batch = config.eval_batch;
+  loader.shuffle = false;
+  return loader;
+}
+
+ReadContext read_context(const DataConfig& config, int cores) {
+  return {.path = config.path,
+          .skip_broken = config.on_error == "skip",
+          .threads = std::max(1, loader_threads(config, cores))};
+}
+
+}  // namespace gallop::data

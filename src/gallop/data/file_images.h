@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/data/image.h"
+
+namespace gallop::data {
+
+/// Image files as they are named one by one, without labels: each has label 0.
+class FileImages final : public ImageSet {
+ public:
+  explicit FileImages(std::vector<std::string> paths);
+
+  int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
+  int64_t label(int64_t) const override { return 0; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::string describe(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
+  void read(int64_t index, const DecodeRequest& request, Image& image) const override;
+
+ private:
+  std::vector<std::string> paths_;
+  std::vector<std::string> class_names_{"unknown"};
+};
+
+}  // namespace gallop::data

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+#include "gallop/data/image.h"
+
+namespace gallop::data {
+
+/// Sums over the pixels of a set of images, exact, and what follows from them.
+struct ImageStatistics {
+  struct Channel {
+    uint64_t sum = 0;
+    uint64_t sum_of_squares = 0;
+    bool operator==(const Channel&) const = default;
+  };
+
+  int64_t images = 0;  ///< Looked at.
+  int64_t pixels = 0;
+  std::vector<Channel> channels;
+
+  /// One a channel, where 1 is full brightness.
+  std::vector<double> means() const;
+  /// Standard deviations; never 0, so that they can be divided by.
+  std::vector<double> deviations() const;
+  bool operator==(const ImageStatistics&) const = default;
+};
+
+struct StatisticsOptions {
+  int channels = 3;
+  int min_side = 0;  ///< JPEGs may be decoded at a reduced scale down to this side; 0: not.
+  int64_t max_images = 10'000;  ///< Of a larger set, this many are looked at, always the same.
+  bool skip_broken = false;
+  int threads = 1;
+};
+
+/// Looks at the images; the result does not depend on the number of threads. Throws DataError where
+/// an image is damaged (unless skipped) or none is left.
+ImageStatistics measure_statistics(const ImageSet& images, const StatisticsOptions& options);
+
+/// The same, kept in `cache_folder` under `identity`, which says what data they are. A damaged file
+/// is measured anew and replaced; a folder that cannot be written to is done without.
+ImageStatistics cached_statistics(const ImageSet& images, const StatisticsOptions& options,
+                                  const std::string& identity, const fs::path& cache_folder);
+
+}  // namespace gallop::data

@@ -1,0 +1,288 @@
+#include "gallop/train/checkpoint.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/checked.h"
+#include "gallop/base/error.h"
+#include "gallop/base/hash.h"
+#include "gallop/base/text.h"
+#include "gallop/tensor/safetensors.h"
+#include "gallop/train/manifest.h"
+
+namespace gallop::train {
+
+namespace {
+
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kState = "state.safetensors";
+constexpr const char* kTrainer = "trainer.json";
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kLatest = "latest";
+constexpr const char* kBest = "best";
+constexpr const char* kPrefix = "step-";
+constexpr const char* kTemporary = ".tmp-";
+
+std::string name_of(const fs::path& path) { return printable(path.string()); }
+
+Manifest open_manifest(const fs::path& folder) {
+  Manifest manifest = read_manifest(folder / kManifest);
+  const auto& files = manifest.files;
+  if (files.size() != 3 || !files.contains(kModel) || !files.contains(kState) ||
+      !files.contains(kTrainer)) {
+    throw DataError(
+        fmt::format("{}: lists other files than a checkpoint's", name_of(folder / kManifest)));
+  }
+  return manifest;
+}
+
+std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const Manifest& manifest,
+                                                const char* name) {
+  const WrittenFile& expected = manifest.files.at(name);
+  auto file = std::make_shared<const MappedFile>(folder / name);
+  const auto bytes = static_cast<int64_t>(file->bytes().size());
+  if (bytes != expected.bytes) {
+    throw DataError(fmt::format("{}: damaged: {} bytes where {} were written",
+                                name_of(file->path()), bytes, expected.bytes));
+  }
+  if (xxh3_128(file->bytes()) != expected.xxh3_128) {
+    throw DataError(fmt::format("{}: damaged: its checksum is wrong", name_of(file->path())));
+  }
+  return file;
+}
+
+std::map<std::string, std::string> parse_trainer(const MappedFile& file) {
+  try {
+    return nlohmann::json::parse(file.bytes()).get<std::map<std::string, std::string>>();
+  } catch (const nlohmann::json::exception&) {
+    throw DataError(fmt::format("{}: is no map from text to text", name_of(file.path())));
+  }
+}
+
+int64_t bytes_of(const NamedTensors& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) {
+    constexpr int64_t kHeaderBytes = 256;  // Of one tensor, beside its name; seldom over 100.
+    bytes += static_cast<int64_t>(tensor.nbytes() + name.size()) + kHeaderBytes;
+  }
+  return bytes;
+}
+
+int64_t bytes_needed(const TrainingState& state, const std::string& trainer) {
+  constexpr int64_t kRest = int64_t{64} << 10;  // Manifest, pointers, folders.
+  return bytes_of(state.model) + bytes_of(state.optimizer) + static_cast<int64_t>(trainer.size()) +
+         kRest;
+}
+
+void check_free_space(const fs::path& folder, int64_t needed) {
+  struct statvfs info;
+  // Where the file system cannot tell, writing finds out.
+  if (statvfs(folder.c_str(), &info) != 0) return;
+  const auto free = checked_multiply<uint64_t>(info.f_bavail, info.f_frsize);
+  if (!free || *free >= static_cast<uint64_t>(needed)) return;
+  throw DeviceError(fmt::format("{}: only {} are free", name_of(folder),
+                                format_bytes(static_cast<int64_t>(*free))));
+}
+
+CheckpointInfo info_of(const fs::path& folder) {
+  const Manifest manifest = open_manifest(folder);
+  CheckpointInfo info{
+      .folder = folder, .step = manifest.step, .sequence = manifest.sequence, .bytes = 0};
+  for (const auto& [name, file] : manifest.files) {
+    std::error_code error;
+    const auto bytes = fs::file_size(folder / name, error);
+    if (error || bytes != static_cast<uintmax_t>(file.bytes)) {
+      throw DataError(fmt::format("{}: missing or damaged: {} bytes were written",
+                                  name_of(folder / name), file.bytes));
+    }
+    info.bytes += file.bytes;
+  }
+  return info;
+}
+
+WrittenFile write_text(const fs::path& path, const std::string& text) {
+  FileWriter writer(path);
+  writer.write(text);
+  writer.finish();
+  return {.bytes = static_cast<int64_t>(text.size()), .xxh3_128 = xxh3_128(text)};
+}
+
+// A folder for a step that may have been reached before, when the run went back since: the older
+// one stays in place until retention removes it.
+fs::path free_name(const fs::path& folder, int64_t step) {
+  const std::string name = fmt::format("{}{:08}", kPrefix, step);
+  fs::path target = folder / name;
+  for (int again = 2; fs::exists(target); ++again) {
+    target = folder / fmt::format("{}.{}", name, again);
+  }
+  return target;
+}
+
+// What cannot be removed now is tried again at the next save.
+void remove_quietly(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(fs::path folder, const CheckpointConfig& config)
+    : folder_(std::move(folder)), config_(config) {
+  if (config_.keep_last < 1) {
+    throw UsageError(fmt::format("keep_last must be at least 1, not {}", config_.keep_last));
+  }
+}
+
+CheckpointInfo CheckpointStore::save(const TrainingState& state, int64_t step, bool best) {
+  using nlohmann::json;
+  const std::string trainer =
+      json(state.trainer).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  const int64_t needed = bytes_needed(state, trainer);
+  CheckpointInfo info;
+  try {
+    make_folders(folder_);
+    remove_remains();
+    check_free_space(folder_, needed);
+    info = publish(state, trainer, step);
+    const std::string pointer = info.folder.filename().string() + "\n";
+    write_file_atomically(folder_ / kLatest, pointer);
+    if (best) write_file_atomically(folder_ / kBest, pointer);
+  } catch (const DeviceError& error) {
+    throw DeviceError(
+        fmt::format("{}; a checkpoint needs {}. Make room there; older checkpoints are untouched",
+                    error.what(), format_bytes(needed)));
+  }
+  remove_old();
+  return info;
+}
+
+CheckpointInfo CheckpointStore::publish(const TrainingState& state, const std::string& trainer,
+                                        int64_t step) const {
+  const auto existing = list();
+  Manifest manifest{
+      .sequence = existing.empty() ? 1 : existing.front().sequence + 1, .step = step, .files = {}};
+  const fs::path target = free_name(folder_, step);
+  const fs::path temporary = folder_ / (kTemporary + target.filename().string());
+  try {
+    make_folders(temporary);
+    manifest.files[kModel] = write_safetensors(temporary / kModel, state.model, {{"format", "pt"}});
+    manifest.files[kState] =
+        write_safetensors(temporary / kState, state.optimizer, {{"format", "pt"}});
+    manifest.files[kTrainer] = write_text(temporary / kTrainer, trainer);
+    write_text(temporary / kManifest, render_manifest(manifest));
+    sync_folder(temporary);
+    if (std::rename(temporary.c_str(), target.c_str()) != 0) {
+      throw DeviceError(fmt::format("{}: cannot create: {}", name_of(target),
+                                    std::generic_category().message(errno)));
+    }
+    sync_folder(folder_);
+  } catch (...) {
+    remove_quietly(temporary);
+    throw;
+  }
+  int64_t bytes = 0;
+  for (const auto& [name, file] : manifest.files) bytes += file.bytes;
+  return {.folder = target, .step = step, .sequence = manifest.sequence, .bytes = bytes};
+}
+
+void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& state) const {
+  const Manifest manifest = open_manifest(checkpoint.folder);
+  const auto model_file = open_verified(checkpoint.folder, manifest, kModel);
+  const auto state_file = open_verified(checkpoint.folder, manifest, kState);
+  const auto trainer_file = open_verified(checkpoint.folder, manifest, kTrainer);
+  const NamedTensors model = read_safetensors(model_file).tensors;
+  const NamedTensors optimizer = read_safetensors(state_file).tensors;
+  auto trainer = parse_trainer(*trainer_file);
+  const std::string problems =
+      differences(model, state.model) + differences(optimizer, state.optimizer);
+  if (!problems.empty()) {
+    throw DataError(fmt::format("{} does not fit the recipe that it is loaded into:{}",
+                                name_of(checkpoint.folder), problems));
+  }
+  copy_by_name(model, model_file->path().string(), state.model);
+  copy_by_name(optimizer, state_file->path().string(), state.optimizer);
+  state.trainer = std::move(trainer);
+}
+
+void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
+                                 const NamedTensors& model) const {
+  const auto file = open_verified(checkpoint.folder, open_manifest(checkpoint.folder), kModel);
+  copy_by_name(read_safetensors(file).tensors, file->path().string(), model);
+}
+
+std::vector<CheckpointInfo> CheckpointStore::list() const {
+  std::vector<CheckpointInfo> entries;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    if (!entry.path().filename().string().starts_with(kPrefix)) continue;
+    try {
+      entries.push_back(info_of(entry.path()));
+    } catch (const DataError&) {
+      continue;  // Not complete, so not in the list.
+    }
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.sequence > b.sequence; });
+  return entries;
+}
+
+std::optional<CheckpointInfo> CheckpointStore::newest() const {
+  if (const auto target = follow(kLatest)) return info_of(*target);
+  const auto entries = list();
+  if (entries.empty()) return std::nullopt;
+  return entries.front();
+}
+
+std::optional<CheckpointInfo> CheckpointStore::best() const {
+  const auto target = follow(kBest);
+  return target ? std::optional(info_of(*target)) : std::nullopt;
+}
+
+std::optional<fs::path> CheckpointStore::follow(const char* pointer) const {
+  constexpr int64_t kMaxBytes = 256;
+  std::string name;
+  try {
+    name = read_file(folder_ / pointer, kMaxBytes);
+  } catch (const DataError&) {
+    return std::nullopt;
+  }
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  // A pointer names a neighbor, never a path.
+  if (!name.starts_with(kPrefix) || name.find('/') != std::string::npos) return std::nullopt;
+  std::error_code error;
+  if (!fs::is_directory(folder_ / name, error)) return std::nullopt;
+  return folder_ / name;
+}
+
+void CheckpointStore::remove_remains() const {
+  std::vector<fs::path> remains;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(kTemporary) != std::string::npos) remains.push_back(entry.path());
+  }
+  for (const fs::path& path : remains) remove_quietly(path);
+}
+
+void CheckpointStore::remove_old() const {
+  const auto best_folder = follow(kBest);
+  int64_t kept = 0;
+  for (const CheckpointInfo& entry : list()) {
+    if (kept++ < config_.keep_last || entry.folder == best_folder) continue;
+    // Renamed first, so that a half-removed folder never looks like a checkpoint.
+    const fs::path doomed = folder_ / (kTemporary + ("old-" + entry.folder.filename().string()));
+    std::error_code error;
+    fs::rename(entry.folder, doomed, error);
+    if (!error) remove_quietly(doomed);
+  }
+}
+
+}  // namespace gallop::train
