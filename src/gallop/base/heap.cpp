@@ -1,16 +1,35 @@
 #include "gallop/base/heap.h"
 
 #include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <climits>
+#include <cstdint>
+#include <cstdlib>
 
 namespace gallop {
+
+namespace {
+
+// Below the trim threshold, which is an int: more would be given back on the spot.
+constexpr size_t kReserveBytes = size_t{3} << 29;
+
+}  // namespace
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, INT_MAX);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_TOP_PAD, 64 << 20);
+  // Extends the heap once, so that the address range can be marked before it is used.
+  void* block = std::malloc(kReserveBytes);
+  if (block == nullptr) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(block) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(block) + kReserveBytes) / page * page;
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  std::free(block);
 #endif
 }
 
