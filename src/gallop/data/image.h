@@ -1,10 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace gallop::data {
+
+/// A rectangle of whole pixels.
+struct Region {
+  int top = 0;
+  int left = 0;
+  int height = 0;
+  int width = 0;
+};
 
 /// An image in memory: bytes in the order height, width, channels. The buffer is reused between
 /// images and only grows.
@@ -13,14 +22,39 @@ struct Image {
   int width = 0;
   int channels = 0;
   std::vector<uint8_t> pixels;
+  /// Where DecodeRequest::region was obeyed, the pixels begin at this row and column of the whole
+  /// image, and each stands for `reduction` x `reduction` of its pixels.
+  int top = 0;
+  int left = 0;
+  int reduction = 1;
+};
+
+/// Says which part of an image is needed, once a reader knows the image's size.
+class RegionChooser {
+ public:
+  virtual ~RegionChooser() = default;
+  /// A part of the image of `height` x `width` pixels; called at most once an image.
+  virtual Region choose(int height, int width) = 0;
 };
 
 /// What a reader of images is asked for.
 struct DecodeRequest {
-  int channels = 3;  ///< 1 or 3; gray is repeated, color is turned to gray, alpha is dropped.
-  /// Where positive, a JPEG may be decoded at a reduced scale (1/2, 1/4, 1/8) as long as its shorter
-  /// side stays at least this long.
+  /// 1 or 3: gray is repeated, color is turned to gray, alpha is dropped. 0: as the image has it.
+  int channels = 3;
+  /// Where positive, a JPEG may be decoded at a reduced scale (1/2, 1/4, 1/8) as long as its
+  /// shorter side (that of the region, if one is chosen) stays at least this long.
   int min_side = 0;
+  /// A reader may ask it and decode no more than that part; one that does not gives the whole
+  /// image.
+  RegionChooser* region = nullptr;
+};
+
+struct ImageShape {
+  int height = 0;
+  int width = 0;
+  int channels = 0;
+
+  bool operator==(const ImageShape&) const = default;
 };
 
 /// Images with labels, at random access, safe to use from many threads.
@@ -32,12 +66,15 @@ class ImageSet {
   /// In [0, class_names().size()).
   virtual int64_t label(int64_t index) const = 0;
   virtual const std::vector<std::string>& class_names() const = 0;
-  /// What a person finds the image by: a path, "shard-0001.tar: cat/17.jpg", "train images, item 17".
+  /// What a person finds the image by: a path, "shard-0001.tar: cat/17.jpg", "train images, item
+  /// 17".
   virtual std::string describe(int64_t index) const = 0;
   /// Decodes one image. Throws DataError that names it where it is damaged.
   virtual void read(int64_t index, const DecodeRequest& request, Image& image) const = 0;
-  /// Decoded bytes of one image where the whole set lies in memory in one size (then read() gives the
-  /// same); null elsewhere.
+  /// Shape of every image where the whole set lies decoded in memory in one shape; empty elsewhere.
+  virtual std::optional<ImageShape> stored_shape() const { return std::nullopt; }
+  /// Bytes of one image in stored_shape(), what read() gives for that number of channels; null
+  /// where that is empty.
   virtual const uint8_t* stored_pixels(int64_t /*index*/) const { return nullptr; }
 };
 
