@@ -195,7 +195,10 @@ void JpegDecoder::State::finish(std::string_view file) {
     return;
   }
   const std::string_view rest = file.substr(file.size() - info.src->bytes_in_buffer);
-  if (!jpeg_input_complete(&info) && rest.find("\xff\xd9") == std::string_view::npos) {
+  // The marker may have been met already, while bits were fetched for the last rows.
+  const bool has_end = info.unread_marker == JPEG_EOI || jpeg_input_complete(&info) ||
+                       rest.find("\xff\xd9") != std::string_view::npos;
+  if (!has_end) {
     WARNMS(&info, JWRN_JPEG_EOF);
   }
   jpeg_abort_decompress(&info);

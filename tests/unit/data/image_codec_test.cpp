@@ -165,6 +165,24 @@ TEST(Jpeg, ReducesByTheRegionsShorterSide) {
   EXPECT_EQ(decoded(file, {.channels = 1, .min_side = 10, .region = &small}).reduction, 1);
 }
 
+TEST(Jpeg, TakesAWholeFileWhereverTheRegionEnds) {
+  Image noise = make_picture(90, 120, 3, 4);
+  uint32_t state = 3;
+  for (uint8_t& value : noise.pixels) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<uint8_t>(state >> 24);
+  }
+  for (const bool progressive : {false, true}) {
+    const std::string file = make_jpeg(noise, {.progressive = progressive, .full_chroma = false});
+    for (int end = 1; end <= 90; ++end) {
+      for (const int min_side : {0, 1}) {
+        FixedRegion chooser({end - 1, 0, 1, 120});
+        EXPECT_NO_THROW(decoded(file, {.min_side = min_side, .region = &chooser})) << end;
+      }
+    }
+  }
+}
+
 TEST(Jpeg, NoticesATruncationBelowTheRegion) {
   const std::string file = make_jpeg(make_picture(90, 120, 3, 4));
   for (const size_t bytes : {file.size() * 3 / 4, file.size() - 2}) {

@@ -94,7 +94,7 @@ TEST(TarFormat, RefusesEveryTruncation) {
                               make_tar_member("a", "12345") +
                               make_tar_member("b", std::string(700, 'x')) + make_tar_end();
   // The end marker is two blocks; one of them says enough.
-  for (size_t bytes = 0; bytes < archive.size() - 512; bytes += 1 + bytes % 7) {
+  for (size_t bytes = 0; bytes < archive.size() - 512; bytes += 23) {
     EXPECT_FALSE(error_of(archive.substr(0, bytes)).empty()) << bytes;
   }
   for (size_t bytes = 0; bytes < archive.size() - 512; bytes += 512) {
