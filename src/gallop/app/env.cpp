@@ -10,6 +10,8 @@
 #include "gallop/app/machine.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/session.h"
+#include "gallop/data/report.h"
+#include "gallop/data/split.h"
 #include "gallop/model/summary.h"
 
 namespace gallop::app {
@@ -28,7 +30,13 @@ void show_machine(bool json) {
 }
 
 void show_data(const Families& families, ResolvedRecipe recipe, bool json) {
-  const data::DataReport report = data::inspect(read_parts(families, recipe.recipe.data));
+  const int cores = read_hardware().cores;
+  const data::DataConfig& config = recipe.recipe.data;
+  const auto parts = families.readers.build(config.reader, data::read_context(config, cores));
+  if (config.validation > 0 && !parts->validation_images && !parts->validation_text) {
+    data::cut_validation(*parts, config.validation, static_cast<uint64_t>(recipe.recipe.train.seed));
+  }
+  const data::DataReport report = data::inspect(*parts, cores);
   std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
 }
 

@@ -7,8 +7,9 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
-#include "gallop/app/training_run.h"
+#include "gallop/app/recipe.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/training_run.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {

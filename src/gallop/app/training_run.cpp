@@ -42,7 +42,7 @@ class PreparedRun final : public TrainingRun {
 
   track::RunInfo info() const {
     track::RunInfo info{.version = GALLOP_VERSION, .hardware = hardware_, .started = track::utc_now()};
-    info.command_line = command_line();
+    info.command_line = read_command_line();
     for (const auto& file : data_.parts->files) {
       std::error_code ignored;
       info.data_files.push_back({file, static_cast<int64_t>(fs::file_size(file, ignored))});

@@ -70,4 +70,11 @@ Hardware read_hardware() {
   return hardware;
 }
 
+std::vector<std::string> read_command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
 }  // namespace gallop

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace gallop {
 
@@ -19,5 +20,8 @@ struct Hardware {
 
 /// Looks at the machine; takes well under a millisecond.
 Hardware read_hardware();
+
+/// The words that this process was started with; empty where the system does not tell.
+std::vector<std::string> read_command_line();
 
 }  // namespace gallop

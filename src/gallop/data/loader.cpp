@@ -142,6 +142,7 @@ struct Loader::Impl {
   bool wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop);
   Batch deliver(const Slot& slot);
 
+  bool at_end() const { return config.one_epoch && cursor.epoch != first_epoch; }
   Slot& slot_of(int64_t ticket) {
     return slots[static_cast<size_t>(ticket % static_cast<int64_t>(slots.size()))];
   }
@@ -162,8 +163,9 @@ struct Loader::Impl {
   int64_t released = 0;
   int64_t delivered = 0;
   int64_t opened = 0;
-  int64_t busy = 0;                  ///< Threads that fill a chunk now.
-  Range cursor;                      ///< Where the next batch to be opened begins.
+  int64_t busy = 0;  ///< Threads that fill a chunk now.
+  Range cursor;      ///< Where the next batch to be opened begins.
+  int64_t first_epoch = 0;
   std::atomic<bool> abandon{false};  ///< Threads drop what they do: a seek or the end.
   bool closing = false;
   // Last, so that its threads are joined before anything that they use goes away.
@@ -243,6 +245,7 @@ void Loader::Impl::begin_at(const LoaderState& start) {
     state.position = 0;
   }
   cursor = {.epoch = state.epoch, .position = state.position};
+  first_epoch = state.epoch;
   released = delivered = opened = 0;
 }
 
@@ -258,7 +261,7 @@ Range Loader::Impl::next_range() {
 // mutex.
 std::optional<Chunk> Loader::Impl::claim() {
   if (opened == 0 || slot_of(opened - 1).taken == slot_of(opened - 1).range.rows) {
-    if (opened == released + static_cast<int64_t>(slots.size())) return std::nullopt;
+    if (opened == released + static_cast<int64_t>(slots.size()) || at_end()) return std::nullopt;
     slot_of(opened).open(next_range());
     ++opened;
   }
@@ -353,6 +356,7 @@ bool Loader::Impl::wait_for_threads(std::unique_lock<std::mutex>& lock, const St
 std::optional<Batch> Loader::Impl::next(const StopRequest* stop) {
   if (stop != nullptr && stop->requested()) return std::nullopt;
   std::unique_lock lock(mutex);
+  if (opened == delivered && at_end()) return std::nullopt;
   released = std::max(released, delivered - 1);
   if (pool) {
     work_wanted.notify_all();

@@ -27,7 +27,7 @@ struct Batch {
 struct LoaderState {
   int64_t seed = 0;
   int64_t epoch = 0;
-  int64_t position = 0;  ///< Samples of the epoch already delivered; 0 of the next one at its end.
+  int64_t position = 0;  ///< Samples of the epoch already delivered; at its end, 0 of the next one.
   int64_t skipped = 0;   ///< Broken samples left out since the start of the run.
 };
 
@@ -37,6 +37,7 @@ struct LoaderConfig {
   int prefetch = 4;        ///< Batches prepared ahead.
   bool shuffle = true;     ///< Keyed permutation of (seed, epoch); else in order.
   bool drop_last = false;  ///< Leave out an incomplete last batch.
+  bool one_epoch = false;  ///< End with the epoch that it starts in.
   bool pinned = false;     ///< Page-locked buffers, for copies to a GPU.
 };
 
@@ -52,9 +53,10 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch; never ends, as epochs follow one another. Waits for the threads, in slices,
-  /// and returns an empty optional once `stop` is requested. Throws what Samples::fill threw, once
-  /// and in the batch's turn; the call after that goes on with the batch after it.
+  /// The next batch; epochs follow one another without end, or with `one_epoch` nothing comes after
+  /// the first. Waits for the threads, in slices, and returns nothing once `stop` is requested.
+  /// Throws what Samples::fill threw, once and in the batch's turn; the call after that goes on with
+  /// the batch after it.
   std::optional<Batch> next(const StopRequest* stop = nullptr);
 
   /// The state after the batches that next() has returned: continuing from it delivers the rest.

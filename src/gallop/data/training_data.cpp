@@ -9,6 +9,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/cached_images.h"
 #include "gallop/data/image_samples.h"
+#include "gallop/data/split.h"
 #include "gallop/data/statistics.h"
 #include "gallop/data/text_samples.h"
 
@@ -161,6 +162,10 @@ TrainingData build_data(const DataConfig& config, std::unique_ptr<Parts> parts,
   if (config.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
   TrainingData data;
   data.parts = std::move(parts);
+  const bool has_validation = data.parts->validation_images || data.parts->validation_text;
+  if (config.validation > 0 && !has_validation) {
+    cut_validation(*data.parts, config.validation, options.seed);
+  }
   if (config.threads > options.cores) {
     data.notes.push_back(
         fmt::format("data.threads is {} on {} cores: more threads than cores only "

@@ -13,16 +13,12 @@ std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& sam
   data::LoaderConfig in_order = config.loader;
   in_order.shuffle = false;
   in_order.drop_last = false;
+  in_order.one_epoch = true;
   data::Loader loader(samples, in_order, {});
 
   model.set_training(false);
   std::optional<Evaluation> evaluation(std::in_place);
-  for (int64_t left = loader.batches_per_epoch(); left > 0; --left) {
-    const auto batch = loader.next(&stop);
-    if (!batch) {
-      evaluation.reset();
-      break;
-    }
+  while (const auto batch = loader.next(&stop)) {
     evaluation->skipped += batch->skipped;
     if (batch->size() == 0) continue;
     const at::Tensor target = batch->target.to(config.device);
@@ -33,7 +29,8 @@ std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& sam
     evaluation->tally.add(tally);
   }
   model.set_training(true);
-  if (evaluation) evaluation->seconds = monotonic_seconds() - start;
+  if (stop.requested()) return std::nullopt;
+  evaluation->seconds = monotonic_seconds() - start;
   return evaluation;
 }
 

@@ -126,6 +126,19 @@ TEST(Loader, LeavesOutAnIncompleteBatchWhereAsked) {
   EXPECT_EQ(loader.next()->epoch, 1);
 }
 
+TEST(Loader, EndsAfterOneEpochWhereAsked) {
+  NumberedSamples samples(10);
+  for (const int threads : {0, 2}) {
+    Loader loader(samples, {.batch = 4, .threads = threads, .one_epoch = true}, {.epoch = 3});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(loader.next()->epoch, 3);
+    EXPECT_FALSE(loader.next());
+    EXPECT_FALSE(loader.next());
+    loader.seek({.epoch = 5, .position = 8});
+    EXPECT_EQ(loader.next()->size(), 2);
+    EXPECT_FALSE(loader.next());
+  }
+}
+
 TEST(Loader, ContinuesFromItsState) {
   NumberedSamples samples(37);
   samples.skip = {3};

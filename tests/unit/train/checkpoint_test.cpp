@@ -299,15 +299,21 @@ TEST_F(Checkpoints, SurviveKillsAtAnyMoment) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      for (int64_t step = before + 1;; ++step) {
-        for (auto& [name, tensor] : state.model) tensor.fill_(step);
-        state.trainer["epoch"] = fmt::format("{}", step);
-        store_.save(state, step, step % 3 == 0);
+      try {
+        for (int64_t step = before + 1;; ++step) {
+          for (auto& [name, tensor] : state.model) tensor.fill_(step);
+          state.trainer["epoch"] = fmt::format("{}", step);
+          store_.save(state, step, step % 3 == 0);
+        }
+      } catch (...) {
+        _exit(1);
       }
     }
-    usleep(static_cast<useconds_t>(random.below(20000)));
+    usleep(static_cast<useconds_t>(random.below(60000)));
     kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "saving failed";
     TrainingState live = state_with(-1);
     const auto newest = store_.newest();
     ASSERT_TRUE(newest);

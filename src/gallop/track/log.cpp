@@ -1,0 +1,160 @@
+#include "gallop/track/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hash.h"
+#include "gallop/base/text.h"
+
+namespace gallop::track {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kSession = "session";
+constexpr size_t kDigits = 16;
+
+[[noreturn]] void throw_device(const fs::path& path, const char* action) {
+  throw DeviceError(fmt::format("{}: cannot {}: {}", printable(path.string()), action,
+                                std::generic_category().message(errno)));
+}
+
+std::string checksum(std::string_view text) { return fmt::format("{:016x}", xxh3_64(text)); }
+
+// JSON has no word for numbers that are not finite, and a loss may be one.
+Json number_to_json(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+double number_from_json(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  const auto text = json.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return (text == "-inf" ? -1 : 1) * std::numeric_limits<double>::infinity();
+}
+
+std::string line_of(const Record& record) {
+  Json json = {{"session", record.session},
+               {"step", record.step},
+               {"time", record.time},
+               {"kind", record.kind}};
+  for (const auto& [name, value] : record.values) json["values"][name] = number_to_json(value);
+  for (const auto& [name, text] : record.texts) json["texts"][name] = text;
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return fmt::format("{}\t{}\n", text, checksum(text));
+}
+
+// The record of a line without its newline; empty where the line is damaged.
+std::optional<Record> record_of(std::string_view line) {
+  if (line.size() < kDigits + 1 || line[line.size() - kDigits - 1] != '\t') return std::nullopt;
+  const std::string_view text = line.substr(0, line.size() - kDigits - 1);
+  if (line.substr(line.size() - kDigits) != checksum(text)) return std::nullopt;
+  try {
+    const Json json = Json::parse(text);
+    Record record;
+    json.at("session").get_to(record.session);
+    json.at("step").get_to(record.step);
+    json.at("time").get_to(record.time);
+    json.at("kind").get_to(record.kind);
+    const Json values = json.value("values", Json::object());
+    for (const auto& [name, value] : values.items()) record.values[name] = number_from_json(value);
+    if (json.contains("texts")) json.at("texts").get_to(record.texts);
+    return record;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+void add(Log& log, Record record) {
+  if (record.kind == kSession) {
+    for (Record& earlier : log.records) {
+      if (earlier.step > record.step) earlier.superseded = true;
+    }
+  }
+  log.records.push_back(std::move(record));
+}
+
+Log parse_log(std::string_view text) {
+  Log log;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    // Without a newline it is torn, or just being written.
+    if (end == std::string_view::npos) break;
+    if (auto record = record_of(text.substr(begin, end - begin))) {
+      add(log, std::move(*record));
+      log.intact_bytes = static_cast<int64_t>(end) + 1;
+    } else {
+      ++log.damaged_lines;
+    }
+    begin = end + 1;
+  }
+  return log;
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::vector<Record> Log::current() const {
+  std::vector<Record> result;
+  std::copy_if(records.begin(), records.end(), std::back_inserter(result),
+               [](const Record& record) { return !record.superseded; });
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Record& a, const Record& b) { return a.step < b.step; });
+  return result;
+}
+
+Log read_log(const fs::path& path) { return parse_log(read_file(path)); }
+
+LogWriter::LogWriter(const fs::path& path, int64_t step,
+                     const std::map<std::string, std::string>& texts)
+    : path_(path), file_(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+  if (!file_) throw_device(path_, "open");
+  const Log log = read_log(path_);
+  bytes_ = log.intact_bytes;
+  if (ftruncate(file_.get(), bytes_) != 0) throw_device(path_, "write");
+  for (const Record& record : log.records) session_ = std::max(session_, record.session + 1);
+  append({.step = step, .kind = kSession, .texts = texts});
+}
+
+void LogWriter::append(Record record) {
+  record.session = session_;
+  record.time = seconds_since_1970();
+  const std::string line = line_of(record);
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t written = write(file_.get(), line.data() + done, line.size() - done);
+    if (written >= 0) {
+      done += static_cast<size_t>(written);
+    } else if (errno != EINTR) {
+      const int reason = errno;
+      // Half a line would spoil the next one. Should this fail too, the checksum tells.
+      [[maybe_unused]] const int ignored = ftruncate(file_.get(), bytes_);
+      errno = reason;
+      throw_device(path_, "write");
+    }
+  }
+  bytes_ += static_cast<int64_t>(line.size());
+}
+
+void LogWriter::sync() {
+  if (fsync(file_.get()) != 0) throw_device(path_, "write");
+}
+
+}  // namespace gallop::track

@@ -1,0 +1,137 @@
+#include "gallop/track/run_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::track {
+
+namespace {
+
+constexpr const char* kRecipe = "recipe.yaml";
+constexpr const char* kInfo = "run.json";
+constexpr const char* kLock = "lock";
+
+std::string name_of(const fs::path& path) { return printable(path.string()); }
+
+void check_name(const std::string& name) {
+  constexpr size_t kMaxBytes = 200;
+  const bool control = std::any_of(name.begin(), name.end(), [](char letter) {
+    return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+  });
+  if (name.empty() || name.size() > kMaxBytes || name.front() == '.' || control ||
+      name.find('/') != std::string::npos) {
+    throw UsageError(
+        fmt::format("'{}' cannot name a run: give a plain file name that does not "
+                    "begin with a dot",
+                    printable(name)));
+  }
+}
+
+// False where it is there already.
+bool make_folder(const fs::path& folder) {
+  if (mkdir(folder.c_str(), 0777) == 0) return true;
+  if (errno == EEXIST) return false;
+  throw DeviceError(fmt::format("{}: cannot create: {}", name_of(folder),
+                                std::generic_category().message(errno)));
+}
+
+// N of "STEM-N", 0 for any other name.
+int64_t number_of(const std::string& name, const std::string& stem) {
+  if (!name.starts_with(stem + "-")) return 0;
+  int64_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto [last, error] = std::from_chars(name.data() + stem.size() + 1, end, number);
+  return error == std::errc() && last == end && number > 0 ? number : 0;
+}
+
+int64_t next_number(const fs::path& runs, const std::string& stem) {
+  int64_t highest = 0;
+  for (const auto& entry : fs::directory_iterator(runs)) {
+    highest = std::max(highest, number_of(entry.path().filename().string(), stem));
+  }
+  return highest + 1;
+}
+
+FileLock take_lock(const fs::path& folder) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const fs::path path = folder / kLock;
+  if (auto lock = FileLock::try_lock(path, fmt::format("process {} on {}", getpid(), host))) {
+    return std::move(*lock);
+  }
+  const std::string owner = FileLock::owner_of(path);
+  throw UsageError(fmt::format("{}: {} is training there; wait for it, or train under another name",
+                               name_of(folder),
+                               owner.empty() ? "another process" : printable(owner)));
+}
+
+}  // namespace
+
+RunFolder RunFolder::create_numbered(const fs::path& runs, const std::string& stem,
+                                     const std::string& recipe_yaml, const RunInfo& info) {
+  check_name(stem);
+  make_folders(runs);
+  int64_t number = next_number(runs, stem);
+  fs::path folder = runs / fmt::format("{}-{}", stem, number);
+  while (!make_folder(folder)) folder = runs / fmt::format("{}-{}", stem, ++number);
+  return fill(folder, take_lock(folder), recipe_yaml, info);
+}
+
+RunFolder RunFolder::create(const fs::path& runs, const std::string& name,
+                            const std::string& recipe_yaml, const RunInfo& info) {
+  check_name(name);
+  make_folders(runs);
+  const fs::path folder = runs / name;
+  make_folder(folder);
+  FileLock lock = take_lock(folder);
+  // Under the lock, so that of two processes only one finds the place free.
+  if (is_run(folder)) {
+    throw UsageError(
+        fmt::format("{}: there is a run of this name; continue it, remove it or choose "
+                    "another name",
+                    name_of(folder)));
+  }
+  return fill(folder, std::move(lock), recipe_yaml, info);
+}
+
+RunFolder RunFolder::fill(fs::path folder, FileLock lock, const std::string& recipe_yaml,
+                          const RunInfo& info) {
+  write_file_atomically(folder / kInfo, to_json(info));
+  // Last, as it makes the folder a run.
+  write_file_atomically(folder / kRecipe, recipe_yaml);
+  sync_folder(folder.parent_path());
+  return RunFolder(std::move(folder), std::move(lock));
+}
+
+RunFolder RunFolder::open(const fs::path& folder) {
+  if (!is_run(folder)) {
+    throw UsageError(fmt::format("{}: no run: it has no {}", name_of(folder), kRecipe));
+  }
+  return RunFolder(folder, take_lock(folder));
+}
+
+bool RunFolder::is_run(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / kRecipe, error);
+}
+
+std::string RunFolder::read_recipe(const fs::path& folder) {
+  return read_file(folder / kRecipe, int64_t{1} << 24);
+}
+
+RunInfo RunFolder::read_info(const fs::path& folder) {
+  const fs::path path = folder / kInfo;
+  return run_info_from_json(read_file(path, int64_t{1} << 28), path.string());
+}
+
+}  // namespace gallop::track

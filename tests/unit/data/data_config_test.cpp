@@ -1,0 +1,84 @@
+#include "gallop/data/data_config.h"
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/config/resolve.h"
+
+namespace gallop::data {
+namespace {
+
+struct NoOptions {};
+void visit(config::Visitor&, NoOptions&) {}
+std::unique_ptr<Parts> no_parts(const NoOptions&, const ReadContext&) {
+  return std::make_unique<Parts>();
+}
+
+class DataSection : public testing::Test {
+ protected:
+  DataSection() { readers.add("flowers", "for the test", no_parts); }
+
+  DataConfig read(const std::string& yaml) {
+    config::Problems problems;
+    DataConfig config(readers, augmentations);
+    config::read_fields(
+        config::parse_yaml(yaml, "recipe.yaml"),
+        [&](config::Visitor& visitor) { visit(visitor, config); }, problems);
+    problems.throw_if_any();
+    return config;
+  }
+
+  std::string refusal(const std::string& yaml) {
+    try {
+      read(yaml);
+      return "nothing";
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  }
+
+  ReaderRegistry readers{"data set"};
+  AugmentationRegistry augmentations = built_in_augmentations();
+};
+
+TEST_F(DataSection, IsReadFromARecipe) {
+  const DataConfig config = read(
+      "{name: flowers, batch: 64, augment: [flip, {crop: {padding: 2, mode: reflect}}], std: "
+      "[0.2], "
+      "mean: [0.5], on_error: skip, threads: 3}");
+  EXPECT_EQ(config.reader.name(), "flowers");
+  EXPECT_EQ(config.batch, 64);
+  ASSERT_EQ(config.augment.items.size(), 2u);
+  EXPECT_EQ(config.augment.items[1].name(), "crop");
+  EXPECT_EQ(config.deviation, std::vector<double>{0.2});
+  EXPECT_TRUE(read_context(config, 8).skip_broken);
+  EXPECT_EQ(read_context(config, 8).threads, 3);
+}
+
+TEST_F(DataSection, RefusesWhatCannotBe) {
+  EXPECT_NE(refusal("{batch: 0}").find("data"), 0u);
+  for (const char* yaml :
+       {"{batch: 0}", "{threads: -2}", "{prefetch: 0}", "{validation: 1}", "{channels: 4}",
+        "{in_memory: maybe}", "{on_error: hide}", "{normalize: well}", "{std: [0]}", "{context: 0}",
+        "{name: flower}", "{augment: [flop]}", "{augment: [{crop: {padding: -1}}]}", "{bach: 5}",
+        "{augment: [{flip: {mode: never}}]}",
+        "{augment: [{random-resized-crop: {scale: [0, 1]}}]}"}) {
+    EXPECT_NE(refusal(yaml), "nothing") << yaml;
+  }
+}
+
+TEST_F(DataSection, SetsUpLoaders) {
+  const DataConfig plain = read("{batch: 64}");
+  EXPECT_EQ(training_loader(plain, 6).threads, 6);
+  EXPECT_TRUE(training_loader(plain, 6).shuffle);
+  EXPECT_FALSE(evaluation_loader(plain, 6).shuffle);
+  EXPECT_EQ(evaluation_loader(plain, 6).batch, 64);
+  const DataConfig set = read("{batch: 64, eval_batch: 500, threads: 0, shuffle: false}");
+  EXPECT_EQ(training_loader(set, 6).threads, 0);
+  EXPECT_FALSE(training_loader(set, 6).shuffle);
+  EXPECT_EQ(evaluation_loader(set, 6).batch, 500);
+  EXPECT_EQ(read_context(set, 6).threads, 1);
+}
+
+}  // namespace
+}  // namespace gallop::data

@@ -1,0 +1,168 @@
+#include "gallop/data/training_data.h"
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/data/text_samples.h"
+#include "unit/data/fake_images.h"
+
+namespace gallop::data {
+namespace {
+
+struct NoOptions {};
+void visit(config::Visitor&, NoOptions&) {}
+
+std::unique_ptr<Parts> flowers() {
+  auto parts = std::make_unique<Parts>();
+  parts->train_images = std::make_unique<FakeImages>(60, ImageShape{12, 12, 3});
+  parts->test_images = std::make_unique<FakeImages>(20, ImageShape{12, 12, 3});
+  parts->files = {"flowers.bin"};
+  return parts;
+}
+std::unique_ptr<Parts> read_flowers(const NoOptions&, const ReadContext&) { return flowers(); }
+
+std::unique_ptr<Parts> story() {
+  auto parts = std::make_unique<Parts>();
+  parts->train_text = std::make_unique<TextSet>();
+  parts->train_text->tokens.assign(1000, 1);
+  parts->train_text->vocabulary = {"a", "b"};
+  parts->validation_text = std::make_unique<TextSet>(*parts->train_text);
+  return parts;
+}
+
+class TrainingDataTest : public testing::Test {
+ protected:
+  TrainingDataTest()
+      : folder(fs::path(testing::TempDir()) / ("data-" + std::to_string(getpid()))) {}
+  ~TrainingDataTest() override { fs::remove_all(folder); }
+
+  OpenOptions options() const {
+    return {.cores = 2, .memory_bytes = 1 << 20, .cache_folder = folder};
+  }
+  TrainingData build(std::unique_ptr<Parts> parts) {
+    return build_data(config, std::move(parts), augmentations, options());
+  }
+  void augment(const char* name) { config.augment.items.emplace_back(augmentations, name); }
+
+  const fs::path folder;
+  ReaderRegistry readers{"data set"};
+  AugmentationRegistry augmentations = built_in_augmentations();
+  DataConfig config = [this] {
+    readers.add("flowers", "for the test", read_flowers);
+    return DataConfig(readers, augmentations);
+  }();
+};
+
+std::vector<float> first_row(const Samples& samples, int64_t index, int64_t epoch) {
+  std::vector<float> row(12 * 12 * 3, -1);
+  int64_t label = -1;
+  const auto scratch = samples.make_scratch();
+  EXPECT_TRUE(samples.fill(index, epoch, row.data(), &label, *scratch));
+  EXPECT_EQ(label, index % 3);
+  return row;
+}
+
+TEST_F(TrainingDataTest, OpensImages) {
+  augment("flip");
+  const TrainingData data = open_data(config, readers, augmentations, options());
+  EXPECT_EQ(data.train->size(), 60);
+  EXPECT_EQ(data.test->size(), 20);
+  EXPECT_EQ(data.validation, nullptr);
+  EXPECT_EQ(data.evaluation(), data.test.get());
+  EXPECT_EQ(data.image_shape, (ImageShape{12, 12, 3}));
+  EXPECT_FALSE(data.is_text());
+  EXPECT_EQ(data.names.size(), 3u);
+  EXPECT_TRUE(data.notes.empty());
+  int changed = 0;
+  for (int64_t i = 0; i < 20; ++i) {
+    changed += first_row(*data.train, i, 0) != first_row(*data.train, i, 1);
+    EXPECT_EQ(first_row(*data.test, i, 0), first_row(*data.test, i, 1));
+  }
+  EXPECT_GT(changed, 3);
+}
+
+TEST_F(TrainingDataTest, NormalizesByTheTrainingDataAllParts) {
+  const TrainingData data = build(flowers());
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < 60; ++i) {
+    for (const float value : first_row(*data.train, i, 0)) {
+      sum += value;
+      squares += double{value} * value;
+    }
+  }
+  EXPECT_NEAR(sum / (60 * 432), 0, 1e-4);
+  EXPECT_NEAR(squares / (60 * 432), 1, 1e-4);
+}
+
+TEST_F(TrainingDataTest, NormalizesAsTold) {
+  config.normalize = "none";
+  EXPECT_EQ(build(flowers()).deviation, (std::vector<double>{1, 1, 1}));
+  config.normalize = "imagenet";
+  EXPECT_EQ(build(flowers()).mean[0], 0.485);
+  config.channels = 1;
+  EXPECT_THROW(build(flowers()), UsageError);
+  config.mean = {0.25};
+  EXPECT_THROW(build(flowers()), UsageError);
+  config.deviation = {0.5};
+  EXPECT_EQ(build(flowers()).mean, config.mean);
+  config.channels = 2;
+  EXPECT_THROW(build(flowers()), UsageError);
+}
+
+TEST_F(TrainingDataTest, KeepsDecodedImagesWhereTheyFit) {
+  const auto reads_in_two_epochs = [&] {
+    auto parts = flowers();
+    const auto& images = dynamic_cast<const FakeImages&>(*parts->train_images);
+    const TrainingData data = build(std::move(parts));
+    const int before = images.reads;
+    for (int64_t epoch = 0; epoch < 2; ++epoch) {
+      for (int64_t i = 0; i < 60; ++i) first_row(*data.train, i, epoch);
+    }
+    return images.reads - before;
+  };
+  config.normalize = "none";
+  EXPECT_EQ(reads_in_two_epochs(), 60);
+  config.in_memory = "no";
+  EXPECT_EQ(reads_in_two_epochs(), 120);
+  config.in_memory = "auto";
+  config.image_size = 12;
+  augment("random-resized-crop");
+  EXPECT_EQ(reads_in_two_epochs(), 120);  // other pixels in every epoch: nothing to keep
+}
+
+TEST_F(TrainingDataTest, UsesNoMoreThanItsShareOfMemory) {
+  OpenOptions small = options();
+  small.memory_bytes = 4 * (80 * 432 - 1);
+  EXPECT_TRUE(build_data(config, flowers(), augmentations, small).derived.empty());
+  small.memory_bytes = 4 * 80 * 432;
+  EXPECT_EQ(build_data(config, flowers(), augmentations, small).derived.size(), 2u);
+}
+
+TEST_F(TrainingDataTest, WarnsOfMoreThreadsThanCores) {
+  config.threads = 3;
+  const TrainingData data = build(flowers());
+  ASSERT_EQ(data.notes.size(), 1u);
+  EXPECT_NE(data.notes[0].find("3 on 2 cores"), std::string::npos);
+}
+
+TEST_F(TrainingDataTest, OpensText) {
+  config.context = 16;
+  config.eval_stride = 4;
+  const TrainingData data = build(story());
+  EXPECT_TRUE(data.is_text());
+  EXPECT_EQ(data.train->size(), 61);
+  EXPECT_EQ(data.validation->size(), 1 + (999 - 16 + 3) / 4);
+  EXPECT_EQ(data.evaluation(), data.validation.get());
+  EXPECT_EQ(data.names, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST_F(TrainingDataTest, RefusesWhatDoesNotFitTheData) {
+  EXPECT_THROW(build(std::make_unique<Parts>()), DataError);
+  augment("flip");
+  EXPECT_THROW(build(story()), UsageError);
+}
+
+}  // namespace
+}  // namespace gallop::data
