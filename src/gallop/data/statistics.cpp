@@ -96,7 +96,7 @@ std::vector<double> ImageStatistics::deviations() const {
   std::vector<double> result;
   for (const auto& channel : channels) {
     // n * sum of squares - sum^2 is exact in 128 bits, where the difference of means would cancel.
-    using Wide = unsigned __int128;
+    __extension__ using Wide = unsigned __int128;
     const Wide difference =
         static_cast<Wide>(static_cast<uint64_t>(pixels)) * channel.sum_of_squares -
         static_cast<Wide>(channel.sum) * channel.sum;

@@ -26,8 +26,9 @@ struct Normalization {
 
 // What tells one state of the files from another: names, sizes and times of change.
 std::string identity_of(const DataConfig& config, const Parts& parts, const OpenOptions& options) {
-  std::string identity =
-      fmt::format("{} {} {}", config.reader.name(), config.validation, options.seed);
+  std::string identity = config.reader.name();
+  // The seed decides which images were held back.
+  if (config.validation > 0) identity += fmt::format(" {} {}", config.validation, options.seed);
   for (const auto& file : parts.files) {
     std::error_code error;
     const auto size = fs::file_size(file, error);
@@ -83,7 +84,10 @@ class ImageDataBuilder {
                                  static_cast<int>(config_.channels));
     cache_ = wants_cache(cuts);
     const ImageSet& train = cuts ? *parts.train_images : cached(*parts.train_images);
-    auto normalization = normalization_of(config_, train, data_.image_shape.channels,
+    // Of the originals, so that it does not matter how many images memory has room for; where
+    // nothing is resized the cache has the same pixels, and is filled on the way.
+    auto normalization = normalization_of(config_, resizes() ? *parts.train_images : train,
+                                          data_.image_shape.channels,
                                           identity_of(config_, parts, options_), options_);
     data_.mean = std::move(normalization.mean);
     data_.deviation = std::move(normalization.deviation);
