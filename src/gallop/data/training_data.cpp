@@ -18,6 +18,10 @@ namespace gallop::data {
 namespace {
 
 constexpr int64_t kShareOfMemory = 4;
+// Images whose mean is taken, and of large ones, where each says more and takes longer.
+constexpr int64_t kMeasuredImages = 10'000;
+constexpr int64_t kMeasuredLargeImages = 2'000;
+constexpr int64_t kLargePixels = 128 * 128;
 
 /// Means and deviations to normalize by.
 struct Normalization {
@@ -38,14 +42,15 @@ std::string identity_of(const DataConfig& config, const Parts& parts, const Open
   return identity;
 }
 
-Normalization normalization_of(const DataConfig& config, const ImageSet& images, int channels,
-                               const std::string& identity, const OpenOptions& options) {
-  const auto count = static_cast<size_t>(channels);
+Normalization normalization_of(const DataConfig& config, const ImageSet& images,
+                               const ImageShape& shape, const std::string& identity,
+                               const OpenOptions& options) {
+  const auto count = static_cast<size_t>(shape.channels);
   if (!config.mean.empty() || !config.deviation.empty()) {
     if (config.mean.size() != count || config.deviation.size() != count) {
       throw UsageError(fmt::format(
           "data.mean and data.std must have one number for each of the {} channels, not {} and {}",
-          channels, config.mean.size(), config.deviation.size()));
+          shape.channels, config.mean.size(), config.deviation.size()));
     }
     return {config.mean, config.deviation};
   }
@@ -53,15 +58,17 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
     return {std::vector<double>(count, 0), std::vector<double>(count, 1)};
   }
   if (config.normalize == "imagenet") {
-    if (channels != 3) {
+    if (shape.channels != 3) {
       throw UsageError("data.normalize=imagenet is for color images, and these are gray");
     }
     return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
   }
+  const bool is_large = int64_t{shape.height} * shape.width > kLargePixels;
   const auto statistics =
       cached_statistics(images,
-                        {.channels = channels,
+                        {.channels = shape.channels,
                          .min_side = static_cast<int>(config.image_size),
+                         .max_images = is_large ? kMeasuredLargeImages : kMeasuredImages,
                          .skip_broken = config.on_error == "skip",
                          .threads = std::max(1, loader_threads(config, options.cores))},
                         identity, options.cache_folder);
