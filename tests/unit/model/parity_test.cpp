@@ -11,6 +11,7 @@
 #include <cmath>
 #include <fstream>
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
@@ -177,6 +178,9 @@ void compare(const Json& json, bool training, at::ScalarType type, const Toleran
 
 class Parity : public testing::TestWithParam<int> {
  protected:
+  // Models this small leave threads nothing but to wait for each other, which is slow on a busy
+  // machine.
+  static void SetUpTestSuite() { at::set_num_threads(1); }
   const Json& fixture() const { return cases()[static_cast<size_t>(GetParam())]; }
 };
 
