@@ -93,9 +93,9 @@ class ImageDataBuilder {
     const ImageSet& train = cuts ? *parts.train_images : cached(*parts.train_images);
     // Of the originals, so that it does not matter how many images memory has room for; where
     // nothing is resized the cache has the same pixels, and is filled on the way.
-    auto normalization = normalization_of(config_, resizes() ? *parts.train_images : train,
-                                          data_.image_shape.channels,
-                                          identity_of(config_, parts, options_), options_);
+    auto normalization =
+        normalization_of(config_, resizes() ? *parts.train_images : train, data_.image_shape,
+                         identity_of(config_, parts, options_), options_);
     data_.mean = std::move(normalization.mean);
     data_.deviation = std::move(normalization.deviation);
 
@@ -173,6 +173,7 @@ TrainingData build_data(const DataConfig& config, std::unique_ptr<Parts> parts,
   if (config.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
   TrainingData data;
   data.parts = std::move(parts);
+  data.notes = data.parts->notes;
   const bool has_validation = data.parts->validation_images || data.parts->validation_text;
   if (config.validation > 0 && !has_validation) {
     cut_validation(*data.parts, config.validation, options.seed);
