@@ -197,7 +197,7 @@ void JpegDecoder::State::finish(std::string_view file) {
   const std::string_view rest = file.substr(file.size() - info.src->bytes_in_buffer);
   // The marker may have been met already, while bits were fetched for the last rows.
   const bool has_end = info.unread_marker == JPEG_EOI || jpeg_input_complete(&info) ||
-                       rest.find("\xff\xd9") != std::string_view::npos;
+                       rest.rfind("\xff\xd9") != std::string_view::npos;
   if (!has_end) {
     WARNMS(&info, JWRN_JPEG_EOF);
   }
