@@ -197,7 +197,7 @@ ImageStatistics cached_statistics(const ImageSet& images, const StatisticsOption
   } catch (const DataError&) {
     // Not there, or not to be read: it is measured below.
   }
-  const ImageStatistics statistics = measure_statistics(images, options);
+  ImageStatistics statistics = measure_statistics(images, options);
   try {
     make_folders(path.parent_path());
     write_file_atomically(path, to_text(statistics, key));

@@ -21,7 +21,7 @@ constexpr int64_t kShareOfMemory = 4;
 // Images whose mean is taken, and of large ones, where each says more and takes longer.
 constexpr int64_t kMeasuredImages = 10'000;
 constexpr int64_t kMeasuredLargeImages = 2'000;
-constexpr int64_t kLargePixels = 128 * 128;
+constexpr int64_t kLargePixels = int64_t{128} * 128;
 
 /// Means and deviations to normalize by.
 struct Normalization {

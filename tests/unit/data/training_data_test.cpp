@@ -151,11 +151,25 @@ TEST_F(TrainingDataTest, UsesNoMoreThanItsShareOfMemory) {
   EXPECT_EQ(build_data(config, flowers(), augmentations, small).derived.size(), 2u);
 }
 
-TEST_F(TrainingDataTest, WarnsOfMoreThreadsThanCores) {
+TEST_F(TrainingDataTest, TellsTheReadersNotesAndOfMoreThreadsThanCores) {
   config.threads = 3;
-  const TrainingData data = build(flowers());
-  ASSERT_EQ(data.notes.size(), 1u);
-  EXPECT_NE(data.notes[0].find("3 on 2 cores"), std::string::npos);
+  auto parts = flowers();
+  parts->notes = {"2 files are no images"};
+  const TrainingData data = build(std::move(parts));
+  ASSERT_EQ(data.notes.size(), 2u);
+  EXPECT_EQ(data.notes[0], "2 files are no images");
+  EXPECT_NE(data.notes[1].find("3 on 2 cores"), std::string::npos);
+}
+
+TEST_F(TrainingDataTest, HoldsBackAValidationPartWhereNoneIsGiven) {
+  config.validation = 0.25;
+  const TrainingData images = build(flowers());
+  EXPECT_EQ(images.train->size(), 45);
+  EXPECT_EQ(images.validation->size(), 15);
+  EXPECT_EQ(images.test->size(), 20);
+  EXPECT_EQ(images.evaluation(), images.validation.get());
+  config.context = 16;
+  EXPECT_EQ(build(story()).train->size(), 61);  // it has one already
 }
 
 TEST_F(TrainingDataTest, OpensText) {
