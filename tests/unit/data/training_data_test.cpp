@@ -132,6 +132,17 @@ TEST_F(TrainingDataTest, KeepsDecodedImagesWhereTheyFit) {
   EXPECT_EQ(reads_in_two_epochs(), 120);  // other pixels in every epoch: nothing to keep
 }
 
+TEST_F(TrainingDataTest, NormalizesAlikeWhateverMemoryHasRoomFor) {
+  config.image_size = 7;
+  std::vector<std::vector<double>> means;
+  for (const char* in_memory : {"yes", "no"}) {
+    config.in_memory = in_memory;
+    fs::remove_all(folder);
+    means.push_back(build(flowers()).mean);
+  }
+  EXPECT_EQ(means[0], means[1]);
+}
+
 TEST_F(TrainingDataTest, UsesNoMoreThanItsShareOfMemory) {
   OpenOptions small = options();
   small.memory_bytes = 4 * (80 * 432 - 1);
