@@ -2,6 +2,8 @@
 PRESET ?= release
 PREFIX ?= /usr/local
 BUILD := build/$(PRESET)
+# Tests that train use every core by themselves.
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 
 .PHONY: build train test lint format benchmark install clean help configure
 
@@ -13,7 +15,7 @@ train: configure ## build the program and train on Fashion-MNIST
 	$(BUILD)/gallop train fashion-mnist
 
 test: build ## build and run every test
-	ctest --preset $(PRESET) --parallel $$(nproc)
+	ctest --preset $(PRESET) --parallel $(TEST_JOBS)
 
 lint: ## check format, layers and clang-tidy
 	tools/setup --lint

@@ -57,11 +57,11 @@ function(gallop_test name)
                        PROPERTIES LABELS "unit;${ARG_LABELS}")
 endfunction()
 
-# gallop_fuzz(NAME [DEPS module...]): tests/fuzz/NAME_fuzz.cpp over deterministic mutations of its seeds.
+# gallop_fuzz(NAME [DEPS module...] [SOURCES file...]): tests/fuzz/NAME_fuzz.cpp over deterministic mutations of its seeds.
 function(gallop_fuzz name)
-  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;SOURCES" ${ARGN})
   set(target fuzz_${name})
-  add_executable(${target} fuzz/${name}_fuzz.cpp fuzz/driver.cpp)
+  add_executable(${target} fuzz/${name}_fuzz.cpp fuzz/driver.cpp ${ARG_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   foreach(dep IN LISTS ARG_DEPS)
     target_link_libraries(${target} PRIVATE gallop_${dep})

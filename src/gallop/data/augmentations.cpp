@@ -14,6 +14,9 @@ namespace {
 // No run gets there, so its random numbers are free for what is drawn once for all epochs.
 constexpr uint64_t kNoEpoch = 0xFFFFFFFFu;
 
+// Where a part of so many pixels can begin.
+uint64_t places(int whole, int part) { return static_cast<uint64_t>(int64_t{whole} - part + 1); }
+
 class RandomFlip final : public Augmentation {
  public:
   void plan(const SampleKey&, Philox& random, MovePlan& plan) const override {
@@ -41,9 +44,9 @@ class Crop final : public Augmentation {
   }
 
   void plan(const SampleKey&, Philox& random, MovePlan& plan) const override {
-    const auto places = static_cast<uint64_t>(2 * padding_ + 1);
-    const int rows = static_cast<int>(random.below(places)) - padding_;
-    const int columns = static_cast<int>(random.below(places)) - padding_;
+    const auto steps = static_cast<uint64_t>(2 * int64_t{padding_} + 1);
+    const int rows = static_cast<int>(random.below(steps)) - padding_;
+    const int columns = static_cast<int>(random.below(steps)) - padding_;
     plan.border = border_;
     plan.shift(rows, columns);
   }
@@ -68,8 +71,8 @@ class RandomResizedCrop final : public Augmentation {
       const auto w = static_cast<int>(std::lround(std::sqrt(area * share * ratio)));
       const auto h = static_cast<int>(std::lround(std::sqrt(area * share / ratio)));
       if (w < 1 || h < 1 || w > width || h > height) continue;
-      const auto top = static_cast<int>(random.below(static_cast<uint64_t>(height - h + 1)));
-      const auto left = static_cast<int>(random.below(static_cast<uint64_t>(width - w + 1)));
+      const auto top = static_cast<int>(random.below(places(height, h)));
+      const auto left = static_cast<int>(random.below(places(width, w)));
       return {.top = top, .left = left, .height = h, .width = w};
     }
     return middle(height, width);

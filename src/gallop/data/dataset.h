@@ -24,6 +24,8 @@ struct Parts {
   std::unique_ptr<ImageSet> train_images, validation_images, test_images;
   std::unique_ptr<TextSet> train_text, validation_text, test_text;
   std::vector<std::string> files;  ///< What was read, for the run's identity.
+  /// What a person should know though it is no error: files ignored, samples left out.
+  std::vector<std::string> notes;
 };
 
 /// What readers need to know besides their own options.

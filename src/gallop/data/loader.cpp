@@ -129,10 +129,10 @@ struct Loader::Impl {
   ~Impl();
 
   std::optional<Batch> next(const StopRequest* stop);
-  void seek(const LoaderState& state);
+  void seek(const LoaderState& start);
 
   void check(const LoaderState& start) const;
-  void begin_at(const LoaderState& state);
+  void begin_at(const LoaderState& start);
   Range next_range();
   std::optional<Chunk> claim();
   Outcome fill(const Chunk& chunk, Scratch& scratch, const StopRequest* stop) const;
@@ -389,13 +389,13 @@ Batch Loader::Impl::deliver(const Slot& slot) {
   return batch;
 }
 
-void Loader::Impl::seek(const LoaderState& target) {
-  check(target);
+void Loader::Impl::seek(const LoaderState& start) {
+  check(start);
   std::unique_lock lock(mutex);
   abandon = true;
   work_done.wait(lock, [this] { return busy == 0; });
   abandon = false;
-  begin_at(target);
+  begin_at(start);
   lock.unlock();
   work_wanted.notify_all();
 }

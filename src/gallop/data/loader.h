@@ -55,8 +55,8 @@ class Loader {
 
   /// The next batch; epochs follow one another without end, or with `one_epoch` nothing comes after
   /// the first. Waits for the threads, in slices, and returns nothing once `stop` is requested.
-  /// Throws what Samples::fill threw, once and in the batch's turn; the call after that goes on with
-  /// the batch after it.
+  /// Throws what Samples::fill threw, once and in the batch's turn; the call after that goes on
+  /// with the batch after it.
   std::optional<Batch> next(const StopRequest* stop = nullptr);
 
   /// The state after the batches that next() has returned: continuing from it delivers the rest.

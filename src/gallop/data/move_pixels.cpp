@@ -26,8 +26,8 @@ int inside(int at, int size, Border border) {
 }
 
 template <int kChannels>
-void reverse_plain(const uint8_t* source, int count, uint8_t* out) {
-  for (int i = 0; i < count; ++i) {
+void reverse_plain(const uint8_t* source, ptrdiff_t count, uint8_t* out) {
+  for (ptrdiff_t i = 0; i < count; ++i) {
     std::memcpy(out + i * kChannels, source + (count - 1 - i) * kChannels, kChannels);
   }
 }
@@ -36,7 +36,7 @@ void reverse_plain(const uint8_t* source, int count, uint8_t* out) {
 // As many whole pixels as fit 16 bytes at a time, from the end of the row backwards, so that
 // nothing beyond it is read; the plain loop does the rest.
 template <int kChannels>
-[[gnu::target("ssse3")]] void reverse_ssse3(const uint8_t* source, int count, uint8_t* out) {
+[[gnu::target("ssse3")]] void reverse_ssse3(const uint8_t* source, ptrdiff_t count, uint8_t* out) {
   constexpr int kStep = 16 / kChannels;
   constexpr int kUnused = 16 - kStep * kChannels;
   static constexpr std::array<char, 16> kOrder = [] {
@@ -48,18 +48,18 @@ template <int kChannels>
     return order;
   }();
   const __m128i shuffle = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kOrder.data()));
-  int left = count;
+  ptrdiff_t left = count;
   for (; left * kChannels >= 16; left -= kStep) {
     const auto* from = reinterpret_cast<const __m128i*>(source + left * kChannels - 16);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
                      _mm_shuffle_epi8(_mm_loadu_si128(from), shuffle));
-    out += kStep * kChannels;
+    out += ptrdiff_t{kStep} * kChannels;
   }
   reverse_plain<kChannels>(source, left, out);
 }
 #endif
 
-using Reverse = void (*)(const uint8_t*, int, uint8_t*);
+using Reverse = void (*)(const uint8_t*, ptrdiff_t, uint8_t*);
 
 Reverse best_reverse(int channels) {
 #if defined(__x86_64__)

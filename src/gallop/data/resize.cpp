@@ -76,7 +76,8 @@ void Resizer::resize(const PixelView& source, const Box& box, int height, int wi
   for (int& begin : columns_.begin) begin -= first;
 
   const int count = (columns_.end.back() - first) * channels;
-  row_.assign(static_cast<size_t>(count + columns_.taps * channels + kRowSlack), 0);
+  const size_t beyond = static_cast<size_t>(columns_.taps) * channels + kRowSlack;
+  row_.assign(static_cast<size_t>(count) + beyond, 0);
   const size_t stride = static_cast<size_t>(source.width) * channels;
   const uint8_t* left = source.pixels + static_cast<size_t>(first) * channels;
   lines_.resize(static_cast<size_t>(rows_.taps));

@@ -98,11 +98,11 @@ int weight_pair(const int16_t* weights) {
   int x = 0;
   // A result is stored as four bytes, of which the next one overwrites the fourth; so the last one
   // is left to the plain loop.
-  for (; x + 2 < outputs; x += 2, weights += 2 * taps, out += 6) {
-    const int16_t* low = row + begin[x] * 3;
-    const int16_t* high = row + begin[x + 1] * 3;
+  for (; x + 2 < outputs; x += 2, weights += ptrdiff_t{2} * taps, out += 6) {
+    const int16_t* low = row + ptrdiff_t{3} * begin[x];
+    const int16_t* high = row + ptrdiff_t{3} * begin[x + 1];
     __m256i sum = _mm256_set1_epi32(kColumnHalf);
-    for (int k = 0; k < taps; k += 2) {
+    for (ptrdiff_t k = 0; k < taps; k += 2) {
       const __m256i pixels = _mm256_shuffle_epi8(load_two(low + 3 * k, high + 3 * k), side_by_side);
       const __m256i pair = repeat_two(weight_pair(weights + k), weight_pair(weights + taps + k));
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pixels, pair));

@@ -22,8 +22,8 @@ class Scratch {
   virtual ~Scratch() = default;
 };
 
-/// Finished training samples at random access: the end of every data set's chain of reading, decoding,
-/// augmenting and normalizing, and all that the loader knows of data.
+/// Finished training samples at random access: the end of every data set's chain of reading,
+/// decoding, augmenting and normalizing, and all that the loader knows of data.
 class Samples {
  public:
   virtual ~Samples() = default;
@@ -33,9 +33,9 @@ class Samples {
   virtual RowShape target_shape() const = 0;
   virtual std::unique_ptr<Scratch> make_scratch() const = 0;
 
-  /// Writes sample `index` of `epoch` into one row of a batch. A pure function of its arguments, safe
-  /// to call from many threads. Returns false where the sample is broken and is to be skipped; throws
-  /// DataError where it is broken and that is to stop the run.
+  /// Writes sample `index` of `epoch` into one row of a batch. A pure function of its arguments,
+  /// safe to call from many threads. Returns false where the sample is broken and is to be skipped;
+  /// throws DataError where it is broken and that is to stop the run.
   virtual bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
                     Scratch& scratch) const = 0;
 };

@@ -20,23 +20,63 @@ constexpr int kMaxChannels = 3;
 constexpr uint64_t kSampleSeed = 0;  // Part of what a cached file means.
 constexpr int64_t kImagesPerTask = 64;
 
-void add_pixels(const uint8_t* pixels, int64_t count, ImageStatistics& statistics) {
-  const size_t channels = statistics.channels.size();
-  // 32 bits hold the squares of this many bytes.
-  constexpr int64_t kRun = 1 << 16;
-  for (int64_t begin = 0; begin < count; begin += kRun) {
-    const int64_t end = std::min(count, begin + kRun);
-    uint32_t sums[kMaxChannels] = {}, squares[kMaxChannels] = {};
-    for (int64_t i = begin; i < end; ++i) {
-      for (size_t c = 0; c < channels; ++c) {
-        const uint32_t value = pixels[static_cast<size_t>(i) * channels + c];
-        sums[c] += value;
-        squares[c] += value * value;
-      }
+// A lane sees every 48th byte, which for 1 and 3 channels is always of the same channel.
+constexpr int64_t kLanes = 48;
+// 32 bits hold the squares of this many bytes a lane.
+constexpr int64_t kRun = kLanes << 16;
+
+struct Lanes {
+  uint32_t sums[kLanes] = {};
+  uint32_t squares[kLanes] = {};
+};
+
+[[gnu::always_inline]] inline void add_run(const uint8_t* bytes, int64_t count, Lanes& lanes) {
+  Lanes here = lanes;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) {
+      const uint32_t value = bytes[i + k];
+      here.sums[k] += value;
+      here.squares[k] += value * value;
     }
-    for (size_t c = 0; c < channels; ++c) {
-      statistics.channels[c].sum += sums[c];
-      statistics.channels[c].sum_of_squares += squares[c];
+  }
+  for (int64_t k = 0; i + k < count; ++k) {
+    const uint32_t value = bytes[i + k];
+    here.sums[k] += value;
+    here.squares[k] += value * value;
+  }
+  lanes = here;
+}
+
+void add_run_plain(const uint8_t* bytes, int64_t count, Lanes& lanes) {
+  add_run(bytes, count, lanes);
+}
+
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] void add_run_avx2(const uint8_t* bytes, int64_t count, Lanes& lanes) {
+  add_run(bytes, count, lanes);
+}
+#endif
+
+using AddRun = void (*)(const uint8_t*, int64_t, Lanes&);
+
+AddRun best_add_run() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return add_run_avx2;
+#endif
+  return add_run_plain;
+}
+
+void add_pixels(const uint8_t* pixels, int64_t count, ImageStatistics& statistics) {
+  static const AddRun kAddRun = best_add_run();
+  const size_t channels = statistics.channels.size();
+  const int64_t bytes = count * static_cast<int64_t>(channels);
+  for (int64_t begin = 0; begin < bytes; begin += kRun) {
+    Lanes lanes;
+    kAddRun(pixels + begin, std::min(kRun, bytes - begin), lanes);
+    for (size_t lane = 0; lane < static_cast<size_t>(kLanes); ++lane) {
+      statistics.channels[lane % channels].sum += lanes.sums[lane];
+      statistics.channels[lane % channels].sum_of_squares += lanes.squares[lane];
     }
   }
   ++statistics.images;
@@ -96,7 +136,7 @@ std::vector<double> ImageStatistics::deviations() const {
   std::vector<double> result;
   for (const auto& channel : channels) {
     // n * sum of squares - sum^2 is exact in 128 bits, where the difference of means would cancel.
-    using Wide = unsigned __int128;
+    __extension__ using Wide = unsigned __int128;
     const Wide difference =
         static_cast<Wide>(static_cast<uint64_t>(pixels)) * channel.sum_of_squares -
         static_cast<Wide>(channel.sum) * channel.sum;
@@ -157,7 +197,7 @@ ImageStatistics cached_statistics(const ImageSet& images, const StatisticsOption
   } catch (const DataError&) {
     // Not there, or not to be read: it is measured below.
   }
-  const ImageStatistics statistics = measure_statistics(images, options);
+  ImageStatistics statistics = measure_statistics(images, options);
   try {
     make_folders(path.parent_path());
     write_file_atomically(path, to_text(statistics, key));

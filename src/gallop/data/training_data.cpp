@@ -18,6 +18,10 @@ namespace gallop::data {
 namespace {
 
 constexpr int64_t kShareOfMemory = 4;
+// Images whose mean is taken, and of large ones, where each says more and takes longer.
+constexpr int64_t kMeasuredImages = 10'000;
+constexpr int64_t kMeasuredLargeImages = 2'000;
+constexpr int64_t kLargePixels = int64_t{128} * 128;
 
 /// Means and deviations to normalize by.
 struct Normalization {
@@ -26,8 +30,9 @@ struct Normalization {
 
 // What tells one state of the files from another: names, sizes and times of change.
 std::string identity_of(const DataConfig& config, const Parts& parts, const OpenOptions& options) {
-  std::string identity =
-      fmt::format("{} {} {}", config.reader.name(), config.validation, options.seed);
+  std::string identity = config.reader.name();
+  // The seed decides which images were held back.
+  if (config.validation > 0) identity += fmt::format(" {} {}", config.validation, options.seed);
   for (const auto& file : parts.files) {
     std::error_code error;
     const auto size = fs::file_size(file, error);
@@ -37,14 +42,15 @@ std::string identity_of(const DataConfig& config, const Parts& parts, const Open
   return identity;
 }
 
-Normalization normalization_of(const DataConfig& config, const ImageSet& images, int channels,
-                               const std::string& identity, const OpenOptions& options) {
-  const auto count = static_cast<size_t>(channels);
+Normalization normalization_of(const DataConfig& config, const ImageSet& images,
+                               const ImageShape& shape, const std::string& identity,
+                               const OpenOptions& options) {
+  const auto count = static_cast<size_t>(shape.channels);
   if (!config.mean.empty() || !config.deviation.empty()) {
     if (config.mean.size() != count || config.deviation.size() != count) {
       throw UsageError(fmt::format(
           "data.mean and data.std must have one number for each of the {} channels, not {} and {}",
-          channels, config.mean.size(), config.deviation.size()));
+          shape.channels, config.mean.size(), config.deviation.size()));
     }
     return {config.mean, config.deviation};
   }
@@ -52,15 +58,17 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
     return {std::vector<double>(count, 0), std::vector<double>(count, 1)};
   }
   if (config.normalize == "imagenet") {
-    if (channels != 3) {
+    if (shape.channels != 3) {
       throw UsageError("data.normalize=imagenet is for color images, and these are gray");
     }
     return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
   }
+  const bool is_large = int64_t{shape.height} * shape.width > kLargePixels;
   const auto statistics =
       cached_statistics(images,
-                        {.channels = channels,
+                        {.channels = shape.channels,
                          .min_side = static_cast<int>(config.image_size),
+                         .max_images = is_large ? kMeasuredLargeImages : kMeasuredImages,
                          .skip_broken = config.on_error == "skip",
                          .threads = std::max(1, loader_threads(config, options.cores))},
                         identity, options.cache_folder);
@@ -83,8 +91,11 @@ class ImageDataBuilder {
                                  static_cast<int>(config_.channels));
     cache_ = wants_cache(cuts);
     const ImageSet& train = cuts ? *parts.train_images : cached(*parts.train_images);
-    auto normalization = normalization_of(config_, train, data_.image_shape.channels,
-                                          identity_of(config_, parts, options_), options_);
+    // Of the originals, so that it does not matter how many images memory has room for; where
+    // nothing is resized the cache has the same pixels, and is filled on the way.
+    auto normalization =
+        normalization_of(config_, resizes() ? *parts.train_images : train, data_.image_shape,
+                         identity_of(config_, parts, options_), options_);
     data_.mean = std::move(normalization.mean);
     data_.deviation = std::move(normalization.deviation);
 
@@ -162,6 +173,7 @@ TrainingData build_data(const DataConfig& config, std::unique_ptr<Parts> parts,
   if (config.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
   TrainingData data;
   data.parts = std::move(parts);
+  data.notes = data.parts->notes;
   const bool has_validation = data.parts->validation_images || data.parts->validation_text;
   if (config.validation > 0 && !has_validation) {
     cut_validation(*data.parts, config.validation, options.seed);

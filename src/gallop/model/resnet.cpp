@@ -126,11 +126,11 @@ class Resnet final : public Network {
     Initializer init(weights);
     const Style style{shortcut_named(config.shortcut), config.batch_norm_momentum,
                       config.zero_init_residual ? 0.0 : 1.0, parse_init(config.conv_init)};
-    small_stem_ =
-        config.stem == "cifar" || (config.stem == "auto" && std::min(task.height, task.width) < 64);
+    const bool small_images = std::min(task.height, task.width) < 64;
+    pools_ = config.stem == "imagenet" || (config.stem == "auto" && !small_images);
 
     int64_t channels = scaled(shape.cifar_form ? 16 : 64, config.width);
-    add_stem(init, style, task.channels, channels);
+    add_stem(init, style, task.channels, channels, config.stem == "strided" ? 2 : 1);
     for (size_t stage = 0; stage < shape.blocks.size(); ++stage) {
       const int64_t base = (shape.cifar_form ? 16 : 64) << stage;
       channels = add_stage(init, style, stage, channels, scaled(base, config.width),
@@ -144,7 +144,7 @@ class Resnet final : public Network {
 
   at::Tensor forward(const at::Tensor& input) override {
     auto x = norm_->forward(conv_->forward(input)).relu_();
-    if (!small_stem_) x = at::max_pool2d(x, 3, 2, 1);
+    if (pools_) x = at::max_pool2d(x, 3, 2, 1);
     for (auto& block : blocks_) x = block->forward(x);
     // Not mean(): its gradient would not be channels_last, and the steps behind it slow.
     x = at::avg_pool2d(x, {x.size(2), x.size(3)});
@@ -159,9 +159,9 @@ class Resnet final : public Network {
     return name == "pad" ? Shortcut::kPad : Shortcut::kProjection;
   }
 
-  void add_stem(Initializer& init, const Style& style, int64_t in, int64_t out) {
-    Conv2d::Options options{.in = in, .out = out, .window = 7, .stride = 2, .padding = 3};
-    if (small_stem_) options = {.in = in, .out = out, .window = 3, .padding = 1};
+  void add_stem(Initializer& init, const Style& style, int64_t in, int64_t out, int64_t stride) {
+    Conv2d::Options options{.in = in, .out = out, .window = 3, .stride = stride, .padding = 1};
+    if (pools_) options = {.in = in, .out = out, .window = 7, .stride = 2, .padding = 3};
     options.init = style.conv_init;
     conv_ = register_module("conv1", std::make_shared<Conv2d>(init, options));
     norm_ = register_module(
@@ -182,7 +182,7 @@ class Resnet final : public Network {
     return in;
   }
 
-  bool small_stem_ = true;
+  bool pools_ = false;  // The ImageNet stem.
   std::shared_ptr<Conv2d> conv_;
   std::shared_ptr<BatchNorm2d> norm_;
   std::vector<std::shared_ptr<Block>> blocks_;
@@ -197,8 +197,8 @@ void visit(config::Visitor& visitor, ResnetConfig& config) {
                  .min = 8},
                 config.depth);
   visitor.field({.name = "stem",
-                 .help = "first layers; auto: cifar for images under 64 pixels",
-                 .choices = {"auto", "cifar", "imagenet"}},
+                 .help = "first layers: 3x3, 3x3 with stride 2, 7x7 with pooling; auto: by image size",
+                 .choices = {"auto", "cifar", "strided", "imagenet"}},
                 config.stem);
   visitor.field({.name = "width", .help = "factor of all channels", .min = 0, .above_min = true},
                 config.width);

@@ -17,8 +17,8 @@ class Optimizer {
 
   /// One update of every parameter, from its `grad()`; a parameter without one stays as it is.
   /// `lr` is the learning rate of this step: fp32, no dimensions, on the parameters' device.
-  /// `grad_scale`, if defined, divides the gradients on the fly; where `found_inf` (defined with it)
-  /// is not 0 nothing changes, not even the step count.
+  /// `grad_scale`, if defined, divides the gradients on the fly; where `found_inf` (defined with
+  /// it) is not 0 nothing changes, not even the step count.
   virtual void step(const at::Tensor& lr, const at::Tensor& grad_scale = {},
                     const at::Tensor& found_inf = {}) = 0;
 

@@ -15,8 +15,8 @@ const char* name_of(Precision precision);
 /// "fp32", "bf16" or "fp16"; throws UsageError for anything else.
 Precision parse_precision(const std::string& name);
 
-/// Runs the enclosing block in autocast, unless fp32. The cache of cast weights is dropped at the end,
-/// as the next step's weights differ.
+/// Runs the enclosing block in autocast, unless fp32. The cache of cast weights is dropped at the
+/// end, as the next step's weights differ.
 class AutocastGuard {
  public:
   AutocastGuard(Precision precision, c10::DeviceType device);

@@ -132,6 +132,17 @@ TEST_F(TrainingDataTest, KeepsDecodedImagesWhereTheyFit) {
   EXPECT_EQ(reads_in_two_epochs(), 120);  // other pixels in every epoch: nothing to keep
 }
 
+TEST_F(TrainingDataTest, NormalizesAlikeWhateverMemoryHasRoomFor) {
+  config.image_size = 7;
+  std::vector<std::vector<double>> means;
+  for (const char* in_memory : {"yes", "no"}) {
+    config.in_memory = in_memory;
+    fs::remove_all(folder);
+    means.push_back(build(flowers()).mean);
+  }
+  EXPECT_EQ(means[0], means[1]);
+}
+
 TEST_F(TrainingDataTest, UsesNoMoreThanItsShareOfMemory) {
   OpenOptions small = options();
   small.memory_bytes = 4 * (80 * 432 - 1);
@@ -140,11 +151,25 @@ TEST_F(TrainingDataTest, UsesNoMoreThanItsShareOfMemory) {
   EXPECT_EQ(build_data(config, flowers(), augmentations, small).derived.size(), 2u);
 }
 
-TEST_F(TrainingDataTest, WarnsOfMoreThreadsThanCores) {
+TEST_F(TrainingDataTest, TellsTheReadersNotesAndOfMoreThreadsThanCores) {
   config.threads = 3;
-  const TrainingData data = build(flowers());
-  ASSERT_EQ(data.notes.size(), 1u);
-  EXPECT_NE(data.notes[0].find("3 on 2 cores"), std::string::npos);
+  auto parts = flowers();
+  parts->notes = {"2 files are no images"};
+  const TrainingData data = build(std::move(parts));
+  ASSERT_EQ(data.notes.size(), 2u);
+  EXPECT_EQ(data.notes[0], "2 files are no images");
+  EXPECT_NE(data.notes[1].find("3 on 2 cores"), std::string::npos);
+}
+
+TEST_F(TrainingDataTest, HoldsBackAValidationPartWhereNoneIsGiven) {
+  config.validation = 0.25;
+  const TrainingData images = build(flowers());
+  EXPECT_EQ(images.train->size(), 45);
+  EXPECT_EQ(images.validation->size(), 15);
+  EXPECT_EQ(images.test->size(), 20);
+  EXPECT_EQ(images.evaluation(), images.validation.get());
+  config.context = 16;
+  EXPECT_EQ(build(story()).train->size(), 61);  // it has one already
 }
 
 TEST_F(TrainingDataTest, OpensText) {

@@ -1,0 +1,99 @@
+#include "gallop/data/find.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/data/part.h"
+
+namespace gallop::data {
+
+namespace {
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+fs::path expand_home(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  if (path.starts_with("~/") && home != nullptr) return fs::path(home) / path.substr(2);
+  return path;
+}
+
+std::string how_to_get(const Wanted& wanted) {
+  std::string text = "; set data.path to where they are";
+  if (!wanted.command.empty()) {
+    const std::string folder = (user_cache_folder() / "datasets" / wanted.name).string();
+    std::string command = wanted.command;
+    constexpr std::string_view kToken = "FOLDER";
+    for (size_t at; (at = command.find(kToken)) != std::string::npos;) {
+      command.replace(at, kToken.size(), printable(folder));
+    }
+    text += fmt::format(", or get them with: {}", command);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<Part> part_of_word(std::string_view word) {
+  std::string lower(word);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+  for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest}) {
+    for (const std::string& candidate : part_words(part)) {
+      if (candidate == lower) return part;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<fs::path> data_folders() {
+  std::vector<fs::path> folders;
+  if (const char* own = std::getenv("GALLOP_DATA"); own != nullptr && *own != '\0') {
+    folders.push_back(expand_home(own));
+  }
+  folders.push_back("/usr/share/datasets");
+  folders.push_back(user_cache_folder() / "datasets");
+  return folders;
+}
+
+fs::path find_data_set(const Wanted& wanted, const std::string& path) {
+  std::vector<fs::path> places;
+  if (!path.empty()) {
+    places.push_back(expand_home(path));
+  } else {
+    for (const fs::path& folder : data_folders()) places.push_back(folder / wanted.name);
+  }
+  std::vector<std::string> looked;
+  for (const fs::path& place : places) {
+    std::string missing = is_there(place) ? wanted.missing(place) : "does not exist";
+    if (missing.empty()) return place;
+    looked.push_back(fmt::format("{} ({})", printable(place.string()), missing));
+  }
+  throw DataError(fmt::format("the {} data are not in {}{}", wanted.name, join_names(looked),
+                              how_to_get(wanted)));
+}
+
+fs::path find_user_data(const std::string& reader, const std::string& path) {
+  if (path.empty()) {
+    throw DataError(fmt::format("data.path is not set; the reader '{}' needs it", reader));
+  }
+  const fs::path given = expand_home(path);
+  std::vector<fs::path> places{given};
+  if (given.is_relative()) {
+    for (const fs::path& folder : data_folders()) places.push_back(folder / given);
+  }
+  std::vector<std::string> looked;
+  for (const fs::path& place : places) {
+    if (is_there(place)) return place;
+    looked.push_back(printable(place.string()));
+  }
+  throw DataError(fmt::format("data.path: none of these exists: {}", join_names(looked)));
+}
+
+}  // namespace gallop::data

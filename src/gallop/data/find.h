@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+
+namespace gallop::data {
+
+/// What is looked for.
+struct Wanted {
+  std::string name;  ///< Of the data set; folders have this name in the usual places.
+  /// The one command that gets the data, with "FOLDER" for where they should go to; empty where
+  /// there is none.
+  std::string command;
+  /// What is missing in a folder, empty where the data are there.
+  std::function<std::string(const fs::path&)> missing;
+};
+
+/// The folders data sets are looked for in: $GALLOP_DATA, /usr/share/datasets and the user's cache.
+std::vector<fs::path> data_folders();
+
+/// Where a known data set lies: at `path` where that is given, else under its name in the first of
+/// data_folders() that has it. Throws DataError that lists every place with what is missing there,
+/// and the command that gets the data.
+fs::path find_data_set(const Wanted& wanted, const std::string& path);
+
+/// Where the user's own data lie: `path` as it is ("~/" is the home folder), else, for a relative
+/// one, in the first of data_folders() that has it. `reader` is only named. Throws DataError that
+/// lists every place.
+fs::path find_user_data(const std::string& reader, const std::string& path);
+
+}  // namespace gallop::data

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "gallop/data/bytes.h"
+
+namespace gallop::data {
+
+/// Whether the bytes begin like a gzip file (RFC 1952).
+bool looks_like_gzip(std::string_view bytes);
+
+/// Decompresses a whole gzip file, concatenated members included; zeros after the last are padding.
+/// Throws DataError that begins with `name` where the file is truncated, corrupt, or longer than
+/// `max_bytes` when decompressed.
+Bytes gunzip(std::string_view compressed, const std::string& name,
+             int64_t max_bytes = int64_t{1} << 32);
+
+}  // namespace gallop::data

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "gallop/data/image.h"
+
+namespace gallop::data {
+
+/// Images of more pixels than this are refused before anything is allocated for them.
+inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
+
+/// JPEG, on libjpeg-turbo's libjpeg API: for 32 x 32 images it is a tenth faster than TurboJPEG,
+/// which reads every header twice.
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+  void decode(std::string_view file, const DecodeRequest& request, Image& image);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// PNG, on libpng.
+class PngDecoder {
+ public:
+  PngDecoder();
+  ~PngDecoder();
+  void decode(std::string_view file, const DecodeRequest& request, Image& image);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Decodes files that lie in memory, recognized by their content, and keeps its buffers between
+/// images. For one thread at a time.
+class ImageDecoder {
+ public:
+  /// Decodes a whole file. Throws DataError, without the file's name, where it is empty, damaged,
+  /// too large or of another format. What a decoder would only warn of, such as data that end too
+  /// early, is an error. Exif orientation is left alone.
+  void decode(std::string_view file, const DecodeRequest& request, Image& image);
+
+ private:
+  JpegDecoder jpeg_;
+  PngDecoder png_;
+};
+
+/// The calling thread's own decoder and a buffer for files, kept until the thread ends.
+struct ThreadDecoder {
+  ImageDecoder decoder;
+  std::vector<char> file;
+};
+ThreadDecoder& thread_decoder();
+
+/// Throws DataError where an image of this size has more than kMaxPixels, or more pixels than the
+/// `file_bytes` can hold at `pixels_per_byte`.
+void check_image_size(int64_t height, int64_t width, int64_t file_bytes, int64_t pixels_per_byte);
+
+}  // namespace gallop::data

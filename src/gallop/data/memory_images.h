@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/data/bytes.h"
+#include "gallop/data/image.h"
+
+namespace gallop::data {
+
+/// Decoded images of one shape, all in memory.
+class MemoryImages final : public ImageSet {
+ public:
+  struct Content {
+    ImageShape shape;
+    Bytes pixels;       ///< Images one after the other, each in the order height, width, channels.
+    size_t offset = 0;  ///< Of the first image in `pixels`.
+    std::vector<int32_t> labels;
+    std::vector<std::string> class_names;
+    std::function<std::string(int64_t)> describe;
+  };
+
+  /// `pixels` holds labels.size() images and each label is below class_names.size(); both are the
+  /// caller's to check.
+  explicit MemoryImages(Content content);
+
+  int64_t size() const override { return static_cast<int64_t>(content_.labels.size()); }
+  int64_t label(int64_t index) const override {
+    return content_.labels[static_cast<size_t>(index)];
+  }
+  const std::vector<std::string>& class_names() const override { return content_.class_names; }
+  std::string describe(int64_t index) const override { return content_.describe(index); }
+  void read(int64_t index, const DecodeRequest& request, Image& image) const override;
+  std::optional<ImageShape> stored_shape() const override { return content_.shape; }
+  const uint8_t* stored_pixels(int64_t index) const override;
+
+ private:
+  Content content_;
+  size_t image_bytes_;
+};
+
+/// Throws DataError that names the first item whose label is not below the number of classes.
+/// `items` is what the labels belong to, "train-labels-idx1-ubyte".
+void check_labels(const std::vector<int32_t>& labels, int64_t classes, const std::string& items);
+
+}  // namespace gallop::data

@@ -1,0 +1,107 @@
+#include "gallop/data/split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/philox.h"
+#include "gallop/base/text.h"
+
+namespace gallop::data {
+
+namespace {
+
+// How many to take of each class: its share rounded down, and one more where the rest is largest,
+// until the total is right.
+std::vector<int64_t> shares(const std::vector<std::vector<int64_t>>& classes, double fraction,
+                            int64_t total) {
+  std::vector<int64_t> take(classes.size());
+  std::vector<double> rest(classes.size());
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const double share = fraction * static_cast<double>(classes[i].size());
+    take[i] = static_cast<int64_t>(share);
+    rest[i] = share - static_cast<double>(take[i]);
+  }
+  std::vector<size_t> order(classes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return rest[a] > rest[b]; });
+  int64_t missing = total - std::accumulate(take.begin(), take.end(), int64_t{0});
+  for (const size_t i : order) {
+    if (missing <= 0) break;
+    if (take[i] + 1 >= static_cast<int64_t>(classes[i].size())) continue;
+    ++take[i];
+    --missing;
+  }
+  for (size_t i = 0; i < classes.size(); ++i) {
+    take[i] = std::clamp<int64_t>(static_cast<int64_t>(classes[i].size()) - 1, 0, take[i]);
+  }
+  return take;
+}
+
+void cut_images(Parts& parts, double fraction, uint64_t seed) {
+  IndexCut cut = cut_by_class(*parts.train_images, fraction, seed);
+  if (cut.taken.empty()) {
+    throw DataError(
+        fmt::format("{} training images are too few to cut {} of them off for validation",
+                    format_count(parts.train_images->size()), fraction));
+  }
+  const std::shared_ptr<const ImageSet> whole = std::move(parts.train_images);
+  parts.train_images = std::make_unique<SubsetImages>(whole, std::move(cut.kept));
+  parts.validation_images = std::make_unique<SubsetImages>(whole, std::move(cut.taken));
+}
+
+void cut_text(Parts& parts, double fraction) {
+  auto& tokens = parts.train_text->tokens;
+  const auto taken = std::llround(static_cast<double>(tokens.size()) * fraction);
+  const auto kept = static_cast<int64_t>(tokens.size()) - taken;
+  if (taken == 0 || kept == 0) {
+    throw DataError(fmt::format("{} tokens are too few to cut {} of them off for validation",
+                                format_count(static_cast<int64_t>(tokens.size())), fraction));
+  }
+  parts.validation_text = std::make_unique<TextSet>();
+  parts.validation_text->vocabulary = parts.train_text->vocabulary;
+  parts.validation_text->tokens.assign(tokens.begin() + kept, tokens.end());
+  tokens.resize(static_cast<size_t>(kept));
+}
+
+}  // namespace
+
+IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed) {
+  std::vector<std::vector<int64_t>> classes(set.class_names().size());
+  for (int64_t i = 0; i < set.size(); ++i) {
+    classes[static_cast<size_t>(set.label(i))].push_back(i);
+  }
+  const auto take =
+      shares(classes, fraction, std::llround(fraction * static_cast<double>(set.size())));
+  IndexCut cut;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    std::vector<std::pair<uint64_t, int64_t>> drawn;
+    for (const int64_t index : classes[i]) {
+      drawn.emplace_back(Philox(seed, Purpose::kSplit, 0, static_cast<uint64_t>(index)).next_u64(),
+                         index);
+    }
+    std::sort(drawn.begin(), drawn.end());
+    for (size_t at = 0; at < drawn.size(); ++at) {
+      auto& group = at < static_cast<size_t>(take[i]) ? cut.taken : cut.kept;
+      group.push_back(drawn[at].second);
+    }
+  }
+  std::sort(cut.kept.begin(), cut.kept.end());
+  std::sort(cut.taken.begin(), cut.taken.end());
+  return cut;
+}
+
+void cut_validation(Parts& parts, double fraction, uint64_t seed) {
+  if (!(fraction > 0 && fraction < 1)) {
+    throw UsageError(
+        fmt::format("data.validation: {} is no fraction between 0 and 1, both excluded", fraction));
+  }
+  if (parts.train_images) cut_images(parts, fraction, seed);
+  if (parts.train_text) cut_text(parts, fraction);
+}
+
+}  // namespace gallop::data

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gallop/data/dataset.h"
+#include "gallop/data/image.h"
+
+namespace gallop::data {
+
+/// Some images of another set, under numbers of their own.
+class SubsetImages final : public ImageSet {
+ public:
+  /// Each index is one of `set`.
+  SubsetImages(std::shared_ptr<const ImageSet> set, std::vector<int64_t> indices)
+      : set_(std::move(set)), indices_(std::move(indices)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  int64_t label(int64_t index) const override { return set_->label(at(index)); }
+  const std::vector<std::string>& class_names() const override { return set_->class_names(); }
+  std::string describe(int64_t index) const override { return set_->describe(at(index)); }
+  void read(int64_t index, const DecodeRequest& request, Image& image) const override {
+    set_->read(at(index), request, image);
+  }
+  std::optional<ImageShape> stored_shape() const override { return set_->stored_shape(); }
+  const uint8_t* stored_pixels(int64_t index) const override {
+    return set_->stored_pixels(at(index));
+  }
+
+ private:
+  int64_t at(int64_t index) const { return indices_[static_cast<size_t>(index)]; }
+
+  std::shared_ptr<const ImageSet> set_;  // Shared with the other half of the cut.
+  std::vector<int64_t> indices_;
+};
+
+/// Indices of a set in two groups, each ascending; together they are all of it.
+struct IndexCut {
+  std::vector<int64_t> kept;
+  std::vector<int64_t> taken;
+};
+
+/// Takes `fraction` (in 0 to 1) of the images of each class, chosen by (seed, index): equal
+/// arguments give equal groups on every machine. Classes are rounded so that the total is right,
+/// and each keeps at least one image.
+IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed);
+
+/// Cuts `fraction` of the training part off as validation part: images by class, a text at its end.
+/// Throws DataError where either would be empty, UsageError for a fraction outside 0 to 1, both
+/// excluded.
+void cut_validation(Parts& parts, double fraction, uint64_t seed);
+
+}  // namespace gallop::data

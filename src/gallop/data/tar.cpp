@@ -1,0 +1,314 @@
+#include <algorithm>
+#include <array>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/data/class_names.h"
+#include "gallop/data/find.h"
+#include "gallop/data/image_codec.h"
+#include "gallop/data/image_file.h"
+#include "gallop/data/parallel.h"
+#include "gallop/data/part.h"
+#include "gallop/data/readers.h"
+#include "gallop/data/shard.h"
+#include "gallop/data/shard_paths.h"
+
+namespace gallop::data {
+
+namespace {
+
+// Shards beyond these are opened for each image, so that no limit on open files is met.
+constexpr size_t kOpenShards = 256;
+
+struct OpenShard {
+  fs::path path;
+  FileDescriptor file;
+};
+
+// The images of one part, read where they lie in their shards.
+class TarImages final : public ImageSet {
+ public:
+  explicit TarImages(std::vector<std::string> class_names) : class_names_(std::move(class_names)) {}
+
+  size_t add_shard(const fs::path& path) {
+    OpenShard shard{.path = path, .file = {}};
+    if (shards_.size() < kOpenShards) shard.file = open_for_reading(path);
+    shards_.push_back(std::move(shard));
+    return shards_.size() - 1;
+  }
+
+  void add(size_t shard, const ShardImage& image, int32_t label) {
+    items_.push_back({.shard = static_cast<uint32_t>(shard),
+                      .label = label,
+                      .offset = image.offset,
+                      .size = image.size,
+                      .name = names_.size()});
+    names_ += image.name;
+    names_ += '\0';
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(items_.size()); }
+  int64_t label(int64_t index) const override { return items_[static_cast<size_t>(index)].label; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::string describe(int64_t index) const override {
+    const Item& item = items_[static_cast<size_t>(index)];
+    return fmt::format("{}: {}", printable(shards_[item.shard].path.string()),
+                       printable(names_.data() + item.name));
+  }
+
+  void read(int64_t index, const DecodeRequest& request, Image& image) const override {
+    const Item& item = items_[static_cast<size_t>(index)];
+    const OpenShard& shard = shards_[item.shard];
+    try {
+      ThreadDecoder& own = thread_decoder();
+      if (item.size > kMaxImageFileBytes) {
+        throw DataError(fmt::format("longer than {}", format_bytes(kMaxImageFileBytes)));
+      }
+      const auto bytes = static_cast<size_t>(item.size);
+      reserve_bytes(own.file, bytes);
+      const FileDescriptor opened = shard.file ? FileDescriptor() : open_for_reading(shard.path);
+      const FileDescriptor& file = shard.file ? shard.file : opened;
+      if (!read_exactly(file, shard.path, item.offset, own.file.data(), item.size)) {
+        throw DataError("the archive became shorter after the start");
+      }
+      own.decoder.decode({own.file.data(), bytes}, request, image);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", describe(index), error.what()));
+    }
+  }
+
+ private:
+  struct Item {
+    uint32_t shard;
+    int32_t label;
+    int64_t offset;
+    int64_t size;
+    size_t name;
+  };
+
+  std::vector<std::string> class_names_;
+  std::vector<OpenShard> shards_;
+  std::vector<Item> items_;
+  std::string names_;
+};
+
+// An image with the part and class that its shard's name and its own give it.
+struct Found {
+  size_t shard;
+  const ShardImage* image;
+  Part part;
+  std::string class_folder;
+};
+
+// "train/cat/7.jpg": the part where `parts_inside` says that members have one, and the folder that
+// the file lies in.
+Found place(size_t shard, const ShardImage& image, Part part, bool parts_inside) {
+  std::string_view folders = image.name;
+  const size_t slash = folders.rfind('/');
+  folders = slash == std::string_view::npos ? std::string_view() : folders.substr(0, slash);
+  if (parts_inside) {
+    const std::string_view first = folders.substr(0, folders.find('/'));
+    part = part_of_word(first).value_or(part);
+    folders.remove_prefix(std::min(folders.size(), first.size() + 1));
+  }
+  return {shard, &image, part, std::string(folders.substr(folders.rfind('/') + 1))};
+}
+
+// Whether members begin with the name of a part: "train/cat/7.jpg", or "train/7.jpg" beside labels.
+bool begins_with_part(const ShardImage& image, Part& part) {
+  const size_t slash = image.name.find('/');
+  if (slash == std::string::npos) return false;
+  if (image.label < 0 && image.name.find('/', slash + 1) == std::string::npos) return false;
+  const auto found = part_of_word(std::string_view(image.name).substr(0, slash));
+  if (found) part = *found;
+  return found.has_value();
+}
+
+class TarSet {
+ public:
+  TarSet(const TarConfig& config, const ReadContext& context)
+      : config_(config), context_(context) {}
+
+  std::unique_ptr<Parts> read() {
+    const fs::path root = find_shards(context_.path, paths_);
+    read_shards();
+    place_images();
+    choose_labels();
+    choose_class_names(root);
+    auto parts = std::make_unique<Parts>();
+    make_sets(*parts);
+    add_notes(root, *parts);
+    return parts;
+  }
+
+ private:
+  void read_shards() {
+    shards_.resize(paths_.size());
+    const ShardCache cache{.folder = user_cache_folder() / "shards"};
+    run_parallel(context_.threads, static_cast<int64_t>(paths_.size()), [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      const FileDescriptor file = open_for_reading(paths_[at].path);
+      shards_[at] = read_shard_cached(file, paths_[at].path, context_.skip_broken, cache);
+    });
+  }
+
+  void place_images() {
+    bool parts_inside = false;
+    for (size_t i = 0; i < shards_.size(); ++i) {
+      if (paths_[i].is_marked) continue;
+      for (const ShardImage& image : shards_[i].images) {
+        Part part;
+        parts_inside |= begins_with_part(image, part) && part == Part::kTrain;
+      }
+    }
+    for (size_t i = 0; i < shards_.size(); ++i) {
+      const bool inside = parts_inside && !paths_[i].is_marked;
+      for (const ShardImage& image : shards_[i].images) {
+        Part part;
+        if (inside && !begins_with_part(image, part)) {
+          throw DataError(fmt::format("{}: lies in no folder of a part, as others do in train/",
+                                      name_of({i, &image, Part::kTrain, {}})));
+        }
+        found_.push_back(place(i, image, paths_[i].part, inside));
+      }
+    }
+    if (found_.empty()) {
+      for (const Shard& shard : shards_) {
+        if (!shard.damage.empty()) throw DataError(shard.damage);
+      }
+      throw DataError(fmt::format("{}: no images (.jpg, .jpeg or .png) in {} shard{}",
+                                  printable(context_.path), paths_.size(),
+                                  paths_.size() == 1 ? "" : "s"));
+    }
+  }
+
+  // Labels come from .cls members for all images, or from folders for all.
+  void choose_labels() {
+    has_labels_ = std::any_of(found_.begin(), found_.end(),
+                              [](const Found& found) { return found.image->label >= 0; });
+    std::erase_if(found_, [&](const Found& found) {
+      const bool good = has_labels_ ? found.image->label >= 0 : !found.class_folder.empty();
+      if (!good)
+        leave_out(found, has_labels_ ? "has no .cls, though others have"
+                                     : "has neither a .cls nor a class folder");
+      return !good;
+    });
+  }
+
+  void choose_class_names(const fs::path& root) {
+    class_names_ = config_.classes;
+    if (class_names_.empty()) class_names_ = read_class_names_if_there(root / "classes.txt");
+    if (!class_names_.empty()) return;
+    if (has_labels_) {
+      int32_t largest = 0;
+      for (const Found& found : found_) largest = std::max(largest, found.image->label);
+      for (int32_t i = 0; i <= largest; ++i) class_names_.push_back(std::to_string(i));
+    } else {
+      std::set<std::string> folders;
+      for (const Found& found : found_) {
+        if (found.part == Part::kTrain) folders.insert(found.class_folder);
+      }
+      class_names_.assign(folders.begin(), folders.end());
+    }
+  }
+
+  // The class of an image, -1 where there is none and that is tolerated.
+  int32_t label_of(const Found& found) {
+    const auto classes = static_cast<int32_t>(class_names_.size());
+    if (has_labels_) {
+      if (found.image->label < classes) return found.image->label;
+      leave_out(found, fmt::format("has label {}, but there are {} classes (0 to {})",
+                                   found.image->label, classes, classes - 1));
+      return -1;
+    }
+    const auto at = class_numbers_.find(found.class_folder);
+    if (at != class_numbers_.end()) return at->second;
+    leave_out(found, fmt::format("its folder '{}' is none of the {} classes",
+                                 printable(found.class_folder), classes));
+    return -1;
+  }
+
+  void make_sets(Parts& parts) {
+    for (size_t i = 0; i < class_names_.size(); ++i) {
+      class_numbers_.emplace(class_names_[i], static_cast<int32_t>(i));
+    }
+    std::array<std::unique_ptr<TarImages>, kParts> sets;
+    std::array<size_t, kParts> last_shard{}, slot{};
+    for (const Found& found : found_) {
+      const int32_t label = label_of(found);
+      if (label < 0) continue;
+      const auto part = static_cast<size_t>(found.part);
+      if (!sets[part]) sets[part] = std::make_unique<TarImages>(class_names_);
+      if (sets[part]->size() == 0 || last_shard[part] != found.shard) {
+        slot[part] = sets[part]->add_shard(paths_[found.shard].path);
+        last_shard[part] = found.shard;
+      }
+      sets[part]->add(slot[part], *found.image, label);
+    }
+    if (!sets[0]) {
+      throw DataError(fmt::format("{}: no images for training", printable(context_.path)));
+    }
+    parts.train_images = std::move(sets[0]);
+    parts.validation_images = std::move(sets[1]);
+    parts.test_images = std::move(sets[2]);
+  }
+
+  void add_notes(const fs::path& root, Parts& parts) const {
+    int64_t ignored = 0;
+    for (size_t i = 0; i < shards_.size(); ++i) {
+      parts.files.push_back(paths_[i].path.string());
+      ignored += shards_[i].ignored;
+      if (!shards_[i].damage.empty()) parts.notes.push_back(shards_[i].damage);
+    }
+    if (ignored > 0) {
+      parts.notes.push_back(fmt::format("{}: {} other {} ignored in the shards",
+                                        printable(root.string()), format_count(ignored),
+                                        ignored == 1 ? "member" : "members"));
+    }
+    if (left_out_ > 0) {
+      parts.notes.push_back(fmt::format("{} {} left out, the first: {}", format_count(left_out_),
+                                        left_out_ == 1 ? "image" : "images", first_left_out_));
+    }
+  }
+
+  std::string name_of(const Found& found) const {
+    return fmt::format("{}: {}", printable(paths_[found.shard].path.string()),
+                       printable(found.image->name));
+  }
+
+  void leave_out(const Found& found, const std::string& why) {
+    const std::string message = fmt::format("{}: {}", name_of(found), why);
+    if (!context_.skip_broken) throw DataError(message);
+    if (left_out_++ == 0) first_left_out_ = message;
+  }
+
+  const TarConfig& config_;
+  const ReadContext& context_;
+  std::vector<ShardPath> paths_;
+  std::vector<Shard> shards_;
+  std::vector<Found> found_;
+  std::vector<std::string> class_names_;
+  std::unordered_map<std::string, int32_t> class_numbers_;
+  bool has_labels_ = false;
+  int64_t left_out_ = 0;
+  std::string first_left_out_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, TarConfig& config) {
+  visitor.field({.name = "classes",
+                 .help = "names of the classes in the order of their labels; without it, "
+                         "classes.txt beside the shards, else folders or numbers"},
+                config.classes);
+}
+
+std::unique_ptr<Parts> read_tar(const TarConfig& config, const ReadContext& context) {
+  return TarSet(config, context).read();
+}
+
+}  // namespace gallop::data

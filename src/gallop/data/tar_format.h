@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gallop/base/file.h"
+
+namespace gallop::data {
+
+/// A regular file in a tar archive.
+struct TarMember {
+  std::string name;
+  int64_t offset = 0;  ///< Of its content in the archive.
+  int64_t size = 0;
+};
+
+/// Walks over the regular files of a tar archive by reading headers only: ustar and older ones, GNU
+/// long names, pax headers (POSIX.1-2001). Folders, links and devices are passed over.
+class TarReader {
+ public:
+  /// Both must outlive the reader; `path` is only named. Throws DataError where it is no file.
+  TarReader(const FileDescriptor& file, const fs::path& path);
+
+  /// The next member, empty at the archive's end marker. Throws DataError that names the archive
+  /// and the member where it is truncated or damaged.
+  std::optional<TarMember> next();
+
+ private:
+  // What headers before a member's own say of it.
+  struct Extended {
+    std::optional<std::string> name;
+    std::optional<int64_t> size;
+    bool sparse = false;
+  };
+
+  const char* window(int64_t offset, int64_t bytes);
+  std::string read_text(int64_t bytes, int64_t limit, const char* what);
+  void read_pax(std::string_view records, Extended& extended) const;
+  void check_end();
+  int64_t end_of_content(int64_t size, const std::string& name) const;
+  [[noreturn]] void fail(const std::string& why) const;
+
+  const FileDescriptor& file_;
+  const fs::path& path_;
+  int64_t file_size_ = 0;
+  int64_t at_ = 0;
+  std::string last_name_;
+  std::vector<char> buffer_;
+  int64_t buffer_at_ = 0;
+  int64_t buffer_used_ = 0;
+};
+
+}  // namespace gallop::data

@@ -1,0 +1,171 @@
+#include "gallop/data/text.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/file.h"
+#include "gallop/base/text.h"
+#include "gallop/data/find.h"
+#include "gallop/data/part.h"
+#include "gallop/data/readers.h"
+
+namespace gallop::data {
+
+namespace {
+
+constexpr uint32_t kCodePoints = 0x110000;
+constexpr uint32_t kInvalid = kCodePoints;
+
+// The code point at `at`, which moves behind it; kInvalid, and no move, where the bytes are not
+// UTF-8 (RFC 3629: no overlong forms, surrogates or values above 10FFFF).
+uint32_t next_code_point(std::string_view text, size_t& at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t first = byte(at);
+  if (first < 0x80) {
+    ++at;
+    return first;
+  }
+  const size_t length = first < 0xC2   ? 0
+                        : first < 0xE0 ? 2
+                        : first < 0xF0 ? 3
+                        : first < 0xF5 ? 4
+                                       : 0;
+  if (length == 0 || length > text.size() - at) return kInvalid;
+  uint32_t code = first & (0xFFu >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return kInvalid;
+    code = code << 6 | (byte(at + i) & 0x3Fu);
+  }
+  constexpr std::array<uint32_t, 5> kSmallest{0, 0, 0x80, 0x800, 0x10000};
+  if (code < kSmallest[length] || code >= kCodePoints || (code >= 0xD800 && code < 0xE000)) {
+    return kInvalid;
+  }
+  at += length;
+  return code;
+}
+
+std::string utf8(uint32_t code) {
+  std::string text;
+  if (code < 0x80) return text += static_cast<char>(code);
+  const int tail = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr std::array<uint32_t, 4> kFirst{0, 0xC0, 0xE0, 0xF0};
+  text += static_cast<char>(kFirst[static_cast<size_t>(tail)] | code >> (6 * tail));
+  for (int i = tail - 1; i >= 0; --i) text += static_cast<char>(0x80 | (code >> (6 * i) & 0x3F));
+  return text;
+}
+
+std::vector<char> find_characters(const std::vector<NamedText>& texts) {
+  std::vector<char> occurs(kCodePoints, 0);
+  for (const NamedText& text : texts) {
+    for (size_t at = 0; at < text.content.size();) {
+      const uint32_t code = next_code_point(text.content, at);
+      if (code == kInvalid) {
+        throw DataError(fmt::format(
+            "{}: not UTF-8 at byte {} (0x{:02x}); convert it, or take bytes with data.unit=bytes",
+            text.name, at, static_cast<uint8_t>(text.content[at])));
+      }
+      occurs[code] = 1;
+    }
+  }
+  return occurs;
+}
+
+std::string missing_reason(const fs::path& folder) {
+  return fmt::format(
+      "{}: has no train.txt (beside it, val.txt and test.txt are read); or set data.path to a file",
+      printable(folder.string()));
+}
+
+// PART.txt under one of the part's names; empty where it is under none.
+fs::path part_file(const fs::path& folder, Part part) {
+  fs::path found;
+  for (const std::string& word : part_words(part)) {
+    const fs::path path = folder / (word + ".txt");
+    std::error_code ignored;
+    if (!fs::is_regular_file(path, ignored)) continue;
+    if (!found.empty()) {
+      throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
+                                  printable(folder.string()), found.filename().string(),
+                                  path.filename().string(), kPartNames[static_cast<size_t>(part)]));
+    }
+    found = path;
+  }
+  return found;
+}
+
+std::array<fs::path, kParts> find_texts(const std::string& path) {
+  const fs::path root = find_user_data("text", path);
+  std::error_code ignored;
+  if (!fs::is_directory(root, ignored)) return {root, {}, {}};
+  std::array<fs::path, kParts> files;
+  for (size_t i = 0; i < kParts; ++i) files[i] = part_file(root, static_cast<Part>(i));
+  if (files[0].empty()) throw DataError(missing_reason(root));
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<TextSet>> tokenize_characters(const std::vector<NamedText>& texts) {
+  const std::vector<char> occurs = find_characters(texts);
+  std::vector<std::string> vocabulary;
+  std::vector<int32_t> token_of(kCodePoints, -1);
+  for (uint32_t code = 0; code < kCodePoints; ++code) {
+    if (!occurs[code]) continue;
+    token_of[code] = static_cast<int32_t>(vocabulary.size());
+    vocabulary.push_back(utf8(code));
+  }
+  std::vector<std::unique_ptr<TextSet>> sets;
+  for (const NamedText& text : texts) {
+    auto set = std::make_unique<TextSet>();
+    set->vocabulary = vocabulary;
+    set->tokens.reserve(text.content.size());
+    for (size_t at = 0; at < text.content.size();) {
+      set->tokens.push_back(token_of[next_code_point(text.content, at)]);
+    }
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+std::vector<std::unique_ptr<TextSet>> tokenize_bytes(const std::vector<NamedText>& texts) {
+  std::vector<std::unique_ptr<TextSet>> sets;
+  for (const NamedText& text : texts) {
+    auto set = std::make_unique<TextSet>();
+    for (int i = 0; i < 256; ++i) set->vocabulary.emplace_back(1, static_cast<char>(i));
+    set->tokens.reserve(text.content.size());
+    for (const char c : text.content) set->tokens.push_back(static_cast<uint8_t>(c));
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+void visit(config::Visitor& visitor, TextConfig& config) {
+  visitor.field({.name = "unit", .help = "what a token is", .choices = {"characters", "bytes"}},
+                config.unit);
+}
+
+std::unique_ptr<Parts> read_text(const TextConfig& config, const ReadContext& context) {
+  const auto paths = find_texts(context.path);
+  auto parts = std::make_unique<Parts>();
+  std::vector<MappedFile> files;
+  std::vector<NamedText> texts;
+  for (const fs::path& path : paths) {
+    if (path.empty()) continue;
+    files.emplace_back(path);
+    parts->files.push_back(path.string());
+    texts.push_back({files.back().bytes(), printable(path.string())});
+    if (texts.back().content.empty()) throw DataError(texts.back().name + ": the file is empty");
+  }
+  auto sets = config.unit == "bytes" ? tokenize_bytes(texts) : tokenize_characters(texts);
+  const std::array<std::unique_ptr<TextSet>*, kParts> slots{
+      &parts->train_text, &parts->validation_text, &parts->test_text};
+  for (size_t i = 0, next = 0; i < kParts; ++i) {
+    if (!paths[i].empty()) *slots[i] = std::move(sets[next++]);
+  }
+  return parts;
+}
+
+}  // namespace gallop::data

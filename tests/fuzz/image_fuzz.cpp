@@ -1,0 +1,88 @@
+#include <algorithm>
+
+#include <zlib.h>
+
+#include "fuzz/fuzz.h"
+#include "gallop/base/error.h"
+#include "gallop/data/image_codec.h"
+#include "unit/data/format_files.h"
+
+using namespace gallop;
+
+namespace {
+
+// The part of an image in its middle.
+class Middle final : public data::RegionChooser {
+ public:
+  data::Region choose(int height, int width) override {
+    return {.top = height / 4,
+            .left = width / 4,
+            .height = std::max(1, height / 2),
+            .width = std::max(1, width / 2)};
+  }
+};
+
+uint32_t big_endian(const std::string& file, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(file[at + i]);
+  return value;
+}
+
+// Most changes of a PNG would only be found by a chunk's checksum; what lies behind is to be tried.
+void repair_png(std::string& file) {
+  if (!file.starts_with("\x89PNG")) return;
+  for (size_t at = 8; at + 12 <= file.size();) {
+    const size_t length = big_endian(file, at);
+    if (length > file.size() - at - 12) return;
+    const auto crc = static_cast<uint32_t>(crc32(
+        0, reinterpret_cast<const Bytef*>(file.data()) + at + 4, static_cast<uInt>(length + 4)));
+    for (size_t i = 0; i < 4; ++i) {
+      file[at + 8 + length + i] = static_cast<char>(crc >> (24 - 8 * i));
+    }
+    at += 12 + length;
+  }
+}
+
+void decode(const std::string& file) {
+  static data::ImageDecoder decoder;
+  static data::Image image;
+  Middle middle;
+  for (const auto& request :
+       {data::DecodeRequest{.channels = 3}, data::DecodeRequest{.channels = 1, .min_side = 4},
+        data::DecodeRequest{.channels = 0, .region = &middle}}) {
+    try {
+      decoder.decode(file, request, image);
+      require(image.height > 0 && image.width > 0 && (image.channels == 1 || image.channels == 3));
+      require(request.channels == 0 || image.channels == request.channels);
+      require(static_cast<size_t>(image.height) * static_cast<size_t>(image.width) *
+                  static_cast<size_t>(image.channels) <=
+              image.pixels.size());
+    } catch (const DataError&) {
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string file(reinterpret_cast<const char*>(data), size);
+  decode(file);
+  repair_png(file);
+  decode(file);
+  return 0;
+}
+
+std::vector<std::string> fuzz_seeds() {
+  using namespace gallop::data;
+  const Image color = make_picture(24, 20, 3, 1), gray = make_picture(9, 17, 1, 2);
+  const Image inks = make_picture(8, 8, 4, 3);
+  return {make_jpeg(color),
+          make_jpeg(color, {.progressive = true, .full_chroma = false}),
+          make_jpeg(gray),
+          make_jpeg(inks, {.full_chroma = false, .cmyk = true}),
+          make_png(24, 20, color.pixels),
+          make_png(9, 17, gray.pixels, {.color_type = 0, .interlaced = true}),
+          make_png(1, 3, {0b01'10'00'00},
+                   {.color_type = 3, .bit_depth = 2, .palette = {1, 2, 3, 4, 5, 6, 7, 8, 9}}),
+          make_png(2, 2, std::vector<uint8_t>(32, 7), {.color_type = 6, .bit_depth = 16})};
+}

@@ -1,0 +1,101 @@
+#include "gallop/data/find.h"
+
+#include <cstdlib>
+
+#include "gallop/config/component.h"
+#include "gallop/data/dataset.h"
+#include "unit/data/expect_error.h"
+#include "unit/data/format_files.h"
+
+namespace gallop::data {
+namespace {
+
+// Sets a variable of the environment until the end of the test.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (old_) {
+      setenv(name_, old_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+Wanted wanted(const std::string& command = "") {
+  return {.name = "shapes", .command = command, .missing = [](const fs::path& folder) {
+            return fs::exists(folder / "data.bin") ? "" : "has no data.bin";
+          }};
+}
+
+TEST(FindDataSet, LooksAtThePathThenInTheUsualPlaces) {
+  const TestFolder own, cache, given;
+  const Variable data("GALLOP_DATA", own.name());
+  const Variable cached("XDG_CACHE_HOME", cache.name());
+  cache.add("gallop/datasets/shapes/data.bin", "x");
+  EXPECT_EQ(find_data_set(wanted(), ""), cache.path() / "gallop/datasets/shapes");
+  own.add("shapes/other.bin", "x");
+  EXPECT_EQ(find_data_set(wanted(), ""), cache.path() / "gallop/datasets/shapes");
+  own.add("shapes/data.bin", "x");
+  EXPECT_EQ(find_data_set(wanted(), ""), own.path() / "shapes");
+  EXPECT_TRUE(contains(data_error([&] { find_data_set(wanted(), given.name()); }),
+                       "are not in " + given.name() + " (has no data.bin); set data.path"));
+  given.add("data.bin", "x");
+  EXPECT_EQ(find_data_set(wanted(), given.name()), given.path());
+}
+
+TEST(FindDataSet, ListsEveryPlaceAndTheCommand) {
+  const TestFolder own, cache;
+  const Variable data("GALLOP_DATA", own.name());
+  const Variable cached("XDG_CACHE_HOME", cache.name());
+  make_folders(own.path() / "shapes");
+  const std::string message = data_error([&] { find_data_set(wanted("get --to FOLDER"), ""); });
+  EXPECT_EQ(message,
+            "the shapes data are not in " + own.name() + "/shapes (has no data.bin), " +
+                "/usr/share/datasets/shapes (does not exist) or " + cache.name() +
+                "/gallop/datasets/shapes (does not exist); set data.path to where they are, " +
+                "or get them with: get --to " + cache.name() + "/gallop/datasets/shapes");
+}
+
+TEST(FindUserData, LooksForRelativePathsInTheUsualPlaces) {
+  const TestFolder own, home;
+  const Variable data("GALLOP_DATA", own.name());
+  const Variable home_folder("HOME", home.name());
+  own.add("some/text.txt", "x");
+  home.add("text.txt", "x");
+  EXPECT_EQ(find_user_data("text", "some/text.txt"), own.path() / "some/text.txt");
+  EXPECT_EQ(find_user_data("text", "~/text.txt"), home.path() / "text.txt");
+  EXPECT_TRUE(contains(data_error([] { find_user_data("text", "none.txt"); }),
+                       "none of these exists: none.txt, " + own.name() + "/none.txt, "));
+  EXPECT_TRUE(
+      contains(data_error([] { find_user_data("text", ""); }), "the reader 'text' needs it"));
+}
+
+TEST(Readers, AreAllRegisteredAndBuildable) {
+  const ReaderRegistry registry = built_in_readers();
+  EXPECT_EQ(registry.names(), (std::vector<std::string>{"fashion-mnist", "mnist", "cifar10",
+                                                        "cifar100", "folder", "tar", "text"}));
+  const TestFolder folder;
+  folder.add("train.txt", "abc");
+  const auto parts =
+      registry.build(config::Component(registry, "text"), {.path = folder.name(), .threads = 1});
+  EXPECT_EQ(parts->train_text->tokens.size(), 3u);
+  for (const std::string& name : registry.names()) {
+    const ReadContext nowhere{.path = folder.name() + "/none"};
+    EXPECT_TRUE(
+        contains(data_error([&] { registry.build(config::Component(registry, name), nowhere); }),
+                 folder.name() + "/none"))
+        << name;
+  }
+}
+
+}  // namespace
+}  // namespace gallop::data

@@ -1,0 +1,160 @@
+#include "gallop/data/readers.h"
+#include "unit/data/expect_error.h"
+#include "unit/data/format_files.h"
+
+namespace gallop::data {
+namespace {
+
+const std::string kJpeg = make_jpeg(make_picture(8, 8, 3, 1));
+const std::string kPng = make_png(6, 5, make_picture(6, 5, 3, 2).pixels);
+
+std::unique_ptr<Parts> read(const TestFolder& folder) {
+  return read_folder({}, {.path = folder.name(), .skip_broken = false, .threads = 2});
+}
+
+std::string read_error(const TestFolder& folder) {
+  return data_error([&] { read(folder); });
+}
+
+TEST(Folder, ReadsClassesWithoutParts) {
+  const TestFolder folder;
+  folder.add("dog/2.JPG", kJpeg);
+  folder.add("dog/1.png", kPng);
+  folder.add("cat/x.Jpeg", kJpeg);
+  const auto parts = read(folder);
+  EXPECT_EQ(parts->validation_images, nullptr);
+  EXPECT_EQ(parts->test_images, nullptr);
+  const ImageSet& images = *parts->train_images;
+  ASSERT_EQ(images.size(), 3);
+  EXPECT_EQ(images.class_names(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(images.describe(1), folder.name() + "/dog/1.png");
+  EXPECT_EQ(images.describe(2), folder.name() + "/dog/2.JPG");
+  EXPECT_EQ(images.label(0), 0);
+  EXPECT_EQ(images.label(2), 1);
+  EXPECT_FALSE(images.stored_shape());
+  Image image;
+  images.read(1, {}, image);
+  EXPECT_EQ(image.pixels, make_picture(6, 5, 3, 2).pixels);
+  images.read(0, {.channels = 1}, image);
+  EXPECT_EQ(image.height, 8);
+  EXPECT_EQ(image.channels, 1);
+  EXPECT_TRUE(parts->notes.empty());
+}
+
+TEST(Folder, FindsPartsUnderAllNames) {
+  for (const std::string name : {"val", "validation", "valid"}) {
+    const TestFolder folder;
+    for (const std::string& part : {std::string("train"), name, std::string("test")}) {
+      folder.add(part + "/cat/1.jpg", kJpeg);
+      folder.add(part + "/dog/1.jpg", kJpeg);
+    }
+    folder.add("train/dog/2.jpg", kJpeg);
+    const auto parts = read(folder);
+    EXPECT_EQ(parts->train_images->size(), 3);
+    EXPECT_EQ(parts->validation_images->size(), 2);
+    EXPECT_EQ(parts->test_images->size(), 2);
+    EXPECT_EQ(parts->files.size(), 3u);
+    folder.add("Valid2/cat/1.jpg", kJpeg);
+    EXPECT_NO_THROW(read(folder));
+  }
+}
+
+TEST(Folder, CountsWhatItIgnores) {
+  const TestFolder folder;
+  folder.add("cat/1.jpg", kJpeg);
+  folder.add("cat/notes.txt", "x");
+  folder.add("cat/more/2.jpg", kJpeg);
+  folder.add("cat/.hidden.jpg", kJpeg);
+  folder.add(".git/1.jpg", kJpeg);
+  folder.add("readme.md", "x");
+  const auto parts = read(folder);
+  EXPECT_EQ(parts->train_images->size(), 1);
+  ASSERT_EQ(parts->notes.size(), 1u);
+  EXPECT_EQ(
+      parts->notes[0],
+      folder.name() + ": 3 other entries ignored, such as readme.md, cat/more and cat/notes.txt");
+}
+
+TEST(Folder, FollowsLinks) {
+  const TestFolder folder;
+  folder.add("elsewhere.bin", kJpeg);
+  folder.add("data/cat/1.jpg", kJpeg);
+  fs::create_symlink(folder.path() / "elsewhere.bin", folder.path() / "data/cat/2.jpg");
+  fs::create_symlink(folder.path() / "nowhere", folder.path() / "data/cat/3.jpg");
+  fs::create_symlink(folder.path() / "data/cat", folder.path() / "data/dog");
+  const auto parts = read_folder({}, {.path = folder.name() + "/data"});
+  EXPECT_EQ(parts->train_images->size(), 4);
+  Image image;
+  EXPECT_NO_THROW(parts->train_images->read(3, {}, image));
+  EXPECT_EQ(parts->notes.size(), 1u) << "the dangling link";
+}
+
+TEST(Folder, SaysWhatIsWrongWithTheTree) {
+  const TestFolder folder;
+  EXPECT_TRUE(contains(read_error(folder), folder.name() + ": no class folders"));
+  make_folders(folder.path() / "cat");
+  EXPECT_TRUE(contains(read_error(folder), folder.name() + "/cat: a class without images"));
+  folder.add("cat/1.txt", "x");
+  EXPECT_TRUE(contains(read_error(folder), folder.name() + "/cat: a class without images"));
+  EXPECT_TRUE(contains(data_error([&] { read_folder({}, {.path = folder.name() + "/none"}); }),
+                       "none of these exists: " + folder.name() + "/none"));
+  EXPECT_TRUE(contains(data_error([] { read_folder({}, {}); }), "data.path is not set"));
+  EXPECT_TRUE(contains(data_error([&] { read_folder({}, {.path = folder.name() + "/cat/1.txt"}); }),
+                       "cannot open: Not a directory"));
+}
+
+TEST(Folder, ComparesTheClassesOfTheParts) {
+  const TestFolder folder;
+  folder.add("train/cat/1.jpg", kJpeg);
+  folder.add("train/dog/1.jpg", kJpeg);
+  folder.add("test/cat/1.jpg", kJpeg);
+  EXPECT_TRUE(
+      contains(read_error(folder), "/test: the classes differ from those of train: missing dog"));
+  folder.add("test/cow/1.jpg", kJpeg);
+  EXPECT_TRUE(contains(read_error(folder), "missing dog; not known in train cow"));
+  folder.add("val/cat/1.jpg", kJpeg);
+  folder.add("valid/cat/1.jpg", kJpeg);
+  EXPECT_TRUE(contains(read_error(folder), "both name the validation part"));
+}
+
+TEST(Folder, NamesTheBrokenImage) {
+  const TestFolder folder;
+  folder.add("cat/1.jpg", "");
+  folder.add("cat/2.jpg", kJpeg.substr(0, kJpeg.size() / 2));
+  folder.add("cat/3.png", kPng.substr(0, 40));
+  folder.add("cat/4.jpg", "GIF89a.......");
+  folder.add("cat/5.jpg", kJpeg);
+  const auto parts = read(folder);
+  const auto error = [&](int64_t index) {
+    return data_error([&] {
+      Image image;
+      parts->train_images->read(index, {}, image);
+    });
+  };
+  EXPECT_EQ(error(0), folder.name() + "/cat/1.jpg: the file is empty");
+  EXPECT_TRUE(contains(error(1), folder.name() + "/cat/2.jpg: damaged JPEG: "));
+  EXPECT_TRUE(contains(error(2), folder.name() + "/cat/3.png: damaged PNG: "));
+  EXPECT_TRUE(contains(error(3), "4.jpg: neither JPEG nor PNG but a GIF image"));
+  fs::remove(folder.path() / "cat/5.jpg");
+  EXPECT_TRUE(contains(error(4), "5.jpg: cannot open: No such file"));
+}
+
+TEST(Folder, ReadsFilesLargerThanTheFirstBuffer) {
+  const TestFolder folder;
+  std::vector<uint8_t> noise(300 * 300 * 3);
+  uint32_t state = 7;
+  for (uint8_t& value : noise) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<uint8_t>(state >> 24);
+  }
+  const std::string file = make_png(300, 300, noise);
+  ASSERT_GT(file.size(), 200'000u);
+  folder.add("cat/1.png", file);
+  Image image;
+  read(folder)->train_images->read(0, {}, image);
+  image.pixels.resize(noise.size());
+  EXPECT_EQ(image.pixels, noise);
+}
+
+}  // namespace
+}  // namespace gallop::data

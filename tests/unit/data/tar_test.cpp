@@ -1,0 +1,177 @@
+#include "gallop/data/readers.h"
+#include "unit/data/expect_error.h"
+#include "unit/data/format_files.h"
+
+namespace gallop::data {
+namespace {
+
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+const std::string kJpeg = make_jpeg(make_picture(8, 8, 3, 1));
+const std::string kPng = make_png(6, 5, make_picture(6, 5, 3, 2).pixels);
+
+Members labeled(const std::vector<int>& labels) {
+  Members members;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    members.emplace_back(std::to_string(i) + ".jpg", kJpeg);
+    members.emplace_back(std::to_string(i) + ".cls", std::to_string(labels[i]));
+  }
+  return members;
+}
+
+std::unique_ptr<Parts> read(const std::string& path, const TarConfig& config = {},
+                            bool skip_broken = false) {
+  return read_tar(config, {.path = path, .skip_broken = skip_broken, .threads = 2});
+}
+
+TEST(TarSet, ReadsOneShardWithLabels) {
+  const TestFolder folder;
+  const fs::path path = folder.add(
+      "x.tar", make_tar({{"a.png", kPng}, {"a.cls", "2"}, {"b.jpg", kJpeg}, {"b.cls", "0"}}));
+  const auto parts = read(path);
+  const ImageSet& images = *parts->train_images;
+  ASSERT_EQ(images.size(), 2);
+  EXPECT_EQ(parts->test_images, nullptr);
+  EXPECT_EQ(images.label(0), 2);
+  EXPECT_EQ(images.class_names(), (std::vector<std::string>{"0", "1", "2"}));
+  EXPECT_EQ(images.describe(1), path.string() + ": b.jpg");
+  Image image;
+  images.read(0, {}, image);
+  EXPECT_EQ(image.pixels, make_picture(6, 5, 3, 2).pixels);
+}
+
+TEST(TarSet, TakesClassNamesFromTheOptionOrTheFile) {
+  const TestFolder folder;
+  const fs::path path = folder.add("x.tar", make_tar(labeled({1, 0})));
+  folder.add("classes.txt", "cat\r\ndog\n\n");
+  EXPECT_EQ(read(path)->train_images->class_names(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(read(folder.name())->train_images->class_names()[1], "dog");
+  const auto parts = read(path, {.classes = {"x", "y", "z"}});
+  EXPECT_EQ(parts->train_images->class_names().size(), 3u);
+  EXPECT_TRUE(contains(data_error([&] { read(path, {.classes = {"x"}}); }),
+                       "x.tar: 0.jpg: has label 1, but there are 1 classes (0 to 0)"));
+  const auto skipped = read(path, {.classes = {"x"}}, true);
+  EXPECT_EQ(skipped->train_images->size(), 1);
+  EXPECT_TRUE(contains(skipped->notes[0], "1 image left out, the first: " + path.string()));
+}
+
+TEST(TarSet, TakesPartsFromFoldersOrNames) {
+  const TestFolder by_folder, by_name;
+  by_folder.add("train/0.tar", make_tar(labeled({0, 1})));
+  by_folder.add("train/1.tar", make_tar(labeled({2})));
+  by_folder.add("val/0.tar", make_tar(labeled({1})));
+  by_folder.add("test/0.tar", make_tar(labeled({2, 2, 2, 2})));
+  by_name.add("some-train-0.tar", make_tar(labeled({0, 1})));
+  by_name.add("some-train-1.tar", make_tar(labeled({2})));
+  by_name.add("some-val.tar", make_tar(labeled({1})));
+  by_name.add("some-test-0.tar", make_tar(labeled({2, 2, 2, 2})));
+  for (const std::string& path : {by_folder.name(), by_name.name(),
+                                  by_name.name() + "/some-{train-0,train-1,val,test-0}.tar"}) {
+    const auto parts = read(path);
+    EXPECT_EQ(parts->train_images->size(), 3);
+    EXPECT_EQ(parts->validation_images->size(), 1);
+    EXPECT_EQ(parts->test_images->size(), 4);
+    EXPECT_EQ(parts->files.size(), 4u);
+    Image image;
+    for (int64_t i = 0; i < 3; ++i) parts->train_images->read(i, {}, image);
+    EXPECT_TRUE(contains(parts->train_images->describe(2), "1.tar: 0.jpg"));
+  }
+  by_name.add("extra.tar", make_tar(labeled({0})));
+  EXPECT_TRUE(
+      contains(data_error([&] { read(by_name.name()); }), "extra.tar: its name says no part"));
+}
+
+TEST(TarSet, TakesAllForTrainingWhereNothingSaysOtherwise) {
+  const TestFolder folder;
+  folder.add("shard-0000.tar", make_tar(labeled({0})));
+  folder.add("shard-0001.tar", make_tar(labeled({1})));
+  EXPECT_EQ(read(folder.name())->train_images->size(), 2);
+  EXPECT_EQ(read(folder.name() + "/shard-{0000..0001}.tar")->train_images->size(), 2);
+  EXPECT_TRUE(contains(data_error([&] { read(folder.name() + "/shard-{0000..0002}.tar"); }),
+                       "shard-0002.tar"));
+}
+
+TEST(TarSet, TakesClassesAndPartsFromFoldersInTheArchive) {
+  const TestFolder folder;
+  const fs::path path = folder.add("x.tar", make_tar({{"./train/dog/1.jpg", kJpeg},
+                                                      {"./train/cat/1.jpg", kJpeg},
+                                                      {"./test/dog/1.png", kPng}}));
+  const auto parts = read(path);
+  EXPECT_EQ(parts->train_images->class_names(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(parts->train_images->label(0), 1);
+  EXPECT_EQ(parts->test_images->label(0), 1);
+  EXPECT_EQ(parts->validation_images, nullptr);
+
+  const fs::path plain =
+      folder.add("y.tar", make_tar({{"b/test/1.jpg", kJpeg}, {"a/1.jpg", kJpeg}}));
+  EXPECT_EQ(read(plain)->train_images->class_names(), (std::vector<std::string>{"a", "test"}));
+  const fs::path mixed =
+      folder.add("z.tar", make_tar({{"train/cat/1.jpg", kJpeg}, {"cat/1.jpg", kJpeg}}));
+  EXPECT_TRUE(contains(data_error([&] { read(mixed); }), "cat/1.jpg: lies in no folder of a part"));
+  const fs::path unknown =
+      folder.add("u.tar", make_tar({{"train/cat/1.jpg", kJpeg}, {"test/cow/1.jpg", kJpeg}}));
+  EXPECT_TRUE(contains(data_error([&] { read(unknown); }),
+                       "test/cow/1.jpg: its folder 'cow' is none of the 1 classes"));
+}
+
+TEST(TarSet, RefusesImagesWithoutALabel) {
+  const TestFolder folder;
+  const fs::path some =
+      folder.add("x.tar", make_tar({{"1.jpg", kJpeg}, {"1.cls", "0"}, {"2.jpg", kJpeg}}));
+  EXPECT_TRUE(
+      contains(data_error([&] { read(some); }), "x.tar: 2.jpg: has no .cls, though others have"));
+  EXPECT_EQ(read(some, {}, true)->train_images->size(), 1);
+  const fs::path none = folder.add("y.tar", make_tar({{"1.jpg", kJpeg}}));
+  EXPECT_TRUE(contains(data_error([&] { read(none); }), "neither a .cls nor a class folder"));
+  const fs::path empty = folder.add("z.tar", make_tar({{"notes.txt", "x"}}));
+  EXPECT_TRUE(
+      contains(data_error([&] { read(empty); }), "no images (.jpg, .jpeg or .png) in 1 shard"));
+  make_folders(folder.path() / "none");
+  EXPECT_TRUE(contains(data_error([&] { read(folder.name() + "/none"); }), "no .tar files in it"));
+}
+
+TEST(TarSet, NamesShardAndMemberOfDamage) {
+  const TestFolder folder;
+  const std::string archive = make_tar(labeled({0, 1, 2}));
+  folder.add("a-0.tar", archive);
+  const fs::path cut = folder.add("a-1.tar", archive.substr(0, archive.size() / 2));
+  EXPECT_TRUE(contains(data_error([&] { read(folder.name()); }), cut.string() + ": truncated "));
+  const auto parts = read(folder.name(), {}, true);
+  EXPECT_GE(parts->train_images->size(), 4);
+  EXPECT_TRUE(contains(parts->notes[0], cut.string() + ": truncated"));
+  fs::remove(folder.path() / "a-0.tar");
+  folder.add("a-1.tar", "no tar");
+  EXPECT_TRUE(contains(data_error([&] { read(folder.name(), {}, true); }), "not a tar archive"));
+}
+
+TEST(TarSet, NamesTheBrokenImageAndShardsThatShrink) {
+  const TestFolder folder;
+  const fs::path path = folder.add(
+      "x.tar",
+      make_tar({{"cat/1.jpg", ""}, {"cat/2.jpg", kJpeg.substr(0, 300)}, {"cat/3.jpg", kJpeg}}));
+  const auto parts = read(path);
+  const auto error = [&](int64_t index) {
+    return data_error([&] {
+      Image image;
+      parts->train_images->read(index, {}, image);
+    });
+  };
+  EXPECT_EQ(error(0), path.string() + ": cat/1.jpg: the file is empty");
+  EXPECT_TRUE(contains(error(1), "x.tar: cat/2.jpg: damaged JPEG: "));
+  fs::resize_file(path, 1000);
+  EXPECT_TRUE(contains(error(2), "cat/3.jpg: the archive became shorter"));
+}
+
+TEST(TarSet, OpensMoreShardsThanItKeepsOpen) {
+  const TestFolder folder;
+  for (int i = 0; i < 300; ++i) {
+    folder.add("s-" + std::to_string(1000 + i) + ".tar", make_tar({{"cat/1.jpg", kJpeg}}));
+  }
+  const auto parts = read(folder.name());
+  ASSERT_EQ(parts->train_images->size(), 300);
+  Image image;
+  for (int64_t i = 0; i < 300; ++i) EXPECT_NO_THROW(parts->train_images->read(i, {}, image));
+}
+
+}  // namespace
+}  // namespace gallop::data
