@@ -22,21 +22,32 @@ data::TrainingData open_data_for(const Families& families, Recipe recipe, const 
   recipe.data.mean = inputs.mean;
   recipe.data.deviation = inputs.deviation;
   data::TrainingData data = open_data(families, recipe);
-  const RunInputs found = inputs_of(data, recipe);
-  if (found.kind != inputs.kind || found.channels != inputs.channels ||
-      found.height != inputs.height || found.width != inputs.width ||
-      found.context != inputs.context) {
-    throw DataError(fmt::format(
-        "the model was trained on {} of {}x{}x{}, the data are {} of {}x{}x{}; set data.image_size",
-        inputs.kind, inputs.channels, inputs.height, inputs.width, found.kind, found.channels,
-        found.height, found.width));
-  }
-  if (found.classes != inputs.classes || found.vocabulary != inputs.vocabulary) {
-    throw DataError(fmt::format(
-        "the data have other {} than those that the model was trained on",
-        inputs.kind == "text" ? "characters" : "classes"));
-  }
+  check_fits(inputs_of(data, recipe), inputs);
   return data;
+}
+
+namespace {
+
+std::string describe(const RunInputs& inputs) {
+  if (inputs.kind == "text") {
+    return fmt::format("text in windows of {} with {} different tokens", inputs.context,
+                       inputs.vocabulary.size());
+  }
+  return fmt::format("images of {}x{}x{} in {} classes", inputs.channels, inputs.height,
+                     inputs.width, inputs.classes.size());
+}
+
+}  // namespace
+
+void check_fits(const RunInputs& found, const RunInputs& wanted) {
+  if (describe(found) != describe(wanted)) {
+    throw DataError(fmt::format("the model was trained on {}, but the data are {}",
+                                describe(wanted), describe(found)));
+  }
+  if (found.classes != wanted.classes || found.vocabulary != wanted.vocabulary) {
+    throw DataError(fmt::format("the data have other {} than those that the model was trained on",
+                                wanted.kind == "text" ? "characters" : "classes"));
+  }
 }
 
 RunInputs inputs_of(const data::TrainingData& data, const Recipe& recipe) {

@@ -16,6 +16,9 @@ data::TrainingData open_data(const Families& families, const Recipe& recipe);
 /// have the shape and the classes that the model was trained on.
 data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs);
 
+/// Throws DataError where data that need `found` are not what a model trained on `wanted` takes.
+void check_fits(const RunInputs& found, const RunInputs& wanted);
+
 /// What a model trained on the data expects.
 RunInputs inputs_of(const data::TrainingData& data, const Recipe& recipe);
 

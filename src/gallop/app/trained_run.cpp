@@ -70,6 +70,8 @@ RunInputs read_inputs(const fs::path& folder) {
   return inputs;
 }
 
+bool has_inputs(const fs::path& folder) { return fs::exists(folder / kInputs); }
+
 TrainedRun open_trained_run(const Families& families, const std::string& runs,
                             const std::string& name, const std::string& checkpoint,
                             const std::vector<Override>& overrides) {

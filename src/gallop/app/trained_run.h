@@ -29,6 +29,7 @@ fs::path find_run(const std::string& runs, const std::string& name);
 /// Keeps what the run's model expects in its folder, and reads it.
 void write_inputs(const fs::path& folder, RunInputs inputs);
 RunInputs read_inputs(const fs::path& folder);
+bool has_inputs(const fs::path& folder);
 
 /// Opens a run for use. `checkpoint` is "best", "latest" or a step's number.
 TrainedRun open_trained_run(const Families& families, const std::string& runs,

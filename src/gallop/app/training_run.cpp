@@ -50,6 +50,11 @@ class PreparedRun final : public TrainingRun {
     return info;
   }
 
+  // The data must be those that the run began with, where it has come so far as to say.
+  void check_against(const fs::path& folder) {
+    if (has_inputs(folder)) check_fits(inputs_, read_inputs(folder));
+  }
+
   void place_in(track::RunFolder folder) {
     folder_.emplace(std::move(folder));
     checkpoints_.emplace(folder_->checkpoints(),
@@ -260,6 +265,7 @@ std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace
   auto run = std::make_unique<PreparedRun>(
       families, parse_recipe(families, track::RunFolder::read_recipe(folder.path()), file.string(),
                              overrides));
+  run->check_against(folder.path());
   if (!overrides.empty()) write_file_atomically(file, run->recipe_yaml());
   run->place_in(std::move(folder));
   return run;

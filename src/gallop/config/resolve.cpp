@@ -46,7 +46,7 @@ std::string unknown_name(const char* what, const std::string& name,
                          const std::vector<std::string>& names) {
   std::string text = fmt::format("unknown {} '{}'", what, name);
   const std::string nearest = nearest_name(name, names);
-  if (!nearest.empty()) text += fmt::format("; did you mean '{}'?", nearest);
+  text += nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest);
   return text + fmt::format(" Known: {}", join_names(names, "and"));
 }
 

@@ -204,8 +204,8 @@ void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& stat
   const std::string problems =
       differences(model, state.model) + differences(optimizer, state.optimizer);
   if (!problems.empty()) {
-    throw DataError(fmt::format("{} does not fit the recipe that it is loaded into:{}",
-                                name_of(checkpoint.folder), problems));
+    throw UsageError(fmt::format("{} does not fit the recipe that it is loaded into:{}",
+                                 name_of(checkpoint.folder), problems));
   }
   copy_by_name(model, model_file->path().string(), state.model);
   copy_by_name(optimizer, state_file->path().string(), state.optimizer);

@@ -51,8 +51,8 @@ class CheckpointStore {
   CheckpointInfo save(const TrainingState& state, int64_t step, bool best);
 
   /// Copies a checkpoint into the live tensors of `state` and fills in `state.trainer`. All sizes
-  /// and checksums are verified first: throws DataError that names the damaged file, or that lists
-  /// every difference in name, shape or type. Nothing is copied then.
+  /// and checksums are verified first: throws DataError that names the damaged file, or UsageError
+  /// that lists every difference in name, shape or type. Nothing is copied then.
   void load(const CheckpointInfo& checkpoint, TrainingState& state) const;
 
   /// The same for the model alone, as evaluation needs it; only its file is verified.

@@ -50,7 +50,7 @@ class Trainer {
   ~Trainer();
 
   /// Continues from a checkpoint: weights, optimizer, loss scale, counters and the position in the
-  /// data. Throws DataError where it does not fit.
+  /// data. Throws DataError where it is damaged, UsageError where it does not fit.
   void resume(const CheckpointInfo& checkpoint);
 
   /// Trains to the end, or to the next step boundary after a stop request, where it saves. Throws
