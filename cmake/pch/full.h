@@ -1,6 +1,6 @@
 // Precompiled for the few modules that use torch/nn and autograd internals.
 #pragma once
 
-#include "none.h"
-
 #include <torch/torch.h>
+
+#include "none.h"

@@ -1,10 +1,10 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "gallop/app/command.h"
 #include "gallop/base/text.h"

@@ -1,4 +1,5 @@
-// With libFuzzer: clang++ -std=c++20 -O1 -fsanitize=fuzzer,address,undefined -DFMT_HEADER_ONLY -Isrc
+// With libFuzzer: clang++ -std=c++20 -O1 -fsanitize=fuzzer,address,undefined -DFMT_HEADER_ONLY
+// -Isrc
 //   -Itests -isystem LIBTORCH/include tests/fuzz/safetensors_fuzz.cpp
 //   src/gallop/tensor/safetensors_header.cpp src/gallop/base/text.cpp
 #include <cstdio>

@@ -1,12 +1,12 @@
 #include "gallop/app/command.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <cstdio>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <algorithm>
-#include <cstdio>
+#include <fmt/format.h>
 
 namespace gallop::app {
 

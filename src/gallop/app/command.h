@@ -35,8 +35,8 @@ struct Override {
 /// where a value is missing.
 std::vector<Override> take_overrides(std::vector<std::string>& arguments);
 
-/// Parses the rest with CLI11. False where help was asked for and has been printed. Throws UsageError
-/// for wrong use.
+/// Parses the rest with CLI11. False where help was asked for and has been printed. Throws
+/// UsageError for wrong use.
 bool parse_arguments(CLI::App& parser, const std::vector<std::string>& arguments);
 
 ExitCode run_train(const std::vector<std::string>& arguments);

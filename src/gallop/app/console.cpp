@@ -1,14 +1,15 @@
 #include "gallop/app/console.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "gallop/base/clock.h"
 #include "gallop/base/text.h"
@@ -35,11 +36,10 @@ std::string step_text(const StepEvent& event, const ConsoleLabels& labels, doubl
   std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {:.4f}", event.epoch, event.step,
                                  event.steps, event.loss);
   if (labels.classifies) text += fmt::format("  acc {:.1f} %", 100 * accuracy);
-  text += fmt::format(
-      "  lr {:.3g}  {} {}/s  waiting {:.1f} %  ETA {}", event.lr,
-      format_count(std::llround(event.samples_per_second *
-                                static_cast<double>(labels.items_per_sample))),
-      labels.item, 100 * event.wait_share, format_duration(event.seconds_left));
+  text += fmt::format("  lr {:.3g}  {} {}/s  waiting {:.1f} %  ETA {}", event.lr,
+                      format_count(std::llround(event.samples_per_second *
+                                                static_cast<double>(labels.items_per_sample))),
+                      labels.item, 100 * event.wait_share, format_duration(event.seconds_left));
   if (event.skipped_updates > 0) {
     text += fmt::format("  {} updates skipped", format_count(event.skipped_updates));
   }
@@ -66,23 +66,25 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   const auto row = [&](const std::string& name, const std::string& value) {
     text += fmt::format("  {:<18} {}\n", name, value);
   };
-  text += outcome.finished ? "\nFinished\n"
-                           : fmt::format("\nStopped after step {} of {}\n", outcome.step, outcome.steps);
+  text += outcome.finished
+              ? "\nFinished\n"
+              : fmt::format("\nStopped after step {} of {}\n", outcome.step, outcome.steps);
   if (outcome.last) {
     const auto& tally = outcome.last->evaluation.tally;
     if (labels.classifies) {
       std::string accuracy = percent(tally.accuracy());
       if (outcome.best && outcome.best->step != outcome.last->step) {
-        accuracy += fmt::format("  (best {} at epoch {:.1f})",
-                                percent(outcome.best->evaluation.tally.accuracy()),
-                                outcome.best->epoch);
+        accuracy +=
+            fmt::format("  (best {} at epoch {:.1f})",
+                        percent(outcome.best->evaluation.tally.accuracy()), outcome.best->epoch);
       }
       row(labels.part + " accuracy", accuracy);
     }
     row(labels.part + " loss", fmt::format("{:.4f}", tally.loss()));
   }
-  row("training time", fmt::format("{}  (this process {})", format_duration(outcome.training_seconds),
-                                   format_duration(outcome.seconds)));
+  row("training time",
+      fmt::format("{}  (this process {})", format_duration(outcome.training_seconds),
+                  format_duration(outcome.seconds)));
   if (outcome.training_seconds > 0) {
     row("speed", fmt::format("{} {}/s",
                              format_count(std::llround(
@@ -94,7 +96,8 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   if (outcome.skipped_updates > 0) row("updates skipped", format_count(outcome.skipped_updates));
   if (outcome.skipped_samples > 0) row("broken samples", format_count(outcome.skipped_samples));
   row("run folder", labels.run_folder);
-  if (!outcome.finished) text += fmt::format("Resume with: gallop train --resume {}\n", labels.run_folder);
+  if (!outcome.finished)
+    text += fmt::format("Resume with: gallop train --resume {}\n", labels.run_folder);
   return text;
 }
 
@@ -118,7 +121,8 @@ class TextConsole final : public train::Observer {
   }
 
   void evaluating() override {
-    if (style_ == ConsoleStyle::kLive) rewrite(fmt::format("evaluating on the {} part", labels_.part));
+    if (style_ == ConsoleStyle::kLive)
+      rewrite(fmt::format("evaluating on the {} part", labels_.part));
   }
 
   void evaluated(const EvaluationEvent& event) override {
@@ -200,10 +204,14 @@ class JsonConsole final : public train::Observer {
  private:
   nlohmann::ordered_json evaluation(const EvaluationEvent& event) const {
     const auto& tally = event.evaluation.tally;
-    return {{"part", labels_.part},           {"step", event.step},
-            {"epoch", event.epoch},           {"loss", tally.loss()},
-            {"accuracy", tally.accuracy()},   {"top5", tally.top5_accuracy()},
-            {"targets", tally.count},         {"seconds", event.evaluation.seconds},
+    return {{"part", labels_.part},
+            {"step", event.step},
+            {"epoch", event.epoch},
+            {"loss", tally.loss()},
+            {"accuracy", tally.accuracy()},
+            {"top5", tally.top5_accuracy()},
+            {"targets", tally.count},
+            {"seconds", event.evaluation.seconds},
             {"best", event.best}};
   }
   static void print(const nlohmann::ordered_json& object) {

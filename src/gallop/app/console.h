@@ -9,10 +9,10 @@ namespace gallop::app {
 
 /// What the lines of a run speak of.
 struct ConsoleLabels {
-  std::string part = "test";      ///< The part that is evaluated.
-  std::string item = "images";    ///< What is counted per second: "images" or "tokens".
-  int64_t items_per_sample = 1;   ///< Tokens in a sample of text.
-  bool classifies = true;         ///< Accuracy is shown beside the loss.
+  std::string part = "test";     ///< The part that is evaluated.
+  std::string item = "images";   ///< What is counted per second: "images" or "tokens".
+  int64_t items_per_sample = 1;  ///< Tokens in a sample of text.
+  bool classifies = true;        ///< Accuracy is shown beside the loss.
   std::string run_folder;
 };
 

@@ -1,7 +1,8 @@
 #include "gallop/app/device.h"
 
-#include <ATen/Context.h>
 #include <dlfcn.h>
+
+#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -28,8 +29,9 @@ void load_cuda() {
 c10::Device choose_device(const std::string& name) {
   if (name == "cpu" || (name == "auto" && !has_nvidia_driver())) return c10::kCPU;
   if (!has_nvidia_driver()) {
-    throw DeviceError("train.device is cuda, but this machine has no NVIDIA driver (/dev/nvidiactl); "
-                      "use train.device=cpu or auto");
+    throw DeviceError(
+        "train.device is cuda, but this machine has no NVIDIA driver (/dev/nvidiactl); "
+        "use train.device=cpu or auto");
   }
   load_cuda();
   return {c10::kCUDA, 0};

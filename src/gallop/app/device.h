@@ -6,8 +6,9 @@
 
 namespace gallop::app {
 
-/// The device that `train.device` names: "cpu"; "cuda" loads LibTorch's CUDA library, which needs a GPU
-/// and its driver, and throws DeviceError where that fails; "auto" takes a GPU where there is one.
+/// The device that `train.device` names: "cpu"; "cuda" loads LibTorch's CUDA library, which needs a
+/// GPU and its driver, and throws DeviceError where that fails; "auto" takes a GPU where there is
+/// one.
 c10::Device choose_device(const std::string& name);
 
 }  // namespace gallop::app

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
+#include <cstdio>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <cstdio>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
@@ -34,7 +34,8 @@ void show_data(const Families& families, ResolvedRecipe recipe, bool json) {
   const data::DataConfig& config = recipe.recipe.data;
   const auto parts = families.readers.build(config.reader, data::read_context(config, cores));
   if (config.validation > 0 && !parts->validation_images && !parts->validation_text) {
-    data::cut_validation(*parts, config.validation, static_cast<uint64_t>(recipe.recipe.train.seed));
+    data::cut_validation(*parts, config.validation,
+                         static_cast<uint64_t>(recipe.recipe.train.seed));
   }
   const data::DataReport report = data::inspect(*parts, cores);
   std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
@@ -67,7 +68,8 @@ ExitCode run_env(const std::vector<std::string>& arguments) {
   if (!parse_arguments(parser, rest)) return ExitCode::kDone;
 
   const Families families;
-  if (!data_recipe.empty()) show_data(families, load_recipe(families, data_recipe, overrides), json);
+  if (!data_recipe.empty())
+    show_data(families, load_recipe(families, data_recipe, overrides), json);
   if (!model_recipe.empty()) {
     show_model(families, load_recipe(families, model_recipe, overrides), json);
   }

@@ -1,8 +1,9 @@
-#include <fmt/format.h>
+#include "gallop/train/evaluate.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
@@ -11,7 +12,6 @@
 #include "gallop/app/signals.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/text.h"
-#include "gallop/train/evaluate.h"
 
 namespace gallop::app {
 
@@ -38,7 +38,8 @@ Part choose_part(const data::TrainingData& data, const std::string& wanted) {
       fmt::format("the data have no part '{}'; they have {}", wanted, join_names(present, "and")));
 }
 
-void print(const TrainedRun& run, const Part& part, const train::Evaluation& evaluation, bool json) {
+void print(const TrainedRun& run, const Part& part, const train::Evaluation& evaluation,
+           bool json) {
   const auto& tally = evaluation.tally;
   const bool images = run.inputs.kind == "images";
   if (json) {
@@ -95,12 +96,12 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   run.model->to(device, run.recipe.recipe.train.channels_last == "true");
   const data::TrainingData data = open_data_for(families, run.recipe.recipe, run.inputs);
   const Part part = choose_part(data, wanted_part);
-  const auto evaluation = train::evaluate(
-      *run.model, *part.samples,
-      {.loader = data::evaluation_loader(run.recipe.recipe.data, hardware.cores),
-       .precision = run.precision(),
-       .device = device},
-      stop);
+  const auto evaluation =
+      train::evaluate(*run.model, *part.samples,
+                      {.loader = data::evaluation_loader(run.recipe.recipe.data, hardware.cores),
+                       .precision = run.precision(),
+                       .device = device},
+                      stop);
   if (!evaluation) return ExitCode::kStopped;
   print(run, part, *evaluation, json);
   return ExitCode::kDone;

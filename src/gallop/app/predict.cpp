@@ -1,15 +1,15 @@
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/softmax.h>
-#include <fmt/format.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <algorithm>
-#include <cstdio>
-#include <map>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
@@ -86,8 +86,8 @@ void predict_images(TrainedRun& run, const Request& request) {
   }
 }
 
-// Tokens of a prompt: at each place the longest token that fits, which is the only one for characters
-// and bytes.
+// Tokens of a prompt: at each place the longest token that fits, which is the only one for
+// characters and bytes.
 std::vector<int64_t> tokenize(const std::string& text, const std::vector<std::string>& vocabulary) {
   std::map<std::string, int64_t> numbers;
   size_t longest = 1;
@@ -100,9 +100,10 @@ std::vector<int64_t> tokenize(const std::string& text, const std::vector<std::st
     size_t length = std::min(longest, text.size() - at);
     while (length > 0 && !numbers.contains(text.substr(at, length))) --length;
     if (length == 0) {
-      throw UsageError(fmt::format("the prompt's character at byte {} does not occur in the text that "
-                                   "this model was trained on",
-                                   at));
+      throw UsageError(
+          fmt::format("the prompt's character at byte {} does not occur in the text that "
+                      "this model was trained on",
+                      at));
     }
     tokens.push_back(numbers[text.substr(at, length)]);
     at += length;

@@ -1,8 +1,8 @@
 #include "gallop/app/recipe.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
@@ -63,7 +63,8 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
                            problems);
   }
   config::read_fields(
-      resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); }, problems);
+      resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
+      problems);
   problems.throw_if_any();
   return resolved;
 }
@@ -84,10 +85,10 @@ ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_
     names.emplace_back(recipe.name);
   }
   const std::string nearest = nearest_name(name_or_path, names);
-  throw UsageError(fmt::format("there is no recipe '{}'{} Recipes: {}; or give the path of a YAML file",
-                               printable(name_or_path),
-                               nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
-                               join_names(names, "and")));
+  throw UsageError(fmt::format(
+      "there is no recipe '{}'{} Recipes: {}; or give the path of a YAML file",
+      printable(name_or_path), nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
+      join_names(names, "and")));
 }
 
 std::string BuiltInRecipe::summary() const {

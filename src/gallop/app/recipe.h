@@ -35,8 +35,8 @@ struct ResolvedRecipe {
   std::string to_yaml(bool show_origins);
 };
 
-/// Reads a recipe by name (from those that come with Gallop) or by path, and applies overrides. Throws
-/// UsageError with every mistake.
+/// Reads a recipe by name (from those that come with Gallop) or by path, and applies overrides.
+/// Throws UsageError with every mistake.
 ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
                            const std::vector<Override>& overrides);
 

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
+#include <cstdio>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <cstdio>
+#include <fmt/format.h>
 
 #include "gallop/app/command.h"
 #include "gallop/app/recipe.h"
@@ -75,7 +75,8 @@ void print_options() {
 
 ExitCode run_recipes(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "List the recipes that come with Gallop, show one, copy one to edit it, or list every option\n"
+      "List the recipes that come with Gallop, show one, copy one to edit it, or list every "
+      "option\n"
       "that a recipe may have.\n\nExample: gallop recipes copy cifar10 my.yaml",
       "recipes");
   std::string action = "list", name, target;
@@ -90,7 +91,8 @@ ExitCode run_recipes(const std::vector<std::string>& arguments) {
   } else if (action == "options") {
     print_options();
   } else if (name.empty()) {
-    throw UsageError(fmt::format("which recipe? For example: gallop recipes {} fashion-mnist", action));
+    throw UsageError(
+        fmt::format("which recipe? For example: gallop recipes {} fashion-mnist", action));
   } else if (action == "show") {
     std::fputs(find_recipe(name).yaml, stdout);
   } else {

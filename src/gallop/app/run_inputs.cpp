@@ -1,8 +1,8 @@
 #include "gallop/app/run_inputs.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "gallop/base/error.h"
 

@@ -10,8 +10,8 @@
 
 namespace gallop::app {
 
-/// What a trained model expects and what its outputs mean: kept in the run folder as inputs.yaml, so
-/// that a model is used without the data that it was trained on.
+/// What a trained model expects and what its outputs mean: kept in the run folder as inputs.yaml,
+/// so that a model is used without the data that it was trained on.
 struct RunInputs {
   std::string kind = "images";
   int64_t channels = 0;

@@ -76,8 +76,8 @@ std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware) 
   const auto wanted = static_cast<int>(recipe.train.threads);
   at::set_num_threads(wanted > 0 ? wanted : hardware.cores);
   if (wanted <= hardware.cores) return {};
-  return fmt::format("train.threads is {}, but only {} cores are here: expect it to be slower", wanted,
-                     hardware.cores);
+  return fmt::format("train.threads is {}, but only {} cores are here: expect it to be slower",
+                     wanted, hardware.cores);
 }
 
 }  // namespace gallop::app

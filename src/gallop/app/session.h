@@ -12,8 +12,8 @@ namespace gallop::app {
 /// Reads the data of a recipe and prepares its samples.
 data::TrainingData open_data(const Families& families, const Recipe& recipe);
 
-/// The same for a trained model, whose normalization is kept. Throws DataError where the data do not
-/// have the shape and the classes that the model was trained on.
+/// The same for a trained model, whose normalization is kept. Throws DataError where the data do
+/// not have the shape and the classes that the model was trained on.
 data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs);
 
 /// Throws DataError where data that need `found` are not what a model trained on `wanted` takes.

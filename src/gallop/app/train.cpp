@@ -1,9 +1,9 @@
-#include <fmt/format.h>
+#include <cstdio>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <cstdio>
+#include <fmt/format.h>
 
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
@@ -33,7 +33,8 @@ struct Arguments {
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Train a model from a recipe: the name of one that comes with Gallop, or a YAML file. Any option\n"
+      "Train a model from a recipe: the name of one that comes with Gallop, or a YAML file. Any "
+      "option\n"
       "of the recipe can be changed on the command line.\n\n"
       "Example: gallop train cifar10 data.path=pictures --optimizer.lr 0.2\n"
       "         gallop train --resume runs/cifar10-1\n\n"
@@ -53,7 +54,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
   if (arguments.recipe.empty() == arguments.resume.empty()) {
-    throw UsageError("give either a recipe or --resume RUN; for example: gallop train fashion-mnist");
+    throw UsageError(
+        "give either a recipe or --resume RUN; for example: gallop train fashion-mnist");
   }
   if (arguments.place.resume_if_there && arguments.place.name.empty()) {
     throw UsageError("--continue needs the --name of the run");

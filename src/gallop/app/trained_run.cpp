@@ -1,8 +1,8 @@
 #include "gallop/app/trained_run.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kInputs = "inputs.yaml";
 
-train::CheckpointInfo find_checkpoint(const train::CheckpointStore& store, const std::string& wanted,
-                                      const fs::path& folder) {
+train::CheckpointInfo find_checkpoint(const train::CheckpointStore& store,
+                                      const std::string& wanted, const fs::path& folder) {
   if (wanted == "best" || wanted == "latest") {
     auto found = wanted == "best" ? store.best() : store.newest();
     if (!found) found = store.newest();
@@ -49,9 +49,9 @@ fs::path find_run(const std::string& runs, const std::string& name) {
   }
   std::sort(names.begin(), names.end());
   throw UsageError(fmt::format("there is no run '{}'{}", printable(name),
-                               names.empty() ? fmt::format("; {} holds none", runs)
-                                             : fmt::format("; {} holds {}", runs,
-                                                           join_names(names, "and"))));
+                               names.empty()
+                                   ? fmt::format("; {} holds none", runs)
+                                   : fmt::format("; {} holds {}", runs, join_names(names, "and"))));
 }
 
 void write_inputs(const fs::path& folder, RunInputs inputs) {
@@ -64,8 +64,9 @@ RunInputs read_inputs(const fs::path& folder) {
   const fs::path file = folder / kInputs;
   RunInputs inputs;
   config::Problems problems;
-  config::read_fields(config::parse_yaml(read_file(file, 1 << 26), file.string()),
-                      [&](config::Visitor& visitor) { visit(visitor, inputs); }, problems);
+  config::read_fields(
+      config::parse_yaml(read_file(file, 1 << 26), file.string()),
+      [&](config::Visitor& visitor) { visit(visitor, inputs); }, problems);
   problems.throw_if_any();
   return inputs;
 }
@@ -81,8 +82,8 @@ TrainedRun open_trained_run(const Families& families, const std::string& runs,
                                         (folder / "recipe.yaml").string(), overrides),
                  .inputs = read_inputs(folder),
                  .model = nullptr};
-  run.model = families.models.build(run.recipe.recipe.model, run.inputs.task(),
-                                    model::InitialWeights(0));
+  run.model =
+      families.models.build(run.recipe.recipe.model, run.inputs.task(), model::InitialWeights(0));
   NamedTensors tensors = run.model->parameters();
   for (const auto& buffer : run.model->buffers()) tensors.push_back(buffer);
   const train::CheckpointStore store(folder / "checkpoints");

@@ -1,18 +1,19 @@
 #include "gallop/app/training_run.h"
 
-#include <ATen/core/grad_mode.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include "gallop/app/device.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_log.h"
 #include "gallop/app/session.h"
 #include "gallop/app/trained_run.h"
-#include "gallop/base/text.h"
 #include "gallop/base/file.h"
+#include "gallop/base/text.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/step_format.h"
 #include "gallop/train/trainer.h"
@@ -41,7 +42,8 @@ class PreparedRun final : public TrainingRun {
   const std::string& recipe_name() const { return resolved_.name; }
 
   track::RunInfo info() const {
-    track::RunInfo info{.version = GALLOP_VERSION, .hardware = hardware_, .started = track::utc_now()};
+    track::RunInfo info{
+        .version = GALLOP_VERSION, .hardware = hardware_, .started = track::utc_now()};
     info.command_line = read_command_line();
     for (const auto& file : data_.parts->files) {
       std::error_code ignored;
@@ -91,17 +93,17 @@ class PreparedRun final : public TrainingRun {
   }
 
   void build_model() {
-    model_ = families_.models.build(
-        recipe().model, inputs_.task(),
-        model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+    model_ =
+        families_.models.build(recipe().model, inputs_.task(),
+                               model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
     choose_format();
     optimizer_ = families_.optimizers.build(recipe().optimizer, model_->parameters());
   }
 
   // What "auto" leaves open is measured, and what came out stands in the run's recipe.
   void choose_format() {
-    const auto formats = train::candidate_formats(recipe().train.precision, recipe().train.channels_last,
-                                                  !data_.is_text(), device_);
+    const auto formats = train::candidate_formats(
+        recipe().train.precision, recipe().train.channels_last, !data_.is_text(), device_);
     format_ = formats.front();
     if (formats.size() > 1) {
       const auto timings = time_on_samples(formats);
@@ -119,14 +121,15 @@ class PreparedRun final : public TrainingRun {
 
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats) {
     data::LoaderConfig config = training_loader();
-    config.batch = std::min({config.batch, data_.train->size(),
-                             data_.is_text() ? kTimedTexts : kTimedImages});
+    config.batch =
+        std::min({config.batch, data_.train->size(), data_.is_text() ? kTimedTexts : kTimedImages});
     config.threads = 0;
     data::Loader loader(*data_.train, config, {.seed = recipe().train.seed});
     const auto batch = loader.next();
     model_->to(device_, false);
     train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0);
-    return train::time_formats(*model_, batch->input.to(device_), batch->target.to(device_), formats);
+    return train::time_formats(*model_, batch->input.to(device_), batch->target.to(device_),
+                               formats);
   }
 
   void resolve(const std::string& path, std::string& value, const std::string& found) {
@@ -186,7 +189,7 @@ class PreparedRun final : public TrainingRun {
                  inputs_.height, inputs_.width, data_.names.size());
     }
     fmt::print("{}\n", part.empty() ? std::string(", no part to evaluate on")
-                                   : fmt::format("; evaluated on the {} part", part));
+                                    : fmt::format("; evaluated on the {} part", part));
     fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
     fmt::print("training   {}, schedule {}, {} on {}{}\n", recipe().optimizer.name(),
                recipe().schedule.name(), format_.describe(), device_.is_cuda() ? "GPU" : "CPU",
@@ -201,9 +204,8 @@ class PreparedRun final : public TrainingRun {
     } catch (const DataError& error) {
       const auto all = checkpoints_->list();
       if (all.size() < 2) throw;
-      throw DataError(fmt::format(
-          "{}\nThe checkpoint before it is {}; remove {} to resume from it", error.what(),
-          all[1].folder.string(), newest.folder.string()));
+      throw DataError(fmt::format("{}\nThe checkpoint before it is {}; remove {} to resume from it",
+                                  error.what(), all[1].folder.string(), newest.folder.string()));
     }
     fmt::print(stderr, "gallop: resumed from step {}\n", newest.step);
   }
@@ -239,14 +241,14 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
     if (place.resume_if_there) {
       return resume_run(families, place, (runs / place.name).string(), overrides);
     }
-    throw UsageError(fmt::format(
-        "there is a run {} already; take another --name, or --continue to resume it",
-        (runs / place.name).string()));
+    throw UsageError(
+        fmt::format("there is a run {} already; take another --name, or --continue to resume it",
+                    (runs / place.name).string()));
   }
   auto run = std::make_unique<PreparedRun>(families, load_recipe(families, recipe, overrides));
   run->place_in(place.name.empty()
-                    ? track::RunFolder::create_numbered(runs, run->recipe_name(), run->recipe_yaml(),
-                                                        run->info())
+                    ? track::RunFolder::create_numbered(runs, run->recipe_name(),
+                                                        run->recipe_yaml(), run->info())
                     : track::RunFolder::create(runs, place.name, run->recipe_yaml(), run->info()));
   return run;
 }
@@ -256,9 +258,10 @@ std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace
                                         const std::vector<Override>& overrides) {
   track::RunFolder folder = track::RunFolder::open(find_run(place.runs, name));
   if (overrides.empty() && is_finished(folder.path())) {
-    fmt::print("nothing to resume: {} is finished. To train longer: gallop train --resume {} "
-               "train.epochs=...\n",
-               folder.path().string(), folder.path().string());
+    fmt::print(
+        "nothing to resume: {} is finished. To train longer: gallop train --resume {} "
+        "train.epochs=...\n",
+        folder.path().string(), folder.path().string());
     return nullptr;
   }
   const fs::path file = folder.path() / "recipe.yaml";

@@ -1,7 +1,6 @@
 #include "gallop/base/file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,6 +9,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
@@ -21,7 +22,8 @@ namespace {
 std::string reason(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void throw_data(const fs::path& path, const char* action, int error) {
-  throw DataError(fmt::format("{}: cannot {}: {}", printable(path.string()), action, reason(error)));
+  throw DataError(
+      fmt::format("{}: cannot {}: {}", printable(path.string()), action, reason(error)));
 }
 
 [[noreturn]] void throw_device(const fs::path& path, const char* action, int error) {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-
 #include <optional>
 #include <string>
 #include <string_view>
@@ -90,8 +89,8 @@ void make_folders(const fs::path& folder);
 /// the process dies.
 class FileLock {
  public:
-  /// Takes the lock and writes `owner` into the file, or returns nothing where somebody else has it.
-  /// Throws DeviceError where the file cannot be made.
+  /// Takes the lock and writes `owner` into the file, or returns nothing where somebody else has
+  /// it. Throws DeviceError where the file cannot be made.
   static std::optional<FileLock> try_lock(const fs::path& path, std::string_view owner);
   /// What the present owner wrote; empty where unknown.
   static std::string owner_of(const fs::path& path);

@@ -49,9 +49,9 @@ void read_cpuinfo(Hardware& hardware) {
     if (line.starts_with("model name")) hardware.cpu_model = line.substr(colon + 2);
     if (line.starts_with("flags")) flags = line.substr(colon + 2) + " ";
   }
-  for (const auto& [flag, name] : {std::pair{"avx2", "avx2"}, std::pair{"avx512bw", "avx512"},
-                                   std::pair{"avx512_bf16", "avx512_bf16"},
-                                   std::pair{"amx_bf16", "amx_bf16"}}) {
+  for (const auto& [flag, name] :
+       {std::pair{"avx2", "avx2"}, std::pair{"avx512bw", "avx512"},
+        std::pair{"avx512_bf16", "avx512_bf16"}, std::pair{"amx_bf16", "amx_bf16"}}) {
     if (flags.find(std::string(" ") + flag + " ") == std::string::npos) continue;
     if (!hardware.instruction_sets.empty()) hardware.instruction_sets += ' ';
     hardware.instruction_sets += name;

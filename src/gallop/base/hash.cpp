@@ -1,8 +1,8 @@
 #include "gallop/base/hash.h"
 
-#include <xxhash.h>
-
 #include <new>
+
+#include <xxhash.h>
 
 namespace gallop {
 

@@ -20,8 +20,7 @@ uint64_t mix(uint64_t x) {
 
 }  // namespace
 
-Permutation::Permutation(uint64_t seed, uint64_t epoch, int64_t size)
-    : size_(size) {
+Permutation::Permutation(uint64_t seed, uint64_t epoch, int64_t size) : size_(size) {
   if (size < 1) throw InternalError("permutation of an empty set");
   const auto bits = static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(size - 1)));
   half_bits_ = bits < 2 ? 1 : (bits + 1) / 2;

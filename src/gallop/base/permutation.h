@@ -6,10 +6,10 @@
 
 namespace gallop {
 
-/// A keyed permutation of 0..size-1: position in an epoch to sample index, in O(1) and without state.
-/// A balanced Feistel network over the next even power of two with round keys from Philox, and
-/// cycle walking (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002); fewer
-/// than four walks are expected.
+/// A keyed permutation of 0..size-1: position in an epoch to sample index, in O(1) and without
+/// state. A balanced Feistel network over the next even power of two with round keys from Philox,
+/// and cycle walking (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002);
+/// fewer than four walks are expected.
 class Permutation {
  public:
   /// `size` at least 1. Equal (seed, epoch, size) give equal permutations on every machine.

@@ -17,8 +17,9 @@ enum class Purpose : uint32_t {
   kSample = 7,
 };
 
-/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a function
-/// from (key, counter) to four random words. No state, so the order of draws does not matter.
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
+/// function from (key, counter) to four random words. No state, so the order of draws does not
+/// matter.
 constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 2> key,
                                              std::array<uint32_t, 4> counter) {
   for (int round = 0; round < 10; ++round) {

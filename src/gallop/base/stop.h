@@ -4,8 +4,8 @@
 
 namespace gallop {
 
-/// A request to stop that may come from a signal handler at any moment. Whoever runs a loop looks at
-/// it between two steps; whoever waits does so in slices and looks as well.
+/// A request to stop that may come from a signal handler at any moment. Whoever runs a loop looks
+/// at it between two steps; whoever waits does so in slices and looks as well.
 class StopRequest {
  public:
   /// Async-signal-safe. `signal` is the signal's number, or -1 for a request without a signal.

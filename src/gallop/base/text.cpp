@@ -1,9 +1,9 @@
 #include "gallop/base/text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace gallop {
 

@@ -7,8 +7,8 @@
 
 namespace gallop {
 
-/// The entry of `names` nearest to `name` by edit distance, or empty where none is near enough to be
-/// meant (more than a third of its letters differ).
+/// The entry of `names` nearest to `name` by edit distance, or empty where none is near enough to
+/// be meant (more than a third of its letters differ).
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
 
 /// "a, b or c" with the given last word; empty for no names.

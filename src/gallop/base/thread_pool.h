@@ -13,8 +13,8 @@ namespace gallop {
 /// errors: one that throws ends the program.
 class ThreadPool {
  public:
-  /// `name` (at most 15 letters) is what debuggers and profilers show. Threads block every signal, so
-  /// that signals reach the main thread.
+  /// `name` (at most 15 letters) is what debuggers and profilers show. Threads block every signal,
+  /// so that signals reach the main thread.
   ThreadPool(int threads, const char* name);
   /// Runs what has been submitted to its end, then joins.
   ~ThreadPool();

@@ -101,7 +101,8 @@ class Registry final : public Catalog {
                           return std::make_unique<OptionsOf<C>>();
                         }});
     builders_.push_back([function](const Options& options, Args... args) {
-      return function(dynamic_cast<const OptionsOf<C>&>(options).config, std::forward<Args>(args)...);
+      return function(dynamic_cast<const OptionsOf<C>&>(options).config,
+                      std::forward<Args>(args)...);
     });
     return *this;
   }

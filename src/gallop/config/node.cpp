@@ -1,8 +1,8 @@
 #include "gallop/config/node.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"

@@ -18,8 +18,8 @@ struct Origin {
   std::string describe() const;
 };
 
-/// A piece of configuration as written: a scalar's text, a list or a map, each with its origin. What
-/// type a scalar has is decided by the option that reads it.
+/// A piece of configuration as written: a scalar's text, a list or a map, each with its origin.
+/// What type a scalar has is decided by the option that reads it.
 struct Node {
   enum class Kind { kNull, kScalar, kList, kMap };
   struct Entry;
@@ -76,8 +76,8 @@ Node parse_override_value(const std::string& text, const std::string& key);
 /// maps. Records a problem where the path leads through a scalar.
 void apply_override(Node& root, const std::string& path, Node value, Problems& problems);
 
-/// Writes a node as YAML in block style, small maps and lists in flow style. With `show_origins` every
-/// line ends with a comment that says where the value comes from.
+/// Writes a node as YAML in block style, small maps and lists in flow style. With `show_origins`
+/// every line ends with a comment that says where the value comes from.
 std::string to_yaml(const Node& node, bool show_origins);
 
 /// Writes a node as JSON; unquoted scalars that read as numbers, booleans or null are written so.

@@ -17,7 +17,8 @@ std::string join_key(const std::string& prefix, const std::string& name) {
 std::string allowed_range(const Field& field, const char* noun) {
   std::string text = noun;
   if (field.min) {
-    text += fmt::format(" {} {}", field.above_min ? "above" : "of at least", number_text(*field.min));
+    text +=
+        fmt::format(" {} {}", field.above_min ? "above" : "of at least", number_text(*field.min));
   }
   if (field.max) {
     text += fmt::format("{} {} {}", field.min ? " and" : "", field.below_max ? "below" : "at most",
@@ -127,8 +128,9 @@ class Reader final : public Visitor {
     value.items.clear();
     if (is_null(*node)) return;
     if (node->kind != Node::Kind::kList) {
-      problem(field, *node, fmt::format("must be a list such as [{{{}: {{}}}}], not {}",
-                                        value.catalog().names().front(), shown(*node)));
+      problem(field, *node,
+              fmt::format("must be a list such as [{{{}: {{}}}}], not {}",
+                          value.catalog().names().front(), shown(*node)));
       return;
     }
     for (size_t i = 0; i < node->items.size(); ++i) {
@@ -229,8 +231,9 @@ class Reader final : public Visitor {
   void read_item(const Node& item, const std::string& key, ComponentList& list) {
     const bool is_name = item.kind == Node::Kind::kScalar;
     if (!is_name && (item.kind != Node::Kind::kMap || item.entries.size() != 1)) {
-      problems_.add(item.origin, key, fmt::format("must be one name with its options, such as {}: {{}}",
-                                                  list.catalog().names().front()));
+      problems_.add(item.origin, key,
+                    fmt::format("must be one name with its options, such as {}: {{}}",
+                                list.catalog().names().front()));
       return;
     }
     const std::string& name = is_name ? item.scalar : item.entries.front().key;
@@ -394,7 +397,8 @@ class Describer final : public Visitor {
     add(field, type, empty ? "[]" : "see recipe");
   }
   void add(const Field& field, std::string type, std::string initial) {
-    lines_.push_back({join_key(prefix_, field.name), std::move(type), std::move(initial), field.help});
+    lines_.push_back(
+        {join_key(prefix_, field.name), std::move(type), std::move(initial), field.help});
   }
 
   std::string prefix_;

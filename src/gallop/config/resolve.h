@@ -15,8 +15,8 @@ using VisitFields = std::function<void(Visitor&)>;
 /// unknown key (with the nearest name), wrong type, value out of range, unknown member of a family.
 void read_fields(const Node& map, const VisitFields& visit_fields, Problems& problems);
 
-/// Writes the present values as a map. Each value carries the origin that `written` (the map that was
-/// read) gives to its path, or kDefault.
+/// Writes the present values as a map. Each value carries the origin that `written` (the map that
+/// was read) gives to its path, or kDefault.
 Node write_fields(const VisitFields& visit_fields, const Node& written);
 
 /// One line of help an option: key, type, default, help text. `prefix` goes before every key.

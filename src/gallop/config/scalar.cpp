@@ -1,9 +1,9 @@
 #include "gallop/config/scalar.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace gallop::config {
 
@@ -31,9 +31,7 @@ std::string without_underscores(const std::string& text) {
   return result;
 }
 
-bool is_plain_scalar(const Node& node) {
-  return node.kind == Node::Kind::kScalar && !node.quoted;
-}
+bool is_plain_scalar(const Node& node) { return node.kind == Node::Kind::kScalar && !node.quoted; }
 
 }  // namespace
 

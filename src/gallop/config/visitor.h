@@ -17,16 +17,16 @@ struct Field {
   const char* help;
   std::optional<double> min{};
   std::optional<double> max{};
-  bool above_min = false;  ///< `min` itself is not allowed.
-  bool below_max = false;  ///< `max` itself is not allowed.
+  bool above_min = false;              ///< `min` itself is not allowed.
+  bool below_max = false;              ///< `max` itself is not allowed.
   std::vector<std::string> choices{};  ///< Allowed words, for text options.
   /// Says what is wrong with a text, or nothing.
   std::function<std::string(const std::string&)> check{};
 };
 
 /// Walks over the options of a config struct. A struct `C` has one function
-/// `void visit(Visitor&, C&)` that names each of its fields once; parsing, help, validation, printing
-/// and JSON are visitors.
+/// `void visit(Visitor&, C&)` that names each of its fields once; parsing, help, validation,
+/// printing and JSON are visitors.
 class Visitor {
  public:
   virtual ~Visitor() = default;
@@ -42,8 +42,8 @@ class Visitor {
   virtual void field(const Field& field, std::optional<int64_t>& value) = 0;
   virtual void field(const Field& field, std::optional<double>& value) = 0;
 
-  /// A named member of a plug-in family. Its name stands under `field.name` and its options beside it
-  /// in the same map: `model: {name: resnet, depth: 20}`.
+  /// A named member of a plug-in family. Its name stands under `field.name` and its options beside
+  /// it in the same map: `model: {name: resnet, depth: 20}`.
   virtual void field(const Field& field, Component& value) = 0;
   /// A list of members of one family, each `- name: {options}`.
   virtual void field(const Field& field, ComponentList& value) = 0;

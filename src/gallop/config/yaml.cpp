@@ -1,9 +1,9 @@
+#include <sstream>
+
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
-
-#include <sstream>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMaxDepth = 32;
 
-// Builds nodes from the parser's events. yaml-cpp's own tree is not used, as it keeps one of two equal
-// keys without a word.
+// Builds nodes from the parser's events. yaml-cpp's own tree is not used, as it keeps one of two
+// equal keys without a word.
 class Builder final : public YAML::EventHandler {
  public:
   Builder(std::string file, Origin::Source source) : file_(std::move(file)), source_(source) {}
@@ -65,7 +65,9 @@ class Builder final : public YAML::EventHandler {
     Origin key_origin;
   };
 
-  Origin at(const YAML::Mark& mark) const { return {source_, file_, mark.line + 1, mark.column + 1}; }
+  Origin at(const YAML::Mark& mark) const {
+    return {source_, file_, mark.line + 1, mark.column + 1};
+  }
 
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const {
     throw UsageError(fmt::format("{}: {}", printable(at(mark).describe()), message));
@@ -109,8 +111,7 @@ class Builder final : public YAML::EventHandler {
   void take_key(Level& level, const Node& node) {
     const Origin& origin = node.origin;
     if (node.kind != Node::Kind::kScalar) {
-      throw UsageError(
-          fmt::format("{}: a key must be plain text", printable(origin.describe())));
+      throw UsageError(fmt::format("{}: a key must be plain text", printable(origin.describe())));
     }
     if (level.node.find(node.scalar) != nullptr) {
       throw UsageError(fmt::format("{}: {}: this key is given twice", printable(origin.describe()),

@@ -30,9 +30,9 @@ struct Parts {
 
 /// What readers need to know besides their own options.
 struct ReadContext {
-  std::string path;           ///< `data.path`, empty for the usual places.
-  bool skip_broken = false;   ///< `data.on_error: skip`.
-  int threads = 1;            ///< For work at the start: scanning, decoding.
+  std::string path;          ///< `data.path`, empty for the usual places.
+  bool skip_broken = false;  ///< `data.on_error: skip`.
+  int threads = 1;           ///< For work at the start: scanning, decoding.
 };
 
 /// Readers by name: fashion-mnist, mnist, cifar10, cifar100, folder, tar, text.

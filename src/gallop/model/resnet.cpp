@@ -196,10 +196,11 @@ void visit(config::Visitor& visitor, ResnetConfig& config) {
                  .help = "layers: 18, 34, 50 (ImageNet form) or 6n+2 such as 20 (CIFAR form)",
                  .min = 8},
                 config.depth);
-  visitor.field({.name = "stem",
-                 .help = "first layers: 3x3, 3x3 with stride 2, 7x7 with pooling; auto: by image size",
-                 .choices = {"auto", "cifar", "strided", "imagenet"}},
-                config.stem);
+  visitor.field(
+      {.name = "stem",
+       .help = "first layers: 3x3, 3x3 with stride 2, 7x7 with pooling; auto: by image size",
+       .choices = {"auto", "cifar", "strided", "imagenet"}},
+      config.stem);
   visitor.field({.name = "width", .help = "factor of all channels", .min = 0, .above_min = true},
                 config.width);
   visitor.field({.name = "shortcut",

@@ -13,8 +13,8 @@ struct ResnetConfig {
   /// 18, 34 or 50: ImageNet form, four stages from 64 channels. Other 6n+2 from 8 on: CIFAR form,
   /// three stages of n blocks from 16 channels.
   int64_t depth = 20;
-  /// "cifar": 3x3 convolution; "strided": the same with stride 2, a quarter of the work; "imagenet":
-  /// 7x7 with stride 2 and pooling; "auto": cifar or imagenet by the image's size.
+  /// "cifar": 3x3 convolution; "strided": the same with stride 2, a quarter of the work;
+  /// "imagenet": 7x7 with stride 2 and pooling; "auto": cifar or imagenet by the image's size.
   std::string stem = "auto";
   /// Factor of every stage's channels, which are then rounded to a multiple of 8, at least 8.
   double width = 1;

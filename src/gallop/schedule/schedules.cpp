@@ -59,11 +59,9 @@ void visit(config::Visitor&, ConstantConfig&) {}
 
 void visit(config::Visitor& visitor, OneCycleConfig& config) {
   visitor.field(kWarmup, config.warmup);
-  visitor.field({.name = "start",
-                 .help = "factor of the learning rate at the beginning",
-                 .min = 0,
-                 .max = 1},
-                config.start);
+  visitor.field(
+      {.name = "start", .help = "factor of the learning rate at the beginning", .min = 0, .max = 1},
+      config.start);
   visitor.field(kFinal, config.final);
   visitor.field({.name = "shape", .help = "curve of both phases", .choices = {"linear", "cosine"}},
                 config.shape);

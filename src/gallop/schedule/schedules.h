@@ -10,8 +10,8 @@ namespace gallop::schedule {
 /// The base learning rate throughout.
 struct ConstantConfig {};
 
-/// Linear rise from `start` to 1 over the first `warmup` of the run, then down to `final` (Smith and
-/// Topin, "Super-convergence", 2018, with the shape of PyTorch's OneCycleLR with two phases).
+/// Linear rise from `start` to 1 over the first `warmup` of the run, then down to `final` (Smith
+/// and Topin, "Super-convergence", 2018, with the shape of PyTorch's OneCycleLR with two phases).
 struct OneCycleConfig {
   double warmup = 0.25;
   double start = 0.04;

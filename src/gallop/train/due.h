@@ -32,9 +32,8 @@ class Due {
 
  private:
   int64_t multiples(int64_t step, int64_t steps_per_unit) const {
-    return static_cast<int64_t>(static_cast<double>(step) /
-                                    (interval_.count * static_cast<double>(steps_per_unit)) +
-                                1e-9);
+    return static_cast<int64_t>(
+        static_cast<double>(step) / (interval_.count * static_cast<double>(steps_per_unit)) + 1e-9);
   }
 
   Interval interval_;

@@ -1,5 +1,7 @@
 #include "gallop/train/loss.h"
 
+#include <algorithm>
+
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -7,8 +9,6 @@
 #include <ATen/ops/ne.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/topk.h>
-
-#include <algorithm>
 
 #include "gallop/data/text_samples.h"
 

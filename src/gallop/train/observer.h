@@ -10,15 +10,15 @@ namespace gallop::train {
 
 /// Where a run stands after an update.
 struct StepEvent {
-  int64_t step = 0;  ///< Updates done.
+  int64_t step = 0;   ///< Updates done.
   int64_t steps = 0;  ///< Updates of the whole run.
-  double epoch = 0;  ///< Passes over the data done, 1.5 in the middle of the second.
+  double epoch = 0;   ///< Passes over the data done, 1.5 in the middle of the second.
   double lr = 0;
-  double loss = 0;  ///< Mean over the batch.
+  double loss = 0;                   ///< Mean over the batch.
   std::optional<double> accuracy{};  ///< Share of right first guesses, where counted.
   double gradient_norm = 0;
   double samples_per_second = 0;  ///< Over the last seconds.
-  double wait_share = 0;  ///< Share of the time spent waiting for data, since the start.
+  double wait_share = 0;          ///< Share of the time spent waiting for data, since the start.
   double seconds_left = 0;
   int64_t skipped_updates = 0;
   int64_t skipped_samples = 0;

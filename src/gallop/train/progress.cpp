@@ -1,8 +1,8 @@
 #include "gallop/train/progress.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "gallop/base/error.h"
 

@@ -1,10 +1,10 @@
 #include "gallop/train/step.h"
 
-#include <ATen/Context.h>
-#include <ATen/ops/full.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <ATen/Context.h>
+#include <ATen/ops/full.h>
 
 #include "gallop/base/philox.h"
 #include "gallop/optim/gradients.h"
@@ -15,11 +15,12 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     : model_(model), optimizer_(optimizer), parameters_(model.parameters()), config_(config) {
   const at::Device device = parameters_.front().tensor.device();
   lr_ = at::full({}, 0.0, at::TensorOptions(at::kFloat).device(device));
-  if (config.precision == precision::Precision::kFp16) scaler_.emplace(precision::GradScalerConfig(), device);
+  if (config.precision == precision::Precision::kFp16)
+    scaler_.emplace(precision::GradScalerConfig(), device);
 }
 
-StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                          bool count_guesses) {
+StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
+                          double lr, bool count_guesses) {
   seed_step(config_.seed, step);
   for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 

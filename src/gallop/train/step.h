@@ -19,7 +19,7 @@ struct StepConfig {
   int64_t accumulate = 1;      ///< Micro-batches a batch is cut into.
   std::optional<double> clip;  ///< Largest global norm of the gradients.
   double label_smoothing = 0;
-  uint64_t seed = 1;           ///< Of dropout.
+  uint64_t seed = 1;  ///< Of dropout.
 };
 
 /// What one update did.
@@ -30,15 +30,15 @@ struct StepResult {
   std::string bad_tensor;  ///< Then the first of them: "loss" or a parameter's name.
 };
 
-/// One training step: forward, loss, backward, clip, update. Gradients of k micro-batches equal those
-/// of one batch, as every sum is divided by the true number of targets of the whole batch.
+/// One training step: forward, loss, backward, clip, update. Gradients of k micro-batches equal
+/// those of one batch, as every sum is divided by the true number of targets of the whole batch.
 class TrainStep {
  public:
   /// Model and optimizer must outlive the step.
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
 
-  /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss or gradients
-  /// are not finite is not applied.
+  /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss or
+  /// gradients are not finite is not applied.
   StepResult run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
                  bool count_guesses);
 
@@ -58,7 +58,8 @@ class TrainStep {
   std::optional<precision::GradScaler> scaler_;
 };
 
-/// Starts the random numbers of step `step`, which dropout draws from: a resumed run draws the same.
+/// Starts the random numbers of step `step`, which dropout draws from: a resumed run draws the
+/// same.
 void seed_step(uint64_t seed, int64_t step);
 
 }  // namespace gallop::train

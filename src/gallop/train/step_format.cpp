@@ -1,10 +1,10 @@
 #include "gallop/train/step_format.h"
 
-#include <ATen/core/grad_mode.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include "gallop/base/clock.h"
 #include "gallop/train/loss.h"

@@ -31,9 +31,9 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
                                           const std::string& channels_last, bool images,
                                           at::Device device);
 
-/// Times forward and backward in every format, fastest of three passes in turn after one to warm up,
-/// and returns them in the order given. Weights, statistics and gradients are as before afterwards;
-/// the model is left in the first format's memory order.
+/// Times forward and backward in every format, fastest of three passes in turn after one to warm
+/// up, and returns them in the order given. Weights, statistics and gradients are as before
+/// afterwards; the model is left in the first format's memory order.
 std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& input,
                                        const at::Tensor& target,
                                        const std::vector<StepFormat>& formats);

@@ -1,9 +1,9 @@
 #include "gallop/train/train_config.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "gallop/base/error.h"
 
@@ -18,9 +18,9 @@ struct UnitName {
 };
 
 constexpr UnitName kUnits[] = {
-    {"step", Interval::Unit::kSteps, 1},    {"steps", Interval::Unit::kSteps, 1},
-    {"epoch", Interval::Unit::kEpochs, 1},  {"epochs", Interval::Unit::kEpochs, 1},
-    {"s", Interval::Unit::kSeconds, 1},     {"min", Interval::Unit::kSeconds, 60},
+    {"step", Interval::Unit::kSteps, 1},   {"steps", Interval::Unit::kSteps, 1},
+    {"epoch", Interval::Unit::kEpochs, 1}, {"epochs", Interval::Unit::kEpochs, 1},
+    {"s", Interval::Unit::kSeconds, 1},    {"min", Interval::Unit::kSeconds, 60},
     {"h", Interval::Unit::kSeconds, 3600},
 };
 
@@ -39,9 +39,10 @@ Interval Interval::parse(const std::string& text) {
       return {known.unit, count * known.factor};
     }
   }
-  throw UsageError(fmt::format(
-      "'{}' is no interval; write for example '500 steps', '1 epoch', '90 s', '10 min', '2 h' or 'never'",
-      text));
+  throw UsageError(
+      fmt::format("'{}' is no interval; write for example '500 steps', '1 epoch', '90 s', '10 "
+                  "min', '2 h' or 'never'",
+                  text));
 }
 
 namespace {
@@ -78,19 +79,18 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .help = "micro-batches that a batch is computed in, to save memory",
            .min = 1},
           c.accumulate);
-  v.field({.name = "clip",
-           .help = "largest global norm of the gradients",
-           .min = 0,
-           .above_min = true},
-          c.clip);
+  v.field(
+      {.name = "clip", .help = "largest global norm of the gradients", .min = 0, .above_min = true},
+      c.clip);
   v.field({.name = "label_smoothing",
            .help = "share of the target that is spread over all classes",
            .min = 0,
            .max = 1,
            .below_max = true},
           c.label_smoothing);
-  v.field({.name = "seed", .help = "decides initial weights, order, augmentation, dropout", .min = 0},
-          c.seed);
+  v.field(
+      {.name = "seed", .help = "decides initial weights, order, augmentation, dropout", .min = 0},
+      c.seed);
   v.field({.name = "threads", .help = "threads that compute a step; 0 takes every core", .min = 0},
           c.threads);
   v.field({.name = "evaluate_every",
@@ -101,12 +101,14 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .help = "the most that a crash can cost: '500 steps', '1 epoch', '10 min', 'never'",
            .check = wrong_interval},
           c.checkpoint_every);
-  v.field({.name = "keep_checkpoints", .help = "newest checkpoints kept, besides the best", .min = 1},
-          c.keep_checkpoints);
-  v.field({.name = "on_nonfinite",
-           .help = "what a loss or gradient that is not finite does: end the run, or skip the update",
-           .choices = {"stop", "skip"}},
-          c.on_nonfinite);
+  v.field(
+      {.name = "keep_checkpoints", .help = "newest checkpoints kept, besides the best", .min = 1},
+      c.keep_checkpoints);
+  v.field(
+      {.name = "on_nonfinite",
+       .help = "what a loss or gradient that is not finite does: end the run, or skip the update",
+       .choices = {"stop", "skip"}},
+      c.on_nonfinite);
 }
 
 }  // namespace gallop::train

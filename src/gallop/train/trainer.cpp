@@ -1,9 +1,9 @@
 #include "gallop/train/trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
@@ -63,10 +63,9 @@ struct Trainer::Impl {
     const auto batch = loader.next(&parts.stop);
     if (!batch) return false;
     const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
-    const double lr =
-        parts.optimizer.base_lr() *
-        parts.schedule.factor(std::min(1.0, static_cast<double>(progress.samples) /
-                                                static_cast<double>(length.samples)));
+    const double lr = parts.optimizer.base_lr() *
+                      parts.schedule.factor(std::min(1.0, static_cast<double>(progress.samples) /
+                                                              static_cast<double>(length.samples)));
     StepResult result;
     if (batch->size() > 0) {
       result = step.run(batch->input.to(evaluate_config.device),
@@ -118,15 +117,13 @@ struct Trainer::Impl {
   }
 
   // Higher is better: accuracy for images, the loss with its sign turned for text.
-  double score(const Tally& tally) const {
-    return parts.text ? -tally.loss() : tally.accuracy();
-  }
+  double score(const Tally& tally) const { return parts.text ? -tally.loss() : tally.accuracy(); }
 
   // False where a stop request came first; the evaluation is then done at the resume.
   bool evaluate_now() {
     tell(&Observer::evaluating);
-    const auto evaluation = train::evaluate(parts.model, *parts.evaluation_samples,
-                                            evaluate_config, parts.stop);
+    const auto evaluation =
+        train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
     if (!evaluation) return false;
     const bool best = progress.note_evaluation(score(evaluation->tally));
     const EvaluationEvent event{
@@ -201,8 +198,9 @@ struct Trainer::Impl {
   int64_t saved_step = -1;
 };
 
-Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config, const StepConfig& step_config,
-                 const data::LoaderConfig& loader_config, const EvaluateConfig& evaluate_config)
+Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
+                 const StepConfig& step_config, const data::LoaderConfig& loader_config,
+                 const EvaluateConfig& evaluate_config)
     : impl_(std::make_unique<Impl>(parts, config, step_config, loader_config, evaluate_config)) {}
 
 Trainer::~Trainer() = default;

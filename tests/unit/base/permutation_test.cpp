@@ -1,10 +1,10 @@
 #include "gallop/base/permutation.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <set>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace gallop {
 namespace {

@@ -46,7 +46,8 @@ std::string read(const std::string& yaml, Outer& outer,
   for (const auto& [key, value] : overrides) {
     apply_override(root, key, parse_override_value(value, key), problems);
   }
-  read_fields(root, [&](Visitor& v) { visit(v, outer); }, problems);
+  read_fields(
+      root, [&](Visitor& v) { visit(v, outer); }, problems);
   try {
     problems.throw_if_any();
   } catch (const UsageError& error) {
@@ -111,7 +112,8 @@ TEST(ReadFields, OverridesWinAndKeepTheirOrigin) {
 
 TEST(WriteFields, RoundTripsAndShowsOrigins) {
   Outer outer;
-  const Node root = parse_yaml("optimizer: {lr: 0.25}\nchain: [{cosine: {warmup: 0.1}}]\n", "r.yaml");
+  const Node root =
+      parse_yaml("optimizer: {lr: 0.25}\nchain: [{cosine: {warmup: 0.1}}]\n", "r.yaml");
   Problems problems;
   const VisitFields fields = [&](Visitor& v) { visit(v, outer); };
   read_fields(root, fields, problems);

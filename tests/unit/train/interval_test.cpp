@@ -18,7 +18,8 @@ TEST(Interval, ReadsEveryUnit) {
 }
 
 TEST(Interval, RefusesEverythingElse) {
-  for (const char* text : {"", "10", "steps", "0 steps", "-1 epoch", "1.5 steps", "1 week", "inf s"}) {
+  for (const char* text :
+       {"", "10", "steps", "0 steps", "-1 epoch", "1.5 steps", "1 week", "inf s"}) {
     EXPECT_THROW(Interval::parse(text), UsageError) << text;
   }
 }
@@ -42,9 +43,7 @@ TEST(Due, CountsPartsOfEpochs) {
   EXPECT_TRUE(due.at(5));
 }
 
-TEST(Due, NeverIsNever) {
-  EXPECT_FALSE(Due(Interval(), 5).at(1'000'000));
-}
+TEST(Due, NeverIsNever) { EXPECT_FALSE(Due(Interval(), 5).at(1'000'000)); }
 
 }  // namespace
 }  // namespace gallop::train

@@ -1,5 +1,7 @@
 #include "gallop/train/step.h"
 
+#include <limits>
+
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
@@ -7,8 +9,6 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
-
-#include <limits>
 
 #include "gallop/data/text_samples.h"
 #include "gallop/model/model.h"
@@ -82,7 +82,8 @@ TEST(TrainStep, ClipsTheGlobalNorm) {
                                 .run(input, target, 0, lr, false);
   EXPECT_GT(result.gradient_norm, 0.01);
   double square = 0;
-  for (const auto& gradient : clipped.gradients()) square += std::pow(gradient.norm().item<double>(), 2);
+  for (const auto& gradient : clipped.gradients())
+    square += std::pow(gradient.norm().item<double>(), 2);
   EXPECT_NEAR(std::sqrt(square), 0.01, 1e-6);
 }
 
