@@ -17,6 +17,17 @@ train: configure ## build the program and train on Fashion-MNIST
 test: build ## build and run every test
 	ctest --preset $(PRESET) --parallel $(TEST_JOBS)
 
+chaos: build ## kill runs at random moments and compare their weights (about ten minutes)
+	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20
+	tests/chaos/kill.py $(BUILD)/gallop --signal TERM --kills 20
+	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20 --model mlp --seed 2
+
+benchmark: configure ## set training steps beside PyTorch's, and measure the start (about ten minutes)
+	cmake --preset $(PRESET) -DGALLOP_BENCHMARKS=ON
+	cmake --build --preset $(PRESET)
+	benchmarks/step/run --bench $(BUILD)/bench_step
+	benchmarks/startup/run.py $(BUILD)/gallop fashion-mnist
+
 lint: ## check format, layers and clang-tidy
 	tools/setup --lint
 	cmake --preset release $(CMAKE_ARGS)

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/base/heap.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -58,6 +59,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   using gallop::ExitCode;
+  gallop::keep_freed_memory();
   try {
     return static_cast<int>(gallop::app::run({argv + 1, argv + argc}));
   } catch (const gallop::InternalError& error) {

@@ -12,6 +12,8 @@ namespace gallop::app {
 
 namespace {
 
+constexpr bool kBuiltWithCuda = GALLOP_CUDA != 0;
+
 bool has_nvidia_driver() { return fs::exists("/dev/nvidiactl"); }
 
 // Only this library registers CUDA's kernels, so a machine without a GPU never loads its 500 MB.
@@ -27,7 +29,13 @@ void load_cuda() {
 }  // namespace
 
 c10::Device choose_device(const std::string& name) {
-  if (name == "cpu" || (name == "auto" && !has_nvidia_driver())) return c10::kCPU;
+  const bool possible = kBuiltWithCuda && has_nvidia_driver();
+  if (name == "cpu" || (name == "auto" && !possible)) return c10::kCPU;
+  if (!kBuiltWithCuda) {
+    throw DeviceError(
+        "this gallop was built without CUDA (-DGALLOP_CUDA=OFF); use train.device=cpu, or build it "
+        "with CUDA");
+  }
   if (!has_nvidia_driver()) {
     throw DeviceError(
         "train.device is cuda, but this machine has no NVIDIA driver (/dev/nvidiactl); "
