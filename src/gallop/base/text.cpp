@@ -51,12 +51,15 @@ std::string join_names(const std::vector<std::string>& names, std::string_view l
 }
 
 std::string format_count(int64_t count) {
-  std::string digits = std::to_string(count);
-  const int64_t first = count < 0 ? 1 : 0;
-  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > first; at -= 3) {
-    digits.insert(static_cast<size_t>(at), ",");
+  const std::string digits = std::to_string(count);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const size_t left = digits.size() - i;
+    const bool after_digit = i > 0 && digits[i - 1] != '-';
+    if (after_digit && left % 3 == 0) text += ',';
+    text += digits[i];
   }
-  return digits;
+  return text;
 }
 
 std::string format_bytes(int64_t bytes) {

@@ -35,6 +35,10 @@ struct Trainer::Impl {
   Speed speed;
   int64_t record_every;
   double started = monotonic_seconds();
+  Stopwatch clock;  // Of training, without evaluation and saving.
+  double earlier_seconds = 0;
+  int64_t saved_step = -1;
+  Outcome outcome;
 
   Impl(const TrainerParts& parts_, const TrainConfig& config_, const StepConfig& step_config,
        const data::LoaderConfig& loader_config, const EvaluateConfig& evaluate_config_)
@@ -137,6 +141,7 @@ struct Trainer::Impl {
   }
 
   void save(bool best) {
+    clock.pause();
     progress.training_seconds = training_seconds();
     const auto info = parts.checkpoints.save(state(), progress.step, best);
     checkpoint_due.done(progress.step);
@@ -191,11 +196,6 @@ struct Trainer::Impl {
     }
     return is_last() || evaluation_due.at(progress.step);
   }
-
-  Outcome outcome;
-  Stopwatch clock;
-  double earlier_seconds = 0;
-  int64_t saved_step = -1;
 };
 
 Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
