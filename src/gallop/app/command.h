@@ -7,7 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/config/node.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
 class App;
 }
 

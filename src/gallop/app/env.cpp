@@ -29,7 +29,7 @@ void show_machine(bool json) {
   for (const auto& [name, value] : report) fmt::print("{:<18} {}\n", name, value);
 }
 
-void show_data(const Families& families, ResolvedRecipe recipe, bool json) {
+void show_data(const Families& families, const ResolvedRecipe& recipe, bool json) {
   const int cores = read_hardware().cores;
   const data::DataConfig& config = recipe.recipe.data;
   const auto parts = families.readers.build(config.reader, data::read_context(config, cores));
@@ -41,7 +41,7 @@ void show_data(const Families& families, ResolvedRecipe recipe, bool json) {
   std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
 }
 
-void show_model(const Families& families, ResolvedRecipe recipe, bool json) {
+void show_model(const Families& families, const ResolvedRecipe& recipe, bool json) {
   const data::TrainingData data = open_data(families, recipe.recipe);
   const model::Task task = inputs_of(data, recipe.recipe).task();
   const auto model = families.models.build(recipe.recipe.model, task, model::InitialWeights(1));

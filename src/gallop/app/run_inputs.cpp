@@ -8,16 +8,18 @@
 
 namespace gallop::app {
 
-void visit(config::Visitor& v, RunInputs& c) {
-  v.field({.name = "kind", .help = "what goes in", .choices = {"images", "text"}}, c.kind);
-  v.field({.name = "channels", .help = "of an image", .min = 0, .max = 3}, c.channels);
-  v.field({.name = "height", .help = "of an image", .min = 0, .max = 1 << 20}, c.height);
-  v.field({.name = "width", .help = "of an image", .min = 0, .max = 1 << 20}, c.width);
-  v.field({.name = "mean", .help = "of each channel"}, c.mean);
-  v.field({.name = "deviation", .help = "of each channel"}, c.deviation);
-  v.field({.name = "classes", .help = "names of the outputs"}, c.classes);
-  v.field({.name = "context", .help = "tokens in one input", .min = 0}, c.context);
-  v.field({.name = "vocabulary", .help = "bytes of each token, in hexadecimal"}, c.vocabulary);
+void visit(config::Visitor& visitor, RunInputs& inputs) {
+  visitor.field({.name = "kind", .help = "what goes in", .choices = {"images", "text"}},
+                inputs.kind);
+  visitor.field({.name = "channels", .help = "of an image", .min = 0, .max = 3}, inputs.channels);
+  visitor.field({.name = "height", .help = "of an image", .min = 0, .max = 1 << 20}, inputs.height);
+  visitor.field({.name = "width", .help = "of an image", .min = 0, .max = 1 << 20}, inputs.width);
+  visitor.field({.name = "mean", .help = "of each channel"}, inputs.mean);
+  visitor.field({.name = "deviation", .help = "of each channel"}, inputs.deviation);
+  visitor.field({.name = "classes", .help = "names of the outputs"}, inputs.classes);
+  visitor.field({.name = "context", .help = "tokens in one input", .min = 0}, inputs.context);
+  visitor.field({.name = "vocabulary", .help = "bytes of each token, in hexadecimal"},
+                inputs.vocabulary);
 }
 
 model::Task RunInputs::task() const {

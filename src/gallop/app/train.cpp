@@ -65,24 +65,24 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
 
 }  // namespace
 
-ExitCode run_train(const std::vector<std::string>& words) {
+ExitCode run_train(const std::vector<std::string>& arguments) {
   StopRequest stop;
   const SignalGuard signals(stop);
-  Arguments arguments;
-  if (!parse(words, arguments)) return ExitCode::kDone;
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
 
   const Families families;
-  if (arguments.show_config) {
-    if (arguments.recipe.empty()) throw UsageError("--show-config needs a recipe");
-    auto resolved = load_recipe(families, arguments.recipe, arguments.overrides);
+  if (parsed.show_config) {
+    if (parsed.recipe.empty()) throw UsageError("--show-config needs a recipe");
+    auto resolved = load_recipe(families, parsed.recipe, parsed.overrides);
     std::fputs(resolved.to_yaml(true).c_str(), stdout);
     return ExitCode::kDone;
   }
-  auto run = arguments.resume.empty()
-                 ? start_run(families, arguments.place, arguments.recipe, arguments.overrides)
-                 : resume_run(families, arguments.place, arguments.resume, arguments.overrides);
+  auto run = parsed.resume.empty()
+                 ? start_run(families, parsed.place, parsed.recipe, parsed.overrides)
+                 : resume_run(families, parsed.place, parsed.resume, parsed.overrides);
   if (!run) return ExitCode::kDone;
-  const train::Outcome outcome = run->train(arguments.style(), stop);
+  const train::Outcome outcome = run->train(parsed.style(), stop);
   return outcome.finished ? ExitCode::kDone : ExitCode::kStopped;
 }
 

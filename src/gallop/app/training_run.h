@@ -37,7 +37,7 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
 /// checkpoint is a DataError that names the file and the checkpoint before it. Null where the run
 /// is finished already, which is said.
 std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
-                                        const std::string& run,
+                                        const std::string& name,
                                         const std::vector<Override>& overrides);
 
 }  // namespace gallop::app

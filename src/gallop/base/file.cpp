@@ -32,7 +32,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 }
 
 struct stat stat_open_file(const FileDescriptor& file, const fs::path& path) {
-  struct stat info;
+  struct stat info = {};
   if (fstat(file.get(), &info) != 0) throw_data(path, "read", errno);
   if (S_ISDIR(info.st_mode)) throw_data(path, "read", EISDIR);
   return info;

@@ -31,7 +31,7 @@ int quota_cores(int cores) {
 }
 
 int64_t memory_limit() {
-  struct sysinfo info;
+  struct sysinfo info = {};
   int64_t bytes = 0;
   if (sysinfo(&info) == 0) bytes = static_cast<int64_t>(info.totalram) * info.mem_unit;
   std::ifstream file("/sys/fs/cgroup/memory.max");

@@ -39,7 +39,7 @@ struct CloseFolder {
 mode_t type_of(const dirent& entry, int folder) {
   if (entry.d_type == DT_REG) return S_IFREG;
   if (entry.d_type == DT_DIR) return S_IFDIR;
-  struct stat info;
+  struct stat info = {};
   return fstatat(folder, entry.d_name, &info, 0) == 0 ? info.st_mode & S_IFMT : 0;
 }
 

@@ -41,7 +41,8 @@ IdxArray parse_idx(Bytes content, int dimensions, const std::string& name) {
         name, at[2], at[3], dimensions));
   }
   IdxArray array;
-  for (int i = 0; i < dimensions; ++i) array.sizes.push_back(read_big_endian(at + 4 + 4 * i));
+  for (int i = 0; i < dimensions; ++i)
+    array.sizes.push_back(read_big_endian(at + 4 + ptrdiff_t{4} * i));
   const auto count = checked_product(array.sizes);
   const auto expected = count ? checked_add(*count, static_cast<int64_t>(header)) : std::nullopt;
   if (!expected || *expected != static_cast<int64_t>(content.size())) {

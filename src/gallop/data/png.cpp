@@ -15,7 +15,7 @@ namespace gallop::data {
 namespace {
 
 // DEFLATE makes at most 1032 bytes of one; an image with one bit a pixel has 8 pixels in each.
-constexpr int64_t kPixelsPerByte = 8 * 1032;
+constexpr int64_t kPixelsPerByte = int64_t{8} * 1032;
 constexpr png_alloc_size_t kMaxChunkBytes = 1 << 23;
 
 }  // namespace

@@ -113,7 +113,7 @@ std::optional<Shard> load(const fs::path& entry, const std::string& identity, in
 
 Shard read_shard_cached(const FileDescriptor& file, const fs::path& path, bool tolerate_damage,
                         const ShardCache& cache) {
-  struct stat info;
+  struct stat info = {};
   if (fstat(file.get(), &info) != 0 || info.st_size < cache.min_bytes) {
     return read_shard(file, path, tolerate_damage);
   }

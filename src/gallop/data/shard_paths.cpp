@@ -138,7 +138,8 @@ std::vector<std::string> expand_braces(const std::string& pattern) {
   }
   std::vector<std::string> names;
   for (const std::string& choice : middle) {
-    for (const std::string& end : rest) names.push_back(pattern.substr(0, open) + choice + end);
+    for (const std::string& end : rest)
+      names.push_back(pattern.substr(0, open).append(choice).append(end));
   }
   return names;
 }
@@ -151,7 +152,7 @@ fs::path find_shards(const std::string& path, std::vector<ShardPath>& shards) {
     mark_parts_by_name(shards);
     return shards[0].path.parent_path();
   }
-  const fs::path root = find_user_data("tar", path);
+  fs::path root = find_user_data("tar", path);
   std::error_code ignored;
   if (!fs::is_directory(root, ignored)) {
     shards.push_back({.path = root});

@@ -80,7 +80,7 @@ std::string header_name(const char* header) {
 
 TarReader::TarReader(const FileDescriptor& file, const fs::path& path)
     : file_(file), path_(path), buffer_(kWindow) {
-  struct stat info;
+  struct stat info = {};
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) fail("not a file");
   file_size_ = info.st_size;
 }

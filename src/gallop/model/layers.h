@@ -15,8 +15,8 @@ namespace gallop::model {
 class Linear : public torch::nn::Module {
  public:
   struct Options {
-    int64_t in;
-    int64_t out;
+    int64_t in = 0;
+    int64_t out = 0;
     bool bias = true;
     InitScheme init{};
   };
@@ -32,9 +32,9 @@ class Linear : public torch::nn::Module {
 class Conv2d : public torch::nn::Module {
  public:
   struct Options {
-    int64_t in;
-    int64_t out;
-    int64_t window;
+    int64_t in = 0;
+    int64_t out = 0;
+    int64_t window = 0;
     int64_t stride = 1;
     int64_t padding = 0;
     bool bias = false;
@@ -55,7 +55,7 @@ class Conv2d : public torch::nn::Module {
 class BatchNorm2d : public torch::nn::Module {
  public:
   struct Options {
-    int64_t channels;
+    int64_t channels = 0;
     double momentum = 0.1;
     double initial_weight = 1;
   };
@@ -76,7 +76,7 @@ class BatchNorm2d : public torch::nn::Module {
 class Norm : public torch::nn::Module {
  public:
   struct Options {
-    int64_t width;
+    int64_t width = 0;
     double eps = 1e-5;
     bool bias = true;
     bool rms = false;
@@ -97,7 +97,7 @@ class Embedding : public torch::nn::Module {
  public:
   struct Options {
     int64_t count;
-    int64_t width;
+    int64_t width = 0;
     double std;
   };
   Embedding(Initializer& initializer, const Options& options);

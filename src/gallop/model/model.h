@@ -46,6 +46,7 @@ class Model {
 
 /// What a new model's weights hold. A number stands for its seed.
 struct InitialWeights {
+  // NOLINTNEXTLINE(google-explicit-constructor): meant to be written as a number
   InitialWeights(uint64_t number = 0) : seed(number) {}
   uint64_t seed;
   /// Parameters on the meta device: sizes without memory or values, to plan models of any size.
