@@ -12,8 +12,8 @@ class SelfAttention : public torch::nn::Module {
     int64_t heads = 0;
     bool causal = false;
     bool bias = true;
-    bool rotary = false;      ///< Turns queries and keys by their position (Su et al. 2021).
-    double dropout = 0;       ///< Of the attention weights and of the output.
+    bool rotary = false;           ///< Turns queries and keys by their position (Su et al. 2021).
+    double dropout = 0;            ///< Of the attention weights and of the output.
     const char* input_name = "";   ///< Name of the layer that makes queries, keys and values.
     const char* output_name = "";  ///< Name of the layer behind attention.
     InitScheme input_init{};

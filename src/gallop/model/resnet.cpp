@@ -18,9 +18,9 @@ enum class Shortcut { kProjection, kPad, kNone };
 
 // What all blocks of a network share.
 struct Style {
-  Shortcut shortcut;
-  double momentum;
-  double last_norm_weight;
+  Shortcut shortcut = Shortcut::kProjection;
+  double momentum = 0.1;
+  double last_norm_weight = 1;
   InitScheme conv_init;
 };
 

@@ -20,7 +20,9 @@ std::string sizes_text(const std::vector<int64_t>& sizes) {
 }
 
 Row row_of(const LayerSummary& layer, const std::string& name) {
-  const auto or_dash = [](int64_t number, std::string text) { return number == 0 ? "-" : text; };
+  const auto or_dash = [](int64_t number, const std::string& text) {
+    return number == 0 ? "-" : text;
+  };
   const double millions = static_cast<double>(layer.flops) / 1e6;
   return {name,
           layer.type,

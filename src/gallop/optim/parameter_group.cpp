@@ -24,7 +24,7 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
 }
 
 at::Tensor gradient_in_layout_of(const at::Tensor& parameter, const std::string& name) {
-  const at::Tensor gradient = parameter.grad();
+  const at::Tensor& gradient = parameter.grad();
   if (gradient.layout() != c10::kStrided) {
     throw UsageError(
         fmt::format("parameter '{}' has a sparse gradient; optimizers take dense ones", name));
@@ -141,7 +141,7 @@ at::Tensor make_steps(const NamedTensors& parameters) {
 void count_step(const at::Tensor& steps, const std::vector<size_t>& indices,
                 const SkipSignal& skip) {
   if (indices.empty()) return;
-  const auto add = [&skip](at::Tensor counts) {
+  const auto add = [&skip](const at::Tensor& counts) {
     counts.add_(1);
     if (skip.found_inf()) counts.sub_(*skip.found_inf());
   };

@@ -72,7 +72,7 @@ at::Tensor tensor_of(const SafetensorsEntry& entry, const std::shared_ptr<const 
     return at::from_blob(const_cast<char*>(data), entry.shape, at::TensorOptions(c10::kByte)).ne(0);
   }
   if (reinterpret_cast<uintptr_t>(data) % alignment_of(pair->type) != 0) {
-    const at::Tensor copy = at::empty(entry.shape, options);
+    at::Tensor copy = at::empty(entry.shape, options);
     std::memcpy(copy.mutable_data_ptr(), data, static_cast<size_t>(entry.bytes));
     return copy;
   }
@@ -114,7 +114,7 @@ Safetensors read_safetensors(const fs::path& path) {
   return read_safetensors(std::make_shared<const MappedFile>(path));
 }
 
-Safetensors read_safetensors(std::shared_ptr<const MappedFile> file) {
+Safetensors read_safetensors(const std::shared_ptr<const MappedFile>& file) {
   SafetensorsHeader header = parse_safetensors_header(file->bytes(), file->path().string());
   Safetensors content{.tensors = {}, .metadata = std::move(header.metadata)};
   content.tensors.reserve(header.entries.size());

@@ -29,7 +29,7 @@ struct WrittenFile {
 Safetensors read_safetensors(const fs::path& path);
 
 /// The same for a file that is mapped already.
-Safetensors read_safetensors(std::shared_ptr<const MappedFile> file);
+Safetensors read_safetensors(const std::shared_ptr<const MappedFile>& file);
 
 /// Writes a new file and makes it durable. Tensors of any device and memory layout are stored
 /// contiguously, ordered by descending alignment and then by name. Throws DeviceError where the

@@ -83,7 +83,7 @@ int64_t bytes_needed(const TrainingState& state, const std::string& trainer) {
 }
 
 void check_free_space(const fs::path& folder, int64_t needed) {
-  struct statvfs info;
+  struct statvfs info = {};
   // Where the file system cannot tell, writing finds out.
   if (statvfs(folder.c_str(), &info) != 0) return;
   const auto free = checked_multiply<uint64_t>(info.f_bavail, info.f_frsize);
