@@ -96,9 +96,9 @@ class Norm : public torch::nn::Module {
 class Embedding : public torch::nn::Module {
  public:
   struct Options {
-    int64_t count;
+    int64_t count = 0;
     int64_t width = 0;
-    double std;
+    double std = 0;
   };
   Embedding(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& indices) const;
