@@ -26,6 +26,7 @@ benchmark: configure ## steps beside PyTorch's, time to the first step, one trai
 	cmake --preset $(PRESET) -DGALLOP_BENCHMARKS=ON
 	cmake --build --preset $(PRESET)
 	benchmarks/step/run --bench $(BUILD)/bench_step
+	benchmarks/step/run --bench $(BUILD)/bench_step --overhead
 	benchmarks/startup/run.py $(BUILD)/gallop fashion-mnist
 	benchmarks/accuracy/run.py $(BUILD)/gallop --seeds 1 fashion-mnist
 

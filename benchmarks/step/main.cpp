@@ -1,19 +1,27 @@
-// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [full] [plain-heap] [cpu-clock]
+// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [trainer] [plain-heap]
+// [cpu-clock]
 //
 // Reads commands from standard input and answers each with a line of JSON:
 //   run N    N steps: {"ms": [...], "loss": the last one's}
 //   memory   {"peak_bytes": of the process, "start_bytes": before the model was made}
-// "full" takes steps as `gallop train` does, with the norm of the gradients and its check; without
-// it a step is forward, backward and update alone. "plain-heap" leaves the C allocator as it is.
-// "cpu-clock" counts the time of the process on all cores instead of the time that passed.
+// A step is forward, backward and update alone; with "trainer" it is one turn of the loop of
+// `gallop train`, with its loader, checks, counters and schedule. "plain-heap" leaves the C
+// allocator as it is. "cpu-clock" counts the time of the process on all cores instead of the time
+// that passed.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
@@ -28,7 +36,8 @@
 #include "gallop/model/resnet.h"
 #include "gallop/optim/adamw.h"
 #include "gallop/optim/sgd.h"
-#include "gallop/train/step.h"
+#include "gallop/schedule/schedules.h"
+#include "gallop/train/trainer.h"
 
 namespace {
 
@@ -131,42 +140,130 @@ int64_t peak_bytes() {
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-struct Options {
-  precision::Precision precision;
-  bool full;
-  double (*clock)();
-};
+using Clock = double (*)();
 
-void serve(const std::string& name, const Options& options) {
-  const int64_t start_bytes = peak_bytes();
-  auto work = make_workload(name);
-  BareStep bare(work, options.precision);
-  train::StepConfig config;
-  config.precision = options.precision;
-  train::TrainStep whole(*work.model, *work.optimizer, config);
-  int64_t step = 0;
-  for (std::string command; std::cin >> command;) {
-    if (command == "memory") {
-      fmt::print("{{\"peak_bytes\": {}, \"start_bytes\": {}}}\n", peak_bytes(), start_bytes);
-    } else if (command == "run") {
-      int64_t count = 0;
-      std::cin >> count;
-      std::vector<double> ms;
-      double loss = 0;
-      for (int64_t i = 0; i < count; ++i, ++step) {
-        const auto& input = work.inputs[static_cast<size_t>(step % kBatches)];
-        const auto& target = work.targets[static_cast<size_t>(step % kBatches)];
-        const double begin = options.clock();
-        loss = options.full ? whole.run(input, target, step, work.lr, false).tally.loss()
-                            : bare.run(input, target);
-        ms.push_back(1000 * (options.clock() - begin));
+// Answers the commands on standard input. The steps themselves are taken elsewhere.
+class Server {
+ public:
+  Server(int64_t start_bytes, Clock clock) : start_bytes_(start_bytes), clock_(clock) {}
+
+  /// Answers until steps are wanted; false where there are no more commands.
+  bool wants_step() {
+    if (left_ > 0) return start_step();
+    for (std::string command; std::cin >> command;) {
+      if (command == "run") {
+        std::cin >> left_;
+        return start_step();
       }
-      fmt::print("{{\"ms\": [{:.4f}], \"loss\": {:.6f}}}\n", fmt::join(ms, ", "), loss);
-    } else {
-      throw std::invalid_argument("no command '" + command + "'; it is run N or memory");
+      if (command != "memory") {
+        throw std::invalid_argument("no command '" + command + "'; it is run N or memory");
+      }
+      answer(fmt::format("\"peak_bytes\": {}, \"start_bytes\": {}", peak_bytes(), start_bytes_));
     }
+    return false;
+  }
+
+  void took_step(double loss) {
+    ms_.push_back(1000 * (clock_() - begin_));
+    if (--left_ > 0) return;
+    answer(fmt::format("\"ms\": [{:.4f}], \"loss\": {:.6f}", fmt::join(ms_, ", "), loss));
+    ms_.clear();
+  }
+
+ private:
+  bool start_step() {
+    begin_ = clock_();
+    return true;
+  }
+  static void answer(const std::string& fields) {
+    fmt::print("{{{}}}\n", fields);
     std::fflush(stdout);
   }
+
+  int64_t start_bytes_;
+  Clock clock_;
+  int64_t left_ = 0;
+  double begin_ = 0;
+  std::vector<double> ms_;
+};
+
+void serve_bare(Workload& work, precision::Precision precision, Server& server) {
+  BareStep step(work, precision);
+  for (size_t i = 0; server.wants_step(); i = (i + 1) % kBatches) {
+    server.took_step(step.run(work.inputs[i], work.targets[i]));
+  }
+}
+
+// The workload's batches as a data set in memory.
+class BatchSamples final : public data::Samples {
+ public:
+  explicit BatchSamples(const Workload& work)
+      : input_(at::cat(work.inputs)), target_(at::cat(work.targets)) {}
+
+  int64_t size() const override { return input_.size(0); }
+  data::RowShape input_shape() const override { return shape_of(input_); }
+  data::RowShape target_shape() const override { return shape_of(target_); }
+  std::unique_ptr<data::Scratch> make_scratch() const override {
+    return std::make_unique<data::Scratch>();
+  }
+  bool fill(int64_t index, int64_t /*epoch*/, void* input_row, void* target_row,
+            data::Scratch& /*scratch*/) const override {
+    copy(input_, index, input_row);
+    copy(target_, index, target_row);
+    return true;
+  }
+
+ private:
+  static data::RowShape shape_of(const at::Tensor& tensor) {
+    return {.sizes = tensor.sizes().slice(1).vec(), .dtype = tensor.scalar_type()};
+  }
+  static void copy(const at::Tensor& from, int64_t index, void* row) {
+    const size_t bytes = from.nbytes() / static_cast<size_t>(from.size(0));
+    std::memcpy(row, static_cast<const char*>(from.data_ptr()) + static_cast<size_t>(index) * bytes,
+                bytes);
+  }
+
+  at::Tensor input_, target_;
+};
+
+// Takes the trainer's steps one by one, as they are asked for.
+class SteppedObserver final : public train::Observer {
+ public:
+  SteppedObserver(Server& server, StopRequest& stop) : server_(server), stop_(stop) {}
+
+  void stepped(const train::StepEvent& event) override {
+    server_.took_step(event.loss);
+    if (!server_.wants_step()) stop_.request(-1);
+  }
+
+ private:
+  Server& server_;
+  StopRequest& stop_;
+};
+
+void serve_trainer(Workload& work, precision::Precision precision, Server& server) {
+  const BatchSamples samples(work);
+  const auto schedule = schedule::make_cosine({.warmup = 0.05});
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("bench_step-{}", getpid());
+  train::CheckpointStore checkpoints(folder);
+  StopRequest stop;
+  SteppedObserver observer(server, stop);
+  const train::TrainerParts parts{.model = *work.model,
+                                  .optimizer = *work.optimizer,
+                                  .schedule = *schedule,
+                                  .train_samples = samples,
+                                  .checkpoints = checkpoints,
+                                  .observers = {&observer},
+                                  .stop = stop};
+  train::TrainConfig config;
+  config.steps = 1'000'000;
+  config.checkpoint_every = "never";
+  train::Trainer trainer(parts, config, {.precision = precision},
+                         {.batch = work.inputs.front().size(0), .threads = at::get_num_threads()},
+                         {});
+  if (server.wants_step()) trainer.run();
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
@@ -174,15 +271,18 @@ void serve(const std::string& name, const Options& options) {
 int main(int count, char** words) {
   try {
     const std::vector<std::string> arguments(words + 1, words + count);
-    if (arguments.size() < 2)
-      throw std::invalid_argument("bench_step WORKLOAD fp32|bf16 [full] [plain-heap] [cpu-clock]");
+    if (arguments.size() < 2) {
+      throw std::invalid_argument(
+          "bench_step WORKLOAD fp32|bf16 [trainer] [plain-heap] [cpu-clock]");
+    }
     const auto has = [&](const char* word) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
     };
     if (!has("plain-heap")) keep_freed_memory();
-    serve(arguments[0], {.precision = precision::parse_precision(arguments[1]),
-                         .full = has("full"),
-                         .clock = has("cpu-clock") ? cpu_seconds : monotonic_seconds});
+    Server server(peak_bytes(), has("cpu-clock") ? cpu_seconds : monotonic_seconds);
+    auto work = make_workload(arguments[0]);
+    const auto precision = precision::parse_precision(arguments[1]);
+    (has("trainer") ? serve_trainer : serve_bare)(work, precision, server);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_step: {}\n", error.what());
     return 2;

@@ -66,24 +66,37 @@ void print_guesses(const std::string& file, const std::vector<Guess>& guesses, b
   }
 }
 
-void predict_images(TrainedRun& run, const Request& request) {
+void print_broken(const std::string& file, const char* reason, bool json) {
+  if (json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"file", file}, {"error", reason}}.dump());
+  } else {
+    fmt::print(stderr, "gallop: {}\n", reason);
+  }
+}
+
+// One image after the other, so that a broken one costs no other its answer.
+ExitCode predict_images(TrainedRun& run, const Request& request) {
   if (request.files.empty()) {
     throw UsageError("which images? For example: gallop predict RUN photo.jpg");
   }
   const data::FileImages images(request.files);
   const data::ImageSamples samples(images, run.inputs.pipeline(), {});
-  data::Loader loader(samples, {.batch = 64, .shuffle = false}, {});
-  for (size_t done = 0; done < request.files.size();) {
-    const auto batch = loader.next();
-    const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
-    const at::Tensor probabilities =
-        at::softmax(run.model->forward(batch->input).to(at::kFloat), 1);
-    for (int64_t row = 0; row < batch->size(); ++row) {
-      print_guesses(request.files[done++],
-                    best_guesses(probabilities[row], run.inputs.classes, request.top),
+  data::Loader loader(samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
+  ExitCode result = ExitCode::kDone;
+  for (const auto& file : request.files) {
+    try {
+      const auto batch = loader.next();
+      const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
+      const at::Tensor probabilities =
+          at::softmax(run.model->forward(batch->input).to(at::kFloat), 1);
+      print_guesses(file, best_guesses(probabilities[0], run.inputs.classes, request.top),
                     request.json);
+    } catch (const DataError& error) {
+      print_broken(file, error.what(), request.json);
+      result = ExitCode::kData;
     }
   }
+  return result;
 }
 
 // Tokens of a prompt: at each place the longest token that fits, which is the only one for
@@ -189,10 +202,9 @@ ExitCode run_predict(const std::vector<std::string>& arguments) {
   run.model->set_training(false);
   if (run.inputs.kind == "text") {
     predict_text(run, request);
-  } else {
-    predict_images(run, request);
+    return ExitCode::kDone;
   }
-  return ExitCode::kDone;
+  return predict_images(run, request);
 }
 
 }  // namespace gallop::app

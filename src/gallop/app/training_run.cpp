@@ -143,9 +143,7 @@ class PreparedRun final : public TrainingRun {
   }
 
   data::LoaderConfig training_loader() {
-    data::LoaderConfig config = data::training_loader(recipe().data, hardware_.cores);
-    config.pinned = device_.is_cuda();
-    return config;
+    return data::training_loader(recipe().data, hardware_.cores);
   }
 
   train::EvaluateConfig evaluate_config() {

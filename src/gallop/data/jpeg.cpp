@@ -22,9 +22,11 @@ constexpr int kMaxScans = 100;  // A progressive file can have any number and ta
 // there is one block for 128 pixels. Twice that is allowed.
 constexpr int64_t kPixelsPerByte = 2048;
 
-// Warnings about the header that leave the pixels whole.
+// Warnings that leave the pixels whole. Bytes too many before a marker are found in files of
+// well-known data sets and read by everybody.
 bool is_harmless(int code) {
-  return code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM || code == JWRN_NOT_SEQUENTIAL;
+  return code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM || code == JWRN_NOT_SEQUENTIAL ||
+         code == JWRN_EXTRANEOUS_DATA;
 }
 
 void check_region(const Region& region, int height, int width) {

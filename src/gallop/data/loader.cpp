@@ -129,6 +129,7 @@ struct Loader::Impl {
   ~Impl();
 
   std::optional<Batch> next(const StopRequest* stop);
+  bool ready();
   void seek(const LoaderState& start);
 
   void check(const LoaderState& start) const;
@@ -142,6 +143,7 @@ struct Loader::Impl {
   bool wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop);
   Batch deliver(const Slot& slot);
 
+  bool next_is_ready() { return opened > delivered && slot_of(delivered).ready(); }
   bool at_end() const { return config.one_epoch && cursor.epoch != first_epoch; }
   Slot& slot_of(int64_t ticket) {
     return slots[static_cast<size_t>(ticket % static_cast<int64_t>(slots.size()))];
@@ -342,11 +344,10 @@ bool Loader::Impl::fill_here(const StopRequest* stop) {
 
 // Until the next batch is ready; false where it was asked to stop.
 bool Loader::Impl::wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop) {
-  const auto ready = [this] { return opened > delivered && slot_of(delivered).ready(); };
-  if (ready()) return true;
+  if (next_is_ready()) return true;
   const double begin = monotonic_seconds();
   bool stopped = false;
-  while (!stopped && !work_done.wait_for(lock, kWaitSlice, ready)) {
+  while (!stopped && !work_done.wait_for(lock, kWaitSlice, [this] { return next_is_ready(); })) {
     stopped = stop != nullptr && stop->requested();
   }
   waited_seconds += monotonic_seconds() - begin;
@@ -372,6 +373,11 @@ std::optional<Batch> Loader::Impl::next(const StopRequest* stop) {
   if (slot.error) std::rethrow_exception(slot.error);
   slot.remove_broken();
   return deliver(slot);
+}
+
+bool Loader::Impl::ready() {
+  const std::lock_guard lock(mutex);
+  return next_is_ready();
 }
 
 Batch Loader::Impl::deliver(const Slot& slot) {
@@ -405,6 +411,7 @@ Loader::Loader(const Samples& samples, const LoaderConfig& config, const LoaderS
 Loader::~Loader() = default;
 
 std::optional<Batch> Loader::next(const StopRequest* stop) { return impl_->next(stop); }
+bool Loader::ready() const { return impl_->ready(); }
 LoaderState Loader::state() const { return impl_->state; }
 void Loader::seek(const LoaderState& state) { impl_->seek(state); }
 int64_t Loader::batches_per_epoch() const {

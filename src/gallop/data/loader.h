@@ -59,6 +59,9 @@ class Loader {
   /// with the batch after it.
   std::optional<Batch> next(const StopRequest* stop = nullptr);
 
+  /// Whether next() would return at once. Always false without threads, which prepare batches.
+  bool ready() const;
+
   /// The state after the batches that next() has returned: continuing from it delivers the rest.
   LoaderState state() const;
   /// Goes anywhere in O(1). Throws UsageError where the state does not fit the samples.

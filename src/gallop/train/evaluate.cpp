@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "gallop/base/clock.h"
+#include "gallop/data/device_loader.h"
 
 namespace gallop::train {
 
@@ -14,18 +15,17 @@ std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& sam
   in_order.shuffle = false;
   in_order.drop_last = false;
   in_order.one_epoch = true;
-  data::Loader loader(samples, in_order, {});
+  data::DeviceLoader loader(samples, in_order, {}, config.device);
 
   model.set_training(false);
   std::optional<Evaluation> evaluation(std::in_place);
   while (const auto batch = loader.next(&stop)) {
     evaluation->skipped += batch->skipped;
     if (batch->size() == 0) continue;
-    const at::Tensor target = batch->target.to(config.device);
     const precision::AutocastGuard autocast(config.precision, config.device.type());
-    const at::Tensor logits = model.forward(batch->input.to(config.device));
-    Tally tally = count_right(logits, target, true);
-    tally.loss_sum = cross_entropy_sum(logits, target, 0).item<double>();
+    const at::Tensor logits = model.forward(batch->input);
+    Tally tally = count_right(logits, batch->target, true);
+    tally.loss_sum = cross_entropy_sum(logits, batch->target, 0).item<double>();
     evaluation->tally.add(tally);
   }
   model.set_training(true);

@@ -7,6 +7,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
+#include "gallop/data/device_loader.h"
 #include "gallop/train/due.h"
 #include "gallop/train/pace.h"
 #include "gallop/train/progress.h"
@@ -27,7 +28,7 @@ struct Trainer::Impl {
   TrainerParts parts;
   TrainConfig config;
   EvaluateConfig evaluate_config;
-  data::Loader loader;
+  data::DeviceLoader loader;
   TrainStep step;
   Length length;
   Progress progress;
@@ -45,7 +46,7 @@ struct Trainer::Impl {
       : parts(parts_),
         config(config_),
         evaluate_config(evaluate_config_),
-        loader(parts.train_samples, loader_config, {.seed = config.seed}),
+        loader(parts.train_samples, loader_config, {.seed = config.seed}, evaluate_config.device),
         step(parts.model, parts.optimizer, step_config),
         length(Length::of(config, loader.batches_per_epoch(), loader_config.batch,
                           parts.train_samples.size())),
@@ -72,8 +73,7 @@ struct Trainer::Impl {
                                                               static_cast<double>(length.samples)));
     StepResult result;
     if (batch->size() > 0) {
-      result = step.run(batch->input.to(evaluate_config.device),
-                        batch->target.to(evaluate_config.device), progress.step, lr, record);
+      result = step.run(batch->input, batch->target, progress.step, lr, record);
     }
     check(result);
     progress.step += 1;

@@ -1,0 +1,78 @@
+#include "gallop/data/device_loader.h"
+
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace gallop::data {
+
+namespace {
+
+LoaderConfig with_buffers_for(c10::Device device, LoaderConfig config) {
+  config.pinned = device.is_cuda();
+  return config;
+}
+
+c10::Stream copy_stream(c10::Device device) {
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  return device.is_cpu() ? guard.getStream(device) : guard.getStreamFromGlobalPool(device);
+}
+
+}  // namespace
+
+DeviceLoader::DeviceLoader(const Samples& samples, LoaderConfig config, const LoaderState& start,
+                           c10::Device device)
+    : loader_(samples, with_buffers_for(device, config), start),
+      device_(device),
+      state_(loader_.state()),
+      copies_(copy_stream(device)),
+      copied_{c10::Event(device.type()), c10::Event(device.type())} {}
+
+DeviceLoader::Staged DeviceLoader::stage(const StopRequest* stop) {
+  Staged staged;
+  staged.event = taken_ % copied_.size();
+  c10::Event& copied = copied_[staged.event];
+  copied.synchronize();
+  try {
+    staged.batch = loader_.next(stop);
+  } catch (...) {
+    staged.error = std::current_exception();
+  }
+  if (staged.batch || staged.error) ++taken_;
+  staged.state = loader_.state();
+  if (!staged.batch) return staged;
+  const c10::StreamGuard guard(copies_);
+  staged.batch->input = staged.batch->input.to(device_, /*non_blocking=*/true);
+  staged.batch->target = staged.batch->target.to(device_, /*non_blocking=*/true);
+  copied.record(copies_);
+  return staged;
+}
+
+std::optional<Batch> DeviceLoader::next(const StopRequest* stop) {
+  if (device_.is_cpu()) {
+    auto batch = loader_.next(stop);
+    state_ = loader_.state();
+    return batch;
+  }
+  if (stop != nullptr && stop->requested()) return std::nullopt;
+  Staged staged = ahead_ ? std::move(*ahead_) : stage(stop);
+  ahead_.reset();
+  if (staged.error) std::rethrow_exception(staged.error);
+  if (!staged.batch) return std::nullopt;
+  // Only what lies ready is copied ahead: waiting for it would hold up the batch that is here.
+  if (loader_.ready()) ahead_ = stage(stop);
+  state_ = staged.state;
+  const c10::Stream computes = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+  copied_[staged.event].block(computes);
+  staged.batch->input.record_stream(computes);
+  staged.batch->target.record_stream(computes);
+  return std::move(staged.batch);
+}
+
+void DeviceLoader::seek(const LoaderState& state) {
+  for (const c10::Event& event : copied_) event.synchronize();
+  ahead_.reset();
+  loader_.seek(state);
+  state_ = loader_.state();
+}
+
+}  // namespace gallop::data

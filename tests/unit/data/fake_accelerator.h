@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include <c10/core/Device.h>
+
+namespace gallop::data {
+
+/// Registers a device whose memory is the CPU's and whose streams put off all work until somebody
+/// waits for it, as late as a real device may do it. What reads a copy too early, or overwrites its
+/// source, sees wrong numbers.
+c10::Device fake_accelerator();
+
+/// Copies that were put off on the stream from the pool and are not yet done.
+int64_t copies_in_flight();
+
+}  // namespace gallop::data

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gallop/base/error.h"
+#include "gallop/data/loader.h"
+
+namespace gallop::data {
+
+/// Rows say which sample and epoch they came from: input [3] int64 (index, epoch, index * 10),
+/// target the index. Every thread sleeps differently, so that threads overtake each other.
+class NumberedSamples final : public Samples {
+ public:
+  explicit NumberedSamples(int64_t size) : size_(size) {}
+
+  int64_t size() const override { return size_; }
+  RowShape input_shape() const override { return {{3}, c10::ScalarType::Long}; }
+  RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
+  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
+
+  bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
+            Scratch&) const override {
+    if (jitter) std::this_thread::sleep_for(std::chrono::microseconds((index * 37) % 90));
+    if (fail.contains(index)) throw DataError("sample " + std::to_string(index) + " is damaged");
+    if (skip.contains(index)) return false;
+    auto* input = static_cast<int64_t*>(input_row);
+    input[0] = index;
+    input[1] = epoch;
+    input[2] = index * 10;
+    *static_cast<int64_t*>(target_row) = index;
+    return true;
+  }
+
+  bool jitter = true;
+  std::set<int64_t> skip, fail;
+
+ private:
+  int64_t size_;
+};
+
+inline std::vector<int64_t> values(const at::Tensor& tensor) {
+  const auto* data = tensor.const_data_ptr<int64_t>();
+  return {data, data + tensor.numel()};
+}
+
+/// All that a batch says, in one list.
+inline std::vector<int64_t> fingerprint(const Batch& batch) {
+  std::vector<int64_t> result = values(batch.input);
+  for (const int64_t value : values(batch.target)) result.push_back(value);
+  for (const int64_t value : {batch.skipped, batch.epoch, batch.position,
+                              static_cast<int64_t>(batch.last_of_epoch), batch.size()}) {
+    result.push_back(value);
+  }
+  return result;
+}
+
+}  // namespace gallop::data
