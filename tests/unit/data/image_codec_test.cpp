@@ -217,6 +217,17 @@ TEST(Jpeg, CutInTheMiddleIsAnErrorAndNotAGrayHalf) {
       contains(decode_error(file.substr(0, file.size() - 2)), "damaged JPEG: Premature end"));
 }
 
+TEST(Jpeg, ReadsAcrossBytesTooManyBeforeAMarker) {
+  const std::string file = make_jpeg(make_picture(24, 24, 3, 1));
+  const std::string end = file.substr(file.size() - 2);
+  const std::string longer = file.substr(0, file.size() - 2) + std::string(7, '\0') + end;
+  JpegDecoder decoder;
+  Image whole, read;
+  decoder.decode(file, {}, whole);
+  decoder.decode(longer, {}, read);
+  EXPECT_EQ(read.pixels, whole.pixels);
+}
+
 TEST(Jpeg, RefusesSizesThatTheFileCannotHold) {
   std::string file = make_jpeg(make_picture(16, 16, 3, 1));
   const size_t frame = file.find("\xff\xc0");
