@@ -4,17 +4,28 @@
 #include <cmath>
 
 #include <ATen/Context.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "gallop/base/philox.h"
 #include "gallop/optim/gradients.h"
 
 namespace gallop::train {
 
+namespace {
+
+// All rows come without the cost of a view.
+at::Tensor rows_of(const at::Tensor& tensor, int64_t begin, int64_t end) {
+  return end - begin == tensor.size(0) ? tensor : tensor.slice(0, begin, end);
+}
+
+}  // namespace
+
 TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
     : model_(model), optimizer_(optimizer), parameters_(model.parameters()), config_(config) {
   const at::Device device = parameters_.front().tensor.device();
-  lr_ = at::full({}, 0.0, at::TensorOptions(at::kFloat).device(device));
+  lr_ = at::zeros({}, at::TensorOptions(at::kFloat).device(device));
+  loss_weight_ = at::zeros_like(lr_);
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device);
 }
@@ -27,30 +38,36 @@ StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int
   StepResult result;
   const int64_t rows = input.size(0);
   const int64_t pieces = std::min(config_.accumulate, rows);
+  weigh_losses(target.numel());
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
-    result.tally.add(forward_backward(input.slice(0, begin, end), target.slice(0, begin, end),
-                                      target.numel(), count_guesses));
+    result.tally.add(
+        forward_backward(rows_of(input, begin, end), rows_of(target, begin, end), count_guesses));
   }
   update(lr, result);
   return result;
 }
 
+// Divides every sum of losses by the number of targets of the whole batch, within backward().
+void TrainStep::weigh_losses(int64_t targets) {
+  loss_weight_.fill_(1.0 / static_cast<double>(targets));
+  if (scaler_) loss_weight_.mul_(scaler_->scale());
+}
+
 Tally TrainStep::forward_backward(const at::Tensor& input, const at::Tensor& target,
-                                  int64_t total_count, bool count_guesses) {
-  at::Tensor logits, loss;
+                                  bool count_guesses) {
+  at::Tensor logits, loss_sum;
   {
     const precision::AutocastGuard autocast(config_.precision, input.device().type());
     logits = model_.forward(input);
-    loss = cross_entropy_sum(logits, target, config_.label_smoothing)
-               .div(static_cast<double>(total_count));
+    loss_sum = cross_entropy_sum(logits, target, config_.label_smoothing);
   }
-  (scaler_ ? loss.mul(scaler_->scale()) : loss).backward();
+  loss_sum.backward(loss_weight_);
 
   Tally tally;
   if (count_guesses) tally = count_right(logits.detach(), target, false);
   tally.count = target.numel();
-  tally.loss_sum = loss.item<double>() * static_cast<double>(total_count);
+  tally.loss_sum = loss_sum.item<double>();
   return tally;
 }
 

@@ -46,15 +46,15 @@ class TrainStep {
   NamedTensors state() const;
 
  private:
-  Tally forward_backward(const at::Tensor& input, const at::Tensor& target, int64_t total_count,
-                         bool count_guesses);
+  void weigh_losses(int64_t targets);
+  Tally forward_backward(const at::Tensor& input, const at::Tensor& target, bool count_guesses);
   void update(double lr, StepResult& result);
 
   model::Model& model_;
   optim::Optimizer& optimizer_;
   NamedTensors parameters_;
   StepConfig config_;
-  at::Tensor lr_;
+  at::Tensor lr_, loss_weight_;
   std::optional<precision::GradScaler> scaler_;
 };
 
