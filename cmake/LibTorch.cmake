@@ -21,8 +21,13 @@ endfunction()
 function(gallop_fetch_torch result)
   set(script ${PROJECT_SOURCE_DIR}/tools/fetch-libtorch)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-               ${script} ${PROJECT_SOURCE_DIR}/cmake/libtorch.lock)
-  execute_process(COMMAND ${script} OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE
+               ${script} ${PROJECT_SOURCE_DIR}/cmake/libtorch.lock ${PROJECT_SOURCE_DIR}/cmake/libtorch-cuda.lock)
+  # NVIDIA's libraries, 2 GB, only where there is a driver that they can work with.
+  set(parts "")
+  if(GALLOP_CUDA AND EXISTS /dev/nvidiactl)
+    set(parts --cuda)
+  endif()
+  execute_process(COMMAND ${script} ${parts} OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE
                   RESULT_VARIABLE code)
   if(NOT code EQUAL 0)
     message(FATAL_ERROR "tools/fetch-libtorch failed (see above). "

@@ -18,19 +18,6 @@ bool has_nvidia_driver() { return fs::exists("/dev/nvidiactl"); }
 
 // Only this library registers CUDA's kernels, so a machine without a GPU never loads its 500 MB.
 void load_cuda() {
-  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    throw DeviceError(fmt::format("cannot load LibTorch's CUDA library: {}", dlerror()));
-  }
-  if (!at::hasCUDA()) {
-    throw DeviceError("LibTorch's CUDA library finds no GPU that it can use; see nvidia-smi");
-  }
-}
-
-}  // namespace
-
-c10::Device choose_device(const std::string& name) {
-  const bool possible = kBuiltWithCuda && has_nvidia_driver();
-  if (name == "cpu" || (name == "auto" && !possible)) return c10::kCPU;
   if (!kBuiltWithCuda) {
     throw DeviceError(
         "this gallop was built without CUDA (-DGALLOP_CUDA=OFF); use train.device=cpu, or build it "
@@ -41,8 +28,28 @@ c10::Device choose_device(const std::string& name) {
         "train.device is cuda, but this machine has no NVIDIA driver (/dev/nvidiactl); "
         "use train.device=cpu or auto");
   }
-  load_cuda();
-  return {c10::kCUDA, 0};
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    throw DeviceError(fmt::format(
+        "cannot load LibTorch's CUDA library: {}; tools/fetch-libtorch --cuda gets what it needs",
+        dlerror()));
+  }
+  if (!at::hasCUDA()) {
+    throw DeviceError("LibTorch's CUDA library finds no GPU that it can use; see nvidia-smi");
+  }
+}
+
+}  // namespace
+
+DeviceChoice choose_device(const std::string& name) {
+  if (name == "cpu") return {c10::kCPU, ""};
+  if (name == "auto" && !(kBuiltWithCuda && has_nvidia_driver())) return {c10::kCPU, ""};
+  try {
+    load_cuda();
+  } catch (const DeviceError& error) {
+    if (name != "auto") throw;
+    return {c10::kCPU, fmt::format("using the CPU, as {}", error.what())};
+  }
+  return {{c10::kCUDA, 0}, ""};
 }
 
 }  // namespace gallop::app

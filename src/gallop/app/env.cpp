@@ -55,7 +55,7 @@ ExitCode run_env(const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Describe this machine, or what a recipe reads (--data) or builds (--model).\n\n"
       "Example: gallop env --data cifar10 data.path=pictures",
-      "env");
+      "gallop env");
   std::string data_recipe, model_recipe;
   bool json = false;
   parser.add_option("--data", data_recipe,

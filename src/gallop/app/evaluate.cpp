@@ -72,7 +72,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Measure a trained model on the data of its recipe, or on other data of the same kind.\n\n"
       "Example: gallop evaluate fashion-mnist-1 --part test",
-      "evaluate");
+      "gallop evaluate");
   std::string run_name, runs = "runs", checkpoint = "best", wanted_part, other_data;
   bool json = false;
   parser.add_option("RUN", run_name, "a run's name or folder")->required();
@@ -92,7 +92,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   TrainedRun run = open_trained_run(families, runs, run_name, checkpoint, overrides);
   const Hardware hardware = read_hardware();
   set_compute_threads(run.recipe.recipe, hardware);
-  const c10::Device device = choose_device(run.recipe.recipe.train.device);
+  const c10::Device device = choose_device(run.recipe.recipe.train.device).device;
   run.model->to(device, run.recipe.recipe.train.channels_last == "true");
   const data::TrainingData data = open_data_for(families, run.recipe.recipe, run.inputs);
   const Part part = choose_part(data, wanted_part);

@@ -5,7 +5,6 @@
 #include <torch/headeronly/version.h>
 
 #include "gallop/app/device.h"
-#include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
@@ -15,12 +14,9 @@ namespace gallop::app {
 namespace {
 
 std::string describe_gpu() {
-  try {
-    const c10::Device device = choose_device("auto");
-    return device.is_cuda() ? "NVIDIA, usable" : "none";
-  } catch (const DeviceError& error) {
-    return std::string("not usable: ") + error.what();
-  }
+  const DeviceChoice choice = choose_device("auto");
+  if (choice.device.is_cuda()) return "NVIDIA, usable";
+  return choice.note.empty() ? "none" : choice.note;
 }
 
 }  // namespace

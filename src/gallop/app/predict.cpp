@@ -180,7 +180,7 @@ ExitCode run_predict(const std::vector<std::string>& arguments) {
       "Classify image files with a trained model, or continue a text.\n\n"
       "Example: gallop predict cifar10-1 photo.jpg\n"
       "         gallop predict shakespeare-1 --prompt \"ROMEO:\" --length 300",
-      "predict");
+      "gallop predict");
   std::string run_name, runs = "runs", checkpoint = "best";
   Request request;
   parser.add_option("RUN", run_name, "a run's name or folder")->required();

@@ -78,7 +78,7 @@ ExitCode run_recipes(const std::vector<std::string>& arguments) {
       "List the recipes that come with Gallop, show one, copy one to edit it, or list every "
       "option\n"
       "that a recipe may have.\n\nExample: gallop recipes copy cifar10 my.yaml",
-      "recipes");
+      "gallop recipes");
   std::string action = "list", name, target;
   parser.add_option("ACTION", action, "list, show, copy or options")
       ->check(CLI::IsMember({"list", "show", "copy", "options"}));

@@ -39,7 +39,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       "Example: gallop train cifar10 data.path=pictures --optimizer.lr 0.2\n"
       "         gallop train --resume runs/cifar10-1\n\n"
       "'gallop recipes options' lists every option.",
-      "train");
+      "gallop train");
   parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file");
   parser.add_option("--resume", arguments.resume, "RUN: continue this run, by name or folder");
   parser.add_option("--name", arguments.place.name, "name of the run; RECIPE-NUMBER by default");

@@ -31,7 +31,9 @@ class PreparedRun final : public TrainingRun {
   PreparedRun(const Families& families, ResolvedRecipe resolved)
       : families_(families), resolved_(std::move(resolved)), hardware_(read_hardware()) {
     note(set_compute_threads(recipe(), hardware_));
-    device_ = choose_device(recipe().train.device);
+    const DeviceChoice choice = choose_device(recipe().train.device);
+    device_ = choice.device;
+    note(choice.note);
     data_ = open_data(families_, recipe());
     for (const auto& line : data_.notes) note(line);
     inputs_ = inputs_of(data_, recipe());
@@ -127,7 +129,7 @@ class PreparedRun final : public TrainingRun {
     data::Loader loader(*data_.train, config, {.seed = recipe().train.seed});
     const auto batch = loader.next();
     model_->to(device_, false);
-    train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0);
+    train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
     return train::time_formats(*model_, batch->input.to(device_), batch->target.to(device_),
                                formats);
   }

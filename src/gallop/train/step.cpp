@@ -22,17 +22,20 @@ at::Tensor rows_of(const at::Tensor& tensor, int64_t begin, int64_t end) {
 }  // namespace
 
 TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
-    : model_(model), optimizer_(optimizer), parameters_(model.parameters()), config_(config) {
-  const at::Device device = parameters_.front().tensor.device();
-  lr_ = at::zeros({}, at::TensorOptions(at::kFloat).device(device));
-  loss_weight_ = at::zeros_like(lr_);
+    : model_(model),
+      optimizer_(optimizer),
+      parameters_(model.parameters()),
+      config_(config),
+      device_(parameters_.front().tensor.device()),
+      lr_(at::zeros({}, at::TensorOptions(at::kFloat).device(device_))),
+      loss_weight_(at::zeros_like(lr_)) {
   if (config.precision == precision::Precision::kFp16)
-    scaler_.emplace(precision::GradScalerConfig(), device);
+    scaler_.emplace(precision::GradScalerConfig(), device_);
 }
 
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
                           double lr, bool count_guesses) {
-  seed_step(config_.seed, step);
+  seed_step(config_.seed, step, device_);
   for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 
   StepResult result;
@@ -96,9 +99,9 @@ void TrainStep::update(double lr, StepResult& result) {
 
 NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : NamedTensors(); }
 
-void seed_step(uint64_t seed, int64_t step) {
+void seed_step(uint64_t seed, int64_t step, at::Device device) {
   Philox random(seed, Purpose::kDropout, 0, static_cast<uint64_t>(step));
-  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  at::Generator generator = at::globalContext().defaultGenerator(device);
   generator.set_current_seed(random.next_u64());
 }
 

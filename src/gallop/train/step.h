@@ -54,12 +54,13 @@ class TrainStep {
   optim::Optimizer& optimizer_;
   NamedTensors parameters_;
   StepConfig config_;
+  at::Device device_;
   at::Tensor lr_, loss_weight_;
   std::optional<precision::GradScaler> scaler_;
 };
 
 /// Starts the random numbers of step `step`, which dropout draws from: a resumed run draws the
 /// same.
-void seed_step(uint64_t seed, int64_t step);
+void seed_step(uint64_t seed, int64_t step, at::Device device);
 
 }  // namespace gallop::train

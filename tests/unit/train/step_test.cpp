@@ -41,7 +41,7 @@ at::Tensor images(int64_t count) { return at::randn({count, 1, 4, 4}); }
 at::Tensor labels(int64_t count) { return at::randint(3, {count}, at::kLong); }
 
 TEST(TrainStep, AccumulatedGradientsEqualThoseOfOneBatchForEveryRaggedSplit) {
-  seed_step(1, 0);
+  seed_step(1, 0, at::kCPU);
   const at::Tensor input = images(11), target = labels(11);
   std::vector<at::Tensor> wanted;
   for (const int64_t pieces : {1, 2, 3, 4, 5, 11, 20}) {
@@ -73,7 +73,7 @@ TEST(TrainStep, AnUpdateThatIsNotFiniteIsNotAppliedAndNamesTheFirstBadTensor) {
 }
 
 TEST(TrainStep, ClipsTheGlobalNorm) {
-  seed_step(1, 0);
+  seed_step(1, 0, at::kCPU);
   const at::Tensor input = images(8), target = labels(8);
   Fixture free, clipped;
   const double lr = 1;
@@ -88,12 +88,12 @@ TEST(TrainStep, ClipsTheGlobalNorm) {
 }
 
 TEST(SeedStep, DrawsTheSameForTheSameStepWhateverCameBefore) {
-  seed_step(5, 17);
+  seed_step(5, 17, at::kCPU);
   const at::Tensor first = at::randn({10});
   at::randn({1000});
-  seed_step(5, 17);
+  seed_step(5, 17, at::kCPU);
   EXPECT_TRUE(at::allclose(at::randn({10}), first, 0, 0));
-  seed_step(5, 18);
+  seed_step(5, 18, at::kCPU);
   EXPECT_FALSE(at::allclose(at::randn({10}), first));
 }
 

@@ -1,0 +1,50 @@
+#include "gallop/base/thread_pool.h"
+
+#include <atomic>
+#include <csignal>
+#include <latch>
+
+#include <gtest/gtest.h>
+
+namespace gallop {
+namespace {
+
+TEST(ThreadPool, RunsEveryTaskBeforeItIsGone) {
+  std::atomic<int> count{0};
+  {
+    ThreadPool pool(3, "test");
+    EXPECT_EQ(pool.size(), 3);
+    for (int i = 0; i < 1000; ++i) pool.submit([&] { ++count; });
+  }
+  EXPECT_EQ(count, 1000);
+}
+
+TEST(ThreadPool, RunsAsManyAtOnceAsItHasThreads) {
+  ThreadPool pool(4, "test");
+  std::latch together(4);  // Nobody goes on before all four are here.
+  for (int i = 0; i < 4; ++i) pool.submit([&] { together.arrive_and_wait(); });
+  together.wait();
+}
+
+TEST(ThreadPool, OneThreadKeepsTheOrder) {
+  std::vector<int> seen;
+  {
+    ThreadPool pool(1, "test");
+    for (int i = 0; i < 100; ++i) pool.submit([&seen, i] { seen.push_back(i); });
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i);
+}
+
+TEST(ThreadPool, LeavesSignalsToTheMainThread) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  {
+    ThreadPool pool(1, "test");
+    pool.submit([&] { pthread_sigmask(SIG_BLOCK, nullptr, &blocked); });
+  }
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 1);
+  EXPECT_EQ(sigismember(&blocked, SIGINT), 1);
+}
+
+}  // namespace
+}  // namespace gallop
