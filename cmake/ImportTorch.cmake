@@ -40,7 +40,8 @@ function(gallop_import_torch folder)
   add_library(gallop_torch INTERFACE IMPORTED GLOBAL)
   target_include_directories(gallop_torch SYSTEM INTERFACE ${folder}/include
                                                            ${folder}/include/torch/csrc/api/include)
-  target_compile_definitions(gallop_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_DISTRIBUTED USE_C10D_GLOO)
+  # NDEBUG: without it some classes of the headers have other members than in the compiled library.
+  target_compile_definitions(gallop_torch INTERFACE NDEBUG _GLIBCXX_USE_CXX11_ABI=1 USE_DISTRIBUTED USE_C10D_GLOO)
   target_link_libraries(gallop_torch INTERFACE gallop_torch_cpu gallop_c10)
 
   # at::parallel_for is inline and runs on one thread where OpenMP is off. LibTorch's own libgomp is
