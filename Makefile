@@ -17,7 +17,7 @@ train: configure ## build the program and train on Fashion-MNIST
 test: build ## build and run every test
 	ctest --preset $(PRESET) --parallel $(TEST_JOBS)
 
-chaos: build ## kill runs at random moments and compare their weights (about ten minutes)
+chaos: build ## kill runs at random moments and compare their weights (a few minutes)
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal TERM --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20 --model mlp --seed 2

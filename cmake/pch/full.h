@@ -1,6 +1,6 @@
 // Precompiled for the few modules that use torch/nn and autograd internals.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include "none.h"

@@ -6,9 +6,8 @@
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
 
-#include "gallop/model/attention.h"
-#include "gallop/model/feed_forward.h"
 #include "gallop/model/network.h"
+#include "gallop/model/transformer_layer.h"
 
 namespace gallop::model {
 
@@ -28,52 +27,34 @@ InitScheme inner_init(const GptConfig& config) {
   return {.kind = InitScheme::Kind::kNormal, .std = kStd};
 }
 
-std::shared_ptr<Norm> make_norm(Initializer& init, const GptConfig& config) {
-  return std::make_shared<Norm>(
-      init, Norm::Options{.width = config.width, .bias = config.bias, .rms = config.norm == "rms"});
+Norm::Options norm_options(const GptConfig& config) {
+  return {.width = config.width, .bias = config.bias, .rms = config.norm == "rms"};
 }
 
-class Layer final : public torch::nn::Module {
- public:
-  Layer(Initializer& init, const GptConfig& config) {
-    norm1_ = register_module("ln_1", make_norm(init, config));
-    attention_ = register_module(
-        "attn", std::make_shared<SelfAttention>(
-                    init, SelfAttention::Options{.width = config.width,
-                                                 .heads = config.heads,
-                                                 .causal = true,
-                                                 .bias = config.bias,
-                                                 .rotary = config.positions == "rotary",
-                                                 .dropout = config.dropout,
-                                                 .input_name = "c_attn",
-                                                 .output_name = "c_proj",
-                                                 .input_init = inner_init(config),
-                                                 .output_init = residual_init(config)}));
-    norm2_ = register_module("ln_2", make_norm(init, config));
-    feed_forward_ = register_module(
-        "mlp", std::make_shared<FeedForward>(
-                   init, FeedForward::Options{.width = config.width,
-                                              .inner = 4 * config.width,
-                                              .bias = config.bias,
-                                              .gelu_by_tanh = config.activation == "gelu-tanh",
-                                              .dropout = config.dropout,
-                                              .expand_name = "c_fc",
-                                              .contract_name = "c_proj",
-                                              .expand_init = inner_init(config),
-                                              .contract_init = residual_init(config)}));
-  }
-
-  at::Tensor forward(const at::Tensor& x_BTC) {
-    const auto middle = x_BTC + attention_->forward(norm1_->forward(x_BTC));
-    return middle + feed_forward_->forward(norm2_->forward(middle));
-  }
-
- private:
-  std::shared_ptr<Norm> norm1_;
-  std::shared_ptr<SelfAttention> attention_;
-  std::shared_ptr<Norm> norm2_;
-  std::shared_ptr<FeedForward> feed_forward_;
-};
+TransformerLayer::Options layer_options(const GptConfig& config) {
+  return {.norm = norm_options(config),
+          .attention = {.width = config.width,
+                        .heads = config.heads,
+                        .causal = true,
+                        .bias = config.bias,
+                        .rotary = config.positions == "rotary",
+                        .dropout = config.dropout,
+                        .input_name = "c_attn",
+                        .output_name = "c_proj",
+                        .input_init = inner_init(config),
+                        .output_init = residual_init(config)},
+          .feed_forward = {.width = config.width,
+                           .inner = 4 * config.width,
+                           .bias = config.bias,
+                           .gelu_by_tanh = config.activation == "gelu-tanh",
+                           .dropout = config.dropout,
+                           .expand_name = "c_fc",
+                           .contract_name = "c_proj",
+                           .expand_init = inner_init(config),
+                           .contract_init = residual_init(config)},
+          .norm1_name = "ln_1",
+          .norm2_name = "ln_2"};
+}
 
 class Gpt final : public Network {
  public:
@@ -91,10 +72,10 @@ class Gpt final : public Network {
     }
     const auto list = body->register_module("h", std::make_shared<Group>());
     for (int64_t i = 0; i < config.layers; ++i) {
-      layers_.push_back(
-          list->register_module(std::to_string(i), std::make_shared<Layer>(init, config)));
+      layers_.push_back(list->register_module(
+          std::to_string(i), std::make_shared<TransformerLayer>(init, layer_options(config))));
     }
-    norm_ = body->register_module("ln_f", make_norm(init, config));
+    norm_ = body->register_module("ln_f", std::make_shared<Norm>(init, norm_options(config)));
     if (!config.tied) {
       head_ = register_module(
           "lm_head", std::make_shared<Linear>(init, Linear::Options{.in = config.width,
@@ -123,7 +104,7 @@ class Gpt final : public Network {
   int64_t context_;
   std::shared_ptr<Embedding> tokens_;
   std::shared_ptr<Embedding> positions_;
-  std::vector<std::shared_ptr<Layer>> layers_;
+  std::vector<std::shared_ptr<TransformerLayer>> layers_;
   std::shared_ptr<Norm> norm_;
   std::shared_ptr<Linear> head_;
 };

@@ -6,9 +6,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
 
-#include "gallop/model/attention.h"
-#include "gallop/model/feed_forward.h"
 #include "gallop/model/network.h"
+#include "gallop/model/transformer_layer.h"
 
 namespace gallop::model {
 
@@ -22,51 +21,34 @@ InitScheme linear_init(const VitConfig& config) {
   return {.kind = InitScheme::Kind::kTruncatedNormal, .std = kStd};
 }
 
-std::shared_ptr<Norm> make_norm(Initializer& init, const VitConfig& config) {
-  return std::make_shared<Norm>(init, Norm::Options{.width = config.width, .eps = kNormEps});
+Norm::Options norm_options(const VitConfig& config) {
+  return {.width = config.width, .eps = kNormEps};
 }
 
 int64_t inner_width(const VitConfig& config) {
   return static_cast<int64_t>(static_cast<double>(config.width) * config.mlp_ratio);
 }
 
-class Layer final : public torch::nn::Module {
- public:
-  Layer(Initializer& init, const VitConfig& config) {
-    norm1_ = register_module("norm1", make_norm(init, config));
-    attention_ = register_module(
-        "attn", std::make_shared<SelfAttention>(
-                    init, SelfAttention::Options{.width = config.width,
-                                                 .heads = config.heads,
-                                                 .dropout = config.dropout,
-                                                 .input_name = "qkv",
-                                                 .output_name = "proj",
-                                                 .input_init = linear_init(config),
-                                                 .output_init = linear_init(config)}));
-    norm2_ = register_module("norm2", make_norm(init, config));
-    feed_forward_ = register_module(
-        "mlp", std::make_shared<FeedForward>(
-                   init, FeedForward::Options{.width = config.width,
-                                              .inner = inner_width(config),
-                                              .inner_dropout = config.dropout,
-                                              .dropout = config.dropout,
-                                              .expand_name = "fc1",
-                                              .contract_name = "fc2",
-                                              .expand_init = linear_init(config),
-                                              .contract_init = linear_init(config)}));
-  }
-
-  at::Tensor forward(const at::Tensor& x_BTC) {
-    const auto middle = x_BTC + attention_->forward(norm1_->forward(x_BTC));
-    return middle + feed_forward_->forward(norm2_->forward(middle));
-  }
-
- private:
-  std::shared_ptr<Norm> norm1_;
-  std::shared_ptr<SelfAttention> attention_;
-  std::shared_ptr<Norm> norm2_;
-  std::shared_ptr<FeedForward> feed_forward_;
-};
+TransformerLayer::Options layer_options(const VitConfig& config) {
+  return {.norm = norm_options(config),
+          .attention = {.width = config.width,
+                        .heads = config.heads,
+                        .dropout = config.dropout,
+                        .input_name = "qkv",
+                        .output_name = "proj",
+                        .input_init = linear_init(config),
+                        .output_init = linear_init(config)},
+          .feed_forward = {.width = config.width,
+                           .inner = inner_width(config),
+                           .inner_dropout = config.dropout,
+                           .dropout = config.dropout,
+                           .expand_name = "fc1",
+                           .contract_name = "fc2",
+                           .expand_init = linear_init(config),
+                           .contract_init = linear_init(config)},
+          .norm1_name = "norm1",
+          .norm2_name = "norm2"};
+}
 
 class Vit final : public Network {
  public:
@@ -91,10 +73,11 @@ class Vit final : public Network {
                                                        .init = parse_init(config.conv_init)}));
     const auto list = register_module("blocks", std::make_shared<Group>());
     for (int64_t i = 0; i < config.depth; ++i) {
-      layers_.push_back(
-          list->register_module(std::to_string(i), std::make_shared<Layer>(init, config)));
+      layers_.push_back(list->register_module(
+          std::to_string(i), std::make_shared<TransformerLayer>(init, layer_options(config))));
     }
-    norm_ = register_module(token ? "norm" : "fc_norm", make_norm(init, config));
+    norm_ = register_module(token ? "norm" : "fc_norm",
+                            std::make_shared<Norm>(init, norm_options(config)));
     head_ = register_module(
         "head", std::make_shared<Linear>(init, Linear::Options{.in = config.width,
                                                                .out = task.classes,
@@ -126,7 +109,7 @@ class Vit final : public Network {
   at::Tensor class_token_;
   at::Tensor positions_;
   std::shared_ptr<Conv2d> patches_;
-  std::vector<std::shared_ptr<Layer>> layers_;
+  std::vector<std::shared_ptr<TransformerLayer>> layers_;
   std::shared_ptr<Norm> norm_;
   std::shared_ptr<Linear> head_;
 };

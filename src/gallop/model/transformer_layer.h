@@ -1,0 +1,29 @@
+#pragma once
+
+#include "gallop/model/attention.h"
+#include "gallop/model/feed_forward.h"
+
+namespace gallop::model {
+
+/// Attention and a feed-forward part, each behind a norm and added to what came in (Xiong et al.,
+/// "On layer normalization in the transformer architecture", 2020), for [B, T, C].
+class TransformerLayer final : public torch::nn::Module {
+ public:
+  struct Options {
+    Norm::Options norm;
+    SelfAttention::Options attention;
+    FeedForward::Options feed_forward;
+    const char* norm1_name = "";
+    const char* norm2_name = "";
+  };
+  TransformerLayer(Initializer& initializer, const Options& options);
+  at::Tensor forward(const at::Tensor& x_BTC);
+
+ private:
+  std::shared_ptr<Norm> norm1_;
+  std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<Norm> norm2_;
+  std::shared_ptr<FeedForward> feed_forward_;
+};
+
+}  // namespace gallop::model
