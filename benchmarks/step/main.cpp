@@ -260,8 +260,7 @@ void serve_trainer(Workload& work, precision::Precision precision, Server& serve
   config.steps = 1'000'000;
   config.checkpoint_every = "never";
   train::Trainer trainer(parts, config, {.precision = precision},
-                         {.batch = work.inputs.front().size(0),
-                          .threads = std::getenv("T") ? std::atoi(std::getenv("T")) : 0},
+                         {.batch = work.inputs.front().size(0), .threads = at::get_num_threads()},
                          {});
   if (server.wants_step()) trainer.run();
   std::filesystem::remove_all(folder);
