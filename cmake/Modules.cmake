@@ -35,6 +35,27 @@ function(gallop_precompile target torch)
   endif()
 endfunction()
 
+# gallop_cpu_bodies(NAME): compiles the sources of the module's folder cpu/ once for each instruction set that
+# kernel/isa.h names, and adds them to the module.
+function(gallop_cpu_bodies name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/cpu/*.cpp)
+  set(isas baseline)
+  set(baseline_options)
+  set(avx2_options -mavx2 -mfma)
+  set(avx512_options -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(APPEND isas avx2 avx512)
+  endif()
+  foreach(isa IN LISTS isas)
+    set(target gallop_${name}_${isa})
+    add_library(${target} OBJECT ${sources})
+    target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+    # g++ 12 takes the undefined registers of its own intrinsics for mistakes (its bug 105593).
+    target_compile_options(${target} PRIVATE -O3 -ffp-contract=off -Wno-maybe-uninitialized ${${isa}_options})
+    target_sources(gallop_${name} PRIVATE $<TARGET_OBJECTS:${target}>)
+  endforeach()
+endfunction()
+
 # gallop_test(NAME [LABELS label...] [DEPS module...]): one GoogleTest program from tests/unit/NAME/.
 function(gallop_test name)
   cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})

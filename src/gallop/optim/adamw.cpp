@@ -1,8 +1,12 @@
 #include "gallop/optim/adamw.h"
 
+#include <cmath>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/scalar_tensor.h>
 
+#include "gallop/kernel/update.h"
 #include "gallop/optim/fields.h"
 #include "gallop/optim/parameter_group.h"
 
@@ -24,10 +28,11 @@ class Adamw final : public Optimizer {
     state_.push_back({"step", steps_});
   }
 
-  void step(const at::Tensor& lr, const at::Tensor& grad_scale,
-            const at::Tensor& found_inf) override {
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
+                  const at::Tensor& found_inf) override {
     const at::NoGradGuard no_grad;
     const SkipSignal skip(grad_scale, found_inf);
+    if (has_cpu_kernel(groups_.front())) return step_on_cpu(lr.item<float>(), skip);
     for (const ParameterGroup& group : groups_) {
       const ParameterGroup active = with_gradients(group);
       if (active.parameters.empty()) continue;
@@ -40,16 +45,54 @@ class Adamw final : public Optimizer {
                         active.weight_decay, config_.eps, /*amsgrad=*/false, /*maximize=*/false,
                         skip.grad_scale(), skip.found_inf());
     }
+    return {};
   }
 
   NamedTensors state() const override { return state_; }
   double base_lr() const override { return config_.lr; }
 
  private:
+  at::Tensor step_on_cpu(float lr, const SkipSignal& skip) {
+    if (skip.is_skipped()) return {};
+    std::vector<ParameterGroup> active;  // Holds what the kernel works on.
+    std::vector<kernel::AdamwTensor> tensors;
+    auto* steps = steps_.mutable_data_ptr<float>();
+    for (const ParameterGroup& group : groups_) {
+      active.push_back(with_gradients(group));
+      for (size_t i = 0; i < active.back().parameters.size(); ++i) {
+        tensors.push_back(kernel_input(active.back(), i, lr, steps[active.back().indices[i]] += 1));
+        tensors.back().gradient_scale = skip.gradient_factor();
+      }
+    }
+    return at::scalar_tensor(kernel::update(tensors), at::TensorOptions(c10::kDouble));
+  }
+
+  kernel::AdamwTensor kernel_input(const ParameterGroup& group, size_t i, double lr, double step) {
+    if (step != corrected_step_) {
+      corrected_step_ = step;
+      correction1_ = 1 - std::pow(config_.beta1, step);
+      correction2_ = 1 - std::pow(config_.beta2, step);
+    }
+    return {.parameter = group.parameters[i].mutable_data_ptr<float>(),
+            .gradient = group.gradients[i].const_data_ptr<float>(),
+            .exp_avg = group.states[0][i].mutable_data_ptr<float>(),
+            .exp_avg_sq = group.states[1][i].mutable_data_ptr<float>(),
+            .size = group.parameters[i].numel(),
+            .take1 = static_cast<float>(1 - config_.beta1),
+            .beta2 = static_cast<float>(config_.beta2),
+            .take2 = static_cast<float>(1 - config_.beta2),
+            .eps = static_cast<float>(config_.eps),
+            .keep = static_cast<float>(1 - lr * group.weight_decay),
+            .rate = static_cast<float>(lr / correction1_),
+            .root_scale = static_cast<float>(1 / std::sqrt(correction2_))};
+  }
+
   AdamwConfig config_;
   std::vector<ParameterGroup> groups_;
   at::Tensor steps_;
   std::vector<at::Tensor> step_of_;  // Views of steps_, one a parameter.
+  // Bias corrections of one step count: nearly always the same for all parameters.
+  double corrected_step_ = 0, correction1_ = 1, correction2_ = 1;
   NamedTensors state_;
 };
 

@@ -17,10 +17,10 @@ std::vector<at::Tensor> gradients_of(const NamedTensors& parameters);
 /// fixed chunks in a fixed order, so that its bits do not depend on the number of threads.
 at::Tensor gradient_norm(at::TensorList gradients);
 
-/// Scales the gradients in place so that their norm, which is `norm` now, becomes at most
-/// `max_norm` (above 0). Nothing is written where it is already, or where `norm` is not finite.
+/// What divides gradients whose norm is `norm` so that it becomes at most `max_norm` (above 0), as
+/// Optimizer::step() takes it: fp32, no dimensions, at least 1, and 1 where `norm` is not finite.
 /// (Pascanu et al., "On the difficulty of training recurrent neural networks", ICML 2013.)
-void clip_gradients(at::TensorList gradients, const at::Tensor& norm, double max_norm);
+at::Tensor clip_divisor(const at::Tensor& norm, double max_norm);
 
 /// Name of the first parameter whose gradient holds an infinity or a NaN; empty for none. Slower
 /// than gradient_norm(), which tells whether there is one.

@@ -17,10 +17,12 @@ class Optimizer {
 
   /// One update of every parameter, from its `grad()`; a parameter without one stays as it is.
   /// `lr` is the learning rate of this step: fp32, no dimensions, on the parameters' device.
-  /// `grad_scale`, if defined, divides the gradients on the fly; where `found_inf` (defined with
-  /// it) is not 0 nothing changes, not even the step count.
-  virtual void step(const at::Tensor& lr, const at::Tensor& grad_scale = {},
-                    const at::Tensor& found_inf = {}) = 0;
+  /// `grad_scale`, if defined, divides the gradients on the fly (and may leave them divided); where
+  /// `found_inf` (defined with it or not at all) is not 0 nothing changes, not even the step count.
+  /// Returns what gradient_norm() would have before, fp64, where the update's own pass over the
+  /// gradients gives it for nothing, as it does for fp32 on the CPU; else undefined.
+  virtual at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale = {},
+                          const at::Tensor& found_inf = {}) = 0;
 
   /// Everything besides the parameters that the next step depends on, named
   /// "momentum.layer1.0.conv1.weight". The tensors are the live ones: copying into them restores.

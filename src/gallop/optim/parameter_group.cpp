@@ -125,12 +125,16 @@ ParameterGroup with_gradients(const ParameterGroup& group,
 }
 
 SkipSignal::SkipSignal(const at::Tensor& grad_scale, const at::Tensor& found_inf) {
-  if (grad_scale.defined() != found_inf.defined()) {
-    throw UsageError("an optimizer's step takes grad_scale and found_inf together or neither");
+  if (found_inf.defined() && !grad_scale.defined()) {
+    throw UsageError("an optimizer's step takes found_inf only together with grad_scale");
   }
-  if (!grad_scale.defined()) return;
-  grad_scale_ = grad_scale;
-  found_inf_ = found_inf.ne(0).to(c10::kFloat);
+  if (grad_scale.defined()) grad_scale_ = grad_scale;
+  if (found_inf.defined()) found_inf_ = found_inf.ne(0).to(c10::kFloat);
+}
+
+bool has_cpu_kernel(const ParameterGroup& group) {
+  const at::Tensor& first = group.parameters.front();
+  return first.device().is_cpu() && first.scalar_type() == c10::kFloat;
 }
 
 at::Tensor make_steps(const NamedTensors& parameters) {

@@ -2,8 +2,10 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/scalar_tensor.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/update.h"
 #include "gallop/optim/fields.h"
 #include "gallop/optim/parameter_group.h"
 
@@ -36,16 +38,17 @@ class Sgd final : public Optimizer {
     }
   }
 
-  void step(const at::Tensor& lr, const at::Tensor& grad_scale,
-            const at::Tensor& found_inf) override {
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
+                  const at::Tensor& found_inf) override {
     const at::NoGradGuard no_grad;
     const SkipSignal skip(grad_scale, found_inf);
+    if (has_cpu_kernel(groups_.front())) return step_on_cpu(lr.item<float>(), skip);
     if (!steps_.defined()) {
       // A momentum of zero and no dampening make the first step like the others.
       for (const ParameterGroup& group : groups_) {
         update(with_gradients(group), lr, skip, false);
       }
-      return;
+      return {};
     }
     const at::Tensor host_steps = steps_.to(at::kCPU, c10::kFloat, false, /*copy=*/true);
     const float* steps = host_steps.const_data_ptr<float>();
@@ -57,12 +60,46 @@ class Sgd final : public Optimizer {
         count_step(steps_, active.indices, skip);
       }
     }
+    return {};
   }
 
   NamedTensors state() const override { return state_; }
   double base_lr() const override { return config_.lr; }
 
  private:
+  at::Tensor step_on_cpu(float lr, const SkipSignal& skip) {
+    if (skip.is_skipped()) return {};
+    std::vector<ParameterGroup> active;  // Holds what the kernel works on.
+    std::vector<kernel::SgdTensor> tensors;
+    for (const ParameterGroup& group : groups_) {
+      active.push_back(with_gradients(group));
+      for (size_t i = 0; i < active.back().parameters.size(); ++i) {
+        tensors.push_back(kernel_input(active.back(), i, lr));
+        tensors.back().gradient_scale = skip.gradient_factor();
+      }
+    }
+    return at::scalar_tensor(kernel::update(tensors), at::TensorOptions(c10::kDouble));
+  }
+
+  kernel::SgdTensor kernel_input(const ParameterGroup& group, size_t i, float lr) const {
+    kernel::SgdTensor tensor{.parameter = group.parameters[i].mutable_data_ptr<float>(),
+                             .gradient = group.gradients[i].const_data_ptr<float>(),
+                             .momentum_buffer = nullptr,
+                             .size = group.parameters[i].numel(),
+                             .lr = lr,
+                             .weight_decay = static_cast<float>(group.weight_decay),
+                             .momentum = static_cast<float>(config_.momentum),
+                             .nesterov = config_.nesterov};
+    if (!group.states.empty()) {
+      tensor.momentum_buffer = group.states[0][i].mutable_data_ptr<float>();
+    }
+    // The first gradient makes up the whole of the momentum, whatever the dampening.
+    if (steps_.defined() && (steps_.mutable_data_ptr<float>()[group.indices[i]] += 1) > 1) {
+      tensor.take = static_cast<float>(1 - config_.dampening);
+    }
+    return tensor;
+  }
+
   void update(const ParameterGroup& active, const at::Tensor& lr, const SkipSignal& skip,
               bool first) const {
     if (active.parameters.empty()) return;

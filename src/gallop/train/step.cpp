@@ -75,26 +75,42 @@ Tally TrainStep::forward_backward(const at::Tensor& input, const at::Tensor& tar
 }
 
 void TrainStep::update(double lr, StepResult& result) {
-  const std::vector<at::Tensor> gradients = optim::gradients_of(parameters_);
-  const at::Tensor norm = optim::gradient_norm(gradients);
-  const double scale = scaler_ ? scaler_->scale().item<double>() : 1;
-  result.gradient_norm = norm.item<double>() / scale;
   if (!std::isfinite(result.tally.loss_sum)) {
+    result.finite = false;
     result.bad_tensor = "loss";
-  } else if (!std::isfinite(result.gradient_norm)) {
-    result.bad_tensor = optim::first_non_finite_gradient(parameters_);
   }
-  result.updated = result.bad_tensor.empty();
-  if (result.updated) {
-    if (config_.clip) optim::clip_gradients(gradients, norm, *config_.clip * scale);
-    lr_.fill_(lr);
-    optimizer_.step(lr_, scaler_ ? scaler_->scale() : at::Tensor(),
-                    scaler_ ? scaler_->found_inf() : at::Tensor());
+  at::Tensor norm;
+  double scale = 1;
+  if (config_.skip_nonfinite || config_.clip || scaler_ || !result.finite) {
+    norm = optim::gradient_norm(optim::gradients_of(parameters_));
+    if (scaler_) {
+      scale = scaler_->scale().item<double>();
+      scaler_->check(norm);
+    }
+    note_norm(norm.item<double>() / scale, result);
+    if (result.finite) apply(lr, norm, scale);
+  } else {
+    norm = apply(lr, norm, scale);
+    if (!norm.defined()) norm = optim::gradient_norm(optim::gradients_of(parameters_));
+    note_norm(norm.item<double>(), result);
   }
-  if (scaler_) {
-    scaler_->check(norm);
-    scaler_->update();
-  }
+  if (scaler_) scaler_->update();
+}
+
+// Clips, where that is wanted, as part of the update's own pass over the gradients.
+at::Tensor TrainStep::apply(double lr, const at::Tensor& norm, double scale) {
+  lr_.fill_(lr);
+  at::Tensor divisor;
+  if (config_.clip) divisor = optim::clip_divisor(norm, *config_.clip * scale);
+  if (scaler_) divisor = divisor.defined() ? divisor.mul_(scaler_->scale()) : scaler_->scale();
+  return optimizer_.step(lr_, divisor, scaler_ ? scaler_->found_inf() : at::Tensor());
+}
+
+void TrainStep::note_norm(double norm, StepResult& result) const {
+  result.gradient_norm = norm;
+  if (std::isfinite(norm) || !result.finite) return;
+  result.finite = false;
+  result.bad_tensor = optim::first_non_finite_gradient(parameters_);
 }
 
 NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : NamedTensors(); }

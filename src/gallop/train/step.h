@@ -20,14 +20,17 @@ struct StepConfig {
   std::optional<double> clip;  ///< Largest global norm of the gradients.
   double label_smoothing = 0;
   uint64_t seed = 1;  ///< Of dropout.
+  /// A gradient that is not finite leaves the parameters as they are, which takes one more pass over
+  /// the gradients, before the update. Else it is told after the update, for those who then stop.
+  bool skip_nonfinite = false;
 };
 
 /// What one update did.
 struct StepResult {
   Tally tally;  ///< Mean loss of the batch; right guesses only where they were asked for.
   double gradient_norm = 0;
-  bool updated = true;     ///< False where a loss or gradient was not finite.
-  std::string bad_tensor;  ///< Then the first of them: "loss" or a parameter's name.
+  bool finite = true;      ///< The loss and all gradients.
+  std::string bad_tensor;  ///< If not, the first of them: "loss" or a parameter's name.
 };
 
 /// One training step: forward, loss, backward, clip, update. Gradients of k micro-batches equal
@@ -37,8 +40,9 @@ class TrainStep {
   /// Model and optimizer must outlive the step.
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
 
-  /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss or
-  /// gradients are not finite is not applied.
+  /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss is not
+  /// finite is not applied; gradients that are not, as the config says, and never with clipping or
+  /// fp16, which know their norm before.
   StepResult run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
                  bool count_guesses);
 
@@ -49,6 +53,8 @@ class TrainStep {
   void weigh_losses(int64_t targets);
   Tally forward_backward(const at::Tensor& input, const at::Tensor& target, bool count_guesses);
   void update(double lr, StepResult& result);
+  at::Tensor apply(double lr, const at::Tensor& norm, double scale);
+  void note_norm(double norm, StepResult& result) const;
 
   model::Model& model_;
   optim::Optimizer& optimizer_;

@@ -24,6 +24,15 @@ Length Length::of(const TrainConfig& config, int64_t batches_per_epoch, int64_t 
   return length;
 }
 
+namespace {
+
+StepConfig for_policy(StepConfig config, const std::string& on_nonfinite) {
+  config.skip_nonfinite = on_nonfinite == "skip";
+  return config;
+}
+
+}  // namespace
+
 struct Trainer::Impl {
   TrainerParts parts;
   TrainConfig config;
@@ -47,7 +56,7 @@ struct Trainer::Impl {
         config(config_),
         evaluate_config(evaluate_config_),
         loader(parts.train_samples, loader_config, {.seed = config.seed}, evaluate_config.device),
-        step(parts.model, parts.optimizer, step_config),
+        step(parts.model, parts.optimizer, for_policy(step_config, config.on_nonfinite)),
         length(Length::of(config, loader.batches_per_epoch(), loader_config.batch,
                           parts.train_samples.size())),
         evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
@@ -79,7 +88,7 @@ struct Trainer::Impl {
     progress.step += 1;
     progress.samples += batch->size() + batch->skipped;
     progress.skipped_samples += batch->skipped;
-    progress.skipped_updates += result.updated ? 0 : 1;
+    progress.skipped_updates += result.finite ? 0 : 1;
     speed.add(batch->size(), clock.seconds());
     report(result, lr, record);
     return true;
@@ -87,7 +96,7 @@ struct Trainer::Impl {
 
   // With fp16 a step that is not finite is part of finding the loss scale.
   void check(const StepResult& result) const {
-    if (result.updated || config.on_nonfinite == "skip" || !step.state().empty()) return;
+    if (result.finite || config.on_nonfinite == "skip" || !step.state().empty()) return;
     const auto newest = parts.checkpoints.newest();
     throw DataError(fmt::format(
         "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "

@@ -70,25 +70,19 @@ TEST(GradientNorm, IsFiniteIfAndOnlyIfTheGradientsAre) {
   }
 }
 
-TEST(ClipGradients, ScalesToTheNorm) {
-  for (const auto type : {c10::kFloat, c10::kDouble}) {
-    const std::vector<at::Tensor> gradients = {numbers(20000).to(type), numbers(5).to(type)};
-    const at::Tensor expected = gradients[0] * (0.5 / exact_norm(gradients));
-    clip_gradients(gradients, gradient_norm(gradients), 0.5);
-    EXPECT_NEAR(exact_norm(gradients), 0.5, 1e-6);
-    EXPECT_TRUE(at::allclose(gradients[0], expected, 1e-6, 1e-8));
-  }
-}
-
-TEST(ClipGradients, WritesNothingWithinTheNormOrWithoutOne) {
-  const at::Tensor gradient = numbers(100);
-  const at::Tensor before = gradient.clone();
-  clip_gradients({gradient}, gradient_norm({gradient}), 1e6);
-  EXPECT_TRUE(at::equal(gradient, before));
-  gradient.data_ptr<float>()[3] = std::numeric_limits<float>::infinity();
-  clip_gradients({gradient}, gradient_norm({gradient}), 1);
-  EXPECT_EQ(gradient.data_ptr<float>()[4], before.data_ptr<float>()[4]);
-  clip_gradients({}, gradient_norm({}), 1);
+TEST(ClipDivisor, BringsTheNormDownAndNeverUp) {
+  const auto divisor = [](double norm, double max_norm) {
+    const at::Tensor result =
+        clip_divisor(at::full({}, norm, at::TensorOptions(c10::kDouble)), max_norm);
+    EXPECT_EQ(result.scalar_type(), c10::kFloat);
+    return result.item<double>();
+  };
+  EXPECT_EQ(divisor(8, 2), 4);
+  EXPECT_EQ(divisor(2, 2), 1);
+  EXPECT_EQ(divisor(0.5, 2), 1);
+  EXPECT_EQ(divisor(0, 2), 1);
+  EXPECT_EQ(divisor(std::numeric_limits<double>::infinity(), 2), 1);
+  EXPECT_EQ(divisor(std::nan(""), 2), 1);
 }
 
 TEST(FirstNonFiniteGradient, NamesIt) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/optim/gradients.h"
 #include "gallop/optim/adamw.h"
 #include "gallop/optim/sgd.h"
 
@@ -28,7 +29,7 @@ NamedTensors two_parameters() {
 
 void set_gradients(NamedTensors& parameters, double scale) {
   for (auto& [name, tensor] : parameters) {
-    tensor.mutable_grad() = numbers(tensor.sizes(), scale);
+    tensor.mutable_grad() = numbers(tensor.sizes(), scale).to(tensor.scalar_type());
   }
 }
 
@@ -253,10 +254,37 @@ TEST_P(EveryOptimizer, RefusesAModelThatMovedAndSparseGradients) {
   EXPECT_THROW(other->step(fp32(0.1)), UsageError);
 }
 
-TEST_P(EveryOptimizer, WantsScaleAndFoundInfTogether) {
+TEST_P(EveryOptimizer, WantsAScaleWithFoundInf) {
   NamedTensors parameters = two_parameters();
   set_gradients(parameters, 0.1);
-  EXPECT_THROW(GetParam()(parameters)->step(fp32(0.1), fp32(2)), UsageError);
+  EXPECT_THROW(GetParam()(parameters)->step(fp32(0.1), {}, fp32(0)), UsageError);
+}
+
+TEST_P(EveryOptimizer, TellsTheNormOfTheGradientsAsTheyCame) {
+  NamedTensors parameters = two_parameters();
+  const auto optimizer = GetParam()(parameters);
+  for (const double scale : {1.0, 3.0}) {
+    set_gradients(parameters, 0.3);
+    const at::Tensor wanted = gradient_norm(gradients_of(parameters));
+    EXPECT_TRUE(at::equal(optimizer->step(fp32(0.1), fp32(scale)), wanted));
+  }
+  for (auto& parameter : parameters) parameter.tensor.mutable_grad().reset();
+  EXPECT_EQ(optimizer->step(fp32(0.1)).item<double>(), 0);
+}
+
+// Parameters of type double take the library's own kernels, which are the standard here.
+TEST_P(EveryOptimizer, AgreesWithTheLibrarysKernels) {
+  NamedTensors single = two_parameters(), twice;
+  for (const auto& [name, tensor] : single) twice.push_back({name, tensor.to(c10::kDouble)});
+  const auto ours = GetParam()(single), theirs = GetParam()(twice);
+  for (int i = 1; i <= 20; ++i) {
+    for (NamedTensors* parameters : {&single, &twice}) set_gradients(*parameters, 0.1 * (i % 7 - 3));
+    ours->step(fp32(0.1), fp32(2));
+    EXPECT_FALSE(theirs->step(fp32(0.1), fp32(2)).defined());
+  }
+  for (size_t i = 0; i < single.size(); ++i) {
+    EXPECT_TRUE(at::allclose(single[i].tensor.to(c10::kDouble), twice[i].tensor, 1e-5, 1e-6));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,9 +1,12 @@
 #include "gallop/train/step.h"
 
+#include <cmath>
 #include <limits>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/randint.h>
@@ -65,26 +68,52 @@ TEST(TrainStep, AnUpdateThatIsNotFiniteIsNotAppliedAndNamesTheFirstBadTensor) {
   }
   const at::Tensor input = at::full({2, 1, 4, 4}, std::numeric_limits<float>::quiet_NaN());
   const StepResult result = step.run(input, labels(2), 0, 0.1, false);
-  EXPECT_FALSE(result.updated);
+  EXPECT_FALSE(result.finite);
   EXPECT_EQ(result.bad_tensor, "loss");
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_TRUE(at::allclose(fixture.model->parameters()[i].tensor, before[i], 0, 0));
   }
 }
 
+TEST(TrainStep, AGradientThatIsNotFiniteIsAppliedOnlyByThoseWhoStop) {
+  for (const StepConfig& config : {StepConfig{}, StepConfig{.skip_nonfinite = true},
+                                   StepConfig{.clip = 1.0}}) {
+    Fixture fixture;
+    const auto parameters = fixture.model->parameters();
+    const at::Tensor weight = parameters.front().tensor;
+    const auto hook = weight.register_hook(
+        [](const at::Tensor& gradient) { return gradient.div(0.0); });
+    const at::Tensor before = parameters.back().tensor.detach().clone();
+    TrainStep step(*fixture.model, *fixture.optimizer, config);
+    const StepResult result = step.run(images(2), labels(2), 0, 0.1, false);
+    EXPECT_FALSE(result.finite);
+    EXPECT_EQ(result.bad_tensor, parameters.front().name);
+    EXPECT_FALSE(std::isfinite(result.gradient_norm));
+    const bool may_change = !config.skip_nonfinite && !config.clip;
+    EXPECT_EQ(at::equal(parameters.back().tensor, before), !may_change);
+    weight.remove_hook(hook);
+  }
+}
+
 TEST(TrainStep, ClipsTheGlobalNorm) {
   seed_step(1, 0, at::kCPU);
   const at::Tensor input = images(8), target = labels(8);
-  Fixture free, clipped;
-  const double lr = 1;
+  Fixture start, free, clipped;
+  const double lr = 1, max_norm = 0.01;
   TrainStep(*free.model, *free.optimizer, {}).run(input, target, 0, lr, false);
-  const StepResult result = TrainStep(*clipped.model, *clipped.optimizer, {.clip = 0.01})
+  const StepResult result = TrainStep(*clipped.model, *clipped.optimizer, {.clip = max_norm})
                                 .run(input, target, 0, lr, false);
-  EXPECT_GT(result.gradient_norm, 0.01);
+  EXPECT_GT(result.gradient_norm, max_norm);
+  // The updates of SGD are the gradients.
   double square = 0;
-  for (const auto& gradient : clipped.gradients())
-    square += std::pow(gradient.norm().item<double>(), 2);
-  EXPECT_NEAR(std::sqrt(square), 0.01, 1e-6);
+  for (size_t i = 0; i < start.model->parameters().size(); ++i) {
+    const at::Tensor from = start.model->parameters()[i].tensor;
+    const at::Tensor change = clipped.model->parameters()[i].tensor - from;
+    square += std::pow(change.norm().item<double>(), 2);
+    EXPECT_TRUE(at::allclose(change * (result.gradient_norm / max_norm),
+                             free.model->parameters()[i].tensor - from, 1e-3, 1e-4));
+  }
+  EXPECT_NEAR(std::sqrt(square), max_norm, 1e-6);
 }
 
 TEST(SeedStep, DrawsTheSameForTheSameStepWhateverCameBefore) {

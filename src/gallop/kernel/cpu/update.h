@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gallop/kernel/isa.h"
+#include "gallop/kernel/update.h"
+
+namespace gallop::kernel {
+
+/// Numbers of one tensor that one thread takes at a time: 16 KiB an array.
+inline constexpr int64_t kUpdateChunk = 4096;
+
+/// The bodies of the update kernels, for at most kUpdateChunk numbers. Each returns the sum of the
+/// squares of the gradients, to which fp32 lanes add in an order that depends on the count only.
+struct UpdateBodies {
+  double (*adamw)(const AdamwTensor& chunk);
+  double (*sgd)(const SgdTensor& chunk);
+  double (*sum_of_squares)(const float* gradient, int64_t count);
+};
+
+template <Isa>
+UpdateBodies update_bodies();
+
+/// Of an Isa that this machine has.
+UpdateBodies update_bodies_of(Isa isa);
+
+}  // namespace gallop::kernel

@@ -1,0 +1,100 @@
+#include "gallop/kernel/update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include <ATen/Parallel.h>
+
+#include "gallop/base/error.h"
+#include "gallop/kernel/cpu/update.h"
+
+namespace gallop::kernel {
+
+namespace {
+
+int64_t chunks_of(int64_t size) { return (size + kUpdateChunk - 1) / kUpdateChunk; }
+
+AdamwTensor part(AdamwTensor tensor, int64_t offset, int64_t size) {
+  tensor.parameter += offset;
+  tensor.gradient += offset;
+  tensor.exp_avg += offset;
+  tensor.exp_avg_sq += offset;
+  tensor.size = size;
+  return tensor;
+}
+
+SgdTensor part(SgdTensor tensor, int64_t offset, int64_t size) {
+  tensor.parameter += offset;
+  tensor.gradient += offset;
+  if (tensor.momentum_buffer != nullptr) tensor.momentum_buffer += offset;
+  tensor.size = size;
+  return tensor;
+}
+
+ConstArray part(const ConstArray& array, int64_t offset, int64_t size) {
+  return {array.data + offset, size};
+}
+
+// The root of the sum of what `body` returns for every chunk. Each thread takes the same part of
+// each tensor at every call, and finds its state in its core's cache.
+template <typename Tensor, typename Body>
+double over_chunks(std::span<const Tensor> tensors, const Body& body) {
+  std::vector<int64_t> first;  // Chunk of each tensor among all.
+  int64_t chunks = 0;
+  first.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) {
+    first.push_back(chunks);
+    chunks += chunks_of(tensor.size);
+  }
+  std::vector<double> sums(static_cast<size_t>(chunks));
+  const int64_t threads = chunks > 1 ? at::get_num_threads() : 1;
+  at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t end_thread) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const Tensor& tensor = tensors[i];
+      const int64_t count = chunks_of(tensor.size);
+      const auto begin_of = [&](int64_t t) { return (count * t + threads - 1) / threads; };
+      for (int64_t chunk = begin_of(thread); chunk < begin_of(end_thread); ++chunk) {
+        const int64_t offset = chunk * kUpdateChunk;
+        sums[static_cast<size_t>(first[i] + chunk)] =
+            body(part(tensor, offset, std::min(kUpdateChunk, tensor.size - offset)));
+      }
+    }
+  });
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+}
+
+const UpdateBodies& best_bodies() {
+  static const UpdateBodies kBodies = update_bodies_of(best_isa());
+  return kBodies;
+}
+
+}  // namespace
+
+UpdateBodies update_bodies_of(Isa isa) {
+  switch (isa) {
+    case Isa::kBaseline: return update_bodies<Isa::kBaseline>();
+#if defined(__x86_64__)
+    case Isa::kAvx2: return update_bodies<Isa::kAvx2>();
+    case Isa::kAvx512: return update_bodies<Isa::kAvx512>();
+#endif
+    default: throw InternalError("kernels for another architecture were asked for");
+  }
+}
+
+double update(std::span<const AdamwTensor> tensors) {
+  return over_chunks(tensors, best_bodies().adamw);
+}
+
+double update(std::span<const SgdTensor> tensors) {
+  return over_chunks(tensors, best_bodies().sgd);
+}
+
+double norm(std::span<const ConstArray> arrays) {
+  return over_chunks(arrays, [](const ConstArray& array) {
+    return best_bodies().sum_of_squares(array.data, array.size);
+  });
+}
+
+}  // namespace gallop::kernel
