@@ -45,8 +45,8 @@ def panel(x, title, note, rows, peer):
 
 
 def step_rows(results):
-    return [(f"{NAMES[result['workload']]}, {result['precision']}", result["ratio"], f"{result['ratio']:.2f}")
-            for result in results]
+    rows = [(result, result["compared"][0]["ratio"]) for result in results]
+    return [(f"{NAMES[result['workload']]}, {result['precision']}", ratio, f"{ratio:.2f}") for result, ratio in rows]
 
 
 def loading_rows(summary):

@@ -1,11 +1,12 @@
-// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [trainer] [plain-heap]
+// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [loop|trainer] [plain-heap]
 // [cpu-clock]
 //
 // Reads commands from standard input and answers each with a line of JSON:
 //   run N    N steps: {"ms": [...], "loss": the last one's}
 //   memory   {"peak_bytes": of the process, "start_bytes": before the model was made}
-// A step is forward, backward and update alone; with "trainer" it is one turn of the loop of
-// `gallop train`, with its loader, checks, counters and schedule. "plain-heap" leaves the C
+// A step is forward, backward and update of batches that lie ready. With "loop" the loader brings
+// them, as in the shortest loop that one could write; with "trainer" a step is one turn of the loop
+// of `gallop train`, with loader, checks, counters and schedule. "plain-heap" leaves the C
 // allocator as it is. "cpu-clock" counts the time of the process on all cores instead of the time
 // that passed.
 #include <unistd.h>
@@ -31,6 +32,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/heap.h"
+#include "gallop/data/loader.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
@@ -226,6 +228,20 @@ class BatchSamples final : public data::Samples {
   at::Tensor input_, target_;
 };
 
+data::LoaderConfig loader_config(const Workload& work) {
+  return {.batch = work.inputs.front().size(0), .threads = at::get_num_threads()};
+}
+
+void serve_loop(Workload& work, precision::Precision precision, Server& server) {
+  const BatchSamples samples(work);
+  data::Loader loader(samples, loader_config(work), {});
+  BareStep step(work, precision);
+  while (server.wants_step()) {
+    const auto batch = loader.next();
+    server.took_step(step.run(batch->input, batch->target));
+  }
+}
+
 // Takes the trainer's steps one by one, as they are asked for.
 class SteppedObserver final : public train::Observer {
  public:
@@ -259,9 +275,7 @@ void serve_trainer(Workload& work, precision::Precision precision, Server& serve
   train::TrainConfig config;
   config.steps = 1'000'000;
   config.checkpoint_every = "never";
-  train::Trainer trainer(parts, config, {.precision = precision},
-                         {.batch = work.inputs.front().size(0), .threads = at::get_num_threads()},
-                         {});
+  train::Trainer trainer(parts, config, {.precision = precision}, loader_config(work), {});
   if (server.wants_step()) trainer.run();
   std::filesystem::remove_all(folder);
 }
@@ -273,7 +287,7 @@ int main(int count, char** words) {
     const std::vector<std::string> arguments(words + 1, words + count);
     if (arguments.size() < 2) {
       throw std::invalid_argument(
-          "bench_step WORKLOAD fp32|bf16 [trainer] [plain-heap] [cpu-clock]");
+          "bench_step WORKLOAD fp32|bf16 [loop|trainer] [plain-heap] [cpu-clock]");
     }
     const auto has = [&](const char* word) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
@@ -282,7 +296,8 @@ int main(int count, char** words) {
     Server server(peak_bytes(), has("cpu-clock") ? cpu_seconds : monotonic_seconds);
     auto work = make_workload(arguments[0]);
     const auto precision = precision::parse_precision(arguments[1]);
-    (has("trainer") ? serve_trainer : serve_bare)(work, precision, server);
+    const auto serve = has("trainer") ? serve_trainer : has("loop") ? serve_loop : serve_bare;
+    serve(work, precision, server);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_step: {}\n", error.what());
     return 2;

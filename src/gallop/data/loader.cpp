@@ -140,6 +140,7 @@ struct Loader::Impl {
   void finish(const Chunk& chunk, const Outcome& outcome);
   void work(Scratch& scratch);
   bool fill_here(const StopRequest* stop);
+  void wake_threads();
   bool wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop);
   Batch deliver(const Slot& slot);
 
@@ -342,6 +343,17 @@ bool Loader::Impl::fill_here(const StopRequest* stop) {
   return true;
 }
 
+// Waking a thread takes longer than filling a batch of small samples, and takes a core from the
+// step. So all are woken only where a batch is late, and one where half of what is prepared has
+// been used.
+void Loader::Impl::wake_threads() {
+  if (!next_is_ready()) {
+    work_wanted.notify_all();
+  } else if (2 * (opened - delivered) <= config.prefetch) {
+    work_wanted.notify_one();
+  }
+}
+
 // Until the next batch is ready; false where it was asked to stop.
 bool Loader::Impl::wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop) {
   if (next_is_ready()) return true;
@@ -360,7 +372,7 @@ std::optional<Batch> Loader::Impl::next(const StopRequest* stop) {
   if (opened == delivered && at_end()) return std::nullopt;
   released = std::max(released, delivered - 1);
   if (pool) {
-    work_wanted.notify_all();
+    wake_threads();
     if (!wait_for_threads(lock, stop)) return std::nullopt;
   } else {
     const double begin = monotonic_seconds();

@@ -19,6 +19,15 @@ at::Tensor rows_of(const at::Tensor& tensor, int64_t begin, int64_t end) {
   return end - begin == tensor.size(0) ? tensor : tensor.slice(0, begin, end);
 }
 
+// Without an operator where none is needed: a step of a small network takes half a millisecond.
+void set(const at::Tensor& scalar, double value) {
+  if (scalar.device().is_cpu()) {
+    *scalar.mutable_data_ptr<float>() = static_cast<float>(value);
+  } else {
+    scalar.fill_(value);
+  }
+}
+
 }  // namespace
 
 TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
@@ -53,7 +62,7 @@ StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int
 
 // Divides every sum of losses by the number of targets of the whole batch, within backward().
 void TrainStep::weigh_losses(int64_t targets) {
-  loss_weight_.fill_(1.0 / static_cast<double>(targets));
+  set(loss_weight_, 1.0 / static_cast<double>(targets));
   if (scaler_) loss_weight_.mul_(scaler_->scale());
 }
 
@@ -99,7 +108,7 @@ void TrainStep::update(double lr, StepResult& result) {
 
 // Clips, where that is wanted, as part of the update's own pass over the gradients.
 at::Tensor TrainStep::apply(double lr, const at::Tensor& norm, double scale) {
-  lr_.fill_(lr);
+  set(lr_, lr);
   at::Tensor divisor;
   if (config_.clip) divisor = optim::clip_divisor(norm, *config_.clip * scale);
   if (scaler_) divisor = divisor.defined() ? divisor.mul_(scaler_->scale()) : scaler_->scale();

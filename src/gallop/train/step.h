@@ -20,8 +20,9 @@ struct StepConfig {
   std::optional<double> clip;  ///< Largest global norm of the gradients.
   double label_smoothing = 0;
   uint64_t seed = 1;  ///< Of dropout.
-  /// A gradient that is not finite leaves the parameters as they are, which takes one more pass over
-  /// the gradients, before the update. Else it is told after the update, for those who then stop.
+  /// A gradient that is not finite leaves the parameters as they are, which takes one more pass
+  /// over the gradients, before the update. Else it is told after the update, for those who then
+  /// stop.
   bool skip_nonfinite = false;
 };
 

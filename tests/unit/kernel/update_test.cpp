@@ -93,14 +93,16 @@ TEST_P(EveryIsa, AdamwIsThatOfThePaperForEveryLength) {
     for (size_t i = 1; i <= static_cast<size_t>(count); ++i) {
       const double g = static_cast<double>(t.gradient_scale) * before.gradient[i];
       const double m = before.first[i] + static_cast<double>(t.take1) * (g - before.first[i]);
-      const double v = static_cast<double>(t.beta2) * before.second[i] +
-                       static_cast<double>(t.take2) * g * g;
+      const double v =
+          static_cast<double>(t.beta2) * before.second[i] + static_cast<double>(t.take2) * g * g;
       const double change =
-          static_cast<double>(t.rate) * m / (static_cast<double>(t.root_scale) * std::sqrt(v) + static_cast<double>(t.eps));
+          static_cast<double>(t.rate) * m /
+          (static_cast<double>(t.root_scale) * std::sqrt(v) + static_cast<double>(t.eps));
       const double p = static_cast<double>(t.keep) * before.parameter[i] - change;
       EXPECT_NEAR(after.first[i], m, 2e-7 * (1 + std::abs(m)));
       EXPECT_NEAR(after.second[i], v, 3e-7 * v + 1e-45);
-      EXPECT_NEAR(after.parameter[i], p, 2e-7 * (std::abs(before.parameter[i]) + std::abs(p)) + 1e-6 * std::abs(change))
+      EXPECT_NEAR(after.parameter[i], p,
+                  2e-7 * (std::abs(before.parameter[i]) + std::abs(p)) + 1e-6 * std::abs(change))
           << "number " << i << " of " << count << ", v " << v;
     }
   }
@@ -118,9 +120,13 @@ TEST_P(EveryIsa, SgdIsThatOfItsFormulasForEveryLength) {
       for (size_t i = 1; i <= static_cast<size_t>(count); ++i) {
         const double g = static_cast<double>(t.gradient_scale) * before.gradient[i] +
                          static_cast<double>(t.weight_decay) * before.parameter[i];
-        const double b = static_cast<double>(t.momentum) * before.first[i] + static_cast<double>(t.take) * g;
-        const double change = !with_momentum ? g : nesterov ? g + static_cast<double>(t.momentum) * b : b;
-        EXPECT_NEAR(after.parameter[i], before.parameter[i] - static_cast<double>(t.lr) * change, 1e-6);
+        const double b =
+            static_cast<double>(t.momentum) * before.first[i] + static_cast<double>(t.take) * g;
+        const double change = !with_momentum ? g
+                              : nesterov     ? g + static_cast<double>(t.momentum) * b
+                                             : b;
+        EXPECT_NEAR(after.parameter[i], before.parameter[i] - static_cast<double>(t.lr) * change,
+                    1e-6);
         EXPECT_NEAR(after.first[i], with_momentum ? b : static_cast<double>(before.first[i]), 1e-6);
       }
     }
@@ -138,7 +144,9 @@ TEST_P(EveryIsa, SumsOfSquaresHaveTheSameBitsInEveryKernel) {
 
 TEST_P(EveryIsa, SumsLeaveTheRangeOfFp32) {
   std::vector<float> large(100, std::numeric_limits<float>::max());
-  EXPECT_NEAR(std::sqrt(bodies().sum_of_squares(large.data(), 100)) / (10.0 * std::numeric_limits<float>::max()), 1, 1e-12);
+  EXPECT_NEAR(std::sqrt(bodies().sum_of_squares(large.data(), 100)) /
+                  (10.0 * std::numeric_limits<float>::max()),
+              1, 1e-12);
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     for (const size_t at : {0, 50, 64, 99}) {
       std::vector<float> values = numbers(100, 5);
@@ -148,7 +156,8 @@ TEST_P(EveryIsa, SumsLeaveTheRangeOfFp32) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Update, EveryIsa, testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512));
+INSTANTIATE_TEST_SUITE_P(Update, EveryIsa,
+                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512));
 
 TEST(Update, DoesNotDependOnTheNumberOfThreadsAndTellsTheNormBefore) {
   const int threads = at::get_num_threads();

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/optim/gradients.h"
 #include "gallop/optim/adamw.h"
+#include "gallop/optim/gradients.h"
 #include "gallop/optim/sgd.h"
 
 namespace gallop::optim {
@@ -278,7 +278,8 @@ TEST_P(EveryOptimizer, AgreesWithTheLibrarysKernels) {
   for (const auto& [name, tensor] : single) twice.push_back({name, tensor.to(c10::kDouble)});
   const auto ours = GetParam()(single), theirs = GetParam()(twice);
   for (int i = 1; i <= 20; ++i) {
-    for (NamedTensors* parameters : {&single, &twice}) set_gradients(*parameters, 0.1 * (i % 7 - 3));
+    for (NamedTensors* parameters : {&single, &twice})
+      set_gradients(*parameters, 0.1 * (i % 7 - 3));
     ours->step(fp32(0.1), fp32(2));
     EXPECT_FALSE(theirs->step(fp32(0.1), fp32(2)).defined());
   }

@@ -76,13 +76,13 @@ TEST(TrainStep, AnUpdateThatIsNotFiniteIsNotAppliedAndNamesTheFirstBadTensor) {
 }
 
 TEST(TrainStep, AGradientThatIsNotFiniteIsAppliedOnlyByThoseWhoStop) {
-  for (const StepConfig& config : {StepConfig{}, StepConfig{.skip_nonfinite = true},
-                                   StepConfig{.clip = 1.0}}) {
+  for (const StepConfig& config :
+       {StepConfig{}, StepConfig{.skip_nonfinite = true}, StepConfig{.clip = 1.0}}) {
     Fixture fixture;
     const auto parameters = fixture.model->parameters();
     const at::Tensor weight = parameters.front().tensor;
-    const auto hook = weight.register_hook(
-        [](const at::Tensor& gradient) { return gradient.div(0.0); });
+    const auto hook =
+        weight.register_hook([](const at::Tensor& gradient) { return gradient.div(0.0); });
     const at::Tensor before = parameters.back().tensor.detach().clone();
     TrainStep step(*fixture.model, *fixture.optimizer, config);
     const StepResult result = step.run(images(2), labels(2), 0, 0.1, false);

@@ -1,8 +1,9 @@
 #pragma once
 
-// Vectors for the sources of this folder, each of which is compiled once for every Isa. Nothing else
-// may include this file, and those sources call no inline function from elsewhere, of the standard
-// library neither: the linker keeps one copy of each, compiled for a machine that need not be this.
+// Vectors for the sources of this folder, each of which is compiled once for every Isa. Nothing
+// else may include this file, and those sources call no inline function from elsewhere, of the
+// standard library neither: the linker keeps one copy of each, compiled for a machine that need not
+// be this.
 
 #include <cstdint>
 

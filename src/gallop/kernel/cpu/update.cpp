@@ -33,7 +33,8 @@ struct Padded {
 
 double exact_sum_of_squares(const float* data, int64_t count) {
   double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(data[i]) * static_cast<double>(data[i]);
+  for (int64_t i = 0; i < count; ++i)
+    sum += static_cast<double>(data[i]) * static_cast<double>(data[i]);
   return sum;
 }
 
