@@ -51,7 +51,7 @@ function(gallop_cpu_bodies name)
     add_library(${target} OBJECT ${sources})
     target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
     # g++ 12 takes the undefined registers of its own intrinsics for mistakes (its bug 105593).
-    target_compile_options(${target} PRIVATE -O3 -ffp-contract=off -Wno-maybe-uninitialized ${${isa}_options})
+    target_compile_options(${target} PRIVATE -O3 -ffp-contract=off -Wno-uninitialized -Wno-maybe-uninitialized ${${isa}_options})
     target_sources(gallop_${name} PRIVATE $<TARGET_OBJECTS:${target}>)
   endforeach()
 endfunction()

@@ -7,7 +7,6 @@
 
 #include <ATen/Parallel.h>
 
-#include "gallop/base/error.h"
 #include "gallop/kernel/cpu/update.h"
 
 namespace gallop::kernel {
@@ -65,35 +64,19 @@ double over_chunks(std::span<const Tensor> tensors, const Body& body) {
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
-const UpdateBodies& best_bodies() {
-  static const UpdateBodies kBodies = update_bodies_of(best_isa());
-  return kBodies;
-}
-
 }  // namespace
 
-UpdateBodies update_bodies_of(Isa isa) {
-  switch (isa) {
-    case Isa::kBaseline: return update_bodies<Isa::kBaseline>();
-#if defined(__x86_64__)
-    case Isa::kAvx2: return update_bodies<Isa::kAvx2>();
-    case Isa::kAvx512: return update_bodies<Isa::kAvx512>();
-#endif
-    default: throw InternalError("kernels for another architecture were asked for");
-  }
-}
-
 double update(std::span<const AdamwTensor> tensors) {
-  return over_chunks(tensors, best_bodies().adamw);
+  return over_chunks(tensors, best_bodies<UpdateBodies>().adamw);
 }
 
 double update(std::span<const SgdTensor> tensors) {
-  return over_chunks(tensors, best_bodies().sgd);
+  return over_chunks(tensors, best_bodies<UpdateBodies>().sgd);
 }
 
 double norm(std::span<const ConstArray> arrays) {
   return over_chunks(arrays, [](const ConstArray& array) {
-    return best_bodies().sum_of_squares(array.data, array.size);
+    return best_bodies<UpdateBodies>().sum_of_squares(array.data, array.size);
   });
 }
 

@@ -78,7 +78,7 @@ class EveryIsa : public testing::TestWithParam<Isa> {
   void SetUp() override {
     if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
   }
-  UpdateBodies bodies() const { return update_bodies_of(GetParam()); }
+  UpdateBodies bodies() const { return bodies_of<UpdateBodies>(GetParam()); }
 };
 
 TEST_P(EveryIsa, AdamwIsThatOfThePaperForEveryLength) {

@@ -152,7 +152,7 @@ double sgd(const SgdTensor& chunk) {
 }  // namespace
 
 template <>
-UpdateBodies update_bodies<kIsa>() {
+UpdateBodies make_bodies<UpdateBodies, kIsa>() {
   return {.adamw = adamw, .sgd = sgd, .sum_of_squares = sum_of_squares};
 }
 

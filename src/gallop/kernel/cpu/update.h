@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/isa.h"
+#include "gallop/kernel/cpu/bodies.h"
 #include "gallop/kernel/update.h"
 
 namespace gallop::kernel {
@@ -17,11 +17,5 @@ struct UpdateBodies {
   double (*sgd)(const SgdTensor& chunk);
   double (*sum_of_squares)(const float* gradient, int64_t count);
 };
-
-template <Isa>
-UpdateBodies update_bodies();
-
-/// Of an Isa that this machine has.
-UpdateBodies update_bodies_of(Isa isa);
 
 }  // namespace gallop::kernel
