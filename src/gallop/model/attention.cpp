@@ -13,6 +13,8 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 
+#include "gallop/model/functional/attention.h"
+
 namespace gallop::model {
 
 namespace {
@@ -74,23 +76,40 @@ SelfAttention::SelfAttention(Initializer& initializer, const Options& options) :
 
 at::Tensor SelfAttention::forward(const at::Tensor& x_BTC) {
   const int64_t batch = x_BTC.size(0), tokens = x_BTC.size(1), width = options_.width;
-  const auto parts = input_->forward(x_BTC)
-                         .view({batch, tokens, 3, options_.heads, width / options_.heads})
-                         .permute({2, 0, 3, 1, 4})
-                         .unbind(0);
+  const auto qkv_BT3HD =
+      input_->forward(x_BTC).view({batch, tokens, 3, options_.heads, width / options_.heads});
+  const auto y_BTHD = attend(qkv_BT3HD);
+  return at::dropout(output_->forward(y_BTHD.reshape({batch, tokens, width})), options_.dropout,
+                     is_training());
+}
+
+at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {
+  const double dropout = is_training() ? options_.dropout : 0.0;
+  const int64_t tokens = qkv_BT3HD.size(1), head = qkv_BT3HD.size(4);
+  if (dropout == 0 && kernel::has_attention(qkv_BT3HD)) {
+    kernel::AttentionOptions options{.causal = options_.causal,
+                                     .scale = 1 / std::sqrt(static_cast<double>(head))};
+    if (options_.rotary) options.rotation_TD = rotation(tokens, head);
+    return fused_attention(qkv_BT3HD, options);
+  }
+  const auto parts = qkv_BT3HD.permute({2, 0, 3, 1, 4}).unbind(0);
   auto query = parts[0], key = parts[1];
   if (options_.rotary) {
     query = rotated(query);
     key = rotated(key);
   }
-  const double dropout = is_training() ? options_.dropout : 0.0;
-  const bool causal = options_.causal;
   const auto y_BHTD =
       products_are_faster(query)
-          ? by_products(query, key, parts[2], dropout, causal)
-          : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, causal);
-  const auto y_BTC = y_BHTD.transpose(1, 2).reshape({batch, tokens, width});
-  return at::dropout(output_->forward(y_BTC), options_.dropout, is_training());
+          ? by_products(query, key, parts[2], dropout, options_.causal)
+          : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, options_.causal);
+  return y_BHTD.transpose(1, 2);
+}
+
+at::Tensor SelfAttention::rotation(int64_t tokens, int64_t head) {
+  if (!rotation_TD_.defined() || rotation_TD_.size(0) < tokens) {
+    rotation_TD_ = kernel::rotation(tokens, head);
+  }
+  return rotation_TD_.narrow(0, 0, tokens);
 }
 
 }  // namespace gallop::model

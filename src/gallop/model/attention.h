@@ -23,7 +23,11 @@ class SelfAttention : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x_BTC);
 
  private:
+  at::Tensor attend(const at::Tensor& qkv_BT3HD);
+  at::Tensor rotation(int64_t tokens, int64_t head);
+
   Options options_;
+  at::Tensor rotation_TD_;  ///< Of the most tokens so far.
   std::shared_ptr<Linear> input_;
   std::shared_ptr<Linear> output_;
 };

@@ -24,6 +24,7 @@ inline constexpr int64_t kLanes = 16;
 //   fill(x), load(p), store(p, a)      of fp32 and bf16 arrays; bf16 is rounded to nearest even
 //   load(p, n), store(p, a, n)         of the first n numbers alone, n from 0 to 16; others are 0
 //   + - * max min                      of lanes; max and min give b where a is NaN
+//   store_woven(p, a, b, n)            bf16 a0 b0 a1 b1 ... of the first n lanes
 //   fma(a, b, c), fnma(a, b, c)        a * b + c and c - a * b, rounded once where the machine can
 //   select(a > b, x, y)                lanes of x where the comparison holds, else of y
 //   root(a), quotient(a, b)            below 1 ulp; see there
@@ -53,14 +54,22 @@ inline void store(float* p, F32 a, int64_t n) { _mm512_mask_storeu_ps(p, first(n
 inline F32 from_bf16(__m256i bits) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
 }
-inline __m256i to_bf16(F32 a) {
+// In the upper halves of the lanes; the lower ones are not 0.
+inline __m512i rounded_to_bf16(F32 a) {
   const __m512i bits = _mm512_castps_si512(a.v);
   const __m512i last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
   const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(last, _mm512_set1_epi32(0x7fff)));
   // The sum could turn a NaN into an infinity.
   const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
-  const __m512i quiet = _mm512_mask_mov_epi32(rounded, nan, _mm512_set1_epi32(0x7fc00000));
-  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(quiet, 16));
+  return _mm512_mask_mov_epi32(rounded, nan, _mm512_set1_epi32(0x7fc00000));
+}
+inline __m256i to_bf16(F32 a) {
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded_to_bf16(a), 16));
+}
+inline void store_woven(Bf16* p, F32 a, F32 b, int64_t n) {
+  const __m512i upper = _mm512_and_si512(rounded_to_bf16(b), _mm512_set1_epi32(-65536));
+  const __m512i woven = _mm512_or_si512(upper, _mm512_srli_epi32(rounded_to_bf16(a), 16));
+  _mm512_mask_storeu_epi32(p, n < kLanes ? first(n) : __mmask16{0xffff}, woven);
 }
 inline F32 load(const Bf16* p) {
   return from_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
@@ -283,6 +292,15 @@ inline void store(Number* p, const F32& a, int64_t n) {
   Number all[kLanes];
   store(all, a);
   for (int64_t i = 0; i < n; ++i) p[i] = all[i];
+}
+inline void store_woven(Bf16* p, const F32& a, const F32& b, int64_t n) {
+  Bf16 even[kLanes], odd[kLanes];
+  store(even, a);
+  store(odd, b);
+  for (int64_t i = 0; i < kLanes && i < n; ++i) {
+    p[2 * i] = even[i];
+    p[2 * i + 1] = odd[i];
+  }
 }
 #endif
 

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace gallop::kernel {
+
+/// What attention does besides its products. Shapes: B batch, T tokens, H heads, D width of a head.
+struct AttentionOptions {
+  bool causal = false;     ///< A token sees itself and those before it.
+  double scale = 1;        ///< Of the scores; usually 1 / sqrt(D).
+  at::Tensor rotation_TD;  ///< If defined, queries and keys are turned first: see rotation().
+};
+
+struct AttentionOutput {
+  at::Tensor y_BTHD;
+  at::Tensor log_sums_BHT;  ///< Logarithms of the sums that the weights were divided by, fp32.
+};
+
+/// Whether attention() takes these: fp32 or bf16 on a CPU with AVX-512, contiguous, up to 2,048
+/// tokens, heads of even width up to 256.
+bool has_attention(const at::Tensor& qkv_BT3HD);
+
+/// softmax(scale * q k^T) v of each head (Vaswani et al., "Attention is all you need", NeurIPS
+/// 2017). The weights are never stored: a block of queries at a time stays in the core's cache (Dao
+/// et al., "FlashAttention", NeurIPS 2022), with the whole row of its scores. `qkv_BT3HD` is what
+/// one linear layer makes, and nothing is transposed in memory.
+AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& options);
+
+/// Gradient of qkv_BT3HD. The weights are computed anew from the logarithms of their sums.
+at::Tensor attention_backward(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
+                              const AttentionOutput& output, const AttentionOptions& options);
+
+/// Cosines [T, D/2] and sines [T, D/2], side by side: pair (i, i + D/2) of token t is turned by
+/// t / 10000^(2i/D) (Su et al., "RoFormer", 2021; pairs as in GPT-NeoX and Llama). fp32 [T, D].
+at::Tensor rotation(int64_t tokens, int64_t head_width);
+
+}  // namespace gallop::kernel

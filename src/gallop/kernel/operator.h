@@ -1,0 +1,39 @@
+#pragma once
+
+// Only for sources of kernel/: this header shows torch/library.h.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/library.h>
+
+namespace gallop::kernel {
+
+/// A kernel as an operator "gallop::NAME" of LibTorch's dispatcher, where profilers, summaries and
+/// the step compiler see it as they see LibTorch's own. It has no gradient by itself: callers bring
+/// it. Made once, where it is first called:
+///
+///     static const Operator add("add(Tensor a, Tensor b) -> Tensor", add_on_cpu);
+///     return add(a, b);
+template <typename Result, typename... Arguments>
+class Operator {
+ public:
+  Operator(const char* schema, Result (*on_cpu)(Arguments...))
+      : definition_(torch::Library::FRAGMENT, "gallop", {}, __FILE__, __LINE__),
+        implementation_(torch::Library::IMPL, "gallop", c10::DispatchKey::CPU, __FILE__, __LINE__) {
+    const std::string text(schema), name = text.substr(0, text.find('('));
+    definition_.def(schema);
+    implementation_.impl(name.c_str(), on_cpu);
+    handle_ = c10::Dispatcher::singleton()
+                  .findSchemaOrThrow(("gallop::" + name).c_str(), "")
+                  .template typed<Result(Arguments...)>();
+  }
+
+  Result operator()(Arguments... arguments) const {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return handle_->call(std::forward<Arguments>(arguments)...);
+  }
+
+ private:
+  torch::Library definition_, implementation_;
+  std::optional<c10::TypedOperatorHandle<Result(Arguments...)>> handle_;
+};
+
+}  // namespace gallop::kernel

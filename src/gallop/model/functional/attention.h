@@ -1,0 +1,10 @@
+#pragma once
+
+#include "gallop/kernel/attention.h"
+
+namespace gallop::model {
+
+/// kernel::attention() with its gradient, [B, T, H, D]. Takes what kernel::has_attention() says.
+at::Tensor fused_attention(const at::Tensor& qkv_BT3HD, const kernel::AttentionOptions& options);
+
+}  // namespace gallop::model

@@ -1,0 +1,159 @@
+#include "gallop/kernel/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+namespace gallop::kernel {
+namespace {
+
+struct Case {
+  int64_t batch, tokens, heads, width;
+  bool causal, rotary;
+  at::ScalarType type;
+};
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  const Case& c = info.param;
+  return std::to_string(c.batch) + "x" + std::to_string(c.tokens) + "x" + std::to_string(c.heads) +
+         "x" + std::to_string(c.width) + (c.causal ? "_causal" : "") + (c.rotary ? "_rotary" : "") +
+         (c.type == at::kFloat ? "_fp32" : "_bf16");
+}
+
+// Every step of attention as its formula says, in the type of qkv, with its gradient by hand.
+struct Formula {
+  at::Tensor y, dqkv;
+
+  Formula(const at::Tensor& qkv_BT3HD, const at::Tensor& dy_BTHD, const AttentionOptions& options) {
+    const int64_t B = qkv_BT3HD.size(0), T = qkv_BT3HD.size(1), H = qkv_BT3HD.size(3),
+                  D = qkv_BT3HD.size(4);
+    const auto flat = [&](const at::Tensor& x_BTHD) {
+      return x_BTHD.transpose(1, 2).reshape({B * H, T, D});
+    };
+    const auto back = [&](const at::Tensor& x) { return x.view({B, H, T, D}).transpose(1, 2); };
+    const at::Tensor v = flat(qkv_BT3HD.select(2, 2));
+    const at::Tensor q = turn(flat(qkv_BT3HD.select(2, 0)), options, 1);
+    const at::Tensor k = turn(flat(qkv_BT3HD.select(2, 1)), options, 1);
+    at::Tensor scores = at::bmm(q, k.transpose(1, 2)) * options.scale;
+    if (options.causal) {
+      scores = scores +
+               at::full({T, T}, -std::numeric_limits<double>::infinity(), scores.options()).triu(1);
+    }
+    const at::Tensor p = at::softmax(scores, -1), dy = flat(dy_BTHD);
+    y = back(at::bmm(p, v));
+    const at::Tensor dv = at::bmm(p.transpose(1, 2), dy), dp = at::bmm(dy, v.transpose(1, 2));
+    const at::Tensor ds = p * (dp - (dp * p).sum(-1, true)) * options.scale;
+    const at::Tensor dq = turn(at::bmm(ds, k), options, -1),
+                     dk = turn(at::bmm(ds.transpose(1, 2), q), options, -1);
+    dqkv = at::stack({back(dq), back(dk), back(dv)}, 2);
+  }
+
+  static at::Tensor turn(const at::Tensor& x, const AttentionOptions& options, double sign) {
+    if (!options.rotation_TD.defined()) return x;
+    const int64_t half = x.size(2) / 2;
+    const at::Tensor table = options.rotation_TD.to(x.scalar_type());
+    const at::Tensor cosine = table.narrow(1, 0, half), sine = table.narrow(1, half, half) * sign;
+    const at::Tensor a = x.narrow(2, 0, half), b = x.narrow(2, half, half);
+    return at::cat({a * cosine - b * sine, b * cosine + a * sine}, 2);
+  }
+};
+
+// Relative, or absolute where the truth is 0.
+double error(const at::Tensor& x, const at::Tensor& truth) {
+  const double size = truth.norm().item<double>();
+  return (x.to(at::kDouble) - truth).norm().item<double>() / (size > 0 ? size : 1);
+}
+
+class AttentionOf : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    const Case& c = GetParam();
+    at::manual_seed(7);
+    qkv = at::randn({c.batch, c.tokens, 3, c.heads, c.width}).to(c.type);
+    dy = at::randn({c.batch, c.tokens, c.heads, c.width}).to(c.type);
+    if (!has_attention(qkv)) GTEST_SKIP() << "this machine does not have the instructions";
+    options = {.causal = c.causal, .scale = 1 / std::sqrt(static_cast<double>(c.width))};
+    if (c.rotary) options.rotation_TD = rotation(c.tokens, c.width);
+  }
+  at::Tensor qkv, dy;
+  AttentionOptions options;
+};
+
+TEST_P(AttentionOf, IsNoFurtherFromTheTruthThanItsFormula) {
+  const Formula truth(qkv.to(at::kDouble), dy.to(at::kDouble), options);
+  const Formula stock(qkv, dy, options);
+  const AttentionOutput output = attention(qkv, options);
+  const at::Tensor dqkv = attention_backward(dy, qkv, output, options);
+  const double least = GetParam().type == at::kFloat ? 5e-7 : 3e-3;
+  EXPECT_LE(error(output.y_BTHD, truth.y), std::max(least, 1.05 * error(stock.y, truth.y)));
+  for (int64_t which = 0; which < 3; ++which) {
+    EXPECT_LE(
+        error(dqkv.select(2, which), truth.dqkv.select(2, which)),
+        std::max(least, 1.05 * error(stock.dqkv.select(2, which), truth.dqkv.select(2, which))))
+        << which;
+  }
+}
+
+TEST_P(AttentionOf, HasTheSameBitsForAnyNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  const AttentionOutput first = attention(qkv, options);
+  const at::Tensor gradient = attention_backward(dy, qkv, first, options);
+  for (const int count : {1, 3}) {
+    at::set_num_threads(count);
+    const AttentionOutput again = attention(qkv, options);
+    EXPECT_TRUE(at::equal(again.y_BTHD, first.y_BTHD));
+    EXPECT_TRUE(at::equal(attention_backward(dy, qkv, again, options), gradient));
+  }
+  at::set_num_threads(threads);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    for (const bool causal : {false, true}) {
+      all.push_back({2, 128, 4, 32, causal, false, type});
+      all.push_back({1, 300, 2, 64, causal, true, type});
+      all.push_back({3, 17, 1, 10, causal, true, type});
+      all.push_back({2, 1, 3, 2, causal, false, type});
+      all.push_back({1, 65, 2, 100, causal, false, type});
+      all.push_back({1, 33, 1, 256, causal, true, type});
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, AttentionOf, testing::ValuesIn(cases()), name_of);
+
+TEST(Attention, KeepsItsRangeForLargeScores) {
+  const at::Tensor qkv = at::randn({1, 40, 3, 2, 16}) * 100;
+  if (!has_attention(qkv)) GTEST_SKIP() << "this machine does not have the instructions";
+  const AttentionOptions options{.causal = true, .scale = 1};
+  const AttentionOutput output = attention(qkv, options);
+  EXPECT_TRUE(output.y_BTHD.isfinite().all().item<bool>());
+  EXPECT_LT(error(output.y_BTHD,
+                  Formula(qkv.to(at::kDouble), qkv.select(2, 0).to(at::kDouble), options).y),
+            1e-4);
+}
+
+TEST(Attention, TellsWhatItDoesNotTake) {
+  EXPECT_FALSE(has_attention(at::zeros({1, 4, 3, 1, 8}, at::kDouble)));
+  EXPECT_FALSE(has_attention(at::zeros({1, 4, 3, 1, 7})));
+  EXPECT_FALSE(has_attention(at::zeros({1, 4, 3, 1, 512})));
+  EXPECT_FALSE(has_attention(at::zeros({1, 4096, 3, 1, 8})));
+  EXPECT_FALSE(has_attention(at::zeros({1, 3, 4, 1, 8}).transpose(1, 2)));
+}
+
+}  // namespace
+}  // namespace gallop::kernel
