@@ -60,28 +60,26 @@ at::Tensor by_products(const at::Tensor& q, const at::Tensor& k, const at::Tenso
 
 Case attention_case(int64_t batch, int64_t tokens, int64_t heads, int64_t width, bool causal,
                     at::ScalarType type) {
-  const at::Tensor qkv =
-      at::randn({batch, tokens, 3, heads, width}).to(type).requires_grad_(true);
+  const at::Tensor qkv = at::randn({batch, tokens, 3, heads, width}).to(type).requires_grad_(true);
   const at::Tensor dy = at::randn({batch, tokens, heads, width}).to(type);
   const double scale = 1 / std::sqrt(static_cast<double>(width));
   at::Tensor mask;
   if (causal) {
-    mask = at::full({tokens, tokens}, -std::numeric_limits<double>::infinity(), dy.options())
-               .triu_(1);
+    mask =
+        at::full({tokens, tokens}, -std::numeric_limits<double>::infinity(), dy.options()).triu_(1);
   }
   Case result{fmt::format("attention/{}/{}x{}x{}x{}{}", type == at::kFloat ? "fp32" : "bf16", batch,
                           tokens, heads, width, causal ? "/causal" : ""),
               {}};
-  result.forms.push_back({"gallop", [=] {
-                            forward_backward(model::fused_attention(
-                                                 qkv, {.causal = causal, .scale = scale}),
-                                             dy, qkv);
-                          }});
+  result.forms.push_back(
+      {"gallop", [=] {
+         forward_backward(model::fused_attention(qkv, {.causal = causal, .scale = scale}), dy, qkv);
+       }});
   const auto parts = [=] { return qkv.permute({2, 0, 3, 1, 4}).unbind(0); };
   result.forms.push_back({"sdpa", [=] {
                             const auto p = parts();
-                            const auto y = at::scaled_dot_product_attention(p[0], p[1], p[2], {}, 0,
-                                                                            causal);
+                            const auto y =
+                                at::scaled_dot_product_attention(p[0], p[1], p[2], {}, 0, causal);
                             forward_backward(y.transpose(1, 2).contiguous(), dy, qkv);
                           }});
   result.forms.push_back({"bmm", [=] {
@@ -129,8 +127,8 @@ nlohmann::json measure(const Case& one, int rounds) {
   std::vector<int64_t> repeats;
   for (const Form& form : one.forms) {
     milliseconds(form, 2);
-    repeats.push_back(std::clamp<int64_t>(
-        std::llround(1000 * kSeconds / milliseconds(form, 1)), 1, 1000));
+    repeats.push_back(
+        std::clamp<int64_t>(std::llround(1000 * kSeconds / milliseconds(form, 1)), 1, 1000));
   }
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < ms.size(); ++i) ms[i].push_back(milliseconds(one.forms[i], repeats[i]));

@@ -33,31 +33,59 @@ struct Shape {
   int64_t block() const { return tokens <= 256 ? 32 : 64; }
 };
 
-// Products in bf16 take pairs of rows, so inner sizes must be even.
+int64_t padded(int64_t size) { return (size + kAttentionPad - 1) / kAttentionPad * kAttentionPad; }
+
+// The products of one thread, of padded sizes: c[m, n] (+)= a[m, k] b[k, n], b paired. By our own
+// tiles where the machine has them, else by the library's small products.
 template <typename Number>
-int64_t padded(int64_t size) {
-  return std::is_same_v<Number, Bf16> ? size + size % 2 : size;
-}
+class Products;
 
-// c[m, n] (+)= a[m, k] b[k, n], b paired.
-void multiply(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
-              int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  at::native::cpublas::brgemm(m, n, k, a_stride, b_stride, c_stride, add,
-                              reinterpret_cast<const at::BFloat16*>(a),
-                              reinterpret_cast<const at::BFloat16*>(b), c, /*is_vnni=*/true);
-}
+template <>
+class Products<Bf16> {
+ public:
+  Products() {
+    if (bodies_.multiply != nullptr) bodies_.begin(state_);
+  }
+  ~Products() {
+    if (bodies_.multiply != nullptr) {
+      bodies_.end(state_);
+    } else {
+      at::native::cpublas::brgemm_release();
+    }
+  }
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
 
-void multiply(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride, const float* b,
-              int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  at::native::cpublas::brgemm(m, n, k, a_stride, b_stride, c_stride, add, a, b, c,
-                              /*is_vnni=*/false);
-}
+  void multiply(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
+                int64_t b_stride, float* c, int64_t c_stride, bool add) const {
+    if (bodies_.multiply != nullptr) {
+      return bodies_.multiply(m, n, k, a, a_stride, b, b_stride, c, c_stride, add);
+    }
+    at::native::cpublas::brgemm(m, n, k, a_stride, b_stride, c_stride, add,
+                                reinterpret_cast<const at::BFloat16*>(a),
+                                reinterpret_cast<const at::BFloat16*>(b), c);
+  }
+
+ private:
+  const TileBodies& bodies_ = best_bodies<TileBodies>();
+  alignas(64) char state_[TileBodies::kStateBytes] = {};
+};
+
+template <>
+class Products<float> {
+ public:
+  void multiply(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride, const float* b,
+                int64_t b_stride, float* c, int64_t c_stride, bool add) const {
+    at::native::cpublas::brgemm(m, n, k, a_stride, b_stride, c_stride, add, a, b, c);
+  }
+};
 
 // Memory of one thread, handed out in parts that begin at cache lines.
 class Workspace {
  public:
   template <typename Number>
   Number* take(int64_t count) {
+    // Zeros, and what pads a matrix stays so.
     parts_.emplace_back(static_cast<size_t>(count) * sizeof(Number) + kLine);
     void* data = parts_.back().data();
     size_t space = parts_.back().size();
@@ -67,12 +95,6 @@ class Workspace {
  private:
   static constexpr size_t kLine = 64;
   std::vector<std::vector<char>> parts_;
-};
-
-// Queries, keys and values of one head, in place or turned.
-template <typename Number>
-struct Head {
-  Matrix<const Number> query, key, value;
 };
 
 template <typename Number>
@@ -87,82 +109,67 @@ class Attention {
 
   void forward(const Number* qkv, Number* y, float* log_sums) const {
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
-      Forward work(shape_);
+      const Forward work(tokens_, width_, shape_.block());
       for (int64_t i = begin; i < end; ++i) {
-        forward_head(head(qkv, i, work.turned), output(y, i), log_sums + i * shape_.tokens, work);
+        forward_head(qkv, i, output(y, i), log_sums + i * shape_.tokens, work);
       }
-      at::native::cpublas::brgemm_release(std::is_same_v<Number, Bf16>);
     });
   }
 
   void backward(const Number* dy, const Number* qkv, const Number* y, const float* log_sums,
                 Number* dqkv) const {
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
-      Backward work(shape_);
+      const Backward work(tokens_, width_, shape_.block());
       for (int64_t i = begin; i < end; ++i) {
-        bodies_.dot(constant(output(dy, i)), constant(output(y, i)), work.dots);
-        backward_head(head(qkv, i, work.turned), constant(output(dy, i)),
-                      log_sums + i * shape_.tokens, Gradient(*this, dqkv, i), work);
+        bodies_.dot(output(dy, i), output(y, i), work.dots);
+        backward_head(qkv, output(dy, i), log_sums + i * shape_.tokens, dqkv, i, work);
       }
-      at::native::cpublas::brgemm_release(std::is_same_v<Number, Bf16>);
     });
   }
 
  private:
-  struct Turned {
-    Turned(const Shape& shape, Workspace& space)
-        : query(space.take<Number>(shape.tokens * shape.width)),
-          key(space.take<Number>(shape.tokens * shape.width)) {}
-    Number *query, *key;
-  };
-
   struct Forward {
-    explicit Forward(const Shape& s)
-        : turned(s, space),
-          key_transposed(space.take<Number>(s.tokens * s.width)),
-          value_paired(space.take<Number>(padded<Number>(s.tokens) * s.width)),
-          scores(space.take<float>(s.block() * s.tokens)),
-          weights(space.take<Number>(s.block() * padded<Number>(s.tokens))),
-          y(space.take<float>(s.block() * s.width)),
-          sums(space.take<float>(s.block())) {}
+    Forward(int64_t tokens, int64_t width, int64_t block)
+        : query(space.take<Number>(tokens * width)),
+          key(space.take<Number>(tokens * width)),
+          key_transposed(space.take<Number>(tokens * width)),
+          value(space.take<Number>(tokens * width)),
+          value_paired(space.take<Number>(tokens * width)),
+          weights(space.take<Number>(block * tokens)),
+          scores(space.take<float>(block * tokens)),
+          y(space.take<float>(block * width)),
+          sums(space.take<float>(block)) {}
     Workspace space;
-    Turned turned;
-    Number *key_transposed, *value_paired;
-    float* scores;
-    Number* weights;
-    float *y, *sums;
+    Products<Number> products;
+    Number *query, *key, *key_transposed, *value, *value_paired, *weights;
+    float *scores, *y, *sums;
   };
 
   struct Backward {
-    explicit Backward(const Shape& s)
-        : turned(s, space),
-          query_transposed(space.take<Number>(s.tokens * s.width)),
-          query_paired(space.take<Number>(padded<Number>(s.tokens) * s.width)),
-          dy_transposed(space.take<Number>(s.tokens * s.width)),
-          dy_paired(space.take<Number>(padded<Number>(s.tokens) * s.width)),
-          key_transposed(space.take<Number>(padded<Number>(s.tokens) * s.width)),
-          weights(space.take<Number>(padded<Number>(s.tokens) * padded<Number>(s.block()))),
-          dscores(space.take<Number>(padded<Number>(s.tokens) * padded<Number>(s.block()))),
-          dscores_paired(space.take<Number>(padded<Number>(s.tokens) * s.block())),
-          scores(space.take<float>(s.tokens * s.block())),
-          dweights(space.take<float>(s.tokens * s.block())),
-          dquery(space.take<float>(s.block() * s.width)),
-          dkey(space.take<float>(s.tokens * s.width)),
-          dvalue(space.take<float>(s.tokens * s.width)),
-          dots(space.take<float>(s.tokens)) {}
+    Backward(int64_t tokens, int64_t width, int64_t block)
+        : query(space.take<Number>(tokens * width)),
+          query_transposed(space.take<Number>(tokens * width)),
+          query_paired(space.take<Number>(tokens * width)),
+          key(space.take<Number>(tokens * width)),
+          key_transposed(space.take<Number>(tokens * width)),
+          value(space.take<Number>(tokens * width)),
+          dy(space.take<Number>(tokens * width)),
+          dy_transposed(space.take<Number>(tokens * width)),
+          dy_paired(space.take<Number>(tokens * width)),
+          weights(space.take<Number>(tokens * block)),
+          dscores(space.take<Number>(tokens * block)),
+          dscores_paired(space.take<Number>(tokens * block)),
+          scores(space.take<float>(tokens * block)),
+          dweights(space.take<float>(tokens * block)),
+          dquery(space.take<float>(width * block)),
+          dkey(space.take<float>(tokens * width)),
+          dvalue(space.take<float>(tokens * width)),
+          dots(space.take<float>(tokens)) {}
     Workspace space;
-    Turned turned;
-    Number *query_transposed, *query_paired, *dy_transposed, *dy_paired, *key_transposed;
-    Number *weights, *dscores, *dscores_paired;
+    Products<Number> products;
+    Number *query, *query_transposed, *query_paired, *key, *key_transposed, *value;
+    Number *dy, *dy_transposed, *dy_paired, *weights, *dscores, *dscores_paired;
     float *scores, *dweights, *dquery, *dkey, *dvalue, *dots;
-  };
-
-  struct Gradient {
-    Gradient(const Attention& attention, Number* dqkv, int64_t i)
-        : query(attention.part(dqkv, i, 0)),
-          key(attention.part(dqkv, i, 1)),
-          value(attention.part(dqkv, i, 2)) {}
-    Matrix<Number> query, key, value;
   };
 
   // Queries (0), keys (1) or values (2) of head i, counted over the batch.
@@ -181,102 +188,86 @@ class Attention {
     return {y + sample * shape_.tokens * row + h * shape_.width, shape_.tokens, shape_.width, row};
   }
 
-  template <typename Any>
-  static Matrix<const Any> constant(const Matrix<Any>& m) {
-    return {m.data, m.rows, m.columns, m.stride};
-  }
-
-  Head<Number> head(const Number* qkv, int64_t i, const Turned& turned) const {
-    Head<Number> head{part(qkv, i, 0), part(qkv, i, 1), part(qkv, i, 2)};
-    if (cosines_ != nullptr) {
-      bodies_.rotate(head.query, cosines_, turned.query);
-      bodies_.rotate(head.key, cosines_, turned.key);
-      head.query = {turned.query, shape_.tokens, shape_.width, shape_.width};
-      head.key = {turned.key, shape_.tokens, shape_.width, shape_.width};
-    }
-    return head;
-  }
-
   // Keys that queries [first, first + count) see, and how many of them the first one does.
   int64_t keys_of(int64_t first, int64_t count) const {
     return causal_ ? first + count : shape_.tokens;
   }
   int64_t visible_to(int64_t query) const { return causal_ ? query + 1 : shape_.tokens; }
 
-  void forward_head(const Head<Number>& head, const Matrix<Number>& y, float* log_sums,
+  void forward_head(const Number* qkv, int64_t i, const Matrix<Number>& y, float* log_sums,
                     const Forward& work) const {
-    const int64_t tokens = shape_.tokens, width = shape_.width;
-    bodies_.transpose_and_pair(head.key, work.key_transposed);
-    bodies_.pair(head.value, work.value_paired);
-    for (int64_t first = 0; first < tokens; first += shape_.block()) {
-      const int64_t count = std::min(shape_.block(), tokens - first);
-      const int64_t keys = keys_of(first, count), inner = padded<Number>(keys);
-      multiply(count, keys, width, head.query.row(first), head.query.stride, work.key_transposed,
-               tokens, work.scores, keys, false);
-      bodies_.softmax({work.scores, count, keys, keys}, scale_, visible_to(first),
-                      {work.weights, count, inner, inner}, work.sums, log_sums + first);
-      multiply(count, width, inner, work.weights, inner, work.value_paired, width, work.y, width,
-               false);
-      bodies_.divide({work.y, count, width, width}, work.sums,
-                     {y.row(first), count, width, y.stride});
+    bodies_.copy(part(qkv, i, 0), cosines_, work.query, width_);
+    bodies_.copy(part(qkv, i, 1), cosines_, work.key, width_);
+    bodies_.copy(part(qkv, i, 2), nullptr, work.value, width_);
+    bodies_.transpose_and_pair(work.key, tokens_, width_, work.key_transposed);
+    bodies_.pair(work.value, tokens_, width_, work.value_paired);
+    for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
+      const int64_t count = std::min(shape_.block(), shape_.tokens - first), rows = padded(count);
+      const int64_t keys = keys_of(first, count), columns = padded(keys);
+      work.products.multiply(rows, columns, width_, work.query + first * width_, width_,
+                             work.key_transposed, tokens_, work.scores, columns, false);
+      bodies_.softmax({work.scores, count, keys, columns}, scale_, visible_to(first),
+                      {work.weights, count, columns, columns}, work.sums, log_sums + first);
+      work.products.multiply(rows, width_, columns, work.weights, columns, work.value_paired,
+                             width_, work.y, width_, false);
+      bodies_.divide(work.y, width_, work.sums, {y.row(first), count, y.columns, y.stride});
     }
   }
 
   // Scores and their gradients are made transposed, [keys, queries]: so they are the left side of
   // the products that give the gradients of keys and values.
-  void backward_head(const Head<Number>& head, const Matrix<const Number>& dy,
-                     const float* log_sums, const Gradient& to, const Backward& work) const {
-    const int64_t tokens = shape_.tokens, width = shape_.width;
-    const int64_t key_stride = padded<Number>(tokens);
-    bodies_.transpose_and_pair(head.query, work.query_transposed);
-    bodies_.pair(head.query, work.query_paired);
-    bodies_.transpose_and_pair(dy, work.dy_transposed);
-    bodies_.pair(dy, work.dy_paired);
-    if (key_stride > tokens) std::fill_n(work.key_transposed, key_stride * width, Number{});
-    bodies_.transpose(head.key, work.key_transposed, key_stride);
-    std::fill_n(work.dkey, tokens * width, 0.0F);
-    std::fill_n(work.dvalue, tokens * width, 0.0F);
+  void backward_head(const Number* qkv, const Matrix<const Number>& dy, const float* log_sums,
+                     Number* dqkv, int64_t i, const Backward& work) const {
+    bodies_.copy(part(qkv, i, 0), cosines_, work.query, width_);
+    bodies_.copy(part(qkv, i, 1), cosines_, work.key, width_);
+    bodies_.copy(part(qkv, i, 2), nullptr, work.value, width_);
+    bodies_.copy(dy, nullptr, work.dy, width_);
+    bodies_.transpose_and_pair(work.query, tokens_, width_, work.query_transposed);
+    bodies_.pair(work.query, tokens_, width_, work.query_paired);
+    bodies_.transpose_and_pair(work.dy, tokens_, width_, work.dy_transposed);
+    bodies_.pair(work.dy, tokens_, width_, work.dy_paired);
+    bodies_.transpose(work.key, tokens_, width_, work.key_transposed);
+    std::fill_n(work.dkey, tokens_ * width_, 0.0F);
+    std::fill_n(work.dvalue, tokens_ * width_, 0.0F);
 
-    for (int64_t first = 0; first < tokens; first += shape_.block()) {
-      const int64_t count = std::min(shape_.block(), tokens - first);
-      const int64_t keys = keys_of(first, count), inner = padded<Number>(count);
-      if (inner > count) {
-        std::fill_n(work.weights, keys * inner, Number{});
-        std::fill_n(work.dscores, keys * inner, Number{});
-      }
-      multiply(keys, count, width, head.key.data, head.key.stride,
-               columns_from(work.query_transposed, first), tokens, work.scores, count, false);
-      multiply(keys, count, width, head.value.data, head.value.stride,
-               columns_from(work.dy_transposed, first), tokens, work.dweights, count, false);
-      bodies_.backward({work.scores, keys, count, count}, work.dweights, scale_, visible_to(first),
-                       log_sums + first, work.dots + first, {work.weights, keys, count, inner},
-                       work.dscores, work.dscores_paired);
-      multiply(keys, width, inner, work.weights, inner, work.dy_paired + first * width, width,
-               work.dvalue, width, true);
-      multiply(keys, width, inner, work.dscores, inner, work.query_paired + first * width, width,
-               work.dkey, width, true);
-      multiply(width, count, padded<Number>(keys), work.key_transposed, key_stride,
-               paired_dscores(work), std::is_same_v<Number, Bf16> ? count : inner, work.dquery,
-               count, false);
-      bodies_.write_transposed({work.dquery, width, count, count}, cosines_of(first),
-                               {to.query.row(first), count, width, to.query.stride});
+    const Matrix<Number> dquery = part(dqkv, i, 0);
+    for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
+      const int64_t count = std::min(shape_.block(), shape_.tokens - first);
+      const int64_t columns = padded(count);
+      const int64_t keys = keys_of(first, count), rows = padded(keys);
+      const auto& products = work.products;
+      products.multiply(rows, columns, width_, work.key, width_,
+                        columns_from(work.query_transposed, first), tokens_, work.scores, columns,
+                        false);
+      products.multiply(rows, columns, width_, work.value, width_,
+                        columns_from(work.dy_transposed, first), tokens_, work.dweights, columns,
+                        false);
+      bodies_.backward({work.scores, keys, count, columns}, work.dweights, scale_,
+                       visible_to(first), log_sums + first, work.dots + first,
+                       {work.weights, rows, columns, columns}, work.dscores, work.dscores_paired);
+      products.multiply(rows, width_, columns, work.weights, columns,
+                        work.dy_paired + first * width_, width_, work.dvalue, width_, true);
+      products.multiply(rows, width_, columns, work.dscores, columns,
+                        work.query_paired + first * width_, width_, work.dkey, width_, true);
+      products.multiply(width_, columns, rows, work.key_transposed, tokens_, work.dscores_paired,
+                        columns, work.dquery, columns, false);
+      bodies_.write_transposed(work.dquery, columns, cosines_of(first),
+                               {dquery.row(first), count, dquery.columns, dquery.stride});
     }
-    bodies_.write({work.dkey, tokens, width, width}, cosines_of(0), to.key);
-    bodies_.write({work.dvalue, tokens, width, width}, nullptr, to.value);
+    bodies_.write(work.dkey, width_, cosines_, part(dqkv, i, 1));
+    bodies_.write(work.dvalue, width_, nullptr, part(dqkv, i, 2));
   }
 
   // Where column `first` of a paired matrix begins.
   static const Number* columns_from(const Number* paired, int64_t first) {
     return paired + (std::is_same_v<Number, Bf16> ? 2 : 1) * first;
   }
-  static const Number* paired_dscores(const Backward& work) {
-    return std::is_same_v<Number, Bf16> ? work.dscores_paired : work.dscores;
-  }
   const float* cosines_of(int64_t token) const {
     return cosines_ == nullptr ? nullptr : cosines_ + token * shape_.width;
   }
 
   Shape shape_;
+  int64_t tokens_ = padded(shape_.tokens), width_ = padded(shape_.width);
   bool causal_;
   float scale_;
   const float* cosines_;

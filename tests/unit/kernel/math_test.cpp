@@ -131,7 +131,8 @@ TEST_P(Math, RoundsToBf16AsTheDefinitionSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, Math, testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512));
+INSTANTIATE_TEST_SUITE_P(Kernel, Math,
+                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
 
 }  // namespace
 }  // namespace gallop::kernel

@@ -157,7 +157,7 @@ TEST_P(EveryIsa, SumsLeaveTheRangeOfFp32) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Update, EveryIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512));
+                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
 
 TEST(Update, DoesNotDependOnTheNumberOfThreadsAndTellsTheNormBefore) {
   const int threads = at::get_num_threads();

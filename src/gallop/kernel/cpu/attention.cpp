@@ -29,64 +29,56 @@ inline void store_at_most(Number* p, const F32& a, int64_t left) {
   }
 }
 
-// Two bf16 as they lie side by side.
-inline uint32_t two(const Bf16* p) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, p, sizeof bits);
-  return bits;
+template <typename Number>
+inline void load_block(const Number* from, int64_t stride, F32* rows) {
+  for (int64_t i = 0; i < kLanes; ++i) rows[i] = load(from + i * stride);
+}
+template <typename Number>
+inline void store_block(Number* to, int64_t stride, const F32* rows) {
+  for (int64_t i = 0; i < kLanes; ++i) store(to + i * stride, rows[i]);
 }
 
-void pair(const Matrix<const Bf16>& from, Bf16* to) {
-  for (int64_t i = 0; i < from.rows; i += 2) {
-    const Bf16* even = from.row(i);
-    Bf16* out = to + i * from.columns;
-    if (i + 1 < from.rows) {
-      const Bf16* odd = from.row(i + 1);
-      for (int64_t j = 0; j < from.columns; ++j) {
-        out[2 * j] = even[j];
-        out[2 * j + 1] = odd[j];
-      }
-    } else {
-      for (int64_t j = 0; j < from.columns; ++j) {
-        out[2 * j] = even[j];
-        out[2 * j + 1] = Bf16{0};
-      }
+void pair(const Bf16* from, int64_t rows, int64_t columns, Bf16* to) {
+  for (int64_t i = 0; i < rows; i += 2) {
+    const Bf16* even = from + i * columns;
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      store_woven(to + i * columns + 2 * j, load(even + j), load(even + columns + j), kLanes);
     }
   }
 }
 
-void pair(const Matrix<const float>& from, float* to) {
-  for (int64_t i = 0; i < from.rows; ++i) {
-    for (int64_t j = 0; j < from.columns; ++j) to[i * from.columns + j] = from.row(i)[j];
-  }
-}
-
-// In blocks whose lines stay in the first cache.
-template <typename Number, typename Copy>
-inline void transpose_blocks(const Matrix<const Number>& from, int64_t columns, const Copy& copy) {
-  for (int64_t i0 = 0; i0 < from.rows; i0 += kLanes) {
-    const int64_t i1 = least(from.rows, i0 + kLanes);
-    for (int64_t j = 0; j < columns; ++j) {
-      for (int64_t i = i0; i < i1; ++i) copy(i, j);
-    }
-  }
-}
-
-void transpose_and_pair(const Matrix<const Bf16>& from, Bf16* to) {
-  transpose_blocks(from, from.columns / 2, [&](int64_t i, int64_t j) {
-    const uint32_t bits = two(from.row(i) + 2 * j);
-    __builtin_memcpy(to + 2 * (j * from.rows + i), &bits, sizeof bits);
-  });
+void pair(const float* from, int64_t rows, int64_t columns, float* to) {
+  for (int64_t i = 0; i < rows * columns; i += kLanes) store(to + i, load(from + i));
 }
 
 template <typename Number>
-void transpose(const Matrix<const Number>& from, Number* to, int64_t stride) {
-  transpose_blocks(from, from.columns,
-                   [&](int64_t i, int64_t j) { to[j * stride + i] = from.row(i)[j]; });
+void transpose(const Number* from, int64_t rows, int64_t columns, Number* to) {
+  F32 block[kLanes];
+  for (int64_t i = 0; i < rows; i += kLanes) {
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      load_block(from + i * columns + j, columns, block);
+      transpose(block);
+      store_block(to + j * rows + i, rows, block);
+    }
+  }
 }
 
-void transpose_and_pair(const Matrix<const float>& from, float* to) {
-  transpose(from, to, from.rows);
+// A pair of bf16 side by side is a number of 32 bits, and the transposed of those is paired.
+void transpose_and_pair(const Bf16* from, int64_t rows, int64_t columns, Bf16* to) {
+  F32 block[kLanes];
+  for (int64_t i = 0; i < rows; i += kLanes) {
+    for (int64_t j = 0; j < columns; j += 2 * kLanes) {
+      for (int64_t k = 0; k < kLanes; ++k) block[k] = load_bits(from + (i + k) * columns + j);
+      transpose(block);
+      for (int64_t k = 0; k < kLanes; ++k) {
+        store_bits(to + (j + 2 * k) * rows + 2 * i, block[k]);
+      }
+    }
+  }
+}
+
+void transpose_and_pair(const float* from, int64_t rows, int64_t columns, float* to) {
+  transpose(from, rows, columns, to);
 }
 
 // Turns by the angle of `cosines`, or back for kBack.
@@ -105,9 +97,15 @@ inline void rotate_row(const From* from, const float* cosines, int64_t width, To
 }
 
 template <typename Number>
-void rotate(const Matrix<const Number>& from, const float* cosines, Number* to) {
+void copy(const Matrix<const Number>& from, const float* cosines, Number* to, int64_t to_stride) {
   for (int64_t i = 0; i < from.rows; ++i) {
-    rotate_row<false>(from.row(i), cosines + i * from.columns, from.columns, to + i * from.columns);
+    const Number* row = from.row(i);
+    Number* out = to + i * to_stride;
+    if (cosines != nullptr) {
+      rotate_row<false>(row, cosines + i * from.columns, from.columns, out);
+    } else {
+      __builtin_memcpy(out, row, static_cast<std::size_t>(from.columns) * sizeof(Number));
+    }
   }
 }
 
@@ -144,12 +142,11 @@ void softmax(const Matrix<const float>& scores, float scale, int64_t first_visib
 }
 
 template <typename Number>
-void divide(const Matrix<const float>& from, const float* sums, const Matrix<Number>& to) {
-  for (int64_t i = 0; i < from.rows; ++i) {
+void divide(const float* from, int64_t from_stride, const float* sums, const Matrix<Number>& to) {
+  for (int64_t i = 0; i < to.rows; ++i) {
     const F32 factor = fill(1 / sums[i]);
-    for (int64_t j = 0; j < from.columns; j += kLanes) {
-      const int64_t left = from.columns - j;
-      store_at_most(to.row(i) + j, load_at_most(from.row(i) + j, left) * factor, left);
+    for (int64_t j = 0; j < to.columns; j += kLanes) {
+      store_at_most(to.row(i) + j, load(from + i * from_stride + j) * factor, to.columns - j);
     }
   }
 }
@@ -166,44 +163,47 @@ void dot(const Matrix<const Number>& a, const Matrix<const Number>& b, float* su
   }
 }
 
-// Where the second row is missing, zeros.
-inline void store_paired(Bf16* to, int64_t columns, int64_t row, int64_t column, const F32& even,
-                         const F32& odd, int64_t left) {
-  store_woven(to + row * columns + 2 * column, even, odd, left);
+inline void store_paired(Bf16* to, int64_t stride, int64_t row, int64_t column, const F32& even,
+                         const F32& odd) {
+  store_woven(to + row * stride + 2 * column, even, odd, kLanes);
 }
-inline void store_paired(float* /*to*/, int64_t /*columns*/, int64_t /*row*/, int64_t /*column*/,
-                         const F32& /*even*/, const F32& /*odd*/, int64_t /*left*/) {}
+inline void store_paired(float* to, int64_t stride, int64_t row, int64_t column, const F32& even,
+                         const F32& odd) {
+  store(to + row * stride + column, even);
+  store(to + (row + 1) * stride + column, odd);
+}
 
 template <typename Number>
 void backward(const Matrix<const float>& scores, const float* dweights, float scale,
               int64_t first_visible, const float* log_sums, const float* dots,
-              const Matrix<Number>& weights, Number* dscores, Number* dscores_paired) {
-  const int64_t columns = scores.columns;
+              const Matrix<Number>& padded, Number* dscores, Number* dscores_paired) {
+  const int64_t stride = padded.stride;
   const F32 factor = fill(scale);
-  for (int64_t j = 0; j < columns; j += kLanes) {
-    const int64_t left = columns - j;
-    const F32 log_sum = load_at_most(log_sums + j, left), dot = load_at_most(dots + j, left);
+  for (int64_t j = 0; j < padded.columns; j += kLanes) {
+    const int64_t left = scores.columns - j;
+    const F32 log_sum = load_at_most(log_sums + j, left > 0 ? left : 0);
+    const F32 dot = load_at_most(dots + j, left > 0 ? left : 0);
+    const Mask inside = fill(static_cast<float>(left)) > iota();
     // Key i is seen by column j + lane where i < first_visible + j + lane.
     const F32 lanes = iota() + fill(static_cast<float>(first_visible + j));
     const auto dscores_of = [&](int64_t i) -> F32 {
-      const F32 score = load_at_most(scores.row(i) + j, left);
-      F32 weight = exp(fma(score, factor, fill(0) - log_sum));
-      if (i >= first_visible + j) {
-        weight = select(lanes > fill(static_cast<float>(i)), weight, fill(0));
+      const int64_t at = i * stride + j;
+      F32 weight = fill(0), dscore = fill(0);
+      if (i < scores.rows && left > 0) {
+        weight = exp(fma(load(scores.data + at), factor, fill(0) - log_sum));
+        if (i >= first_visible + j) {
+          weight = select(lanes > fill(static_cast<float>(i)), weight, fill(0));
+        }
+        if (left < kLanes) weight = select(inside, weight, fill(0));
+        dscore = weight * factor * (load(dweights + at) - dot);
       }
-      const F32 dweight = load_at_most(dweights + i * columns + j, left);
-      const F32 dscore = weight * factor * (dweight - dot);
-      store_at_most(weights.row(i) + j, weight, left);
-      store_at_most(dscores + i * weights.stride + j, dscore, left);
+      store(padded.data + at, weight);
+      store(dscores + at, dscore);
       return dscore;
     };
-    int64_t i = 0;
-    for (; i + 2 <= scores.rows; i += 2) {
+    for (int64_t i = 0; i < padded.rows; i += 2) {
       const F32 even = dscores_of(i), odd = dscores_of(i + 1);
-      store_paired(dscores_paired, columns, i, j, even, odd, left);
-    }
-    if (i < scores.rows) {
-      store_paired(dscores_paired, columns, i, j, dscores_of(i), fill(0), left);
+      store_paired(dscores_paired, stride, i, j, even, odd);
     }
   }
 }
@@ -218,35 +218,37 @@ inline void write_row(const float* from, const float* cosines, int64_t width, Nu
 }
 
 template <typename Number>
-void write(const Matrix<const float>& from, const float* cosines, const Matrix<Number>& to) {
-  for (int64_t i = 0; i < from.rows; ++i) {
-    write_row(from.row(i), cosines == nullptr ? nullptr : cosines + i * from.columns, from.columns,
-              to.row(i));
+void write(const float* from, int64_t from_stride, const float* cosines, const Matrix<Number>& to) {
+  for (int64_t i = 0; i < to.rows; ++i) {
+    write_row(from + i * from_stride, cosines == nullptr ? nullptr : cosines + i * to.columns,
+              to.columns, to.row(i));
   }
 }
 
 template <typename Number>
-void write_transposed(const Matrix<const float>& from, const float* cosines,
+void write_transposed(const float* from, int64_t from_stride, const float* cosines,
                       const Matrix<Number>& to) {
   float rows[kLanes][kMaxWidth];
-  for (int64_t i0 = 0; i0 < to.rows; i0 += kLanes) {
-    const int64_t count = least(kLanes, to.rows - i0);
-    for (int64_t j = 0; j < to.columns; ++j) {
-      for (int64_t i = 0; i < count; ++i) rows[i][j] = from.row(j)[i0 + i];
+  F32 block[kLanes];
+  for (int64_t i = 0; i < to.rows; i += kLanes) {
+    for (int64_t j = 0; j < to.columns; j += kLanes) {
+      load_block(from + j * from_stride + i, from_stride, block);
+      transpose(block);
+      store_block(rows[0] + j, kMaxWidth, block);
     }
-    for (int64_t i = 0; i < count; ++i) {
-      write_row(rows[i], cosines == nullptr ? nullptr : cosines + (i0 + i) * to.columns, to.columns,
-                to.row(i0 + i));
+    for (int64_t k = 0; k < least(kLanes, to.rows - i); ++k) {
+      write_row(rows[k], cosines == nullptr ? nullptr : cosines + (i + k) * to.columns, to.columns,
+                to.row(i + k));
     }
   }
 }
 
 template <typename Number>
 AttentionBodies<Number> all() {
-  return {.pair = pair,
-          .transpose_and_pair = transpose_and_pair,
+  return {.copy = copy<Number>,
+          .pair = pair,
           .transpose = transpose<Number>,
-          .rotate = rotate<Number>,
+          .transpose_and_pair = transpose_and_pair,
           .softmax = softmax<Number>,
           .divide = divide<Number>,
           .dot = dot<Number>,

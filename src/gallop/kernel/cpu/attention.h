@@ -16,39 +16,57 @@ struct Matrix {
   Number* row(int64_t i) const { return data + i * stride; }
 };
 
-/// What attention does besides matrix products, for numbers of one type. A "paired" matrix has its
-/// rows 2i and 2i + 1 woven into one, as products in bf16 take their right side; in fp32 it is an
-/// ordinary one. An odd last row is paired with zeros.
+/// What attention's matrices are padded to with zeros, so that no product has a ragged edge.
+inline constexpr int64_t kAttentionPad = 32;
+
+/// Matrix products on tiles, for sizes that are multiples of kAttentionPad.
+struct TileBodies {
+  static constexpr int64_t kStateBytes = 64;
+
+  /// Sets up the thread's tiles, and puts back what was set up before: others rely on it.
+  void (*begin)(void* state);
+  void (*end)(const void* state);
+  /// c[m, n] (+)= a[m, k] b[k, n]; a and c by rows, b in pairs of rows.
+  void (*multiply)(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
+                   int64_t b_stride, float* c, int64_t c_stride, bool add);
+};
+
+/// What attention does besides matrix products, for numbers of one type. In a "paired" matrix rows
+/// 2i and 2i + 1 are woven into one, as products in bf16 take their right side; in fp32 it is an
+/// ordinary one. Matrices called padded have sizes that are multiples of kAttentionPad.
 template <typename Number>
 struct AttentionBodies {
-  /// Pairs the rows of `from` into `to`, without gaps.
-  void (*pair)(const Matrix<const Number>& from, Number* to);
-  /// Transposes `from` and pairs the rows of that. Its columns are even.
-  void (*transpose_and_pair)(const Matrix<const Number>& from, Number* to);
-  /// Transposes `from` into rows `stride` apart.
-  void (*transpose)(const Matrix<const Number>& from, Number* to, int64_t stride);
-  /// Turns pairs (i, i + columns / 2) of each row; `cosines` and sines side by side, row by row.
-  void (*rotate)(const Matrix<const Number>& from, const float* cosines, Number* to);
+  /// Copies rows into padded ones; `cosines`, if not null, turns pairs (i, i + columns / 2) of each
+  /// row by the angles whose cosines and sines lie side by side there, row by row.
+  void (*copy)(const Matrix<const Number>& from, const float* cosines, Number* to,
+               int64_t to_stride);
+  /// Of padded matrices without gaps.
+  void (*pair)(const Number* from, int64_t rows, int64_t columns, Number* to);
+  void (*transpose)(const Number* from, int64_t rows, int64_t columns, Number* to);
+  void (*transpose_and_pair)(const Number* from, int64_t rows, int64_t columns, Number* to);
 
   /// weights = exp(scale * (score - largest of the row)), row i having `first_visible + i` columns
   /// (at most all of them) and zeros behind. Gives the sums and their logarithms, largest included.
   void (*softmax)(const Matrix<const float>& scores, float scale, int64_t first_visible,
                   const Matrix<Number>& weights, float* sums, float* log_sums);
   /// to = from / sums, row by row.
-  void (*divide)(const Matrix<const float>& from, const float* sums, const Matrix<Number>& to);
+  void (*divide)(const float* from, int64_t from_stride, const float* sums,
+                 const Matrix<Number>& to);
 
   /// Sums of a * b, row by row.
   void (*dot)(const Matrix<const Number>& a, const Matrix<const Number>& b, float* sums);
   /// Of transposed scores and gradients of weights [keys, queries]: weights = exp(scale * score -
-  /// log_sum), dscores = scale * weights * (dweights - dot), with their rows also paired in
-  /// `dscores_paired`. Column j sees keys up to `first_visible + j` - 1.
+  /// log_sum), dscores = scale * weights * (dweights - dot), and the dscores with their rows
+  /// paired. Column j sees keys up to `first_visible + j` - 1. All five matrices have the padded
+  /// sizes of `padded`, and what is beyond the rows and columns of `scores` becomes 0.
   void (*backward)(const Matrix<const float>& scores, const float* dweights, float scale,
                    int64_t first_visible, const float* log_sums, const float* dots,
-                   const Matrix<Number>& weights, Number* dscores, Number* dscores_paired);
-  /// to = from, or turned back by the rotation where there is one.
-  void (*write)(const Matrix<const float>& from, const float* cosines, const Matrix<Number>& to);
-  /// The transposed of `from`, likewise.
-  void (*write_transposed)(const Matrix<const float>& from, const float* cosines,
+                   const Matrix<Number>& padded, Number* dscores, Number* dscores_paired);
+  /// to = from, or turned back where there are cosines.
+  void (*write)(const float* from, int64_t from_stride, const float* cosines,
+                const Matrix<Number>& to);
+  /// The same of the transposed of `from`, which is padded.
+  void (*write_transposed)(const float* from, int64_t from_stride, const float* cosines,
                            const Matrix<Number>& to);
 };
 

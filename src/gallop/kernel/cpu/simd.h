@@ -5,6 +5,7 @@
 // standard library neither: the linker keeps one copy of each, compiled for a machine that need not
 // be this.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "gallop/kernel/isa.h"
@@ -23,6 +24,7 @@ inline constexpr int64_t kLanes = 16;
 // The operations, for all of which every Isa has its own form:
 //   fill(x), load(p), store(p, a)      of fp32 and bf16 arrays; bf16 is rounded to nearest even
 //   load(p, n), store(p, a, n)         of the first n numbers alone, n from 0 to 16; others are 0
+//   load_bits(p), store_bits(p, a)     32 bf16 as they are, to be moved
 //   + - * max min                      of lanes; max and min give b where a is NaN
 //   store_woven(p, a, b, n)            bf16 a0 b0 a1 b1 ... of the first n lanes
 //   fma(a, b, c), fnma(a, b, c)        a * b + c and c - a * b, rounded once where the machine can
@@ -32,7 +34,11 @@ inline constexpr int64_t kLanes = 16;
 
 #if defined(__AVX512F__)
 
+#if defined(__AMX_BF16__)
+inline constexpr Isa kIsa = Isa::kAmx;
+#else
 inline constexpr Isa kIsa = Isa::kAvx512;
+#endif
 
 struct F32 {
   __m512 v;
@@ -63,6 +69,8 @@ inline __m512i rounded_to_bf16(F32 a) {
   const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
   return _mm512_mask_mov_epi32(rounded, nan, _mm512_set1_epi32(0x7fc00000));
 }
+inline F32 load_bits(const Bf16* p) { return {_mm512_loadu_ps(p)}; }
+inline void store_bits(Bf16* p, F32 a) { _mm512_storeu_ps(p, a.v); }
 inline __m256i to_bf16(F32 a) {
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded_to_bf16(a), 16));
 }
@@ -281,6 +289,12 @@ inline F32 quotient(const F32& a, const F32& b) {
 #endif
 
 #if !defined(__AVX512F__)
+inline F32 load_bits(const Bf16* p) {
+  F32 a;
+  __builtin_memcpy(&a, p, sizeof a);
+  return a;
+}
+inline void store_bits(Bf16* p, const F32& a) { __builtin_memcpy(p, &a, sizeof a); }
 template <typename Number>
 inline F32 load(const Number* p, int64_t n) {
   Number all[kLanes] = {};
@@ -304,7 +318,37 @@ inline void store_woven(Bf16* p, const F32& a, const F32& b, int64_t n) {
 }
 #endif
 
+#if defined(__AVX512F__)
 /// All lanes, added in fp32 in the order of a tree.
+inline float sum(F32 a) { return _mm512_reduce_add_ps(a.v); }
+/// The largest lane.
+inline float largest(F32 a) { return _mm512_reduce_max_ps(a.v); }
+
+/// Turns 16 rows into 16 columns.
+inline void transpose(F32* rows) {
+  __m512 t[16];
+  for (int i = 0; i < 16; i += 4) {
+    const __m512 a = _mm512_unpacklo_ps(rows[i].v, rows[i + 1].v);
+    const __m512 b = _mm512_unpackhi_ps(rows[i].v, rows[i + 1].v);
+    const __m512 c = _mm512_unpacklo_ps(rows[i + 2].v, rows[i + 3].v);
+    const __m512 d = _mm512_unpackhi_ps(rows[i + 2].v, rows[i + 3].v);
+    t[i] = _mm512_shuffle_ps(a, c, 0x44);
+    t[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
+    t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
+    t[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const __m512 a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88);
+    const __m512 b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
+    const __m512 c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
+    const __m512 d = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
+    rows[i] = {_mm512_shuffle_f32x4(a, c, 0x88)};
+    rows[i + 4] = {_mm512_shuffle_f32x4(b, d, 0x88)};
+    rows[i + 8] = {_mm512_shuffle_f32x4(a, c, 0xdd)};
+    rows[i + 12] = {_mm512_shuffle_f32x4(b, d, 0xdd)};
+  }
+}
+#else
 inline float sum(const F32& a) {
   float lanes[kLanes];
   store(lanes, a);
@@ -313,8 +357,6 @@ inline float sum(const F32& a) {
   }
   return lanes[0];
 }
-
-/// The largest lane.
 inline float largest(const F32& a) {
   float lanes[kLanes];
   store(lanes, a);
@@ -325,6 +367,15 @@ inline float largest(const F32& a) {
   }
   return lanes[0];
 }
+inline void transpose(F32* rows) {
+  float all[kLanes][kLanes], turned[kLanes][kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) store(all[i], rows[i]);
+  for (int64_t i = 0; i < kLanes; ++i) {
+    for (int64_t j = 0; j < kLanes; ++j) turned[j][i] = all[i][j];
+  }
+  for (int64_t i = 0; i < kLanes; ++i) rows[i] = load(turned[i]);
+}
+#endif
 
 /// All lanes, added in order in fp64.
 inline double sum_fp64(const F32& a) {
