@@ -17,7 +17,9 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <map>
 #include <stdexcept>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -36,6 +38,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
+#include "gallop/model/vit.h"
 #include "gallop/optim/adamw.h"
 #include "gallop/optim/sgd.h"
 #include "gallop/schedule/schedules.h"
@@ -63,35 +66,77 @@ model::Task images(int64_t channels, int64_t side) {
           .classes = 10};
 }
 
-Workload make_workload(const std::string& name) {
-  const auto generator = at::detail::createCPUGenerator(1);
-  Workload work;
+// A model and the sizes of its batches: images with ten classes, or text.
+struct Recipe {
+  std::function<std::unique_ptr<model::Model>(const model::Task&)> make;
   std::vector<int64_t> sizes;
-  int64_t classes = 10;
-  const auto adamw = [&] { return optim::make_adamw({.lr = 1e-3}, work.model->parameters()); };
-  if (name == "resnet20") {
-    work.model = model::make_resnet({.depth = 20}, images(3, 32), 1);
+  int64_t vocabulary = 0;
+};
+
+const std::map<std::string, Recipe>& recipes() {
+  using model::Task;
+  static const std::map<std::string, Recipe> kRecipes = {
+      {"resnet20",
+       {[](const Task& task) { return model::make_resnet({.depth = 20}, task, 1); },
+        {128, 3, 32, 32}}},
+      {"wide-resnet",
+       {[](const Task& task) { return model::make_resnet({.depth = 14, .width = 4}, task, 1); },
+        {128, 3, 32, 32}}},
+      {"resnet18",
+       {[](const Task& task) { return model::make_resnet({.depth = 18}, task, 1); },
+        {128, 3, 64, 64}}},
+      {"vit", {[](const Task& task) { return model::make_vit({}, task, 1); }, {128, 3, 32, 32}}},
+      {"gpt",
+       {[](const Task& task) {
+          return model::make_gpt({.layers = 6, .width = 256, .heads = 8}, task, 1);
+        },
+        {16, 128},
+        65}},
+      {"gpt2",
+       {[](const Task& task) {
+          return model::make_gpt({.layers = 12, .width = 768, .heads = 12}, task, 1);
+        },
+        {1, 1024},
+        50257}},
+      {"mlp",
+       {[](const Task& task) {
+          return model::make_mlp({.hidden = {256, 128}}, task, 1);
+        },
+        {64, 1, 28, 28}}},
+      {"mlp20",
+       {[](const Task& task) {
+          return model::make_mlp({.hidden = std::vector<int64_t>(19, 256)}, task, 1);
+        },
+        {64, 1, 28, 28}}}};
+  return kRecipes;
+}
+
+Workload make_workload(const std::string& name) {
+  const auto found = recipes().find(name);
+  if (found == recipes().end()) {
+    std::string names;
+    for (const auto& [known, recipe] : recipes()) names += " " + known;
+    throw std::invalid_argument("no workload named '" + name + "'; there are" + names);
+  }
+  const Recipe& recipe = found->second;
+  const auto generator = at::detail::createCPUGenerator(1);
+  const auto& sizes = recipe.sizes;
+  const bool text = recipe.vocabulary > 0;
+  const int64_t classes = text ? recipe.vocabulary : 10;
+  const model::Task task =
+      text ? model::Task{.kind = model::Task::Kind::kText, .classes = classes, .context = sizes[1]}
+           : images(sizes[1], sizes[2]);
+  Workload work;
+  work.model = recipe.make(task);
+  if (name.find("resnet") != std::string::npos) {
     work.model->to(at::kCPU, /*channels_last=*/true);
     work.lr = 0.1;
     work.optimizer = optim::make_sgd({.lr = 0.1, .momentum = 0.9}, work.model->parameters());
-    sizes = {128, 3, 32, 32};
-  } else if (name == "gpt") {
-    classes = 65;
-    const model::Task task{.kind = model::Task::Kind::kText, .classes = classes, .context = 128};
-    work.model = model::make_gpt({.layers = 6, .width = 256, .heads = 8}, task, 1);
-    work.lr = 1e-3;
-    work.optimizer = adamw();
-    sizes = {16, 128};
-  } else if (name == "mlp") {
-    work.model = model::make_mlp({.hidden = {256, 128}}, images(1, 28), 1);
-    work.lr = 1e-3;
-    work.optimizer = adamw();
-    sizes = {64, 1, 28, 28};
   } else {
-    throw std::invalid_argument("no workload named '" + name + "'; it is resnet20, gpt or mlp");
+    work.lr = 1e-3;
+    work.optimizer = optim::make_adamw({.lr = 1e-3}, work.model->parameters());
   }
   for (int64_t i = 0; i < kBatches; ++i) {
-    const bool text = sizes.size() == 2;
     work.inputs.push_back(text ? at::randint(classes, sizes, generator, at::kLong)
                                : at::randn(sizes, generator, at::kFloat));
     const auto target_sizes = text ? sizes : std::vector<int64_t>{sizes[0]};

@@ -1,7 +1,9 @@
-"""Training steps of PyTorch eager on demand, for run: torch_step.py WORKLOAD fp32|bf16 ATTENTION CLOCK
+"""Training steps of PyTorch on demand, for run: torch_step.py WORKLOAD fp32|bf16 FORM CLOCK
 
-The same models, optimizers, commands and answers as main.cpp, written as a careful user would:
-fused optimizer, channels_last for images, gradients set to none. ATTENTION is sdpa or bmm, CLOCK wall or cpu.
+The same models, optimizers, commands and answers as main.cpp, written as a careful user would: fused optimizer,
+gradients set to none. FORM is words joined by commas: eager, compile or max-autotune (of torch.compile, forward with
+the loss, which compiles backward too); channels_last for images, else NCHW; bmm for attention by matrix products,
+else scaled_dot_product_attention. CLOCK is wall or cpu.
 """
 
 import json
@@ -39,28 +41,31 @@ class Block(nn.Module):
         return self.relu(y)
 
 
-class Resnet20(nn.Module):
-    def __init__(self):
+class Resnet(nn.Module):
+    def __init__(self, blocks_a_stage, widths, imagenet_stem=False):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16),
-                                  nn.ReLU(inplace=True))
-        blocks, channels = [], 16
-        for stage, out in enumerate((16, 32, 64)):
-            for i in range(3):
+        channels = widths[0]
+        stem = nn.Conv2d(3, channels, 7, 2, 3, bias=False) if imagenet_stem else nn.Conv2d(3, channels, 3, 1, 1, bias=False)
+        self.stem = nn.Sequential(stem, nn.BatchNorm2d(channels), nn.ReLU(inplace=True))
+        if imagenet_stem:
+            self.stem.append(nn.MaxPool2d(3, 2, 1))
+        blocks = []
+        for stage, out in enumerate(widths):
+            for i in range(blocks_a_stage):
                 blocks.append(Block(channels, out, 2 if stage and i == 0 else 1))
                 channels = out
         self.blocks = nn.Sequential(*blocks)
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.fc = nn.Linear(64, 10)
+        self.fc = nn.Linear(channels, 10)
 
     def forward(self, x):
         return self.fc(torch.flatten(self.pool(self.blocks(self.stem(x))), 1))
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads, context, form):
+    def __init__(self, width, heads, context, by_bmm, causal):
         super().__init__()
-        self.heads, self.form = heads, form
+        self.heads, self.by_bmm, self.causal = heads, by_bmm, causal
         self.c_attn = nn.Linear(width, 3 * width)
         self.c_proj = nn.Linear(width, width)
         mask = torch.full((context, context), -math.inf).triu(1)
@@ -70,36 +75,38 @@ class Attention(nn.Module):
         batch, tokens, width = x.shape
         head = width // self.heads
         q, k, v = self.c_attn(x).view(batch, tokens, 3, self.heads, head).permute(2, 0, 3, 1, 4).unbind(0)
-        if self.form == "sdpa":
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if not self.by_bmm:
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         else:
             q, k, v = q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)
             scores = torch.bmm(q * head**-0.5, k.transpose(1, 2))
-            scores += self.mask.to(scores.dtype)
+            if self.causal:
+                scores += self.mask.to(scores.dtype)
             y = torch.bmm(scores.softmax(-1), v).view(batch, self.heads, tokens, head)
         return self.c_proj(y.transpose(1, 2).reshape(batch, tokens, width))
 
 
 class Layer(nn.Module):
-    def __init__(self, width, heads, context, form):
+    def __init__(self, width, heads, context, by_bmm, causal=True, gelu="tanh", eps=1e-5):
         super().__init__()
-        self.ln_1 = nn.LayerNorm(width)
-        self.attn = Attention(width, heads, context, form)
-        self.ln_2 = nn.LayerNorm(width)
+        self.gelu = gelu
+        self.ln_1 = nn.LayerNorm(width, eps)
+        self.attn = Attention(width, heads, context, by_bmm, causal)
+        self.ln_2 = nn.LayerNorm(width, eps)
         self.c_fc = nn.Linear(width, 4 * width)
         self.c_proj = nn.Linear(4 * width, width)
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
-        return x + self.c_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+        return x + self.c_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate=self.gelu))
 
 
 class Gpt(nn.Module):
-    def __init__(self, form, layers=6, width=256, heads=8, context=128, vocabulary=65):
+    def __init__(self, by_bmm, layers, width, heads, context, vocabulary):
         super().__init__()
         self.wte = nn.Embedding(vocabulary, width)
         self.wpe = nn.Embedding(context, width)
-        self.layers = nn.ModuleList(Layer(width, heads, context, form) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(width, heads, context, by_bmm) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
         self.lm_head = nn.Linear(width, vocabulary, bias=False)
         for parameter in self.parameters():
@@ -114,43 +121,89 @@ class Gpt(nn.Module):
         return self.lm_head(self.ln_f(x))
 
 
-def make_workload(name, form):
+class Vit(nn.Module):
+    def __init__(self, by_bmm, side=32, patch=4, width=192, depth=12, heads=3):
+        super().__init__()
+        tokens = (side // patch) ** 2 + 1
+        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.cls = nn.Parameter(torch.zeros(1, 1, width))
+        self.positions = nn.Parameter(torch.randn(1, tokens, width) * 0.02)
+        self.layers = nn.ModuleList(Layer(width, heads, tokens, by_bmm, causal=False, gelu="none", eps=1e-6)
+                                    for _ in range(depth))
+        self.norm = nn.LayerNorm(width, 1e-6)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).transpose(1, 2)
+        x = torch.cat((self.cls.expand(x.shape[0], -1, -1), x), 1) + self.positions
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x)[:, 0])
+
+
+def make_mlp(hidden):
+    layers, channels = [nn.Flatten()], 784
+    for out in hidden:
+        layers += [nn.Linear(channels, out), nn.ReLU()]
+        channels = out
+    return nn.Sequential(*layers, nn.Linear(channels, 10))
+
+
+WORKLOADS = {  # name: model, batches
+    "resnet20": (lambda bmm: Resnet(3, (16, 32, 64)), (128, 3, 32, 32)),
+    "wide-resnet": (lambda bmm: Resnet(2, (64, 128, 256)), (128, 3, 32, 32)),
+    "resnet18": (lambda bmm: Resnet(2, (64, 128, 256, 512), imagenet_stem=True), (128, 3, 64, 64)),
+    "vit": (Vit, (128, 3, 32, 32)),
+    "gpt": (lambda bmm: Gpt(bmm, 6, 256, 8, 128, 65), (16, 128)),
+    "gpt2": (lambda bmm: Gpt(bmm, 12, 768, 12, 1024, 50257), (1, 1024)),
+    "mlp": (lambda bmm: make_mlp((256, 128)), (64, 1, 28, 28)),
+    "mlp20": (lambda bmm: make_mlp((256,) * 19), (64, 1, 28, 28)),
+}
+
+
+def make_workload(name, by_bmm):
     generator = torch.Generator().manual_seed(1)
-    if name == "resnet20":
-        model = Resnet20().to(memory_format=torch.channels_last)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, fused=True)
-        inputs = [torch.randn(128, 3, 32, 32, generator=generator) for _ in range(4)]
-        targets = [torch.randint(10, (128,), generator=generator) for _ in range(4)]
-        return model, optimizer, inputs, targets, torch.channels_last
-    if name == "gpt":
-        model = Gpt(form)
-        inputs = [torch.randint(65, (16, 128), generator=generator) for _ in range(4)]
-        targets = [torch.randint(65, (16, 128), generator=generator) for _ in range(4)]
-    elif name == "mlp":
-        model = nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128),
-                              nn.ReLU(), nn.Linear(128, 10))
-        inputs = [torch.randn(64, 1, 28, 28, generator=generator) for _ in range(4)]
-        targets = [torch.randint(10, (64,), generator=generator) for _ in range(4)]
+    make_model, sizes = WORKLOADS[name]
+    model = make_model(by_bmm)
+    if len(sizes) == 4:
+        classes = 10
+        inputs = [torch.randn(sizes, generator=generator) for _ in range(4)]
+        targets = [torch.randint(classes, sizes[:1], generator=generator) for _ in range(4)]
     else:
-        sys.exit(f"no workload named '{name}'; it is resnet20, gpt or mlp")
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01, fused=True)
-    return model, optimizer, inputs, targets, torch.contiguous_format
+        classes = model.wte.num_embeddings
+        inputs, targets = ([torch.randint(classes, sizes, generator=generator) for _ in range(4)] for _ in range(2))
+    if "resnet" in name:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, fused=True)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01, fused=True)
+    return model, optimizer, inputs, targets
 
 
 def main():
     name, precision, form, clock_name = sys.argv[1:]
+    form = form.split(",")
     clock = time.process_time if clock_name == "cpu" else time.perf_counter
     start_bytes = peak_bytes()
     torch.manual_seed(1)
-    model, optimizer, inputs, targets, layout = make_workload(name, form)
+    model, optimizer, inputs, targets = make_workload(name, "bmm" in form)
+    layout = torch.channels_last if "channels_last" in form else torch.contiguous_format
+    model.to(memory_format=layout)
     step = 0
+
+    def loss_of(x, target):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            return F.cross_entropy(model(x).flatten(0, -2), target.flatten())
+
+    if "compile" in form:
+        loss_of = torch.compile(loss_of)
+    elif "max-autotune" in form:
+        loss_of = torch.compile(loss_of, mode="max-autotune")
 
     def take_step(x, target):
         optimizer.zero_grad(set_to_none=True)
         if x.dim() == 4:
             x = x.contiguous(memory_format=layout)
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-            loss = F.cross_entropy(model(x).flatten(0, -2), target.flatten())
+        loss = loss_of(x, target)
         loss.backward()
         optimizer.step()
         return loss.item()

@@ -325,10 +325,12 @@ at::Tensor backward_on_cpu(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3H
 
 bool has_attention(const at::Tensor& qkv_BT3HD) {
   const bool bf16 = qkv_BT3HD.scalar_type() == at::kBFloat16;
-  if (!qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() || qkv_BT3HD.dim() != 5) return false;
+  if (!kernels_are_on() || !qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() ||
+      qkv_BT3HD.dim() != 5)
+    return false;
   if (!bf16 && qkv_BT3HD.scalar_type() != at::kFloat) return false;
   const Shape shape(qkv_BT3HD);
-  return has(Isa::kAvx512) && (!bf16 || at::native::cpublas::could_pack(at::kBFloat16)) &&
+  return best_isa() >= Isa::kAvx512 && (!bf16 || at::native::cpublas::could_pack(at::kBFloat16)) &&
          shape.tokens <= kMaxTokens && shape.width <= kMaxWidth && shape.width % 2 == 0;
 }
 

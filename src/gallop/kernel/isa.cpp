@@ -1,5 +1,10 @@
 #include "gallop/kernel/isa.h"
 
+#include <array>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -8,9 +13,18 @@
 #include <unistd.h>
 #endif
 
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+
 namespace gallop::kernel {
 
 namespace {
+
+constexpr std::array<std::pair<Isa, std::string_view>, 4> kNames = {{{Isa::kBaseline, "baseline"},
+                                                                     {Isa::kAvx2, "avx2"},
+                                                                     {Isa::kAvx512, "avx512"},
+                                                                     {Isa::kAmx, "amx"}}};
 
 // Linux gives a process the large state of the tiles only if it asks.
 bool may_use_tiles() {
@@ -54,11 +68,26 @@ bool has(Isa isa) {
 }
 
 Isa best_isa() {
-  static const Isa kBest = has(Isa::kAmx)      ? Isa::kAmx
-                           : has(Isa::kAvx512) ? Isa::kAvx512
-                           : has(Isa::kAvx2)   ? Isa::kAvx2
-                                               : Isa::kBaseline;
+  static const Isa kBest = [] {
+    const char* wanted = std::getenv("GALLOP_ISA");
+    const std::string_view limit = wanted == nullptr ? kNames.back().second : wanted;
+    Isa best = Isa::kBaseline;
+    for (const auto& [isa, name] : kNames) {
+      if (has(isa)) best = isa;
+      if (name == limit) return best;
+    }
+    throw UsageError(
+        fmt::format("GALLOP_ISA is '{}', but must be baseline, avx2, avx512 or amx", limit));
+  }();
   return kBest;
+}
+
+bool kernels_are_on() {
+  static const bool kOn = [] {
+    const char* choice = std::getenv("GALLOP_KERNELS");
+    return choice == nullptr || std::string_view(choice) != "stock";
+  }();
+  return kOn;
 }
 
 }  // namespace gallop::kernel

@@ -15,7 +15,11 @@ enum class Isa : uint8_t {
 /// Whether this machine has it.
 bool has(Isa isa);
 
-/// The best that this machine has. The kernels use it.
+/// The best that this machine has, or the one that GALLOP_ISA names ("baseline", "avx2", "avx512",
+/// "amx") where that is less. The kernels use it.
 Isa best_isa();
+
+/// False where GALLOP_KERNELS is "stock": then no kernel takes anything, and LibTorch's own do all.
+bool kernels_are_on();
 
 }  // namespace gallop::kernel

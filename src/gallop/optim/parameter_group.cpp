@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/isa.h"
 
 namespace gallop::optim {
 
@@ -134,7 +135,7 @@ SkipSignal::SkipSignal(const at::Tensor& grad_scale, const at::Tensor& found_inf
 
 bool has_cpu_kernel(const ParameterGroup& group) {
   const at::Tensor& first = group.parameters.front();
-  return first.device().is_cpu() && first.scalar_type() == c10::kFloat;
+  return kernel::kernels_are_on() && first.device().is_cpu() && first.scalar_type() == c10::kFloat;
 }
 
 at::Tensor make_steps(const NamedTensors& parameters) {

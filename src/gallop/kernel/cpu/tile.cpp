@@ -19,7 +19,8 @@ struct alignas(64) Setup {
   uint8_t rows[16] = {kRows, kRows, kRows, kRows, kRows, kRows, kRows, kRows};
 };
 static_assert(sizeof(Setup) == TileBodies::kStateBytes);
-// Not on the stack: g++ 12 does not know that the instruction reads all of it, and drops the stores.
+// Not on the stack: g++ 12 does not know that the instruction reads all of it, and drops the
+// stores.
 constexpr Setup kSetup;
 
 void begin(void* state) {
