@@ -1,7 +1,10 @@
 #include "gallop/model/functional/batch_norm.h"
 
+#include <vector>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/batch_norm.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/base/error.h"
@@ -103,9 +106,9 @@ void tell_changed(const kernel::BatchNormParameters& parameters) {
   parameters.running_var.unsafeGetTensorImpl()->bump_version();
 }
 
-variable_list by_kernel(const at::Tensor& x, const at::Tensor& residual,
-                        const kernel::BatchNormParameters& parameters,
-                        const BatchNormOptions& options, bool fork) {
+variable_list apply_kernel(const at::Tensor& x, const at::Tensor& residual,
+                           const kernel::BatchNormParameters& parameters,
+                           const BatchNormOptions& options, bool fork) {
   tell_changed(parameters);
   if (has_gradient(x, residual, parameters)) {
     return BatchNormFunction::apply(x, parameters.weight, parameters.bias,
@@ -115,6 +118,19 @@ variable_list by_kernel(const at::Tensor& x, const at::Tensor& residual,
   const auto y =
       kernel::batch_norm(x, residual, parameters, options.relu, /*keep_positive=*/false).y;
   return {y, y};
+}
+
+// Under the eyes of profilers, as LibTorch's operators are.
+variable_list by_kernel(const at::Tensor& x, const at::Tensor& residual,
+                        const kernel::BatchNormParameters& parameters,
+                        const BatchNormOptions& options, bool fork) {
+  at::RecordFunction record(at::RecordScope::FUNCTION);
+  if (!record.isActive()) return apply_kernel(x, residual, parameters, options, fork);
+  const c10::IValue inputs[] = {x, parameters.weight, parameters.bias};
+  record.before("gallop::batch_norm", c10::ArrayRef<const c10::IValue>(inputs, 3));
+  auto outputs = apply_kernel(x, residual, parameters, options, fork);
+  record.setOutputs(std::vector<c10::IValue>{outputs[0]});
+  return outputs;
 }
 
 }  // namespace
