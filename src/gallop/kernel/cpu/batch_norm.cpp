@@ -36,9 +36,11 @@ struct First {
 template <int64_t kCount>
 struct Rows {};
 
-// body(rows, lanes, row, column) for each vector of `width` columns.
+// body(rows, lanes, row, column) for each vector of `width` columns. Always inline, as bodies: out
+// of line they would read their pointers anew after each store.
 template <int64_t kCount, typename Body>
-inline void over_columns(Rows<kCount> rows, int64_t row, int64_t width, const Body& body) {
+[[gnu::always_inline]] inline void over_columns(Rows<kCount> rows, int64_t row, int64_t width,
+                                                const Body& body) {
   int64_t column = 0;
   for (; column + kLanes <= width; column += kLanes) body(rows, Whole{}, row, column);
   if (column < width) body(rows, First{width - column}, row, column);
@@ -46,7 +48,8 @@ inline void over_columns(Rows<kCount> rows, int64_t row, int64_t width, const Bo
 
 // The same for rows [from, to).
 template <typename Body>
-inline void over_rows(int64_t from, int64_t to, int64_t width, const Body& body) {
+[[gnu::always_inline]] inline void over_rows(int64_t from, int64_t to, int64_t width,
+                                             const Body& body) {
   int64_t row = from;
   for (; row + kTurn <= to; row += kTurn) over_columns(Rows<kTurn>{}, row, width, body);
   for (; row < to; ++row) over_columns(Rows<1>{}, row, width, body);
@@ -54,7 +57,7 @@ inline void over_rows(int64_t from, int64_t to, int64_t width, const Body& body)
 
 // over_rows for all of a part.
 template <typename Number, typename Body>
-inline void over_part(const BatchNormPart<Number>& part, const Body& body) {
+[[gnu::always_inline]] inline void over_part(const BatchNormPart<Number>& part, const Body& body) {
   const int64_t rows = part.count / part.columns;
   over_rows(0, rows, part.columns, body);
   over_rows(rows, rows + 1, part.count % part.columns, body);
@@ -62,7 +65,8 @@ inline void over_part(const BatchNormPart<Number>& part, const Body& body) {
 
 // over_rows chunk by chunk, and after each chunk end(its rows, its columns).
 template <typename Number, typename Body, typename End>
-inline void over_chunks(const BatchNormPart<Number>& part, const Body& body, const End& end) {
+[[gnu::always_inline]] inline void over_chunks(const BatchNormPart<Number>& part, const Body& body,
+                                               const End& end) {
   const int64_t rows = part.count / part.columns;
   for (int64_t from = 0; from < rows; from += kBatchNormChunk) {
     const int64_t to = from + kBatchNormChunk < rows ? from + kBatchNormChunk : rows;
@@ -92,8 +96,9 @@ void moments(const BatchNormPart<Number>& part, const float* origin, float* scra
                [&](auto, auto lanes, int64_t, int64_t column) {
                  lanes.put(near + column, lanes.get(part.x + column));
                });
-  const auto body = [&]<int64_t kCount>(Rows<kCount>, auto lanes, int64_t row, int64_t column) {
-    const Number* const x = part.x + row * columns + column;
+  const Number* const all = part.x;
+  const auto body = [=]<int64_t kCount>(Rows<kCount>, auto lanes, int64_t row, int64_t column) {
+    const Number* const x = all + row * columns + column;
     const F32 center = lanes.get(near + column);
     F32 d[kCount];
     for (int64_t i = 0; i < kCount; ++i) d[i] = lanes.get(x + i * columns) - center;
@@ -121,21 +126,23 @@ void moments(const BatchNormPart<Number>& part, const float* origin, float* scra
 }
 
 template <bool kRelu, bool kResidual, bool kPositive, typename Number>
-void apply_form(const BatchNormPart<Number>& part, const BatchNormColumns& c) {
+void apply_form(const BatchNormPart<Number>& part, const BatchNormColumns& constants) {
   const int64_t columns = part.columns, words = (columns + kLanes - 1) / kLanes;
-  over_part(part, [&]<int64_t kCount>(Rows<kCount>, auto lanes, int64_t row, int64_t column) {
+  const BatchNormPart<Number> p = part;
+  const BatchNormColumns c = constants;
+  over_part(p, [=]<int64_t kCount>(Rows<kCount>, auto lanes, int64_t row, int64_t column) {
     const F32 mean = lanes.get(c.mean + column), scale = lanes.get(c.scale + column);
     const F32 shift = lanes.get(c.shift + column);
     for (int64_t i = 0; i < kCount; ++i) {
       const int64_t at = (row + i) * columns + column;
-      F32 y = fma(lanes.get(part.x + at) - mean, scale, shift);
-      if constexpr (kResidual) y = y + lanes.get(part.residual + at);
+      F32 y = fma(lanes.get(p.x + at) - mean, scale, shift);
+      if constexpr (kResidual) y = y + lanes.get(p.residual + at);
       if constexpr (kPositive) {
-        part.positive[(row + i) * words + column / kLanes] = bits(y > fill(0));
+        p.positive[(row + i) * words + column / kLanes] = bits(y > fill(0));
       }
       // In this order NaN stays NaN.
       if constexpr (kRelu) y = max(fill(0), y);
-      lanes.put(part.y + at, y);
+      lanes.put(p.y + at, y);
     }
   });
 }
@@ -156,27 +163,29 @@ void apply(const BatchNormPart<Number>& part, const BatchNormColumns& columns, b
 }
 
 template <ReluFrom kRelu, bool kMore, bool kWrite, typename Number>
-void gradient_sums_form(const BatchNormPart<Number>& part, const BatchNormColumns& c,
+void gradient_sums_form(const BatchNormPart<Number>& part, const BatchNormColumns& constants,
                         float* scratch, double* sums) {
   const int64_t columns = part.columns, words = (columns + kLanes - 1) / kLanes;
   float* const first = scratch;
   float* const second = scratch + columns;
   clear(scratch, 2 * columns);
-  const auto body = [&]<int64_t kCount>(Rows<kCount>, auto lanes, int64_t row, int64_t column) {
+  const BatchNormPart<Number> p = part;
+  const BatchNormColumns c = constants;
+  const auto body = [=]<int64_t kCount>(Rows<kCount>, auto lanes, int64_t row, int64_t column) {
     const F32 mean = lanes.get(c.mean + column);
     F32 g[kCount], product = fill(0);
     for (int64_t i = 0; i < kCount; ++i) {
       const int64_t at = (row + i) * columns + column;
-      const F32 d = lanes.get(part.x + at) - mean;
-      g[i] = lanes.get(part.dy + at);
-      if constexpr (kMore) g[i] = g[i] + lanes.get(part.more_dy + at);
+      const F32 d = lanes.get(p.x + at) - mean;
+      g[i] = lanes.get(p.dy + at);
+      if constexpr (kMore) g[i] = g[i] + lanes.get(p.more_dy + at);
       if constexpr (kRelu == ReluFrom::kX) {
         const F32 y = fma(d, lanes.get(c.scale + column), lanes.get(c.shift + column));
         g[i] = select(y > fill(0), g[i], fill(0));
       } else if constexpr (kRelu == ReluFrom::kPositive) {
-        g[i] = select(mask_of(part.positive[(row + i) * words + column / kLanes]), g[i], fill(0));
+        g[i] = select(mask_of(p.positive[(row + i) * words + column / kLanes]), g[i], fill(0));
       }
-      if constexpr (kWrite) lanes.put(part.g + at, g[i]);
+      if constexpr (kWrite) lanes.put(p.g + at, g[i]);
       product = fma(g[i], d, product);
     }
     for (int64_t half = kCount / 2; half > 0; half /= 2) {
@@ -185,7 +194,7 @@ void gradient_sums_form(const BatchNormPart<Number>& part, const BatchNormColumn
     lanes.put(first + column, lanes.get(first + column) + g[0]);
     lanes.put(second + column, lanes.get(second + column) + product);
   };
-  over_chunks(part, body, [&](int64_t, int64_t width) {
+  over_chunks(p, body, [&](int64_t, int64_t width) {
     double* const products = sums + columns;
     for (int64_t i = 0; i < width; ++i) {
       sums[i] += static_cast<double>(first[i]);
@@ -219,20 +228,22 @@ void gradient_sums(const BatchNormPart<Number>& part, const BatchNormColumns& c,
 }
 
 template <ReluFrom kRelu, typename Number>
-void gradient_form(const BatchNormPart<Number>& part, const BatchNormColumns& c) {
+void gradient_form(const BatchNormPart<Number>& part, const BatchNormColumns& constants) {
   const int64_t columns = part.columns;
-  over_part(part, [&]<int64_t kCount>(Rows<kCount>, auto lanes, int64_t row, int64_t column) {
+  const BatchNormPart<Number> p = part;
+  const BatchNormColumns c = constants;
+  over_part(p, [=]<int64_t kCount>(Rows<kCount>, auto lanes, int64_t row, int64_t column) {
     const F32 mean = lanes.get(c.mean + column), keep = lanes.get(c.keep + column);
     const F32 slope = lanes.get(c.slope + column), add = lanes.get(c.add + column);
     for (int64_t i = 0; i < kCount; ++i) {
       const int64_t at = (row + i) * columns + column;
-      const F32 d = lanes.get(part.x + at) - mean;
-      F32 g = lanes.get(part.dy + at);
+      const F32 d = lanes.get(p.x + at) - mean;
+      F32 g = lanes.get(p.dy + at);
       if constexpr (kRelu == ReluFrom::kX) {
         const F32 y = fma(d, lanes.get(c.scale + column), lanes.get(c.shift + column));
         g = select(y > fill(0), g, fill(0));
       }
-      lanes.put(part.dx + at, fma(g, keep, fma(d, slope, add)));
+      lanes.put(p.dx + at, fma(g, keep, fma(d, slope, add)));
     }
   });
 }
