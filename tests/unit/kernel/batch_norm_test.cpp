@@ -280,7 +280,7 @@ TEST_P(BatchNorm, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST_P(BatchNorm, KeepsNanAndStaysWithinItsArrays) {
+TEST_P(BatchNorm, KeepsNanToItsChannel) {
   const Data data({.sizes = {4, 3, 5, 5}});
   data.x[1][1][2][2].fill_(NAN);
   const auto actual = by_kernel(data, Form::kRelu, GetParam());
