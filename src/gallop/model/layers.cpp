@@ -1,6 +1,5 @@
 #include "gallop/model/layers.h"
 
-#include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/layer_norm.h>
@@ -35,19 +34,31 @@ at::Tensor Conv2d::forward(const at::Tensor& x) const {
 }
 
 BatchNorm2d::BatchNorm2d(Initializer& initializer, const Options& options)
-    : momentum_(options.momentum) {
+    : state_{.momentum = options.momentum} {
   const int64_t channels = options.channels;
-  weight_ = register_parameter("weight", initializer.constant(channels, options.initial_weight));
-  bias_ = register_parameter("bias", initializer.constant(channels, 0));
-  running_mean_ = register_buffer("running_mean", initializer.constant(channels, 0));
-  running_var_ = register_buffer("running_var", initializer.constant(channels, 1));
+  state_.weight =
+      register_parameter("weight", initializer.constant(channels, options.initial_weight));
+  state_.bias = register_parameter("bias", initializer.constant(channels, 0));
+  state_.running_mean = register_buffer("running_mean", initializer.constant(channels, 0));
+  state_.running_var = register_buffer("running_var", initializer.constant(channels, 1));
   num_batches_tracked_ = register_buffer("num_batches_tracked", initializer.counter());
 }
 
-at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+BatchNormOptions BatchNorm2d::start(bool relu) {
   if (is_training()) num_batches_tracked_.add_(1);
-  return at::batch_norm(x, weight_, bias_, running_mean_, running_var_, is_training(), momentum_,
-                        /*eps=*/1e-5, /*cudnn_enabled=*/true);
+  return {.training = is_training(), .relu = relu};
+}
+
+at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+  return batch_norm(x, {}, state_, start(/*relu=*/false));
+}
+
+at::Tensor BatchNorm2d::forward_relu(const at::Tensor& x, const at::Tensor& residual) {
+  return batch_norm(x, residual, state_, start(/*relu=*/true));
+}
+
+Fork BatchNorm2d::fork_relu(const at::Tensor& x, const at::Tensor& residual) {
+  return batch_norm_fork(x, residual, state_, start(/*relu=*/true));
 }
 
 Norm::Norm(Initializer& initializer, const Options& options)

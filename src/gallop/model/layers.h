@@ -5,6 +5,7 @@
 
 #include <torch/nn/module.h>
 
+#include "gallop/model/functional/batch_norm.h"
 #include "gallop/model/initializer.h"
 
 // Layers with PyTorch's numbers and names of parameters, each one call of the fastest operator.
@@ -61,13 +62,15 @@ class BatchNorm2d : public torch::nn::Module {
   };
   BatchNorm2d(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& x);
+  /// relu(forward(x) + residual), the residual optional, in one operator.
+  at::Tensor forward_relu(const at::Tensor& x, const at::Tensor& residual = {});
+  /// The same for two readers, see batch_norm_fork.
+  Fork fork_relu(const at::Tensor& x, const at::Tensor& residual = {});
 
  private:
-  double momentum_;
-  at::Tensor weight_;
-  at::Tensor bias_;
-  at::Tensor running_mean_;
-  at::Tensor running_var_;
+  BatchNormOptions start(bool relu);
+
+  kernel::BatchNormParameters state_;
   at::Tensor num_batches_tracked_;
 };
 

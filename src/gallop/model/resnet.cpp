@@ -69,14 +69,12 @@ class Block final : public torch::nn::Module {
     }
   }
 
-  at::Tensor forward(const at::Tensor& input) {
-    auto x = input;
-    for (size_t i = 0; i < convs_.size(); ++i) {
-      x = norms_[i]->forward(convs_[i]->forward(x));
-      if (i + 1 < convs_.size()) x.relu_();
-    }
-    if (shortcut_ != Shortcut::kNone) x.add_(shortcut(input));
-    return x.relu_();
+  /// `input` has one reader each for the layers and for the shortcut.
+  at::Tensor forward(const Fork& input) {
+    return norms_.back()->forward_relu(inner(input.first), shortcut(input.second));
+  }
+  Fork fork(const Fork& input) {
+    return norms_.back()->fork_relu(inner(input.first), shortcut(input.second));
   }
 
  private:
@@ -102,7 +100,18 @@ class Block final : public torch::nn::Module {
         std::make_shared<BatchNorm2d>(init, BatchNorm2d::Options{options.out, style.momentum}));
   }
 
+  // All but the last batch norm.
+  at::Tensor inner(const at::Tensor& input) {
+    auto x = convs_[0]->forward(input);
+    for (size_t i = 1; i < convs_.size(); ++i) {
+      x = convs_[i]->forward(norms_[i - 1]->forward_relu(x));
+    }
+    return x;
+  }
+
+  // Undefined where there is none.
   at::Tensor shortcut(const at::Tensor& input) {
+    if (shortcut_ == Shortcut::kNone) return {};
     if (projection_) return projection_norm_->forward(projection_->forward(input));
     auto x = input;
     if (stride_ != 1) x = x.slice(2, 0, {}, stride_).slice(3, 0, {}, stride_);
@@ -143,9 +152,9 @@ class Resnet final : public Network {
   }
 
   at::Tensor forward(const at::Tensor& input) override {
-    auto x = norm_->forward(conv_->forward(input)).relu_();
-    if (pools_) x = at::max_pool2d(x, 3, 2, 1);
-    for (auto& block : blocks_) x = block->forward(x);
+    auto fork = stem(input);
+    for (size_t i = 0; i + 1 < blocks_.size(); ++i) fork = blocks_[i]->fork(fork);
+    auto x = blocks_.back()->forward(fork);
     // Not mean(): its gradient would not be channels_last, and the steps behind it slow.
     x = at::avg_pool2d(x, {x.size(2), x.size(3)});
     return fc_->forward(x.flatten(1));
@@ -157,6 +166,13 @@ class Resnet final : public Network {
   static Shortcut shortcut_named(const std::string& name) {
     if (name == "none") return Shortcut::kNone;
     return name == "pad" ? Shortcut::kPad : Shortcut::kProjection;
+  }
+
+  Fork stem(const at::Tensor& input) {
+    const auto x = conv_->forward(input);
+    if (!pools_) return norm_->fork_relu(x);
+    const auto pooled = at::max_pool2d(norm_->forward_relu(x), 3, 2, 1);
+    return {pooled, pooled};
   }
 
   void add_stem(Initializer& init, const Style& style, int64_t in, int64_t out, int64_t stride) {

@@ -30,6 +30,7 @@ inline constexpr int64_t kLanes = 16;
 //   fma(a, b, c), fnma(a, b, c)        a * b + c and c - a * b, rounded once where the machine can
 //   select(a > b, x, y)                lanes of x where the comparison holds, else of y
 //   root(a), quotient(a, b)            below 1 ulp; see there
+//   bits(mask), mask_of(bits)          lane i is bit i
 //   round(a), scale(a, n)              to the nearest integer; a * 2^n for whole n in [-300, 300]
 
 #if defined(__AVX512F__)
@@ -95,6 +96,8 @@ inline F32 fma(F32 a, F32 b, F32 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline F32 fnma(F32 a, F32 b, F32 c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }
 inline Mask operator>(F32 a, F32 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ)}; }
 inline F32 select(Mask mask, F32 a, F32 b) { return {_mm512_mask_blend_ps(mask.v, b.v, a.v)}; }
+inline uint16_t bits(Mask mask) { return mask.v; }
+inline Mask mask_of(uint16_t bits) { return {bits}; }
 inline F32 round(F32 a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
@@ -154,6 +157,18 @@ inline Mask operator>(F32 a, F32 b) {
 }
 inline F32 select(Mask mask, F32 a, F32 b) {
   return {_mm256_blendv_ps(b.low, a.low, mask.low), _mm256_blendv_ps(b.high, a.high, mask.high)};
+}
+inline uint16_t bits(Mask mask) {
+  const int low = _mm256_movemask_ps(mask.low), high = _mm256_movemask_ps(mask.high);
+  return static_cast<uint16_t>(low | high << 8);
+}
+inline Mask mask_of(uint16_t bits) {
+  const __m256i all = _mm256_set1_epi32(bits);
+  const auto has = [&](__m256i bit) {
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(all, bit), bit));
+  };
+  const __m256i low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  return {has(low), has(_mm256_slli_epi32(low, 8))};
 }
 inline F32 round(F32 a) {
   constexpr int kMode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -251,6 +266,16 @@ inline Mask operator>(const F32& a, const F32& b) {
 }
 inline F32 select(const Mask& mask, const F32& a, const F32& b) {
   return each([&](int64_t i) { return mask.v[i] ? a.v[i] : b.v[i]; });
+}
+inline uint16_t bits(const Mask& mask) {
+  uint32_t result = 0;
+  for (int64_t i = 0; i < kLanes; ++i) result |= static_cast<uint32_t>(mask.v[i]) << i;
+  return static_cast<uint16_t>(result);
+}
+inline Mask mask_of(uint16_t bits) {
+  Mask mask;
+  for (int64_t i = 0; i < kLanes; ++i) mask.v[i] = bits >> i & 1;
+  return mask;
 }
 inline F32 round(const F32& a) {
   // Adding and taking away a number whose last digit is 1 rounds; larger ones are whole.

@@ -1,0 +1,331 @@
+#include "gallop/kernel/batch_norm.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "gallop/base/error.h"
+#include "gallop/kernel/cpu/batch_norm.h"
+
+namespace gallop::kernel {
+
+namespace {
+
+// A tensor as a matrix whose rows are so many pixels that their numbers fill whole vectors, cut
+// into parts that are the same for any number of threads.
+struct Layout {
+  int64_t channels, pixels;
+  int64_t count;    // Numbers in all.
+  int64_t columns;  // A multiple of the channels.
+  int64_t rows;     // The last may be short.
+  int64_t part_rows;
+  int64_t parts;
+};
+
+constexpr int64_t kLanesOfRow = 16, kLeastColumns = 64, kMostColumns = 4096;
+constexpr int64_t kMostParts = 64, kLeastRows = 4 * kBatchNormChunk;
+
+int64_t ratio_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Layout layout_of(const at::Tensor& x) {
+  Layout layout{.channels = x.size(1), .count = x.numel()};
+  layout.pixels = layout.count / layout.channels;
+  layout.columns = std::lcm(layout.channels, kLanesOfRow);
+  while (layout.columns < kLeastColumns) layout.columns *= 2;
+  if (layout.columns > kMostColumns) layout.columns = layout.channels;
+  layout.rows = ratio_up(layout.count, layout.columns);
+  layout.part_rows =
+      std::max(kLeastRows, ratio_up(layout.rows, kMostParts * kBatchNormChunk) * kBatchNormChunk);
+  layout.parts = ratio_up(layout.rows, layout.part_rows);
+  return layout;
+}
+
+at::MemoryFormat format_of(const at::Tensor& x) {
+  return x.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+}
+
+template <typename Number>
+Number* data_of(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<Number*>(tensor.data_ptr()) : nullptr;
+}
+
+template <typename Number>
+BatchNormPart<Number> part_of(BatchNormPart<Number> all, const Layout& layout, int64_t part) {
+  const int64_t row = part * layout.part_rows, at = row * layout.columns;
+  const auto advance = [](auto*& array, int64_t by) {
+    if (array != nullptr) array += by;
+  };
+  all.columns = layout.columns;
+  all.count = std::min(layout.part_rows * layout.columns, layout.count - at);
+  advance(all.x, at);
+  advance(all.residual, at);
+  advance(all.y, at);
+  advance(all.positive, row * ratio_up(layout.columns, kLanesOfRow));
+  advance(all.dy, at);
+  advance(all.more_dy, at);
+  advance(all.g, at);
+  advance(all.dx, at);
+  return all;
+}
+
+// Two sums for each channel, of what `body` adds to sums [2, columns] for each part.
+template <typename Body>
+std::vector<double> sum_parts(const Layout& layout, const Body& body) {
+  const auto wide = static_cast<size_t>(2 * layout.columns);
+  std::vector<double> sums(static_cast<size_t>(layout.parts) * wide);
+  at::parallel_for(0, layout.parts, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> scratch(static_cast<size_t>(3 * layout.columns));
+    for (int64_t part = begin; part < end; ++part) {
+      body(part, scratch.data(), sums.data() + static_cast<size_t>(part) * wide);
+    }
+  });
+  for (size_t i = wide; i < sums.size(); i += wide) {
+    for (size_t column = 0; column < wide; ++column) sums[column] += sums[i + column];
+  }
+  std::vector<double> result(static_cast<size_t>(2 * layout.channels));
+  for (int64_t column = 0; column < 2 * layout.columns; ++column) {
+    const int64_t half = column / layout.columns;
+    const int64_t channel = column % layout.columns % layout.channels;
+    result[static_cast<size_t>(half * layout.channels + channel)] +=
+        sums[static_cast<size_t>(column)];
+  }
+  return result;
+}
+
+// From the last part to the first: what the pass before read last may lie in the cache.
+template <typename Body>
+void each_part(const Layout& layout, const Body& body) {
+  at::parallel_for(0, layout.parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = end; part-- > begin;) body(part);
+  });
+}
+
+// Constants of the columns, each array in one vector.
+class Columns {
+ public:
+  Columns(const Layout& layout, size_t arrays)
+      : columns_(layout.columns),
+        channels_(layout.channels),
+        values_(arrays * static_cast<size_t>(layout.columns)) {}
+
+  void set(size_t array, int64_t channel, double value) {
+    float* const to = values_.data() + array * static_cast<size_t>(columns_);
+    for (int64_t i = channel; i < columns_; i += channels_) to[i] = static_cast<float>(value);
+  }
+  const float* at(size_t array) const {
+    return values_.data() + array * static_cast<size_t>(columns_);
+  }
+
+ private:
+  int64_t columns_, channels_;
+  std::vector<float> values_;
+};
+
+struct Moments {
+  double mean, inverse_deviation;
+};
+
+// Sets mean, scale and shift so that y = (x - mean) * scale + shift; what is left of the mean after
+// rounding goes into the shift.
+void set_channel(Columns& columns, int64_t channel, const Moments& moments, double weight,
+                 double bias) {
+  const double scale = moments.inverse_deviation * weight;
+  const double left = moments.mean - static_cast<double>(static_cast<float>(moments.mean));
+  columns.set(0, channel, moments.mean);
+  columns.set(1, channel, scale);
+  columns.set(2, channel, bias - left * scale);
+}
+
+float as_fp32(float x) { return x; }
+float as_fp32(Bf16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
+
+void move(float& running, double momentum, double value) {
+  running = static_cast<float>((1 - momentum) * static_cast<double>(running) + momentum * value);
+}
+
+void require_channels(const at::Tensor& tensor, int64_t channels, const char* name) {
+  if (tensor.scalar_type() == at::kFloat && tensor.is_contiguous() && tensor.numel() == channels) {
+    return;
+  }
+  throw InternalError(std::string("batch norm: ") + name + " must be fp32 of " +
+                      std::to_string(channels) + " numbers in a row");
+}
+
+void require_like(const at::Tensor& tensor, const at::Tensor& x, const char* name) {
+  if (tensor.sizes() == x.sizes() && tensor.scalar_type() == x.scalar_type()) return;
+  throw InternalError(std::string("batch norm: ") + name +
+                      " must have the sizes and the dtype of x");
+}
+
+void require_taken(const at::Tensor& x) {
+  if (batch_norm_takes(x)) return;
+  throw InternalError(
+      "batch norm: x must be fp32 or bf16 on the CPU, not empty, and [N, C] or [N, C, H, W] in "
+      "channels_last");
+}
+
+template <typename Number>
+BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
+                        const BatchNormParameters& parameters, bool relu, bool keep_positive,
+                        Isa isa) {
+  const BatchNormBodies<Number> bodies = bodies_of<BatchNormBodies<Number>>(isa);
+  const Layout layout = layout_of(x);
+  const auto format = format_of(x);
+  BatchNormResult result{.y = at::empty_like(x)};
+  result.mean = at::empty({layout.channels}, at::kDouble);
+  result.inverse_deviation = at::empty({layout.channels}, at::kDouble);
+  if (keep_positive) {
+    const int64_t words = layout.rows * ratio_up(layout.columns, kLanesOfRow);
+    result.positive = at::empty({words}, at::kShort);
+  }
+  const auto added = residual.defined() ? residual.contiguous(format) : at::Tensor();
+  const BatchNormPart<Number> all{.x = data_of<Number>(x),
+                                  .residual = data_of<Number>(added),
+                                  .y = data_of<Number>(result.y),
+                                  .positive = data_of<uint16_t>(result.positive)};
+
+  Columns origin(layout, 1);
+  for (int64_t c = 0; c < layout.channels; ++c) {
+    origin.set(0, c, static_cast<double>(as_fp32(all.x[c])));
+  }
+  const auto sums = sum_parts(layout, [&](int64_t part, float* scratch, double* to) {
+    bodies.moments(part_of(all, layout, part), origin.at(0), scratch, to);
+  });
+
+  Columns columns(layout, 3);
+  const auto n = static_cast<double>(layout.pixels);
+  for (int64_t c = 0; c < layout.channels; ++c) {
+    const double offset = sums[static_cast<size_t>(c)] / n;
+    const double square = sums[static_cast<size_t>(layout.channels + c)] / n;
+    const double distance = square - offset * offset;
+    const double variance = distance < 0 ? 0 : distance;  // NaN stays NaN.
+    const Moments moments{static_cast<double>(origin.at(0)[c]) + offset,
+                          1 / std::sqrt(variance + parameters.eps)};
+    result.mean.data_ptr<double>()[c] = moments.mean;
+    result.inverse_deviation.data_ptr<double>()[c] = moments.inverse_deviation;
+    set_channel(columns, c, moments, static_cast<double>(data_of<float>(parameters.weight)[c]),
+                static_cast<double>(data_of<float>(parameters.bias)[c]));
+    move(data_of<float>(parameters.running_mean)[c], parameters.momentum, moments.mean);
+    move(data_of<float>(parameters.running_var)[c], parameters.momentum,
+         variance * (n / std::max(n - 1, 1.0)));
+  }
+  each_part(layout, [&](int64_t part) {
+    bodies.apply(part_of(all, layout, part),
+                 {.mean = columns.at(0), .scale = columns.at(1), .shift = columns.at(2)}, relu);
+  });
+  return result;
+}
+
+ReluFrom relu_of(const BatchNormGradientInput& input) {
+  if (!input.relu) return ReluFrom::kNothing;
+  return input.positive.defined() ? ReluFrom::kPositive : ReluFrom::kX;
+}
+
+template <typename Number>
+BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
+  const BatchNormBodies<Number> bodies = bodies_of<BatchNormBodies<Number>>(isa);
+  const Layout layout = layout_of(input.x);
+  const auto format = format_of(input.x);
+  const auto dy = input.dy.contiguous(format);
+  const auto more_dy = input.more_dy.defined() ? input.more_dy.contiguous(format) : at::Tensor();
+  ReluFrom relu = relu_of(input);
+
+  // Writing g spares the second pass what it is made of.
+  const bool from_g = input.wants_residual || more_dy.defined() || relu == ReluFrom::kPositive;
+  BatchNormGradients result;
+  const auto g = from_g ? at::empty_like(input.x) : at::Tensor();
+  if (input.wants_residual) result.residual = g;
+  if (input.wants_x) result.x = from_g && !input.wants_residual ? g : at::empty_like(input.x);
+  BatchNormPart<Number> all{.x = data_of<Number>(input.x),
+                            .positive = data_of<uint16_t>(input.positive),
+                            .dy = data_of<Number>(dy),
+                            .more_dy = data_of<Number>(more_dy),
+                            .g = data_of<Number>(g),
+                            .dx = data_of<Number>(result.x)};
+
+  Columns columns(layout, 6);
+  const BatchNormColumns arrays{.mean = columns.at(0),
+                                .scale = columns.at(1),
+                                .shift = columns.at(2),
+                                .keep = columns.at(3),
+                                .slope = columns.at(4),
+                                .add = columns.at(5)};
+  const auto moments = [&](int64_t c) {
+    return Moments{input.mean.data_ptr<double>()[c], input.inverse_deviation.data_ptr<double>()[c]};
+  };
+  for (int64_t c = 0; c < layout.channels; ++c) {
+    set_channel(columns, c, moments(c), static_cast<double>(data_of<float>(input.weight)[c]),
+                static_cast<double>(data_of<float>(input.bias)[c]));
+  }
+  const auto sums = sum_parts(layout, [&](int64_t part, float* scratch, double* to) {
+    bodies.gradient_sums(part_of(all, layout, part), arrays, relu, scratch, to);
+  });
+
+  result.weight = at::empty({layout.channels}, at::kFloat);
+  result.bias = at::empty({layout.channels}, at::kFloat);
+  const auto n = static_cast<double>(layout.pixels);
+  for (int64_t c = 0; c < layout.channels; ++c) {
+    const auto [mean, inverse] = moments(c);
+    const double left = mean - static_cast<double>(static_cast<float>(mean));
+    const double sum = sums[static_cast<size_t>(c)];
+    const double product = sums[static_cast<size_t>(layout.channels + c)] - left * sum;
+    const double keep = inverse * static_cast<double>(data_of<float>(input.weight)[c]);
+    const double slope = -keep * inverse * inverse * product / n;
+    columns.set(3, c, keep);
+    columns.set(4, c, slope);
+    columns.set(5, c, -keep * sum / n - slope * left);
+    data_of<float>(result.weight)[c] = static_cast<float>(product * inverse);
+    data_of<float>(result.bias)[c] = static_cast<float>(sum);
+  }
+  if (!input.wants_x) return result;
+  if (from_g) {
+    all.dy = all.g;
+    relu = ReluFrom::kNothing;
+  }
+  each_part(layout,
+            [&](int64_t part) { bodies.gradient(part_of(all, layout, part), arrays, relu); });
+  return result;
+}
+
+}  // namespace
+
+bool batch_norm_takes(const at::Tensor& x) {
+  return x.is_cpu() && x.layout() == at::kStrided && x.numel() > 0 &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
+         (x.dim() == 2 || x.dim() == 4) && x.is_contiguous(format_of(x));
+}
+
+BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
+                           const BatchNormParameters& parameters, bool relu, bool keep_positive,
+                           Isa isa) {
+  require_taken(x);
+  if (residual.defined()) require_like(residual, x, "the residual");
+  require_channels(parameters.weight, x.size(1), "the weight");
+  require_channels(parameters.bias, x.size(1), "the bias");
+  require_channels(parameters.running_mean, x.size(1), "the running mean");
+  require_channels(parameters.running_var, x.size(1), "the running variance");
+  keep_positive = keep_positive && relu;
+  return x.scalar_type() == at::kFloat
+             ? forward<float>(x, residual, parameters, relu, keep_positive, isa)
+             : forward<Bf16>(x, residual, parameters, relu, keep_positive, isa);
+}
+
+BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input, Isa isa) {
+  require_taken(input.x);
+  require_like(input.dy, input.x, "the gradient");
+  if (input.more_dy.defined()) require_like(input.more_dy, input.x, "the second gradient");
+  if (input.wants_residual && input.relu && !input.positive.defined()) {
+    throw InternalError("batch norm: the forward pass over a residual did not keep its signs");
+  }
+  return input.x.scalar_type() == at::kFloat ? backward<float>(input, isa)
+                                             : backward<Bf16>(input, isa);
+}
+
+}  // namespace gallop::kernel

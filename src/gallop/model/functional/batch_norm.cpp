@@ -1,0 +1,158 @@
+#include "gallop/model/functional/batch_norm.h"
+
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::model {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+class BatchNormFunction final : public torch::autograd::Function<BatchNormFunction> {
+ public:
+  struct Form {
+    kernel::BatchNormParameters parameters;
+    bool relu, fork;
+  };
+
+  // The tensors apart from the form: apply() looks for them among its arguments.
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const at::Tensor& weight, const at::Tensor& bias,
+                               const std::optional<at::Tensor>& given_residual, const Form& form) {
+    const auto residual = given_residual.value_or(at::Tensor());
+    auto result = kernel::batch_norm(x, residual, form.parameters, form.relu,
+                                     /*keep_positive=*/residual.defined());
+    context->save_for_backward(
+        {x, weight, bias, result.mean, result.inverse_deviation, result.positive});
+    context->saved_data["relu"] = form.relu;
+    context->saved_data["has_residual"] = residual.defined();
+    context->set_materialize_grads(false);
+    if (!form.fork) return {result.y};
+    return {result.y, result.y.detach()};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    if (at::GradMode::is_enabled()) {
+      throw UsageError(
+          "batch norm: second derivatives are not implemented for fp32 and bf16 in channels_last "
+          "on the CPU; compute in fp64 or with contiguous images");
+    }
+    const auto saved = context->get_saved_variables();
+    auto dy = gradients[0];
+    auto more_dy = gradients.size() > 1 ? gradients[1] : at::Tensor();
+    if (!dy.defined()) std::swap(dy, more_dy);
+    if (!dy.defined()) return variable_list(kArguments);
+    // Only tensors that are there have a number.
+    const bool wants_residual =
+        context->saved_data["has_residual"].toBool() && context->needs_input_grad(3);
+    auto result = kernel::batch_norm_backward({.dy = dy,
+                                               .more_dy = more_dy,
+                                               .x = saved[0],
+                                               .weight = saved[1],
+                                               .bias = saved[2],
+                                               .mean = saved[3],
+                                               .inverse_deviation = saved[4],
+                                               .positive = saved[5],
+                                               .relu = context->saved_data["relu"].toBool(),
+                                               .wants_residual = wants_residual,
+                                               .wants_x = context->needs_input_grad(0)});
+    return {result.x, result.weight, result.bias, result.residual, at::Tensor()};
+  }
+
+ private:
+  static constexpr size_t kArguments = 5;
+};
+
+bool is_taken(const at::Tensor& x, const at::Tensor& residual,
+              const kernel::BatchNormParameters& parameters, const BatchNormOptions& options) {
+  const auto is_plain = [](const at::Tensor& tensor) {
+    return tensor.is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+  };
+  const bool fits = !residual.defined() ||
+                    (residual.sizes() == x.sizes() && residual.scalar_type() == x.scalar_type());
+  return kernel::kernels_are_on() && options.training && kernel::batch_norm_takes(x) && fits &&
+         is_plain(parameters.weight) && is_plain(parameters.bias) &&
+         is_plain(parameters.running_mean) && is_plain(parameters.running_var);
+}
+
+bool has_gradient(const at::Tensor& x, const at::Tensor& residual,
+                  const kernel::BatchNormParameters& parameters) {
+  return at::GradMode::is_enabled() &&
+         (x.requires_grad() || (residual.defined() && residual.requires_grad()) ||
+          parameters.weight.requires_grad() || parameters.bias.requires_grad());
+}
+
+at::Tensor by_library(const at::Tensor& x, const at::Tensor& residual,
+                      const kernel::BatchNormParameters& parameters,
+                      const BatchNormOptions& options) {
+  auto y = at::batch_norm(x, parameters.weight, parameters.bias, parameters.running_mean,
+                          parameters.running_var, options.training, parameters.momentum,
+                          parameters.eps, /*cudnn_enabled=*/true);
+  if (residual.defined()) y.add_(residual);
+  return options.relu ? y.relu_() : y;
+}
+
+// What autograd knows of a tensor that the kernel changed through its pointer.
+void tell_changed(const kernel::BatchNormParameters& parameters) {
+  parameters.running_mean.unsafeGetTensorImpl()->bump_version();
+  parameters.running_var.unsafeGetTensorImpl()->bump_version();
+}
+
+variable_list apply_kernel(const at::Tensor& x, const at::Tensor& residual,
+                           const kernel::BatchNormParameters& parameters,
+                           const BatchNormOptions& options, bool fork) {
+  tell_changed(parameters);
+  if (has_gradient(x, residual, parameters)) {
+    return BatchNormFunction::apply(x, parameters.weight, parameters.bias,
+                                    residual.defined() ? std::optional(residual) : std::nullopt,
+                                    BatchNormFunction::Form{parameters, options.relu, fork});
+  }
+  const auto y =
+      kernel::batch_norm(x, residual, parameters, options.relu, /*keep_positive=*/false).y;
+  return {y, y};
+}
+
+// Under the eyes of profilers, as LibTorch's operators are.
+variable_list by_kernel(const at::Tensor& x, const at::Tensor& residual,
+                        const kernel::BatchNormParameters& parameters,
+                        const BatchNormOptions& options, bool fork) {
+  at::RecordFunction record(at::RecordScope::FUNCTION);
+  if (!record.isActive()) return apply_kernel(x, residual, parameters, options, fork);
+  const c10::IValue inputs[] = {x, parameters.weight, parameters.bias};
+  record.before("gallop::batch_norm", c10::ArrayRef<const c10::IValue>(inputs, 3));
+  auto outputs = apply_kernel(x, residual, parameters, options, fork);
+  record.setOutputs(std::vector<c10::IValue>{outputs[0]});
+  return outputs;
+}
+
+}  // namespace
+
+at::Tensor batch_norm(const at::Tensor& x, const at::Tensor& residual,
+                      const kernel::BatchNormParameters& parameters,
+                      const BatchNormOptions& options) {
+  if (!is_taken(x, residual, parameters, options)) {
+    return by_library(x, residual, parameters, options);
+  }
+  return by_kernel(x, residual, parameters, options, /*fork=*/false)[0];
+}
+
+Fork batch_norm_fork(const at::Tensor& x, const at::Tensor& residual,
+                     const kernel::BatchNormParameters& parameters,
+                     const BatchNormOptions& options) {
+  if (!is_taken(x, residual, parameters, options)) {
+    const auto y = by_library(x, residual, parameters, options);
+    return {y, y};
+  }
+  const auto both = by_kernel(x, residual, parameters, options, /*fork=*/true);
+  return {both[0], both[1]};
+}
+
+}  // namespace gallop::model
