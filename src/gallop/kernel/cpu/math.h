@@ -25,7 +25,7 @@ inline F32 exp(F32 x) {
 }
 
 /// 1 / (1 + e^-x); 3 ulp from -87 on, 0 below.
-inline F32 sigmoid(F32 x) { return quotient(fill(1), fill(1) + exp(fill(0) - max(x, fill(-87)))); }
+inline F32 sigmoid(F32 x) { return inverse(fill(1) + exp(fill(0) - max(x, fill(-87)))); }
 
 inline F32 abs(F32 x) { return max(x, fill(0) - x); }
 /// |x| with the sign of y.
