@@ -7,7 +7,8 @@
 #   full  torch/nn, autograd internals, c10d
 function(gallop_module name)
   cmake_parse_arguments(ARG "" "TORCH" "DEPS;LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp
+       ${CMAKE_CURRENT_SOURCE_DIR}/${name}/functional/*.cpp)
   set(target gallop_${name})
   add_library(${target} STATIC ${sources})
   add_library(gallop::${name} ALIAS ${target})

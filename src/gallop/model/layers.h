@@ -5,6 +5,8 @@
 
 #include <torch/nn/module.h>
 
+#include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/layer_norm.h"
 #include "gallop/model/initializer.h"
 
 // Layers with PyTorch's numbers and names of parameters, each one call of the fastest operator.
@@ -22,6 +24,8 @@ class Linear : public torch::nn::Module {
   };
   Linear(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& x) const;
+  /// act(y)
+  at::Tensor forward(const at::Tensor& x, kernel::Activation activation) const;
 
  private:
   at::Tensor weight_;
@@ -71,6 +75,13 @@ class BatchNorm2d : public torch::nn::Module {
   at::Tensor num_batches_tracked_;
 };
 
+/// A residual stream: its value is x + branch, a sum that the next norm takes in its own pass.
+/// Branch may be undefined.
+struct Stream {
+  at::Tensor x;
+  at::Tensor branch{};
+};
+
 /// Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019, no bias) of the last
 /// dimension.
 class Norm : public torch::nn::Module {
@@ -82,10 +93,10 @@ class Norm : public torch::nn::Module {
     bool rms = false;
   };
   Norm(Initializer& initializer, const Options& options);
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor forward(const at::Tensor& x) const { return forward(Stream{x}).y; }
+  functional::NormedSum forward(const Stream& stream) const;
 
  private:
-  int64_t width_;
   double eps_;
   bool rms_;
   at::Tensor weight_;
