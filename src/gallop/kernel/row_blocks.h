@@ -9,8 +9,8 @@ namespace gallop::kernel {
 /// Rows that one thread takes at a time, so that a call is worth its start: about 16384 numbers.
 int64_t rows_of_grain(int64_t columns);
 
-/// Calls body(begin, end, sums) for each block of some rows, by all threads. Each block fills its
-/// own `sums` of `count` numbers, which are added up block by block: as blocks depend on `rows`
+/// Calls body(begin, end, sums) for blocks of at most 32 rows, by all threads. Each fills `sums`,
+/// count numbers of its own, which are then added up: as blocks and their order depend on `rows`
 /// alone, the bits of the result do not depend on the number of threads.
 std::vector<float> sums_over_rows(
     int64_t rows, int64_t count,

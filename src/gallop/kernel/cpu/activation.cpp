@@ -45,13 +45,24 @@ struct Function<Activation::kGeluTanh> {
   // 2 sqrt(2 / pi), and 0.044715 times that.
   static constexpr float kLinear = 1.5957691216F, kCubic = 0.0713548163F;
 
-  static F32 value(F32 x) { return x * sigmoid(x * fma(x * x, fill(kCubic), fill(kLinear))); }
+  // e^-u, 1 / (1 + e^-u) and du / dx. Below -9.9 the second is 0 in sums, and must not become so
+  // small that the first overflows.
+  struct Parts {
+    F32 e, share, du;
+  };
+  static Parts parts(F32 x) {
+    const F32 bounded = max(fill(-9.9F), x), square = bounded * bounded;
+    const F32 u = bounded * fma(square, fill(kCubic), fill(kLinear));
+    const F32 e = exp(fill(0) - u), sum = fill(1) + e;
+    // What the sum lost in rounding is made good: ATen's tanh form errs little near 0.
+    const F32 lost = e - (sum - fill(1)), rough = inverse(sum);
+    const F32 rest = fnma(lost, rough, fnma(sum, rough, fill(1)));
+    return {e, fma(rest, rough, rough), fma(square, fill(3 * kCubic), fill(kLinear))};
+  }
+  static F32 value(F32 x) { return x * parts(x).share; }
   static F32 slope(F32 x) {
-    const F32 square = x * x;
-    const F32 u = x * fma(square, fill(kCubic), fill(kLinear));
-    const F32 du = fma(square, fill(3 * kCubic), fill(kLinear));
-    const F32 e = exp(fill(0) - max(u, fill(-87))), s = inverse(fill(1) + e);
-    return fma((x * du) * (e * s), s, s);
+    const Parts p = parts(x);
+    return fma(((p.e * p.share) * x) * p.du, p.share, p.share);
   }
 };
 
@@ -87,23 +98,34 @@ void forward(const ActivationRows<Number>& r) {
   }
 }
 
+template <Activation kKind, bool kBias, bool kSums, int64_t kCount, typename Number>
+inline void backward_rows(const ActivationGradientRows<Number>& r, int64_t first) {
+  const int64_t columns = r.columns, offset = first * columns;
+  over_vectors(0, columns, [&](int64_t i, auto lanes) {
+    const F32 bias = kBias ? lanes.get(r.bias + i) : fill(0);
+    F32 gradients[kCount];
+    for (int64_t row = 0; row < kCount; ++row) {
+      const int64_t at = offset + row * columns + i;
+      F32 in = lanes.get(r.x + at);
+      if constexpr (kBias) in = in + bias;
+      gradients[row] = lanes.get(r.dy + at) * Function<kKind>::slope(in);
+      lanes.put(r.dx + at, gradients[row]);
+    }
+    if constexpr (kSums) lanes.put(r.sums + i, lanes.get(r.sums + i) + sum_of(gradients));
+  });
+}
+
 template <Activation kKind, bool kBias, bool kSums, typename Number>
 inline void backward(const ActivationGradientRows<Number>& r) {
-  using F = Function<kKind>;
   if constexpr (kSums) {
     for (int64_t i = 0; i < r.columns; ++i) r.sums[i] = 0;
   }
-  for (int64_t row = 0; row < r.rows; ++row) {
-    const Number *dy = r.dy + row * r.columns, *x = r.x + row * r.columns;
-    Number* dx = r.dx + row * r.columns;
-    over_vectors(0, r.columns, [&](int64_t i, auto lanes) {
-      F32 in = lanes.get(x + i);
-      if constexpr (kBias) in = in + lanes.get(r.bias + i);
-      const F32 gradient = lanes.get(dy + i) * F::slope(in);
-      lanes.put(dx + i, gradient);
-      if constexpr (kSums) lanes.put(r.sums + i, lanes.get(r.sums + i) + gradient);
-    });
+  int64_t row = 0;
+  if constexpr (kSums) {
+    // Sums of a few rows each err less than one sum of all.
+    for (; row + 4 <= r.rows; row += 4) backward_rows<kKind, kBias, kSums, 4>(r, row);
   }
+  for (; row < r.rows; ++row) backward_rows<kKind, kBias, kSums, 1>(r, row);
 }
 
 template <Activation kKind, typename Number>

@@ -8,7 +8,7 @@ namespace {
 // Rows at once, so that one row's sums need not wait for those of the one before.
 constexpr int64_t kRows = 4;
 // Columns that lanes sum in fp32 before fp64 takes over.
-constexpr int64_t kChunk = 4096;
+constexpr int64_t kChunk = 512;
 
 // totals[r] = the sum of row r's columns in parts that body(offset, lanes, sums) adds to sums[r].
 template <int64_t kCount, typename Body>
@@ -42,6 +42,7 @@ inline void forward_rows(const LayerNormRows& r, int64_t first) {
         if constexpr (kAdds) {
           value = value + lanes.get(static_cast<const R*>(r.residual.data) + offset + at);
           lanes.put(sum + at, value);
+          if constexpr (!__is_same(X, float)) value = lanes.get(sum + at);
         }
         sums[row] = sums[row] + value;
       }
@@ -114,18 +115,17 @@ inline void backward_rows(const LayerNormGradientRows& r, int64_t first) {
   double totals[2 * kCount];
   sum_columns<2 * kCount>(columns, totals, [&](int64_t i, auto lanes, F32* sums) {
     const F32 weight = lanes.get(r.weight + i);
-    F32 weight_sum = lanes.get(dweight + i), bias_sum = lanes.get(dbias + i);
+    F32 products[kCount], ds[kCount];
     for (int64_t row = 0; row < kCount; ++row) {
       const F32 d = lanes.get(dy + row * columns + i);
       const F32 normal = (lanes.get(x + row * columns + i) - mean[row]) * inverse[row];
-      const F32 product = d * normal;
-      weight_sum = weight_sum + product;
-      bias_sum = bias_sum + d;
+      products[row] = d * normal;
+      ds[row] = d;
       sums[2 * row] = fma(d, weight, sums[2 * row]);
-      sums[2 * row + 1] = fma(product, weight, sums[2 * row + 1]);
+      sums[2 * row + 1] = fma(products[row], weight, sums[2 * row + 1]);
     }
-    lanes.put(dweight + i, weight_sum);
-    lanes.put(dbias + i, bias_sum);
+    lanes.put(dweight + i, lanes.get(dweight + i) + sum_of(products));
+    lanes.put(dbias + i, lanes.get(dbias + i) + sum_of(ds));
   });
   F32 share[kCount], slope[kCount];
   for (int64_t row = 0; row < kCount; ++row) {

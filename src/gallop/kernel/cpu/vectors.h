@@ -35,6 +35,10 @@ struct Part {
   }
 };
 
+/// Of a few vectors, in the order of a tree.
+inline F32 sum_of(const F32 (&list)[1]) { return list[0]; }
+inline F32 sum_of(const F32 (&list)[4]) { return (list[0] + list[1]) + (list[2] + list[3]); }
+
 /// Calls body(offset, Whole or Part) for each vector from `begin` to `end`.
 template <typename Body>
 inline void over_vectors(int64_t begin, int64_t end, const Body& body) {
