@@ -7,11 +7,11 @@ namespace gallop::kernel {
 namespace {
 
 // Value and derivative of each activation. Derivatives use f(-x) where 1 - f(x) would cancel.
-template <Activation>
+template <Activation, typename Number>
 struct Function;
 
-template <>
-struct Function<Activation::kGelu> {
+template <typename Number>
+struct Function<Activation::kGelu, Number> {
   // e^(-x^2 / 2), and the share of it that is P(X <= -|x|): a polynomial of 1 / (1 + a |x|), within
   // 3e-8 of the true share for |x| to 14.
   struct Parts {
@@ -40,24 +40,25 @@ struct Function<Activation::kGelu> {
   }
 };
 
-template <>
-struct Function<Activation::kGeluTanh> {
+template <typename Number>
+struct Function<Activation::kGeluTanh, Number> {
   // 2 sqrt(2 / pi), and 0.044715 times that.
   static constexpr float kLinear = 1.5957691216F, kCubic = 0.0713548163F;
 
-  // e^-u, 1 / (1 + e^-u) and du / dx. Below -9.9 the second is 0 in sums, and must not become so
-  // small that the first overflows.
+  // e^-u, 1 / (1 + e^-u) and du / dx. Beyond 9.9 both ends are reached, and e^-u would overflow.
   struct Parts {
     F32 e, share, du;
   };
   static Parts parts(F32 x) {
-    const F32 bounded = max(fill(-9.9F), x), square = bounded * bounded;
-    const F32 u = bounded * fma(square, fill(kCubic), fill(kLinear));
-    const F32 e = exp(fill(0) - u), sum = fill(1) + e;
-    // What the sum lost in rounding is made good: ATen's tanh form errs little near 0.
-    const F32 lost = e - (sum - fill(1)), rough = inverse(sum);
+    const F32 bounded = min(fill(9.9F), max(fill(-9.9F), x)), square = bounded * bounded;
+    const F32 e = exp_within(bounded * fma(square, fill(-kCubic), fill(-kLinear)));
+    const F32 sum = fill(1) + e, du = fma(square, fill(3 * kCubic), fill(kLinear));
+    const F32 rough = inverse(sum);
+    if constexpr (__is_same(Number, Bf16)) return {e, rough, du};
+    // What the sum lost in rounding is made good: the library's tanh errs little near 0.
+    const F32 lost = e - (sum - fill(1));
     const F32 rest = fnma(lost, rough, fnma(sum, rough, fill(1)));
-    return {e, fma(rest, rough, rough), fma(square, fill(3 * kCubic), fill(kLinear))};
+    return {e, fma(rest, rough, rough), du};
   }
   static F32 value(F32 x) { return x * parts(x).share; }
   static F32 slope(F32 x) {
@@ -66,8 +67,8 @@ struct Function<Activation::kGeluTanh> {
   }
 };
 
-template <>
-struct Function<Activation::kSilu> {
+template <typename Number>
+struct Function<Activation::kSilu, Number> {
   static F32 value(F32 x) { return x * sigmoid(x); }
   static F32 slope(F32 x) {
     const F32 e = exp(fill(0) - max(x, fill(-87))), s = inverse(fill(1) + e);
@@ -75,15 +76,15 @@ struct Function<Activation::kSilu> {
   }
 };
 
-template <>
-struct Function<Activation::kRelu> {
+template <typename Number>
+struct Function<Activation::kRelu, Number> {
   static F32 value(F32 x) { return max(fill(0), x); }
   static F32 slope(F32 x) { return select(x > fill(0), fill(1), fill(0)); }
 };
 
 template <Activation kKind, typename Number>
 void forward(const ActivationRows<Number>& r) {
-  using F = Function<kKind>;
+  using F = Function<kKind, Number>;
   if (r.bias == nullptr) {
     over_vectors(0, r.rows * r.columns,
                  [&](int64_t i, auto lanes) { lanes.put(r.y + i, F::value(lanes.get(r.x + i))); });
@@ -108,7 +109,7 @@ inline void backward_rows(const ActivationGradientRows<Number>& r, int64_t first
       const int64_t at = offset + row * columns + i;
       F32 in = lanes.get(r.x + at);
       if constexpr (kBias) in = in + bias;
-      gradients[row] = lanes.get(r.dy + at) * Function<kKind>::slope(in);
+      gradients[row] = lanes.get(r.dy + at) * Function<kKind, Number>::slope(in);
       lanes.put(r.dx + at, gradients[row]);
     }
     if constexpr (kSums) lanes.put(r.sums + i, lanes.get(r.sums + i) + sum_of(gradients));
