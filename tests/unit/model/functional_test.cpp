@@ -7,6 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/layers.h"
 
 namespace gallop::model::functional {
 namespace {
@@ -76,6 +77,24 @@ TEST(ActivationFunction, TakesWhatItsKernelDoesNot) {
   const auto half = leaf({4, 6}, at::kHalf);
   EXPECT_EQ(activation(Activation::kRelu, half, leaf({6})).scalar_type(), at::kHalf);
   EXPECT_EQ(activation(Activation::kRelu, at::empty({0, 6})).numel(), 0);
+}
+
+TEST(LinearFunction, IsItsProductAndActivationForFewAndManyNumbers) {
+  Initializer initializer(1);
+  Linear linear(initializer, {.in = 64, .out = 40});
+  for (const int64_t rows : {20, 2000}) {
+    const auto x = leaf({rows, 64});
+    const auto gradients = [&](const at::Tensor& y) {
+      auto inputs = linear.parameters();
+      inputs.push_back(x);
+      return torch::autograd::grad({(y * y).sum()}, inputs);
+    };
+    const auto found = linear.forward(x, Activation::kGelu);
+    const auto apart = activation(Activation::kGelu, linear.forward(x));
+    expect_close(found, apart.to(at::kDouble));
+    const auto all = gradients(found), truths = gradients(apart);
+    for (size_t i = 0; i < all.size(); ++i) expect_close(all[i], truths[i].to(at::kDouble));
+  }
 }
 
 TEST(Functions, RefuseGradientsOfGradients) {
