@@ -1,7 +1,6 @@
 #include "gallop/model/feed_forward.h"
 
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/gelu.h>
 
 namespace gallop::model {
 
@@ -21,7 +20,9 @@ FeedForward::FeedForward(Initializer& initializer, const Options& options) : opt
 }
 
 at::Tensor FeedForward::forward(const at::Tensor& x_BTC) const {
-  auto inner = at::gelu(expand_->forward(x_BTC), options_.gelu_by_tanh ? "tanh" : "none");
+  using kernel::Activation;
+  auto inner =
+      expand_->forward(x_BTC, options_.gelu_by_tanh ? Activation::kGeluTanh : Activation::kGelu);
   inner = at::dropout(inner, options_.inner_dropout, is_training());
   return at::dropout(contract_->forward(inner), options_.dropout, is_training());
 }

@@ -92,8 +92,9 @@ class Gpt final : public Network {
     auto x_BTC = tokens_->forward(tokens_BT);
     if (positions_) x_BTC = x_BTC + positions_->weight().narrow(0, 0, tokens_BT.size(1));
     x_BTC = at::dropout(x_BTC, dropout_, is_training());
-    for (auto& layer : layers_) x_BTC = layer->forward(x_BTC);
-    x_BTC = norm_->forward(x_BTC);
+    Stream stream_BTC{x_BTC};
+    for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);
+    x_BTC = norm_->forward(stream_BTC).y;
     return head_ ? head_->forward(x_BTC) : at::linear(x_BTC, tokens_->weight());
   }
 

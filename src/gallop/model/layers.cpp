@@ -2,9 +2,7 @@
 
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/rms_norm.h>
 
 namespace gallop::model {
 
@@ -17,6 +15,14 @@ Linear::Linear(Initializer& initializer, const Options& options) {
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
+
+at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) const {
+  // LibTorch's product on the CPU adds a bias in passes of its own, elsewhere at no cost; nor does
+  // it matter of a few numbers, where the kernel's sums for its gradient cost more.
+  constexpr int64_t kFew = 100'000;
+  if (!x.is_cpu() || x.numel() < kFew) return functional::activation(activation, forward(x));
+  return functional::activation(activation, at::linear(x, weight_), bias_);
+}
 
 Conv2d::Conv2d(Initializer& initializer, const Options& options)
     : stride_(options.stride), padding_(options.padding) {
@@ -62,14 +68,15 @@ Fork BatchNorm2d::fork_relu(const at::Tensor& x, const at::Tensor& residual) {
 }
 
 Norm::Norm(Initializer& initializer, const Options& options)
-    : width_(options.width), eps_(options.eps), rms_(options.rms) {
-  weight_ = register_parameter("weight", initializer.constant(width_, 1));
-  if (options.bias && !rms_) bias_ = register_parameter("bias", initializer.constant(width_, 0));
+    : eps_(options.eps), rms_(options.rms) {
+  weight_ = register_parameter("weight", initializer.constant(options.width, 1));
+  if (options.bias && !rms_) {
+    bias_ = register_parameter("bias", initializer.constant(options.width, 0));
+  }
 }
 
-at::Tensor Norm::forward(const at::Tensor& x) const {
-  if (rms_) return at::rms_norm(x, width_, weight_, eps_);
-  return at::layer_norm(x, width_, weight_, bias_, eps_);
+functional::NormedSum Norm::forward(const Stream& stream) const {
+  return functional::layer_norm(stream.x, stream.branch, weight_, bias_, eps_, rms_);
 }
 
 Embedding::Embedding(Initializer& initializer, const Options& options) {

@@ -5,7 +5,9 @@
 
 #include <torch/nn/module.h>
 
+#include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/batch_norm.h"
+#include "gallop/model/functional/layer_norm.h"
 #include "gallop/model/initializer.h"
 
 // Layers with PyTorch's numbers and names of parameters, each one call of the fastest operator.
@@ -23,6 +25,8 @@ class Linear : public torch::nn::Module {
   };
   Linear(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& x) const;
+  /// act(y)
+  at::Tensor forward(const at::Tensor& x, kernel::Activation activation) const;
 
  private:
   at::Tensor weight_;
@@ -74,6 +78,13 @@ class BatchNorm2d : public torch::nn::Module {
   at::Tensor num_batches_tracked_;
 };
 
+/// A residual stream: its value is x + branch, a sum that the next norm takes in its own pass.
+/// Branch may be undefined.
+struct Stream {
+  at::Tensor x;
+  at::Tensor branch{};
+};
+
 /// Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019, no bias) of the last
 /// dimension.
 class Norm : public torch::nn::Module {
@@ -85,10 +96,10 @@ class Norm : public torch::nn::Module {
     bool rms = false;
   };
   Norm(Initializer& initializer, const Options& options);
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor forward(const at::Tensor& x) const { return forward(Stream{x}).y; }
+  functional::NormedSum forward(const Stream& stream) const;
 
  private:
-  int64_t width_;
   double eps_;
   bool rms_;
   at::Tensor weight_;

@@ -1,7 +1,6 @@
 #include "gallop/model/mlp.h"
 
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/gelu.h>
 
 #include "gallop/model/layers.h"
 #include "gallop/model/network.h"
@@ -13,7 +12,9 @@ namespace {
 class Mlp final : public Network {
  public:
   Mlp(const MlpConfig& config, const Task& task, InitialWeights weights)
-      : gelu_(config.activation == "gelu"), dropout_(config.dropout) {
+      : activation_(config.activation == "gelu" ? kernel::Activation::kGelu
+                                                : kernel::Activation::kRelu),
+        dropout_(config.dropout) {
     Initializer initializer(weights);
     const auto init = parse_init(config.linear_init);
     const auto list = register_module("layers", std::make_shared<List>());
@@ -31,8 +32,7 @@ class Mlp final : public Network {
   at::Tensor forward(const at::Tensor& input) override {
     auto x = input.flatten(1);
     for (size_t i = 0; i + 1 < layers_.size(); ++i) {
-      x = layers_[i]->forward(x);
-      x = gelu_ ? at::gelu(x) : x.relu_();
+      x = layers_[i]->forward(x, activation_);
       x = at::dropout(x, dropout_, is_training());
     }
     return layers_.back()->forward(x);
@@ -41,7 +41,7 @@ class Mlp final : public Network {
  private:
   struct List : torch::nn::Module {};
 
-  bool gelu_;
+  kernel::Activation activation_;
   double dropout_;
   std::vector<std::shared_ptr<Linear>> layers_;
 };

@@ -12,9 +12,10 @@ TransformerLayer::TransformerLayer(Initializer& initializer, const Options& opti
       feed_forward_(register_module(
           "mlp", std::make_shared<FeedForward>(initializer, options.feed_forward))) {}
 
-at::Tensor TransformerLayer::forward(const at::Tensor& x_BTC) {
-  const auto middle = x_BTC + attention_->forward(norm1_->forward(x_BTC));
-  return middle + feed_forward_->forward(norm2_->forward(middle));
+Stream TransformerLayer::forward(const Stream& stream_BTC) {
+  const auto start = norm1_->forward(stream_BTC);
+  const auto middle = norm2_->forward(Stream{start.sum, attention_->forward(start.y)});
+  return {middle.sum, feed_forward_->forward(middle.y)};
 }
 
 }  // namespace gallop::model

@@ -17,7 +17,7 @@ class TransformerLayer final : public torch::nn::Module {
     const char* norm2_name = "";
   };
   TransformerLayer(Initializer& initializer, const Options& options);
-  at::Tensor forward(const at::Tensor& x_BTC);
+  Stream forward(const Stream& stream_BTC);
 
  private:
   std::shared_ptr<Norm> norm1_;

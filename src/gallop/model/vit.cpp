@@ -94,10 +94,13 @@ class Vit final : public Network {
       x_BTC =
           at::cat({class_token_.expand({x_BTC.size(0), -1, -1}).to(x_BTC.scalar_type()), x_BTC}, 1);
     }
-    x_BTC = at::dropout(x_BTC + positions_, dropout_, is_training());
-    for (auto& layer : layers_) x_BTC = layer->forward(x_BTC);
-    if (class_token_.defined()) return head_->forward(norm_->forward(x_BTC.select(1, 0)));
-    return head_->forward(norm_->forward(x_BTC.mean(1)));
+    // The layers' kernels take rows of C; without a class token they are columns here.
+    x_BTC = (x_BTC + positions_).contiguous();
+    Stream stream_BTC{at::dropout(x_BTC, dropout_, is_training())};
+    for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);
+    const auto y_BTC = stream_BTC.x + stream_BTC.branch;
+    return head_->forward(
+        norm_->forward(class_token_.defined() ? y_BTC.select(1, 0) : y_BTC.mean(1)));
   }
 
  private:

@@ -11,7 +11,8 @@ MathTable make_bodies<MathTable, kIsa>() {
           .tanh = [](const float* x, float* y) { store(y, tanh(load(x))); },
           .erf = [](const float* x, float* y) { store(y, erf(load(x))); },
           .root = [](const float* x, float* y) { store(y, root(load(x))); },
-          .inverse = [](const float* x, float* y) { store(y, quotient(fill(1), load(x))); },
+          .quotient = [](const float* x, float* y) { store(y, quotient(fill(1), load(x))); },
+          .inverse = [](const float* x, float* y) { store(y, inverse(load(x))); },
           .to_bf16 = [](const float* x, Bf16* y, int64_t n) { store(y, load(x, n), n); },
           .from_bf16 = [](const Bf16* x, float* y, int64_t n) { store(y, load(x, n), n); }};
 }

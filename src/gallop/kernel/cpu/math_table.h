@@ -14,6 +14,7 @@ struct MathTable {
   void (*tanh)(const float* x, float* y);
   void (*erf)(const float* x, float* y);
   void (*root)(const float* x, float* y);
+  void (*quotient)(const float* x, float* y);  ///< 1 / x
   void (*inverse)(const float* x, float* y);
   void (*to_bf16)(const float* x, Bf16* y, int64_t n);
   void (*from_bf16)(const Bf16* x, float* y, int64_t n);

@@ -29,8 +29,8 @@ inline constexpr int64_t kLanes = 16;
 //   store_woven(p, a, b, n)            bf16 a0 b0 a1 b1 ... of the first n lanes
 //   fma(a, b, c), fnma(a, b, c)        a * b + c and c - a * b, rounded once where the machine can
 //   select(a > b, x, y)                lanes of x where the comparison holds, else of y
-//   root(a), quotient(a, b)            below 1 ulp; see there
 //   bits(mask), mask_of(bits)          lane i is bit i
+//   root(a), quotient(a, b), inverse(b) below 1 ulp; see there
 //   round(a), scale(a, n)              to the nearest integer; a * 2^n for whole n in [-300, 300]
 
 #if defined(__AVX512F__)
@@ -115,9 +115,14 @@ inline F32 root(F32 a) {
 /// For finite b of a size in [2^-126, 2^126).
 inline F32 quotient(F32 a, F32 b) {
   const F32 estimate{_mm512_rcp14_ps(b.v)};
-  const F32 inverse = fma(fnma(b, estimate, fill(1)), estimate, estimate);
-  const F32 first = a * inverse;
-  return fma(fnma(b, first, a), inverse, first);
+  const F32 better = fma(fnma(b, estimate, fill(1)), estimate, estimate);
+  const F32 first = a * better;
+  return fma(fnma(b, first, a), better, first);
+}
+/// 1 / b, likewise.
+inline F32 inverse(F32 b) {
+  const F32 estimate{_mm512_rcp14_ps(b.v)};
+  return fma(fnma(b, estimate, fill(1)), estimate, estimate);
 }
 
 #elif defined(__AVX2__)
@@ -320,6 +325,7 @@ inline F32 load_bits(const Bf16* p) {
   return a;
 }
 inline void store_bits(Bf16* p, const F32& a) { __builtin_memcpy(p, &a, sizeof a); }
+inline F32 inverse(const F32& b) { return quotient(fill(1), b); }
 template <typename Number>
 inline F32 load(const Number* p, int64_t n) {
   Number all[kLanes] = {};

@@ -1,0 +1,111 @@
+#include "gallop/kernel/activation.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "gallop/base/error.h"
+#include "gallop/kernel/cpu/activation.h"
+#include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/row_blocks.h"
+
+namespace gallop::kernel {
+
+namespace {
+
+template <typename Number>
+void forward(Activation kind, const at::Tensor& x, const float* bias, const at::Tensor& y) {
+  const auto [rows, columns] = rows_and_columns(x);
+  at::parallel_for(
+      0, rows, rows_of_grain(columns), [&, columns = columns](int64_t begin, int64_t end) {
+        const ActivationRows<Number> part{.x = data_of<const Number>(x) + begin * columns,
+                                          .bias = bias,
+                                          .y = data_of<Number>(y) + begin * columns,
+                                          .rows = end - begin,
+                                          .columns = columns};
+        const auto& bodies = best_bodies<ActivationBodies>();
+        if constexpr (std::is_same_v<Number, float>) {
+          bodies.forward_fp32(kind, part);
+        } else {
+          bodies.forward_bf16(kind, part);
+        }
+      });
+}
+
+template <typename Number>
+void backward_part(Activation kind, ActivationGradientRows<Number> all, int64_t begin, int64_t end,
+                   float* sums) {
+  all.dy += begin * all.columns;
+  all.x += begin * all.columns;
+  all.dx += begin * all.columns;
+  all.sums = sums;
+  all.rows = end - begin;
+  const auto& bodies = best_bodies<ActivationBodies>();
+  if constexpr (std::is_same_v<Number, float>) {
+    bodies.backward_fp32(kind, all);
+  } else {
+    bodies.backward_bf16(kind, all);
+  }
+}
+
+// Column sums of dx, or nothing.
+template <typename Number>
+std::vector<float> backward(Activation kind, const at::Tensor& dy, const at::Tensor& x,
+                            const float* bias, const at::Tensor& dx, bool with_sums) {
+  const auto [rows, columns] = rows_and_columns(x);
+  const ActivationGradientRows<Number> all{.dy = data_of<const Number>(dy),
+                                           .x = data_of<const Number>(x),
+                                           .bias = bias,
+                                           .dx = data_of<Number>(dx),
+                                           .sums = nullptr,
+                                           .rows = rows,
+                                           .columns = columns};
+  if (with_sums) {
+    return sums_over_rows(rows, columns, [&](int64_t begin, int64_t end, float* sums) {
+      backward_part(kind, all, begin, end, sums);
+    });
+  }
+  at::parallel_for(0, rows, rows_of_grain(columns), [&](int64_t begin, int64_t end) {
+    backward_part(kind, all, begin, end, nullptr);
+  });
+  return {};
+}
+
+}  // namespace
+
+bool takes_activation(const at::Tensor& x, const at::Tensor& bias) {
+  if (!is_plain(x) || x.dim() == 0) return false;
+  if (!bias.defined()) return true;
+  return is_plain(bias) && bias.dim() == 1 && bias.size(0) == x.size(-1) &&
+         (bias.scalar_type() == at::kFloat || bias.scalar_type() == x.scalar_type());
+}
+
+at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bias) {
+  if (!takes_activation(x, bias)) throw InternalError("activation: a tensor that it does not take");
+  const at::Tensor y = at::empty_like(x);
+  const Fp32Row row(bias);
+  if (x.scalar_type() == at::kFloat) {
+    forward<float>(kind, x, row.data(), y);
+  } else {
+    forward<Bf16>(kind, x, row.data(), y);
+  }
+  return y;
+}
+
+ActivationGradients activation_backward(Activation kind, const at::Tensor& dy, const at::Tensor& x,
+                                        const at::Tensor& bias,
+                                        std::optional<at::ScalarType> bias_format) {
+  if (!takes_activation(x, bias) || !is_plain(dy) || dy.sizes() != x.sizes() ||
+      dy.scalar_type() != x.scalar_type()) {
+    throw InternalError("activation_backward: tensors that it does not take");
+  }
+  ActivationGradients gradients{.x = at::empty_like(x), .bias = {}};
+  const Fp32Row row(bias);
+  const bool fp32 = x.scalar_type() == at::kFloat;
+  const auto sums = (fp32 ? backward<float> : backward<Bf16>)(kind, dy, x, row.data(), gradients.x,
+                                                              bias_format.has_value());
+  if (bias_format) gradients.bias = tensor_of(sums.data(), x.size(-1), *bias_format);
+  return gradients;
+}
+
+}  // namespace gallop::kernel

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "gallop/kernel/cpu/simd.h"
+
+namespace gallop::kernel {
+namespace {
+
+/// A vector's access to arrays: all lanes, or the first `count`, where others are 0.
+struct Whole {
+  template <typename Number>
+  F32 get(const Number* p) const {
+    return load(p);
+  }
+  template <typename Number>
+  void put(Number* p, F32 a) const {
+    store(p, a);
+  }
+  F32 cleared(F32 a) const { return a; }
+};
+struct Part {
+  int64_t count;
+  template <typename Number>
+  F32 get(const Number* p) const {
+    return load(p, count);
+  }
+  template <typename Number>
+  void put(Number* p, F32 a) const {
+    store(p, a, count);
+  }
+  /// The other lanes set to 0.
+  F32 cleared(F32 a) const {
+    float lanes[kLanes];
+    store(lanes, a);
+    return load(lanes, count);
+  }
+};
+
+/// Of a few vectors, in the order of a tree.
+inline F32 sum_of(const F32 (&list)[1]) { return list[0]; }
+inline F32 sum_of(const F32 (&list)[4]) { return (list[0] + list[1]) + (list[2] + list[3]); }
+
+/// Calls body(offset, Whole or Part) for each vector from `begin` to `end`.
+template <typename Body>
+inline void over_vectors(int64_t begin, int64_t end, const Body& body) {
+  int64_t at = begin;
+  for (; at + kLanes <= end; at += kLanes) body(at, Whole());
+  if (at < end) body(at, Part{end - at});
+}
+
+}  // namespace
+}  // namespace gallop::kernel

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace gallop::kernel {
+
+/// Whether the CPU kernels take it as it lies: fp32 or bf16, contiguous, not empty, on the CPU.
+bool is_plain(const at::Tensor& tensor);
+
+/// The last dimension's size second, and how many of its kind there are first.
+std::pair<int64_t, int64_t> rows_and_columns(const at::Tensor& tensor);
+
+template <typename Number>
+Number* data_of(const at::Tensor& tensor) {
+  return static_cast<Number*>(tensor.data_ptr());
+}
+
+/// A tensor's numbers as fp32, copied where they are not.
+class Fp32Row {
+ public:
+  explicit Fp32Row(const at::Tensor& tensor);
+  /// Null where the tensor is undefined.
+  const float* data() const;
+
+ private:
+  at::Tensor fp32_;
+};
+
+/// A tensor [count] of this format.
+at::Tensor tensor_of(const float* numbers, int64_t count, at::ScalarType format);
+
+}  // namespace gallop::kernel

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace gallop::kernel {
+
+/// Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019) over the last dimension of
+/// [..., C]. Numbers are fp32 inside.
+struct LayerNormOptions {
+  double eps = 1e-5;
+  bool rms = false;
+  at::ScalarType output = at::kFloat;  ///< Format of y, fp32 or bf16.
+};
+
+/// Whether layer_norm() takes them: x and residual in fp32 or bf16, of the same sizes, contiguous
+/// and on the CPU; weight and bias [C] in fp32, likewise. Residual and bias may be undefined.
+bool takes_layer_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                      const at::Tensor& bias, at::ScalarType output);
+
+struct LayerNormResult {
+  at::Tensor y;
+  at::Tensor sum;      ///< x + residual, in the wider of their formats; x itself without residual.
+  at::Tensor mean;     ///< Of each row of the sum; 0 for RMS norm.
+  at::Tensor inverse;  ///< 1 / sqrt(the row's variance or mean square + eps).
+};
+
+/// y = (sum - mean) * inverse * weight + bias.
+LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& residual,
+                           const at::Tensor& weight, const at::Tensor& bias,
+                           const LayerNormOptions& options);
+
+struct LayerNormGradients {
+  at::Tensor sum;           ///< In the sum's format.
+  at::Tensor sum_narrowed;  ///< The same in bf16, where wanted of an fp32 sum.
+  at::Tensor weight, bias;  ///< [C], fp32; bits that do not depend on the number of threads.
+};
+
+/// From dy, the gradient of y, and dsum, that of the sum from elsewhere, which may be undefined; in
+/// one pass. `sum`, `mean` and `inverse` are layer_norm()'s.
+LayerNormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
+                                       const LayerNormResult& saved, const at::Tensor& weight,
+                                       bool rms, bool narrowed);
+
+}  // namespace gallop::kernel

@@ -1,0 +1,106 @@
+#include "gallop/model/functional/layer_norm.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/rms_norm.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "gallop/kernel/isa.h"
+#include "gallop/kernel/layer_norm.h"
+#include "gallop/model/functional/first_order.h"
+
+namespace gallop::model::functional {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using OptionalTensor = std::optional<at::Tensor>;
+
+OptionalTensor optional(const at::Tensor& tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
+}
+
+at::Tensor like(const at::Tensor& gradient, at::ScalarType format) {
+  return gradient.defined() ? gradient.to(format) : gradient;
+}
+
+struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
+  // Returns y and, with a residual, the sum.
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const at::Tensor& weight, const OptionalTensor& residual,
+                               const OptionalTensor& bias,
+                               const kernel::LayerNormOptions& options) {
+    auto result = kernel::layer_norm(x, residual.value_or(at::Tensor()), weight,
+                                     bias.value_or(at::Tensor()), options);
+    context->set_materialize_grads(false);
+    context->save_for_backward({result.sum, result.mean, result.inverse, weight});
+    auto& data = context->saved_data;
+    data["rms"] = options.rms;
+    data["bias"] = bias.has_value();
+    data["x"] = static_cast<int64_t>(x.scalar_type());
+    if (!residual) return {result.y};
+    data["residual"] = static_cast<int64_t>(residual->scalar_type());
+    return {result.y, result.sum};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    require_first_order("layer_norm");
+    auto& data = context->saved_data;
+    const bool has_residual = data.find("residual") != data.end(), has_bias = data["bias"].toBool();
+    const auto x_format = static_cast<at::ScalarType>(data["x"].toInt());
+    const auto residual_format =
+        has_residual ? static_cast<at::ScalarType>(data["residual"].toInt()) : x_format;
+    const at::Tensor& dy = gradients[0];
+    const at::Tensor dsum = has_residual ? gradients[1] : at::Tensor();
+    if (!dy.defined()) return {like(dsum, x_format), {}, like(dsum, residual_format), {}, {}};
+
+    const auto saved = context->get_saved_variables();
+    const kernel::LayerNormResult result{
+        .y = {}, .sum = saved[0], .mean = saved[1], .inverse = saved[2]};
+    // The narrower input's gradient, if anybody wants it, is written along with the wider's.
+    const bool narrowed =
+        x_format != residual_format && context->needs_input_grad(x_format == at::kFloat ? 2 : 0);
+    auto found =
+        kernel::layer_norm_backward(dy.contiguous(), dsum.defined() ? dsum.contiguous() : dsum,
+                                    result, saved[3], data["rms"].toBool(), narrowed);
+    const auto sum_in = [&](at::ScalarType format) {
+      return format == found.sum.scalar_type() ? found.sum : found.sum_narrowed;
+    };
+    return {sum_in(x_format),
+            found.weight,
+            has_residual ? sum_in(residual_format) : at::Tensor(),
+            has_bias ? found.bias : at::Tensor(),
+            {}};
+  }
+};
+
+at::ScalarType output_format(const at::Tensor& x, const at::Tensor& residual) {
+  if (at::autocast::is_autocast_enabled(at::kCPU) &&
+      at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16) {
+    return at::kBFloat16;
+  }
+  return residual.defined() ? c10::promoteTypes(x.scalar_type(), residual.scalar_type())
+                            : x.scalar_type();
+}
+
+}  // namespace
+
+NormedSum layer_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                     const at::Tensor& bias, double eps, bool rms) {
+  const auto format = output_format(x, residual);
+  if (!kernel::kernels_are_on() || !kernel::takes_layer_norm(x, residual, weight, bias, format)) {
+    const auto sum = residual.defined() ? x + residual : x;
+    const int64_t width = weight.size(0);
+    return {.y = rms ? at::rms_norm(sum, width, weight, eps)
+                     : at::layer_norm(sum, width, weight, bias, eps),
+            .sum = sum};
+  }
+  const auto outputs =
+      LayerNormFunction::apply(x, weight, optional(residual), optional(bias),
+                               kernel::LayerNormOptions{.eps = eps, .rms = rms, .output = format});
+  return {.y = outputs[0], .sum = residual.defined() ? outputs[1] : x};
+}
+
+}  // namespace gallop::model::functional

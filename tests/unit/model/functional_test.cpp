@@ -1,0 +1,185 @@
+// The kernels' autograd functions against LibTorch's operators.
+#include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "gallop/base/error.h"
+#include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/layers.h"
+
+namespace gallop::model::functional {
+namespace {
+
+using kernel::Activation;
+
+at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType format = at::kFloat, bool wanted = true) {
+  return at::randn(sizes).to(format).requires_grad_(wanted);
+}
+
+at::Tensor fp64(const at::Tensor& tensor) {
+  return tensor.detach().to(at::kDouble).requires_grad_();
+}
+
+void expect_close(const at::Tensor& found, const at::Tensor& truth, double bound = 1e-5) {
+  ASSERT_TRUE(found.defined());
+  const auto difference = (found.to(at::kDouble) - truth).norm().item<double>();
+  EXPECT_LE(difference, bound * truth.norm().item<double>());
+}
+
+class Bf16Autocast {
+ public:
+  Bf16Autocast() {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  }
+  ~Bf16Autocast() {
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+  }
+};
+
+TEST(ActivationFunction, HasTheLibrarysValuesAndGradients) {
+  for (const auto kind :
+       {Activation::kGelu, Activation::kGeluTanh, Activation::kSilu, Activation::kRelu}) {
+    for (const bool with_bias : {false, true}) {
+      const auto x = leaf({3, 5, 18}), bias = with_bias ? leaf({18}) : at::Tensor();
+      // fp64 takes the path of LibTorch's operators.
+      const auto true_x = fp64(x), true_bias = with_bias ? fp64(bias) : at::Tensor();
+      const auto y = activation(kind, x, bias), true_y = activation(kind, true_x, true_bias);
+      expect_close(y, true_y);
+      (y * y).sum().backward();
+      (true_y * true_y).sum().backward();
+      expect_close(x.grad(), true_x.grad());
+      if (with_bias) expect_close(bias.grad(), true_bias.grad());
+    }
+  }
+}
+
+TEST(ActivationFunction, GivesOnlyTheWantedGradients) {
+  const auto x = leaf({4, 6}, at::kFloat, false), bias = leaf({6});
+  activation(Activation::kGelu, x, bias).sum().backward();
+  EXPECT_TRUE(bias.grad().defined());
+  EXPECT_FALSE(x.grad().defined());
+  const auto other_x = leaf({4, 6}), fixed = leaf({6}, at::kFloat, false);
+  // A gradient that was expanded from one number is not contiguous.
+  activation(Activation::kGelu, other_x, fixed).sum().backward();
+  EXPECT_TRUE(other_x.grad().defined());
+  EXPECT_FALSE(fixed.grad().defined());
+  EXPECT_FALSE(activation(Activation::kGelu, x, fixed).requires_grad());
+}
+
+TEST(ActivationFunction, TakesWhatItsKernelDoesNot) {
+  const auto base = leaf({6, 4});
+  const auto y = activation(Activation::kSilu, base.t(), leaf({6}));
+  EXPECT_EQ(y.sizes(), at::IntArrayRef({4, 6}));
+  const auto half = leaf({4, 6}, at::kHalf);
+  EXPECT_EQ(activation(Activation::kRelu, half, leaf({6})).scalar_type(), at::kHalf);
+  EXPECT_EQ(activation(Activation::kRelu, at::empty({0, 6})).numel(), 0);
+}
+
+TEST(LinearFunction, IsItsProductAndActivationForFewAndManyNumbers) {
+  Initializer initializer(1);
+  Linear linear(initializer, {.in = 64, .out = 40});
+  for (const int64_t rows : {20, 2000}) {
+    const auto x = leaf({rows, 64});
+    const auto gradients = [&](const at::Tensor& y) {
+      auto inputs = linear.parameters();
+      inputs.push_back(x);
+      return torch::autograd::grad({(y * y).sum()}, inputs);
+    };
+    const auto found = linear.forward(x, Activation::kGelu);
+    const auto apart = activation(Activation::kGelu, linear.forward(x));
+    expect_close(found, apart.to(at::kDouble));
+    const auto all = gradients(found), truths = gradients(apart);
+    for (size_t i = 0; i < all.size(); ++i) expect_close(all[i], truths[i].to(at::kDouble));
+  }
+}
+
+TEST(Functions, RefuseGradientsOfGradients) {
+  const auto x = leaf({4, 6}), weight = leaf({6});
+  const auto y = activation(Activation::kGelu, x);
+  EXPECT_THROW(torch::autograd::grad({y.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
+               UsageError);
+  const auto normed = layer_norm(x, {}, weight, {}, 1e-5, false).y;
+  EXPECT_THROW(torch::autograd::grad({normed.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
+               UsageError);
+}
+
+TEST(LayerNormFunction, HasTheLibrarysValuesAndGradients) {
+  for (const bool rms : {false, true}) {
+    for (const bool with_residual : {false, true}) {
+      for (const bool with_bias : {false, true}) {
+        if (rms && with_bias) continue;
+        const auto x = leaf({3, 5, 18}), weight = leaf({18});
+        const auto residual = with_residual ? leaf({3, 5, 18}) : at::Tensor();
+        const auto bias = with_bias ? leaf({18}) : at::Tensor();
+        const auto copy = [](const at::Tensor& t) { return t.defined() ? fp64(t) : t; };
+        const auto true_x = copy(x), true_residual = copy(residual), true_weight = copy(weight),
+                   true_bias = copy(bias);
+        const auto found = layer_norm(x, residual, weight, bias, 1e-5, rms);
+        const auto truth = layer_norm(true_x, true_residual, true_weight, true_bias, 1e-5, rms);
+        expect_close(found.y, truth.y);
+        expect_close(found.sum, truth.sum);
+        ((found.y * found.y * found.y).sum() + (found.sum * found.sum).sum()).backward();
+        ((truth.y * truth.y * truth.y).sum() + (truth.sum * truth.sum).sum()).backward();
+        expect_close(x.grad(), true_x.grad());
+        expect_close(weight.grad(), true_weight.grad());
+        if (with_residual) expect_close(residual.grad(), true_residual.grad());
+        if (with_bias) expect_close(bias.grad(), true_bias.grad());
+      }
+    }
+  }
+}
+
+TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
+  const auto weight = leaf({18}), bias = leaf({18});
+  for (const bool swapped : {false, true}) {
+    const auto stream = leaf({7, 18}), branch = leaf({7, 18}, at::kBFloat16);
+    NormedSum found;
+    {
+      const Bf16Autocast autocast;
+      found = swapped ? layer_norm(branch, stream, weight, bias, 1e-5, false)
+                      : layer_norm(stream, branch, weight, bias, 1e-5, false);
+    }
+    EXPECT_EQ(found.y.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(found.sum.scalar_type(), at::kFloat);
+    (found.y.to(at::kFloat).square().sum() + found.sum.square().sum()).backward();
+    EXPECT_EQ(stream.grad().scalar_type(), at::kFloat);
+    EXPECT_TRUE(branch.grad().equal(stream.grad().to(at::kBFloat16)));
+    const auto true_stream = fp64(stream), true_branch = fp64(branch);
+    const auto truth = layer_norm(true_stream, true_branch, fp64(weight), fp64(bias), 1e-5, false);
+    (truth.y.square().sum() + truth.sum.square().sum()).backward();
+    expect_close(stream.grad(), true_stream.grad(), 1e-2);
+  }
+}
+
+TEST(LayerNormFunction, GivesOnlyTheWantedGradients) {
+  const auto weight = leaf({6}, at::kFloat, false);
+  const auto x = leaf({4, 6}), residual = leaf({4, 6}, at::kBFloat16, false);
+  const auto found = layer_norm(x, residual, weight, {}, 1e-5, false);
+  (found.y + found.sum).sum().backward();
+  EXPECT_TRUE(x.grad().defined());
+  EXPECT_FALSE(residual.grad().defined());
+  EXPECT_FALSE(weight.grad().defined());
+
+  // Only one of both results has a gradient.
+  const auto other = leaf({4, 6}), branch = leaf({4, 6}, at::kBFloat16);
+  layer_norm(other, branch, weight, {}, 1e-5, false).sum.sum().backward();
+  EXPECT_TRUE(other.grad().equal(at::ones({4, 6})));
+  EXPECT_TRUE(branch.grad().equal(at::ones({4, 6}, at::kBFloat16)));
+  layer_norm(other, branch, weight, {}, 1e-5, false).y.square().sum().backward();
+  EXPECT_FALSE(other.grad().equal(at::ones({4, 6})));
+}
+
+TEST(LayerNormFunction, TakesWhatItsKernelDoesNot) {
+  const auto x = leaf({6, 4}), weight = leaf({6});
+  const auto found = layer_norm(x.t(), x.t(), weight, weight, 1e-5, false);
+  found.y.square().sum().backward();
+  EXPECT_EQ(x.grad().sizes(), x.sizes());
+  EXPECT_EQ(layer_norm(at::empty({0, 6}), {}, weight, {}, 1e-5, true).y.numel(), 0);
+}
+
+}  // namespace
+}  // namespace gallop::model::functional
