@@ -2,7 +2,8 @@
 //   bench_kernels [--rounds N] [--json FILE] [NAME...]
 // A NAME chooses the cases that begin with it, such as attention/bf16. Each case is forward and
 // backward; told are the median of each form and the median of the ratio within a round with its
-// quartiles.
+// quartiles, and for kernels that memory limits the traffic that cannot be avoided in GB/s, beside
+// that of a copy.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,18 +15,30 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/batch_norm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "gallop/base/clock.h"
 #include "gallop/base/heap.h"
-#include "gallop/kernel/attention.h"
+#include "gallop/kernel/update.h"
+#include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/attention.h"
+#include "gallop/model/functional/batch_norm.h"
+#include "gallop/model/functional/layer_norm.h"
 
 namespace {
 
@@ -41,9 +54,14 @@ struct Form {
 struct Case {
   std::string name;
   std::vector<Form> forms;
+  double bytes = 0;  ///< Read and written at least; 0 where arithmetic is the limit.
 };
 
 using MakeCase = std::function<Case()>;
+
+const char* name_of(at::ScalarType type) { return type == at::kFloat ? "fp32" : "bf16"; }
+
+double bytes_of(const at::Tensor& tensor) { return static_cast<double>(tensor.nbytes()); }
 
 void forward_backward(const at::Tensor& y, const at::Tensor& dy, const at::Tensor& input) {
   y.backward(dy);
@@ -68,12 +86,12 @@ Case attention_case(int64_t batch, int64_t tokens, int64_t heads, int64_t width,
     mask =
         at::full({tokens, tokens}, -std::numeric_limits<double>::infinity(), dy.options()).triu_(1);
   }
-  Case result{fmt::format("attention/{}/{}x{}x{}x{}{}", type == at::kFloat ? "fp32" : "bf16", batch,
-                          tokens, heads, width, causal ? "/causal" : ""),
-              {}};
+  Case result{.name = fmt::format("attention/{}/{}x{}x{}x{}{}", name_of(type), batch, tokens, heads,
+                                  width, causal ? "/causal" : "")};
   result.forms.push_back(
       {"gallop", [=] {
-         forward_backward(model::fused_attention(qkv, {.causal = causal, .scale = scale}), dy, qkv);
+         forward_backward(model::functional::attention(qkv, {.causal = causal, .scale = scale}), dy,
+                          qkv);
        }});
   const auto parts = [=] { return qkv.permute({2, 0, 3, 1, 4}).unbind(0); };
   result.forms.push_back({"sdpa", [=] {
@@ -90,8 +108,159 @@ Case attention_case(int64_t batch, int64_t tokens, int64_t heads, int64_t width,
   return result;
 }
 
+// relu(batch norm(x) + residual), as a residual network's blocks end.
+Case batch_norm_case(std::vector<int64_t> sizes, bool with_residual, at::ScalarType type) {
+  const auto channels_last = [](const at::Tensor& x) {
+    return x.contiguous(at::MemoryFormat::ChannelsLast);
+  };
+  const at::Tensor x = channels_last(at::randn(sizes).to(type)).requires_grad_(true);
+  const at::Tensor residual =
+      with_residual ? channels_last(at::randn(sizes).to(type)).requires_grad_(true) : at::Tensor();
+  const at::Tensor dy = channels_last(at::randn(sizes).to(type));
+  const kernel::BatchNormParameters parameters{.weight = at::ones({sizes[1]}).requires_grad_(true),
+                                               .bias = at::zeros({sizes[1]}).requires_grad_(true),
+                                               .running_mean = at::zeros({sizes[1]}),
+                                               .running_var = at::ones({sizes[1]})};
+  const auto run = [=](const at::Tensor& y) {
+    y.backward(dy);
+    for (const at::Tensor& leaf : {x, residual, parameters.weight, parameters.bias}) {
+      if (leaf.defined()) leaf.mutable_grad().reset();
+    }
+  };
+  Case result{.name = fmt::format("batch-norm/{}/{}{}", name_of(type), fmt::join(sizes, "x"),
+                                  with_residual ? "/residual" : "")};
+  // Forward reads x twice and writes y; backward reads x and dy twice and writes dx. The residual
+  // is read once, and its gradient is written and read in the place of dy.
+  result.bytes = bytes_of(x) * (with_residual ? 10 : 8);
+  result.forms.push_back(
+      {"gallop",
+       [=] { run(model::functional::batch_norm(x, residual, parameters, {.relu = true})); }});
+  result.forms.push_back({"aten", [=] {
+                            at::Tensor y =
+                                at::batch_norm(x, parameters.weight, parameters.bias,
+                                               parameters.running_mean, parameters.running_var,
+                                               true, parameters.momentum, parameters.eps, true);
+                            if (residual.defined()) y.add_(residual);
+                            run(y.relu_());
+                          }});
+  return result;
+}
+
+// The norm of an fp32 stream and a branch in bf16, for a product in bf16; or all in fp32.
+Case layer_norm_case(int64_t rows, int64_t width, at::ScalarType type) {
+  const at::Tensor x = at::randn({rows, width}).requires_grad_(true);
+  const at::Tensor branch = at::randn({rows, width}).to(type).requires_grad_(true);
+  const at::Tensor weight = at::ones({width}).requires_grad_(true);
+  const at::Tensor bias = at::zeros({width}).requires_grad_(true);
+  const at::Tensor dy = at::randn({rows, width}).to(type), dsum = at::randn({rows, width});
+  const auto run = [=](const at::Tensor& y, const at::Tensor& sum) {
+    torch::autograd::backward({y, sum}, {dy, dsum});
+    for (const at::Tensor& leaf : {x, branch, weight, bias}) leaf.mutable_grad().reset();
+  };
+  const bool bf16 = type == at::kBFloat16;
+  Case result{.name = fmt::format("layer-norm/{}/{}x{}", name_of(type), rows, width)};
+  // Forward reads both and writes the sum and y; backward reads dy, dsum and the sum and writes the
+  // two gradients, which are one in fp32.
+  result.bytes = 5 * bytes_of(x) + (bf16 ? 4 : 3) * bytes_of(branch);
+  result.forms.push_back({"gallop", [=] {
+                            const bool before = at::autocast::is_autocast_enabled(at::kCPU);
+                            at::autocast::set_autocast_enabled(at::kCPU, bf16);
+                            const auto both =
+                                model::functional::layer_norm(x, branch, weight, bias, 1e-5, false);
+                            at::autocast::set_autocast_enabled(at::kCPU, before);
+                            run(both.y, both.sum);
+                          }});
+  result.forms.push_back({"aten", [=] {
+                            const at::Tensor sum = x + branch;
+                            run(at::layer_norm(sum, width, weight, bias, 1e-5).to(type), sum);
+                          }});
+  return result;
+}
+
+Case activation_case(kernel::Activation kind, const char* name, int64_t rows, int64_t width,
+                     at::ScalarType type) {
+  const at::Tensor x = at::randn({rows, width}).to(type).requires_grad_(true);
+  const at::Tensor bias = at::randn({width}).requires_grad_(true);
+  const at::Tensor dy = at::randn({rows, width}).to(type);
+  const auto run = [=](const at::Tensor& y) {
+    y.backward(dy);
+    for (const at::Tensor& leaf : {x, bias}) leaf.mutable_grad().reset();
+  };
+  Case result{.name = fmt::format("{}/{}/{}x{}", name, name_of(type), rows, width)};
+  result.bytes = 5 * bytes_of(x);
+  result.forms.push_back({"gallop", [=] { run(model::functional::activation(kind, x, bias)); }});
+  result.forms.push_back({"aten", [=] {
+                            const at::Tensor sum = x + bias.to(type);
+                            run(kind == kernel::Activation::kGelu ? at::gelu(sum)
+                                                                  : at::gelu(sum, "tanh"));
+                          }});
+  return result;
+}
+
+// One update by AdamW of `count` matrices.
+Case adamw_case(int64_t count, int64_t rows, int64_t columns) {
+  std::vector<at::Tensor> parameters, gradients, first, second, steps;
+  for (int64_t i = 0; i < count; ++i) {
+    parameters.push_back(at::randn({rows, columns}));
+    gradients.push_back(at::randn({rows, columns}));
+    first.push_back(at::zeros({rows, columns}));
+    second.push_back(at::zeros({rows, columns}));
+    steps.push_back(at::ones({}));
+  }
+  Case result{.name = fmt::format("adamw/fp32/{}x{}x{}", count, rows, columns)};
+  result.bytes = 7 * static_cast<double>(count) * bytes_of(parameters[0]);
+  result.forms.push_back({"gallop", [=] {
+                            std::vector<kernel::AdamwTensor> tensors;
+                            for (size_t i = 0; i < parameters.size(); ++i) {
+                              tensors.push_back(
+                                  {.parameter = parameters[i].mutable_data_ptr<float>(),
+                                   .gradient = gradients[i].const_data_ptr<float>(),
+                                   .exp_avg = first[i].mutable_data_ptr<float>(),
+                                   .exp_avg_sq = second[i].mutable_data_ptr<float>(),
+                                   .size = rows * columns,
+                                   .take1 = 0.1F,
+                                   .beta2 = 0.999F,
+                                   .take2 = 0.001F,
+                                   .eps = 1e-8F,
+                                   .keep = 0.99999F,
+                                   .rate = 1e-3F,
+                                   .root_scale = 1});
+                            }
+                            kernel::update(tensors);
+                          }});
+  result.forms.push_back({"aten", [=] {
+                            at::_fused_adamw_(parameters, gradients, first, second, {}, steps, 1e-3,
+                                              0.9, 0.999, 0.01, 1e-8, false, false);
+                          }});
+  return result;
+}
+
 std::vector<MakeCase> all_cases() {
   std::vector<MakeCase> cases;
+  for (const auto type : {at::kBFloat16, at::kFloat}) {
+    for (const bool residual : {false, true}) {
+      for (const auto& sizes : std::vector<std::vector<int64_t>>{{128, 16, 32, 32},
+                                                                 {128, 32, 16, 16},
+                                                                 {128, 64, 8, 8},
+                                                                 {128, 256, 8, 8},
+                                                                 {32, 64, 56, 56}}) {
+        cases.push_back([=] { return batch_norm_case(sizes, residual, type); });
+      }
+    }
+    for (const auto& [rows, width] :
+         std::vector<std::array<int64_t, 2>>{{2048, 256}, {8320, 192}, {1024, 768}}) {
+      cases.push_back([=] { return layer_norm_case(rows, width, type); });
+      cases.push_back([=] {
+        return activation_case(kernel::Activation::kGeluTanh, "gelu-tanh", rows, 4 * width, type);
+      });
+      cases.push_back([=] {
+        return activation_case(kernel::Activation::kGelu, "gelu", rows, 4 * width, type);
+      });
+    }
+  }
+  cases.push_back([] { return adamw_case(4, 256, 256); });
+  cases.push_back([] { return adamw_case(24, 256, 1024); });
+  cases.push_back([] { return adamw_case(48, 768, 3072); });
   for (const auto type : {at::kBFloat16, at::kFloat}) {
     for (const bool causal : {true, false}) {
       for (const auto& [batch, tokens, heads, width] :
@@ -116,6 +285,16 @@ double milliseconds(const Form& form, int64_t repeats) {
   return 1000 * (monotonic_seconds() - begin) / static_cast<double>(repeats);
 }
 
+// Reading and writing 256 MB, by all threads.
+double copy_gb_per_second() {
+  const at::Tensor from = at::ones({1 << 25}), to = at::zeros({1 << 25});
+  std::vector<double> ms;
+  const Form copy{"copy", [&] { to.copy_(from); }};
+  for (int i = 0; i < 7; ++i) ms.push_back(milliseconds(copy, 1));
+  std::sort(ms.begin(), ms.end());
+  return 2 * bytes_of(from) / 1e6 / ms[3];
+}
+
 double quantile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(std::lround(share * static_cast<double>(values.size() - 1)))];
@@ -134,8 +313,12 @@ nlohmann::json measure(const Case& one, int rounds) {
     for (size_t i = 0; i < ms.size(); ++i) ms[i].push_back(milliseconds(one.forms[i], repeats[i]));
   }
   nlohmann::json result{{"name", one.name}, {"others", nlohmann::json::array()}};
-  result["ms"] = quantile(ms[0], 0.5);
-  std::string line = fmt::format("{:36} {:9.3f}", one.name, quantile(ms[0], 0.5));
+  const double median = quantile(ms[0], 0.5);
+  result["ms"] = median;
+  result["gb_per_second"] = one.bytes / 1e6 / median;
+  std::string line =
+      fmt::format("{:38} {:8.3f} {:5}", one.name, median,
+                  one.bytes > 0 ? fmt::format("{:.0f}", one.bytes / 1e6 / median) : "");
   for (size_t i = 1; i < ms.size(); ++i) {
     std::vector<double> ratios;
     for (size_t round = 0; round < ms[i].size(); ++round)
@@ -168,7 +351,9 @@ int main(int count, char** words) {
       names.push_back(word);
     }
   }
-  fmt::print("forward and backward, ms: gallop, then each other with its time in Gallop's\n");
+  const double copy = copy_gb_per_second();
+  fmt::print("copy: {:.0f} GB/s\n{:38} {:>8} {:>5}  others, ms, and their time in Gallop's\n", copy,
+             "forward and backward", "gallop", "GB/s");
   nlohmann::json results = nlohmann::json::array();
   for (const MakeCase& make : all_cases()) {
     const Case one = make();
@@ -179,5 +364,9 @@ int main(int count, char** words) {
     }
     results.push_back(measure(one, rounds));
   }
-  if (!json.empty()) std::ofstream(json) << results.dump(1) << "\n";
+  if (!json.empty()) {
+    std::ofstream(json) << nlohmann::json{{"copy_gb_per_second", copy}, {"results", results}}.dump(
+                               1)
+                        << "\n";
+  }
 }

@@ -1,5 +1,8 @@
 #include "gallop/kernel/activation.h"
 
+#include <optional>
+#include <tuple>
+
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -7,6 +10,7 @@
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/activation.h"
 #include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/operator.h"
 #include "gallop/kernel/row_blocks.h"
 
 namespace gallop::kernel {
@@ -80,7 +84,13 @@ bool takes_activation(const at::Tensor& x, const at::Tensor& bias) {
          (bias.scalar_type() == at::kFloat || bias.scalar_type() == x.scalar_type());
 }
 
-at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bias) {
+namespace {
+
+using Optional = std::optional<at::Tensor>;
+
+at::Tensor forward_on_cpu(int64_t number, const at::Tensor& x, const Optional& given_bias) {
+  const auto kind = static_cast<Activation>(number);
+  const at::Tensor bias = given_bias.value_or(at::Tensor());
   if (!takes_activation(x, bias)) throw InternalError("activation: a tensor that it does not take");
   const at::Tensor y = at::empty_like(x);
   const Fp32Row row(bias);
@@ -92,9 +102,11 @@ at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bi
   return y;
 }
 
-ActivationGradients activation_backward(Activation kind, const at::Tensor& dy, const at::Tensor& x,
-                                        const at::Tensor& bias,
-                                        std::optional<at::ScalarType> bias_format) {
+std::tuple<at::Tensor, at::Tensor> backward_on_cpu(int64_t number, const at::Tensor& dy,
+                                                   const at::Tensor& x, const Optional& given_bias,
+                                                   std::optional<at::ScalarType> bias_format) {
+  const auto kind = static_cast<Activation>(number);
+  const at::Tensor bias = given_bias.value_or(at::Tensor());
   if (!takes_activation(x, bias) || !is_plain(dy) || dy.sizes() != x.sizes() ||
       dy.scalar_type() != x.scalar_type()) {
     throw InternalError("activation_backward: tensors that it does not take");
@@ -105,7 +117,26 @@ ActivationGradients activation_backward(Activation kind, const at::Tensor& dy, c
   const auto sums = (fp32 ? backward<float> : backward<Bf16>)(kind, dy, x, row.data(), gradients.x,
                                                               bias_format.has_value());
   if (bias_format) gradients.bias = tensor_of(sums.data(), x.size(-1), *bias_format);
-  return gradients;
+  return {gradients.x, gradients.bias};
+}
+
+}  // namespace
+
+at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bias) {
+  static const Operator kForward("activation(int kind, Tensor x, Tensor? bias) -> Tensor",
+                                 forward_on_cpu);
+  return kForward(static_cast<int64_t>(kind), x, bias);
+}
+
+ActivationGradients activation_backward(Activation kind, const at::Tensor& dy, const at::Tensor& x,
+                                        const at::Tensor& bias,
+                                        std::optional<at::ScalarType> bias_format) {
+  static const Operator kBackward(
+      "activation_backward(int kind, Tensor dy, Tensor x, Tensor? bias, ScalarType? bias_format) "
+      "-> (Tensor x, Tensor bias)",
+      backward_on_cpu);
+  auto [dx, dbias] = kBackward(static_cast<int64_t>(kind), dy, x, bias, bias_format);
+  return {.x = dx, .bias = dbias};
 }
 
 }  // namespace gallop::kernel

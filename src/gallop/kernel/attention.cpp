@@ -11,6 +11,7 @@
 #include <ATen/ops/empty.h>
 
 #include "gallop/kernel/cpu/attention.h"
+#include "gallop/kernel/cpu/products.h"
 #include "gallop/kernel/operator.h"
 
 namespace gallop::kernel {
@@ -33,32 +34,33 @@ struct Shape {
   int64_t block() const { return tokens <= 256 ? 32 : 64; }
 };
 
-int64_t padded(int64_t size) { return (size + kAttentionPad - 1) / kAttentionPad * kAttentionPad; }
+int64_t padded(int64_t size) { return (size + kProductPad - 1) / kProductPad * kProductPad; }
 
-// The products of one thread, of padded sizes: c[m, n] (+)= a[m, k] b[k, n], b paired. By our own
-// tiles where the machine has them, else by the library's small products.
+// LibTorch's small products have the instruction that multiplies pairs of bf16, which we use only
+// in the form of tiles.
+bool library_is_faster(Isa isa) {
+  return isa == Isa::kAvx512 && at::native::cpublas::could_pack(at::kBFloat16);
+}
+
+// The products of one thread: c[m, n] (+)= a[m, k] b[k, n], b paired, all sizes padded.
 template <typename Number>
-class Products;
-
-template <>
-class Products<Bf16> {
+class Products {
  public:
-  Products() {
-    if (bodies_.multiply != nullptr) bodies_.begin(state_);
+  explicit Products(Isa isa)
+      : bodies_(bodies_of<ProductBodies<Number>>(isa)),
+        by_library_(std::is_same_v<Number, Bf16> && library_is_faster(isa)) {
+    bodies_.begin(state_);
   }
   ~Products() {
-    if (bodies_.multiply != nullptr) {
-      bodies_.end(state_);
-    } else {
-      at::native::cpublas::brgemm_release();
-    }
+    bodies_.end(state_);
+    if (by_library_) at::native::cpublas::brgemm_release();
   }
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  void multiply(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
+  void multiply(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride, const Number* b,
                 int64_t b_stride, float* c, int64_t c_stride, bool add) const {
-    if (bodies_.multiply != nullptr) {
+    if (!by_library_) {
       return bodies_.multiply(m, n, k, a, a_stride, b, b_stride, c, c_stride, add);
     }
     at::native::cpublas::brgemm(m, n, k, a_stride, b_stride, c_stride, add,
@@ -67,17 +69,9 @@ class Products<Bf16> {
   }
 
  private:
-  const TileBodies& bodies_ = best_bodies<TileBodies>();
-  alignas(64) char state_[TileBodies::kStateBytes] = {};
-};
-
-template <>
-class Products<float> {
- public:
-  void multiply(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride, const float* b,
-                int64_t b_stride, float* c, int64_t c_stride, bool add) const {
-    at::native::cpublas::brgemm(m, n, k, a_stride, b_stride, c_stride, add, a, b, c);
-  }
+  ProductBodies<Number> bodies_;
+  bool by_library_;
+  alignas(64) char state_[ProductBodies<Number>::kStateBytes] = {};
 };
 
 // Memory of one thread, handed out in parts that begin at cache lines.
@@ -100,8 +94,9 @@ class Workspace {
 template <typename Number>
 class Attention {
  public:
-  Attention(const Shape& shape, const AttentionOptions& options)
-      : shape_(shape),
+  Attention(Isa isa, const Shape& shape, const AttentionOptions& options)
+      : isa_(isa),
+        shape_(shape),
         causal_(options.causal),
         scale_(static_cast<float>(options.scale)),
         cosines_(options.rotation_TD.defined() ? options.rotation_TD.const_data_ptr<float>()
@@ -109,7 +104,7 @@ class Attention {
 
   void forward(const Number* qkv, Number* y, float* log_sums) const {
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
-      const Forward work(tokens_, width_, shape_.block());
+      const Forward work(isa_, tokens_, width_, shape_.block());
       for (int64_t i = begin; i < end; ++i) {
         forward_head(qkv, i, output(y, i), log_sums + i * shape_.tokens, work);
       }
@@ -119,7 +114,7 @@ class Attention {
   void backward(const Number* dy, const Number* qkv, const Number* y, const float* log_sums,
                 Number* dqkv) const {
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
-      const Backward work(tokens_, width_, shape_.block());
+      const Backward work(isa_, tokens_, width_, shape_.block());
       for (int64_t i = begin; i < end; ++i) {
         bodies_.dot(output(dy, i), output(y, i), work.dots);
         backward_head(qkv, output(dy, i), log_sums + i * shape_.tokens, dqkv, i, work);
@@ -129,8 +124,9 @@ class Attention {
 
  private:
   struct Forward {
-    Forward(int64_t tokens, int64_t width, int64_t block)
-        : query(space.take<Number>(tokens * width)),
+    Forward(Isa isa, int64_t tokens, int64_t width, int64_t block)
+        : products(isa),
+          query(space.take<Number>(tokens * width)),
           key(space.take<Number>(tokens * width)),
           key_transposed(space.take<Number>(tokens * width)),
           value(space.take<Number>(tokens * width)),
@@ -146,8 +142,9 @@ class Attention {
   };
 
   struct Backward {
-    Backward(int64_t tokens, int64_t width, int64_t block)
-        : query(space.take<Number>(tokens * width)),
+    Backward(Isa isa, int64_t tokens, int64_t width, int64_t block)
+        : products(isa),
+          query(space.take<Number>(tokens * width)),
           query_transposed(space.take<Number>(tokens * width)),
           query_paired(space.take<Number>(tokens * width)),
           key(space.take<Number>(tokens * width)),
@@ -266,12 +263,13 @@ class Attention {
     return cosines_ == nullptr ? nullptr : cosines_ + token * shape_.width;
   }
 
+  Isa isa_;
   Shape shape_;
   int64_t tokens_ = padded(shape_.tokens), width_ = padded(shape_.width);
   bool causal_;
   float scale_;
   const float* cosines_;
-  const AttentionBodies<Number>& bodies_ = best_bodies<AttentionBodies<Number>>();
+  AttentionBodies<Number> bodies_ = bodies_of<AttentionBodies<Number>>(isa_);
 };
 
 const Bf16* data_bf16(const at::Tensor& tensor) {
@@ -285,53 +283,63 @@ AttentionOptions options_of(bool causal, double scale, const std::optional<at::T
 std::tuple<at::Tensor, at::Tensor> forward_on_cpu(const at::Tensor& qkv_BT3HD, bool causal,
                                                   double scale,
                                                   const std::optional<at::Tensor>& rotation) {
-  const Shape shape(qkv_BT3HD);
-  const AttentionOptions options = options_of(causal, scale, rotation);
-  at::Tensor y_BTHD =
-      at::empty({shape.batch, shape.tokens, shape.heads, shape.width}, qkv_BT3HD.options());
-  at::Tensor log_sums_BHT = at::empty({shape.batch, shape.heads, shape.tokens}, at::kFloat);
-  auto* log_sums = log_sums_BHT.mutable_data_ptr<float>();
-  if (qkv_BT3HD.scalar_type() == at::kBFloat16) {
-    Attention<Bf16>(shape, options)
-        .forward(data_bf16(qkv_BT3HD), static_cast<Bf16*>(y_BTHD.mutable_data_ptr()), log_sums);
-  } else {
-    Attention<float>(shape, options)
-        .forward(qkv_BT3HD.const_data_ptr<float>(), y_BTHD.mutable_data_ptr<float>(), log_sums);
-  }
-  return {y_BTHD, log_sums_BHT};
+  auto output = attention_by(best_isa(), qkv_BT3HD, options_of(causal, scale, rotation));
+  return {output.y_BTHD, output.log_sums_BHT};
 }
 
 at::Tensor backward_on_cpu(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                            const at::Tensor& y_BTHD, const at::Tensor& log_sums_BHT, bool causal,
                            double scale, const std::optional<at::Tensor>& rotation) {
-  const Shape shape(qkv_BT3HD);
-  const AttentionOptions options = options_of(causal, scale, rotation);
-  const at::Tensor dy = dy_BTHD.contiguous();
-  at::Tensor dqkv = at::empty(qkv_BT3HD.sizes(), qkv_BT3HD.options());
-  const auto* log_sums = log_sums_BHT.const_data_ptr<float>();
-  if (qkv_BT3HD.scalar_type() == at::kBFloat16) {
-    Attention<Bf16>(shape, options)
-        .backward(data_bf16(dy), data_bf16(qkv_BT3HD), data_bf16(y_BTHD), log_sums,
-                  static_cast<Bf16*>(dqkv.mutable_data_ptr()));
-  } else {
-    Attention<float>(shape, options)
-        .backward(dy.const_data_ptr<float>(), qkv_BT3HD.const_data_ptr<float>(),
-                  y_BTHD.const_data_ptr<float>(), log_sums, dqkv.mutable_data_ptr<float>());
-  }
-  return dqkv;
+  return attention_backward_by(best_isa(), dy_BTHD, qkv_BT3HD, {y_BTHD, log_sums_BHT},
+                               options_of(causal, scale, rotation));
 }
 
 }  // namespace
 
 bool has_attention(const at::Tensor& qkv_BT3HD) {
-  const bool bf16 = qkv_BT3HD.scalar_type() == at::kBFloat16;
-  if (!kernels_are_on() || !qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() ||
-      qkv_BT3HD.dim() != 5)
-    return false;
-  if (!bf16 && qkv_BT3HD.scalar_type() != at::kFloat) return false;
+  const auto type = qkv_BT3HD.scalar_type();
+  if (!qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() || qkv_BT3HD.dim() != 5) return false;
+  if (type != at::kFloat && type != at::kBFloat16) return false;
   const Shape shape(qkv_BT3HD);
-  return best_isa() >= Isa::kAvx512 && (!bf16 || at::native::cpublas::could_pack(at::kBFloat16)) &&
-         shape.tokens <= kMaxTokens && shape.width <= kMaxWidth && shape.width % 2 == 0;
+  return shape.tokens <= kMaxTokens && shape.width <= kMaxWidth && shape.width % 2 == 0;
+}
+
+AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD,
+                             const AttentionOptions& options) {
+  const Shape shape(qkv_BT3HD);
+  AttentionOutput output{
+      .y_BTHD =
+          at::empty({shape.batch, shape.tokens, shape.heads, shape.width}, qkv_BT3HD.options()),
+      .log_sums_BHT = at::empty({shape.batch, shape.heads, shape.tokens}, at::kFloat)};
+  auto* log_sums = output.log_sums_BHT.mutable_data_ptr<float>();
+  if (qkv_BT3HD.scalar_type() == at::kBFloat16) {
+    Attention<Bf16>(isa, shape, options)
+        .forward(data_bf16(qkv_BT3HD), static_cast<Bf16*>(output.y_BTHD.mutable_data_ptr()),
+                 log_sums);
+  } else {
+    Attention<float>(isa, shape, options)
+        .forward(qkv_BT3HD.const_data_ptr<float>(), output.y_BTHD.mutable_data_ptr<float>(),
+                 log_sums);
+  }
+  return output;
+}
+
+at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
+                                 const AttentionOutput& output, const AttentionOptions& options) {
+  const Shape shape(qkv_BT3HD);
+  const at::Tensor dy = dy_BTHD.contiguous();
+  at::Tensor dqkv = at::empty(qkv_BT3HD.sizes(), qkv_BT3HD.options());
+  const auto* log_sums = output.log_sums_BHT.const_data_ptr<float>();
+  if (qkv_BT3HD.scalar_type() == at::kBFloat16) {
+    Attention<Bf16>(isa, shape, options)
+        .backward(data_bf16(dy), data_bf16(qkv_BT3HD), data_bf16(output.y_BTHD), log_sums,
+                  static_cast<Bf16*>(dqkv.mutable_data_ptr()));
+  } else {
+    Attention<float>(isa, shape, options)
+        .backward(dy.const_data_ptr<float>(), qkv_BT3HD.const_data_ptr<float>(),
+                  output.y_BTHD.const_data_ptr<float>(), log_sums, dqkv.mutable_data_ptr<float>());
+  }
+  return dqkv;
 }
 
 AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& options) {

@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/kernel/isa.h"
+
 namespace gallop::kernel {
 
 /// What attention does besides its products. Shapes: B batch, T tokens, H heads, D width of a head.
@@ -18,8 +20,8 @@ struct AttentionOutput {
   at::Tensor log_sums_BHT;  ///< Logarithms of the sums that the weights were divided by, fp32.
 };
 
-/// Whether attention() takes these: fp32 or bf16 on a CPU with AVX-512, contiguous, up to 2,048
-/// tokens, heads of even width up to 256.
+/// Whether attention() takes these: fp32 or bf16 on the CPU, contiguous, up to 2,048 tokens, heads
+/// of even width up to 256.
 bool has_attention(const at::Tensor& qkv_BT3HD);
 
 /// softmax(scale * q k^T) v of each head (Vaswani et al., "Attention is all you need", NeurIPS
@@ -31,6 +33,11 @@ AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& o
 /// Gradient of qkv_BT3HD. The weights are computed anew from the logarithms of their sums.
 at::Tensor attention_backward(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                               const AttentionOutput& output, const AttentionOptions& options);
+
+/// The same by one instruction set, and not as operators: for tests.
+AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD, const AttentionOptions& options);
+at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
+                                 const AttentionOutput& output, const AttentionOptions& options);
 
 /// Cosines [T, D/2] and sines [T, D/2], side by side: pair (i, i + D/2) of token t is turned by
 /// t / 10000^(2i/D) (Su et al., "RoFormer", 2021; pairs as in GPT-NeoX and Llama). fp32 [T, D].

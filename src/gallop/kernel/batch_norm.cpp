@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -13,6 +15,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/batch_norm.h"
+#include "gallop/kernel/operator.h"
 
 namespace gallop::kernel {
 
@@ -302,9 +305,9 @@ bool batch_norm_takes(const at::Tensor& x) {
          (x.dim() == 2 || x.dim() == 4) && x.is_contiguous(format_of(x));
 }
 
-BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
-                           const BatchNormParameters& parameters, bool relu, bool keep_positive,
-                           Isa isa) {
+BatchNormResult batch_norm_by(Isa isa, const at::Tensor& x, const at::Tensor& residual,
+                              const BatchNormParameters& parameters, bool relu,
+                              bool keep_positive) {
   require_taken(x);
   if (residual.defined()) require_like(residual, x, "the residual");
   require_channels(parameters.weight, x.size(1), "the weight");
@@ -317,7 +320,7 @@ BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
              : forward<Bf16>(x, residual, parameters, relu, keep_positive, isa);
 }
 
-BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input, Isa isa) {
+BatchNormGradients batch_norm_backward_by(Isa isa, const BatchNormGradientInput& input) {
   require_taken(input.x);
   require_like(input.dy, input.x, "the gradient");
   if (input.more_dy.defined()) require_like(input.more_dy, input.x, "the second gradient");
@@ -326,6 +329,71 @@ BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input, Isa 
   }
   return input.x.scalar_type() == at::kFloat ? backward<float>(input, isa)
                                              : backward<Bf16>(input, isa);
+}
+
+namespace {
+
+using Optional = std::optional<at::Tensor>;
+using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+Four forward_on_cpu(const at::Tensor& x, const Optional& residual, const at::Tensor& weight,
+                    const at::Tensor& bias, const at::Tensor& running_mean,
+                    const at::Tensor& running_var, double momentum, double eps, bool relu,
+                    bool keep_positive) {
+  auto result = batch_norm_by(best_isa(), x, residual.value_or(at::Tensor()),
+                              {.weight = weight,
+                               .bias = bias,
+                               .running_mean = running_mean,
+                               .running_var = running_var,
+                               .momentum = momentum,
+                               .eps = eps},
+                              relu, keep_positive);
+  return {result.y, result.mean, result.inverse_deviation, result.positive};
+}
+
+Four backward_on_cpu(const at::Tensor& dy, const Optional& more_dy, const at::Tensor& x,
+                     const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& mean,
+                     const at::Tensor& inverse_deviation, const Optional& positive, bool relu,
+                     bool wants_residual, bool wants_x) {
+  auto result = batch_norm_backward_by(best_isa(), {.dy = dy,
+                                                    .more_dy = more_dy.value_or(at::Tensor()),
+                                                    .x = x,
+                                                    .weight = weight,
+                                                    .bias = bias,
+                                                    .mean = mean,
+                                                    .inverse_deviation = inverse_deviation,
+                                                    .positive = positive.value_or(at::Tensor()),
+                                                    .relu = relu,
+                                                    .wants_residual = wants_residual,
+                                                    .wants_x = wants_x});
+  return {result.x, result.residual, result.weight, result.bias};
+}
+
+}  // namespace
+
+BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
+                           const BatchNormParameters& parameters, bool relu, bool keep_positive) {
+  static const Operator kForward(
+      "batch_norm(Tensor x, Tensor? residual, Tensor weight, Tensor bias, Tensor(a!) running_mean, "
+      "Tensor(b!) running_var, float momentum, float eps, bool relu, bool keep_positive) -> "
+      "(Tensor y, Tensor mean, Tensor inverse_deviation, Tensor positive)",
+      forward_on_cpu);
+  auto [y, mean, inverse_deviation, positive] =
+      kForward(x, residual, parameters.weight, parameters.bias, parameters.running_mean,
+               parameters.running_var, parameters.momentum, parameters.eps, relu, keep_positive);
+  return {.y = y, .mean = mean, .inverse_deviation = inverse_deviation, .positive = positive};
+}
+
+BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input) {
+  static const Operator kBackward(
+      "batch_norm_backward(Tensor dy, Tensor? more_dy, Tensor x, Tensor weight, Tensor bias, "
+      "Tensor mean, Tensor inverse_deviation, Tensor? positive, bool relu, bool wants_residual, "
+      "bool wants_x) -> (Tensor x, Tensor residual, Tensor weight, Tensor bias)",
+      backward_on_cpu);
+  auto [x, residual, weight, bias] = kBackward(
+      input.dy, input.more_dy, input.x, input.weight, input.bias, input.mean,
+      input.inverse_deviation, input.positive, input.relu, input.wants_residual, input.wants_x);
+  return {.x = x, .residual = residual, .weight = weight, .bias = bias};
 }
 
 }  // namespace gallop::kernel

@@ -6,7 +6,7 @@
 
 // Batch normalization for training (Ioffe and Szegedy 2015) with what follows it in residual
 // networks, of [N, C, ...] with the channels last in memory. Sums are taken over fixed parts in a
-// fixed order: results do not depend on the number of threads. `isa` is for tests.
+// fixed order: results do not depend on the number of threads.
 namespace gallop::kernel {
 
 /// Whether batch_norm takes such a tensor: on the CPU, fp32 or bf16, not empty, [N, C], or
@@ -31,8 +31,7 @@ struct BatchNormResult {
 /// y = relu(norm(x) + residual). `residual` may be undefined; it has sizes and dtype of x, and any
 /// strides. `keep_positive` is what the backward pass needs of a ReLU over a residual.
 BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
-                           const BatchNormParameters& parameters, bool relu, bool keep_positive,
-                           Isa isa = best_isa());
+                           const BatchNormParameters& parameters, bool relu, bool keep_positive);
 
 struct BatchNormGradientInput {
   at::Tensor dy;
@@ -50,6 +49,11 @@ struct BatchNormGradients {
   at::Tensor weight, bias;  ///< fp32 [C].
 };
 
-BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input, Isa isa = best_isa());
+BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input);
+
+/// The same for one instruction set, and not as an operator: for tests.
+BatchNormResult batch_norm_by(Isa isa, const at::Tensor& x, const at::Tensor& residual,
+                              const BatchNormParameters& parameters, bool relu, bool keep_positive);
+BatchNormGradients batch_norm_backward_by(Isa isa, const BatchNormGradientInput& input);
 
 }  // namespace gallop::kernel

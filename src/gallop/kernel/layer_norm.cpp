@@ -1,5 +1,8 @@
 #include "gallop/kernel/layer_norm.h"
 
+#include <optional>
+#include <tuple>
+
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -7,6 +10,7 @@
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/layer_norm.h"
 #include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/operator.h"
 #include "gallop/kernel/row_blocks.h"
 
 namespace gallop::kernel {
@@ -65,9 +69,10 @@ bool takes_layer_norm(const at::Tensor& x, const at::Tensor& residual, const at:
          (output == at::kFloat || output == at::kBFloat16);
 }
 
-LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& residual,
-                           const at::Tensor& weight, const at::Tensor& bias,
-                           const LayerNormOptions& options) {
+namespace {
+
+LayerNormResult forward(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                        const at::Tensor& bias, const LayerNormOptions& options) {
   if (!takes_layer_norm(x, residual, weight, bias, options.output)) {
     throw InternalError("layer_norm: a tensor that it does not take");
   }
@@ -97,9 +102,9 @@ LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& residual,
   return result;
 }
 
-LayerNormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
-                                       const LayerNormResult& saved, const at::Tensor& weight,
-                                       bool rms, bool narrowed) {
+LayerNormGradients backward(const at::Tensor& dy, const at::Tensor& dsum,
+                            const LayerNormResult& saved, const at::Tensor& weight, bool rms,
+                            bool narrowed) {
   const at::Tensor& sum = saved.sum;
   if (!takes_layer_norm(sum, dy, weight, {}, at::kFloat) ||
       (dsum.defined() && (!is_plain(dsum) || dsum.scalar_type() != sum.scalar_type() ||
@@ -130,6 +135,54 @@ LayerNormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& d
   gradients.weight = tensor_of(sums.data(), columns, at::kFloat);
   gradients.bias = tensor_of(sums.data() + columns, columns, at::kFloat);
   return gradients;
+}
+
+using Optional = std::optional<at::Tensor>;
+using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+Four forward_on_cpu(const at::Tensor& x, const Optional& residual, const at::Tensor& weight,
+                    const Optional& bias, double eps, bool rms, at::ScalarType output) {
+  auto result = forward(x, residual.value_or(at::Tensor()), weight, bias.value_or(at::Tensor()),
+                        {.eps = eps, .rms = rms, .output = output});
+  // An operator's result is none of its inputs.
+  const bool has_sum = residual.has_value() && residual->defined();
+  return {result.y, has_sum ? result.sum : at::Tensor(), result.mean, result.inverse};
+}
+
+Four backward_on_cpu(const at::Tensor& dy, const Optional& dsum, const at::Tensor& sum,
+                     const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& weight,
+                     bool rms, bool narrowed) {
+  auto result =
+      backward(dy, dsum.value_or(at::Tensor()),
+               {.y = {}, .sum = sum, .mean = mean, .inverse = inverse}, weight, rms, narrowed);
+  return {result.sum, result.sum_narrowed, result.weight, result.bias};
+}
+
+}  // namespace
+
+LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& residual,
+                           const at::Tensor& weight, const at::Tensor& bias,
+                           const LayerNormOptions& options) {
+  static const Operator kForward(
+      "layer_norm(Tensor x, Tensor? residual, Tensor weight, Tensor? bias, float eps, bool rms, "
+      "ScalarType output) -> (Tensor y, Tensor sum, Tensor mean, Tensor inverse)",
+      forward_on_cpu);
+  auto [y, sum, mean, inverse] =
+      kForward(x, residual, weight, bias, options.eps, options.rms, options.output);
+  return {.y = y, .sum = sum.defined() ? sum : x, .mean = mean, .inverse = inverse};
+}
+
+LayerNormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
+                                       const LayerNormResult& saved, const at::Tensor& weight,
+                                       bool rms, bool narrowed) {
+  static const Operator kBackward(
+      "layer_norm_backward(Tensor dy, Tensor? dsum, Tensor sum, Tensor mean, Tensor inverse, "
+      "Tensor weight, bool rms, bool narrowed) -> (Tensor sum, Tensor sum_narrowed, Tensor weight, "
+      "Tensor bias)",
+      backward_on_cpu);
+  auto [sum, sum_narrowed, weight_gradient, bias] =
+      kBackward(dy, dsum, saved.sum, saved.mean, saved.inverse, weight, rms, narrowed);
+  return {.sum = sum, .sum_narrowed = sum_narrowed, .weight = weight_gradient, .bias = bias};
 }
 
 }  // namespace gallop::kernel

@@ -50,21 +50,21 @@ BatchNorm2d::BatchNorm2d(Initializer& initializer, const Options& options)
   num_batches_tracked_ = register_buffer("num_batches_tracked", initializer.counter());
 }
 
-BatchNormOptions BatchNorm2d::start(bool relu) {
+functional::BatchNormOptions BatchNorm2d::start(bool relu) {
   if (is_training()) num_batches_tracked_.add_(1);
   return {.training = is_training(), .relu = relu};
 }
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
-  return batch_norm(x, {}, state_, start(/*relu=*/false));
+  return functional::batch_norm(x, {}, state_, start(/*relu=*/false));
 }
 
 at::Tensor BatchNorm2d::forward_relu(const at::Tensor& x, const at::Tensor& residual) {
-  return batch_norm(x, residual, state_, start(/*relu=*/true));
+  return functional::batch_norm(x, residual, state_, start(/*relu=*/true));
 }
 
-Fork BatchNorm2d::fork_relu(const at::Tensor& x, const at::Tensor& residual) {
-  return batch_norm_fork(x, residual, state_, start(/*relu=*/true));
+functional::Fork BatchNorm2d::fork_relu(const at::Tensor& x, const at::Tensor& residual) {
+  return functional::batch_norm_fork(x, residual, state_, start(/*relu=*/true));
 }
 
 Norm::Norm(Initializer& initializer, const Options& options)

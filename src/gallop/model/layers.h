@@ -69,10 +69,10 @@ class BatchNorm2d : public torch::nn::Module {
   /// relu(forward(x) + residual), the residual optional, in one operator.
   at::Tensor forward_relu(const at::Tensor& x, const at::Tensor& residual = {});
   /// The same for two readers, see batch_norm_fork.
-  Fork fork_relu(const at::Tensor& x, const at::Tensor& residual = {});
+  functional::Fork fork_relu(const at::Tensor& x, const at::Tensor& residual = {});
 
  private:
-  BatchNormOptions start(bool relu);
+  functional::BatchNormOptions start(bool relu);
 
   kernel::BatchNormParameters state_;
   at::Tensor num_batches_tracked_;

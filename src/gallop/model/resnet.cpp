@@ -70,10 +70,10 @@ class Block final : public torch::nn::Module {
   }
 
   /// `input` has one reader each for the layers and for the shortcut.
-  at::Tensor forward(const Fork& input) {
+  at::Tensor forward(const functional::Fork& input) {
     return norms_.back()->forward_relu(inner(input.first), shortcut(input.second));
   }
-  Fork fork(const Fork& input) {
+  functional::Fork fork(const functional::Fork& input) {
     return norms_.back()->fork_relu(inner(input.first), shortcut(input.second));
   }
 
@@ -168,7 +168,7 @@ class Resnet final : public Network {
     return name == "pad" ? Shortcut::kPad : Shortcut::kProjection;
   }
 
-  Fork stem(const at::Tensor& input) {
+  functional::Fork stem(const at::Tensor& input) {
     const auto x = conv_->forward(input);
     if (!pools_) return norm_->fork_relu(x);
     const auto pooled = at::max_pool2d(norm_->forward_relu(x), 3, 2, 1);

@@ -23,13 +23,15 @@ struct Case {
   int64_t batch, tokens, heads, width;
   bool causal, rotary;
   at::ScalarType type;
+  Isa isa = best_isa();
 };
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
   return std::to_string(c.batch) + "x" + std::to_string(c.tokens) + "x" + std::to_string(c.heads) +
          "x" + std::to_string(c.width) + (c.causal ? "_causal" : "") + (c.rotary ? "_rotary" : "") +
-         (c.type == at::kFloat ? "_fp32" : "_bf16");
+         (c.type == at::kFloat ? "_fp32" : "_bf16") + "_isa" +
+         std::to_string(static_cast<int>(c.isa));
 }
 
 // Every step of attention as its formula says, in the type of qkv, with its gradient by hand.
@@ -83,7 +85,8 @@ class AttentionOf : public testing::TestWithParam<Case> {
     at::manual_seed(7);
     qkv = at::randn({c.batch, c.tokens, 3, c.heads, c.width}).to(c.type);
     dy = at::randn({c.batch, c.tokens, c.heads, c.width}).to(c.type);
-    if (!has_attention(qkv)) GTEST_SKIP() << "this machine does not have the instructions";
+    if (!has(c.isa)) GTEST_SKIP() << "this machine does not have these instructions";
+    ASSERT_TRUE(has_attention(qkv));
     options = {.causal = c.causal, .scale = 1 / std::sqrt(static_cast<double>(c.width))};
     if (c.rotary) options.rotation_TD = rotation(c.tokens, c.width);
   }
@@ -94,8 +97,8 @@ class AttentionOf : public testing::TestWithParam<Case> {
 TEST_P(AttentionOf, IsNoFurtherFromTheTruthThanItsFormula) {
   const Formula truth(qkv.to(at::kDouble), dy.to(at::kDouble), options);
   const Formula stock(qkv, dy, options);
-  const AttentionOutput output = attention(qkv, options);
-  const at::Tensor dqkv = attention_backward(dy, qkv, output, options);
+  const AttentionOutput output = attention_by(GetParam().isa, qkv, options);
+  const at::Tensor dqkv = attention_backward_by(GetParam().isa, dy, qkv, output, options);
   const double least = GetParam().type == at::kFloat ? 5e-7 : 3e-3;
   EXPECT_LE(error(output.y_BTHD, truth.y), std::max(least, 1.05 * error(stock.y, truth.y)));
   for (int64_t which = 0; which < 3; ++which) {
@@ -129,6 +132,10 @@ std::vector<Case> cases() {
       all.push_back({2, 1, 3, 2, causal, false, type});
       all.push_back({1, 65, 2, 100, causal, false, type});
       all.push_back({1, 33, 1, 256, causal, true, type});
+      for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+        all.push_back({1, 70, 2, 34, causal, true, type, isa});
+        all.push_back({2, 128, 1, 32, causal, false, type, isa});
+      }
     }
   }
   return all;
@@ -138,7 +145,6 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AttentionOf, testing::ValuesIn(cases()), name_o
 
 TEST(Attention, KeepsItsRangeForLargeScores) {
   const at::Tensor qkv = at::randn({1, 40, 3, 2, 16}) * 100;
-  if (!has_attention(qkv)) GTEST_SKIP() << "this machine does not have the instructions";
   const AttentionOptions options{.causal = true, .scale = 1};
   const AttentionOutput output = attention(qkv, options);
   EXPECT_TRUE(output.y_BTHD.isfinite().all().item<bool>());

@@ -102,19 +102,19 @@ Results by_kernel(const Data& data, Form form, Isa isa) {
   r.running_mean = parameters.running_mean = data.running_mean.clone();
   r.running_var = parameters.running_var = data.running_var.clone();
   const bool residual = form == Form::kResidual;
-  const auto forward = batch_norm(data.x, residual ? data.residual : at::Tensor(), parameters,
-                                  form != Form::kPlain, /*keep_positive=*/residual, isa);
+  const auto forward = batch_norm_by(isa, data.x, residual ? data.residual : at::Tensor(),
+                                     parameters, form != Form::kPlain, /*keep_positive=*/residual);
   r.y = forward.y;
-  const auto gradients = batch_norm_backward({.dy = data.dy,
-                                              .x = data.x,
-                                              .weight = data.weight,
-                                              .bias = data.bias,
-                                              .mean = forward.mean,
-                                              .inverse_deviation = forward.inverse_deviation,
-                                              .positive = forward.positive,
-                                              .relu = form != Form::kPlain,
-                                              .wants_residual = residual},
-                                             isa);
+  const auto gradients =
+      batch_norm_backward_by(isa, {.dy = data.dy,
+                                   .x = data.x,
+                                   .weight = data.weight,
+                                   .bias = data.bias,
+                                   .mean = forward.mean,
+                                   .inverse_deviation = forward.inverse_deviation,
+                                   .positive = forward.positive,
+                                   .relu = form != Form::kPlain,
+                                   .wants_residual = residual});
   r.dx = gradients.x;
   r.dresidual = gradients.residual;
   r.dweight = gradients.weight;
@@ -185,8 +185,8 @@ TEST_P(BatchNorm, AddsASecondGradient) {
       const Data data(c);
       const bool residual = form == Form::kResidual;
       const auto forward =
-          batch_norm(data.x, residual ? data.residual : at::Tensor(), data.parameters(),
-                     form != Form::kPlain, residual, GetParam());
+          batch_norm_by(GetParam(), data.x, residual ? data.residual : at::Tensor(),
+                        data.parameters(), form != Form::kPlain, residual);
       BatchNormGradientInput input{.dy = data.dy,
                                    .more_dy = data.more_dy,
                                    .x = data.x,
@@ -197,10 +197,10 @@ TEST_P(BatchNorm, AddsASecondGradient) {
                                    .positive = forward.positive,
                                    .relu = form != Form::kPlain,
                                    .wants_residual = residual};
-      const auto both = batch_norm_backward(input, GetParam());
+      const auto both = batch_norm_backward_by(GetParam(), input);
       input.dy = data.dy + data.more_dy;
       input.more_dy = at::Tensor();
-      const auto sum = batch_norm_backward(input, GetParam());
+      const auto sum = batch_norm_backward_by(GetParam(), input);
       const double rounding = type == at::kFloat ? 1e-6 : 4e-3;
       EXPECT_LE(distance(both.x, sum.x), rounding * norm_of(sum.x));
       EXPECT_LE(distance(both.weight, sum.weight), rounding * norm_of(sum.weight));
@@ -210,7 +210,7 @@ TEST_P(BatchNorm, AddsASecondGradient) {
         EXPECT_TRUE(both.residual.equal(sum.residual));
       }
       input.wants_x = false;
-      const auto without = batch_norm_backward(input, GetParam());
+      const auto without = batch_norm_backward_by(GetParam(), input);
       EXPECT_FALSE(without.x.defined());
       EXPECT_TRUE(without.weight.equal(sum.weight));
     }
@@ -295,7 +295,7 @@ TEST_P(BatchNorm, GivesTheBiasForASingleValue) {
   const Data data({.sizes = {1, 20, 1, 1}});
   auto parameters = data.parameters();
   const auto before = parameters.running_var.clone();
-  const auto result = batch_norm(data.x, {}, parameters, false, false, GetParam());
+  const auto result = batch_norm_by(GetParam(), data.x, {}, parameters, false, false);
   EXPECT_LE(distance(result.y.flatten(), data.bias), 1e-6);
   EXPECT_LE(distance(parameters.running_var, 0.75 * before), 1e-6);
 }

@@ -15,7 +15,7 @@
 #include "gallop/model/resnet.h"
 #include "gallop/model/summary.h"
 
-namespace gallop::model {
+namespace gallop::model::functional {
 namespace {
 
 constexpr int64_t kChannels = 20;
@@ -201,4 +201,4 @@ TEST(BatchNorm, IsSeenByTheSummary) {
 }
 
 }  // namespace
-}  // namespace gallop::model
+}  // namespace gallop::model::functional

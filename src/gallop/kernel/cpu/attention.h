@@ -16,24 +16,9 @@ struct Matrix {
   Number* row(int64_t i) const { return data + i * stride; }
 };
 
-/// What attention's matrices are padded to with zeros, so that no product has a ragged edge.
-inline constexpr int64_t kAttentionPad = 32;
-
-/// Matrix products on tiles, for sizes that are multiples of kAttentionPad.
-struct TileBodies {
-  static constexpr int64_t kStateBytes = 64;
-
-  /// Sets up the thread's tiles, and puts back what was set up before: others rely on it.
-  void (*begin)(void* state);
-  void (*end)(const void* state);
-  /// c[m, n] (+)= a[m, k] b[k, n]; a and c by rows, b in pairs of rows.
-  void (*multiply)(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
-                   int64_t b_stride, float* c, int64_t c_stride, bool add);
-};
-
 /// What attention does besides matrix products, for numbers of one type. In a "paired" matrix rows
 /// 2i and 2i + 1 are woven into one, as products in bf16 take their right side; in fp32 it is an
-/// ordinary one. Matrices called padded have sizes that are multiples of kAttentionPad.
+/// ordinary one. Matrices called padded have sizes that are multiples of kProductPad.
 template <typename Number>
 struct AttentionBodies {
   /// Copies rows into padded ones; `cosines`, if not null, turns pairs (i, i + columns / 2) of each

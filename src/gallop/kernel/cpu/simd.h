@@ -27,6 +27,7 @@ inline constexpr int64_t kLanes = 16;
 //   load_bits(p), store_bits(p, a)     32 bf16 as they are, to be moved
 //   + - * max min                      of lanes; max and min give b where a is NaN
 //   store_woven(p, a, b, n)            bf16 a0 b0 a1 b1 ... of the first n lanes
+//   load_woven(p, a, b)                the reverse, of all lanes
 //   fma(a, b, c), fnma(a, b, c)        a * b + c and c - a * b, rounded once where the machine can
 //   select(a > b, x, y)                lanes of x where the comparison holds, else of y
 //   bits(mask), mask_of(bits)          lane i is bit i
@@ -74,6 +75,11 @@ inline F32 load_bits(const Bf16* p) { return {_mm512_loadu_ps(p)}; }
 inline void store_bits(Bf16* p, F32 a) { _mm512_storeu_ps(p, a.v); }
 inline __m256i to_bf16(F32 a) {
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded_to_bf16(a), 16));
+}
+inline void load_woven(const Bf16* p, F32& a, F32& b) {
+  const __m512i both = _mm512_loadu_si512(p);
+  a = {_mm512_castsi512_ps(_mm512_slli_epi32(both, 16))};
+  b = {_mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(-65536)))};
 }
 inline void store_woven(Bf16* p, F32 a, F32 b, int64_t n) {
   const __m512i upper = _mm512_and_si512(rounded_to_bf16(b), _mm512_set1_epi32(-65536));
@@ -204,6 +210,15 @@ inline void to_bf16(Bf16* p, __m256 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
 }
 inline F32 load(const Bf16* p) { return {from_bf16(p), from_bf16(p + 8)}; }
+inline void load_woven(const Bf16* p, F32& a, F32& b) {
+  const auto* from = reinterpret_cast<const __m256i*>(p);
+  const __m256i low = _mm256_loadu_si256(from), high = _mm256_loadu_si256(from + 1);
+  const __m256i upper = _mm256_set1_epi32(-65536);
+  a = {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)),
+       _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
+  b = {_mm256_castsi256_ps(_mm256_and_si256(low, upper)),
+       _mm256_castsi256_ps(_mm256_and_si256(high, upper))};
+}
 inline void store(Bf16* p, F32 a) {
   to_bf16(p, a.low);
   to_bf16(p + 8, a.high);
@@ -307,6 +322,10 @@ inline void store(Bf16* p, const F32& a) {
     p[i].bits = static_cast<uint16_t>(rounded >> 16);
   }
 }
+inline void load_woven(const Bf16* p, F32& a, F32& b) {
+  a = each([=](int64_t i) { return from_bits(static_cast<uint32_t>(p[2 * i].bits) << 16); });
+  b = each([=](int64_t i) { return from_bits(static_cast<uint32_t>(p[2 * i + 1].bits) << 16); });
+}
 inline F32 fma(const F32& a, const F32& b, const F32& c) { return a * b + c; }
 inline F32 fnma(const F32& a, const F32& b, const F32& c) { return c - a * b; }
 inline F32 root(const F32& a) {
@@ -407,6 +426,10 @@ inline void transpose(F32* rows) {
   for (int64_t i = 0; i < kLanes; ++i) rows[i] = load(turned[i]);
 }
 #endif
+
+inline float as_fp32(Bf16 x) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
+}
 
 /// All lanes, added in order in fp64.
 inline double sum_fp64(const F32& a) {

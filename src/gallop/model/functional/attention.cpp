@@ -2,7 +2,9 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-namespace gallop::model {
+#include "gallop/model/functional/first_order.h"
+
+namespace gallop::model::functional {
 
 namespace {
 
@@ -21,6 +23,7 @@ struct Attention final : torch::autograd::Function<Attention> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    require_first_order("attention");
     const auto saved = context->get_saved_variables();
     const kernel::AttentionOptions options{.causal = context->saved_data["causal"].toBool(),
                                            .scale = context->saved_data["scale"].toDouble(),
@@ -32,8 +35,8 @@ struct Attention final : torch::autograd::Function<Attention> {
 
 }  // namespace
 
-at::Tensor fused_attention(const at::Tensor& qkv_BT3HD, const kernel::AttentionOptions& options) {
+at::Tensor attention(const at::Tensor& qkv_BT3HD, const kernel::AttentionOptions& options) {
   return Attention::apply(qkv_BT3HD, options);
 }
 
-}  // namespace gallop::model
+}  // namespace gallop::model::functional

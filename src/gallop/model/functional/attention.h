@@ -2,9 +2,9 @@
 
 #include "gallop/kernel/attention.h"
 
-namespace gallop::model {
+namespace gallop::model::functional {
 
 /// kernel::attention() with its gradient, [B, T, H, D]. Takes what kernel::has_attention() says.
-at::Tensor fused_attention(const at::Tensor& qkv_BT3HD, const kernel::AttentionOptions& options);
+at::Tensor attention(const at::Tensor& qkv_BT3HD, const kernel::AttentionOptions& options);
 
-}  // namespace gallop::model
+}  // namespace gallop::model::functional

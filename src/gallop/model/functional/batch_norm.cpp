@@ -4,12 +4,11 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/batch_norm.h>
-#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "gallop/base/error.h"
+#include "gallop/model/functional/first_order.h"
 
-namespace gallop::model {
+namespace gallop::model::functional {
 
 namespace {
 
@@ -40,11 +39,7 @@ class BatchNormFunction final : public torch::autograd::Function<BatchNormFuncti
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    if (at::GradMode::is_enabled()) {
-      throw UsageError(
-          "batch norm: second derivatives are not implemented for fp32 and bf16 in channels_last "
-          "on the CPU; compute in fp64 or with contiguous images");
-    }
+    require_first_order("batch_norm");
     const auto saved = context->get_saved_variables();
     auto dy = gradients[0];
     auto more_dy = gradients.size() > 1 ? gradients[1] : at::Tensor();
@@ -106,9 +101,9 @@ void tell_changed(const kernel::BatchNormParameters& parameters) {
   parameters.running_var.unsafeGetTensorImpl()->bump_version();
 }
 
-variable_list apply_kernel(const at::Tensor& x, const at::Tensor& residual,
-                           const kernel::BatchNormParameters& parameters,
-                           const BatchNormOptions& options, bool fork) {
+variable_list by_kernel(const at::Tensor& x, const at::Tensor& residual,
+                        const kernel::BatchNormParameters& parameters,
+                        const BatchNormOptions& options, bool fork) {
   tell_changed(parameters);
   if (has_gradient(x, residual, parameters)) {
     return BatchNormFunction::apply(x, parameters.weight, parameters.bias,
@@ -118,19 +113,6 @@ variable_list apply_kernel(const at::Tensor& x, const at::Tensor& residual,
   const auto y =
       kernel::batch_norm(x, residual, parameters, options.relu, /*keep_positive=*/false).y;
   return {y, y};
-}
-
-// Under the eyes of profilers, as LibTorch's operators are.
-variable_list by_kernel(const at::Tensor& x, const at::Tensor& residual,
-                        const kernel::BatchNormParameters& parameters,
-                        const BatchNormOptions& options, bool fork) {
-  at::RecordFunction record(at::RecordScope::FUNCTION);
-  if (!record.isActive()) return apply_kernel(x, residual, parameters, options, fork);
-  const c10::IValue inputs[] = {x, parameters.weight, parameters.bias};
-  record.before("gallop::batch_norm", c10::ArrayRef<const c10::IValue>(inputs, 3));
-  auto outputs = apply_kernel(x, residual, parameters, options, fork);
-  record.setOutputs(std::vector<c10::IValue>{outputs[0]});
-  return outputs;
 }
 
 }  // namespace
@@ -155,4 +137,4 @@ Fork batch_norm_fork(const at::Tensor& x, const at::Tensor& residual,
   return {both[0], both[1]};
 }
 
-}  // namespace gallop::model
+}  // namespace gallop::model::functional

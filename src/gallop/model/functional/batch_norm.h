@@ -2,7 +2,7 @@
 
 #include "gallop/kernel/batch_norm.h"
 
-namespace gallop::model {
+namespace gallop::model::functional {
 
 struct BatchNormOptions {
   bool training = true;
@@ -27,4 +27,4 @@ Fork batch_norm_fork(const at::Tensor& x, const at::Tensor& residual,
                      const kernel::BatchNormParameters& parameters,
                      const BatchNormOptions& options);
 
-}  // namespace gallop::model
+}  // namespace gallop::model::functional

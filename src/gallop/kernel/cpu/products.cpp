@@ -1,0 +1,168 @@
+#include "gallop/kernel/cpu/products.h"
+
+#include "gallop/kernel/cpu/simd.h"
+
+namespace gallop::kernel {
+namespace {
+
+// Rows and vectors of c that stay in registers.
+#if defined(__AVX512F__)
+constexpr int64_t kRowsAtOnce = 8, kVectorsAtOnce = 2;
+#else
+constexpr int64_t kRowsAtOnce = 4, kVectorsAtOnce = 1;
+#endif
+constexpr int64_t kColumnsAtOnce = kVectorsAtOnce * kLanes;
+static_assert(kProductPad % kRowsAtOnce == 0 && kProductPad % kColumnsAtOnce == 0);
+
+void nothing(void* /*state*/) {}
+void nothing(const void* /*state*/) {}
+
+// Adds products of column l of a and row l of b, or in bf16 of two of them.
+struct Sums {
+  F32 at[kRowsAtOnce][kVectorsAtOnce];
+
+  void add(const float* a, int64_t a_stride, const float* b) {
+    F32 row[kVectorsAtOnce];
+    for (int64_t v = 0; v < kVectorsAtOnce; ++v) row[v] = load(b + v * kLanes);
+    for (int64_t r = 0; r < kRowsAtOnce; ++r) {
+      const F32 factor = fill(a[r * a_stride]);
+      for (int64_t v = 0; v < kVectorsAtOnce; ++v) at[r][v] = fma(factor, row[v], at[r][v]);
+    }
+  }
+  void add(const Bf16* a, int64_t a_stride, const Bf16* b) {
+    F32 even[kVectorsAtOnce], odd[kVectorsAtOnce];
+    for (int64_t v = 0; v < kVectorsAtOnce; ++v) {
+      load_woven(b + 2 * v * kLanes, even[v], odd[v]);
+    }
+    for (int64_t r = 0; r < kRowsAtOnce; ++r) {
+      const F32 first = fill(as_fp32(a[r * a_stride])), second = fill(as_fp32(a[r * a_stride + 1]));
+      for (int64_t v = 0; v < kVectorsAtOnce; ++v) {
+        at[r][v] = fma(second, odd[v], fma(first, even[v], at[r][v]));
+      }
+    }
+  }
+};
+
+template <typename Number>
+void multiply(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride, const Number* b,
+              int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  constexpr int64_t kWoven = sizeof(float) / sizeof(Number);  // Rows of b in one.
+  for (int64_t j = 0; j < n; j += kColumnsAtOnce) {
+    for (int64_t i = 0; i < m; i += kRowsAtOnce) {
+      float* to = c + i * c_stride + j;
+      Sums sums;
+      for (int64_t r = 0; r < kRowsAtOnce; ++r) {
+        for (int64_t v = 0; v < kVectorsAtOnce; ++v) {
+          sums.at[r][v] = add ? load(to + r * c_stride + v * kLanes) : fill(0);
+        }
+      }
+      for (int64_t l = 0; l < k; l += kWoven) {
+        sums.add(a + i * a_stride + l, a_stride, b + l * b_stride + kWoven * j);
+      }
+      for (int64_t r = 0; r < kRowsAtOnce; ++r) {
+        for (int64_t v = 0; v < kVectorsAtOnce; ++v) {
+          store(to + r * c_stride + v * kLanes, sums.at[r][v]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <>
+ProductBodies<float> make_bodies<ProductBodies<float>, kIsa>() {
+  return {.begin = nothing, .end = nothing, .multiply = multiply<float>};
+}
+
+#if defined(__AMX_BF16__)
+
+namespace {
+
+// A tile: 16 rows of 64 bytes. Tiles 0 to 3 hold c, 4 and 5 two parts of a, 6 and 7 two of b.
+constexpr int64_t kRows = 16;
+constexpr int64_t kInner = 32;  // Numbers of bf16 in a row.
+
+struct alignas(64) Setup {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t unused[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {kRows, kRows, kRows, kRows, kRows, kRows, kRows, kRows};
+};
+static_assert(sizeof(Setup) == ProductBodies<Bf16>::kStateBytes);
+// Not on the stack: g++ 12 does not know that the instruction reads all of it, and drops the
+// stores.
+constexpr Setup kSetup;
+
+void begin_tiles(void* state) {
+  _tile_storeconfig(state);
+  _tile_loadconfig(&kSetup);
+}
+
+void end_tiles(const void* state) {
+  if (static_cast<const Setup*>(state)->palette == 0) {
+    _tile_release();
+  } else {
+    _tile_loadconfig(state);
+  }
+}
+
+// 32 x 32 numbers of c at a time.
+void multiply_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
+                    int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  const auto a_bytes = static_cast<std::size_t>(a_stride) * sizeof(Bf16);
+  const auto b_bytes = static_cast<std::size_t>(b_stride) * 2 * sizeof(Bf16);
+  const auto c_bytes = static_cast<std::size_t>(c_stride) * sizeof(float);
+  for (int64_t i = 0; i < m; i += 2 * kRows) {
+    for (int64_t j = 0; j < n; j += 2 * kRows) {
+      float* c0 = c + i * c_stride + j;
+      float* c1 = c0 + kRows * c_stride;
+      if (add) {
+        _tile_loadd(0, c0, c_bytes);
+        _tile_loadd(1, c0 + kRows, c_bytes);
+        _tile_loadd(2, c1, c_bytes);
+        _tile_loadd(3, c1 + kRows, c_bytes);
+      } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+      }
+      for (int64_t l = 0; l < k; l += kInner) {
+        const Bf16* a0 = a + i * a_stride + l;
+        const Bf16* b0 = b + l * b_stride + 2 * j;
+        _tile_loadd(4, a0, a_bytes);
+        _tile_loadd(6, b0, b_bytes);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, b0 + 2 * kRows, b_bytes);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, a0 + kRows * a_stride, a_bytes);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+      _tile_stored(0, c0, c_bytes);
+      _tile_stored(1, c0 + kRows, c_bytes);
+      _tile_stored(2, c1, c_bytes);
+      _tile_stored(3, c1 + kRows, c_bytes);
+    }
+  }
+}
+
+}  // namespace
+
+template <>
+ProductBodies<Bf16> make_bodies<ProductBodies<Bf16>, kIsa>() {
+  return {.begin = begin_tiles, .end = end_tiles, .multiply = multiply_tiles};
+}
+
+#else
+
+template <>
+ProductBodies<Bf16> make_bodies<ProductBodies<Bf16>, kIsa>() {
+  return {.begin = nothing, .end = nothing, .multiply = multiply<Bf16>};
+}
+
+#endif
+
+}  // namespace gallop::kernel

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/number.h"
+
+namespace gallop::kernel {
+
+/// Sizes of the products below are multiples of this.
+inline constexpr int64_t kProductPad = 32;
+
+/// Small matrix products within one thread, from and to its cache.
+template <typename Number>
+struct ProductBodies {
+  static constexpr int64_t kStateBytes = 64;
+
+  /// To be called before and after some products: sets up what the thread's core needs for them,
+  /// and puts back what was set up before, on which others rely. `state` has kStateBytes, aligned
+  /// so.
+  void (*begin)(void* state);
+  void (*end)(const void* state);
+  /// c[m, n] (+)= a[m, k] b[k, n]. In bf16 rows 2i and 2i + 1 of b are woven into one.
+  void (*multiply)(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride,
+                   const Number* b, int64_t b_stride, float* c, int64_t c_stride, bool add);
+};
+
+}  // namespace gallop::kernel
