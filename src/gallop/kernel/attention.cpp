@@ -18,7 +18,6 @@ namespace gallop::kernel {
 
 namespace {
 
-constexpr int64_t kMaxTokens = 2048;
 constexpr int64_t kMaxWidth = 256;
 
 struct Shape {
@@ -34,7 +33,11 @@ struct Shape {
   int64_t block() const { return tokens <= 256 ? 32 : 64; }
 };
 
-int64_t padded(int64_t size) { return (size + kProductPad - 1) / kProductPad * kProductPad; }
+template <typename Number>
+int64_t padded(int64_t size) {
+  constexpr int64_t kPad = kProductPad<Number>;
+  return (size + kPad - 1) / kPad * kPad;
+}
 
 // LibTorch's small products have the instruction that multiplies pairs of bf16, which we use only
 // in the form of tiles.
@@ -199,8 +202,9 @@ class Attention {
     bodies_.transpose_and_pair(work.key, tokens_, width_, work.key_transposed);
     bodies_.pair(work.value, tokens_, width_, work.value_paired);
     for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
-      const int64_t count = std::min(shape_.block(), shape_.tokens - first), rows = padded(count);
-      const int64_t keys = keys_of(first, count), columns = padded(keys);
+      const int64_t count = std::min(shape_.block(), shape_.tokens - first),
+                    rows = padded<Number>(count);
+      const int64_t keys = keys_of(first, count), columns = padded<Number>(keys);
       work.products.multiply(rows, columns, width_, work.query + first * width_, width_,
                              work.key_transposed, tokens_, work.scores, columns, false);
       bodies_.softmax({work.scores, count, keys, columns}, scale_, visible_to(first),
@@ -230,8 +234,8 @@ class Attention {
     const Matrix<Number> dquery = part(dqkv, i, 0);
     for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
       const int64_t count = std::min(shape_.block(), shape_.tokens - first);
-      const int64_t columns = padded(count);
-      const int64_t keys = keys_of(first, count), rows = padded(keys);
+      const int64_t columns = padded<Number>(count);
+      const int64_t keys = keys_of(first, count), rows = padded<Number>(keys);
       const auto& products = work.products;
       products.multiply(rows, columns, width_, work.key, width_,
                         columns_from(work.query_transposed, first), tokens_, work.scores, columns,
@@ -265,7 +269,7 @@ class Attention {
 
   Isa isa_;
   Shape shape_;
-  int64_t tokens_ = padded(shape_.tokens), width_ = padded(shape_.width);
+  int64_t tokens_ = padded<Number>(shape_.tokens), width_ = padded<Number>(shape_.width);
   bool causal_;
   float scale_;
   const float* cosines_;
@@ -296,12 +300,14 @@ at::Tensor backward_on_cpu(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3H
 
 }  // namespace
 
-bool has_attention(const at::Tensor& qkv_BT3HD) {
+bool has_attention(const at::Tensor& qkv_BT3HD, bool causal) {
   const auto type = qkv_BT3HD.scalar_type();
   if (!qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() || qkv_BT3HD.dim() != 5) return false;
   if (type != at::kFloat && type != at::kBFloat16) return false;
   const Shape shape(qkv_BT3HD);
-  return shape.tokens <= kMaxTokens && shape.width <= kMaxWidth && shape.width % 2 == 0;
+  // In fp32 LibTorch's kernel is ahead of ours where whole rows of scores leave the cache.
+  const int64_t most_tokens = type == at::kBFloat16 || causal ? 2048 : 1024;
+  return shape.tokens <= most_tokens && shape.width <= kMaxWidth && shape.width % 2 == 0;
 }
 
 AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD,

@@ -18,7 +18,7 @@ struct Matrix {
 
 /// What attention does besides matrix products, for numbers of one type. In a "paired" matrix rows
 /// 2i and 2i + 1 are woven into one, as products in bf16 take their right side; in fp32 it is an
-/// ordinary one. Matrices called padded have sizes that are multiples of kProductPad.
+/// ordinary one. Matrices called padded have sizes that are multiples of kProductPad<Number>.
 template <typename Number>
 struct AttentionBodies {
   /// Copies rows into padded ones; `cosines`, if not null, turns pairs (i, i + columns / 2) of each

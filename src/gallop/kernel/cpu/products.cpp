@@ -11,60 +11,69 @@ constexpr int64_t kRowsAtOnce = 8, kVectorsAtOnce = 2;
 #else
 constexpr int64_t kRowsAtOnce = 4, kVectorsAtOnce = 1;
 #endif
-constexpr int64_t kColumnsAtOnce = kVectorsAtOnce * kLanes;
-static_assert(kProductPad % kRowsAtOnce == 0 && kProductPad % kColumnsAtOnce == 0);
+static_assert(kProductPad<float> % kRowsAtOnce == 0 && kProductPad<float> % kLanes == 0);
 
 void nothing(void* /*state*/) {}
 void nothing(const void* /*state*/) {}
 
 // Adds products of column l of a and row l of b, or in bf16 of two of them.
+template <int64_t kVectors>
 struct Sums {
-  F32 at[kRowsAtOnce][kVectorsAtOnce];
+  F32 at[kRowsAtOnce][kVectors];
 
   void add(const float* a, int64_t a_stride, const float* b) {
-    F32 row[kVectorsAtOnce];
-    for (int64_t v = 0; v < kVectorsAtOnce; ++v) row[v] = load(b + v * kLanes);
+    F32 row[kVectors];
+    for (int64_t v = 0; v < kVectors; ++v) row[v] = load(b + v * kLanes);
     for (int64_t r = 0; r < kRowsAtOnce; ++r) {
       const F32 factor = fill(a[r * a_stride]);
-      for (int64_t v = 0; v < kVectorsAtOnce; ++v) at[r][v] = fma(factor, row[v], at[r][v]);
+      for (int64_t v = 0; v < kVectors; ++v) at[r][v] = fma(factor, row[v], at[r][v]);
     }
   }
   void add(const Bf16* a, int64_t a_stride, const Bf16* b) {
-    F32 even[kVectorsAtOnce], odd[kVectorsAtOnce];
-    for (int64_t v = 0; v < kVectorsAtOnce; ++v) {
+    F32 even[kVectors], odd[kVectors];
+    for (int64_t v = 0; v < kVectors; ++v) {
       load_woven(b + 2 * v * kLanes, even[v], odd[v]);
     }
     for (int64_t r = 0; r < kRowsAtOnce; ++r) {
       const F32 first = fill(as_fp32(a[r * a_stride])), second = fill(as_fp32(a[r * a_stride + 1]));
-      for (int64_t v = 0; v < kVectorsAtOnce; ++v) {
+      for (int64_t v = 0; v < kVectors; ++v) {
         at[r][v] = fma(second, odd[v], fma(first, even[v], at[r][v]));
       }
     }
   }
 };
 
+// Columns [j, j + kVectors * kLanes) of c.
+template <int64_t kVectors, typename Number>
+void multiply_columns(int64_t j, int64_t m, int64_t k, const Number* a, int64_t a_stride,
+                      const Number* b, int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  constexpr int64_t kWoven = sizeof(float) / sizeof(Number);  // Rows of b in one.
+  for (int64_t i = 0; i < m; i += kRowsAtOnce) {
+    float* to = c + i * c_stride + j;
+    Sums<kVectors> sums;
+    for (int64_t r = 0; r < kRowsAtOnce; ++r) {
+      for (int64_t v = 0; v < kVectors; ++v) {
+        sums.at[r][v] = add ? load(to + r * c_stride + v * kLanes) : fill(0);
+      }
+    }
+    for (int64_t l = 0; l < k; l += kWoven) {
+      sums.add(a + i * a_stride + l, a_stride, b + l * b_stride + kWoven * j);
+    }
+    for (int64_t r = 0; r < kRowsAtOnce; ++r) {
+      for (int64_t v = 0; v < kVectors; ++v) store(to + r * c_stride + v * kLanes, sums.at[r][v]);
+    }
+  }
+}
+
 template <typename Number>
 void multiply(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride, const Number* b,
               int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  constexpr int64_t kWoven = sizeof(float) / sizeof(Number);  // Rows of b in one.
-  for (int64_t j = 0; j < n; j += kColumnsAtOnce) {
-    for (int64_t i = 0; i < m; i += kRowsAtOnce) {
-      float* to = c + i * c_stride + j;
-      Sums sums;
-      for (int64_t r = 0; r < kRowsAtOnce; ++r) {
-        for (int64_t v = 0; v < kVectorsAtOnce; ++v) {
-          sums.at[r][v] = add ? load(to + r * c_stride + v * kLanes) : fill(0);
-        }
-      }
-      for (int64_t l = 0; l < k; l += kWoven) {
-        sums.add(a + i * a_stride + l, a_stride, b + l * b_stride + kWoven * j);
-      }
-      for (int64_t r = 0; r < kRowsAtOnce; ++r) {
-        for (int64_t v = 0; v < kVectorsAtOnce; ++v) {
-          store(to + r * c_stride + v * kLanes, sums.at[r][v]);
-        }
-      }
-    }
+  int64_t j = 0;
+  for (; j + kVectorsAtOnce * kLanes <= n; j += kVectorsAtOnce * kLanes) {
+    multiply_columns<kVectorsAtOnce>(j, m, k, a, a_stride, b, b_stride, c, c_stride, add);
+  }
+  for (; j < n; j += kLanes) {
+    multiply_columns<1>(j, m, k, a, a_stride, b, b_stride, c, c_stride, add);
   }
 }
 

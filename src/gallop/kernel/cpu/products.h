@@ -7,8 +7,11 @@
 
 namespace gallop::kernel {
 
-/// Sizes of the products below are multiples of this.
-inline constexpr int64_t kProductPad = 32;
+/// Sizes of the products below are multiples of this: what tiles and vectors come to.
+template <typename Number>
+inline constexpr int64_t kProductPad = 16;
+template <>
+inline constexpr int64_t kProductPad<Bf16> = 32;
 
 /// Small matrix products within one thread, from and to its cache.
 template <typename Number>
