@@ -12,6 +12,7 @@
 
 #include "gallop/kernel/cpu/attention.h"
 #include "gallop/kernel/cpu/products.h"
+#include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
 
 namespace gallop::kernel {
@@ -276,10 +277,6 @@ class Attention {
   AttentionBodies<Number> bodies_ = bodies_of<AttentionBodies<Number>>(isa_);
 };
 
-const Bf16* data_bf16(const at::Tensor& tensor) {
-  return static_cast<const Bf16*>(tensor.const_data_ptr());
-}
-
 AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation) {
   return {.causal = causal, .scale = scale, .rotation_TD = rotation.value_or(at::Tensor())};
 }
@@ -300,7 +297,7 @@ at::Tensor backward_on_cpu(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3H
 
 }  // namespace
 
-bool has_attention(const at::Tensor& qkv_BT3HD, bool causal) {
+bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal) {
   const auto type = qkv_BT3HD.scalar_type();
   if (!qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() || qkv_BT3HD.dim() != 5) return false;
   if (type != at::kFloat && type != at::kBFloat16) return false;
@@ -317,15 +314,14 @@ AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD,
       .y_BTHD =
           at::empty({shape.batch, shape.tokens, shape.heads, shape.width}, qkv_BT3HD.options()),
       .log_sums_BHT = at::empty({shape.batch, shape.heads, shape.tokens}, at::kFloat)};
-  auto* log_sums = output.log_sums_BHT.mutable_data_ptr<float>();
+  const auto run = [&]<typename Number>(const Attention<Number>& kernel) {
+    kernel.forward(data_of<const Number>(qkv_BT3HD), data_of<Number>(output.y_BTHD),
+                   data_of<float>(output.log_sums_BHT));
+  };
   if (qkv_BT3HD.scalar_type() == at::kBFloat16) {
-    Attention<Bf16>(isa, shape, options)
-        .forward(data_bf16(qkv_BT3HD), static_cast<Bf16*>(output.y_BTHD.mutable_data_ptr()),
-                 log_sums);
+    run(Attention<Bf16>(isa, shape, options));
   } else {
-    Attention<float>(isa, shape, options)
-        .forward(qkv_BT3HD.const_data_ptr<float>(), output.y_BTHD.mutable_data_ptr<float>(),
-                 log_sums);
+    run(Attention<float>(isa, shape, options));
   }
   return output;
 }
@@ -335,15 +331,15 @@ at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::T
   const Shape shape(qkv_BT3HD);
   const at::Tensor dy = dy_BTHD.contiguous();
   at::Tensor dqkv = at::empty(qkv_BT3HD.sizes(), qkv_BT3HD.options());
-  const auto* log_sums = output.log_sums_BHT.const_data_ptr<float>();
+  const auto run = [&]<typename Number>(const Attention<Number>& kernel) {
+    kernel.backward(data_of<const Number>(dy), data_of<const Number>(qkv_BT3HD),
+                    data_of<const Number>(output.y_BTHD), data_of<const float>(output.log_sums_BHT),
+                    data_of<Number>(dqkv));
+  };
   if (qkv_BT3HD.scalar_type() == at::kBFloat16) {
-    Attention<Bf16>(isa, shape, options)
-        .backward(data_bf16(dy), data_bf16(qkv_BT3HD), data_bf16(output.y_BTHD), log_sums,
-                  static_cast<Bf16*>(dqkv.mutable_data_ptr()));
+    run(Attention<Bf16>(isa, shape, options));
   } else {
-    Attention<float>(isa, shape, options)
-        .backward(dy.const_data_ptr<float>(), qkv_BT3HD.const_data_ptr<float>(),
-                  output.y_BTHD.const_data_ptr<float>(), log_sums, dqkv.mutable_data_ptr<float>());
+    run(Attention<float>(isa, shape, options));
   }
   return dqkv;
 }

@@ -22,7 +22,7 @@ struct AttentionOutput {
 
 /// Whether attention() takes these and is the fastest way: fp32 or bf16 on the CPU, contiguous, up
 /// to 2,048 tokens (1,024 in fp32 unless causal), heads of even width up to 256.
-bool has_attention(const at::Tensor& qkv_BT3HD, bool causal);
+bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal);
 
 /// softmax(scale * q k^T) v of each head (Vaswani et al., "Attention is all you need", NeurIPS
 /// 2017). The weights are never stored: a block of queries at a time stays in the core's cache (Dao

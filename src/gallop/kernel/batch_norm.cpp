@@ -15,6 +15,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/batch_norm.h"
+#include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
 
 namespace gallop::kernel {
@@ -32,7 +33,7 @@ struct Layout {
   int64_t parts;
 };
 
-constexpr int64_t kLanesOfRow = 16, kLeastColumns = 64, kMostColumns = 4096;
+constexpr int64_t kLeastColumns = 64, kMostColumns = 4096;
 constexpr int64_t kMostParts = 64, kLeastRows = 4 * kBatchNormChunk;
 
 int64_t ratio_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -40,7 +41,7 @@ int64_t ratio_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Layout layout_of(const at::Tensor& x) {
   Layout layout{.channels = x.size(1), .count = x.numel()};
   layout.pixels = layout.count / layout.channels;
-  layout.columns = std::lcm(layout.channels, kLanesOfRow);
+  layout.columns = std::lcm(layout.channels, kLanes);
   while (layout.columns < kLeastColumns) layout.columns *= 2;
   if (layout.columns > kMostColumns) layout.columns = layout.channels;
   layout.rows = ratio_up(layout.count, layout.columns);
@@ -55,11 +56,6 @@ at::MemoryFormat format_of(const at::Tensor& x) {
 }
 
 template <typename Number>
-Number* data_of(const at::Tensor& tensor) {
-  return tensor.defined() ? static_cast<Number*>(tensor.data_ptr()) : nullptr;
-}
-
-template <typename Number>
 BatchNormPart<Number> part_of(BatchNormPart<Number> all, const Layout& layout, int64_t part) {
   const int64_t row = part * layout.part_rows, at = row * layout.columns;
   const auto advance = [](auto*& array, int64_t by) {
@@ -70,7 +66,7 @@ BatchNormPart<Number> part_of(BatchNormPart<Number> all, const Layout& layout, i
   advance(all.x, at);
   advance(all.residual, at);
   advance(all.y, at);
-  advance(all.positive, row * ratio_up(layout.columns, kLanesOfRow));
+  advance(all.positive, row * ratio_up(layout.columns, kLanes));
   advance(all.dy, at);
   advance(all.more_dy, at);
   advance(all.g, at);
@@ -168,7 +164,7 @@ void require_like(const at::Tensor& tensor, const at::Tensor& x, const char* nam
 }
 
 void require_taken(const at::Tensor& x) {
-  if (batch_norm_takes(x)) return;
+  if (takes_batch_norm(x)) return;
   throw InternalError(
       "batch norm: x must be fp32 or bf16 on the CPU, not empty, and [N, C] or [N, C, H, W] in "
       "channels_last");
@@ -185,7 +181,7 @@ BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
   result.mean = at::empty({layout.channels}, at::kDouble);
   result.inverse_deviation = at::empty({layout.channels}, at::kDouble);
   if (keep_positive) {
-    const int64_t words = layout.rows * ratio_up(layout.columns, kLanesOfRow);
+    const int64_t words = layout.rows * ratio_up(layout.columns, kLanes);
     result.positive = at::empty({words}, at::kShort);
   }
   const auto added = residual.defined() ? residual.contiguous(format) : at::Tensor();
@@ -299,7 +295,7 @@ BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
 
 }  // namespace
 
-bool batch_norm_takes(const at::Tensor& x) {
+bool takes_batch_norm(const at::Tensor& x) {
   return x.is_cpu() && x.layout() == at::kStrided && x.numel() > 0 &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
          (x.dim() == 2 || x.dim() == 4) && x.is_contiguous(format_of(x));

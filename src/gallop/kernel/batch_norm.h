@@ -11,7 +11,7 @@ namespace gallop::kernel {
 
 /// Whether batch_norm takes such a tensor: on the CPU, fp32 or bf16, not empty, [N, C], or
 /// [N, C, H, W] in channels_last.
-bool batch_norm_takes(const at::Tensor& x);
+bool takes_batch_norm(const at::Tensor& x);
 
 /// Weight and bias, and the running statistics, which each forward pass moves by `momentum` (the
 /// variance without bias, but 0 of a single value). All fp32 [C] and contiguous.

@@ -14,9 +14,10 @@ bool is_plain(const at::Tensor& tensor);
 /// The last dimension's size second, and how many of its kind there are first.
 std::pair<int64_t, int64_t> rows_and_columns(const at::Tensor& tensor);
 
+/// Null where the tensor is undefined.
 template <typename Number>
 Number* data_of(const at::Tensor& tensor) {
-  return static_cast<Number*>(tensor.data_ptr());
+  return tensor.defined() ? static_cast<Number*>(tensor.data_ptr()) : nullptr;
 }
 
 /// A tensor's numbers as fp32, copied where they are not.

@@ -59,7 +59,8 @@ bool has(Isa isa) {
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     case Isa::kAmx: {
-      static const bool kHas = has(Isa::kAvx512) && has_tiles();
+      static const bool kHas =
+          has(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16") && has_tiles();
       return kHas;
     }
 #endif

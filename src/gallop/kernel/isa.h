@@ -9,7 +9,7 @@ enum class Isa : uint8_t {
   kBaseline,  ///< What every machine of the architecture has.
   kAvx2,      ///< With FMA.
   kAvx512,    ///< F, BW, DQ and VL.
-  kAmx,       ///< AVX-512 and AMX, tiles of bf16.
+  kAmx,       ///< AVX-512 with conversions to bf16, and AMX, tiles of bf16.
 };
 
 /// Whether this machine has it.

@@ -87,7 +87,7 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {
   const double dropout = is_training() ? options_.dropout : 0.0;
   const int64_t tokens = qkv_BT3HD.size(1), head = qkv_BT3HD.size(4);
   if (dropout == 0 && kernel::kernels_are_on() &&
-      kernel::has_attention(qkv_BT3HD, options_.causal)) {
+      kernel::takes_attention(qkv_BT3HD, options_.causal)) {
     kernel::AttentionOptions options{.causal = options_.causal,
                                      .scale = 1 / std::sqrt(static_cast<double>(head))};
     if (options_.rotary) options.rotation_TD = rotation(tokens, head);

@@ -86,7 +86,7 @@ class AttentionOf : public testing::TestWithParam<Case> {
     qkv = at::randn({c.batch, c.tokens, 3, c.heads, c.width}).to(c.type);
     dy = at::randn({c.batch, c.tokens, c.heads, c.width}).to(c.type);
     if (!has(c.isa)) GTEST_SKIP() << "this machine does not have these instructions";
-    ASSERT_TRUE(has_attention(qkv, c.causal));
+    ASSERT_TRUE(takes_attention(qkv, c.causal));
     options = {.causal = c.causal, .scale = 1 / std::sqrt(static_cast<double>(c.width))};
     if (c.rotary) options.rotation_TD = rotation(c.tokens, c.width);
   }
@@ -154,13 +154,13 @@ TEST(Attention, KeepsItsRangeForLargeScores) {
 }
 
 TEST(Attention, TellsWhatItDoesNotTake) {
-  EXPECT_TRUE(has_attention(at::zeros({1, 2048, 3, 1, 8}), true));
-  EXPECT_FALSE(has_attention(at::zeros({1, 2048, 3, 1, 8}), false));
-  EXPECT_FALSE(has_attention(at::zeros({1, 4, 3, 1, 8}, at::kDouble), true));
-  EXPECT_FALSE(has_attention(at::zeros({1, 4, 3, 1, 7}), true));
-  EXPECT_FALSE(has_attention(at::zeros({1, 4, 3, 1, 512}), true));
-  EXPECT_FALSE(has_attention(at::zeros({1, 4096, 3, 1, 8}), true));
-  EXPECT_FALSE(has_attention(at::zeros({1, 3, 4, 1, 8}).transpose(1, 2), true));
+  EXPECT_TRUE(takes_attention(at::zeros({1, 2048, 3, 1, 8}), true));
+  EXPECT_FALSE(takes_attention(at::zeros({1, 2048, 3, 1, 8}), false));
+  EXPECT_FALSE(takes_attention(at::zeros({1, 4, 3, 1, 8}, at::kDouble), true));
+  EXPECT_FALSE(takes_attention(at::zeros({1, 4, 3, 1, 7}), true));
+  EXPECT_FALSE(takes_attention(at::zeros({1, 4, 3, 1, 512}), true));
+  EXPECT_FALSE(takes_attention(at::zeros({1, 4096, 3, 1, 8}), true));
+  EXPECT_FALSE(takes_attention(at::zeros({1, 3, 4, 1, 8}).transpose(1, 2), true));
 }
 
 }  // namespace

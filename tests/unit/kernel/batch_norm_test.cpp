@@ -305,14 +305,14 @@ INSTANTIATE_TEST_SUITE_P(Kernels, BatchNorm,
 
 TEST(BatchNormInput, IsTakenOrRefused) {
   const auto image = at::ones({2, 3, 4, 4});
-  EXPECT_FALSE(batch_norm_takes(image));
-  EXPECT_TRUE(batch_norm_takes(in_layout(image)));
-  EXPECT_FALSE(batch_norm_takes(in_layout(image.to(at::kDouble))));
-  EXPECT_FALSE(batch_norm_takes(in_layout(image.to(at::kHalf))));
-  EXPECT_FALSE(batch_norm_takes(at::ones({0, 3, 4, 4})));
-  EXPECT_FALSE(batch_norm_takes(at::ones({2, 3, 4})));
-  EXPECT_TRUE(batch_norm_takes(at::ones({2, 3, 1, 1})));
-  EXPECT_TRUE(batch_norm_takes(at::ones({2, 1, 4, 4})));
+  EXPECT_FALSE(takes_batch_norm(image));
+  EXPECT_TRUE(takes_batch_norm(in_layout(image)));
+  EXPECT_FALSE(takes_batch_norm(in_layout(image.to(at::kDouble))));
+  EXPECT_FALSE(takes_batch_norm(in_layout(image.to(at::kHalf))));
+  EXPECT_FALSE(takes_batch_norm(at::ones({0, 3, 4, 4})));
+  EXPECT_FALSE(takes_batch_norm(at::ones({2, 3, 4})));
+  EXPECT_TRUE(takes_batch_norm(at::ones({2, 3, 1, 1})));
+  EXPECT_TRUE(takes_batch_norm(at::ones({2, 1, 4, 4})));
 
   const Data data({.sizes = {2, 3, 4, 4}});
   const auto parameters = data.parameters();

@@ -12,7 +12,6 @@
 namespace gallop::kernel {
 namespace {
 
-constexpr int64_t kLanes = 16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Errors in units in the last place of the true value, which fp64 tells.
@@ -116,7 +115,9 @@ TEST_P(Math, RoundsToBf16AsTheDefinitionSays) {
     for (size_t i = 0; i < 6; ++i) {
       const uint32_t up = lows[i] > 0x8000 || (lows[i] == 0x8000 && high % 2 == 1) ? 1 : 0;
       if (std::isnan(x[i])) {
-        EXPECT_EQ(y[i].bits, 0x7fc0);
+        EXPECT_EQ(y[i].bits & 0x7fc0, 0x7fc0);
+      } else if (GetParam() == Isa::kAmx && std::fpclassify(x[i]) == FP_SUBNORMAL) {
+        EXPECT_EQ(y[i].bits, high & 0x8000);  // Its instruction knows none.
       } else {
         EXPECT_EQ(y[i].bits, (high + up) & 0xffff) << high << " " << lows[i];
       }

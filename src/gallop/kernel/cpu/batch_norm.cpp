@@ -1,6 +1,7 @@
 #include "gallop/kernel/cpu/batch_norm.h"
 
 #include "gallop/kernel/cpu/simd.h"
+#include "gallop/kernel/cpu/vectors.h"
 
 namespace gallop::kernel {
 namespace {
@@ -9,29 +10,6 @@ namespace {
 // are loaded once.
 constexpr int64_t kTurn = 8;
 static_assert(kBatchNormChunk % kTurn == 0);
-
-// How the vectors of a row are read: all lanes, or the first of the last vector.
-struct Whole {
-  template <typename Number>
-  F32 get(const Number* p) const {
-    return load(p);
-  }
-  template <typename Number>
-  void put(Number* p, const F32& a) const {
-    store(p, a);
-  }
-};
-struct First {
-  int64_t n;
-  template <typename Number>
-  F32 get(const Number* p) const {
-    return load(p, n);
-  }
-  template <typename Number>
-  void put(Number* p, const F32& a) const {
-    store(p, a, n);
-  }
-};
 
 template <int64_t kCount>
 struct Rows {};
@@ -43,7 +21,7 @@ template <int64_t kCount, typename Body>
                                                 const Body& body) {
   int64_t column = 0;
   for (; column + kLanes <= width; column += kLanes) body(rows, Whole{}, row, column);
-  if (column < width) body(rows, First{width - column}, row, column);
+  if (column < width) body(rows, Part{width - column}, row, column);
 }
 
 // The same for rows [from, to).

@@ -73,7 +73,7 @@ bool is_taken(const at::Tensor& x, const at::Tensor& residual,
   };
   const bool fits = !residual.defined() ||
                     (residual.sizes() == x.sizes() && residual.scalar_type() == x.scalar_type());
-  return kernel::kernels_are_on() && options.training && kernel::batch_norm_takes(x) && fits &&
+  return kernel::kernels_are_on() && options.training && kernel::takes_batch_norm(x) && fits &&
          is_plain(parameters.weight) && is_plain(parameters.bias) &&
          is_plain(parameters.running_mean) && is_plain(parameters.running_var);
 }
