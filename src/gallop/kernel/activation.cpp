@@ -92,7 +92,7 @@ at::Tensor forward_on_cpu(int64_t number, const at::Tensor& x, const Optional& g
   const auto kind = static_cast<Activation>(number);
   const at::Tensor bias = given_bias.value_or(at::Tensor());
   if (!takes_activation(x, bias)) throw InternalError("activation: a tensor that it does not take");
-  const at::Tensor y = at::empty_like(x);
+  at::Tensor y = at::empty_like(x);
   const Fp32Row row(bias);
   if (x.scalar_type() == at::kFloat) {
     forward<float>(kind, x, row.data(), y);

@@ -11,19 +11,20 @@ namespace gallop::kernel {
 ///   m = m + take1 * (g - m),  v = beta2 * v + take2 * g^2
 ///   p = keep * p - rate * m / (root_scale * sqrt(v) + eps)
 struct AdamwTensor {
-  float* parameter;
-  const float* gradient;
-  float* exp_avg;     ///< m
-  float* exp_avg_sq;  ///< v
-  int64_t size;
+  float* parameter = nullptr;
+  const float* gradient = nullptr;
+  float* exp_avg = nullptr;     ///< m
+  float* exp_avg_sq = nullptr;  ///< v
+  int64_t size = 0;
 
   float gradient_scale = 1;
-  float take1;         ///< 1 - beta1, from fp64: in fp32 that would lose half its digits.
-  float beta2, take2;  ///< take2 is 1 - beta2, likewise.
-  float eps;
-  float keep;        ///< 1 - lr * weight_decay
-  float rate;        ///< lr / (1 - beta1^step)
-  float root_scale;  ///< 1 / sqrt(1 - beta2^step)
+  float take1 = 0;  ///< 1 - beta1, from fp64: in fp32 that would lose half its digits.
+  float beta2 = 0;
+  float take2 = 0;  ///< take2 is 1 - beta2, likewise.
+  float eps = 0;
+  float keep = 1;        ///< 1 - lr * weight_decay
+  float rate = 0;        ///< lr / (1 - beta1^step)
+  float root_scale = 1;  ///< 1 / sqrt(1 - beta2^step)
 };
 
 /// The same for SGD:
@@ -31,13 +32,13 @@ struct AdamwTensor {
 ///   b = momentum * b + take * g
 ///   p = p - lr * (b, or with Nesterov g + momentum * b, or without momentum g)
 struct SgdTensor {
-  float* parameter;
-  const float* gradient;
-  float* momentum_buffer;  ///< b; null without momentum.
-  int64_t size;
+  float* parameter = nullptr;
+  const float* gradient = nullptr;
+  float* momentum_buffer = nullptr;  ///< b; null without momentum.
+  int64_t size = 0;
 
   float gradient_scale = 1;
-  float lr, weight_decay, momentum;
+  float lr = 0, weight_decay = 0, momentum = 0;
   float take = 1;  ///< 1 - dampening
   bool nesterov = false;
 };

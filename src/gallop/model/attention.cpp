@@ -107,10 +107,10 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {
 }
 
 at::Tensor SelfAttention::rotation(int64_t tokens, int64_t head) {
-  if (!rotation_TD_.defined() || rotation_TD_.size(0) < tokens) {
-    rotation_TD_ = kernel::rotation(tokens, head);
+  if (!rotation_.defined() || rotation_.size(0) < tokens) {
+    rotation_ = kernel::rotation(tokens, head);
   }
-  return rotation_TD_.narrow(0, 0, tokens);
+  return rotation_.narrow(0, 0, tokens);
 }
 
 }  // namespace gallop::model

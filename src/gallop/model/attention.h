@@ -27,7 +27,7 @@ class SelfAttention : public torch::nn::Module {
   at::Tensor rotation(int64_t tokens, int64_t head);
 
   Options options_;
-  at::Tensor rotation_TD_;  ///< Of the most tokens so far.
+  at::Tensor rotation_;  ///< Of the most tokens so far.
   std::shared_ptr<Linear> input_;
   std::shared_ptr<Linear> output_;
 };

@@ -71,7 +71,7 @@ void count_products(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
         2 * a.numel() * b.size(-2) + 2 * a.numel() / a.size(-1) * b.size(-2) * value.size(-1);
     call.op = "attention";
   } else if (op == "attention") {  // Our own: queries, keys and values in one, [B, T, 3, H, D].
-    call.flops = 2 * 2 * a.numel() / 3 * a.size(1);
+    call.flops = int64_t{4} * a.numel() / 3 * a.size(1);
   } else {
     call.counts = false;
   }

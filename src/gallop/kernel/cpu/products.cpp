@@ -47,10 +47,10 @@ struct Sums {
 template <int64_t kVectors, typename Number>
 void multiply_columns(int64_t j, int64_t m, int64_t k, const Number* a, int64_t a_stride,
                       const Number* b, int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  constexpr int64_t kWoven = sizeof(float) / sizeof(Number);  // Rows of b in one.
+  constexpr int64_t kWoven = __is_same(Number, Bf16) ? 2 : 1;  // Rows of b in one.
   for (int64_t i = 0; i < m; i += kRowsAtOnce) {
     float* to = c + i * c_stride + j;
-    Sums<kVectors> sums;
+    Sums<kVectors> sums{};
     for (int64_t r = 0; r < kRowsAtOnce; ++r) {
       for (int64_t v = 0; v < kVectors; ++v) {
         sums.at[r][v] = add ? load(to + r * c_stride + v * kLanes) : fill(0);

@@ -19,7 +19,7 @@ class BatchNormFunction final : public torch::autograd::Function<BatchNormFuncti
  public:
   struct Form {
     kernel::BatchNormParameters parameters;
-    bool relu, fork;
+    bool relu = false, fork = false;
   };
 
   // The tensors apart from the form: apply() looks for them among its arguments.
