@@ -19,8 +19,6 @@ namespace gallop::kernel {
 
 namespace {
 
-constexpr int64_t kMaxWidth = 256;
-
 struct Shape {
   int64_t batch, tokens, heads, width;
 
@@ -127,13 +125,20 @@ class Attention {
   }
 
  private:
+  // What both passes need of a head, padded.
+  struct Head {
+    Head(Workspace& space, int64_t tokens, int64_t width)
+        : query(space.take<Number>(tokens * width)),
+          key(space.take<Number>(tokens * width)),
+          key_transposed(space.take<Number>(tokens * width)),
+          value(space.take<Number>(tokens * width)) {}
+    Number *query, *key, *key_transposed, *value;
+  };
+
   struct Forward {
     Forward(Isa isa, int64_t tokens, int64_t width, int64_t block)
         : products(isa),
-          query(space.take<Number>(tokens * width)),
-          key(space.take<Number>(tokens * width)),
-          key_transposed(space.take<Number>(tokens * width)),
-          value(space.take<Number>(tokens * width)),
+          head(space, tokens, width),
           value_paired(space.take<Number>(tokens * width)),
           weights(space.take<Number>(block * tokens)),
           scores(space.take<float>(block * tokens)),
@@ -141,19 +146,17 @@ class Attention {
           sums(space.take<float>(block)) {}
     Workspace space;
     Products<Number> products;
-    Number *query, *key, *key_transposed, *value, *value_paired, *weights;
+    Head head;
+    Number *value_paired, *weights;
     float *scores, *y, *sums;
   };
 
   struct Backward {
     Backward(Isa isa, int64_t tokens, int64_t width, int64_t block)
         : products(isa),
-          query(space.take<Number>(tokens * width)),
+          head(space, tokens, width),
           query_transposed(space.take<Number>(tokens * width)),
           query_paired(space.take<Number>(tokens * width)),
-          key(space.take<Number>(tokens * width)),
-          key_transposed(space.take<Number>(tokens * width)),
-          value(space.take<Number>(tokens * width)),
           dy(space.take<Number>(tokens * width)),
           dy_transposed(space.take<Number>(tokens * width)),
           dy_paired(space.take<Number>(tokens * width)),
@@ -168,7 +171,8 @@ class Attention {
           dots(space.take<float>(tokens)) {}
     Workspace space;
     Products<Number> products;
-    Number *query, *query_transposed, *query_paired, *key, *key_transposed, *value;
+    Head head;
+    Number *query_transposed, *query_paired;
     Number *dy, *dy_transposed, *dy_paired, *weights, *dscores, *dscores_paired;
     float *scores, *dweights, *dquery, *dkey, *dvalue, *dots;
   };
@@ -195,19 +199,23 @@ class Attention {
   }
   int64_t visible_to(int64_t query) const { return causal_ ? query + 1 : shape_.tokens; }
 
+  void copy_head(const Number* qkv, int64_t i, const Head& to) const {
+    bodies_.copy(part(qkv, i, 0), cosines_, to.query, width_);
+    bodies_.copy(part(qkv, i, 1), cosines_, to.key, width_);
+    bodies_.copy(part(qkv, i, 2), nullptr, to.value, width_);
+  }
+
   void forward_head(const Number* qkv, int64_t i, const Matrix<Number>& y, float* log_sums,
                     const Forward& work) const {
-    bodies_.copy(part(qkv, i, 0), cosines_, work.query, width_);
-    bodies_.copy(part(qkv, i, 1), cosines_, work.key, width_);
-    bodies_.copy(part(qkv, i, 2), nullptr, work.value, width_);
-    bodies_.transpose_and_pair(work.key, tokens_, width_, work.key_transposed);
-    bodies_.pair(work.value, tokens_, width_, work.value_paired);
+    copy_head(qkv, i, work.head);
+    bodies_.transpose_and_pair(work.head.key, tokens_, width_, work.head.key_transposed);
+    bodies_.pair(work.head.value, tokens_, width_, work.value_paired);
     for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
       const int64_t count = std::min(shape_.block(), shape_.tokens - first),
                     rows = padded<Number>(count);
       const int64_t keys = keys_of(first, count), columns = padded<Number>(keys);
-      work.products.multiply(rows, columns, width_, work.query + first * width_, width_,
-                             work.key_transposed, tokens_, work.scores, columns, false);
+      work.products.multiply(rows, columns, width_, work.head.query + first * width_, width_,
+                             work.head.key_transposed, tokens_, work.scores, columns, false);
       bodies_.softmax({work.scores, count, keys, columns}, scale_, visible_to(first),
                       {work.weights, count, columns, columns}, work.sums, log_sums + first);
       work.products.multiply(rows, width_, columns, work.weights, columns, work.value_paired,
@@ -220,15 +228,13 @@ class Attention {
   // the products that give the gradients of keys and values.
   void backward_head(const Number* qkv, const Matrix<const Number>& dy, const float* log_sums,
                      Number* dqkv, int64_t i, const Backward& work) const {
-    bodies_.copy(part(qkv, i, 0), cosines_, work.query, width_);
-    bodies_.copy(part(qkv, i, 1), cosines_, work.key, width_);
-    bodies_.copy(part(qkv, i, 2), nullptr, work.value, width_);
+    copy_head(qkv, i, work.head);
     bodies_.copy(dy, nullptr, work.dy, width_);
-    bodies_.transpose_and_pair(work.query, tokens_, width_, work.query_transposed);
-    bodies_.pair(work.query, tokens_, width_, work.query_paired);
+    bodies_.transpose_and_pair(work.head.query, tokens_, width_, work.query_transposed);
+    bodies_.pair(work.head.query, tokens_, width_, work.query_paired);
     bodies_.transpose_and_pair(work.dy, tokens_, width_, work.dy_transposed);
     bodies_.pair(work.dy, tokens_, width_, work.dy_paired);
-    bodies_.transpose(work.key, tokens_, width_, work.key_transposed);
+    bodies_.transpose(work.head.key, tokens_, width_, work.head.key_transposed);
     std::fill_n(work.dkey, tokens_ * width_, 0.0F);
     std::fill_n(work.dvalue, tokens_ * width_, 0.0F);
 
@@ -238,10 +244,10 @@ class Attention {
       const int64_t columns = padded<Number>(count);
       const int64_t keys = keys_of(first, count), rows = padded<Number>(keys);
       const auto& products = work.products;
-      products.multiply(rows, columns, width_, work.key, width_,
+      products.multiply(rows, columns, width_, work.head.key, width_,
                         columns_from(work.query_transposed, first), tokens_, work.scores, columns,
                         false);
-      products.multiply(rows, columns, width_, work.value, width_,
+      products.multiply(rows, columns, width_, work.head.value, width_,
                         columns_from(work.dy_transposed, first), tokens_, work.dweights, columns,
                         false);
       bodies_.backward({work.scores, keys, count, columns}, work.dweights, scale_,
@@ -251,8 +257,8 @@ class Attention {
                         work.dy_paired + first * width_, width_, work.dvalue, width_, true);
       products.multiply(rows, width_, columns, work.dscores, columns,
                         work.query_paired + first * width_, width_, work.dkey, width_, true);
-      products.multiply(width_, columns, rows, work.key_transposed, tokens_, work.dscores_paired,
-                        columns, work.dquery, columns, false);
+      products.multiply(width_, columns, rows, work.head.key_transposed, tokens_,
+                        work.dscores_paired, columns, work.dquery, columns, false);
       bodies_.write_transposed(work.dquery, columns, cosines_of(first),
                                {dquery.row(first), count, dquery.columns, dquery.stride});
     }
@@ -304,7 +310,7 @@ bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal) {
   const Shape shape(qkv_BT3HD);
   // In fp32 LibTorch's kernel is ahead of ours where whole rows of scores leave the cache.
   const int64_t most_tokens = type == at::kBFloat16 || causal ? 2048 : 1024;
-  return shape.tokens <= most_tokens && shape.width <= kMaxWidth && shape.width % 2 == 0;
+  return shape.tokens <= most_tokens && shape.width <= kMaxHeadWidth && shape.width % 2 == 0;
 }
 
 AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD,

@@ -4,9 +4,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/scalar_tensor.h>
 
-#include "gallop/kernel/update.h"
+#include "gallop/optim/cpu_step.h"
 #include "gallop/optim/fields.h"
 #include "gallop/optim/parameter_group.h"
 
@@ -32,7 +31,12 @@ class Adamw final : public Optimizer {
                   const at::Tensor& found_inf) override {
     const at::NoGradGuard no_grad;
     const SkipSignal skip(grad_scale, found_inf);
-    if (has_cpu_kernel(groups_.front())) return step_on_cpu(lr.item<float>(), skip);
+    if (has_cpu_kernel(groups_.front())) {
+      const auto rate = lr.item<float>();
+      return step_on_cpu(groups_, skip, [&](const ParameterGroup& group, size_t i) {
+        return kernel_input(group, i, rate);
+      });
+    }
     for (const ParameterGroup& group : groups_) {
       const ParameterGroup active = with_gradients(group);
       if (active.parameters.empty()) continue;
@@ -52,22 +56,8 @@ class Adamw final : public Optimizer {
   double base_lr() const override { return config_.lr; }
 
  private:
-  at::Tensor step_on_cpu(float lr, const SkipSignal& skip) {
-    if (skip.is_skipped()) return {};
-    std::vector<ParameterGroup> active;  // Holds what the kernel works on.
-    std::vector<kernel::AdamwTensor> tensors;
-    auto* steps = steps_.mutable_data_ptr<float>();
-    for (const ParameterGroup& group : groups_) {
-      active.push_back(with_gradients(group));
-      for (size_t i = 0; i < active.back().parameters.size(); ++i) {
-        tensors.push_back(kernel_input(active.back(), i, lr, steps[active.back().indices[i]] += 1));
-        tensors.back().gradient_scale = skip.gradient_factor();
-      }
-    }
-    return at::scalar_tensor(kernel::update(tensors), at::TensorOptions(c10::kDouble));
-  }
-
-  kernel::AdamwTensor kernel_input(const ParameterGroup& group, size_t i, double lr, double step) {
+  kernel::AdamwTensor kernel_input(const ParameterGroup& group, size_t i, double lr) {
+    const double step = steps_.mutable_data_ptr<float>()[group.indices[i]] += 1;
     if (step != corrected_step_) {
       corrected_step_ = step;
       correction1_ = 1 - std::pow(config_.beta1, step);

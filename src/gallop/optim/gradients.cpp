@@ -22,11 +22,7 @@ bool is_plain(const at::Tensor& tensor) {
          tensor.scalar_type() == c10::kFloat && tensor.is_non_overlapping_and_dense();
 }
 
-at::Tensor scalar(double value, at::Device device) {
-  return at::scalar_tensor(value, at::TensorOptions(c10::kDouble).device(device));
-}
-
-double norm_on_cpu(at::TensorList gradients) {
+double plain_norm(at::TensorList gradients) {
   std::vector<kernel::ConstArray> arrays;
   arrays.reserve(gradients.size());
   for (const at::Tensor& gradient : gradients) {
@@ -50,12 +46,16 @@ std::vector<at::Tensor> gradients_of(const NamedTensors& parameters) {
 
 at::Tensor gradient_norm(at::TensorList gradients) {
   const at::NoGradGuard no_grad;
-  if (gradients.empty()) return scalar(0, at::kCPU);
+  if (gradients.empty()) return norm_on_cpu(0);
   if (std::all_of(gradients.begin(), gradients.end(), is_plain)) {
-    return scalar(norm_on_cpu(gradients), at::kCPU);
+    return norm_on_cpu(plain_norm(gradients));
   }
   const std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2, c10::kDouble);
   return at::linalg_vector_norm(at::stack(norms));
+}
+
+at::Tensor norm_on_cpu(double norm) {
+  return at::scalar_tensor(norm, at::TensorOptions(c10::kDouble));
 }
 
 at::Tensor clip_divisor(const at::Tensor& norm, double max_norm) {

@@ -2,10 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_sgd.h>
-#include <ATen/ops/scalar_tensor.h>
 
 #include "gallop/base/error.h"
-#include "gallop/kernel/update.h"
+#include "gallop/optim/cpu_step.h"
 #include "gallop/optim/fields.h"
 #include "gallop/optim/parameter_group.h"
 
@@ -42,7 +41,12 @@ class Sgd final : public Optimizer {
                   const at::Tensor& found_inf) override {
     const at::NoGradGuard no_grad;
     const SkipSignal skip(grad_scale, found_inf);
-    if (has_cpu_kernel(groups_.front())) return step_on_cpu(lr.item<float>(), skip);
+    if (has_cpu_kernel(groups_.front())) {
+      const auto rate = lr.item<float>();
+      return step_on_cpu(groups_, skip, [&](const ParameterGroup& group, size_t i) {
+        return kernel_input(group, i, rate);
+      });
+    }
     if (!steps_.defined()) {
       // A momentum of zero and no dampening make the first step like the others.
       for (const ParameterGroup& group : groups_) {
@@ -67,20 +71,6 @@ class Sgd final : public Optimizer {
   double base_lr() const override { return config_.lr; }
 
  private:
-  at::Tensor step_on_cpu(float lr, const SkipSignal& skip) {
-    if (skip.is_skipped()) return {};
-    std::vector<ParameterGroup> active;  // Holds what the kernel works on.
-    std::vector<kernel::SgdTensor> tensors;
-    for (const ParameterGroup& group : groups_) {
-      active.push_back(with_gradients(group));
-      for (size_t i = 0; i < active.back().parameters.size(); ++i) {
-        tensors.push_back(kernel_input(active.back(), i, lr));
-        tensors.back().gradient_scale = skip.gradient_factor();
-      }
-    }
-    return at::scalar_tensor(kernel::update(tensors), at::TensorOptions(c10::kDouble));
-  }
-
   kernel::SgdTensor kernel_input(const ParameterGroup& group, size_t i, float lr) const {
     kernel::SgdTensor tensor{.parameter = group.parameters[i].mutable_data_ptr<float>(),
                              .gradient = group.gradients[i].const_data_ptr<float>(),

@@ -1,11 +1,10 @@
 #include "gallop/kernel/cpu/attention.h"
 
 #include "gallop/kernel/cpu/math.h"
+#include "gallop/kernel/cpu/vectors.h"
 
 namespace gallop::kernel {
 namespace {
-
-constexpr int64_t kMaxWidth = 256;
 
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -13,20 +12,6 @@ inline F32 iota() {
   float lanes[kLanes];
   for (int64_t i = 0; i < kLanes; ++i) lanes[i] = static_cast<float>(i);
   return load(lanes);
-}
-
-// Whole vectors without the cost of a mask.
-template <typename Number>
-inline F32 load_at_most(const Number* p, int64_t left) {
-  return left >= kLanes ? load(p) : load(p, left);
-}
-template <typename Number>
-inline void store_at_most(Number* p, const F32& a, int64_t left) {
-  if (left >= kLanes) {
-    store(p, a);
-  } else {
-    store(p, a, left);
-  }
 }
 
 template <typename Number>
@@ -85,15 +70,14 @@ void transpose_and_pair(const float* from, int64_t rows, int64_t columns, float*
 template <bool kBack, typename From, typename To>
 inline void rotate_row(const From* from, const float* cosines, int64_t width, To* to) {
   const int64_t half = width / 2;
-  for (int64_t i = 0; i < half; i += kLanes) {
-    const int64_t left = half - i;
-    const F32 cosine = load_at_most(cosines + i, left);
-    F32 sine = load_at_most(cosines + half + i, left);
+  over_vectors(0, half, [&](int64_t i, auto lanes) {
+    const F32 cosine = lanes.get(cosines + i);
+    F32 sine = lanes.get(cosines + half + i);
     if (kBack) sine = fill(0) - sine;
-    const F32 a = load_at_most(from + i, left), b = load_at_most(from + half + i, left);
-    store_at_most(to + i, fnma(b, sine, a * cosine), left);
-    store_at_most(to + half + i, fma(a, sine, b * cosine), left);
-  }
+    const F32 a = lanes.get(from + i), b = lanes.get(from + half + i);
+    lanes.put(to + i, fnma(b, sine, a * cosine));
+    lanes.put(to + half + i, fma(a, sine, b * cosine));
+  });
 }
 
 template <typename Number>
@@ -145,9 +129,9 @@ template <typename Number>
 void divide(const float* from, int64_t from_stride, const float* sums, const Matrix<Number>& to) {
   for (int64_t i = 0; i < to.rows; ++i) {
     const F32 factor = fill(1 / sums[i]);
-    for (int64_t j = 0; j < to.columns; j += kLanes) {
-      store_at_most(to.row(i) + j, load(from + i * from_stride + j) * factor, to.columns - j);
-    }
+    over_vectors(0, to.columns, [&](int64_t j, auto lanes) {
+      lanes.put(to.row(i) + j, lanes.get(from + i * from_stride + j) * factor);
+    });
   }
 }
 
@@ -155,10 +139,9 @@ template <typename Number>
 void dot(const Matrix<const Number>& a, const Matrix<const Number>& b, float* sums) {
   for (int64_t i = 0; i < a.rows; ++i) {
     F32 total = fill(0);
-    for (int64_t j = 0; j < a.columns; j += kLanes) {
-      const int64_t left = a.columns - j;
-      total = fma(load_at_most(a.row(i) + j, left), load_at_most(b.row(i) + j, left), total);
-    }
+    over_vectors(0, a.columns, [&](int64_t j, auto lanes) {
+      total = fma(lanes.get(a.row(i) + j), lanes.get(b.row(i) + j), total);
+    });
     sums[i] = sum(total);
   }
 }
@@ -181,8 +164,8 @@ void backward(const Matrix<const float>& scores, const float* dweights, float sc
   const F32 factor = fill(scale);
   for (int64_t j = 0; j < padded.columns; j += kLanes) {
     const int64_t left = scores.columns - j;
-    const F32 log_sum = load_at_most(log_sums + j, left > 0 ? left : 0);
-    const F32 dot = load_at_most(dots + j, left > 0 ? left : 0);
+    const int64_t count = least(left > 0 ? left : 0, kLanes);
+    const F32 log_sum = load(log_sums + j, count), dot = load(dots + j, count);
     const Mask inside = fill(static_cast<float>(left)) > iota();
     // Key i is seen by column j + lane where i < first_visible + j + lane.
     const F32 lanes = iota() + fill(static_cast<float>(first_visible + j));
@@ -211,10 +194,7 @@ void backward(const Matrix<const float>& scores, const float* dweights, float sc
 template <typename Number>
 inline void write_row(const float* from, const float* cosines, int64_t width, Number* to) {
   if (cosines != nullptr) return rotate_row<true>(from, cosines, width, to);
-  for (int64_t j = 0; j < width; j += kLanes) {
-    const int64_t left = width - j;
-    store_at_most(to + j, load_at_most(from + j, left), left);
-  }
+  over_vectors(0, width, [&](int64_t j, auto lanes) { lanes.put(to + j, lanes.get(from + j)); });
 }
 
 template <typename Number>
@@ -228,13 +208,13 @@ void write(const float* from, int64_t from_stride, const float* cosines, const M
 template <typename Number>
 void write_transposed(const float* from, int64_t from_stride, const float* cosines,
                       const Matrix<Number>& to) {
-  float rows[kLanes][kMaxWidth];
+  float rows[kLanes][kMaxHeadWidth];
   F32 block[kLanes];
   for (int64_t i = 0; i < to.rows; i += kLanes) {
     for (int64_t j = 0; j < to.columns; j += kLanes) {
       load_block(from + j * from_stride + i, from_stride, block);
       transpose(block);
-      store_block(rows[0] + j, kMaxWidth, block);
+      store_block(rows[0] + j, kMaxHeadWidth, block);
     }
     for (int64_t k = 0; k < least(kLanes, to.rows - i); ++k) {
       write_row(rows[k], cosines == nullptr ? nullptr : cosines + (i + k) * to.columns, to.columns,

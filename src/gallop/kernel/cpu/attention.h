@@ -16,6 +16,9 @@ struct Matrix {
   Number* row(int64_t i) const { return data + i * stride; }
 };
 
+/// The widest heads.
+inline constexpr int64_t kMaxHeadWidth = 256;
+
 /// What attention does besides matrix products, for numbers of one type. In a "paired" matrix rows
 /// 2i and 2i + 1 are woven into one, as products in bf16 take their right side; in fp32 it is an
 /// ordinary one. Matrices called padded have sizes that are multiples of kProductPad<Number>.
