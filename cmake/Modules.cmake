@@ -1,14 +1,15 @@
 # gallop_module(NAME TORCH none|thin|full [DEPS module...] [LIBS library...])
 #
-# One static library gallop_NAME from every source in the current folder's NAME/. A module links the
-# modules below it and nothing else, so a module with TORCH none cannot include LibTorch at all.
+# One static library gallop_NAME from every source in the current folder's NAME/ and the folders in it (but cpu/: see
+# gallop_cpu_bodies). A module links the modules below it and nothing else, so a module with TORCH none cannot include LibTorch at all.
 #   none  std only
 #   thin  ATen/core/Tensor.h and single operators
 #   full  torch/nn, autograd internals, c10d
 function(gallop_module name)
   cmake_parse_arguments(ARG "" "TORCH" "DEPS;LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp
-                                      ${CMAKE_CURRENT_SOURCE_DIR}/${name}/functional/*.cpp)
+                                      ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/cpu/[^/]*$")
   set(target gallop_${name})
   add_library(${target} STATIC ${sources})
   add_library(gallop::${name} ALIAS ${target})
