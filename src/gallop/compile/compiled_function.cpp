@@ -1,0 +1,136 @@
+#include "gallop/compile/compiled_function.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "gallop/compile/executor.h"
+
+namespace gallop::compile {
+
+namespace {
+
+// Calls may differ in their first times, as where something is made when first needed.
+constexpr int kRecordings = 3;
+
+// Everything about the arguments that a graph rests on.
+struct Signature {
+  int64_t mode = 0;
+  std::vector<int64_t> numbers;
+
+  auto operator<=>(const Signature&) const = default;
+};
+
+Signature signature_of(const std::vector<at::Tensor>& inputs, int64_t mode) {
+  Signature signature{.mode = mode, .numbers = {}};
+  auto& numbers = signature.numbers;
+  for (const at::Tensor& input : inputs) {
+    numbers.push_back(input.dim());
+    numbers.insert(numbers.end(), input.sizes().begin(), input.sizes().end());
+    numbers.insert(numbers.end(), input.strides().begin(), input.strides().end());
+    numbers.push_back(static_cast<int64_t>(input.scalar_type()));
+    numbers.push_back(static_cast<int64_t>(input.device().type()) * 256 + input.device().index());
+  }
+  return signature;
+}
+
+// What a signature has come to.
+struct Entry {
+  int recordings = 0;
+  std::optional<Graph> last;
+  std::unique_ptr<Executor> executor;
+  bool runs_eagerly = false;
+};
+
+}  // namespace
+
+struct CompiledFunction::Impl {
+  Function function;
+  std::vector<at::Tensor> state;
+  CompileConfig config;
+  CompileReport report;
+  std::map<Signature, Entry> entries;
+  std::vector<const void*> memory;  // Of the state, when the entries were recorded.
+
+  void forget_if_state_moved() {
+    std::vector<const void*> now;
+    now.reserve(state.size());
+    for (const at::Tensor& tensor : state) {
+      now.push_back(tensor.storage().unsafeGetStorageImpl());
+    }
+    if (now == memory) return;
+    entries.clear();
+    report.graphs = 0;
+    memory = std::move(now);
+  }
+
+  std::vector<at::Tensor> run_eagerly(const std::vector<at::Tensor>& inputs) {
+    report.eager += 1;
+    return function(inputs);
+  }
+
+  void refuse(Entry& entry, const std::string& reason) {
+    entry.runs_eagerly = true;
+    entry.last.reset();
+    auto& reasons = report.reasons;
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
+      reasons.push_back(reason);
+    }
+  }
+
+  std::vector<at::Tensor> run_recorded(Entry& entry, const std::vector<at::Tensor>& inputs) {
+    Recording recording = record(function, inputs);
+    report.recorded += 1;
+    entry.recordings += 1;
+    if (!recording.refusal.empty()) {
+      refuse(entry, recording.refusal);
+      return std::move(recording.results);
+    }
+    const std::string changed = entry.last ? difference(*entry.last, recording.graph) : "";
+    if (entry.last && changed.empty()) {
+      entry.last.reset();
+      entry.executor = std::make_unique<Executor>(std::move(recording.graph));
+      report.graphs += 1;
+    } else if (entry.recordings == kRecordings) {
+      refuse(entry, "the function does something else at each call: " + changed);
+    } else {
+      entry.last = std::move(recording.graph);
+    }
+    return std::move(recording.results);
+  }
+
+  std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, int64_t mode) {
+    forget_if_state_moved();
+    const Signature signature = signature_of(inputs, mode);
+    auto found = entries.find(signature);
+    if (found == entries.end()) {
+      if (static_cast<int64_t>(entries.size()) >= config.graphs) return run_eagerly(inputs);
+      found = entries.emplace(signature, Entry()).first;
+    }
+    Entry& entry = found->second;
+    if (entry.executor) {
+      report.replayed += 1;
+      return entry.executor->run(inputs);
+    }
+    return entry.runs_eagerly ? run_eagerly(inputs) : run_recorded(entry, inputs);
+  }
+};
+
+CompiledFunction::CompiledFunction(Function function, std::vector<at::Tensor> state,
+                                   const CompileConfig& config)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->function = std::move(function);
+  impl_->state = std::move(state);
+  impl_->config = config;
+}
+
+CompiledFunction::~CompiledFunction() = default;
+
+std::vector<at::Tensor> CompiledFunction::operator()(const std::vector<at::Tensor>& inputs,
+                                                     int64_t mode) {
+  return impl_->call(inputs, mode);
+}
+
+const CompileReport& CompiledFunction::report() const { return impl_->report; }
+
+}  // namespace gallop::compile
