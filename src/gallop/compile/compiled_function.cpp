@@ -5,12 +5,14 @@
 #include <optional>
 
 #include "gallop/compile/executor.h"
+#include "gallop/compile/recorder.h"
 
 namespace gallop::compile {
 
 namespace {
 
-// Calls may differ in their first times, as where something is made when first needed.
+// The first call may differ from the others, as where something is made when first needed; then two
+// more must be alike.
 constexpr int kRecordings = 3;
 
 // Everything about the arguments that a graph rests on.
@@ -45,7 +47,7 @@ struct Entry {
 }  // namespace
 
 struct CompiledFunction::Impl {
-  Function function;
+  FunctionOfMode function;
   std::vector<at::Tensor> state;
   CompileConfig config;
   CompileReport report;
@@ -64,9 +66,9 @@ struct CompiledFunction::Impl {
     memory = std::move(now);
   }
 
-  std::vector<at::Tensor> run_eagerly(const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> run_eagerly(const std::vector<at::Tensor>& inputs, int64_t mode) {
     report.eager += 1;
-    return function(inputs);
+    return function(inputs, mode);
   }
 
   void refuse(Entry& entry, const std::string& reason) {
@@ -78,21 +80,27 @@ struct CompiledFunction::Impl {
     }
   }
 
-  std::vector<at::Tensor> run_recorded(Entry& entry, const std::vector<at::Tensor>& inputs) {
-    Recording recording = record(function, inputs);
+  std::vector<at::Tensor> run_recorded(Entry& entry, const std::vector<at::Tensor>& inputs,
+                                       int64_t mode) {
+    Recording recording =
+        record([&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
+               inputs);
     report.recorded += 1;
     entry.recordings += 1;
-    if (!recording.refusal.empty()) {
-      refuse(entry, recording.refusal);
-      return std::move(recording.results);
+    std::string reason = recording.refusal;
+    if (reason.empty() && entry.last) {
+      if (const std::string found = difference(*entry.last, recording.graph); !found.empty()) {
+        reason = "the function does something else at each call: " + found;
+      }
     }
-    const std::string changed = entry.last ? difference(*entry.last, recording.graph) : "";
-    if (entry.last && changed.empty()) {
+    if (!reason.empty() && entry.recordings == kRecordings) {
+      refuse(entry, reason);
+    } else if (!recording.refusal.empty()) {
+      entry.last.reset();
+    } else if (entry.last && reason.empty()) {
       entry.last.reset();
       entry.executor = std::make_unique<Executor>(std::move(recording.graph));
       report.graphs += 1;
-    } else if (entry.recordings == kRecordings) {
-      refuse(entry, "the function does something else at each call: " + changed);
     } else {
       entry.last = std::move(recording.graph);
     }
@@ -104,7 +112,7 @@ struct CompiledFunction::Impl {
     const Signature signature = signature_of(inputs, mode);
     auto found = entries.find(signature);
     if (found == entries.end()) {
-      if (static_cast<int64_t>(entries.size()) >= config.graphs) return run_eagerly(inputs);
+      if (static_cast<int64_t>(entries.size()) >= config.graphs) return run_eagerly(inputs, mode);
       found = entries.emplace(signature, Entry()).first;
     }
     Entry& entry = found->second;
@@ -112,11 +120,11 @@ struct CompiledFunction::Impl {
       report.replayed += 1;
       return entry.executor->run(inputs);
     }
-    return entry.runs_eagerly ? run_eagerly(inputs) : run_recorded(entry, inputs);
+    return entry.runs_eagerly ? run_eagerly(inputs, mode) : run_recorded(entry, inputs, mode);
   }
 };
 
-CompiledFunction::CompiledFunction(Function function, std::vector<at::Tensor> state,
+CompiledFunction::CompiledFunction(FunctionOfMode function, std::vector<at::Tensor> state,
                                    const CompileConfig& config)
     : impl_(std::make_unique<Impl>()) {
   impl_->function = std::move(function);

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-
-#include "gallop/compile/recorder.h"
 
 namespace gallop::compile {
 
@@ -25,21 +24,24 @@ struct CompileConfig {
   int64_t graphs = 8;  ///< At most; further shapes run as they are.
 };
 
-/// Calls a function of tensors, and from the third call with the same shapes on runs what it did
-/// instead of it. The first two calls are recorded; only what they have in common is trusted:
-/// a number that the host computes anew at each call must be an argument, a tensor. What cannot be
-/// recorded runs as it is, and the report says why.
+/// A function that is another one in each mode, such as with and without counting of guesses.
+using FunctionOfMode =
+    std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& arguments, int64_t mode)>;
+
+/// Calls a function of tensors, and from the third call with the same shapes and mode on runs what
+/// it did instead of it. The first two calls are recorded; only what they have in common is
+/// trusted: a number that the host computes anew at each call must be an argument, a tensor. What
+/// cannot be recorded runs as it is, and the report says why.
 class CompiledFunction {
  public:
   /// `state` are tensors that the function works on besides its arguments: where one has got other
   /// memory since a recording, everything is recorded anew. Other tensors that the function uses
   /// are kept as they were.
-  CompiledFunction(Function function, std::vector<at::Tensor> state,
+  CompiledFunction(FunctionOfMode function, std::vector<at::Tensor> state,
                    const CompileConfig& config = {});
   ~CompiledFunction();
 
-  /// `mode` stands for whatever else decides what the function does, such as training or not.
-  std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs, int64_t mode = 0);
+  std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& arguments, int64_t mode = 0);
 
   const CompileReport& report() const;
 

@@ -13,7 +13,7 @@ namespace gallop::compile {
 
 /// A function of tensors. Besides the arguments it may read and change tensors that outlive the
 /// call.
-using Function = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+using Function = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& arguments)>;
 
 /// What one call of a function did. The call is real: its results are valid and it counts.
 struct Recording {

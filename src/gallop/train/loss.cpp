@@ -37,12 +37,16 @@ void Tally::add(const Tally& other) {
   top5 += other.top5;
 }
 
+at::Tensor count_top1(const at::Tensor& logits, const at::Tensor& target) {
+  return at::eq(as_rows(logits).argmax(1), target.reshape(-1)).sum();
+}
+
 Tally count_right(const at::Tensor& logits, const at::Tensor& target, bool with_top5) {
   const at::Tensor rows = as_rows(logits);
   const at::Tensor wanted = target.reshape(-1);
   Tally tally;
   tally.count = count_targets(wanted);
-  tally.top1 = at::eq(rows.argmax(1), wanted).sum().item<int64_t>();
+  tally.top1 = count_top1(logits, target).item<int64_t>();
   if (with_top5) {
     const int64_t guesses = std::min<int64_t>(5, rows.size(1));
     const at::Tensor best = std::get<1>(at::topk(rows, guesses, 1));

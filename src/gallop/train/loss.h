@@ -33,6 +33,9 @@ struct Tally {
   }
 };
 
+/// Right first guesses of logits against targets: int64, no dimensions.
+at::Tensor count_top1(const at::Tensor& logits, const at::Tensor& target);
+
 /// Counts right guesses (not the loss) of logits against targets.
 Tally count_right(const at::Tensor& logits, const at::Tensor& target, bool with_top5);
 
