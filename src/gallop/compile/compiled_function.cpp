@@ -52,6 +52,7 @@ struct CompiledFunction::Impl {
   CompileConfig config;
   CompileReport report;
   std::map<Signature, Entry> entries;
+  std::shared_ptr<Arena> arena;     // Of all graphs.
   std::vector<const void*> memory;  // Of the state, when the entries were recorded.
 
   void forget_if_state_moved() {
@@ -82,6 +83,8 @@ struct CompiledFunction::Impl {
 
   std::vector<at::Tensor> run_recorded(Entry& entry, const std::vector<at::Tensor>& inputs,
                                        int64_t mode) {
+    if (!arena) arena = Arena::reserve();
+    const Arena::Apart apart(arena.get());
     Recording recording =
         record([&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
                inputs);
@@ -99,7 +102,7 @@ struct CompiledFunction::Impl {
       entry.last.reset();
     } else if (entry.last && reason.empty()) {
       entry.last.reset();
-      entry.executor = std::make_unique<Executor>(std::move(recording.graph));
+      entry.executor = std::make_unique<Executor>(std::move(recording.graph), arena);
       report.graphs += 1;
     } else {
       entry.last = std::move(recording.graph);

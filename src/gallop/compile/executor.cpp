@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/compile/memory_plan.h"
 
 namespace gallop::compile {
 
@@ -36,32 +37,43 @@ bool has_layout(const at::Tensor& tensor, const View& view) {
 
 }  // namespace
 
-Executor::Executor(Graph graph)
+Executor::Executor(Graph graph, std::shared_ptr<Arena> arena)
     : graph_(std::move(graph)),
       bases_(graph_.buffers.size()),
       origins_(graph_.buffers.size()),
       tensors_(graph_.views.size()),
       views_of_(graph_.buffers.size()),
-      dead_after_(graph_.nodes.size()) {
+      dead_after_(graph_.nodes.size()),
+      arena_(std::move(arena)),
+      made_at_(graph_.nodes.size()) {
   for (size_t id = 0; id < graph_.views.size(); ++id) {
     views_of_[graph_.views[id].buffer].push_back(static_cast<ViewId>(id));
   }
-  std::vector<int64_t> last_use(graph_.buffers.size(), kNone);
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    for (const Access& access : accesses_of(graph_.nodes[i])) {
-      last_use[graph_.views[access.view].buffer] = static_cast<int64_t>(i);
-    }
-  }
-  for (const ViewId output : graph_.outputs) {
-    if (output != kNone) last_use[graph_.views[output].buffer] = kNone;
-  }
+  const auto lives = lifetimes_of(graph_);
   for (size_t id = 0; id < graph_.buffers.size(); ++id) {
     const Buffer& buffer = graph_.buffers[id];
     if (buffer.kind == Buffer::Kind::kState) {
       bases_[id] = buffer.state;
-    } else if (buffer.kind == Buffer::Kind::kTemporary && last_use[id] != kNone) {
-      dead_after_[last_use[id]].push_back(static_cast<BufferId>(id));
+    } else if (buffer.kind == Buffer::Kind::kTemporary && lives[id].last != kNone &&
+               static_cast<size_t>(lives[id].last) < graph_.nodes.size()) {
+      dead_after_[lives[id].last].push_back(static_cast<BufferId>(id));
     }
+  }
+  if (arena_) plan();
+}
+
+void Executor::plan() {
+  const MemoryPlan memory = plan_memory(graph_, Arena::kMargin);
+  plan_bytes_ = memory.bytes;
+  if (plan_bytes_ > arena_->capacity()) {
+    arena_ = nullptr;
+    return;
+  }
+  const auto lives = lifetimes_of(graph_);
+  for (size_t id = 0; id < graph_.buffers.size(); ++id) {
+    if (memory.offsets[id] == kNone) continue;
+    made_at_[lives[id].first].push_back(
+        {.bytes = graph_.buffers[id].bytes, .offset = memory.offsets[id]});
   }
 }
 
@@ -72,16 +84,17 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
   bind(inputs);
   try {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (arena_) arena_->place(made_at_[i]);
       call(graph_.nodes[i]);
-      for (const BufferId buffer : dead_after_[i]) {
-        for (const ViewId view : views_of_[buffer]) tensors_[view].reset();
-        bases_[buffer].reset();
-      }
+      if (arena_) check_placed(i);
+      free_dead(i);
     }
   } catch (...) {
+    if (arena_) arena_->place({});
     clear();
     throw;
   }
+  if (arena_) arena_->place({});
   std::vector<at::Tensor> outputs;
   outputs.reserve(graph_.outputs.size());
   for (const ViewId output : graph_.outputs) {
@@ -89,6 +102,38 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
   }
   clear();
   return outputs;
+}
+
+// An operator that holds a block without showing it keeps it for itself, and the plan ends.
+void Executor::check_placed(size_t node) {
+  int64_t held = 0;
+  for (const Arena::Block& block : made_at_[node])
+    held += arena_->is_free(arena_->at(block)) ? 0 : 1;
+  if (held == 0) return;
+  for (const Operand& result : graph_.nodes[node].results) {
+    for (const ViewId view : result.views) {
+      if (view == kNone) continue;
+      const at::Tensor& made = bases_[graph_.views[view].buffer];
+      // Of two views of one buffer the first stands for it.
+      if (made.is_same(tensors_[view]) && arena_->contains(made.storage().data())) held -= 1;
+    }
+  }
+  if (held > 0) drop_plan();
+}
+
+void Executor::drop_plan() {
+  arena_->place({});
+  arena_ = nullptr;
+}
+
+void Executor::free_dead(size_t node) {
+  for (const BufferId buffer : dead_after_[node]) {
+    const at::Tensor& base = bases_[buffer];
+    const void* data = arena_ && base.defined() ? base.storage().data() : nullptr;
+    for (const ViewId view : views_of_[buffer]) tensors_[view].reset();
+    bases_[buffer].reset();
+    if (data != nullptr && arena_->contains(data) && !arena_->is_free(data)) drop_plan();
+  }
 }
 
 void Executor::bind(const std::vector<at::Tensor>& inputs) {
