@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "gallop/compile/executor.h"
+#include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 
 namespace gallop::compile {
@@ -102,6 +103,7 @@ struct CompiledFunction::Impl {
       entry.last.reset();
     } else if (entry.last && reason.empty()) {
       entry.last.reset();
+      run_passes(recording.graph, config.passes_off);
       entry.executor = std::make_unique<Executor>(std::move(recording.graph), arena);
       report.graphs += 1;
     } else {

@@ -21,7 +21,8 @@ struct CompileReport {
 };
 
 struct CompileConfig {
-  int64_t graphs = 8;  ///< At most; further shapes run as they are.
+  int64_t graphs = 8;                     ///< At most; further shapes run as they are.
+  std::vector<std::string> passes_off{};  ///< Names of those not to run; see all_passes().
 };
 
 /// A function that is another one in each mode, such as with and without counting of guesses.

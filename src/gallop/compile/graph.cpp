@@ -15,6 +15,17 @@ constexpr std::array<std::string_view, 12> kOverwriters = {
     "aten::normal_", "aten::random_", "aten::exponential_", "aten::uniform_",
     "aten::set_",    "aten::eye",     "aten::geometric_",   "aten::log_normal_"};
 
+// Change their running statistics, arguments 3 and 4, without saying so.
+constexpr std::array<std::string_view, 3> kHiddenWriters = {
+    "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
+
+bool writes(const c10::FunctionSchema& schema, size_t argument) {
+  const auto* alias = schema.arguments()[argument].alias_info();
+  if (alias != nullptr && alias->isWrite()) return true;
+  return (argument == 3 || argument == 4) && std::find(kHiddenWriters.begin(), kHiddenWriters.end(),
+                                                       schema.name()) != kHiddenWriters.end();
+}
+
 bool overwrites(const c10::FunctionSchema& schema, size_t argument) {
   if (schema.arguments()[argument].is_out()) return true;
   return argument == 0 &&
@@ -52,12 +63,11 @@ std::vector<Access> accesses_of(const Node& node) {
   const c10::FunctionSchema& schema = node.op.schema();
   std::vector<Access> accesses;
   for (size_t i = 0; i < node.arguments.size(); ++i) {
-    const auto* alias = schema.arguments()[i].alias_info();
-    const bool writes = alias != nullptr && alias->isWrite();
+    const bool written = writes(schema, i);
     for (const ViewId view : node.arguments[i].views) {
       if (view == kNone) continue;
       accesses.push_back(
-          {.view = view, .reads = !(writes && overwrites(schema, i)), .writes = writes});
+          {.view = view, .reads = !(written && overwrites(schema, i)), .writes = written});
     }
   }
   for (const Operand& result : node.results) {

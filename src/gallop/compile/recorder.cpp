@@ -296,8 +296,6 @@ Recording record(const Function& function, const std::vector<at::Tensor>& inputs
   return recorder.finish(std::move(results));
 }
 
-namespace {
-
 bool is_same(const c10::IValue& a, const c10::IValue& b) {
   if (a.tagKind() != b.tagKind()) return false;
   if (a.isTensor()) {
@@ -310,6 +308,8 @@ bool is_same(const c10::IValue& a, const c10::IValue& b) {
            (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
   return a == b;
 }
+
+namespace {
 
 std::string print(const c10::IValue& value) {
   if (value.isTensor()) return print(c10::IValue(value.toTensor().item()));

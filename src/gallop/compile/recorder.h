@@ -29,6 +29,9 @@ struct Recording {
 /// function computes on the host are constants of the graph. One recording at a time: others wait.
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs);
 
+/// Whether two constants are the same, tensors by their contents.
+bool is_same(const c10::IValue& a, const c10::IValue& b);
+
 /// How two recordings of one function differ, such as a number that the host computes anew at each
 /// call; empty where both do the same.
 std::string difference(const Graph& a, const Graph& b);
