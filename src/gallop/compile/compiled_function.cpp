@@ -12,10 +12,6 @@ namespace gallop::compile {
 
 namespace {
 
-// The first call may differ from the others, as where something is made when first needed; then two
-// more must be alike.
-constexpr int kRecordings = 3;
-
 // Everything about the arguments that a graph rests on.
 struct Signature {
   int64_t mode = 0;
@@ -39,8 +35,7 @@ Signature signature_of(const std::vector<at::Tensor>& inputs, int64_t mode) {
 
 // What a signature has come to.
 struct Entry {
-  int recordings = 0;
-  std::optional<Graph> last;
+  std::optional<Graph> first;  // As recorded, until the second call agrees.
   std::unique_ptr<Executor> executor;
   bool runs_eagerly = false;
 };
@@ -74,42 +69,50 @@ struct CompiledFunction::Impl {
   }
 
   void refuse(Entry& entry, const std::string& reason) {
-    entry.runs_eagerly = true;
-    entry.last.reset();
+    entry = Entry{.first = {}, .executor = nullptr, .runs_eagerly = true};
     auto& reasons = report.reasons;
     if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
       reasons.push_back(reason);
     }
   }
 
-  std::vector<at::Tensor> run_recorded(Entry& entry, const std::vector<at::Tensor>& inputs,
-                                       int64_t mode) {
+  Recording try_call(const std::vector<at::Tensor>& inputs, int64_t mode) {
     if (!arena) arena = Arena::reserve();
     const Arena::Apart apart(arena.get());
-    Recording recording =
-        record([&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
-               inputs);
     report.recorded += 1;
-    entry.recordings += 1;
+    return record(
+        [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
+        inputs);
+  }
+
+  void record_first(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
+    Recording recording = try_call(inputs, mode);
+    // Something may have been made that is only made once.
+    if (!recording.refusal.empty()) recording = try_call(inputs, mode);
+    if (!recording.refusal.empty()) return refuse(entry, recording.refusal);
+    entry.first = recording.graph;
+    build(entry, std::move(recording.graph));
+  }
+
+  // Whether the function does the same in its second call.
+  void record_second(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
+    Recording recording = try_call(inputs, mode);
     std::string reason = recording.refusal;
-    if (reason.empty() && entry.last) {
-      if (const std::string found = difference(*entry.last, recording.graph); !found.empty()) {
-        reason = "the function does something else at each call: " + found;
-      }
+    if (reason.empty()) {
+      const std::string found = difference(*entry.first, recording.graph);
+      if (!found.empty()) reason = "the function does something else at each call: " + found;
     }
-    if (!reason.empty() && entry.recordings == kRecordings) {
-      refuse(entry, reason);
-    } else if (!recording.refusal.empty()) {
-      entry.last.reset();
-    } else if (entry.last && reason.empty()) {
-      entry.last.reset();
-      run_passes(recording.graph, config.passes_off);
-      entry.executor = std::make_unique<Executor>(std::move(recording.graph), arena);
-      report.graphs += 1;
-    } else {
-      entry.last = std::move(recording.graph);
+    if (!reason.empty()) {
+      report.graphs -= 1;
+      return refuse(entry, reason);
     }
-    return std::move(recording.results);
+    entry.first.reset();
+  }
+
+  void build(Entry& entry, Graph graph) {
+    run_passes(graph, config.passes_off);
+    entry.executor = std::make_unique<Executor>(std::move(graph), arena);
+    report.graphs += 1;
   }
 
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, int64_t mode) {
@@ -121,11 +124,14 @@ struct CompiledFunction::Impl {
       found = entries.emplace(signature, Entry()).first;
     }
     Entry& entry = found->second;
-    if (entry.executor) {
-      report.replayed += 1;
-      return entry.executor->run(inputs);
+    if (!entry.runs_eagerly && !entry.executor) {
+      record_first(entry, inputs, mode);
+    } else if (entry.first) {
+      record_second(entry, inputs, mode);
     }
-    return entry.runs_eagerly ? run_eagerly(inputs, mode) : run_recorded(entry, inputs, mode);
+    if (entry.runs_eagerly) return run_eagerly(inputs, mode);
+    report.replayed += 1;
+    return entry.executor->run(inputs);
   }
 };
 

@@ -13,7 +13,7 @@ namespace gallop::compile {
 /// What became of the calls of a compiled function.
 struct CompileReport {
   int64_t graphs = 0;    ///< One for each set of shapes and each mode.
-  int64_t recorded = 0;  ///< Calls that ran as they are and were recorded.
+  int64_t recorded = 0;  ///< Trial calls; see record().
   int64_t replayed = 0;  ///< Calls that ran a graph.
   int64_t eager = 0;     ///< Calls that ran as they are, as they cannot be recorded.
   /// Why those could not be, each reason once.
@@ -29,10 +29,12 @@ struct CompileConfig {
 using FunctionOfMode =
     std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& arguments, int64_t mode)>;
 
-/// Calls a function of tensors, and from the third call with the same shapes and mode on runs what
-/// it did instead of it. The first two calls are recorded; only what they have in common is
-/// trusted: a number that the host computes anew at each call must be an argument, a tensor. What
-/// cannot be recorded runs as it is, and the report says why.
+/// Runs what a function of tensors does instead of the function: its operators, as a graph that
+/// passes have made faster. All calls run it, from the first on, so that a run that was interrupted
+/// computes the same bits as one that was not. The first two calls with the same shapes and mode
+/// are recorded before, on trial, and only what they have in common is trusted: a number that the
+/// host computes anew at each call must be an argument, a tensor. What cannot be recorded runs as
+/// it is, and the report says why.
 class CompiledFunction {
  public:
   /// `state` are tensors that the function works on besides its arguments: where one has got other
