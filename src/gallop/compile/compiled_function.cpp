@@ -4,9 +4,11 @@
 #include <map>
 #include <optional>
 
+#include "gallop/base/error.h"
 #include "gallop/compile/executor.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
+#include "gallop/compile/verify.h"
 
 namespace gallop::compile {
 
@@ -115,6 +117,17 @@ struct CompiledFunction::Impl {
     report.graphs += 1;
   }
 
+  void verify(const Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
+    const Arena::Apart apart(arena.get());
+    const std::string found = find_difference(
+        [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
+        entry.executor->graph(), inputs);
+    if (!found.empty()) {
+      throw InternalError("the compiled step does not do what the step does: " + found);
+    }
+    report.verified += 1;
+  }
+
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, int64_t mode) {
     forget_if_state_moved();
     const Signature signature = signature_of(inputs, mode);
@@ -130,6 +143,9 @@ struct CompiledFunction::Impl {
       record_second(entry, inputs, mode);
     }
     if (entry.runs_eagerly) return run_eagerly(inputs, mode);
+    if (config.verify_every > 0 && report.replayed % config.verify_every == 0) {
+      verify(entry, inputs, mode);
+    }
     report.replayed += 1;
     return entry.executor->run(inputs);
   }

@@ -15,13 +15,17 @@ struct CompileReport {
   int64_t graphs = 0;    ///< One for each set of shapes and each mode.
   int64_t recorded = 0;  ///< Trial calls; see record().
   int64_t replayed = 0;  ///< Calls that ran a graph.
+  int64_t verified = 0;  ///< Of those, after a comparison with the function.
   int64_t eager = 0;     ///< Calls that ran as they are, as they cannot be recorded.
   /// Why those could not be, each reason once.
   std::vector<std::string> reasons;
 };
 
 struct CompileConfig {
-  int64_t graphs = 8;                     ///< At most; further shapes run as they are.
+  int64_t graphs = 8;  ///< At most; further shapes run as they are.
+  /// Every so many calls the function runs on trial beside its graph, and a difference ends the
+  /// run; see find_difference(). 0: never.
+  int64_t verify_every = 0;
   std::vector<std::string> passes_off{};  ///< Names of those not to run; see all_passes().
 };
 
@@ -44,6 +48,7 @@ class CompiledFunction {
                    const CompileConfig& config = {});
   ~CompiledFunction();
 
+  /// Throws InternalError where the graph is found to compute something else.
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& arguments, int64_t mode = 0);
 
   const CompileReport& report() const;

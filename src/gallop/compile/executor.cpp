@@ -77,6 +77,7 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
       if (arena_) arena_->place(made_at_[i]);
       call(graph_.nodes[i]);
       if (arena_) check_placed(i);
+      if (observer_) tell(graph_.nodes[i]);
       free_dead(i);
     }
   } catch (...) {
@@ -198,6 +199,13 @@ void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node
   }
   tensors_[id] = result;
   if (!bases_[view.buffer].defined()) bases_[view.buffer] = result;
+}
+
+void Executor::tell(const Node& node) {
+  for (const Access& access : accesses_of(node)) {
+    if (!access.writes) continue;
+    observer_(node, graph_.buffer_of(access.view), tensor(access.view));
+  }
 }
 
 void Executor::clear() {

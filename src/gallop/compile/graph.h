@@ -29,6 +29,9 @@ struct Buffer {
   at::Tensor state;       ///< A tensor over this memory, of kState.
   int64_t bytes = 0;
   at::Device device = c10::kCPU;
+  /// Which buffer of the recording has these contents, and after how many changes in place; kNone
+  /// where none has.
+  int64_t origin = kNone, version = 0;
 };
 
 /// A tensor: where it lies in a buffer. The offset counts elements from the buffer's start, for

@@ -131,8 +131,9 @@ class Recorder {
     const auto& storage = tensor.storage();
     remembered_.emplace_back(
         c10::weak_intrusive_ptr<c10::StorageImpl>(storage.getWeakStorageImpl()));
-    graph_.buffers.push_back(
-        {.bytes = static_cast<int64_t>(storage.nbytes()), .device = tensor.device()});
+    graph_.buffers.push_back({.bytes = static_cast<int64_t>(storage.nbytes()),
+                              .device = tensor.device(),
+                              .origin = static_cast<int64_t>(graph_.buffers.size())});
     origin_of_.push_back(0);
     filled_.push_back(true);
     return static_cast<BufferId>(graph_.buffers.size() - 1);
@@ -402,6 +403,8 @@ Recording record(const Function& function, const std::vector<at::Tensor>& inputs
   }
   return recorder.finish(std::move(results));
 }
+
+Unrecorded::Unrecorded() : guard_(kKey) {}
 
 bool is_same(const c10::IValue& a, const c10::IValue& b) {
   if (a.tagKind() != b.tagKind()) return false;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "gallop/compile/graph.h"
 
@@ -39,6 +40,15 @@ struct Recording {
 /// constants of the graph, and what it changes there stays changed. One recording at a time: others
 /// wait.
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs);
+
+/// While it lives, what this thread calls is no part of a recording.
+class Unrecorded {
+ public:
+  Unrecorded();
+
+ private:
+  c10::impl::ExcludeDispatchKeyGuard guard_;
+};
 
 /// Whether two constants are the same, tensors by their contents.
 bool is_same(const c10::IValue& a, const c10::IValue& b);

@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/recorder.h"
+#include "gallop/compile/verify.h"
 
 namespace gallop::compile {
 namespace {
@@ -227,6 +228,41 @@ TEST(CompiledFunction, HasNoEffectWhereItCannotBeRecorded) {
   EXPECT_TRUE(at::equal(compiled({at::ones({3}) * 0.25})[0], noise));
   EXPECT_EQ(compiled.report().recorded, 2);
   EXPECT_EQ(weight.sum().item<float>(), 0.75F * 3);
+}
+
+TEST(Verify, AgreesWithTheFunctionAndHasNoEffect) {
+  Tensors state, other_state;
+  const Function function = descent(state), other = descent(other_state);
+  CompiledFunction verified([&](const Tensors& inputs, int64_t) { return function(inputs); }, state,
+                            {.verify_every = 2});
+  for (const auto& inputs : calls_of({{5, 4}, {}}, 5)) {
+    seed(1);
+    const at::Tensor got = verified(inputs)[0];
+    seed(1);
+    EXPECT_TRUE(at::equal(got, other(inputs)[0]));
+  }
+  EXPECT_TRUE(at::equal(state[0], other_state[0]));
+  EXPECT_EQ(verified.report().verified, 3);
+}
+
+TEST(Verify, NamesTheFirstNodeThatDiffers) {
+  Tensors state;
+  const Function function = descent(state);
+  const auto inputs = calls_of({{5, 4}, {}}, 1)[0];
+  Graph graph = record(function, inputs).graph;
+  EXPECT_EQ(find_difference(function, graph, inputs), "");
+  for (Node& node : graph.nodes) {
+    if (name_of(node.op) != "aten::gelu") continue;
+    node.arguments[1] = Operand::of(c10::IValue("tanh"));
+  }
+  EXPECT_EQ(find_difference(function, graph, inputs), "");  // As near as rounding, nearly.
+  for (Node& node : graph.nodes) {
+    if (name_of(node.op) != "aten::gelu_backward") continue;
+    std::swap(node.arguments[0], node.arguments[1]);
+  }
+  const std::string found = find_difference(function, graph, inputs);
+  EXPECT_NE(found.find("; the first to differ is aten::gelu_backward, by "), std::string::npos)
+      << found;
 }
 
 TEST(Record, TellsWhatACallWouldChangeAndChangesNothing) {
