@@ -94,6 +94,9 @@ std::vector<Access> accesses_of(const Node& node);
 /// Whether a call draws random numbers, which must stay in their order.
 bool is_random(const c10::OperatorHandle& op);
 
+/// Whether its result holds whatever was in the memory, as that of aten::empty.
+bool leaves_memory_as_it_is(const c10::OperatorHandle& op);
+
 /// "aten::add.Tensor"
 std::string name_of(const c10::OperatorHandle& op);
 

@@ -31,9 +31,6 @@ constexpr auto kKey = c10::DispatchKey::Fake;
 // Change the memory behind a tensor, not only what it holds.
 constexpr std::array<std::string_view, 4> kChangesStorage = {"aten::set_", "aten::resize_",
                                                              "aten::resize_as_", "aten::set_data"};
-constexpr std::array<std::string_view, 6> kUninitialized = {
-    "aten::empty",     "aten::empty_like",        "aten::empty_strided",
-    "aten::new_empty", "aten::new_empty_strided", "aten::empty_permuted"};
 // Their results are numbers, but follow from sizes alone.
 constexpr std::array<std::string_view, 1> kAsksForSizes = {"aten::_fused_sdp_choice"};
 
@@ -282,7 +279,7 @@ class Recorder {
     const bool makes_memory = graph_.buffers.size() > known;
     const bool asks = is_one_of(kAsksForSizes, schema.name());
     if (!makes_memory && !schema.is_mutable() && (asks || !node.results.empty())) return;
-    const bool is_empty = is_one_of(kUninitialized, schema.name());
+    const bool is_empty = leaves_memory_as_it_is(node.op);
     for (const Access& access : accesses_of(node)) {
       if (!access.writes) continue;
       const BufferId buffer = graph_.views[access.view].buffer;

@@ -189,8 +189,9 @@ std::string first_difference(const Graph& plain, const Graph& graph,
   executor.observe([&, moments = Moments()](const Node& node, const Buffer& buffer,
                                             const at::Tensor& tensor) mutable {
     const Unrecorded aside;
-    const auto same = wanted.find(moments.after_write(buffer));
-    if (buffer.origin == kNone || !found.empty() || same == wanted.end() ||
+    const Moment moment = moments.after_write(buffer);
+    const auto same = buffer.origin == kNone ? wanted.end() : wanted.find(moment);
+    if (leaves_memory_as_it_is(node.op) || !found.empty() || same == wanted.end() ||
         same->second.sizes() != tensor.sizes()) {
       return;
     }
