@@ -12,7 +12,7 @@ struct ChildResult {
     kExited,      ///< By itself, with `code`.
     kNotStarted,  ///< `output` is the system's reason.
     kTimedOut,
-    kStopped,     ///< As `stop` became true.
+    kStopped,  ///< As `stop` became true.
   };
   End end = End::kNotStarted;
   int code = -1;

@@ -180,8 +180,8 @@ void KernelCompiler::State::prepare() {
     try {
       cache.emplace(options.cache_folder, options.cache_bytes);
     } catch (const DeviceError& error) {
-      cache_lost = fmt::format("each run compiles its fused kernels anew: {}",
-                               printable(error.what()));
+      cache_lost =
+          fmt::format("each run compiles its fused kernels anew: {}", printable(error.what()));
     }
   });
 }
@@ -209,8 +209,7 @@ void KernelCompiler::State::give(Job& job, std::shared_ptr<void> library) const 
     job.promise.set_value({.lost = lost_kernels(1, "its library lacks " + job.source.symbol)});
     return;
   }
-  job.promise.set_value(
-      {.function = function, .library = std::move(library), .lost = cache_lost});
+  job.promise.set_value({.function = function, .library = std::move(library), .lost = cache_lost});
 }
 
 bool KernelCompiler::State::from_cache(Job& job) const {
@@ -283,8 +282,8 @@ void KernelCompiler::State::finish(const fs::path& library, const Jobs& jobs) {
   std::string error;
   auto loaded = load_library(library, error);
   if (!loaded) {
-    return give_up(jobs, fmt::format("what {} made cannot be loaded: {}", compiler.name,
-                                     printable(error)));
+    return give_up(
+        jobs, fmt::format("what {} made cannot be loaded: {}", compiler.name, printable(error)));
   }
   if (cache) {
     try {
@@ -294,11 +293,10 @@ void KernelCompiler::State::finish(const fs::path& library, const Jobs& jobs) {
     } catch (const Error& failure) {
       for (const auto& job : jobs) {
         void* function = dlsym(loaded.get(), job->source.symbol.c_str());
-        job->promise.set_value(
-            {.function = function,
-             .library = loaded,
-             .lost = fmt::format("each run compiles its fused kernels anew: {}",
-                                 printable(failure.what()))});
+        job->promise.set_value({.function = function,
+                                .library = loaded,
+                                .lost = fmt::format("each run compiles its fused kernels anew: {}",
+                                                    printable(failure.what()))});
       }
       return;
     }

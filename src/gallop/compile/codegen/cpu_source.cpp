@@ -118,7 +118,7 @@ class Writer {
     std::string name;  // "0" for input 0, "0o" for output 0.
     bool is_output;
     size_t index;
-    int32_t value;     // Of outputs.
+    int32_t value;  // Of outputs.
   };
   std::vector<Array> arrays() const {
     std::vector<Array> list;
@@ -215,12 +215,11 @@ class Writer {
     if (direct) return fmt::format("op_{}({})", traits.name, list);
     const bool compares = value(at).kind == Format::kBool;
     const char* number = number_type(from);
-    return traits.arity == 2
-               ? fmt::format("{}({}, []({} a, {} b) {{ return op_{}(a, b); }})",
-                             compares ? "compare_lanes" : "by_lanes", list, number, number,
-                             traits.name)
-               : fmt::format("by_lanes({}, []({} a) {{ return op_{}(a); }})", list, number,
-                             traits.name);
+    return traits.arity == 2 ? fmt::format("{}({}, []({} a, {} b) {{ return op_{}(a, b); }})",
+                                           compares ? "compare_lanes" : "by_lanes", list, number,
+                                           number, traits.name)
+                             : fmt::format("by_lanes({}, []({} a) {{ return op_{}(a); }})", list,
+                                           number, traits.name);
   }
 
   static std::string cast(Format to, Format from, const std::string& a) {
@@ -263,7 +262,8 @@ class Writer {
       open("for (int64_t j{0} = 0; j{0} < n{0}; ++j{0}) {{", dim);
     }
     std::string at = "0";
-    for (size_t dim = first; dim < last; ++dim) at = fmt::format("({} + j{}) * n{}", at, dim, dim + 1);
+    for (size_t dim = first; dim < last; ++dim)
+      at = fmt::format("({} + j{}) * n{}", at, dim, dim + 1);
     // A row of one dimension may be cut, and arrays of its own begin where the part does.
     line("const int64_t at = {};", first == last ? "-column" : at);
     for (const Array& array : arrays()) {
@@ -272,9 +272,7 @@ class Writer {
         offset += fmt::format(" + j{} * s{}_{}", dim, array.name, dim);
       }
       line("auto* const q{0} = {1}{0}{2};", array.name, base, offset);
-      line("(void)q{};", array.name);
     }
-    line("(void)at;");
     const std::string begin = first == last ? "column" : "0";
     const std::string end = first == last ? "column_end" : fmt::format("n{}", last);
     if (in_parts) {
@@ -284,7 +282,6 @@ class Writer {
     } else {
       open("over_lanes({}, {}, [&](int64_t i, auto lanes) {{", begin, end);
     }
-    line("(void)i;");
     body();
     close("});");
     if (in_parts) {
@@ -360,20 +357,23 @@ class Writer {
   void write_scratch() {
     size_t slot = 0;
     for (size_t i = 0; i < plan_.kept.size(); ++i) {
-      line("float* const kept{} = reinterpret_cast<float*>(static_cast<double*>(scratch) + {} * "
-           "(column_end - column));",
-           i, slot++);
+      line(
+          "float* const kept{} = reinterpret_cast<float*>(static_cast<double*>(scratch) + {} * "
+          "(column_end - column));",
+          i, slot++);
     }
     for (size_t c = 0; c < plan_.column_reductions.size(); ++c) {
       const int32_t at = plan_.column_reductions[c];
       const char* type = pointee(value(at).kind);
       const char* kind = kind_of_reduction(expression(at).op);
-      line("{0}* const column_part{1} = reinterpret_cast<{0}*>(static_cast<double*>(scratch) + "
-           "{2} * (column_end - column));",
-           type, c, slot++);
-      line("{0}* const total{1} = static_cast<{0}*>(arguments->totals[{1}]) + block * "
-           "arguments->columns + column;",
-           type, c);
+      line(
+          "{0}* const column_part{1} = reinterpret_cast<{0}*>(static_cast<double*>(scratch) + "
+          "{2} * (column_end - column));",
+          type, c, slot++);
+      line(
+          "{0}* const total{1} = static_cast<{0}*>(arguments->totals[{1}]) + block * "
+          "arguments->columns + column;",
+          type, c);
       line("start_columns<{}>(column_part{}, column_end - column);", kind, c);
       line("start_columns<{}>(total{}, column_end - column);", kind, c);
     }
@@ -386,7 +386,6 @@ class Writer {
         offset += fmt::format(" + k{} * s{}_{}", dim, array.name, dim);
       }
       line("auto* const p{0} = in{0}{1};", array.name, offset);
-      line("(void)p{};", array.name);
     }
   }
 
@@ -419,7 +418,6 @@ class Writer {
     line("extern \"C\" __attribute__((visibility(\"default\"))) void SYMBOL(");
     line("    const LoopArguments* arguments, int64_t block, int64_t row, int64_t row_end,");
     open("    int64_t column, int64_t column_end, void* scratch) {{");
-    line("(void)block, (void)column, (void)column_end, (void)scratch;");
     declare_arguments();
     write_scratch();
     write_values_for_all(everything_outside_columns());
@@ -455,7 +453,6 @@ class Writer {
     }
     line("extern \"C\" __attribute__((visibility(\"default\"))) void SYMBOL_columns(");
     open("    const LoopArguments* arguments, int64_t column, int64_t column_end) {{");
-    line("(void)column, (void)column_end;");
     declare_arguments();
     write_values_for_all(needed);
     write_row_loops("in", false, [&] { write_columns_body(needed); });
@@ -468,10 +465,11 @@ class Writer {
     for (size_t c = 0; c < plan_.column_reductions.size(); ++c) {
       const int32_t at = plan_.column_reductions[c];
       if (!needed[static_cast<size_t>(at)]) continue;
-      line("const {} e{} = join_blocks<{}>(lanes, static_cast<const {}*>(arguments->totals[{}]) + "
-           "{}, arguments->blocks, arguments->columns);",
-           vector_type(value(at).kind), at, kind_of_reduction(expression(at).op),
-           pointee(value(at).kind), c, position);
+      line(
+          "const {} e{} = join_blocks<{}>(lanes, static_cast<const {}*>(arguments->totals[{}]) + "
+          "{}, arguments->blocks, arguments->columns);",
+          vector_type(value(at).kind), at, kind_of_reduction(expression(at).op),
+          pointee(value(at).kind), c, position);
     }
     for (int32_t at = 0; at < static_cast<int32_t>(needed.size()); ++at) {
       if (!needed[static_cast<size_t>(at)] || is_column_reduction(expression(at).op)) continue;

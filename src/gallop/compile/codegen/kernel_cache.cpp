@@ -117,7 +117,8 @@ void KernelCache::publish(const fs::path& library, const std::vector<std::string
       copy.write(all);
       copy.finish();
     }
-    if (rename(name.c_str(), path_of(key).c_str()) != 0) fail(path_of(key), "cannot replace", errno);
+    if (rename(name.c_str(), path_of(key).c_str()) != 0)
+      fail(path_of(key), "cannot replace", errno);
   }
   sync_folder(folder_);
   remove_oldest();

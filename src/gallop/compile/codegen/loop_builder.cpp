@@ -42,9 +42,7 @@ Value LoopBuilder::constant(double number, Format format) {
   return add({.op = Op::kConstant, .number = number, .format = format});
 }
 
-Value LoopBuilder::index(int32_t dimension) {
-  return add({.op = Op::kIndex, .index = dimension});
-}
+Value LoopBuilder::index(int32_t dimension) { return add({.op = Op::kIndex, .index = dimension}); }
 
 Value LoopBuilder::cast(Value value, Format format) {
   if (format == kind(value) && format == kind_of(format)) return value;

@@ -44,8 +44,8 @@ Value gelu(LoopBuilder& b, Value x) {
 
 Value gelu_gradient(LoopBuilder& b, Value dy, Value x) {
   constexpr double kDensity = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-  const Value cdf = times(b, plus(b, b.apply(Op::kErf, times(b, x, std::numbers::sqrt2 / 2)), 1),
-                          0.5);
+  const Value cdf =
+      times(b, plus(b, b.apply(Op::kErf, times(b, x, std::numbers::sqrt2 / 2)), 1), 0.5);
   const Value density = times(b, b.apply(Op::kExp, times(b, times(b, x, x), -0.5)), kDensity);
   return times(b, dy, plus(b, cdf, times(b, x, density)));
 }
@@ -75,8 +75,8 @@ Value clamp(LoopBuilder& b, Value x, double low, double high) {
 }
 
 Value clamp_gradient(LoopBuilder& b, Value dy, Value x, double low, double high) {
-  const Value inside = b.apply(Op::kAnd, b.apply(Op::kGreaterEqual, x, low),
-                               b.apply(Op::kLessEqual, x, high));
+  const Value inside =
+      b.apply(Op::kAnd, b.apply(Op::kGreaterEqual, x, low), b.apply(Op::kLessEqual, x, high));
   return b.select(inside, dy, zero(b, dy));
 }
 
@@ -117,8 +117,7 @@ Value hardsigmoid(LoopBuilder& b, Value x) {
 }
 
 Value hardsigmoid_gradient(LoopBuilder& b, Value dy, Value x) {
-  const Value inside =
-      b.apply(Op::kAnd, b.apply(Op::kGreater, x, -3), b.apply(Op::kLess, x, 3));
+  const Value inside = b.apply(Op::kAnd, b.apply(Op::kGreater, x, -3), b.apply(Op::kLess, x, 3));
   return b.select(inside, times(b, dy, 1.0 / 6), zero(b, dy));
 }
 
@@ -128,8 +127,7 @@ Value hardswish(LoopBuilder& b, Value x) {
 
 Value hardswish_gradient(LoopBuilder& b, Value dy, Value x) {
   const Value between = times(b, dy, plus(b, b.apply(Op::kDivide, x, 3), 0.5));
-  return where(b, Op::kLessEqual, x, -3, zero(b, dy),
-               where(b, Op::kLess, x, 3, between, dy));
+  return where(b, Op::kLessEqual, x, -3, zero(b, dy), where(b, Op::kLess, x, 3, between, dy));
 }
 
 Value mish(LoopBuilder& b, Value x) {

@@ -49,8 +49,8 @@ void check_tensor(const at::Tensor& tensor, const Operand& operand,
     throw InternalError(fmt::format("loop kernel: {} {} is no {} tensor on the CPU", what, at,
                                     name_of(operand.format)));
   }
-  const int64_t bytes = (tensor.storage_offset() + reach_of(operand, sizes)) *
-                        bytes_of(operand.format);
+  const int64_t bytes =
+      (tensor.storage_offset() + reach_of(operand, sizes)) * bytes_of(operand.format);
   if (bytes > static_cast<int64_t>(tensor.storage().nbytes())) {
     throw InternalError(
         fmt::format("loop kernel: {} {} reaches beyond its tensor's memory", what, at));
@@ -80,8 +80,8 @@ void LoopKernel::State::resolve() const {
     const CompiledKernel& kernel = compiled.get();
     block = reinterpret_cast<LoopBlock>(kernel.function);
     if (block == nullptr || plan.column_reductions.empty()) return;
-    columns = reinterpret_cast<LoopColumns>(
-        dlsym(kernel.library.get(), (symbol + "_columns").c_str()));
+    columns =
+        reinterpret_cast<LoopColumns>(dlsym(kernel.library.get(), (symbol + "_columns").c_str()));
   });
   if (block == nullptr) throw InternalError("loop kernel: " + compiled.get().lost);
 }
@@ -90,8 +90,8 @@ void LoopKernel::State::run_blocks(const LoopArguments& arguments) const {
   const int64_t parts = (plan.columns + plan.part_columns - 1) / plan.part_columns;
   const auto grain = static_cast<int64_t>(kGrainNanoseconds / std::max(plan.nanoseconds, 1.0)) + 1;
   at::parallel_for(0, blocks() * parts, grain, [&](int64_t begin, int64_t end) {
-    const auto scratch = std::make_unique_for_overwrite<double[]>(
-        slots() * static_cast<size_t>(plan.part_columns));
+    const auto scratch =
+        std::make_unique_for_overwrite<double[]>(slots() * static_cast<size_t>(plan.part_columns));
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t at = unit / parts, row = at * plan.block_rows;
       const int64_t column = unit % parts * plan.part_columns;
@@ -105,9 +105,8 @@ void LoopKernel::State::run_columns(const LoopArguments& arguments) const {
   // A row of several dimensions is not cut.
   const bool whole = plan.program.row_dims > 1;
   const int64_t grain = whole ? plan.columns : std::max<int64_t>(65536 / blocks(), 64);
-  at::parallel_for(0, plan.columns, grain, [&](int64_t begin, int64_t end) {
-    columns(&arguments, begin, end);
-  });
+  at::parallel_for(0, plan.columns, grain,
+                   [&](int64_t begin, int64_t end) { columns(&arguments, begin, end); });
 }
 
 std::vector<std::unique_ptr<LoopKernel>> LoopKernel::make(std::span<const LoopProgram> programs,

@@ -1,7 +1,7 @@
 #pragma once
 
-// The operators of loop_program.h: for one number each, and vectors of fp32 for those that are worth
-// it. The generator has those of other vectors made of the former, lane by lane.
+// The operators of loop_program.h: for one number each, and vectors of fp32 for those that are
+// worth it. The generator has those of other vectors made of the former, lane by lane.
 
 #include "gallop/compile/codegen/loop_support.h"
 

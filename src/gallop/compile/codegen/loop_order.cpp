@@ -131,8 +131,8 @@ LoopProgram in_memory_order(const LoopProgram& program) {
     sort(columns);
     columns = joined(columns);
   }
-  const Dimension single{.strides = std::vector<int64_t>(
-                             program.outputs.size() + program.inputs.size(), 0)};
+  const Dimension single{
+      .strides = std::vector<int64_t>(program.outputs.size() + program.inputs.size(), 0)};
   if (rows.empty()) rows.push_back(single);
   if (columns.empty()) columns.push_back(single);
   LoopProgram result = program;

@@ -93,7 +93,8 @@ void cut(LoopPlan& plan) {
   if (plan.column_reductions.empty()) {
     if (!whole_rows) plan.part_columns = std::min(plan.columns, kCallElements);
   } else {
-    plan.block_rows = round_up(std::max((plan.rows + kBlocks - 1) / kBlocks, kBlockRows), kBlockRows);
+    plan.block_rows =
+        round_up(std::max((plan.rows + kBlocks - 1) / kBlocks, kBlockRows), kBlockRows);
     const bool few = plan.rows < kBlocks / 4 * plan.block_rows;
     if (!whole_rows && few) plan.part_columns = std::min(plan.columns, kColumnPart);
   }
@@ -118,8 +119,9 @@ void estimate(LoopPlan& plan) {
   for (const Operand& input : plan.program.inputs) add(input);
   for (const Output& output : plan.program.outputs) add(output.operand);
   const auto elements = static_cast<double>(plan.block_rows * plan.part_columns);
-  plan.nanoseconds = elements * std::max(cycles / kLanes / kGigahertz, bytes / kBytesPerNanosecond) +
-                     static_cast<double>(plan.block_rows) * 4;
+  plan.nanoseconds =
+      elements * std::max(cycles / kLanes / kGigahertz, bytes / kBytesPerNanosecond) +
+      static_cast<double>(plan.block_rows) * 4;
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace gallop::compile {
 struct LoopPlan {
   LoopProgram program;  ///< At least one dimension of rows and one within a row.
   std::vector<ValueTraits> values;
-  std::vector<Level> stores;              ///< Of each output.
-  std::vector<int32_t> row_reductions;    ///< Positions of expressions, in their order.
+  std::vector<Level> stores;            ///< Of each output.
+  std::vector<int32_t> row_reductions;  ///< Positions of expressions, in their order.
   std::vector<int32_t> column_reductions;
   /// Sweeps over the row; a value of depth d is computed in any from d on.
   int sweeps = 0;

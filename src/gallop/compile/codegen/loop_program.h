@@ -105,7 +105,8 @@ struct Expression {
 };
 
 /// Where the value of an expression goes, in the operand's format (rounded to it where narrower).
-/// The memory may be an input's where format and strides are the same.
+/// The memory may be an input's where format and strides are the same, but for an input that what
+/// depends on column reductions reads: that is stored last.
 struct Output {
   Operand operand;
   int32_t value = -1;
@@ -117,8 +118,8 @@ struct Output {
 /// the row while that lies in the cache. What depends on a column reduction may use only other
 /// ones, constants and inputs that do not change from row to row.
 ///
-/// Sums are taken in fp32 over parts and in fp64 over those (rows), or over fixed blocks of rows
-/// (columns); bits do not depend on the number of threads.
+/// Sums of fp32 are taken in parts, so that they err little, and in an order that the sizes alone
+/// decide: bits do not depend on the number of threads.
 struct LoopProgram {
   std::vector<int64_t> sizes;
   int32_t row_dims = 0;

@@ -45,6 +45,7 @@ ValueTraits leaf(const LoopProgram& program, const Expression& e, size_t at) {
          count);
   }
   if (index) {
+    if (program.sizes[static_cast<size_t>(e.index)] == 1) return {.kind = Format::kInt64};
     const bool outer = static_cast<size_t>(e.index) < outer_dims(program);
     return {.kind = Format::kInt64,
             .level = outer ? Level::kRow : Level::kElement,
@@ -77,7 +78,8 @@ Format result_kind(const Expression& e, const std::vector<Format>& kinds, size_t
   if (select && kinds[0] != Format::kBool) {
     fail("expression {} (select) has a condition of {}", at, name_of(kinds[0]));
   }
-  if (kinds.size() > 1 && kinds.back() != kinds[kinds.size() - 2] && !(select && kinds.size() < 3)) {
+  if (kinds.size() > 1 && kinds.back() != kinds[kinds.size() - 2] &&
+      !(select && kinds.size() < 3)) {
     fail("expression {} ({}) is of {} and {}; cast one of them", at, traits.name,
          name_of(kinds[kinds.size() - 2]), name_of(kinds.back()));
   }
@@ -152,7 +154,8 @@ void check_output(const LoopProgram& program, const Output& output, size_t at,
     const bool outer = i < outer_dims(program);
     const bool reduced =
         outer ? value.level == Level::kColumn : value.level == Level::kRow && program.row_dims > 0;
-    if (!reduced) fail("output {} has stride 0 in dimension {} of size {}", at, i, program.sizes[i]);
+    if (!reduced)
+      fail("output {} has stride 0 in dimension {} of size {}", at, i, program.sizes[i]);
   }
   if (value.level == Level::kColumn && varies_by_row(program, output.operand)) {
     fail("output {} is of a column reduction, but differs from row to row", at);

@@ -8,10 +8,10 @@ namespace gallop::compile {
 
 /// For what a value is one number.
 enum class Level : uint8_t {
-  kAll,      ///< The whole loop.
+  kAll,  ///< The whole loop.
   kRow,
   kElement,
-  kColumn,   ///< A position in the row, known when all rows are done.
+  kColumn,  ///< A position in the row, known when all rows are done.
 };
 
 struct ValueTraits {

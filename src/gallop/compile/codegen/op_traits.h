@@ -16,7 +16,7 @@ enum class Domain : uint8_t {
 
 struct OpTraits {
   Op op;
-  const char* name;       ///< "add"; generated code calls op_add.
+  const char* name;  ///< "add"; generated code calls op_add.
   int arity;
   Domain domain;
   /// Roughly the cycles for 16 numbers of fp32; less for few sweeps than for memory.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Functions of vectors whose ends are those of IEEE 754: NaN in, NaN out; infinities; the sign of 0.
-// Error bounds as in math.h (tests/unit/kernel/math_more_test.cpp).
+// Functions of vectors whose ends are those of IEEE 754: NaN in, NaN out; infinities; the sign of
+// 0. Error bounds as in math.h (tests/unit/kernel/math_more_test.cpp).
 
 #include "gallop/kernel/cpu/math.h"
 #include "gallop/kernel/cpu/simd_more.h"
@@ -86,9 +86,7 @@ inline F32 ieee_log1p(const F32& x) {
 }
 
 /// 1 / (1 + e^-x); 3 ulp, 0 below -88.72.
-inline F32 ieee_sigmoid(const F32& x) {
-  return divide(fill(1), fill(1) + ieee_exp(flip_sign(x)));
-}
+inline F32 ieee_sigmoid(const F32& x) { return divide(fill(1), fill(1) + ieee_exp(flip_sign(x))); }
 
 /// 2 ulp.
 inline F32 ieee_tanh(const F32& x) { return select(without_sign(x) > fill(0), tanh(x), x); }

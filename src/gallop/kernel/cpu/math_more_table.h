@@ -6,7 +6,8 @@
 
 namespace gallop::kernel {
 
-/// The functions of simd_more.h and math_more.h over arrays, for their tests: 16 numbers in, 16 out.
+/// The functions of simd_more.h and math_more.h over arrays, for their tests: 16 numbers in, 16
+/// out.
 struct MathMoreTable {
   using Unary = void (*)(const float* x, float* y);
   using Binary = void (*)(const float* a, const float* b, float* y);

@@ -47,8 +47,7 @@ inline Mask load_mask(const uint8_t* p, int64_t n) {
   return {_mm_test_epi8_mask(bytes, bytes)};
 }
 inline void store_mask(uint8_t* p, Mask a, int64_t n) {
-  _mm_mask_storeu_epi8(p, n < kLanes ? first(n) : __mmask16{0xffff},
-                       _mm_maskz_set1_epi8(a.v, 1));
+  _mm_mask_storeu_epi8(p, n < kLanes ? first(n) : __mmask16{0xffff}, _mm_maskz_set1_epi8(a.v, 1));
 }
 
 #else
