@@ -134,6 +134,9 @@ Bounded unary(Op op, Format kind, const Bounded& a) {
     if (op == Op::kCosh && around_zero) result.slack *= 2;
     if (op == Op::kNot) result.slack = 1;
   }
+  // Of zeros that maximum and minimum may give, either sign is right.
+  const bool divides = op == Op::kReciprocal || op == Op::kRsqrt;
+  if (divides && a.number == 0) result.slack = kAnything;
   // Of two roundings, of the function and of what it is made of; C libraries may differ in the
   // last.
   const double ulps = kind == Format::kFp64 ? std::min(ulps_of(op), 2.0) : ulps_of(op);
@@ -165,6 +168,10 @@ Bounded binary(Op op, Format kind, const Bounded& a, const Bounded& b) {
     const bool logic = op == Op::kAnd || op == Op::kOr || op == Op::kXor;
     if (logic) result.slack = 1;
   }
+  // Of zeros that maximum and minimum may give, either sign is right.
+  if ((op == Op::kDivide || op == Op::kPower) && b.number == 0) result.slack = kAnything;
+  if ((op == Op::kPower || op == Op::kAtan2) && a.number == 0) result.slack = kAnything;
+  if (op == Op::kAtan2 && b.number == 0) result.slack = kAnything;
   const bool by_library = op == Op::kPower || op == Op::kAtan2;
   if (by_library) result.slack += unit_of(result.number, kind);
   return result;

@@ -20,7 +20,8 @@ struct Value {
 ///   b.output(b.apply(Op::kRelu, x), Format::kBf16, {columns, 1});
 ///   LoopProgram program = b.finish();
 ///
-/// An expression that is there already is not made twice.
+/// An expression that is there already is not made twice. Inputs count in the order of the calls,
+/// so make each in a statement of its own: C++ leaves the order of a call's arguments open.
 class LoopBuilder {
  public:
   explicit LoopBuilder(std::vector<int64_t> sizes, int32_t row_dims = 0);

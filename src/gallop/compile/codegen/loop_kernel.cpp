@@ -53,7 +53,8 @@ void check_tensor(const at::Tensor& tensor, const Operand& operand,
       (tensor.storage_offset() + reach_of(operand, sizes)) * bytes_of(operand.format);
   if (bytes > static_cast<int64_t>(tensor.storage().nbytes())) {
     throw InternalError(
-        fmt::format("loop kernel: {} {} reaches beyond its tensor's memory", what, at));
+        fmt::format("loop kernel: {} {} reaches {} bytes of memory, its tensor has {}", what, at,
+                    bytes, tensor.storage().nbytes()));
   }
 }
 

@@ -70,7 +70,7 @@ enum class Op : uint8_t {
   kDivide,   ///< Not of integers: cast them.
   kPower,    ///< By the C library.
   kAtan2,    ///< By the C library.
-  kMaximum,  ///< NaN where either is.
+  kMaximum,  ///< NaN where either is. Of 0 and -0 either, as in all such.
   kMinimum,
   kClampMin,  ///< max(a, b); NaN where a is, b where only b is.
   kClampMax,
