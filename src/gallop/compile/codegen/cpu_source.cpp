@@ -278,7 +278,7 @@ class Writer {
     if (in_parts) {
       open("for (int64_t part = {0}; part < {1}; part += 512) {{", begin, end);
       line("const int64_t part_end = part + 512 < {0} ? part + 512 : {0};", end);
-      open("over_lanes(part, part_end, [&](int64_t i, auto lanes) {{");
+      open("over_slots(part, part_end, [&](int64_t i, auto lanes, auto slot) {{");
     } else {
       open("over_lanes({}, {}, [&](int64_t i, auto lanes) {{", begin, end);
     }
@@ -318,7 +318,7 @@ class Writer {
       }
     }
     for (const int32_t at : parts_) {
-      line("r{}.add(lanes, {});", at, element(expression(at).arguments[0]));
+      line("r{}.add(lanes, slot, {});", at, element(expression(at).arguments[0]));
     }
     for (size_t c = 0; c < plan_.column_reductions.size(); ++c) {
       const Expression& e = expression(plan_.column_reductions[c]);

@@ -71,12 +71,16 @@ struct RowReduction {
   using T = decltype(lane_of(Vector()));
   Vector all = spread(Kind::template kNeutral<T>);
 
-  template <typename Lanes>
-  void add(Lanes lanes, const Vector& a) {
+  template <typename Lanes, typename Slot>
+  void add(Lanes lanes, Slot, const Vector& a) {
     all = join<Kind>(all, keep(lanes, a, Kind::template kNeutral<T>));
   }
   void close_part() {}
   T result() const {
+    if constexpr (__is_same(Vector, F32) && !__is_same(Kind, Plus)) {
+      if (bits(is_nan(all)) != 0) return __builtin_nanf("");
+      return __is_same(Kind, Larger) ? largest(all) : -largest(flip_sign(all));
+    }
     T lanes[kLanes];
     to_array(all, lanes);
     for (int64_t half = kLanes / 2; half > 0; half /= 2) {
@@ -85,20 +89,26 @@ struct RowReduction {
     return lanes[0];
   }
 };
-// Sums of fp32: of a part, of up to 64 parts, and in fp64 of those.
+// Sums of fp32: of a part (every other vector in a sum of its own, which need not wait), of up to
+// 64 parts, and in fp64 of those.
 template <>
 struct RowReduction<Plus, F32> {
-  F32 part = fill(0), parts = fill(0);
+  F32 part[kSlots], parts = fill(0);
   double whole = 0;
   int64_t count = 0;
 
-  template <typename Lanes>
-  void add(Lanes lanes, const F32& a) {
-    part = part + keep(lanes, a, 0.0F);
+  RowReduction() {
+    for (F32& slot : part) slot = fill(0);
+  }
+  template <typename Lanes, typename Slot>
+  void add(Lanes lanes, Slot, const F32& a) {
+    part[Slot::value] = part[Slot::value] + keep(lanes, a, 0.0F);
   }
   void close_part() {
-    parts = parts + part;
-    part = fill(0);
+    for (F32& slot : part) {
+      parts = parts + slot;
+      slot = fill(0);
+    }
     if (++count % 64 != 0) return;
     whole += static_cast<double>(sum(parts));
     parts = fill(0);

@@ -168,5 +168,25 @@ inline void over_lanes(int64_t begin, int64_t end, const Body& body) {
   if (at < end) body(at, FirstLanes{end - at});
 }
 
+/// Which of kSlots sums a vector goes to.
+inline constexpr int64_t kSlots = 4;
+template <int64_t kSlot>
+struct Slot {
+  static constexpr int64_t value = kSlot;
+};
+/// Calls body(position, lanes, slot) likewise.
+template <typename Body>
+inline void over_slots(int64_t begin, int64_t end, const Body& body) {
+  static_assert(kSlots == 4);
+  int64_t at = begin;
+  for (; at + kSlots * kLanes <= end; at += kSlots * kLanes) {
+    body(at, AllLanes(), Slot<0>());
+    body(at + kLanes, AllLanes(), Slot<1>());
+    body(at + 2 * kLanes, AllLanes(), Slot<2>());
+    body(at + 3 * kLanes, AllLanes(), Slot<3>());
+  }
+  over_lanes(at, end, [&](int64_t i, auto lanes) { body(i, lanes, Slot<0>()); });
+}
+
 }  // namespace
 }  // namespace gallop::kernel
