@@ -140,7 +140,7 @@ TEST_P(RandomLoops, ComputeWhatTheProgramSays) {
   if (!kernel::has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
   const char* seed = std::getenv("GALLOP_TEST_SEED");
   RandomPrograms random(seed == nullptr ? 20 : static_cast<uint64_t>(std::atoll(seed)));
-  const int64_t forms = GetParam() == kernel::best_isa() ? 250 : 60;
+  const int64_t forms = GetParam() == kernel::best_isa() ? 160 : 40;
   constexpr int64_t kSizes = 8;
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path(), .isa = GetParam()});

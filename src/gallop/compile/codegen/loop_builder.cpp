@@ -17,6 +17,10 @@ bool is_same(const Expression& a, const Expression& b) {
          a.format == b.format;
 }
 
+[[noreturn]] void fail() {
+  throw InternalError("loop builder: a value that is not of this program");
+}
+
 }  // namespace
 
 LoopBuilder::LoopBuilder(std::vector<int64_t> sizes, int32_t row_dims) {
@@ -26,6 +30,10 @@ LoopBuilder::LoopBuilder(std::vector<int64_t> sizes, int32_t row_dims) {
 
 Value LoopBuilder::add(Expression expression) {
   auto& list = program_.expressions;
+  for (int i = 0; i < traits_of(expression.op).arity; ++i) {
+    const int32_t argument = expression.arguments[static_cast<size_t>(i)];
+    if (argument < 0 || static_cast<size_t>(argument) >= list.size()) fail();
+  }
   for (size_t i = 0; i < list.size(); ++i) {
     if (is_same(list[i], expression)) return {static_cast<int32_t>(i)};
   }
@@ -70,9 +78,7 @@ void LoopBuilder::output(Value value, Format format, std::vector<int64_t> stride
 
 Format LoopBuilder::kind(Value value) const {
   const auto& list = program_.expressions;
-  if (value.position < 0 || static_cast<size_t>(value.position) >= list.size()) {
-    throw InternalError("loop builder: a value that is not of this program");
-  }
+  if (value.position < 0 || static_cast<size_t>(value.position) >= list.size()) fail();
   // Along the argument that gives the kind: the last one.
   const Expression* e = &list[static_cast<size_t>(value.position)];
   while (true) {

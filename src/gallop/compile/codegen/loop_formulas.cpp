@@ -56,9 +56,12 @@ Value gelu_tanh(LoopBuilder& b, Value x) {
 
 Value gelu_tanh_gradient(LoopBuilder& b, Value dy, Value x) {
   constexpr double kBeta = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  const Value s = b.apply(Op::kSigmoid, twice_u(b, x));
+  // 1 - s would cancel; e^80 is far enough.
+  const Value minus_2u = b.apply(Op::kNegate, twice_u(b, x));
+  const Value e = b.apply(Op::kExp, b.apply(Op::kClampMax, minus_2u, 80));
+  const Value s = b.apply(Op::kReciprocal, plus(b, e, 1));
   const Value du = plus(b, times(b, times(b, x, x), 3 * 0.044715 * kBeta), kBeta);
-  const Value bend = times(b, times(b, times(b, s, minus(b, one(b, x), s)), x), du);
+  const Value bend = times(b, times(b, times(b, times(b, e, s), s), x), du);
   return times(b, dy, plus(b, s, bend));
 }
 
@@ -97,7 +100,7 @@ Value elu_gradient(LoopBuilder& b, Value dy, Value x, double alpha, double scale
                    double input_scale) {
   const Value growth = b.apply(Op::kExp, times(b, x, input_scale));
   const Value below = times(b, times(b, dy, input_scale * alpha * scale), growth);
-  return where(b, Op::kLessEqual, x, 0, below, times(b, dy, scale));
+  return where(b, Op::kGreater, x, 0, times(b, dy, scale), below);
 }
 
 Value softplus(LoopBuilder& b, Value x, double beta, double threshold) {
@@ -127,7 +130,8 @@ Value hardswish(LoopBuilder& b, Value x) {
 
 Value hardswish_gradient(LoopBuilder& b, Value dy, Value x) {
   const Value between = times(b, dy, plus(b, b.apply(Op::kDivide, x, 3), 0.5));
-  return where(b, Op::kLessEqual, x, -3, zero(b, dy), where(b, Op::kLess, x, 3, between, dy));
+  return where(b, Op::kLessEqual, x, -3, zero(b, dy),
+               where(b, Op::kGreaterEqual, x, 3, dy, between));
 }
 
 Value mish(LoopBuilder& b, Value x) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
 
