@@ -56,12 +56,14 @@ Value gelu_tanh(LoopBuilder& b, Value x) {
 
 Value gelu_tanh_gradient(LoopBuilder& b, Value dy, Value x) {
   constexpr double kBeta = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  // 1 - s would cancel; e^80 is far enough.
-  const Value minus_2u = b.apply(Op::kNegate, twice_u(b, x));
+  // 1 - s would cancel; x^3 and e^(-2 u) would overflow. x - x is NaN of infinities alone.
+  const Value bounded = clamp(b, x, -30, 30);
+  const Value minus_2u = b.apply(Op::kNegate, twice_u(b, bounded));
   const Value e = b.apply(Op::kExp, b.apply(Op::kClampMax, minus_2u, 80));
   const Value s = b.apply(Op::kReciprocal, plus(b, e, 1));
-  const Value du = plus(b, times(b, times(b, x, x), 3 * 0.044715 * kBeta), kBeta);
-  const Value bend = times(b, times(b, times(b, times(b, e, s), s), x), du);
+  const Value du = plus(b, times(b, times(b, bounded, bounded), 3 * 0.044715 * kBeta), kBeta);
+  const Value bend =
+      plus(b, times(b, times(b, times(b, times(b, e, s), s), bounded), du), minus(b, x, x));
   return times(b, dy, plus(b, s, bend));
 }
 
