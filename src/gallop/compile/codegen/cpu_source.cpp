@@ -1,10 +1,9 @@
 #include "gallop/compile/codegen/cpu_source.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "gallop/base/hash.h"
+#include "gallop/compile/codegen/cpu_expressions.h"
 #include "gallop/compile/codegen/op_traits.h"
 
 namespace gallop::compile {
@@ -15,65 +14,6 @@ namespace {
 // elements along the last dimension; n0 is the size of dimension 0, s0_1 input 0's stride in
 // dimension 1; outputs have o for in, and p, q and s with o behind. v3 is the value of expression 3
 // for all or a row, e3 that of 16 elements.
-
-const char* pointee(Format format) {
-  switch (format) {
-    case Format::kFp32: return "float";
-    case Format::kBf16: return "Bf16";
-    case Format::kFp64: return "double";
-    case Format::kBool: return "uint8_t";
-    case Format::kInt32: return "int32_t";
-    case Format::kInt64: return "int64_t";
-  }
-  return "";
-}
-
-const char* number_type(Format kind) { return kind == Format::kBool ? "bool" : pointee(kind); }
-
-const char* vector_type(Format kind) {
-  switch (kind) {
-    case Format::kFp64: return "F64";
-    case Format::kInt64: return "I64";
-    case Format::kBool: return "Mask";
-    default: return "F32";
-  }
-}
-
-std::string literal(double number, Format format) {
-  if (format == Format::kBool) return number != 0 ? "true" : "false";
-  if (kind_of(format) == Format::kInt64) {
-    return fmt::format("int64_t{{{}}}", static_cast<int64_t>(number));
-  }
-  const bool wide = format == Format::kFp64;
-  if (std::isnan(number)) return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
-  if (std::isinf(number)) {
-    return fmt::format("{}{}", number < 0 ? "-" : "",
-                       wide ? "__builtin_inf()" : "__builtin_inff()");
-  }
-  // bf16 is rounded where it is used.
-  if (wide) return fmt::format("{:a}", number);
-  if (std::abs(static_cast<float>(number)) > std::numeric_limits<float>::max()) {
-    return number < 0 ? "-__builtin_inff()" : "__builtin_inff()";
-  }
-  return fmt::format("{:a}F", static_cast<double>(static_cast<float>(number)));
-}
-
-const char* cast_name(Format format) {
-  switch (format) {
-    case Format::kFp32: return "cast_fp32";
-    case Format::kBf16: return "cast_bf16";
-    case Format::kFp64: return "cast_fp64";
-    case Format::kBool: return "cast_bool";
-    case Format::kInt32: return "cast_int32";
-    case Format::kInt64: return "cast_int64";
-  }
-  return "";
-}
-
-const char* kind_of_reduction(Op op) {
-  if (op == Op::kRowSum || op == Op::kColumnSum) return "Plus";
-  return op == Op::kRowMax || op == Op::kColumnMax ? "Larger" : "Smaller";
-}
 
 /// Writes the text of one plan.
 class Writer {
@@ -131,11 +71,6 @@ class Writer {
     }
     return list;
   }
-  // 0, 1 or any other: part of the form.
-  static int64_t last_stride(const Operand& operand) {
-    return std::min<int64_t>(operand.strides.back(), 2);
-  }
-
   void declare_arguments() {
     for (size_t i = 0; i < dims(); ++i) line("const int64_t n{} = arguments->sizes[{}];", i, i);
     size_t at = 0;
@@ -157,77 +92,8 @@ class Writer {
     }
   }
 
-  // A number for all or for a row.
   void write_number(int32_t at, const char* base) {
-    const Expression& e = expression(at);
-    const char* type = number_type(value(at).kind);
-    const auto argument = [&](size_t i) { return fmt::format("v{}", e.arguments[i]); };
-    std::string text;
-    switch (e.op) {
-      case Op::kInput: text = fmt::format("read({}{})", base, e.index); break;
-      case Op::kConstant:
-        text = literal(e.number, e.format);
-        if (e.format == Format::kBf16) text = fmt::format("cast_bf16({})", text);
-        break;
-      case Op::kIndex: text = fmt::format("k{}", e.index); break;
-      case Op::kCast: text = fmt::format("{}({})", cast_name(e.format), argument(0)); break;
-      case Op::kSelect:
-        text = fmt::format("select({}, {}, {})", argument(0), argument(1), argument(2));
-        break;
-      default:
-        text = fmt::format("op_{}({}", traits_of(e.op).name, argument(0));
-        if (traits_of(e.op).arity == 2) text += ", " + argument(1);
-        text += ")";
-    }
-    line("const {} v{} = {};", type, at, text);
-  }
-
-  // The name of 16 elements, for which a number is spread.
-  std::string element(int32_t at) const {
-    const Level level = value(at).level;
-    const bool number = level == Level::kAll || level == Level::kRow;
-    return number ? fmt::format("spread(v{})", at) : fmt::format("e{}", at);
-  }
-
-  std::string loaded(size_t input) const {
-    const Operand& operand = program_.inputs[input];
-    if (last_stride(operand) == 0) return fmt::format("spread(read(q{}))", input);
-    if (last_stride(operand) == 1) return fmt::format("get(lanes, q{} + i)", input);
-    return fmt::format("get(lanes, q{0} + i * s{0}_{1}, s{0}_{1})", input, dims() - 1);
-  }
-
-  std::string computed(int32_t at) const {
-    const Expression& e = expression(at);
-    const OpTraits& traits = traits_of(e.op);
-    if (e.op == Op::kInput) return loaded(static_cast<size_t>(e.index));
-    if (e.op == Op::kIndex) {
-      const bool last = static_cast<size_t>(e.index) == dims() - 1;
-      return last ? "count_from(i)" : fmt::format("spread(j{})", e.index);
-    }
-    const std::string a = element(e.arguments[0]);
-    const Format from = value(e.arguments[0]).kind;
-    if (e.op == Op::kCast) return cast(e.format, from, a);
-    if (e.op == Op::kSelect) {
-      return fmt::format("select({}, {}, {})", a, element(e.arguments[1]), element(e.arguments[2]));
-    }
-    const bool direct = from == Format::kBool || (from == Format::kFp32 && traits.vectorized);
-    const std::string list = traits.arity == 2 ? a + ", " + element(e.arguments[1]) : a;
-    if (direct) return fmt::format("op_{}({})", traits.name, list);
-    const bool compares = value(at).kind == Format::kBool;
-    const char* number = number_type(from);
-    return traits.arity == 2 ? fmt::format("{}({}, []({} a, {} b) {{ return op_{}(a, b); }})",
-                                           compares ? "compare_lanes" : "by_lanes", list, number,
-                                           number, traits.name)
-                             : fmt::format("by_lanes({}, []({} a) {{ return op_{}(a); }})", list,
-                                           number, traits.name);
-  }
-
-  static std::string cast(Format to, Format from, const std::string& a) {
-    const bool simple = (from == Format::kFp32 && (to == Format::kBf16 || to == Format::kBool)) ||
-                        (from == Format::kBool && (to == Format::kFp32 || to == Format::kBf16));
-    if (simple) return fmt::format("{}({})", cast_name(to), a);
-    return fmt::format("cast_lanes<{}, {}>({}, []({} a) {{ return {}(a); }})", number_type(from),
-                       number_type(kind_of(to)), a, number_type(from), cast_name(to));
+    line("const {} v{} = {};", number_type(value(at).kind), at, number_text(plan_, at, base));
   }
 
   void write_element(int32_t at, int sweep) {
@@ -238,15 +104,15 @@ class Writer {
         line("const F32 e{} = get(lanes, kept{} + at + i);", at, slot);
         return;
       }
-      line("const F32 e{} = {};", at, computed(at));
+      line("const F32 e{} = {};", at, element_text(plan_, at));
       line("put(lanes, kept{} + at + i, e{});", slot, at);
       return;
     }
-    line("const {} e{} = {};", vector_type(value(at).kind), at, computed(at));
+    line("const {} e{} = {};", vector_type(value(at).kind), at, element_text(plan_, at));
   }
 
   void write_store(const Array& array) {
-    const std::string a = element(array.value);
+    const std::string a = element_name(plan_, array.value);
     if (last_stride(*array.operand) == 1) {
       line("put(lanes, q{} + i, {});", array.name, a);
     } else {
@@ -318,13 +184,13 @@ class Writer {
       }
     }
     for (const int32_t at : parts_) {
-      line("r{}.add(lanes, slot, {});", at, element(expression(at).arguments[0]));
+      line("r{}.add(lanes, slot, {});", at, element_name(plan_, expression(at).arguments[0]));
     }
     for (size_t c = 0; c < plan_.column_reductions.size(); ++c) {
       const Expression& e = expression(plan_.column_reductions[c]);
       if (value(e.arguments[0]).depth != sweep) continue;
       line("join_column<{}>(lanes, column_part{} + at + i, {});", kind_of_reduction(e.op), c,
-           element(e.arguments[0]));
+           element_name(plan_, e.arguments[0]));
     }
     if (sweep != plan_.sweeps - 1) return;
     for (const Array& array : arrays()) {
@@ -474,7 +340,7 @@ class Writer {
     for (int32_t at = 0; at < static_cast<int32_t>(needed.size()); ++at) {
       if (!needed[static_cast<size_t>(at)] || is_column_reduction(expression(at).op)) continue;
       if (value(at).level != Level::kAll) {
-        line("const {} e{} = {};", vector_type(value(at).kind), at, computed(at));
+        line("const {} e{} = {};", vector_type(value(at).kind), at, element_text(plan_, at));
       }
     }
     for (const Array& array : arrays()) {
