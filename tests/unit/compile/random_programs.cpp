@@ -146,6 +146,9 @@ class Maker {
     const int32_t a = pick();
     const Known known = known_[static_cast<size_t>(a)];
     if (known.kind != Format::kBool && add_reduction(a, known)) return;
+    if (reduces_rows_ && known.kind == Format::kFp32 && !known.column && random_.chance(20)) {
+      return add_two_sweeps(a);
+    }
     const int64_t which = random_.below(100);
     if (which < 8) return add_cast(a, known);
     if (which < 18) return add_select(a);
@@ -167,6 +170,18 @@ class Maker {
     add({.op = kColumns[random_.below(4)], .arguments = {a, -1, -1}},
         {.kind = known.kind, .column = true});
     return true;
+  }
+
+  // As softmax: a costly function of what one sweep finds, whose sum a further sweep needs.
+  void add_two_sweeps(int32_t a) {
+    constexpr Op kCostly[] = {kExp, kTanh, kSigmoid, kErf, kSqrt, kExpm1};
+    const Known row{.kind = Format::kFp32, .by_row = true};
+    const int32_t most = add({.op = kRowMax, .arguments = {a, -1, -1}}, row);
+    const int32_t off = add({.op = kSubtract, .arguments = {a, most, -1}}, row);
+    const int32_t costly =
+        add({.op = kCostly[random_.below(std::size(kCostly))], .arguments = {off, -1, -1}}, row);
+    const int32_t sum = add({.op = kRowSum, .arguments = {costly, -1, -1}}, row);
+    add({.op = random_.chance(50) ? kDivide : kAdd, .arguments = {costly, sum, -1}}, row);
   }
 
   void add_cast(int32_t a, Known known) {
