@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -37,6 +38,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/compile/codegen/cpu_source.h"
 #include "gallop/compile/codegen/loop_builder.h"
 #include "unit/compile/cache_folder.h"
 
@@ -235,16 +237,19 @@ TEST(LoopKernel, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(LoopKernel, SharesCodeBetweenSizes) {
+TEST(LoopKernel, SharesCodeBetweenSizesAndConstants) {
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .threads = 1});
-  std::vector<LoopProgram> programs;
-  for (int64_t rows = 1; rows < 20; ++rows) programs.push_back(sums_of_both(rows + 1, 10 * rows));
-  for (const auto& kernel : LoopKernel::make(programs, compiler)) {
+  KernelCompiler compiler({.cache_folder = folder.path()});
+  std::set<std::string> symbols;
+  for (int64_t rows = 2; rows < 20; ++rows) {
+    const LoopProgram program = sums_of_both(rows, 10 * rows);
+    symbols.insert(cpu_source(plan(program)).symbol);
+    const auto kernel = make_one(program, compiler);
     EXPECT_TRUE(kernel->wait());
     EXPECT_TRUE(kernel->can_run());
     EXPECT_EQ(kernel->lost(), "");
   }
+  EXPECT_EQ(symbols.size(), 1U);
   EXPECT_EQ(compiler.runs(), 1);
 }
 

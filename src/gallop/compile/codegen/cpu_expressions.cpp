@@ -1,8 +1,5 @@
 #include "gallop/compile/codegen/cpu_expressions.h"
 
-#include <cmath>
-#include <limits>
-
 #include <fmt/format.h>
 
 #include "gallop/compile/codegen/op_traits.h"
@@ -19,23 +16,11 @@ const ValueTraits& value(const LoopPlan& plan, int32_t at) {
   return plan.values[static_cast<size_t>(at)];
 }
 
-std::string literal(double number, Format format) {
-  if (format == Format::kBool) return number != 0 ? "true" : "false";
-  if (kind_of(format) == Format::kInt64) {
-    return fmt::format("int64_t{{{}}}", static_cast<int64_t>(number));
-  }
-  const bool wide = format == Format::kFp64;
-  if (std::isnan(number)) return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
-  if (std::isinf(number)) {
-    return fmt::format("{}{}", number < 0 ? "-" : "",
-                       wide ? "__builtin_inf()" : "__builtin_inff()");
-  }
-  // bf16 is rounded where it is used.
-  if (wide) return fmt::format("{:a}", number);
-  if (std::abs(static_cast<float>(number)) > std::numeric_limits<float>::max()) {
-    return number < 0 ? "-__builtin_inff()" : "__builtin_inff()";
-  }
-  return fmt::format("{:a}F", static_cast<double>(static_cast<float>(number)));
+// Read at run time, so that a size or rate in a constant makes no other kernel.
+std::string constant(const LoopPlan& plan, int32_t at) {
+  int32_t before = 0;
+  for (int32_t i = 0; i < at; ++i) before += expression(plan, i).op == Op::kConstant;
+  return fmt::format("arguments->numbers[{}]", before);
 }
 
 const char* cast_name(Format format) {
@@ -105,8 +90,7 @@ std::string number_text(const LoopPlan& plan, int32_t at, const char* base) {
   switch (e.op) {
     case Op::kInput: text = fmt::format("read({}{})", base, e.index); break;
     case Op::kConstant:
-      text = literal(e.number, e.format);
-      if (e.format == Format::kBf16) text = fmt::format("cast_bf16({})", text);
+      text = fmt::format("{}({})", cast_name(e.format), constant(plan, at));
       break;
     case Op::kIndex: text = fmt::format("k{}", e.index); break;
     case Op::kCast: text = fmt::format("{}({})", cast_name(e.format), argument(0)); break;

@@ -10,6 +10,7 @@ struct LoopArguments {
   void* const* outputs;
   const int64_t* sizes;     ///< Of the loop as the plan has it, outermost first.
   const int64_t* strides;   ///< One for each dimension: of all inputs, then of all outputs.
+  const double* numbers;    ///< Of constants, in the order of the expressions.
   void* const* totals;      ///< Of each column reduction, [blocks][columns].
   int64_t columns, blocks;  ///< Positions in a row; blocks of rows.
 };

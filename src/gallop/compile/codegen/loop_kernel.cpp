@@ -64,6 +64,7 @@ struct LoopKernel::State {
   LoopPlan plan;
   std::string symbol;
   std::vector<int64_t> strides;
+  std::vector<double> numbers;  // Of constants.
   std::shared_future<CompiledKernel> compiled;
   mutable std::once_flag once;
   mutable LoopBlock block = nullptr;
@@ -122,6 +123,9 @@ std::vector<std::unique_ptr<LoopKernel>> LoopKernel::make(std::span<const LoopPr
     };
     for (const Operand& input : state->plan.program.inputs) add(input);
     for (const Output& output : state->plan.program.outputs) add(output.operand);
+    for (const Expression& e : state->plan.program.expressions) {
+      if (e.op == Op::kConstant) state->numbers.push_back(e.number);
+    }
     sources.push_back(cpu_source(state->plan));
     state->symbol = sources.back().symbol;
     kernels.push_back(std::unique_ptr<LoopKernel>(new LoopKernel(std::move(state))));
@@ -162,6 +166,7 @@ void LoopKernel::run(std::span<const void* const> inputs, std::span<void* const>
                                 .outputs = outputs.data(),
                                 .sizes = plan.program.sizes.data(),
                                 .strides = state_->strides.data(),
+                                .numbers = state_->numbers.data(),
                                 .totals = total_pointers.data(),
                                 .columns = plan.columns,
                                 .blocks = state_->blocks()};

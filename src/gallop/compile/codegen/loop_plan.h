@@ -8,7 +8,7 @@
 namespace gallop::compile {
 
 /// A program as it is computed: dimensions in the order of memory and as few as possible, in rows
-/// that are cut into blocks. Everything but the numbers of `sizes`, strides and shares is form: it
+/// that are cut into blocks. Everything but the numbers of sizes, strides and constants is form: it
 /// alone decides the source.
 struct LoopPlan {
   LoopProgram program;  ///< At least one dimension of rows and one within a row.
