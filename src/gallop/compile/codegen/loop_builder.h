@@ -18,7 +18,7 @@ struct Value {
 ///   LoopBuilder b({rows, columns});
 ///   const Value x = b.input(Format::kBf16, {columns, 1});
 ///   b.output(b.apply(Op::kRelu, x), Format::kBf16, {columns, 1});
-///   LoopProgram program = b.finish();
+///   LoopProgram program = std::move(b).finish();
 ///
 /// An expression that is there already is not made twice. Inputs count in the order of the calls,
 /// so make each in a statement of its own: C++ leaves the order of a call's arguments open.

@@ -15,7 +15,7 @@
 namespace gallop::compile {
 
 /// A LoopProgram that is being compiled, then a function that computes it. Programs of one form
-/// share their code, whatever their sizes.
+/// share their code, whatever their sizes, strides and constants.
 class LoopKernel {
  public:
   /// Starts to compile all of them in the background; for one step give them at once. Throws
