@@ -243,7 +243,8 @@ void serve_bare(Workload& work, precision::Precision precision, Server& server) 
 
 // The same by the trainer's step, recorded and replayed.
 void serve_compiled(Workload& work, precision::Precision precision, Server& server) {
-  train::TrainStep step(*work.model, *work.optimizer, {.precision = precision, .compile = true});
+  train::TrainStep step(*work.model, *work.optimizer,
+                        {.precision = precision, .compile = compile::CompileConfig()});
   for (int64_t i = 0; server.wants_step(); ++i) {
     const auto batch = static_cast<size_t>(i) % kBatches;
     const auto result = step.run(work.inputs[batch], work.targets[batch], i, work.lr, false);

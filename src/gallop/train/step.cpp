@@ -65,7 +65,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.compile) {
     compiled_.emplace(
         [this](const Tensors& arguments, int64_t mode) { return compute(arguments, mode != 0); },
-        all_state(model, optimizer, state()));
+        all_state(model, optimizer, state()), *config.compile);
   }
 }
 

@@ -26,7 +26,8 @@ struct StepConfig {
   /// over the gradients, before the update. Else it is told after the update, for those who then
   /// stop.
   bool skip_nonfinite = false;
-  bool compile = false;  ///< Record the step and replay it; see compile::CompiledFunction.
+  /// If set, the step is recorded and what it does is run instead; see compile::CompiledFunction.
+  std::optional<compile::CompileConfig> compile{};
 };
 
 /// What one update did.

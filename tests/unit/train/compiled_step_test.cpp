@@ -49,7 +49,7 @@ struct Trainee {
     optimizer =
         optimizers.build(config::Component(optimizers, tested.optimizer), model->parameters());
     StepConfig config = tested.config;
-    config.compile = compile;
+    if (compile) config.compile = compile::CompileConfig{.verify_every = 4};
     step.emplace(*model, *optimizer, config);
   }
 
@@ -87,6 +87,7 @@ TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
     EXPECT_TRUE(at::equal(got[i].tensor, wanted[i].tensor)) << wanted[i].name;
   }
   EXPECT_EQ(compiled.step->compile_report()->replayed, 8);
+  EXPECT_EQ(compiled.step->compile_report()->verified, 2);
   EXPECT_TRUE(compiled.step->compile_report()->reasons.empty())
       << compiled.step->compile_report()->reasons.front();
 }
