@@ -25,7 +25,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -159,8 +158,9 @@ class BareStep {
     at::Tensor loss;
     {
       const precision::AutocastGuard autocast(precision_, at::kCPU);
-      const auto logits = work_.model->forward(input);
-      loss = at::cross_entropy_loss(logits.flatten(0, -2), target.flatten());
+      loss = train::cross_entropy_sum(work_.model->forward_to_head(input), target,
+                                      /*label_smoothing=*/0, /*count_right=*/false)
+                 .sum.div(static_cast<double>(target.numel()));
     }
     loss.backward();
     work_.optimizer->step(lr_);

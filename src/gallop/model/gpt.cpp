@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/linear.h>
 
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
@@ -86,6 +85,10 @@ class Gpt final : public Network {
   }
 
   at::Tensor forward(const at::Tensor& tokens_BT) override {
+    return forward_to_head(tokens_BT).logits();
+  }
+
+  Output forward_to_head(const at::Tensor& tokens_BT) override {
     require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
                                                " tokens exceed the context of " +
                                                std::to_string(context_));
@@ -94,8 +97,7 @@ class Gpt final : public Network {
     x_BTC = at::dropout(x_BTC, dropout_, is_training());
     Stream stream_BTC{x_BTC};
     for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);
-    x_BTC = norm_->forward(stream_BTC).y;
-    return head_ ? head_->forward(x_BTC) : at::linear(x_BTC, tokens_->weight());
+    return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
   }
 
  private:

@@ -27,6 +27,7 @@ class Linear : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) const;
   /// act(y)
   at::Tensor forward(const at::Tensor& x, kernel::Activation activation) const;
+  const at::Tensor& weight() const { return weight_; }
 
  private:
   at::Tensor weight_;

@@ -4,13 +4,25 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/model/output.h"
+
 namespace gallop::train {
 
 /// Sum of the cross-entropies over all targets that count (data::kIgnoredTarget does not), a
-/// scalar. logits [N, C] with target [N], or [N, T, C] with [N, T]. `label_smoothing` as in
+/// scalar. logits [N, C] with target [N], or [N, T, C] with [N, T]; or shares of each class, of
+/// the logits' sizes. `label_smoothing` as in
 /// PyTorch's CrossEntropyLoss (Szegedy et al., 2016).
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing);
+
+/// The same of a model's output. `right`, the number of right first guesses (int64, without
+/// dimensions), only where it is asked for.
+struct Losses {
+  at::Tensor sum;
+  at::Tensor right;
+};
+Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
+                         double label_smoothing, bool count_right);
 
 /// Number of targets that count.
 int64_t count_targets(const at::Tensor& target);

@@ -68,18 +68,18 @@ void TrainStep::weigh_losses(int64_t targets) {
 
 Tally TrainStep::forward_backward(const at::Tensor& input, const at::Tensor& target,
                                   bool count_guesses) {
-  at::Tensor logits, loss_sum;
+  Losses losses;
   {
     const precision::AutocastGuard autocast(config_.precision, input.device().type());
-    logits = model_.forward(input);
-    loss_sum = cross_entropy_sum(logits, target, config_.label_smoothing);
+    losses = cross_entropy_sum(model_.forward_to_head(input), target, config_.label_smoothing,
+                               count_guesses);
   }
-  loss_sum.backward(loss_weight_);
+  losses.sum.backward(loss_weight_);
 
   Tally tally;
-  if (count_guesses) tally = count_right(logits.detach(), target, false);
+  if (losses.right.defined()) tally.top1 = losses.right.item<int64_t>();
   tally.count = target.numel();
-  tally.loss_sum = loss_sum.item<double>();
+  tally.loss_sum = losses.sum.item<double>();
   return tally;
 }
 

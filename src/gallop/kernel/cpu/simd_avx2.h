@@ -71,6 +71,13 @@ inline __m256 scale(__m256 a, __m256 n) {
   return _mm256_mul_ps(_mm256_mul_ps(a, power(half)), power(_mm256_sub_epi32(whole, half)));
 }
 inline F32 scale(F32 a, F32 n) { return {scale(a.low, n.low), scale(a.high, n.high)}; }
+inline __m256 split(__m256 a, __m256& n) {
+  const __m256i bits = _mm256_castps_si256(a);
+  const __m256i whole = _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f400000)), 23);
+  n = _mm256_cvtepi32_ps(whole);
+  return _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32(whole, 23)));
+}
+inline F32 split(F32 a, F32& n) { return {split(a.low, n.low), split(a.high, n.high)}; }
 inline __m256 from_bf16(const Bf16* p) {
   const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));

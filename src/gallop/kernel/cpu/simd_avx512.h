@@ -84,6 +84,12 @@ inline F32 round(F32 a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
 inline F32 scale(F32 a, F32 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
+inline F32 split(F32 a, F32& n) {
+  const __m512i bits = _mm512_castps_si512(a.v);
+  const __m512i whole = _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f400000)), 23);
+  n = {_mm512_cvtepi32_ps(whole)};
+  return {_mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(whole, 23)))};
+}
 
 /// Smaller than true below 2^-126, NaN of infinity.
 inline F32 root(F32 a) {

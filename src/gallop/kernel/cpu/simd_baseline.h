@@ -86,6 +86,15 @@ inline F32 scale(const F32& a, const F32& n) {
     return a.v[i] * power(half) * power(whole - half);
   });
 }
+inline F32 split(const F32& a, F32& n) {
+  const auto power = [&](int64_t i) {
+    return static_cast<int32_t>(to_bits(a.v[i]) - 0x3f400000) >> 23;
+  };
+  n = each([&](int64_t i) { return static_cast<float>(power(i)); });
+  return each([&](int64_t i) {
+    return from_bits(to_bits(a.v[i]) - (static_cast<uint32_t>(power(i)) << 23));
+  });
+}
 inline F32 load(const Bf16* p) {
   return each([=](int64_t i) { return from_bits(static_cast<uint32_t>(p[i].bits) << 16); });
 }
