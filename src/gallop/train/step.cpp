@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "gallop/base/philox.h"
+#include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
 
 namespace gallop::train {
@@ -37,7 +38,8 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       config_(config),
       device_(parameters_.front().tensor.device()),
       lr_(at::zeros({}, at::TensorOptions(at::kFloat).device(device_))),
-      loss_weight_(at::zeros_like(lr_)) {
+      loss_weight_(at::zeros_like(lr_)),
+      seed_and_step_(at::zeros({2}, at::kLong)) {
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
 }
@@ -45,6 +47,10 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
                           double lr, bool count_guesses) {
   seed_step(config_.seed, step, device_);
+  auto* const seed_and_step = seed_and_step_.mutable_data_ptr<int64_t>();
+  seed_and_step[0] = static_cast<int64_t>(config_.seed);
+  seed_and_step[1] = step;
+  const model::functional::DropoutScope draws(seed_and_step_);
   for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 
   StepResult result;

@@ -116,6 +116,27 @@ inline F32 inverse(F32 b) {
 inline float sum(F32 a) { return _mm512_reduce_add_ps(a.v); }
 inline float largest(F32 a) { return _mm512_reduce_max_ps(a.v); }
 
+struct U32 {
+  __m512i v;
+};
+inline U32 fill_u32(uint32_t x) { return {_mm512_set1_epi32(static_cast<int>(x))}; }
+inline U32 operator+(U32 a, U32 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+inline U32 operator^(U32 a, U32 b) { return {_mm512_xor_si512(a.v, b.v)}; }
+inline U32 count_from(uint32_t x) {
+  return fill_u32(x) +
+         U32{_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
+}
+inline void multiply(U32 a, U32 b, U32& high, U32& low) {
+  const __m512i even = _mm512_mul_epu32(a.v, b.v);
+  const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a.v, 32), _mm512_srli_epi64(b.v, 32));
+  high = {_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd)};
+  low = {_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32))};
+}
+inline F32 low_half(U32 a) {
+  return {_mm512_cvtepi32_ps(_mm512_and_si512(a.v, _mm512_set1_epi32(0xffff)))};
+}
+inline F32 high_half(U32 a) { return {_mm512_cvtepi32_ps(_mm512_srli_epi32(a.v, 16))}; }
+
 inline void transpose(F32* rows) {
   __m512 t[16];
   for (int i = 0; i < 16; i += 4) {
