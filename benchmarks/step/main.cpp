@@ -155,16 +155,17 @@ class BareStep {
 
   double run(const at::Tensor& input, const at::Tensor& target) {
     for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
-    at::Tensor loss;
+    at::Tensor loss_sum;
     {
       const precision::AutocastGuard autocast(precision_, at::kCPU);
-      loss = train::cross_entropy_sum(work_.model->forward_to_head(input), target,
-                                      /*label_smoothing=*/0, /*count_right=*/false)
-                 .sum.div(static_cast<double>(target.numel()));
+      loss_sum = train::cross_entropy_sum(work_.model->forward_to_head(input), target,
+                                          /*label_smoothing=*/0, /*count_right=*/false)
+                     .sum;
     }
-    loss.backward();
+    const auto count = static_cast<double>(target.numel());
+    loss_sum.backward(at::full({}, 1 / count, at::kFloat));
     work_.optimizer->step(lr_);
-    return loss.item<double>();
+    return loss_sum.item<double>() / count;
   }
 
  private:

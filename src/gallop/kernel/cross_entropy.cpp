@@ -156,9 +156,9 @@ Three forward_on_cpu(const at::Tensor& logits, const at::Tensor& target, int64_t
   }
   if (has_indices(target)) require_classes(target, logits.size(1), ignored);
   at::Tensor rows = at::empty({logits.size(0), 2}, logits.options().dtype(at::kFloat));
-  const LossSum sum = cross_entropy_rows(
-      logits, target, {.ignored = ignored, .label_smoothing = label_smoothing},
-      rows.mutable_data_ptr<float>());
+  const LossSum sum =
+      cross_entropy_rows(logits, target, {.ignored = ignored, .label_smoothing = label_smoothing},
+                         rows.mutable_data_ptr<float>());
   return {at::full({}, sum.loss, at::kFloat),
           has_indices(target) ? at::full({}, sum.right, at::kLong) : at::Tensor(), rows};
 }

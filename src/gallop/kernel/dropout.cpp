@@ -55,9 +55,7 @@ at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step
 
 }  // namespace
 
-bool takes_dropout(const at::Tensor& x) {
-  return is_plain(x) && x.numel() < int64_t{1} << 35;
-}
+bool takes_dropout(const at::Tensor& x) { return is_plain(x) && x.numel() < int64_t{1} << 35; }
 
 at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key) {
   static const Operator kDropout(

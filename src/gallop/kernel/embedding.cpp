@@ -174,8 +174,8 @@ bool takes_embedding(const at::Tensor& indices, const at::Tensor& weight,
 
 at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,
                      const at::Tensor& positions) {
-  static const Operator kForward("embedding(Tensor indices, Tensor weight, Tensor? positions) -> Tensor",
-                                 forward_on_cpu);
+  static const Operator kForward(
+      "embedding(Tensor indices, Tensor weight, Tensor? positions) -> Tensor", forward_on_cpu);
   return kForward(indices, weight, positions.defined() ? Optional(positions) : std::nullopt);
 }
 

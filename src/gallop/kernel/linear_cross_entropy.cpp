@@ -26,9 +26,9 @@ constexpr int64_t kGrain = 1 << 16;  // Numbers that one thread takes at a time.
 // Classes whose gradients stay in the caches between their product and their sum.
 constexpr int64_t kClasses = 2048;
 
-// As many rows as the memory allows, in parts of about the same size: each reads all the weights.
-int64_t rows_at_once(int64_t rows, int64_t row_bytes, int64_t bytes) {
-  const int64_t most = std::max<int64_t>(bytes / row_bytes, 1);
+// As many rows as may be, in parts of about the same size: each reads all the weights.
+int64_t rows_at_once(int64_t rows, int64_t classes, int64_t most_logits) {
+  const int64_t most = std::max<int64_t>(most_logits / classes, 1);
   const int64_t parts = (rows + most - 1) / most;
   return (rows + parts - 1) / parts;
 }
@@ -68,11 +68,11 @@ LinearCrossEntropyResult compute(const at::Tensor& x, const at::Tensor& weight,
                                  const at::Tensor& target,
                                  const LinearCrossEntropyOptions& options) {
   const int64_t rows = x.size(0), classes = weight.size(0);
-  const int64_t row_bytes = classes * static_cast<int64_t>(x.element_size());
-  const int64_t at_once = rows_at_once(rows, row_bytes, options.logits_bytes);
+  const int64_t at_once = rows_at_once(rows, classes, options.most_logits);
   LinearCrossEntropyResult result;
   if (options.wants_x) result.x = at::empty_like(x);
-  if (options.wants_weight) result.weight = at::empty(weight.sizes(), weight.options().dtype(at::kFloat));
+  if (options.wants_weight)
+    result.weight = at::empty(weight.sizes(), weight.options().dtype(at::kFloat));
   const at::Tensor all_logits = at::empty({at_once, classes}, x.options());
   const at::Tensor saved = at::empty({at_once, 2}, x.options().dtype(at::kFloat));
   float* const kept = saved.mutable_data_ptr<float>();
@@ -91,7 +91,8 @@ LinearCrossEntropyResult compute(const at::Tensor& x, const at::Tensor& weight,
       at::Tensor part_dx = result.x.narrow(0, begin, count);
       at::mm_out(part_dx, logits, weight);
     }
-    if (options.wants_weight) add_weight_gradient(logits, part_x, result.weight, /*first=*/begin == 0);
+    if (options.wants_weight)
+      add_weight_gradient(logits, part_x, result.weight, /*first=*/begin == 0);
   }
   result.loss = at::full({}, sum.loss, at::kFloat);
   result.right = at::full({}, sum.right, at::kLong);
@@ -102,7 +103,7 @@ using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 Four forward_on_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target,
                     int64_t ignored, double label_smoothing, bool wants_x, bool wants_weight,
-                    int64_t logits_bytes) {
+                    int64_t most_logits) {
   if (!takes_linear_cross_entropy(x, weight, target)) {
     throw InternalError("linear_cross_entropy: tensors that it does not take");
   }
@@ -111,7 +112,7 @@ Four forward_on_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Ten
                         {.targets = {.ignored = ignored, .label_smoothing = label_smoothing},
                          .wants_x = wants_x,
                          .wants_weight = wants_weight,
-                         .logits_bytes = logits_bytes});
+                         .most_logits = most_logits});
   return {result.loss, result.right, result.x, result.weight};
 }
 
@@ -141,9 +142,9 @@ bool takes_linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& target) {
   return is_plain(x) && x.dim() == 2 && is_plain(weight) && weight.dim() == 2 &&
          (weight.scalar_type() == at::kFloat || weight.scalar_type() == x.scalar_type()) &&
-         weight.size(1) == x.size(1) &&
-         target.defined() && target.scalar_type() == at::kLong && target.is_cpu() &&
-         target.is_contiguous() && target.dim() == 1 && target.size(0) == x.size(0);
+         weight.size(1) == x.size(1) && target.defined() && target.scalar_type() == at::kLong &&
+         target.is_cpu() && target.is_contiguous() && target.dim() == 1 &&
+         target.size(0) == x.size(0);
 }
 
 LinearCrossEntropyResult linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
@@ -151,12 +152,12 @@ LinearCrossEntropyResult linear_cross_entropy(const at::Tensor& x, const at::Ten
                                               const LinearCrossEntropyOptions& options) {
   static const Operator kForward(
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor target, int ignored, float "
-      "label_smoothing, bool wants_x, bool wants_weight, int logits_bytes) -> (Tensor loss, Tensor "
+      "label_smoothing, bool wants_x, bool wants_weight, int most_logits) -> (Tensor loss, Tensor "
       "right, Tensor dx, Tensor dweight)",
       forward_on_cpu);
   auto [loss, right, dx, dweight] =
       kForward(x, weight, target, options.targets.ignored, options.targets.label_smoothing,
-               options.wants_x, options.wants_weight, options.logits_bytes);
+               options.wants_x, options.wants_weight, options.most_logits);
   return {.loss = loss, .right = right, .x = dx, .weight = dweight};
 }
 

@@ -13,8 +13,8 @@ bool takes_linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
 
 struct LinearCrossEntropyOptions {
   CrossEntropyOptions targets{};
-  bool wants_x = true, wants_weight = true;    ///< Their gradients.
-  int64_t logits_bytes = int64_t{1} << 26;  ///< Most memory that logits take.
+  bool wants_x = true, wants_weight = true;  ///< Their gradients.
+  int64_t most_logits = int64_t{1} << 25;    ///< That are there at a time; at least a row.
 };
 
 struct LinearCrossEntropyResult {

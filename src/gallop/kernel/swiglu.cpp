@@ -25,19 +25,19 @@ void forward(const at::Tensor& x, const at::Tensor& y) {
   const auto [rows, columns] = rows_and_columns(y);
   const auto* from = data_of<const Number>(x);
   auto* to = data_of<Number>(y);
-  at::parallel_for(
-      0, rows, rows_of_grain(columns), [&, columns = columns](int64_t begin, int64_t end) {
-        const SwigluRows<Number> part{.x = from + begin * 2 * columns,
-                                      .y = to + begin * columns,
-                                      .rows = end - begin,
-                                      .columns = columns};
-        const auto& bodies = best_bodies<SwigluBodies>();
-        if constexpr (std::is_same_v<Number, float>) {
-          bodies.forward_fp32(part);
-        } else {
-          bodies.forward_bf16(part);
-        }
-      });
+  at::parallel_for(0, rows, rows_of_grain(columns),
+                   [&, columns = columns](int64_t begin, int64_t end) {
+                     const SwigluRows<Number> part{.x = from + begin * 2 * columns,
+                                                   .y = to + begin * columns,
+                                                   .rows = end - begin,
+                                                   .columns = columns};
+                     const auto& bodies = best_bodies<SwigluBodies>();
+                     if constexpr (std::is_same_v<Number, float>) {
+                       bodies.forward_fp32(part);
+                     } else {
+                       bodies.forward_bf16(part);
+                     }
+                   });
 }
 
 template <typename Number>
@@ -45,20 +45,20 @@ void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& dx) {
   const auto [rows, columns] = rows_and_columns(dy);
   const auto *gradient = data_of<const Number>(dy), *from = data_of<const Number>(x);
   auto* to = data_of<Number>(dx);
-  at::parallel_for(
-      0, rows, rows_of_grain(columns), [&, columns = columns](int64_t begin, int64_t end) {
-        const SwigluGradientRows<Number> part{.dy = gradient + begin * columns,
-                                              .x = from + begin * 2 * columns,
-                                              .dx = to + begin * 2 * columns,
-                                              .rows = end - begin,
-                                              .columns = columns};
-        const auto& bodies = best_bodies<SwigluBodies>();
-        if constexpr (std::is_same_v<Number, float>) {
-          bodies.backward_fp32(part);
-        } else {
-          bodies.backward_bf16(part);
-        }
-      });
+  at::parallel_for(0, rows, rows_of_grain(columns),
+                   [&, columns = columns](int64_t begin, int64_t end) {
+                     const SwigluGradientRows<Number> part{.dy = gradient + begin * columns,
+                                                           .x = from + begin * 2 * columns,
+                                                           .dx = to + begin * 2 * columns,
+                                                           .rows = end - begin,
+                                                           .columns = columns};
+                     const auto& bodies = best_bodies<SwigluBodies>();
+                     if constexpr (std::is_same_v<Number, float>) {
+                       bodies.backward_fp32(part);
+                     } else {
+                       bodies.backward_bf16(part);
+                     }
+                   });
 }
 
 at::Tensor forward_on_cpu(const at::Tensor& x) {

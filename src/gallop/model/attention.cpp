@@ -79,8 +79,8 @@ at::Tensor SelfAttention::forward(const at::Tensor& x_BTC) {
   const auto qkv_BT3HD =
       input_->forward(x_BTC).view({batch, tokens, 3, options_.heads, width / options_.heads});
   const auto y_BTHD = attend(qkv_BT3HD);
-  return functional::dropout(output_->forward(y_BTHD.reshape({batch, tokens, width})), options_.dropout,
-                     is_training());
+  return functional::dropout(output_->forward(y_BTHD.reshape({batch, tokens, width})),
+                             options_.dropout, is_training());
 }
 
 at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
@@ -105,8 +104,7 @@ class Gpt final : public Network {
     require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
                                                " tokens exceed the context of " +
                                                std::to_string(context_));
-    auto x_BTC =
-        tokens_->forward(tokens_BT, positions_ ? positions_->weight() : at::Tensor());
+    auto x_BTC = tokens_->forward(tokens_BT, positions_ ? positions_->weight() : at::Tensor());
     x_BTC = functional::dropout(x_BTC, dropout_, is_training());
     Stream stream_BTC{x_BTC};
     for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);

@@ -1,6 +1,5 @@
 #include "gallop/model/mlp.h"
 
-
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/layers.h"
 #include "gallop/model/network.h"

@@ -85,8 +85,8 @@ Results by_bodies(const CrossEntropyBodies& bodies, const Case& c, float gradien
       .smoothing = static_cast<float>(c.options.label_smoothing)};
   std::vector<CrossEntropyRow> saved(static_cast<size_t>(rows));
   std::vector<double> losses(saved.size());
-  const CrossEntropyRows<Number> forward{
-      numbers(c.logits), targets, saved.data(), losses.data(), nullptr, rows, columns};
+  const CrossEntropyRows<Number> forward{numbers(c.logits), targets, saved.data(), losses.data(),
+                                         nullptr,           rows,    columns};
   Results r{at::empty({}, at::kDouble), at::empty_like(c.logits)};
   const CrossEntropyGradientRows<Number> backward{
       numbers(c.logits), targets, saved.data(), numbers(r.gradient), gradient, rows, columns};
@@ -162,8 +162,7 @@ TEST_P(CrossEntropyOfIsa, ErrsNoMoreThanTheLibrary) {
           const auto found = by_bodies(GetParam(), c, 0.3F);
           const auto truth = truth_of(c, static_cast<double>(0.3F));
           const auto library = by_library(at::kFloat, c, static_cast<double>(0.3F));
-          EXPECT_LE(error_of(found.loss, truth.loss),
-                    error_of(library.loss, truth.loss) + 0x1p-24)
+          EXPECT_LE(error_of(found.loss, truth.loss), error_of(library.loss, truth.loss) + 0x1p-24)
               << format << " " << spread << " " << smoothing << " " << shares;
           // Rounding to bf16 differs in the few numbers that lie half-way.
           EXPECT_LE(error_of(found.gradient, truth.gradient),
@@ -206,9 +205,9 @@ TEST(CrossEntropy, IsThatOfItsBodiesForTensors) {
     const auto wanted = by_bodies(best_isa(), c, 0.5F);
     const auto found = cross_entropy(c.logits, c.target, c.options);
     EXPECT_EQ(found.loss.item<float>(), wanted.loss.to(at::kFloat).item<float>());
-    EXPECT_TRUE(cross_entropy_backward(at::full({}, 0.5F), c.logits, c.target, found.rows,
-                                       c.options)
-                    .equal(wanted.gradient));
+    EXPECT_TRUE(
+        cross_entropy_backward(at::full({}, 0.5F), c.logits, c.target, found.rows, c.options)
+            .equal(wanted.gradient));
   }
 }
 

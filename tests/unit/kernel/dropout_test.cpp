@@ -45,11 +45,11 @@ class DropoutOfIsa : public testing::TestWithParam<Isa> {
 TEST_P(DropoutOfIsa, DrawsTheNumbersOfTheScalarForm) {
   const uint64_t seed = 0x0123456789abcdef, step = 0xfedcba9876543210;
   const auto key = Philox::key_of(seed, Purpose::kDropout);
-  const DropoutDraw draw{.key = {key[0], key[1]},
-                         .counter = {7, static_cast<uint32_t>(step),
-                                     static_cast<uint32_t>(step >> 32)},
-                         .threshold = 20000,
-                         .scale = 1.5F};
+  const DropoutDraw draw{
+      .key = {key[0], key[1]},
+      .counter = {7, static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)},
+      .threshold = 20000,
+      .scale = 1.5F};
   const auto bodies = bodies_of<DropoutBodies>(GetParam());
   for (const int64_t count : {1, 15, 16, 17, 128, 129, 1000}) {
     const at::Tensor x = at::randn({count}), y = at::empty_like(x);
@@ -81,16 +81,17 @@ TEST(Dropout, KeepsTheShareAndTheMean) {
     EXPECT_NEAR(y.max().item<double>(), 1 / (1 - share), 1e-6);
   }
   // Almost all, but not so many that nothing could be kept.
-  EXPECT_TRUE(std::isfinite(dropout(at::ones({100}), 0.9999999, {state(1, 2), 1}).sum().item<float>()));
+  EXPECT_TRUE(
+      std::isfinite(dropout(at::ones({100}), 0.9999999, {state(1, 2), 1}).sum().item<float>()));
 }
 
 TEST(Dropout, EverySeedStepCallAndPlaceHasNumbersOfItsOwn) {
   const auto x = at::ones({10'000});
   const auto first = dropout(x, 0.5, {state(1, 2), 3});
   EXPECT_TRUE(first.equal(dropout(x, 0.5, {state(1, 2), 3})));
-  for (const auto& key : {DropoutKey{state(2, 2), 3}, DropoutKey{state(1, 3), 3},
-                          DropoutKey{state(1, 2), 4}, DropoutKey{state(1, int64_t{2} << 32), 3},
-                          DropoutKey{state(int64_t{1} << 32, 2), 3}}) {
+  for (const auto& key :
+       {DropoutKey{state(2, 2), 3}, DropoutKey{state(1, 3), 3}, DropoutKey{state(1, 2), 4},
+        DropoutKey{state(1, int64_t{2} << 32), 3}, DropoutKey{state(int64_t{1} << 32, 2), 3}}) {
     const auto other = dropout(x, 0.5, key);
     // Independent coins are the same half of the time.
     EXPECT_NEAR(at::eq(first, other).to(at::kFloat).mean().item<double>(), 0.5, 0.03);

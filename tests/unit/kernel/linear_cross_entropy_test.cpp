@@ -39,16 +39,15 @@ Results by_library(const Case& c, at::ScalarType format, double smoothing, doubl
   const auto x = leaf(c.x, format), weight = leaf(c.weight, format);
   const auto logits = at::linear(x, weight);
   const auto wide = format == at::kDouble ? logits : logits.to(at::kFloat);
-  const auto loss =
-      at::cross_entropy_loss(wide, c.target, {}, at::Reduction::Sum, -100, smoothing);
+  const auto loss = at::cross_entropy_loss(wide, c.target, {}, at::Reduction::Sum, -100, smoothing);
   loss.backward(at::full({}, gradient, loss.options()));
   return {loss.detach(), x.grad(), weight.grad()};
 }
 
-Results by_kernel(const Case& c, double smoothing, float gradient, int64_t logits_bytes) {
-  const auto found = linear_cross_entropy(
-      c.x, c.weight, c.target,
-      {.targets = {.label_smoothing = smoothing}, .logits_bytes = logits_bytes});
+Results by_kernel(const Case& c, double smoothing, float gradient, int64_t most_logits) {
+  const auto found =
+      linear_cross_entropy(c.x, c.weight, c.target,
+                           {.targets = {.label_smoothing = smoothing}, .most_logits = most_logits});
   linear_cross_entropy_backward(at::full({}, gradient), found);
   return {found.loss, found.x, found.weight};
 }
@@ -61,9 +60,8 @@ TEST(LinearCrossEntropy, ErrsNoMoreThanTheLibraryInOnePartAndInMany) {
         const Case c = make_case(rows, width, classes, format);
         const auto truth = by_library(c, at::kDouble, smoothing, 0.125);
         const auto library = by_library(c, format, smoothing, 0.125);
-        // The second allows five rows at a time in fp32, ten in bf16.
-        for (const int64_t bytes : {int64_t{1} << 26, 20 * classes}) {
-          const auto found = by_kernel(c, smoothing, 0.125F, bytes);
+        for (const int64_t most_logits : {int64_t{1} << 25, 10 * classes + 3}) {
+          const auto found = by_kernel(c, smoothing, 0.125F, most_logits);
           EXPECT_EQ(found.weight.scalar_type(), at::kFloat);
           EXPECT_EQ(found.x.scalar_type(), format);
           // Products of fp32 are summed in another order; so are roundings to bf16.
@@ -75,7 +73,7 @@ TEST(LinearCrossEntropy, ErrsNoMoreThanTheLibraryInOnePartAndInMany) {
               << rows << " " << format;
           EXPECT_LE(error_of(found.weight, truth.weight),
                     noise * error_of(library.weight, truth.weight) + rest)
-              << rows << " " << format << " " << bytes;
+              << rows << " " << format << " " << most_logits;
         }
       }
     }
@@ -84,7 +82,8 @@ TEST(LinearCrossEntropy, ErrsNoMoreThanTheLibraryInOnePartAndInMany) {
 
 TEST(LinearCrossEntropy, GivesWhatIsWanted) {
   const Case c = make_case(20, 8, 50, at::kFloat);
-  const auto none = linear_cross_entropy(c.x, c.weight, c.target, {.wants_x = false, .wants_weight = false});
+  const auto none =
+      linear_cross_entropy(c.x, c.weight, c.target, {.wants_x = false, .wants_weight = false});
   EXPECT_FALSE(none.x.defined());
   EXPECT_FALSE(none.weight.defined());
   const auto one = linear_cross_entropy(c.x, c.weight, c.target, {.wants_weight = false});
@@ -93,8 +92,8 @@ TEST(LinearCrossEntropy, GivesWhatIsWanted) {
   EXPECT_TRUE(one.loss.equal(none.loss));
   const auto logits = at::linear(c.x, c.weight);
   const auto plain = cross_entropy(logits, c.target, {});
-  // Memory for less than a row is taken as for one.
-  const auto by_rows = linear_cross_entropy(c.x, c.weight, c.target, {.logits_bytes = 1});
+  // Less than a row is taken as one.
+  const auto by_rows = linear_cross_entropy(c.x, c.weight, c.target, {.most_logits = 1});
   EXPECT_LE(error_of(by_rows.loss, plain.loss), 1e-6);
   EXPECT_TRUE(one.right.equal(plain.right));
   EXPECT_LE(error_of(one.loss, plain.loss), 1e-6);
@@ -103,8 +102,8 @@ TEST(LinearCrossEntropy, GivesWhatIsWanted) {
 TEST(LinearCrossEntropy, SaysWhatItDoesNotTake) {
   const Case c = make_case(20, 8, 50, at::kBFloat16);
   EXPECT_TRUE(takes_linear_cross_entropy(c.x, c.weight, c.target));
-  EXPECT_FALSE(takes_linear_cross_entropy(c.x.to(at::kFloat), c.weight.to(at::kBFloat16),
-                                          c.target));
+  EXPECT_FALSE(
+      takes_linear_cross_entropy(c.x.to(at::kFloat), c.weight.to(at::kBFloat16), c.target));
   EXPECT_FALSE(takes_linear_cross_entropy(c.x.to(at::kHalf), c.weight, c.target));
   EXPECT_FALSE(takes_linear_cross_entropy(c.x, c.weight.t(), c.target));
   EXPECT_FALSE(takes_linear_cross_entropy(c.x, c.weight, c.x));

@@ -22,7 +22,8 @@ double largest_error(void (*function)(const float*, float*),
   float x[kLanes], y[kLanes];
   for (int64_t i = 0; i < steps; ++i) {
     for (int64_t lane = 0; lane < kLanes; ++lane) {
-      const double share = (static_cast<double>(i) + static_cast<double>(lane) / kLanes) / static_cast<double>(steps);
+      const double share = (static_cast<double>(i) + static_cast<double>(lane) / kLanes) /
+                           static_cast<double>(steps);
       x[lane] = static_cast<float>(from + share * (to - from));
     }
     function(x, y);

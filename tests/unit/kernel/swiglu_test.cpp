@@ -65,8 +65,7 @@ Results by_bodies(const SwigluBodies& bodies, const Case& c) {
 
 Results by_bodies(Isa isa, const Case& c) {
   const auto bodies = bodies_of<SwigluBodies>(isa);
-  return c.x.scalar_type() == at::kFloat ? by_bodies<float>(bodies, c)
-                                         : by_bodies<Bf16>(bodies, c);
+  return c.x.scalar_type() == at::kFloat ? by_bodies<float>(bodies, c) : by_bodies<Bf16>(bodies, c);
 }
 
 class SwigluOfIsa : public testing::TestWithParam<Isa> {

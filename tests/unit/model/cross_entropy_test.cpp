@@ -39,7 +39,9 @@ TEST(CrossEntropyFunction, HasTheLibrarysValuesAndGradientsHoweverTheLogitsLie) 
   for (const auto& make :
        {+[](const at::Tensor& x) { return x * 1; }, +[](const at::Tensor& x) { return x.flip(1); },
         +[](const at::Tensor& x) { return x.transpose(0, 1).contiguous().transpose(0, 1); },
-        +[](const at::Tensor& x) { return at::cat({x, x}, 2).narrow(2, 3, 18); }}) {
+        +[](const at::Tensor& x) {
+          return at::cat({x, x}, 2).narrow(2, 3, 18);
+        }}) {
     const auto x = leaf(base), exact = leaf(base.to(at::kDouble));
     const auto found = cross_entropy(make(x), target, options);
     const auto truth = cross_entropy(make(exact), target, options);  // fp64: by LibTorch.

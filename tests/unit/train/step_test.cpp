@@ -136,7 +136,8 @@ std::vector<at::Tensor> after_steps(int64_t accumulate, uint64_t seed, bool twic
   const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
   const auto optimizers = optim::built_in_optimizers();
   const auto model = model::make_mlp({.hidden = {64}, .dropout = 0.5}, task, 1);
-  const auto optimizer = optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
+  const auto optimizer =
+      optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
   TrainStep step(*model, *optimizer, {.accumulate = accumulate, .seed = seed});
   const auto input = at::ones({6, 1, 4, 4}), target = at::zeros({6}, at::kLong);
   step.run(input, target, 0, 0.1, false);

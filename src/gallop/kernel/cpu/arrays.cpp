@@ -26,10 +26,8 @@ void scale_all(Number* numbers, float factor, int64_t count) {
 
 template <>
 ArrayBodies make_bodies<ArrayBodies, kIsa>() {
-  return {.widen = widen,
-          .add = add,
-          .scale_fp32 = scale_all<float>,
-          .scale_bf16 = scale_all<Bf16>};
+  return {
+      .widen = widen, .add = add, .scale_fp32 = scale_all<float>, .scale_bf16 = scale_all<Bf16>};
 }
 
 }  // namespace gallop::kernel

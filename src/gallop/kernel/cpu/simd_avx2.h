@@ -25,6 +25,18 @@ inline void store(float* p, F32 a) {
   _mm256_storeu_ps(p, a.low);
   _mm256_storeu_ps(p + 8, a.high);
 }
+// The first n lanes; a mask of lanes in one register is a number's signs.
+inline __m256i first(int64_t n) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lanes);
+}
+inline F32 load(const float* p, int64_t n) {
+  return {_mm256_maskload_ps(p, first(n)), _mm256_maskload_ps(p + 8, first(n - 8))};
+}
+inline void store(float* p, F32 a, int64_t n) {
+  _mm256_maskstore_ps(p, first(n), a.low);
+  _mm256_maskstore_ps(p + 8, first(n - 8), a.high);
+}
 inline F32 operator+(F32 a, F32 b) {
   return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
 }
@@ -73,7 +85,8 @@ inline __m256 scale(__m256 a, __m256 n) {
 inline F32 scale(F32 a, F32 n) { return {scale(a.low, n.low), scale(a.high, n.high)}; }
 inline __m256 split(__m256 a, __m256& n) {
   const __m256i bits = _mm256_castps_si256(a);
-  const __m256i whole = _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f400000)), 23);
+  const __m256i whole =
+      _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f400000)), 23);
   n = _mm256_cvtepi32_ps(whole);
   return _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32(whole, 23)));
 }

@@ -86,7 +86,8 @@ inline F32 round(F32 a) {
 inline F32 scale(F32 a, F32 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
 inline F32 split(F32 a, F32& n) {
   const __m512i bits = _mm512_castps_si512(a.v);
-  const __m512i whole = _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f400000)), 23);
+  const __m512i whole =
+      _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f400000)), 23);
   n = {_mm512_cvtepi32_ps(whole)};
   return {_mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(whole, 23)))};
 }
@@ -123,8 +124,7 @@ inline U32 fill_u32(uint32_t x) { return {_mm512_set1_epi32(static_cast<int>(x))
 inline U32 operator+(U32 a, U32 b) { return {_mm512_add_epi32(a.v, b.v)}; }
 inline U32 operator^(U32 a, U32 b) { return {_mm512_xor_si512(a.v, b.v)}; }
 inline U32 count_from(uint32_t x) {
-  return fill_u32(x) +
-         U32{_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
+  return fill_u32(x) + U32{_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
 }
 inline void multiply(U32 a, U32 b, U32& high, U32& low) {
   const __m512i even = _mm512_mul_epu32(a.v, b.v);

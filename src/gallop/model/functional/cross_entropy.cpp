@@ -52,11 +52,11 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const at::Tensor& weight, const at::Tensor& target,
                                const CrossEntropyOptions& options, bool recorded) {
-    const auto result = kernel::linear_cross_entropy(
-        x, weight, target,
-        {.targets = options,
-         .wants_x = recorded && x.requires_grad(),
-         .wants_weight = recorded && weight.requires_grad()});
+    const auto result =
+        kernel::linear_cross_entropy(x, weight, target,
+                                     {.targets = options,
+                                      .wants_x = recorded && x.requires_grad(),
+                                      .wants_weight = recorded && weight.requires_grad()});
     context->saved_data["dx"] = result.x;
     context->saved_data["dweight"] = result.weight;
     context->saved_data["format"] = static_cast<int64_t>(weight.scalar_type());
@@ -81,11 +81,8 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
         .loss = {}, .right = {}, .x = taken("dx"), .weight = taken("dweight")};
     kernel::linear_cross_entropy_backward(gradients[0], result);
     const auto format = static_cast<at::ScalarType>(data["format"].toInt());
-    return {result.x,
-            result.weight.defined() ? result.weight.to(format) : result.weight,
-            {},
-            {},
-            {}};
+    return {
+        result.x, result.weight.defined() ? result.weight.to(format) : result.weight, {}, {}, {}};
   }
 };
 

@@ -44,7 +44,8 @@ at::Tensor drawn_seed() {
   at::Tensor seed_and_step = at::empty({2}, at::kLong);
   auto* numbers = seed_and_step.mutable_data_ptr<int64_t>();
   const std::scoped_lock lock(generator.mutex());
-  numbers[0] = static_cast<int64_t>(at::check_generator<at::CPUGeneratorImpl>(generator)->random64());
+  numbers[0] =
+      static_cast<int64_t>(at::check_generator<at::CPUGeneratorImpl>(generator)->random64());
   numbers[1] = 0;
   return seed_and_step;
 }
