@@ -1,5 +1,5 @@
-// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [loop|trainer] [plain-heap]
-// [cpu-clock]
+// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [compiled|loop|trainer]
+// [plain-heap] [cpu-clock]
 //
 // Reads commands from standard input and answers each with a line of JSON:
 //   run N    N steps: {"ms": [...], "loss": the last one's}
@@ -242,6 +242,16 @@ void serve_bare(Workload& work, precision::Precision precision, Server& server) 
   }
 }
 
+// The same by the trainer's step, recorded and replayed.
+void serve_compiled(Workload& work, precision::Precision precision, Server& server) {
+  train::TrainStep step(*work.model, *work.optimizer, {.precision = precision, .compile = true});
+  for (int64_t i = 0; server.wants_step(); ++i) {
+    const auto batch = static_cast<size_t>(i) % kBatches;
+    const auto result = step.run(work.inputs[batch], work.targets[batch], i, work.lr, false);
+    server.took_step(result.tally.loss());
+  }
+}
+
 // The workload's batches as a data set in memory.
 class BatchSamples final : public data::Samples {
  public:
@@ -333,7 +343,7 @@ int main(int count, char** words) {
     const std::vector<std::string> arguments(words + 1, words + count);
     if (arguments.size() < 2) {
       throw std::invalid_argument(
-          "bench_step WORKLOAD fp32|bf16 [loop|trainer] [plain-heap] [cpu-clock]");
+          "bench_step WORKLOAD fp32|bf16 [compiled|loop|trainer] [plain-heap] [cpu-clock]");
     }
     const auto has = [&](const char* word) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
@@ -342,7 +352,10 @@ int main(int count, char** words) {
     Server server(peak_bytes(), has("cpu-clock") ? cpu_seconds : monotonic_seconds);
     auto work = make_workload(arguments[0]);
     const auto precision = precision::parse_precision(arguments[1]);
-    const auto serve = has("trainer") ? serve_trainer : has("loop") ? serve_loop : serve_bare;
+    const auto serve = has("trainer")    ? serve_trainer
+                       : has("loop")     ? serve_loop
+                       : has("compiled") ? serve_compiled
+                                         : serve_bare;
     serve(work, precision, server);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_step: {}\n", error.what());

@@ -1,7 +1,5 @@
 #include "gallop/optim/adamw.h"
 
-#include <cmath>
-
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adamw.h>
 
@@ -32,10 +30,9 @@ class Adamw final : public Optimizer {
     const at::NoGradGuard no_grad;
     const SkipSignal skip(grad_scale, found_inf);
     if (has_cpu_kernel(groups_.front())) {
-      const auto rate = lr.item<float>();
-      return step_on_cpu(groups_, skip, [&](const ParameterGroup& group, size_t i) {
-        return kernel_input(group, i, rate);
-      });
+      const CpuStep all = cpu_step(groups_, steps_, lr, skip);
+      return kernel::adamw(all.step, all.states[0], all.states[1],
+                           {.beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
     }
     for (const ParameterGroup& group : groups_) {
       const ParameterGroup active = with_gradients(group);
@@ -56,33 +53,10 @@ class Adamw final : public Optimizer {
   double base_lr() const override { return config_.lr; }
 
  private:
-  kernel::AdamwTensor kernel_input(const ParameterGroup& group, size_t i, double lr) {
-    const double step = steps_.mutable_data_ptr<float>()[group.indices[i]] += 1;
-    if (step != corrected_step_) {
-      corrected_step_ = step;
-      correction1_ = 1 - std::pow(config_.beta1, step);
-      correction2_ = 1 - std::pow(config_.beta2, step);
-    }
-    return {.parameter = group.parameters[i].mutable_data_ptr<float>(),
-            .gradient = group.gradients[i].const_data_ptr<float>(),
-            .exp_avg = group.states[0][i].mutable_data_ptr<float>(),
-            .exp_avg_sq = group.states[1][i].mutable_data_ptr<float>(),
-            .size = group.parameters[i].numel(),
-            .take1 = static_cast<float>(1 - config_.beta1),
-            .beta2 = static_cast<float>(config_.beta2),
-            .take2 = static_cast<float>(1 - config_.beta2),
-            .eps = static_cast<float>(config_.eps),
-            .keep = static_cast<float>(1 - lr * group.weight_decay),
-            .rate = static_cast<float>(lr / correction1_),
-            .root_scale = static_cast<float>(1 / std::sqrt(correction2_))};
-  }
-
   AdamwConfig config_;
   std::vector<ParameterGroup> groups_;
   at::Tensor steps_;
   std::vector<at::Tensor> step_of_;  // Views of steps_, one a parameter.
-  // Bias corrections of one step count: nearly always the same for all parameters.
-  double corrected_step_ = 0, correction1_ = 1, correction2_ = 1;
   NamedTensors state_;
 };
 

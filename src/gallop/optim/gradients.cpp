@@ -7,11 +7,10 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 
-#include "gallop/kernel/update.h"
+#include "gallop/kernel/optimizer_step.h"
 
 namespace gallop::optim {
 
@@ -20,15 +19,6 @@ namespace {
 bool is_plain(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.layout() == c10::kStrided &&
          tensor.scalar_type() == c10::kFloat && tensor.is_non_overlapping_and_dense();
-}
-
-double plain_norm(at::TensorList gradients) {
-  std::vector<kernel::ConstArray> arrays;
-  arrays.reserve(gradients.size());
-  for (const at::Tensor& gradient : gradients) {
-    arrays.push_back({gradient.const_data_ptr<float>(), gradient.numel()});
-  }
-  return kernel::norm(arrays);
 }
 
 }  // namespace
@@ -46,16 +36,9 @@ std::vector<at::Tensor> gradients_of(const NamedTensors& parameters) {
 
 at::Tensor gradient_norm(at::TensorList gradients) {
   const at::NoGradGuard no_grad;
-  if (gradients.empty()) return norm_on_cpu(0);
-  if (std::all_of(gradients.begin(), gradients.end(), is_plain)) {
-    return norm_on_cpu(plain_norm(gradients));
-  }
+  if (std::all_of(gradients.begin(), gradients.end(), is_plain)) return kernel::norm(gradients);
   const std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2, c10::kDouble);
   return at::linalg_vector_norm(at::stack(norms));
-}
-
-at::Tensor norm_on_cpu(double norm) {
-  return at::scalar_tensor(norm, at::TensorOptions(c10::kDouble));
 }
 
 at::Tensor clip_divisor(const at::Tensor& norm, double max_norm) {

@@ -17,9 +17,6 @@ std::vector<at::Tensor> gradients_of(const NamedTensors& parameters);
 /// fixed chunks in a fixed order, so that its bits do not depend on the number of threads.
 at::Tensor gradient_norm(at::TensorList gradients);
 
-/// A norm found on the CPU in the form of gradient_norm().
-at::Tensor norm_on_cpu(double norm);
-
 /// What divides gradients whose norm is `norm` so that it becomes at most `max_norm` (above 0), as
 /// Optimizer::step() takes it: fp32, no dimensions, at least 1, and 1 where `norm` is not finite.
 /// (Pascanu et al., "On the difficulty of training recurrent neural networks", ICML 2013.)

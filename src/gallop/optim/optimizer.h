@@ -18,9 +18,9 @@ class Optimizer {
   /// One update of every parameter, from its `grad()`; a parameter without one stays as it is.
   /// `lr` is the learning rate of this step: fp32, no dimensions, on the parameters' device.
   /// `grad_scale`, if defined, divides the gradients on the fly (and may leave them divided); where
-  /// `found_inf` (defined with it or not at all) is not 0 nothing changes, not even the step count.
-  /// Returns what gradient_norm() would have before, fp64, where the update's own pass over the
-  /// gradients gives it for nothing, as it does for fp32 on the CPU; else undefined.
+  /// `found_inf`, if defined, is not 0 nothing changes, not even the step count. Returns what
+  /// gradient_norm() would have before, fp64, where the update's own pass over the gradients gives
+  /// it for nothing, as it does for fp32 on the CPU; else undefined.
   virtual at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale = {},
                           const at::Tensor& found_inf = {}) = 0;
 

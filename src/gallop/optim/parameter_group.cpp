@@ -126,9 +126,6 @@ ParameterGroup with_gradients(const ParameterGroup& group,
 }
 
 SkipSignal::SkipSignal(const at::Tensor& grad_scale, const at::Tensor& found_inf) {
-  if (found_inf.defined() && !grad_scale.defined()) {
-    throw UsageError("an optimizer's step takes found_inf only together with grad_scale");
-  }
   if (grad_scale.defined()) grad_scale_ = grad_scale;
   if (found_inf.defined()) found_inf_ = found_inf.ne(0).to(c10::kFloat);
 }

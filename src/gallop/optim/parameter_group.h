@@ -43,15 +43,11 @@ ParameterGroup with_gradients(const ParameterGroup& group,
 /// What a loss scaler tells a step, in the form that the fused kernels take.
 class SkipSignal {
  public:
-  /// Each undefined or fp32 with one element. Throws UsageError for a `found_inf` alone.
+  /// Each undefined or fp32 with one element.
   SkipSignal(const at::Tensor& grad_scale, const at::Tensor& found_inf);
   const std::optional<at::Tensor>& grad_scale() const { return grad_scale_; }
   /// Exactly 1 where the step is skipped, as the kernels compare with 1, and else 0.
   const std::optional<at::Tensor>& found_inf() const { return found_inf_; }
-
-  /// The same for a step on the CPU: what multiplies the gradients, and whether to do nothing.
-  float gradient_factor() const { return grad_scale_ ? 1 / grad_scale_->item<float>() : 1; }
-  bool is_skipped() const { return found_inf_ && found_inf_->item<float>() != 0; }
 
  private:
   std::optional<at::Tensor> grad_scale_;

@@ -42,10 +42,11 @@ class Sgd final : public Optimizer {
     const at::NoGradGuard no_grad;
     const SkipSignal skip(grad_scale, found_inf);
     if (has_cpu_kernel(groups_.front())) {
-      const auto rate = lr.item<float>();
-      return step_on_cpu(groups_, skip, [&](const ParameterGroup& group, size_t i) {
-        return kernel_input(group, i, rate);
-      });
+      const CpuStep all = cpu_step(groups_, steps_, lr, skip);
+      return kernel::sgd(all.step, all.states.empty() ? at::TensorList() : all.states[0],
+                         {.momentum = config_.momentum,
+                          .dampening = config_.dampening,
+                          .nesterov = config_.nesterov});
     }
     if (!steps_.defined()) {
       // A momentum of zero and no dampening make the first step like the others.
@@ -71,25 +72,6 @@ class Sgd final : public Optimizer {
   double base_lr() const override { return config_.lr; }
 
  private:
-  kernel::SgdTensor kernel_input(const ParameterGroup& group, size_t i, float lr) const {
-    kernel::SgdTensor tensor{.parameter = group.parameters[i].mutable_data_ptr<float>(),
-                             .gradient = group.gradients[i].const_data_ptr<float>(),
-                             .momentum_buffer = nullptr,
-                             .size = group.parameters[i].numel(),
-                             .lr = lr,
-                             .weight_decay = static_cast<float>(group.weight_decay),
-                             .momentum = static_cast<float>(config_.momentum),
-                             .nesterov = config_.nesterov};
-    if (!group.states.empty()) {
-      tensor.momentum_buffer = group.states[0][i].mutable_data_ptr<float>();
-    }
-    // The first gradient makes up the whole of the momentum, whatever the dampening.
-    if (steps_.defined() && (steps_.mutable_data_ptr<float>()[group.indices[i]] += 1) > 1) {
-      tensor.take = static_cast<float>(1 - config_.dampening);
-    }
-    return tensor;
-  }
-
   void update(const ParameterGroup& active, const at::Tensor& lr, const SkipSignal& skip,
               bool first) const {
     if (active.parameters.empty()) return;

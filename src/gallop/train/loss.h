@@ -10,8 +10,8 @@ namespace gallop::train {
 
 /// Sum of the cross-entropies over all targets that count (data::kIgnoredTarget does not), a
 /// scalar. logits [N, C] with target [N], or [N, T, C] with [N, T]; or shares of each class, of
-/// the logits' sizes. `label_smoothing` as in
-/// PyTorch's CrossEntropyLoss (Szegedy et al., 2016).
+/// the logits' sizes. `label_smoothing` as in PyTorch's CrossEntropyLoss (Szegedy et al.,
+/// 2016).
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing);
 

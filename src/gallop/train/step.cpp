@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -29,6 +31,26 @@ void set(const at::Tensor& scalar, double value) {
   }
 }
 
+// 0, or NaN where it is not finite.
+at::Tensor zero_if_finite(const at::Tensor& number) { return number.sub(number); }
+
+at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
+  return sum.defined() ? sum.add(more) : more;
+}
+
+std::vector<at::Tensor> all_state(const model::Model& model, const optim::Optimizer& optimizer,
+                                  const NamedTensors& scaler) {
+  std::vector<at::Tensor> all;
+  for (const auto& list : {model.parameters(), model.buffers(), optimizer.state(), scaler}) {
+    for (const auto& named : list) all.push_back(named.tensor);
+  }
+  return all;
+}
+
+// The arguments and results of the step as a function of tensors.
+enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep };
+enum Result : size_t { kLossSum, kTop1, kNorm };
+
 }  // namespace
 
 TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
@@ -42,90 +64,128 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       seed_and_step_(at::zeros({2}, at::kLong)) {
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
+  if (config.compile) {
+    compiled_.emplace(
+        [this](const Tensors& arguments, int64_t mode) { return compute(arguments, mode != 0); },
+        all_state(model, optimizer, state()));
+  }
 }
 
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
                           double lr, bool count_guesses) {
   seed_step(config_.seed, step, device_);
+  set(lr_, lr);
+  // Divides every sum of losses by the number of targets of the whole batch, within backward().
+  set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
   auto* const seed_and_step = seed_and_step_.mutable_data_ptr<int64_t>();
   seed_and_step[0] = static_cast<int64_t>(config_.seed);
   seed_and_step[1] = step;
-  const model::functional::DropoutScope draws(seed_and_step_);
-  for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+  const Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
+  const Tensors results = compiled_ ? (*compiled_)(arguments, count_guesses ? 1 : 0)
+                                    : compute(arguments, count_guesses);
 
   StepResult result;
-  const int64_t rows = input.size(0);
-  const int64_t pieces = std::min(config_.accumulate, rows);
-  weigh_losses(target.numel());
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
-    result.tally.add(
-        forward_backward(rows_of(input, begin, end), rows_of(target, begin, end), count_guesses));
+  result.tally.count = target.numel();
+  result.tally.loss_sum = results[kLossSum].item<double>();
+  if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
+  result.gradient_norm = results[kNorm].item<double>();
+  result.finite = std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
+  if (!result.finite) {
+    result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
   }
-  update(lr, result);
+  // A replayed step leaves none, and those of a recorded one would stay for good.
+  if (compiled_) drop_gradients();
   return result;
 }
 
-// Divides every sum of losses by the number of targets of the whole batch, within backward().
-void TrainStep::weigh_losses(int64_t targets) {
-  set(loss_weight_, 1.0 / static_cast<double>(targets));
-  if (scaler_) loss_weight_.mul_(scaler_->scale());
+TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
+  Tensors results = forward_backward(arguments, count_guesses);
+  results.push_back(update(arguments[kLr], results[kLossSum]));
+  return results;
 }
 
-Tally TrainStep::forward_backward(const at::Tensor& input, const at::Tensor& target,
-                                  bool count_guesses) {
+// Leaves the gradients with the parameters.
+TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
+  drop_gradients();
+  const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
+  const at::Tensor loss_weight =
+      scaler_ ? arguments[kLossWeight].mul(scaler_->scale()) : arguments[kLossWeight];
+  const model::functional::DropoutScope draws(arguments[kSeedAndStep]);
+  const int64_t rows = input.size(0);
+  const int64_t pieces = std::min(config_.accumulate, rows);
+  at::Tensor loss_sum, top1;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
+    const Tensors sums = forward_backward_piece(
+        rows_of(input, begin, end), rows_of(target, begin, end), loss_weight, count_guesses);
+    loss_sum = sum_of(loss_sum, sums[kLossSum]);
+    if (sums[kTop1].defined()) top1 = sum_of(top1, sums[kTop1]);
+  }
+  return {loss_sum, top1};
+}
+
+TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
+                                                     const at::Tensor& target,
+                                                     const at::Tensor& loss_weight,
+                                                     bool count_guesses) {
   Losses losses;
   {
     const precision::AutocastGuard autocast(config_.precision, input.device().type());
     losses = cross_entropy_sum(model_.forward_to_head(input), target, config_.label_smoothing,
                                count_guesses);
   }
-  losses.sum.backward(loss_weight_);
-
-  Tally tally;
-  if (losses.right.defined()) tally.top1 = losses.right.item<int64_t>();
-  tally.count = target.numel();
-  tally.loss_sum = losses.sum.item<double>();
-  return tally;
+  losses.sum.backward(loss_weight);
+  const at::NoGradGuard no_grad;
+  return {losses.sum.detach().to(at::kDouble), losses.right};
 }
 
-void TrainStep::update(double lr, StepResult& result) {
-  if (!std::isfinite(result.tally.loss_sum)) {
-    result.finite = false;
-    result.bad_tensor = "loss";
+// Returns the norm of the gradients. Clips, where that is wanted, as part of the update's own pass
+// over them.
+at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
+  const at::NoGradGuard no_grad;
+  at::Tensor bad = zero_if_finite(loss_sum);
+  if (!config_.skip_nonfinite && !config_.clip && !scaler_) {
+    const at::Tensor norm = optimizer_.step(lr, {}, bad);
+    return norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_));
   }
-  at::Tensor norm;
-  double scale = 1;
-  if (config_.skip_nonfinite || config_.clip || scaler_ || !result.finite) {
-    norm = optim::gradient_norm(optim::gradients_of(parameters_));
-    if (scaler_) {
-      scale = scaler_->scale().item<double>();
-      scaler_->check(norm);
-    }
-    note_norm(norm.item<double>() / scale, result);
-    if (result.finite) apply(lr, norm, scale);
-  } else {
-    norm = apply(lr, norm, scale);
-    if (!norm.defined()) norm = optim::gradient_norm(optim::gradients_of(parameters_));
-    note_norm(norm.item<double>(), result);
+  const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
+  bad = bad.add(zero_if_finite(norm));
+  at::Tensor divisor, unscaled = norm;
+  if (scaler_) {
+    scaler_->check(norm);
+    divisor = scaler_->scale();
+    unscaled = norm.div(divisor);
   }
+  if (config_.clip) {
+    const at::Tensor clip = optim::clip_divisor(unscaled, *config_.clip);
+    divisor = scaler_ ? clip.mul(divisor) : clip;
+  }
+  optimizer_.step(lr, divisor, bad);
   if (scaler_) scaler_->update();
+  return unscaled;
 }
 
-// Clips, where that is wanted, as part of the update's own pass over the gradients.
-at::Tensor TrainStep::apply(double lr, const at::Tensor& norm, double scale) {
-  set(lr_, lr);
-  at::Tensor divisor;
-  if (config_.clip) divisor = optim::clip_divisor(norm, *config_.clip * scale);
-  if (scaler_) divisor = divisor.defined() ? divisor.mul_(scaler_->scale()) : scaler_->scale();
-  return optimizer_.step(lr_, divisor, scaler_ ? scaler_->found_inf() : at::Tensor());
+// A replayed step has not kept the gradients: then the parameters tell, if the update was applied
+// to them, or the gradients once more.
+std::string TrainStep::first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum) {
+  if (!std::isfinite(loss_sum)) return "loss";
+  if (!optim::gradients_of(parameters_).empty()) {
+    return optim::first_non_finite_gradient(parameters_);
+  }
+  for (const auto& [name, tensor] : parameters_) {
+    if (!at::isfinite(tensor).all().item<bool>()) return name;
+  }
+  seed_step(config_.seed, step, device_);
+  forward_backward(arguments, false);
+  return optim::first_non_finite_gradient(parameters_);
 }
 
-void TrainStep::note_norm(double norm, StepResult& result) const {
-  result.gradient_norm = norm;
-  if (std::isfinite(norm) || !result.finite) return;
-  result.finite = false;
-  result.bad_tensor = optim::first_non_finite_gradient(parameters_);
+void TrainStep::drop_gradients() {
+  for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+}
+
+const compile::CompileReport* TrainStep::compile_report() const {
+  return compiled_ ? &compiled_->report() : nullptr;
 }
 
 NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : NamedTensors(); }

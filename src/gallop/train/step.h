@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/compile/compiled_function.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/precision/grad_scaler.h"
@@ -24,6 +26,7 @@ struct StepConfig {
   /// over the gradients, before the update. Else it is told after the update, for those who then
   /// stop.
   bool skip_nonfinite = false;
+  bool compile = false;  ///< Record the step and replay it; see compile::CompiledFunction.
 };
 
 /// What one update did.
@@ -36,6 +39,7 @@ struct StepResult {
 
 /// One training step: forward, loss, backward, clip, update. Gradients of k micro-batches equal
 /// those of one batch, as every sum is divided by the true number of targets of the whole batch.
+/// All of it is a function of tensors that reads nothing on the host.
 class TrainStep {
  public:
   /// Model and optimizer must outlive the step.
@@ -50,12 +54,19 @@ class TrainStep {
   /// Loss scale and its counters, for checkpoints; empty without fp16.
   NamedTensors state() const;
 
+  /// What compiling has come to; null where it is off.
+  const compile::CompileReport* compile_report() const;
+
  private:
-  void weigh_losses(int64_t targets);
-  Tally forward_backward(const at::Tensor& input, const at::Tensor& target, bool count_guesses);
-  void update(double lr, StepResult& result);
-  at::Tensor apply(double lr, const at::Tensor& norm, double scale);
-  void note_norm(double norm, StepResult& result) const;
+  using Tensors = std::vector<at::Tensor>;
+
+  Tensors compute(const Tensors& arguments, bool count_guesses);
+  Tensors forward_backward(const Tensors& arguments, bool count_guesses);
+  Tensors forward_backward_piece(const at::Tensor& input, const at::Tensor& target,
+                                 const at::Tensor& loss_weight, bool count_guesses);
+  at::Tensor update(const at::Tensor& lr, const at::Tensor& loss_sum);
+  std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
+  void drop_gradients();
 
   model::Model& model_;
   optim::Optimizer& optimizer_;
@@ -65,6 +76,7 @@ class TrainStep {
   at::Tensor lr_, loss_weight_;
   at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2] on the CPU.
   std::optional<precision::GradScaler> scaler_;
+  std::optional<compile::CompiledFunction> compiled_;
 };
 
 /// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a

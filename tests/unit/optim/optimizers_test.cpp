@@ -254,10 +254,16 @@ TEST_P(EveryOptimizer, RefusesAModelThatMovedAndSparseGradients) {
   EXPECT_THROW(other->step(fp32(0.1)), UsageError);
 }
 
-TEST_P(EveryOptimizer, WantsAScaleWithFoundInf) {
+TEST_P(EveryOptimizer, SkipsWithFoundInfAloneAndStillTellsTheNorm) {
   NamedTensors parameters = two_parameters();
+  const auto optimizer = GetParam()(parameters);
   set_gradients(parameters, 0.1);
-  EXPECT_THROW(GetParam()(parameters)->step(fp32(0.1), {}, fp32(0)), UsageError);
+  const at::Tensor before = parameters[0].tensor.clone();
+  const at::Tensor norm = optimizer->step(fp32(0.1), {}, fp32(NAN));
+  EXPECT_TRUE(at::equal(norm, gradient_norm(gradients_of(parameters))));
+  EXPECT_TRUE(at::equal(parameters[0].tensor, before));
+  optimizer->step(fp32(0.1), {}, fp32(0));
+  EXPECT_FALSE(at::equal(parameters[0].tensor, before));
 }
 
 TEST_P(EveryOptimizer, TellsTheNormOfTheGradientsAsTheyCame) {

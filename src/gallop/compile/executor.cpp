@@ -1,0 +1,220 @@
+#include "gallop/compile/executor.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/typeid.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/compile/memory_plan.h"
+
+namespace gallop::compile {
+
+namespace {
+
+// A tensor over the storage of another, without the dispatcher.
+at::Tensor make_tensor(const at::Tensor& base, const View& view, int64_t origin) {
+  auto tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(),
+      c10::scalarTypeToTypeMeta(view.dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(view.sizes, view.strides,
+                                                      origin + view.offset);
+  return tensor;
+}
+
+bool has_layout(const at::Tensor& tensor, const View& view) {
+  if (tensor.scalar_type() != view.dtype || tensor.sizes() != view.sizes) return false;
+  for (size_t i = 0; i < view.sizes.size(); ++i) {
+    if (view.sizes[i] != 1 && tensor.stride(static_cast<int64_t>(i)) != view.strides[i] &&
+        view.numel() != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Executor::Executor(Graph graph, std::shared_ptr<Arena> arena)
+    : graph_(std::move(graph)),
+      bases_(graph_.buffers.size()),
+      origins_(graph_.buffers.size()),
+      tensors_(graph_.views.size()),
+      views_of_(graph_.buffers.size()),
+      dead_after_(graph_.nodes.size()),
+      arena_(std::move(arena)),
+      made_at_(graph_.nodes.size()) {
+  for (size_t id = 0; id < graph_.views.size(); ++id) {
+    views_of_[graph_.views[id].buffer].push_back(static_cast<ViewId>(id));
+  }
+  const auto lives = lifetimes_of(graph_);
+  for (size_t id = 0; id < graph_.buffers.size(); ++id) {
+    const Buffer& buffer = graph_.buffers[id];
+    if (buffer.kind == Buffer::Kind::kState) {
+      bases_[id] = buffer.state;
+    } else if (buffer.kind == Buffer::Kind::kTemporary && lives[id].last != kNone &&
+               static_cast<size_t>(lives[id].last) < graph_.nodes.size()) {
+      dead_after_[lives[id].last].push_back(static_cast<BufferId>(id));
+    }
+  }
+  if (arena_) plan();
+}
+
+void Executor::plan() {
+  const MemoryPlan memory = plan_memory(graph_, Arena::kMargin);
+  plan_bytes_ = memory.bytes;
+  if (plan_bytes_ > arena_->capacity()) {
+    arena_ = nullptr;
+    return;
+  }
+  const auto lives = lifetimes_of(graph_);
+  for (size_t id = 0; id < graph_.buffers.size(); ++id) {
+    if (memory.offsets[id] == kNone) continue;
+    made_at_[lives[id].first].push_back(
+        {.bytes = graph_.buffers[id].bytes, .offset = memory.offsets[id]});
+  }
+}
+
+std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
+  const at::NoGradGuard no_grad;
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+  bind(inputs);
+  try {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (arena_) arena_->place(made_at_[i]);
+      call(graph_.nodes[i]);
+      if (arena_) check_placed(i);
+      free_dead(i);
+    }
+  } catch (...) {
+    if (arena_) arena_->place({});
+    clear();
+    throw;
+  }
+  if (arena_) arena_->place({});
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(graph_.outputs.size());
+  for (const ViewId output : graph_.outputs) {
+    outputs.push_back(output == kNone ? at::Tensor() : tensor(output));
+  }
+  clear();
+  return outputs;
+}
+
+// An operator that holds a block without showing it keeps it for itself, and the plan ends.
+void Executor::check_placed(size_t node) {
+  int64_t held = 0;
+  for (const Arena::Block& block : made_at_[node])
+    held += arena_->is_free(arena_->at(block)) ? 0 : 1;
+  if (held == 0) return;
+  for (const Operand& result : graph_.nodes[node].results) {
+    for (const ViewId view : result.views) {
+      if (view == kNone) continue;
+      const at::Tensor& made = bases_[graph_.views[view].buffer];
+      // Of two views of one buffer the first stands for it.
+      if (made.is_same(tensors_[view]) && arena_->contains(made.storage().data())) held -= 1;
+    }
+  }
+  if (held > 0) drop_plan();
+}
+
+void Executor::drop_plan() {
+  arena_->place({});
+  arena_ = nullptr;
+}
+
+void Executor::free_dead(size_t node) {
+  for (const BufferId buffer : dead_after_[node]) {
+    const at::Tensor& base = bases_[buffer];
+    const void* data = arena_ && base.defined() ? base.storage().data() : nullptr;
+    for (const ViewId view : views_of_[buffer]) tensors_[view].reset();
+    bases_[buffer].reset();
+    if (data != nullptr && arena_->contains(data) && !arena_->is_free(data)) drop_plan();
+  }
+}
+
+void Executor::bind(const std::vector<at::Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ViewId view = graph_.inputs[i];
+    const BufferId buffer = graph_.views[view].buffer;
+    bases_[buffer] = inputs[i];
+    origins_[buffer] = inputs[i].storage_offset();
+    tensors_[view] = inputs[i];
+  }
+}
+
+const at::Tensor& Executor::tensor(ViewId id) {
+  at::Tensor& tensor = tensors_[id];
+  if (!tensor.defined()) {
+    const View& view = graph_.views[id];
+    tensor = make_tensor(bases_[view.buffer], view, origins_[view.buffer]);
+  }
+  return tensor;
+}
+
+at::Tensor Executor::tensor_or_none(ViewId id) { return id == kNone ? at::Tensor() : tensor(id); }
+
+c10::IValue Executor::value_of(const Operand& operand) {
+  switch (operand.kind) {
+    case Operand::Kind::kConstant: return operand.constant;
+    case Operand::Kind::kTensor: return tensor_or_none(operand.views[0]);
+    case Operand::Kind::kTensors: {
+      c10::List<at::Tensor> list;
+      list.reserve(operand.views.size());
+      for (const ViewId view : operand.views) list.push_back(tensor_or_none(view));
+      return list;
+    }
+    case Operand::Kind::kOptionalTensors: {
+      c10::List<std::optional<at::Tensor>> list;
+      list.reserve(operand.views.size());
+      for (const ViewId view : operand.views) {
+        list.push_back(view == kNone ? std::nullopt : std::optional(tensor(view)));
+      }
+      return list;
+    }
+  }
+  throw InternalError("an operand of unknown kind");
+}
+
+void Executor::call(const Node& node) {
+  stack_.clear();
+  for (const Operand& argument : node.arguments) stack_.push_back(value_of(argument));
+  node.op.callBoxed(stack_);
+  take_results(node);
+}
+
+void Executor::take_results(const Node& node) {
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const Operand& result = node.results[i];
+    if (result.kind == Operand::Kind::kTensor) {
+      take_result(result.views[0], stack_[i].toTensor(), node);
+    } else if (result.kind == Operand::Kind::kTensors) {
+      const auto list = stack_[i].toTensorList();
+      for (size_t j = 0; j < result.views.size(); ++j) take_result(result.views[j], list[j], node);
+    }
+  }
+}
+
+void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node) {
+  if (id == kNone) return;
+  const View& view = graph_.views[id];
+  if (!has_layout(result, view)) {
+    throw InternalError(fmt::format("{} made a tensor of another layout than when it was recorded",
+                                    name_of(node.op)));
+  }
+  tensors_[id] = result;
+  if (!bases_[view.buffer].defined()) bases_[view.buffer] = result;
+}
+
+void Executor::clear() {
+  for (size_t id = 0; id < graph_.buffers.size(); ++id) {
+    if (graph_.buffers[id].kind == Buffer::Kind::kState) continue;
+    for (const ViewId view : views_of_[id]) tensors_[view].reset();
+    bases_[id].reset();
+  }
+}
+
+}  // namespace gallop::compile

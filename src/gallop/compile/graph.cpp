@@ -1,0 +1,87 @@
+#include "gallop/compile/graph.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string_view>
+
+namespace gallop::compile {
+
+namespace {
+
+// Operators that write their first argument whatever it held.
+constexpr std::array<std::string_view, 12> kOverwriters = {
+    "aten::copy_",   "aten::fill_",   "aten::zero_",        "aten::bernoulli_",
+    "aten::normal_", "aten::random_", "aten::exponential_", "aten::uniform_",
+    "aten::set_",    "aten::eye",     "aten::geometric_",   "aten::log_normal_"};
+
+// Change their running statistics, arguments 3 and 4, without saying so.
+constexpr std::array<std::string_view, 3> kHiddenWriters = {
+    "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
+
+bool writes(const c10::FunctionSchema& schema, size_t argument) {
+  const auto* alias = schema.arguments()[argument].alias_info();
+  if (alias != nullptr && alias->isWrite()) return true;
+  return (argument == 3 || argument == 4) && std::find(kHiddenWriters.begin(), kHiddenWriters.end(),
+                                                       schema.name()) != kHiddenWriters.end();
+}
+
+bool overwrites(const c10::FunctionSchema& schema, size_t argument) {
+  if (schema.arguments()[argument].is_out()) return true;
+  return argument == 0 &&
+         std::find(kOverwriters.begin(), kOverwriters.end(), schema.name()) != kOverwriters.end();
+}
+
+}  // namespace
+
+int64_t View::numel() const {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+bool View::is_dense() const {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  int64_t expected = 1;
+  for (const size_t i : order) {
+    if (sizes[i] == 1) continue;
+    if (strides[i] != expected) return numel() == 0;
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+ViewId Graph::intern(const View& view) {
+  const auto found = std::find(views.begin(), views.end(), view);
+  if (found != views.end()) return static_cast<ViewId>(found - views.begin());
+  views.push_back(view);
+  return static_cast<ViewId>(views.size() - 1);
+}
+
+std::vector<Access> accesses_of(const Node& node) {
+  const c10::FunctionSchema& schema = node.op.schema();
+  std::vector<Access> accesses;
+  for (size_t i = 0; i < node.arguments.size(); ++i) {
+    const bool written = writes(schema, i);
+    for (const ViewId view : node.arguments[i].views) {
+      if (view == kNone) continue;
+      accesses.push_back(
+          {.view = view, .reads = !(written && overwrites(schema, i)), .writes = written});
+    }
+  }
+  for (const Operand& result : node.results) {
+    for (const ViewId view : result.views) {
+      if (view != kNone) accesses.push_back({.view = view, .reads = false, .writes = true});
+    }
+  }
+  return accesses;
+}
+
+bool is_random(const c10::OperatorHandle& op) {
+  return op.hasTag(at::Tag::nondeterministic_seeded);
+}
+
+std::string name_of(const c10::OperatorHandle& op) { return toString(op.operator_name()); }
+
+}  // namespace gallop::compile

@@ -1,0 +1,34 @@
+#include "gallop/compile/passes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/compile/passes/passes.h"
+
+namespace gallop::compile {
+
+const std::vector<Pass>& all_passes() {
+  static const std::vector<Pass> kPasses = {
+      {"make-values", "changes in place become new values", passes::make_values},
+      {"merge-equal", "equal calls are made once", passes::merge_equal},
+      {"merge-casts", "conversions that undo each other go", passes::merge_casts},
+      {"drop-unused", "what nobody uses goes", passes::drop_unused},
+  };
+  return kPasses;
+}
+
+void run_passes(Graph& graph, const std::vector<std::string>& off) {
+  for (const std::string& name : off) {
+    const auto& all = all_passes();
+    if (std::none_of(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; })) {
+      throw UsageError(fmt::format("there is no compiler pass '{}'", name));
+    }
+  }
+  for (const Pass& pass : all_passes()) {
+    if (std::find(off.begin(), off.end(), pass.name) == off.end()) pass.run(graph);
+  }
+}
+
+}  // namespace gallop::compile

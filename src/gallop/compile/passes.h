@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/compile/graph.h"
+
+namespace gallop::compile {
+
+/// A change of a graph that leaves what it computes as it is.
+struct Pass {
+  const char* name;
+  const char* help;
+  void (*run)(Graph& graph);
+};
+
+/// All passes, in the order in which they run.
+const std::vector<Pass>& all_passes();
+
+/// Runs all but those named in `off`. Throws UsageError for a name that is no pass.
+void run_passes(Graph& graph, const std::vector<std::string>& off);
+
+}  // namespace gallop::compile

@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "gallop/compile/analysis.h"
+#include "gallop/compile/passes/passes.h"
+
+namespace gallop::compile::passes {
+
+namespace {
+
+// The operator that does the same to a new tensor: aten::add.Tensor of aten::add_.Tensor.
+std::optional<c10::OperatorHandle> functional_form(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name();
+  if (name.name.empty() || name.name.back() != '_') return std::nullopt;
+  auto found = c10::Dispatcher::singleton().findSchema(
+      {name.name.substr(0, name.name.size() - 1), name.overload_name});
+  if (!found) return std::nullopt;
+  const auto &in_place = op.schema(), &functional = found->schema();
+  const bool alike = !functional.is_mutable() && functional.returns().size() == 1 &&
+                     in_place.arguments().size() == functional.arguments().size() &&
+                     std::equal(in_place.arguments().begin(), in_place.arguments().end(),
+                                functional.arguments().begin(), [](const auto& a, const auto& b) {
+                                  return a.name() == b.name() && *a.type() == *b.type();
+                                });
+  return alike ? found : std::nullopt;
+}
+
+// The node that makes a new value of what `node` changes, or nothing where that is not the same.
+std::optional<Node> as_value(Graph& graph, const Node& node) {
+  if (is_random(node.op) || node.arguments.empty() ||
+      node.arguments[0].kind != Operand::Kind::kTensor || node.arguments[0].views[0] == kNone) {
+    return std::nullopt;
+  }
+  const ViewId changed = node.arguments[0].views[0];
+  const auto accesses = accesses_of(node);
+  const auto writes = std::count_if(accesses.begin(), accesses.end(),
+                                    [](const Access& access) { return access.writes; });
+  if (writes != 1 || graph.buffer_of(changed).kind != Buffer::Kind::kTemporary ||
+      !is_whole(graph, changed)) {
+    return std::nullopt;
+  }
+  const auto op = functional_form(node.op);
+  if (!op) return std::nullopt;
+  Node value{.op = *op, .arguments = node.arguments, .results = {}};
+  const auto layouts = result_layouts(graph, value);
+  View wanted = graph.views[changed];
+  wanted.buffer = kNone;
+  if (layouts.size() != 1 || layouts[0] != wanted) return std::nullopt;
+  Buffer buffer = graph.buffer_of(changed);
+  wanted.buffer = static_cast<BufferId>(graph.buffers.size());
+  graph.buffers.push_back(std::move(buffer));
+  value.results.push_back(Operand::of(graph.intern(wanted)));
+  return value;
+}
+
+}  // namespace
+
+void make_values(Graph& graph) {
+  std::vector<BufferId> current;  // The buffer that has what this one had before a change.
+  const auto now = [&](ViewId id) {
+    if (id == kNone) return id;
+    View view = graph.views[id];
+    if (static_cast<size_t>(view.buffer) >= current.size() || current[view.buffer] == kNone)
+      return id;
+    view.buffer = current[view.buffer];
+    return graph.intern(view);
+  };
+  for (Node& node : graph.nodes) {
+    for (Operand& operand : node.arguments) {
+      for (ViewId& view : operand.views) view = now(view);
+    }
+    auto value = as_value(graph, node);
+    if (!value) continue;
+    const BufferId old = graph.views[node.arguments[0].views[0]].buffer;
+    const BufferId fresh = graph.views[value->results[0].views[0]].buffer;
+    current.resize(graph.buffers.size(), kNone);
+    for (BufferId& buffer : current) {
+      if (buffer == old) buffer = fresh;
+    }
+    current[old] = fresh;
+    node = std::move(*value);
+  }
+  for (ViewId& output : graph.outputs) output = now(output);
+  compact(graph);
+}
+
+}  // namespace gallop::compile::passes

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "gallop/compile/graph.h"
+
+// The passes, one source each. passes.cpp has their order.
+namespace gallop::compile::passes {
+
+/// Changes in place become new values where the old one is not part of anything that stays.
+void make_values(Graph& graph);
+
+/// A call with the same arguments as an earlier one takes its results.
+void merge_equal(Graph& graph);
+
+/// A conversion to a wider format and back, or one that changes nothing, goes.
+void merge_casts(Graph& graph);
+
+/// Nodes go whose results nobody uses.
+void drop_unused(Graph& graph);
+
+}  // namespace gallop::compile::passes

@@ -1,0 +1,365 @@
+#include "gallop/compile/recorder.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include <ATen/core/stack.h>
+#include <ATen/ops/equal.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
+#include <torch/library.h>
+
+namespace gallop::compile {
+
+namespace {
+
+using torch::jit::Stack;
+
+// The only key below autograd and autocast that LibTorch itself leaves to others.
+constexpr auto kKey = c10::DispatchKey::Fake;
+
+// Change the memory behind a tensor, not only what it holds.
+constexpr std::array<std::string_view, 4> kChangesStorage = {"aten::set_", "aten::resize_",
+                                                             "aten::resize_as_", "aten::set_data"};
+constexpr std::array<std::string_view, 6> kUninitialized = {
+    "aten::empty",     "aten::empty_like",        "aten::empty_strided",
+    "aten::new_empty", "aten::new_empty_strided", "aten::empty_permuted"};
+// Their results are numbers, but follow from sizes alone.
+constexpr std::array<std::string_view, 1> kAsksForSizes = {"aten::_fused_sdp_choice"};
+
+template <typename List>
+bool is_one_of(const List& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+struct ViewHash {
+  size_t operator()(const View& view) const {
+    size_t hash = static_cast<size_t>(view.buffer) * 1000003 + static_cast<size_t>(view.offset);
+    for (const int64_t size : view.sizes) hash = hash * 31 + static_cast<size_t>(size);
+    for (const int64_t stride : view.strides) hash = hash * 37 + static_cast<size_t>(stride);
+    return hash;
+  }
+};
+
+std::string unusual(const at::Tensor& tensor) {
+  if (tensor.layout() != c10::kStrided) return "is not strided";
+  if (tensor.is_quantized()) return "is quantized";
+  if (tensor.is_nested()) return "is nested";
+  if (tensor.is_conj() || tensor.is_neg()) return "is a lazy conjugate or negative";
+  if (!tensor.has_storage()) return "has no storage";
+  return {};
+}
+
+class Recorder {
+ public:
+  explicit Recorder(const std::vector<at::Tensor>& inputs) {
+    for (const at::Tensor& input : inputs) {
+      const auto [place, fresh] = buffer_of_.try_emplace(key_of(input), new_buffer(input));
+      Buffer& buffer = graph_.buffers[place->second];
+      if (!fresh) refuse("two arguments share memory");
+      buffer.kind = Buffer::Kind::kInput;
+      buffer.input = static_cast<int64_t>(graph_.inputs.size());
+      origin_of_[place->second] = input.storage_offset();
+      graph_.inputs.push_back(view_of(input));
+    }
+  }
+
+  // Runs the call, and notes it.
+  void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
+    const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
+    const auto& schema = op.schema();
+    const size_t count = schema.arguments().size();
+    const bool sees = refusal_.empty() && schema.name().rfind("profiler::", 0) != 0;
+    std::optional<Node> node;
+    if (sees) node = node_of(op, stack, count);
+    const size_t known = graph_.buffers.size();
+    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), &stack);
+    if (node && refusal_.empty()) note_results(std::move(*node), stack, known);
+  }
+
+  Recording finish(std::vector<at::Tensor> results) {
+    for (const at::Tensor& result : results) {
+      graph_.outputs.push_back(result.defined() ? view_of(result) : kNone);
+      if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
+    }
+    return {
+        .results = std::move(results), .graph = std::move(graph_), .refusal = std::move(refusal_)};
+  }
+
+ private:
+  using Key = const c10::StorageImpl*;
+
+  static Key key_of(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
+
+  void refuse(std::string reason) {
+    if (refusal_.empty()) refusal_ = std::move(reason);
+  }
+
+  // Weakly held, so that no other storage takes the address while this one is remembered, and yet
+  // autograd sees the count of owners that it would see without us.
+  BufferId new_buffer(const at::Tensor& tensor) {
+    const auto& storage = tensor.storage();
+    remembered_.emplace_back(
+        c10::weak_intrusive_ptr<c10::StorageImpl>(storage.getWeakStorageImpl()));
+    graph_.buffers.push_back(
+        {.bytes = static_cast<int64_t>(storage.nbytes()), .device = tensor.device()});
+    origin_of_.push_back(0);
+    filled_.push_back(true);
+    return static_cast<BufferId>(graph_.buffers.size() - 1);
+  }
+
+  bool is_known(const at::Tensor& tensor) const { return buffer_of_.contains(key_of(tensor)); }
+
+  // A tensor that was there before the call is state.
+  BufferId buffer_of(const at::Tensor& tensor) {
+    if (const auto found = buffer_of_.find(key_of(tensor)); found != buffer_of_.end()) {
+      return found->second;
+    }
+    const BufferId id = new_buffer(tensor);
+    graph_.buffers[id].kind = Buffer::Kind::kState;
+    graph_.buffers[id].state = tensor.detach();
+    buffer_of_.emplace(key_of(tensor), id);
+    return id;
+  }
+
+  ViewId view_of(const at::Tensor& tensor) {
+    if (const std::string what = unusual(tensor); !what.empty()) {
+      refuse("a tensor " + what);
+      return kNone;
+    }
+    const BufferId buffer = buffer_of(tensor);
+    View view{.buffer = buffer,
+              .offset = tensor.storage_offset() - origin_of_[buffer],
+              .sizes = tensor.sizes().vec(),
+              .strides = tensor.strides().vec(),
+              .dtype = tensor.scalar_type()};
+    const auto [place, fresh] = view_ids_.try_emplace(view, graph_.views.size());
+    if (fresh) graph_.views.push_back(std::move(view));
+    return place->second;
+  }
+
+  Operand operand_of(const c10::IValue& value) {
+    if (value.isTensor()) {
+      const at::Tensor& tensor = value.toTensor();
+      // A number that became a tensor on its way.
+      if (!tensor.defined())
+        return {.kind = Operand::Kind::kTensor, .constant = {}, .views = {kNone}};
+      if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return Operand::of(tensor);
+      return Operand::of(view_of(tensor));
+    }
+    if (value.isTensorList() || value.isOptionalTensorList()) {
+      Operand list{
+          .kind = value.isTensorList() ? Operand::Kind::kTensors : Operand::Kind::kOptionalTensors,
+          .constant = {},
+          .views = {}};
+      for (const c10::IValue& item : value.toListRef()) {
+        const bool defined = item.isTensor() && item.toTensor().defined();
+        list.views.push_back(defined ? view_of(item.toTensor()) : kNone);
+      }
+      return list;
+    }
+    return Operand::of(value);
+  }
+
+  std::optional<Node> node_of(const c10::OperatorHandle& op, const Stack& stack, size_t count) {
+    const auto& schema = op.schema();
+    if (is_one_of(kChangesStorage, schema.name())) {
+      refuse(name_of(op) + " changes the memory of a tensor");
+    } else if (op.hasTag(at::Tag::dynamic_output_shape)) {
+      refuse(name_of(op) + " has results whose sizes depend on the data");
+    } else if (reads_on_host(op)) {
+      refuse(name_of(op) + " reads a value on the host");
+    }
+    if (!refusal_.empty()) return std::nullopt;
+    Node node{.op = op, .arguments = {}, .results = {}};
+    for (size_t i = stack.size() - count; i < stack.size(); ++i) {
+      node.arguments.push_back(operand_of(stack[i]));
+    }
+    if (!refusal_.empty()) return std::nullopt;
+    for (const Access& access : accesses_of(node)) {
+      if (access.reads) check_filled(access.view, name_of(op));
+    }
+    return node;
+  }
+
+  static bool reads_on_host(const c10::OperatorHandle& op) {
+    if (op.hasTag(at::Tag::data_dependent_output)) return true;
+    if (is_one_of(kAsksForSizes, op.schema().name())) return false;
+    const auto& returns = op.schema().returns();
+    return std::any_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
+      const auto kind = result.type()->kind();
+      return kind == c10::TypeKind::NumberType || kind == c10::TypeKind::BoolType ||
+             kind == c10::TypeKind::FloatType || (kind == c10::TypeKind::IntType);
+    });
+  }
+
+  // Memory that nobody was seen to write was written without an operator.
+  void check_filled(ViewId view, const std::string& reader) {
+    const BufferId buffer = graph_.views[view].buffer;
+    if (!filled_[buffer]) {
+      refuse(fmt::format("{} reads a tensor that was filled without an operator", reader));
+    }
+  }
+
+  void note_results(Node node, const Stack& stack, size_t known) {
+    for (const c10::IValue& value : stack) node.results.push_back(result_of(value, known));
+    if (!refusal_.empty()) return;
+    const auto& schema = node.op.schema();
+    const bool makes_memory = graph_.buffers.size() > known;
+    const bool asks = is_one_of(kAsksForSizes, schema.name());
+    if (!makes_memory && !schema.is_mutable() && (asks || !node.results.empty())) return;
+    const bool is_empty = is_one_of(kUninitialized, schema.name());
+    for (const Access& access : accesses_of(node)) {
+      if (!access.writes) continue;
+      const BufferId buffer = graph_.views[access.view].buffer;
+      filled_[buffer] = !is_empty || graph_.views[access.view].numel() == 0;
+    }
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  ViewId made(const at::Tensor& tensor, size_t known) {
+    if (!tensor.defined()) return kNone;
+    if (!is_known(tensor)) buffer_of_.emplace(key_of(tensor), new_buffer(tensor));
+    const ViewId view = view_of(tensor);
+    if (view == kNone || static_cast<size_t>(graph_.views[view].buffer) < known) return kNone;
+    return view;
+  }
+
+  Operand result_of(const c10::IValue& value, size_t known) {
+    Operand result{.kind = Operand::Kind::kTensor, .constant = {}, .views = {}};
+    if (value.isTensor()) {
+      result.views.push_back(made(value.toTensor(), known));
+    } else if (value.isTensorList()) {
+      result.kind = Operand::Kind::kTensors;
+      for (const at::Tensor& item : value.toTensorList()) result.views.push_back(made(item, known));
+    } else {
+      result.kind = Operand::Kind::kConstant;
+    }
+    return result;
+  }
+
+  Graph graph_;
+  std::string refusal_;
+  std::unordered_map<Key, BufferId> buffer_of_;
+  std::unordered_map<View, ViewId, ViewHash> view_ids_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> remembered_;
+  std::vector<int64_t> origin_of_;  // Where an argument begins in its buffer.
+  std::vector<bool> filled_;        // Whether somebody wrote the buffer.
+};
+
+// Backward passes on a GPU run in threads of the autograd engine, which know no thread's variables
+// but the dispatcher's keys.
+std::mutex recording_mutex;
+Recorder* active_recorder = nullptr;
+
+void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  // An operator that consists of others is seen by those.
+  const bool composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+                         !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
+                         !op.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+  if (composite) {
+    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
+    return;
+  }
+  active_recorder->call(op, keys, *stack);
+}
+
+void listen_to_the_dispatcher() {
+  static torch::Library library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  static const bool kListens = [] {
+    library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
+    return true;
+  }();
+  static_cast<void>(kListens);
+}
+
+}  // namespace
+
+Recording record(const Function& function, const std::vector<at::Tensor>& inputs) {
+  const std::lock_guard lock(recording_mutex);
+  listen_to_the_dispatcher();
+  Recorder recorder(inputs);
+  struct Active {
+    explicit Active(Recorder* recorder) { active_recorder = recorder; }
+    ~Active() { active_recorder = nullptr; }
+  };
+  std::vector<at::Tensor> results;
+  {
+    const Active active(&recorder);
+    const c10::impl::IncludeDispatchKeyGuard guard(kKey);
+    results = function(inputs);
+  }
+  return recorder.finish(std::move(results));
+}
+
+bool is_same(const c10::IValue& a, const c10::IValue& b) {
+  if (a.tagKind() != b.tagKind()) return false;
+  if (a.isTensor()) {
+    return a.toTensor().dtype() == b.toTensor().dtype() && at::equal(a.toTensor(), b.toTensor());
+  }
+  if (a.isGenerator()) return a.toGenerator() == b.toGenerator();
+  // A NaN is the same constant as another.
+  if (a.isDouble())
+    return a.toDouble() == b.toDouble() ||
+           (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
+  return a == b;
+}
+
+namespace {
+
+std::string print(const c10::IValue& value) {
+  if (value.isTensor()) return print(c10::IValue(value.toTensor().item()));
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+std::string difference(const Node& a, const Node& b, size_t number) {
+  const auto& schema = a.op.schema();
+  for (size_t i = 0; i < a.arguments.size(); ++i) {
+    const Operand &x = a.arguments[i], &y = b.arguments[i];
+    const std::string& name = schema.arguments()[i].name();
+    if (x.kind != y.kind || x.views != y.views) {
+      return fmt::format("{} (node {}) is given another tensor as '{}'", name_of(a.op), number,
+                         name);
+    }
+    if (!is_same(x.constant, y.constant)) {
+      return fmt::format("{} (node {}) is given '{}' {} and then {}", name_of(a.op), number, name,
+                         print(x.constant), print(y.constant));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string difference(const Graph& a, const Graph& b) {
+  for (size_t i = 0; i < std::min(a.nodes.size(), b.nodes.size()); ++i) {
+    if (a.nodes[i].op.operator_name() != b.nodes[i].op.operator_name()) {
+      return fmt::format("node {} is {} and then {}", i, name_of(a.nodes[i].op),
+                         name_of(b.nodes[i].op));
+    }
+    if (std::string found = difference(a.nodes[i], b.nodes[i], i); !found.empty()) return found;
+  }
+  if (a.nodes.size() != b.nodes.size()) {
+    return fmt::format("it is {} calls and then {}", a.nodes.size(), b.nodes.size());
+  }
+  if (a.views != b.views || a.inputs != b.inputs || a.outputs != b.outputs) {
+    return "sizes or memory layouts differ";
+  }
+  for (size_t i = 0; i < a.buffers.size(); ++i) {
+    const Buffer &x = a.buffers[i], &y = b.buffers[i];
+    if (x.kind != y.kind || x.bytes != y.bytes) return "tensors of other kinds or sizes are used";
+    if (x.kind == Buffer::Kind::kState && !x.state.is_alias_of(y.state)) {
+      return fmt::format("a tensor of {} bytes that no operator made is another at each call",
+                         x.bytes);
+    }
+  }
+  return {};
+}
+
+}  // namespace gallop::compile

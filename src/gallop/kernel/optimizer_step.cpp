@@ -1,0 +1,135 @@
+#include "gallop/kernel/optimizer_step.h"
+
+#include <cmath>
+#include <optional>
+
+#include <ATen/ops/scalar_tensor.h>
+
+#include "gallop/kernel/operator.h"
+#include "gallop/kernel/update.h"
+
+namespace gallop::kernel {
+
+namespace {
+
+using Optional = std::optional<at::Tensor>;
+using Doubles = c10::ArrayRef<double>;
+
+bool is_set(const Optional& skip) { return skip && skip->item<float>() != 0; }
+float factor_of(const Optional& divisor) { return divisor ? 1 / divisor->item<float>() : 1; }
+
+at::Tensor fp64(double number) { return at::scalar_tensor(number, c10::kDouble); }
+
+at::Tensor norm_on_cpu(at::TensorList tensors) {
+  std::vector<ConstArray> arrays;
+  arrays.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    arrays.push_back({tensor.const_data_ptr<float>(), tensor.numel()});
+  }
+  return fp64(norm(arrays));
+}
+
+at::Tensor adamw_on_cpu(at::TensorList parameters, at::TensorList gradients,
+                        at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
+                        const at::Tensor& steps, at::IntArrayRef indices, Doubles weight_decays,
+                        const at::Tensor& lr, const Optional& divisor, const Optional& skip,
+                        double beta1, double beta2, double eps) {
+  if (is_set(skip)) return norm_on_cpu(gradients);
+  const double rate = lr.item<float>();
+  const float factor = factor_of(divisor);
+  auto* counts = steps.mutable_data_ptr<float>();
+  // Bias corrections of one step count: nearly always the same for all parameters.
+  double corrected = 0, correction1 = 1, correction2 = 1;
+  std::vector<AdamwTensor> tensors;
+  tensors.reserve(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const double step = counts[indices[i]] += 1;
+    if (step != corrected) {
+      corrected = step;
+      correction1 = 1 - std::pow(beta1, step);
+      correction2 = 1 - std::pow(beta2, step);
+    }
+    tensors.push_back({.parameter = parameters[i].mutable_data_ptr<float>(),
+                       .gradient = gradients[i].const_data_ptr<float>(),
+                       .exp_avg = exp_avgs[i].mutable_data_ptr<float>(),
+                       .exp_avg_sq = exp_avg_sqs[i].mutable_data_ptr<float>(),
+                       .size = parameters[i].numel(),
+                       .gradient_scale = factor,
+                       .take1 = static_cast<float>(1 - beta1),
+                       .beta2 = static_cast<float>(beta2),
+                       .take2 = static_cast<float>(1 - beta2),
+                       .eps = static_cast<float>(eps),
+                       .keep = static_cast<float>(1 - rate * weight_decays[i]),
+                       .rate = static_cast<float>(rate / correction1),
+                       .root_scale = static_cast<float>(1 / std::sqrt(correction2))});
+  }
+  return fp64(update(tensors));
+}
+
+at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
+                      at::TensorList momentum_buffers, const Optional& steps,
+                      at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
+                      const Optional& divisor, const Optional& skip, double momentum,
+                      double dampening, bool nesterov) {
+  if (is_set(skip)) return norm_on_cpu(gradients);
+  const float factor = factor_of(divisor);
+  const auto rate = lr.item<float>();
+  float* counts = steps ? steps->mutable_data_ptr<float>() : nullptr;
+  std::vector<SgdTensor> tensors;
+  tensors.reserve(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    tensors.push_back({.parameter = parameters[i].mutable_data_ptr<float>(),
+                       .gradient = gradients[i].const_data_ptr<float>(),
+                       .momentum_buffer = momentum_buffers.empty()
+                                              ? nullptr
+                                              : momentum_buffers[i].mutable_data_ptr<float>(),
+                       .size = parameters[i].numel(),
+                       .gradient_scale = factor,
+                       .lr = rate,
+                       .weight_decay = static_cast<float>(weight_decays[i]),
+                       .momentum = static_cast<float>(momentum),
+                       .nesterov = nesterov});
+    if (counts != nullptr && (counts[indices[i]] += 1) > 1) {
+      tensors.back().take = static_cast<float>(1 - dampening);
+    }
+  }
+  return fp64(update(tensors));
+}
+
+Optional optional(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
+}  // namespace
+
+at::Tensor adamw(const OptimizerStep& step, at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
+                 const AdamwOptions& options) {
+  static const Operator kAdamw(
+      "adamw_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] exp_avgs, Tensor(c!)[] "
+      "exp_avg_sqs, Tensor(d!) steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? "
+      "divisor, Tensor? skip, float beta1, float beta2, float eps) -> Tensor norm",
+      adamw_on_cpu);
+  return kAdamw(step.parameters, step.gradients, exp_avgs, exp_avg_sqs, step.steps, step.indices,
+                step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
+                options.beta1, options.beta2, options.eps);
+}
+
+at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
+               const SgdOptions& options) {
+  static const Operator kSgd(
+      "sgd_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] momentum_buffers, "
+      "Tensor(c!)? steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? divisor, "
+      "Tensor? skip, float momentum, float dampening, bool nesterov) -> Tensor norm",
+      sgd_on_cpu);
+  return kSgd(step.parameters, step.gradients, momentum_buffers, optional(step.steps), step.indices,
+              step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
+              options.momentum, options.dampening, options.nesterov);
+}
+
+at::Tensor norm(at::TensorList tensors) {
+  if (tensors.empty()) return fp64(0);  // The dispatcher would not know where to go.
+  static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu);
+  return kNorm(tensors);
+}
+
+}  // namespace gallop::kernel

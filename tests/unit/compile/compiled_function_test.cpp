@@ -1,0 +1,248 @@
+#include "gallop/compile/compiled_function.h"
+
+#include <memory>
+#include <vector>
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "gallop/compile/recorder.h"
+
+namespace gallop::compile {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+void seed(uint64_t number) {
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  generator.set_current_seed(number);
+}
+
+// Calls `function` as it is and compiled with the same arguments, and expects equal bits.
+// Returns the report of the compiled one.
+template <typename MakeFunction>
+CompileReport expect_same(const MakeFunction& make, const std::vector<Tensors>& calls) {
+  Tensors plain_state, compiled_state;
+  const Function plain = make(plain_state);
+  const Function function = make(compiled_state);
+  CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); }, {});
+  for (size_t i = 0; i < calls.size(); ++i) {
+    seed(i);
+    const Tensors wanted = plain(calls[i]);
+    seed(i);
+    const Tensors got = compiled(calls[i]);
+    EXPECT_EQ(got.size(), wanted.size());
+    for (size_t j = 0; j < wanted.size(); ++j) EXPECT_TRUE(at::equal(got[j], wanted[j])) << i << j;
+    for (size_t j = 0; j < plain_state.size(); ++j) {
+      EXPECT_TRUE(at::equal(compiled_state[j], plain_state[j])) << "call " << i << ", state " << j;
+    }
+  }
+  return compiled.report();
+}
+
+std::vector<Tensors> calls_of(const std::vector<at::IntArrayRef>& sizes, int count) {
+  seed(99);
+  std::vector<Tensors> calls;
+  for (int i = 0; i < count; ++i) {
+    Tensors inputs;
+    for (const auto& size : sizes) inputs.push_back(at::randn(size));
+    calls.push_back(inputs);
+  }
+  return calls;
+}
+
+at::Tensor parameter(at::IntArrayRef sizes) {
+  seed(7);
+  return at::randn(sizes).requires_grad_();
+}
+
+// One step of gradient descent on a small network.
+Function descent(Tensors& state) {
+  state = {parameter({6, 4}), parameter({6}), parameter({3, 6})};
+  return [weights = state](const Tensors& inputs) -> Tensors {
+    for (const at::Tensor& weight : weights) weight.mutable_grad().reset();
+    auto x = at::linear(inputs[0], weights[0], weights[1]);
+    x = at::dropout(at::gelu(x), 0.25, true);
+    x = at::linear(x.view({-1, 6}), weights[2]);
+    const at::Tensor loss = x.square().mean();
+    loss.backward();
+    const at::NoGradGuard no_grad;
+    for (const at::Tensor& weight : weights) weight.sub_(weight.grad() * (inputs[1] * 0.01));
+    return {loss.detach()};
+  };
+}
+
+TEST(CompiledFunction, TrainsAsTheFunctionDoesBitForBit) {
+  const auto report = expect_same(descent, calls_of({{5, 4}, {}}, 7));
+  EXPECT_EQ(report.recorded, 2);
+  EXPECT_EQ(report.replayed, 5);
+  EXPECT_EQ(report.graphs, 1);
+}
+
+TEST(CompiledFunction, HasOneGraphForEachSetOfShapes) {
+  auto calls = calls_of({{5, 4}, {}}, 4);
+  const auto others = calls_of({{2, 4}, {}}, 4);
+  calls.insert(calls.begin() + 2, others.begin(), others.end());
+  const auto report = expect_same(descent, calls);
+  EXPECT_EQ(report.graphs, 2);
+  EXPECT_EQ(report.replayed, 4);
+  EXPECT_EQ(report.eager, 0);
+}
+
+TEST(CompiledFunction, FollowsViewsAndChangesInPlace) {
+  const auto function = [](Tensors& state) -> Function {
+    state = {at::zeros({4, 6}), at::zeros({6})};
+    return [state](const Tensors& inputs) -> Tensors {
+      auto rows = state[0].narrow(0, 1, 2);
+      rows.add_(inputs[0]);
+      state[1].copy_(state[0].t().select(1, 2)).mul_(2);
+      auto y = inputs[0].clone();
+      y.select(0, 0).zero_();
+      return {y, y.t(), state[0].sum(0) + y[1]};
+    };
+  };
+  EXPECT_EQ(expect_same(function, calls_of({{2, 6}}, 5)).replayed, 3);
+}
+
+TEST(CompiledFunction, TakesArgumentsWhereverTheyLie) {
+  auto calls = calls_of({{5, 4}}, 5);
+  for (auto& inputs : calls) inputs[0] = at::cat({at::ones({3, 4}), inputs[0]}).narrow(0, 3, 5);
+  calls.push_back({calls[0][0].clone()});
+  const auto twice = [](Tensors&) -> Function {
+    return [](const Tensors& inputs) -> Tensors { return {inputs[0] * 2, inputs[0]}; };
+  };
+  EXPECT_EQ(expect_same(twice, calls).replayed, 4);
+}
+
+TEST(CompiledFunction, RunsAsItIsWhereAValueIsReadOnTheHost) {
+  const auto function = [](Tensors&) -> Function {
+    return [](const Tensors& inputs) -> Tensors {
+      return {inputs[0].sum().item<float>() > 0 ? inputs[0] + 1 : inputs[0] - 1};
+    };
+  };
+  const auto report = expect_same(function, calls_of({{3}}, 6));
+  EXPECT_EQ(report.replayed, 0);
+  EXPECT_EQ(report.recorded, 3);
+  EXPECT_EQ(report.eager, 3);
+  ASSERT_EQ(report.reasons.size(), 1U);
+  EXPECT_EQ(report.reasons[0], "aten::_local_scalar_dense reads a value on the host");
+}
+
+TEST(CompiledFunction, RunsAsItIsWhereANumberChangesFromCallToCall) {
+  const auto function = [](Tensors&) -> Function {
+    return [rate = std::make_shared<double>(1)](const Tensors& inputs) -> Tensors {
+      return {inputs[0] * (*rate *= 0.5)};
+    };
+  };
+  const auto report = expect_same(function, calls_of({{3}}, 6));
+  EXPECT_EQ(report.recorded, 3);
+  EXPECT_EQ(report.replayed, 0);
+  ASSERT_EQ(report.reasons.size(), 1U);
+  EXPECT_NE(
+      report.reasons[0].find("aten::mul.Scalar (node 0) is given 'other' 0.25 and then 0.125"),
+      std::string::npos)
+      << report.reasons[0];
+}
+
+TEST(CompiledFunction, RunsAsItIsWhereSizesDependOnTheData) {
+  const auto function = [](Tensors&) -> Function {
+    return [](const Tensors& inputs) -> Tensors { return {inputs[0].nonzero()}; };
+  };
+  const auto report = expect_same(function, calls_of({{3}}, 4));
+  EXPECT_EQ(report.replayed, 0);
+  EXPECT_EQ(report.reasons.at(0), "aten::nonzero has results whose sizes depend on the data");
+}
+
+TEST(CompiledFunction, RunsAsItIsWhereMemoryIsFilledByHand) {
+  const auto function = [](Tensors&) -> Function {
+    return [count = std::make_shared<float>(0)](const Tensors& inputs) -> Tensors {
+      const at::Tensor number = at::empty({});
+      *number.mutable_data_ptr<float>() = *count += 1;
+      return {inputs[0] + number};
+    };
+  };
+  const auto report = expect_same(function, calls_of({{3}}, 4));
+  EXPECT_EQ(report.replayed, 0);
+  EXPECT_EQ(report.reasons.at(0),
+            "aten::add.Tensor reads a tensor that was filled without an operator");
+}
+
+TEST(CompiledFunction, RunsAsItIsWhereATensorFromElsewhereIsAnotherAtEachCall) {
+  const auto function = [](Tensors&) -> Function {
+    return [tables = std::make_shared<Tensors>(Tensors{at::ones({3}), at::zeros({3})}),
+            call = std::make_shared<size_t>(0)](const Tensors& inputs) -> Tensors {
+      return {inputs[0] + (*tables)[(*call)++ % 2]};
+    };
+  };
+  const auto report = expect_same(function, calls_of({{3}}, 5));
+  EXPECT_EQ(report.replayed, 0);
+  EXPECT_NE(report.reasons.at(0).find("is another at each call"), std::string::npos);
+}
+
+TEST(CompiledFunction, ForgivesTheFirstCallWhatItAloneDoes) {
+  const auto function = [](Tensors&) -> Function {
+    return [table = std::make_shared<at::Tensor>()](const Tensors& inputs) -> Tensors {
+      if (!table->defined()) {
+        *table = at::empty({3});
+        for (int i = 0; i < 3; ++i) table->mutable_data_ptr<float>()[i] = static_cast<float>(i);
+      }
+      return {inputs[0] * *table};
+    };
+  };
+  const auto report = expect_same(function, calls_of({{3}}, 6));
+  EXPECT_EQ(report.recorded, 3);
+  EXPECT_EQ(report.replayed, 3);
+}
+
+TEST(CompiledFunction, RecordsAnewWhereTheStateHasGotOtherMemory) {
+  const at::Tensor weight = at::ones({3});
+  CompiledFunction compiled(
+      [&](const Tensors& inputs, int64_t) -> Tensors { return {inputs[0] * weight}; }, {weight});
+  const at::Tensor x = at::ones({3});
+  for (int i = 0; i < 3; ++i) compiled({x});
+  EXPECT_EQ(compiled.report().replayed, 1);
+  weight.set_data(at::zeros({3}) + 5);
+  EXPECT_EQ(compiled({x})[0].sum().item<float>(), 15);
+  EXPECT_EQ(compiled.report().recorded, 3);
+}
+
+TEST(CompiledFunction, ModesHaveGraphsOfTheirOwn) {
+  CompiledFunction compiled(
+      [&](const Tensors& inputs, int64_t mode) -> Tensors {
+        return {mode == 0 ? inputs[0] + 1 : inputs[0] - 1};
+      },
+      {});
+  const at::Tensor x = at::zeros({});
+  for (int i = 0; i < 6; ++i) {
+    const int64_t mode = i % 2;
+    EXPECT_EQ(compiled({x}, mode)[0].item<float>(), mode == 0 ? 1 : -1);
+  }
+  EXPECT_EQ(compiled.report().graphs, 2);
+}
+
+TEST(CompiledFunction, MoreShapesThanItKeepsRunAsTheyAre) {
+  CompiledFunction compiled(
+      [](const Tensors& inputs, int64_t) -> Tensors { return {inputs[0] * 2}; }, {}, {.graphs = 2});
+  for (int64_t size : {1, 2, 3, 1, 2, 3}) {
+    EXPECT_EQ(compiled({at::ones({size})})[0].sum().item<float>(), 2.0F * static_cast<float>(size));
+  }
+  EXPECT_EQ(compiled.report().graphs, 2);
+  EXPECT_EQ(compiled.report().eager, 2);
+}
+
+}  // namespace
+}  // namespace gallop::compile

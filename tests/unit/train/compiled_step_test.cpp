@@ -1,0 +1,173 @@
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include "gallop/model/gpt.h"
+#include "gallop/model/mlp.h"
+#include "gallop/model/resnet.h"
+#include "gallop/model/vit.h"
+#include "gallop/optim/optimizer.h"
+#include "gallop/train/step.h"
+
+namespace gallop::train {
+namespace {
+
+const model::Task kImages{.channels = 3, .height = 8, .width = 8, .classes = 5};
+const model::Task kText{.kind = model::Task::Kind::kText, .classes = 11, .context = 8};
+
+using MakeModel = std::unique_ptr<model::Model> (*)();
+
+std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {16, 12}}, kImages, 1); }
+std::unique_ptr<model::Model> resnet() { return make_resnet({.depth = 8}, kImages, 1); }
+
+struct Case {
+  std::string name;
+  MakeModel make_model;
+  std::string optimizer;
+  StepConfig config{};
+  bool text = false;
+};
+
+void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
+
+// A model in training, with its optimizer and step.
+struct Trainee {
+  optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::optional<TrainStep> step;
+
+  Trainee(const Case& tested, bool compile) : model(tested.make_model()) {
+    model->to(at::kCPU, !tested.text);
+    optimizer =
+        optimizers.build(config::Component(optimizers, tested.optimizer), model->parameters());
+    StepConfig config = tested.config;
+    config.compile = compile;
+    step.emplace(*model, *optimizer, config);
+  }
+
+  NamedTensors everything() const {
+    NamedTensors all = model->parameters();
+    for (const auto& list : {model->buffers(), optimizer->state(), step->state()}) {
+      all.insert(all.end(), list.begin(), list.end());
+    }
+    return all;
+  }
+};
+
+class CompiledStep : public testing::TestWithParam<Case> {};
+
+TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
+  const Case& tested = GetParam();
+  Trainee plain(tested, false), compiled(tested, true);
+  for (int64_t step = 0; step < 8; ++step) {
+    seed_step(3, step, at::kCPU);
+    const int64_t rows = step == 4 ? 3 : 6;
+    const at::Tensor input =
+        tested.text ? at::randint(11, {rows, 8}, at::kLong) : at::randn({rows, 3, 8, 8});
+    const at::Tensor target =
+        tested.text ? at::randint(11, {rows, 8}, at::kLong) : at::randint(5, {rows}, at::kLong);
+    const double lr = 0.01 * static_cast<double>(step + 1);
+    const StepResult wanted = plain.step->run(input, target, step, lr, step % 4 == 0);
+    const StepResult got = compiled.step->run(input, target, step, lr, step % 4 == 0);
+    EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;
+    EXPECT_EQ(got.tally.top1, wanted.tally.top1);
+    EXPECT_EQ(got.gradient_norm, wanted.gradient_norm);
+    EXPECT_TRUE(got.finite && wanted.finite);
+  }
+  const NamedTensors wanted = plain.everything(), got = compiled.everything();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_TRUE(at::equal(got[i].tensor, wanted[i].tensor)) << wanted[i].name;
+  }
+  EXPECT_GE(compiled.step->compile_report()->replayed, 3);
+  EXPECT_TRUE(compiled.step->compile_report()->reasons.empty())
+      << compiled.step->compile_report()->reasons.front();
+}
+
+using precision::Precision;
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, CompiledStep,
+    testing::Values(
+        Case{"MlpDropout", [] { return make_mlp({.hidden = {16}, .dropout = 0.2}, kImages, 1); },
+             "adamw"},
+        Case{"MlpClipped", mlp, "sgd", {.accumulate = 3, .clip = 0.1}},
+        Case{"MlpFp16", mlp, "adamw", {.precision = Precision::kFp16}},
+        Case{"Resnet", resnet, "sgd", {.label_smoothing = 0.1}},
+        Case{"ResnetBf16", resnet, "sgd", {.precision = Precision::kBf16, .accumulate = 2}},
+        Case{"ResnetFp16",
+             resnet,
+             "adamw",
+             {.precision = Precision::kFp16, .clip = 1.0, .skip_nonfinite = true}},
+        Case{"VitDropout",
+             [] {
+               return make_vit({.patch = 4, .width = 12, .depth = 2, .heads = 2, .dropout = 0.1},
+                               kImages, 1);
+             },
+             "adamw"},
+        Case{"VitBf16",
+             [] { return make_vit({.patch = 4, .width = 12, .depth = 2, .heads = 2}, kImages, 1); },
+             "adamw",
+             {.precision = Precision::kBf16}},
+        Case{"GptDropout",
+             [] {
+               return make_gpt({.layers = 2, .width = 12, .heads = 2, .dropout = 0.1}, kText, 1);
+             },
+             "adamw",
+             {.clip = 1.0},
+             true},
+        Case{
+            "GptBf16",
+            [] { return make_gpt({.layers = 2, .width = 16, .heads = 2, .dropout = 0}, kText, 1); },
+            "adamw",
+            {.precision = Precision::kBf16},
+            true},
+        Case{"GptRotary",
+             [] {
+               return make_gpt({.layers = 1,
+                                .width = 16,
+                                .heads = 2,
+                                .dropout = 0,
+                                .tied = false,
+                                .positions = "rotary",
+                                .norm = "rms"},
+                               kText, 1);
+             },
+             "sgd",
+             {},
+             true}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(CompiledStep, NamesWhatIsNotFinite) {
+  for (const bool skip : {false, true}) {
+    const Case tested{"Mlp", mlp, "sgd", {.skip_nonfinite = skip}};
+    Trainee trainee(tested, true);
+    const auto parameters = trainee.model->parameters();
+    const at::Tensor input = at::randn({4, 3, 8, 8}), target = at::randint(5, {4}, at::kLong);
+    for (int64_t step = 0; step < 4; ++step) trainee.step->run(input, target, step, 0.1, false);
+    EXPECT_EQ(trainee.step->compile_report()->replayed, 2);
+    const auto bad = at::full({4, 3, 8, 8}, NAN);
+    EXPECT_EQ(trainee.step->run(bad, target, 4, 0.1, false).bad_tensor, "loss");
+    EXPECT_TRUE(std::isfinite(parameters.front().tensor.sum().item<double>()));
+    // Products with the last layer's weights overflow on their way back, and nothing before.
+    {
+      const at::NoGradGuard no_grad;
+      parameters[0].tensor.zero_();
+      parameters[1].tensor.fill_(1e-30);
+      parameters[2].tensor.fill_(3e38);
+    }
+    const auto result = trainee.step->run(input.mul(1e30), target, 5, 0.1, false);
+    EXPECT_FALSE(result.finite);
+    EXPECT_FALSE(result.bad_tensor.empty());
+  }
+}
+
+}  // namespace
+}  // namespace gallop::train
