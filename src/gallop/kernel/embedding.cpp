@@ -1,6 +1,7 @@
 #include "gallop/kernel/embedding.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -93,14 +94,21 @@ void sum_places(const at::Tensor& dy, const Places& places, const at::Tensor& su
   auto* to = data_of<Number>(sums);
   // A row that stands at many places is a thread's whole work: then they share the columns.
   constexpr int64_t kFewColumns = 64;
-  const bool many = static_cast<int64_t>(places.places.size()) > rows;
+  const auto count_of_places = static_cast<int64_t>(places.places.size());
+  const bool many = count_of_places > rows, mostly_empty = 4 * count_of_places < rows;
   const int64_t width = many ? std::min(columns, kFewColumns) : columns;
   const int64_t strips = (columns + width - 1) / width;
   at::parallel_for(0, strips * rows, rows_of_grain(width), [&](int64_t begin, int64_t end) {
     const auto& bodies = best_bodies<EmbeddingBodies>();
+    // memset does not read what it writes over, but is worth its start for many rows only.
+    if (mostly_empty) {
+      std::memset(to + begin * columns, 0,
+                  static_cast<size_t>((end - begin) * columns) * sizeof *to);
+    }
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i % rows, first = i / rows * width;
       const int64_t count = std::min(width, columns - first);
+      if (mostly_empty && places.count(row) == 0) continue;
       if constexpr (kIsFp32<Number>) {
         bodies.sum_fp32(from + first, columns, places.of(row), places.count(row),
                         to + row * columns + first, count);

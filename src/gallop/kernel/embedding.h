@@ -22,7 +22,7 @@ struct EmbeddingGradients {
   at::Tensor positions;  ///< [P, C]; undefined where P is 0.
 };
 
-/// From dy [.., T, C]. Each number is written once, also the many that are 0; sums are taken in the
+/// From dy [.., T, C]. Each row is summed in registers and written once; sums are taken in the
 /// order of the indices, whatever the number of threads. `rows` and `positions` are V and P.
 EmbeddingGradients embedding_backward(const at::Tensor& dy, const at::Tensor& indices, int64_t rows,
                                       int64_t positions);
