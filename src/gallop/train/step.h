@@ -75,12 +75,13 @@ class TrainStep {
   StepConfig config_;
   at::Device device_;
   at::Tensor lr_, loss_weight_;
+  at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2] on the CPU.
   std::optional<precision::GradScaler> scaler_;
   std::optional<compile::CompiledFunction> compiled_;
 };
 
-/// Starts the random numbers of step `step`, which dropout draws from: a resumed run draws the
-/// same.
+/// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a
+/// GPU: a resumed run draws the same.
 void seed_step(uint64_t seed, int64_t step, at::Device device);
 
 }  // namespace gallop::train
