@@ -2,7 +2,6 @@
 
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/linear.h>
 
 namespace gallop::model {
 
@@ -14,14 +13,12 @@ Linear::Linear(Initializer& initializer, const Options& options) {
   }
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
+at::Tensor Linear::forward(const at::Tensor& x) const {
+  return functional::linear(x, weight_, bias_);
+}
 
 at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) const {
-  // LibTorch's product on the CPU adds a bias in passes of its own, elsewhere at no cost; nor does
-  // it matter of a few numbers, where the kernel's sums for its gradient cost more.
-  constexpr int64_t kFew = 100'000;
-  if (!x.is_cpu() || x.numel() < kFew) return functional::activation(activation, forward(x));
-  return functional::activation(activation, at::linear(x, weight_), bias_);
+  return functional::linear(x, weight_, bias_, activation);
 }
 
 Conv2d::Conv2d(Initializer& initializer, const Options& options)

@@ -5,9 +5,9 @@
 
 #include <torch/nn/module.h>
 
-#include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/batch_norm.h"
 #include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/functional/linear.h"
 #include "gallop/model/initializer.h"
 
 // Layers with PyTorch's numbers and names of parameters, each one call of the fastest operator.

@@ -5,8 +5,10 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/isa.h"
 #include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/functional/linear.h"
 #include "gallop/model/layers.h"
 
 namespace gallop::model::functional {
@@ -55,6 +57,56 @@ TEST(ActivationFunction, HasTheLibrarysValuesAndGradients) {
       if (with_bias) expect_close(bias.grad(), true_bias.grad());
     }
   }
+}
+
+void expect_gradients_of_linear(std::optional<Activation> kind, double bound) {
+  const auto x = leaf({64, 40}), weight = leaf({48, 40}), bias = leaf({48});
+  const auto true_x = fp64(x), true_weight = fp64(weight), true_bias = fp64(bias);
+  const auto y = linear(x, weight, bias, kind);
+  const auto true_y = linear(true_x, true_weight, true_bias, kind);
+  expect_close(y, true_y, bound);
+  const auto dy = at::randn({64, 48});
+  y.backward(dy.to(y.scalar_type()));
+  true_y.backward(dy.to(at::kDouble));
+  expect_close(x.grad(), true_x.grad(), bound);
+  expect_close(weight.grad(), true_weight.grad(), bound);
+  expect_close(bias.grad(), true_bias.grad(), bound);
+}
+
+TEST(LinearFunction, HasTheLibrarysValuesAndGradients) {
+  for (const auto kind : {std::optional<Activation>(), std::optional(Activation::kRelu),
+                          std::optional(Activation::kGelu)}) {
+    expect_gradients_of_linear(kind, 1e-5);
+  }
+}
+
+TEST(LinearFunction, HasThemInBf16UnderAutocast) {
+  const Bf16Autocast autocast;
+  const auto weight = leaf({48, 40});
+  EXPECT_EQ(linear(leaf({64, 40}), weight, at::Tensor()).scalar_type(), at::kBFloat16);
+  for (const auto kind : {std::optional<Activation>(), std::optional(Activation::kSilu)}) {
+    expect_gradients_of_linear(kind, 2e-2);
+  }
+}
+
+TEST(LinearFunction, TakesWhatItsKernelDoesNot) {
+  const auto base = leaf({40, 6}), weight = leaf({7, 40});
+  EXPECT_EQ(linear(base.t(), weight, at::Tensor(), Activation::kRelu).sizes(),
+            at::IntArrayRef({6, 7}));
+  EXPECT_EQ(linear(at::empty({0, 40}), weight, at::Tensor()).numel(), 0);
+  const auto large = leaf({4096, 40});
+  linear(large, weight, at::Tensor(), Activation::kRelu).sum().backward();
+  EXPECT_EQ(weight.grad().sizes(), weight.sizes());
+  const auto fixed = leaf({7, 40}, at::kFloat, false);
+  EXPECT_FALSE(linear(leaf({6, 40}, at::kFloat, false), fixed, at::Tensor()).requires_grad());
+}
+
+TEST(LinearFunction, HasNoSecondDerivative) {
+  if (kernel::best_isa() < kernel::Isa::kAvx512) GTEST_SKIP() << "LibTorch's operators are used";
+  const auto x = leaf({4, 6}), weight = leaf({5, 6});
+  const auto y = linear(x, weight, at::Tensor()).sum();
+  EXPECT_THROW(torch::autograd::grad({y}, {x}, {}, std::optional(true), /*create_graph=*/true),
+               UsageError);
 }
 
 TEST(ActivationFunction, GivesOnlyTheWantedGradients) {
