@@ -19,12 +19,12 @@ FeedForward::FeedForward(Initializer& initializer, const Options& options) : opt
                                                             .init = options.contract_init}));
 }
 
-at::Tensor FeedForward::forward(const at::Tensor& x_BTC) const {
+Branch FeedForward::forward(const at::Tensor& x_BTC) const {
   using kernel::Activation;
   auto inner =
       expand_->forward(x_BTC, options_.gelu_by_tanh ? Activation::kGeluTanh : Activation::kGelu);
   inner = at::dropout(inner, options_.inner_dropout, is_training());
-  return at::dropout(contract_->forward(inner), options_.dropout, is_training());
+  return contract_->branch(inner, is_training() ? options_.dropout : 0);
 }
 
 }  // namespace gallop::model

@@ -1,7 +1,10 @@
 #include "gallop/model/layers.h"
 
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
+
+#include "gallop/kernel/isa.h"
 
 namespace gallop::model {
 
@@ -19,6 +22,14 @@ at::Tensor Linear::forward(const at::Tensor& x) const {
 
 at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) const {
   return functional::linear(x, weight_, bias_, activation);
+}
+
+Branch Linear::branch(const at::Tensor& x, double dropout) const {
+  // A bias is in passes of its own where LibTorch's product on the CPU adds it, elsewhere not.
+  if (dropout > 0 || !x.is_cpu() || !kernel::kernels_are_on()) {
+    return {at::dropout(forward(x), dropout, /*train=*/true)};
+  }
+  return {functional::linear(x, weight_, {}), bias_};
 }
 
 Conv2d::Conv2d(Initializer& initializer, const Options& options)
@@ -73,7 +84,7 @@ Norm::Norm(Initializer& initializer, const Options& options)
 }
 
 functional::NormedSum Norm::forward(const Stream& stream) const {
-  return functional::layer_norm(stream.x, stream.branch, weight_, bias_, eps_, rms_);
+  return functional::layer_norm(stream, weight_, bias_, eps_, rms_);
 }
 
 Embedding::Embedding(Initializer& initializer, const Options& options) {
