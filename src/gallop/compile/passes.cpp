@@ -23,6 +23,8 @@ const std::vector<Pass>& all_passes() {
       {"make-values", "changes in place become new values", plain<passes::make_values>},
       {"merge-equal", "equal calls are made once", plain<passes::merge_equal>},
       {"merge-casts", "conversions that undo each other go", plain<passes::merge_casts>},
+      {"narrow-gradients", "optimizers take bf16 gradients as they come",
+       plain<passes::narrow_gradients>},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
       {"fuse", "chains of pointwise operators become generated loops", passes::fuse},
   };

@@ -14,6 +14,9 @@ void merge_equal(Graph& graph);
 /// A conversion to a wider format and back, or one that changes nothing, goes.
 void merge_casts(Graph& graph);
 
+/// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
+void narrow_gradients(Graph& graph);
+
 /// Nodes go whose results nobody uses.
 void drop_unused(Graph& graph);
 
