@@ -4,7 +4,6 @@
 
 #include <cstdio>
 
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include "gallop/app/prepared_recipe.h"
@@ -15,7 +14,6 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/track/run_folder.h"
-#include "gallop/train/step_format.h"
 #include "gallop/train/trainer.h"
 
 namespace gallop::app {

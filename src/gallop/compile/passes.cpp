@@ -19,7 +19,8 @@ const std::vector<Pass>& all_passes() {
   return kPasses;
 }
 
-void run_passes(Graph& graph, const std::vector<std::string>& off) {
+void run_passes(Graph& graph, const std::vector<std::string>& off,
+                const std::function<void(const Pass& pass)>& after) {
   for (const std::string& name : off) {
     const auto& all = all_passes();
     if (std::none_of(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; })) {
@@ -27,7 +28,9 @@ void run_passes(Graph& graph, const std::vector<std::string>& off) {
     }
   }
   for (const Pass& pass : all_passes()) {
-    if (std::find(off.begin(), off.end(), pass.name) == off.end()) pass.run(graph);
+    if (std::find(off.begin(), off.end(), pass.name) != off.end()) continue;
+    pass.run(graph);
+    if (after) after(pass);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/graph_stages.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/precision/grad_scaler.h"
@@ -53,6 +54,11 @@ class TrainStep {
 
   /// Loss scale and its counters, for checkpoints; empty without fp16.
   NamedTensors state() const;
+
+  /// What an update that counts no guesses does, as graphs; see compile::graph_stages(). Nothing is
+  /// updated, also where the step is not to be compiled.
+  compile::GraphStages graphs(const at::Tensor& input, const at::Tensor& target,
+                              const compile::StagesConfig& config);
 
   /// What compiling has come to; null where it is off.
   const compile::CompileReport* compile_report() const;
