@@ -86,6 +86,7 @@ void print_json(PreparedRecipe& prepared, int64_t samples, const compile::GraphS
   nlohmann::ordered_json object = {{"recipe", prepared.resolved().name},
                                    {"samples", samples},
                                    {"training", prepared.describe_training()}};
+  if (!graphs.lost.empty()) object["lost"] = graphs.lost;
   if (!graphs.refusal.empty()) {
     object["refusal"] = graphs.refusal;
   } else if (all) {
@@ -103,7 +104,10 @@ void print_text(const std::string& title, const compile::GraphStages& graphs,
   const size_t width = arguments.wide ? 0 : kColumns;
   if (!graphs.refusal.empty()) {
     fmt::print("the step cannot be recorded, and runs as it is: {}\n", graphs.refusal);
-  } else if (arguments.all) {
+    return;
+  }
+  for (const std::string& line : graphs.lost) fmt::print("{}\n", line);
+  if (arguments.all) {
     fmt::print("\n{}", compile::stages_text(graphs.stages, width));
   } else {
     const compile::GraphStage& stage = graphs.stages.front();
@@ -121,15 +125,14 @@ void print_text(const std::string& title, const compile::GraphStages& graphs,
 ExitCode run_graph(const std::vector<std::string>& words) {
   Arguments arguments;
   if (!parse(words, arguments)) return ExitCode::kDone;
-  const compile::StagesConfig config{.only = arguments.stage()};
-  compile::check_stage(config.only);
+  compile::check_stage(arguments.stage());
 
   const Families families;
   PreparedRecipe prepared(families, load_recipe(families, arguments.recipe, arguments.overrides));
   const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch);
   prepared.model().set_training(true);
   train::TrainStep step(prepared.model(), prepared.optimizer(), prepared.step_config());
-  const auto graphs = step.graphs(batch.input, batch.target, config);
+  const auto graphs = step.graphs(batch.input, batch.target, arguments.stage());
 
   const std::string title =
       fmt::format("{}: a step of {}; {}", prepared.resolved().name,

@@ -16,6 +16,7 @@ namespace {
 // Samples that formats are timed on: enough to tell them apart, few enough for a quick start.
 constexpr int64_t kTimedImages = 32;
 constexpr int64_t kTimedTexts = 4;
+constexpr int64_t kVerifyEvery = 100;  // Steps.
 
 void note(const std::string& line) {
   if (!line.empty()) fmt::print(stderr, "gallop: warning: {}\n", printable(line));
@@ -49,12 +50,17 @@ train::EvaluateConfig PreparedRecipe::evaluate_config() const {
 }
 
 train::StepConfig PreparedRecipe::step_config() const {
-  const train::TrainConfig& config = resolved_.recipe.train;
-  return {.precision = format_.precision,
-          .accumulate = config.accumulate,
-          .clip = config.clip,
-          .label_smoothing = config.label_smoothing,
-          .seed = static_cast<uint64_t>(config.seed)};
+  const train::TrainConfig& recipe = resolved_.recipe.train;
+  train::StepConfig config{.precision = format_.precision,
+                           .accumulate = recipe.accumulate,
+                           .clip = recipe.clip,
+                           .label_smoothing = recipe.label_smoothing,
+                           .seed = static_cast<uint64_t>(recipe.seed)};
+  if (recipe.compile != "false") {
+    config.compile =
+        compile::CompileConfig{.verify_every = recipe.compile == "verify" ? kVerifyEvery : 0};
+  }
+  return config;
 }
 
 data::Batch PreparedRecipe::first_batch(int64_t most) const {
@@ -69,9 +75,10 @@ data::Batch PreparedRecipe::first_batch(int64_t most) const {
 }
 
 std::string PreparedRecipe::describe_training() const {
-  return fmt::format("{}, schedule {}, {} on {}{}", resolved_.recipe.optimizer.name(),
+  return fmt::format("{}, schedule {}, {} on {}{}{}", resolved_.recipe.optimizer.name(),
                      resolved_.recipe.schedule.name(), format_.describe(),
                      device_.is_cuda() ? "GPU" : "CPU",
+                     resolved_.recipe.train.compile == "false" ? "" : ", compiled",
                      measured_.empty() ? "" : " (measured " + measured_ + ")");
 }
 
@@ -91,6 +98,10 @@ void PreparedRecipe::choose_format() {
   }
   model_->to(device_, format_.channels_last);
   resolve("train.precision", config.precision, precision::name_of(format_.precision));
+  // Nothing has been compiled on a GPU yet.
+  if (config.compile == "auto") {
+    resolve("train.compile", config.compile, device_.is_cpu() ? "true" : "false");
+  }
   resolve("train.channels_last", config.channels_last, format_.channels_last ? "true" : "false");
 }
 

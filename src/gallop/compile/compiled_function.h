@@ -19,6 +19,8 @@ struct CompileReport {
   int64_t eager = 0;     ///< Calls that ran as they are, as they cannot be recorded.
   /// Why those could not be, each reason once.
   std::vector<std::string> reasons;
+  /// What passes could not do on this machine, each line once.
+  std::vector<std::string> lost;
 };
 
 struct CompileConfig {

@@ -23,6 +23,7 @@ nlohmann::ordered_json json_of(const ListedNode& node, const GraphListing& listi
                                    {"writes", nlohmann::ordered_json::array()},
                                    {"arguments", nlohmann::ordered_json::array()},
                                    {"makers", node.makers}};
+  if (!node.parts.empty()) object["parts"] = node.parts;
   for (const ListedTensor& result : node.results) {
     object[result.is_new ? "results" : "writes"].push_back(
         {{"name", result.name}, {"format", result.format}});

@@ -9,6 +9,7 @@
 
 #include "gallop/compile/arena.h"
 #include "gallop/compile/graph.h"
+#include "gallop/compile/loop_node.h"
 #include "gallop/compile/memory_plan.h"
 #include "gallop/compile/recorder.h"
 #include "gallop/compile/value_text.h"
@@ -36,7 +37,7 @@ bool any(const List& list, const Matches& matches) {
 
 NodeKind kind_of(const Node& node) {
   const std::string& name = node.op.schema().name();
-  if (name.starts_with("gallop::loop")) return NodeKind::kLoop;
+  if (is_loop(node)) return NodeKind::kLoop;
   if (name.starts_with("gallop::")) return NodeKind::kKernel;
   const auto is = [&](std::string_view other) { return name == other; };
   const auto starts = [&](std::string_view start) { return name.starts_with(start); };
@@ -60,7 +61,9 @@ std::vector<ListedArgument> arguments_of(const Node& node, const GraphNamer& nam
   const auto& schema = node.op.schema().arguments();
   std::vector<ListedArgument> listed;
   bool all_so_far = true;  // Else the place of a tensor does not tell which it is.
-  for (size_t i = 0; i < node.arguments.size(); ++i) {
+  // The last argument of a loop is its address.
+  const size_t count = node.arguments.size() - (is_loop(node) ? 1 : 0);
+  for (size_t i = 0; i < count; ++i) {
     const Operand& operand = node.arguments[i];
     if (is_default(operand, schema[i])) {
       all_so_far = false;
@@ -149,6 +152,17 @@ std::vector<ListedOperator> operators_of(const std::vector<ListedNode>& nodes) {
   return operators;
 }
 
+// "{mul, relu}": without namespaces and overloads.
+std::string parts_text(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    const auto begin = part.find("::");
+    const std::string name = begin == std::string::npos ? part : part.substr(begin + 2);
+    text += (text.empty() ? "" : ", ") + name.substr(0, name.find('.'));
+  }
+  return parts.empty() ? text : "{" + text + "}";
+}
+
 }  // namespace
 
 const char* name_of(NodeKind kind) {
@@ -196,7 +210,7 @@ std::string ListedNode::text_of_call(size_t most) const {
     }
     if (argument.is_list) text += "]";
   }
-  return fmt::format("{}({})", op, text);
+  return fmt::format("{}{}({})", op, parts_text(parts), text);
 }
 
 std::vector<ListedOperator> GraphListing::kinds() const {
@@ -233,6 +247,7 @@ GraphListing list_graph(const Graph& graph, const GraphNames& names, const Graph
                              .kind = kind_of(node),
                              .op = name_of(node.op),
                              .results = results_of(node, namer),
+                             .parts = is_loop(node) ? node.loop->parts : std::vector<std::string>(),
                              .arguments = arguments_of(node, namer),
                              .makers = makers.next(node, number)});
     listing.seconds += times.seconds[i];

@@ -44,13 +44,15 @@ struct ListedNode {
   NodeKind kind = NodeKind::kOther;
   std::string op;  ///< "aten::mm"
   std::vector<ListedTensor> results;
+  std::vector<std::string> parts;         ///< Of a generated loop: the operators in it.
   std::vector<ListedArgument> arguments;  ///< Those that are the operator's defaults are left out.
   std::vector<int64_t> makers;            ///< Nodes whose results it reads.
 
   /// "%12 fp32 128x10", "%12.0 fp32 128x10, .1 fp32 10", "writes fc.weight, fc.bias"; names after
   /// the first `most` are counted only.
   std::string text_of_results(size_t most) const;
-  /// "aten::addmm(fc.bias, %3, fc.weight^T, beta=2)"; so are the tensors of a list.
+  /// "aten::addmm(fc.bias, %3, fc.weight^T, beta=2)", "gallop::loop{mul, relu}([%3, %4])"; so are
+  /// the tensors of a list.
   std::string text_of_call(size_t most) const;
 };
 

@@ -17,10 +17,9 @@ constexpr const char* kRecorded = "recorded";
 
 constexpr const char* kLast = "last";
 
-// Two calls must do the same. The first may make something that is only made once.
+// Two calls must do the same.
 Recording record_for_good(const Function& function, const std::vector<at::Tensor>& arguments) {
-  Recording first = record(function, arguments);
-  if (!first.refusal.empty()) first = record(function, arguments);
+  Recording first = record_while_further([&] { return record(function, arguments); });
   if (!first.refusal.empty()) return first;
   const Recording second = record(function, arguments);
   first.refusal = second.refusal;
@@ -67,7 +66,11 @@ GraphStages graph_stages(const Function& function, const std::vector<at::Tensor>
     graphs.push_back(recording.graph);
   };
   keep(kRecorded);
-  run_passes(recording.graph, config.passes_off, [&](const Pass& pass) { keep(pass.name); });
+  KernelCompiler compiler;
+  PassContext context{.compiler = compiler};
+  run_passes(recording.graph, config.passes_off, context,
+             [&](const Pass& pass) { keep(pass.name); });
+  found.lost = std::move(context.lost);
   if (graphs.empty()) throw UsageError(fmt::format("the pass '{}' is off", config.only));
 
   std::vector<const Graph*> timed;

@@ -34,6 +34,7 @@ struct StagesConfig {
 struct GraphStages {
   std::string refusal;  ///< Why it cannot be recorded; there are no stages then.
   std::vector<GraphStage> stages;
+  std::vector<std::string> lost;  ///< What passes could not do on this machine.
 };
 
 /// Records a function on trial, as CompiledFunction does before it trusts a graph, runs the passes,

@@ -9,17 +9,27 @@
 
 namespace gallop::compile {
 
+namespace {
+
+template <void (*kRun)(Graph&)>
+void plain(Graph& graph, PassContext&) {
+  kRun(graph);
+}
+
+}  // namespace
+
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> kPasses = {
-      {"make-values", "changes in place become new values", passes::make_values},
-      {"merge-equal", "equal calls are made once", passes::merge_equal},
-      {"merge-casts", "conversions that undo each other go", passes::merge_casts},
-      {"drop-unused", "what nobody uses goes", passes::drop_unused},
+      {"make-values", "changes in place become new values", plain<passes::make_values>},
+      {"merge-equal", "equal calls are made once", plain<passes::merge_equal>},
+      {"merge-casts", "conversions that undo each other go", plain<passes::merge_casts>},
+      {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
+      {"fuse", "chains of pointwise operators become generated loops", passes::fuse},
   };
   return kPasses;
 }
 
-void run_passes(Graph& graph, const std::vector<std::string>& off,
+void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context,
                 const std::function<void(const Pass& pass)>& after) {
   for (const std::string& name : off) {
     const auto& all = all_passes();
@@ -29,7 +39,7 @@ void run_passes(Graph& graph, const std::vector<std::string>& off,
   }
   for (const Pass& pass : all_passes()) {
     if (std::find(off.begin(), off.end(), pass.name) != off.end()) continue;
-    pass.run(graph);
+    pass.run(graph, context);
     if (after) after(pass);
   }
 }
