@@ -177,22 +177,36 @@ const char* name_of(NodeKind kind) {
   return "other";
 }
 
+std::string cut(std::string text, size_t characters) {
+  if (text.size() <= characters) return text;
+  text.resize(characters > 3 ? characters - 3 : 0);
+  return text + "...";
+}
+
 std::string ListedNode::text_of_results(size_t most) const {
   std::string text;
-  size_t shown = 0;
-  bool is_new = true;
-  for (const ListedTensor& result : results) {
-    if (shown == most) return fmt::format("{}, +{}", text, results.size() - shown);
-    const bool first = shown++ == 0;
-    if (!first) text += ", ";
-    if (!result.is_new && (first || is_new)) text += "writes ";
-    is_new = result.is_new;
-    const auto dot = result.name.rfind('.');
-    const bool is_next = is_new && !first && dot != std::string::npos;
-    text += is_next ? result.name.substr(dot) : result.name;
-    if (is_new) text += " " + result.format;
+  size_t made = 0, written = 0;
+  for (const ListedTensor& result : results) (result.is_new ? made : written) += 1;
+  for (size_t i = 0; i < std::min(made, most); ++i) {
+    const std::string& name = results[i].name;
+    const auto dot = name.rfind('.');
+    text += i > 0 && dot != std::string::npos ? name.substr(dot) : name;
+    text += " " + results[i].format + (i + 1 < std::min(made, most) ? ", " : "");
   }
-  return text;
+  if (made > most) text += fmt::format(", +{}", made - most);
+  if (written == 0) return text;
+  text += made > 0 ? ", writes " : "writes ";
+  // Nothing is gained by one name of many.
+  if (most == 1 && written > 1) return text + std::to_string(written);
+  for (size_t i = 0; i < std::min(written, most); ++i) {
+    text += (i > 0 ? ", " : "") + results[made + i].name;
+  }
+  return written > most ? fmt::format("{}, +{}", text, written - most) : text;
+}
+
+std::string ListedNode::text_of_results_within(size_t characters) const {
+  const std::string two = text_of_results(2);
+  return two.size() <= characters ? two : cut(text_of_results(1), characters);
 }
 
 std::string ListedNode::text_of_call(size_t most) const {

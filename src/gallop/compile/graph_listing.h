@@ -26,6 +26,9 @@ inline constexpr size_t kNodeKinds = 6;
 /// "products", "kernels", ...
 const char* name_of(NodeKind kind);
 
+/// The text, or its beginning and "..." where it has more characters.
+std::string cut(std::string text, size_t characters);
+
 struct ListedTensor {
   std::string name;    ///< "%12"
   std::string format;  ///< "bf16 128x16x32x32 nhwc"
@@ -51,6 +54,8 @@ struct ListedNode {
   /// "%12 fp32 128x10", "%12.0 fp32 128x10, .1 fp32 10", "writes fc.weight, fc.bias"; names after
   /// the first `most` are counted only.
   std::string text_of_results(size_t most) const;
+  /// With the first names only that fit in so many characters, or with "..." at its end.
+  std::string text_of_results_within(size_t characters) const;
   /// "aten::addmm(fc.bias, %3, fc.weight^T, beta=2)", "gallop::loop{mul, relu}([%3, %4])"; so are
   /// the tensors of a list.
   std::string text_of_call(size_t most) const;

@@ -1,5 +1,7 @@
 #include "gallop/compile/graph_names.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,10 +17,17 @@ std::string by(const std::vector<int64_t>& numbers) {
   return numbers.empty() ? "scalar" : fmt::format("{}", fmt::join(numbers, "x"));
 }
 
-bool is_transposed(const View& view, const View& of) {
-  return view.sizes.size() == 2 && of.sizes.size() == 2 && view.offset == of.offset &&
-         view.sizes[0] == of.sizes[1] && view.sizes[1] == of.sizes[0] &&
-         view.strides[0] == of.strides[1] && view.strides[1] == of.strides[0];
+// Of a matrix; anything else stays as it is.
+View transposed(View view) {
+  if (view.sizes.size() != 2) return view;
+  std::swap(view.sizes[0], view.sizes[1]);
+  std::swap(view.strides[0], view.strides[1]);
+  return view;
+}
+
+// Up to the id of the buffer.
+bool is_equal(const View& a, const View& b) {
+  return a.sizes == b.sizes && a.strides == b.strides && a.offset == b.offset && a.dtype == b.dtype;
 }
 
 bool is_channels_last(const View& view) {
@@ -91,16 +100,15 @@ std::string GraphNamer::name_of_view(int32_t id) const {
   if (whole == id || (whole == kNone && is_whole(graph_, id))) return name;
   const View none;
   const View& of = whole == kNone ? none : graph_.views[whole];
-  if (view.sizes == of.sizes && view.strides == of.strides && view.offset == of.offset &&
-      view.dtype == of.dtype) {
-    return name;
-  }
-  if (is_transposed(view, of)) return name + "^T";
-  std::string what = by(view.sizes);
+  if (is_equal(view, of)) return name;
+  const View turned = transposed(view);
+  if (is_equal(turned, of)) return name + "^T";
+  const bool is_turned = !is_contiguous(view) && is_contiguous(turned);
+  std::string what = by(is_turned ? turned.sizes : view.sizes);
   if (view.dtype != of.dtype && whole != kNone) what = name_of_format(view.dtype) + " " + what;
-  if (!is_contiguous(view)) what += " by " + by(view.strides);
+  if (!is_contiguous(view) && !is_turned) what += " by " + by(view.strides);
   if (view.offset != of.offset) what += fmt::format(" at {}", view.offset);
-  return fmt::format("{}[{}]", name, what);
+  return fmt::format("{}[{}]{}", name, what, is_turned ? "^T" : "");
 }
 
 std::string GraphNamer::format_of_view(int32_t id) const {

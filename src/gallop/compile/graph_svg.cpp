@@ -24,10 +24,10 @@ constexpr std::array<const char*, kNodeKinds> kColors = {"#4477cc", "#2a9d6a", "
                                                          "#d99a1c", "#cc5544", "#8a8f98"};
 
 constexpr const char* kStyle = R"css(
+svg { background: #ffffff; }
 text { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #1c2127; white-space: pre; }
 text.title { font-size: 15px; font-weight: 600; }
 text.weak { fill: #66707c; }
-rect.page { fill: #ffffff; }
 rect.row { fill: #000000; fill-opacity: 0; }
 g.odd rect.row { fill-opacity: 0.035; }
 g.node:hover rect.row { fill-opacity: 0.1; }
@@ -35,10 +35,10 @@ path { fill: none; stroke: #66707c; stroke-opacity: 0.3; }
 svg.pointed path { stroke-opacity: 0.05; }
 svg.pointed path.on { stroke: #d0591b; stroke-opacity: 1; stroke-width: 1.6; }
 @media (prefers-color-scheme: dark) {
+  svg { background: #15191e; }
   text { fill: #dfe4ea; }
   text.weak, path { fill: #97a1ad; }
   path { fill: none; stroke: #97a1ad; }
-  rect.page { fill: #15191e; }
   rect.row { fill: #ffffff; }
   svg.pointed path.on { stroke: #ff9a55; }
 }
@@ -72,28 +72,25 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-std::string cut(std::string text, size_t characters) {
-  if (text.size() <= characters) return text;
-  text.resize(characters - 3);
-  return text + "...";
-}
-
 class Drawing {
  public:
   Drawing(const GraphListing& listing, const std::string& title) : listing_(listing) {
     for (const ListedNode& node : listing.nodes) {
       slowest_ = std::max(slowest_, node.seconds);
-      results_.push_back(cut(node.text_of_results(kMostInList), kMostResultCharacters));
+      results_.push_back(node.text_of_results_within(kMostResultCharacters));
       calls_.push_back(cut(node.text_of_call(kMostInList), kCallCharacters));
       result_width_ =
           std::max(result_width_, kCharacter * static_cast<double>(results_.back().size()));
       call_width_ = std::max(call_width_, kCharacter * static_cast<double>(calls_.back().size()));
     }
-    const double width = std::max(call_x() + call_width_ + kEdge, 900.0);
+    for (const ListedOperator& kind : listing.kinds()) {
+      legend_.push_back(fmt::format("{}: {} nodes, {:.4f} ms, {:.1f} %", kind.op, kind.count,
+                                    1e3 * kind.seconds, 100 * listing.share_of(kind.seconds)));
+    }
+    const double width = std::max(call_x() + call_width_, legend_x(legend_.size())) + kEdge;
     const double height = kHeader + kRow * static_cast<double>(listing.nodes.size()) + kEdge;
     add("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-        "viewBox=\"0 0 {0:.0f} {1:.0f}\">\n<title>{2}</title>\n<style>{3}</style>\n"
-        "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n",
+        "viewBox=\"0 0 {0:.0f} {1:.0f}\">\n<title>{2}</title>\n<style>{3}</style>\n",
         width, height, escaped(title), kStyle);
     add("<text class=\"title\" x=\"{}\" y=\"28\">{}</text>\n", kEdge, escaped(title));
     draw_summary();
@@ -101,7 +98,7 @@ class Drawing {
     draw_heads();
     for (const ListedNode& node : listing.nodes) draw_row(node);
     for (const ListedNode& node : listing.nodes) draw_arcs(node);
-    add("<script>{}</script>\n</svg>\n", kScript);
+    add("<script><![CDATA[{}]]></script>\n</svg>\n", kScript);
   }
 
   std::string take() { return std::move(out_); }
@@ -126,16 +123,21 @@ class Drawing {
         format_bytes(listing_.planned_bytes), format_bytes(listing_.most_in_use_bytes));
   }
 
-  void draw_legend() {
+  // Where entry `index` begins.
+  double legend_x(size_t index) const {
     double x = kEdge;
-    for (const ListedOperator& kind : listing_.kinds()) {
-      const std::string text =
-          fmt::format("{}: {} nodes, {:.4f} ms, {:.1f} %", kind.op, kind.count, 1e3 * kind.seconds,
-                      100 * listing_.share_of(kind.seconds));
-      add("<rect x=\"{:.1f}\" y=\"64\" width=\"11\" height=\"11\" rx=\"2\" fill=\"{}\"/>\n", x,
-          kColors[static_cast<size_t>(kind.kind)]);
-      add("<text x=\"{:.1f}\" y=\"74\">{}</text>\n", x + 16, text);
-      x += 16 + kCharacter * static_cast<double>(text.size()) + 2 * kGap;
+    for (size_t i = 0; i < index; ++i) {
+      x += 16 + kCharacter * static_cast<double>(legend_[i].size()) + 2 * kGap;
+    }
+    return x;
+  }
+
+  void draw_legend() {
+    const auto kinds = listing_.kinds();
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      add("<rect x=\"{:.1f}\" y=\"64\" width=\"11\" height=\"11\" rx=\"2\" fill=\"{}\"/>\n",
+          legend_x(i), kColors[static_cast<size_t>(kinds[i].kind)]);
+      add("<text x=\"{:.1f}\" y=\"74\">{}</text>\n", legend_x(i) + 16, legend_[i]);
     }
   }
 
@@ -193,7 +195,7 @@ class Drawing {
   }
 
   const GraphListing& listing_;
-  std::vector<std::string> results_, calls_;
+  std::vector<std::string> results_, calls_, legend_;
   double slowest_ = 0, result_width_ = 0, call_width_ = 0;
   std::string out_;
 };

@@ -18,12 +18,6 @@ constexpr size_t kAll = std::numeric_limits<size_t>::max();
 constexpr size_t kMostInList = 2;
 constexpr size_t kMostResultColumns = 36;
 
-std::string cut(std::string text, size_t columns) {
-  if (text.size() <= columns) return text;
-  text.resize(columns > 3 ? columns - 3 : 0);
-  return text + "...";
-}
-
 size_t result_columns(const std::vector<std::string>& results) {
   size_t columns = 6;
   for (const std::string& result : results) columns = std::max(columns, result.size());
@@ -77,7 +71,10 @@ std::string summary_text(const GraphListing& listing, size_t most_operators) {
 std::string nodes_text(const GraphListing& listing, size_t width) {
   const size_t in_list = width == 0 ? kAll : kMostInList;
   std::vector<std::string> results;
-  for (const ListedNode& node : listing.nodes) results.push_back(node.text_of_results(in_list));
+  for (const ListedNode& node : listing.nodes) {
+    results.push_back(width == 0 ? node.text_of_results(kAll)
+                                 : node.text_of_results_within(kMostResultColumns));
+  }
   const size_t columns = result_columns(results);
   std::string text = fmt::format("{:>4}  {:>9}  {:>5}  {:<{}}  {}\n", "#", "ms", "%", "result",
                                  columns, "operator");
@@ -85,8 +82,7 @@ std::string nodes_text(const GraphListing& listing, size_t width) {
     const ListedNode& node = listing.nodes[i];
     const std::string line = fmt::format("{:>4}  {:>9.4f}  {:>5.1f}  {:<{}}  {}", node.number,
                                          1e3 * node.seconds, 100 * listing.share_of(node.seconds),
-                                         width == 0 ? results[i] : cut(results[i], columns),
-                                         columns, node.text_of_call(in_list));
+                                         results[i], columns, node.text_of_call(in_list));
     text += (width == 0 ? line : cut(line, width)) + "\n";
   }
   return text;

@@ -26,8 +26,8 @@ struct Change {
 struct Recording {
   Graph graph;
   /// Why the graph is not the whole function, naming the operator: it reads a value on the host,
-  /// its sizes depend on data, or its effects are unknown. Empty where it is; else all other fields but
-  /// `calls` are empty.
+  /// its sizes depend on data, or its effects are unknown. Empty where it is; else all other fields
+  /// but `calls` are empty.
   std::string refusal;
   std::vector<at::Tensor> results;
   std::vector<Change> changes;
