@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 
 #include "gallop/kernel/cpu/update.h"
+#include "gallop/kernel/flush_tiny.h"
 
 namespace gallop::kernel {
 
@@ -50,6 +51,8 @@ double over_chunks(std::span<const Tensor> tensors, const Body& body) {
   std::vector<double> sums(static_cast<size_t>(chunks));
   const int64_t threads = chunks > 1 ? at::get_num_threads() : 1;
   at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t end_thread) {
+    // Where a gradient stays 0, as behind a ReLU that is never positive, the moments fade to that.
+    const FlushTiny flush_tiny;
     for (size_t i = 0; i < tensors.size(); ++i) {
       const Tensor& tensor = tensors[i];
       const int64_t count = chunks_of(tensor.size);

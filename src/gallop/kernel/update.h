@@ -43,9 +43,9 @@ struct SgdTensor {
   bool nesterov = false;
 };
 
-/// Updates all tensors in one pass by all threads. Returns the Euclidean norm of all gradients
-/// before they are scaled, which costs nothing here: their bits are those of norm(). It is finite
-/// if and only if every gradient is.
+/// Updates all tensors in one pass by all threads; numbers below 2^-126 are 0 in it. Returns the
+/// Euclidean norm of all gradients before they are scaled, which costs nothing here: their bits are
+/// those of norm(). It is finite if and only if every gradient is.
 double update(std::span<const AdamwTensor> tensors);
 double update(std::span<const SgdTensor> tensors);
 

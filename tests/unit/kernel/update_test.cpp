@@ -184,5 +184,31 @@ TEST(Update, TellsOfAGradientThatIsNotFinite) {
   EXPECT_FALSE(std::isfinite(update(std::vector{arrays.sgd(true, false)})));
 }
 
+TEST(Update, EndsMomentsThatFaded) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "this machine has no such mode";
+#endif
+  constexpr float kTiny = 1e-40F;
+  std::vector<float> parameter(1000, 2.0F), gradient(1000, 0.0F), mean(1000, kTiny),
+      square(1000, kTiny);
+  const std::vector<AdamwTensor> tensors = {{.parameter = parameter.data(),
+                                             .gradient = gradient.data(),
+                                             .exp_avg = mean.data(),
+                                             .exp_avg_sq = square.data(),
+                                             .size = 1000,
+                                             .take1 = 0.1F,
+                                             .beta2 = 0.999F,
+                                             .take2 = 0.001F,
+                                             .eps = 1e-8F,
+                                             .rate = 1e-3F}};
+  EXPECT_EQ(update(std::span(tensors)), 0);
+  EXPECT_EQ(mean[999], 0);
+  EXPECT_EQ(square[0], 0);
+  EXPECT_EQ(parameter[0], 2.0F);
+  // The mode ends with the call.
+  volatile float tiny = kTiny;
+  EXPECT_GT(tiny * 0.5F, 0);
+}
+
 }  // namespace
 }  // namespace gallop::kernel
