@@ -90,9 +90,7 @@ struct CompiledFunction::Impl {
   }
 
   void record_first(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
-    Recording recording = try_call(inputs, mode);
-    // Something may have been made that is only made once.
-    if (!recording.refusal.empty()) recording = try_call(inputs, mode);
+    Recording recording = record_while_further([&] { return try_call(inputs, mode); });
     if (!recording.refusal.empty()) return refuse(entry, recording.refusal);
     entry.first = recording.graph;
     build(entry, std::move(recording.graph));

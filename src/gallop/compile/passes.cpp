@@ -31,7 +31,8 @@ const std::vector<Pass>& all_passes() {
   return kPasses;
 }
 
-void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context) {
+void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context,
+                const std::function<void(const Pass& pass)>& after) {
   for (const std::string& name : off) {
     const auto& all = all_passes();
     if (std::none_of(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; })) {
@@ -39,7 +40,9 @@ void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& 
     }
   }
   for (const Pass& pass : all_passes()) {
-    if (std::find(off.begin(), off.end(), pass.name) == off.end()) pass.run(graph, context);
+    if (std::find(off.begin(), off.end(), pass.name) != off.end()) continue;
+    pass.run(graph, context);
+    if (after) after(pass);
   }
 }
 
