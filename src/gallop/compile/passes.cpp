@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/compile/passes/passes.h"
+#include "gallop/kernel/isa.h"
 
 namespace gallop::compile {
 
@@ -14,6 +15,7 @@ const std::vector<Pass>& all_passes() {
       {"make-values", "changes in place become new values", passes::make_values},
       {"merge-equal", "equal calls are made once", passes::merge_equal},
       {"merge-casts", "conversions that undo each other go", passes::merge_casts},
+      {"activations", "activations with their bias become kernels", passes::activations, true},
       {"drop-unused", "what nobody uses goes", passes::drop_unused},
   };
   return kPasses;
@@ -26,8 +28,10 @@ void run_passes(Graph& graph, const std::vector<std::string>& off) {
       throw UsageError(fmt::format("there is no compiler pass '{}'", name));
     }
   }
+  const bool kernels = kernel::kernels_are_allowed();
   for (const Pass& pass : all_passes()) {
-    if (std::find(off.begin(), off.end(), pass.name) == off.end()) pass.run(graph);
+    const bool wanted = std::find(off.begin(), off.end(), pass.name) == off.end();
+    if (wanted && (kernels || !pass.to_kernels)) pass.run(graph);
   }
 }
 

@@ -20,6 +20,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 
 namespace gallop::compile {
@@ -32,6 +33,15 @@ void seed(uint64_t number) {
   generator.set_current_seed(number);
 }
 
+// The passes that bring kernels in round otherwise.
+CompileConfig without_kernels() {
+  CompileConfig config;
+  for (const Pass& pass : all_passes()) {
+    if (pass.to_kernels) config.passes_off.emplace_back(pass.name);
+  }
+  return config;
+}
+
 // Calls `function` as it is and compiled with the same arguments, and expects equal bits.
 // Returns the report of the compiled one.
 template <typename MakeFunction>
@@ -39,7 +49,8 @@ CompileReport expect_same(const MakeFunction& make, const std::vector<Tensors>& 
   Tensors plain_state, compiled_state;
   const Function plain = make(plain_state);
   const Function function = make(compiled_state);
-  CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); }, {});
+  CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); }, {},
+                            without_kernels());
   for (size_t i = 0; i < calls.size(); ++i) {
     seed(i);
     const Tensors wanted = plain(calls[i]);

@@ -14,6 +14,10 @@ void merge_equal(Graph& graph);
 /// A conversion to a wider format and back, or one that changes nothing, goes.
 void merge_casts(Graph& graph);
 
+/// GELU, SiLU and ReLU with their gradients become calls of kernel/activation.h, along with the
+/// bias before them and the sums for its gradient.
+void activations(Graph& graph);
+
 /// Nodes go whose results nobody uses.
 void drop_unused(Graph& graph);
 
