@@ -15,6 +15,7 @@ const std::vector<Pass>& all_passes() {
       {"make-values", "changes in place become new values", passes::make_values},
       {"merge-equal", "equal calls are made once", passes::merge_equal},
       {"merge-casts", "conversions that undo each other go", passes::merge_casts},
+      {"batch-norms", "batch norm, residual and ReLU become a kernel", passes::batch_norms, true},
       {"activations", "activations with their bias become kernels", passes::activations, true},
       {"drop-unused", "what nobody uses goes", passes::drop_unused},
   };

@@ -1,5 +1,7 @@
 // Networks as users of LibTorch write them, and what the compiler makes of them.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
@@ -111,6 +113,122 @@ TEST_P(Patterns, ActivationsOfImagesInEitherLayout) {
 
 TEST_P(Patterns, ActivationsOfTensorsWithGapsStay) {
   expect_left_alone(in_format(silu_of_images(true, true)), {"gallop::"});
+}
+
+const std::vector<std::string> kBatchNorms = {
+    "aten::native_batch_norm", "aten::native_batch_norm_backward", "aten::threshold_backward",
+    "aten::relu", "aten::relu_"};
+
+at::Tensor images(at::IntArrayRef sizes, uint64_t seed, double scale = 1) {
+  return random(sizes, seed, scale).contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+// Batch norm number i with its weights and statistics.
+at::Tensor norm(const StockNetwork& self, const at::Tensor& x, size_t i, bool training = true) {
+  return at::batch_norm(x, self.weight(2 * i), self.weight(2 * i + 1), self.buffers[2 * i],
+                        self.buffers[2 * i + 1], training, 0.1, 1e-5, true);
+}
+
+void add_norms(StockNetwork& network, size_t count, int64_t channels) {
+  for (size_t i = 0; i < count; ++i) {
+    network.parameters.push_back(random({channels}, 10 + i).abs() + 0.5);
+    network.parameters.push_back(random({channels}, 20 + i));
+    network.buffers.push_back(random({channels}, 30 + i));
+    network.buffers.push_back(random({channels}, 40 + i).abs() + 0.5);
+  }
+}
+
+at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, int64_t stride = 1) {
+  return at::conv2d(x, weight, {}, stride, weight.size(2) / 2);
+}
+
+// The start and two blocks of a residual network, as torchvision writes them: one keeps the sizes,
+// one has a projection beside it.
+StockNetwork residual_network() {
+  StockNetwork network;
+  add_norms(network, 6, 8);
+  for (uint64_t i = 0; i < 6; ++i) {
+    const int64_t window = i == 5 ? 1 : 3;
+    network.parameters.push_back(images({8, i == 0 ? 3 : 8, window, window}, 50 + i, 0.3));
+  }
+  network.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
+    const auto weight = [&](size_t i) { return self.weight(12 + i); };
+    auto x = norm(self, conv(batch[0], weight(0)), 0).relu_();
+    auto y = norm(self, conv(x, weight(1)), 1).relu_();
+    y = norm(self, conv(y, weight(2)), 2);
+    y += x;
+    x = y.relu_();
+    y = at::relu(norm(self, conv(x, weight(3), 2), 3));
+    y = norm(self, conv(y, weight(4)), 4) + norm(self, conv(x, weight(5), 2), 5);
+    return {at::relu(y).square().mean()};
+  };
+  network.batches = {{images({4, 3, 8, 8}, 60)}, {images({4, 3, 8, 8}, 61)}};
+  return network;
+}
+
+TEST_P(Patterns, BlocksOfResidualNetworks) {
+  auto replaced = kBatchNorms;
+  replaced.emplace_back("aten::add.Tensor");
+  replaced.emplace_back("aten::add_.Tensor");
+  expect_replaced(in_format(residual_network()), {.wanted = {{"gallop::batch_norm", 6},
+                                                             {"gallop::batch_norm_backward", 6},
+                                                             {"gallop::activation", 0}},
+                                                  .replaced = replaced});
+}
+
+// Batch norm of `x * weight`, and what comes behind it.
+using Behind = Tensors (*)(const StockNetwork&, const at::Tensor& x);
+StockNetwork one_norm(Behind behind, const at::Tensor& x) {
+  StockNetwork network;
+  add_norms(network, 1, x.size(1));
+  network.parameters.push_back(random({1}, 9));
+  network.forward = [behind](const StockNetwork& self, const Tensors& batch) -> Tensors {
+    const auto y = batch[0].mul(self.weight(2).to(batch[0].scalar_type()));
+    return behind(self, y);
+  };
+  network.batches = {{x}};
+  return network;
+}
+
+TEST(PatternsFp32, BatchNormOfRowsAndOfOneValueEach) {
+  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {at::relu(norm(self, x, 0)).square().mean() + norm(self, x, 0).pow(3).mean()};
+  };
+  for (const auto& sizes : {std::vector<int64_t>{40, 5}, {50, 7, 1, 1}, {9, 1, 3, 2}}) {
+    expect_replaced(one_norm(behind, random(sizes, 1)),
+                    {.wanted = {{"gallop::batch_norm", 2}}, .replaced = kBatchNorms});
+  }
+}
+
+TEST(PatternsFp32, BatchNormWithAResidualButNoRelu) {
+  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {(norm(self, x, 0) + x).pow(3).mean()};
+  };
+  expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
+                  {.wanted = {{"gallop::batch_norm", 1}}, .replaced = kBatchNorms});
+}
+
+TEST(PatternsFp32, ABatchNormThatIsGivenOutKeepsItsReluApart) {
+  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    const auto y = norm(self, x, 0);
+    return {at::relu(y).pow(3).mean(), y};
+  };
+  expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
+                  {.wanted = {{"gallop::batch_norm", 1}, {"gallop::activation", 1}},
+                   .replaced = {"aten::native_batch_norm"}});
+}
+
+TEST(PatternsFp32, BatchNormOfOtherLayoutsAndInEvaluationStays) {
+  const Behind training = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {norm(self, x, 0).pow(3).mean()};
+  };
+  const Behind evaluation = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {norm(self, x, 0, false).pow(3).mean()};
+  };
+  const std::vector<std::string> ours = {"gallop::"};
+  expect_left_alone(one_norm(training, random({3, 5, 4, 4}, 1)), ours);
+  expect_left_alone(one_norm(training, random({3, 5, 4}, 1)), ours);
+  expect_left_alone(one_norm(evaluation, images({3, 5, 4, 4}, 1)), ours);
 }
 
 }  // namespace

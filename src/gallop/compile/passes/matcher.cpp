@@ -92,6 +92,15 @@ bool Matcher::can_be_read_at(ViewId tensor, int64_t from, int64_t to) const {
   });
 }
 
+bool Matcher::is_untouched_between(ViewId tensor, int64_t from, int64_t to) const {
+  for (const auto* list : {&uses(tensor).readers, &uses(tensor).writers}) {
+    for (const int64_t node : *list) {
+      if (from < node && node < to) return false;
+    }
+  }
+  return true;
+}
+
 at::Tensor Matcher::stand_in(ViewId id) const {
   if (id == kNone) return {};
   const View& of = view(id);

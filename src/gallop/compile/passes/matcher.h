@@ -56,6 +56,9 @@ class Matcher {
   /// Whether what node `from` reads would be the same where node `to` stands. True for kNone.
   bool can_be_read_at(ViewId tensor, int64_t from, int64_t to) const;
 
+  /// Whether no node strictly between these two reads or writes the tensor's buffer.
+  bool is_untouched_between(ViewId tensor, int64_t from, int64_t to) const;
+
   /// A tensor of this layout and device without memory, for questions about layouts.
   at::Tensor stand_in(ViewId tensor) const;
 

@@ -14,6 +14,10 @@ void merge_equal(Graph& graph);
 /// A conversion to a wider format and back, or one that changes nothing, goes.
 void merge_casts(Graph& graph);
 
+/// Batch norm of training with a residual and ReLU behind it, and their gradients with the sum of
+/// two that meet, become calls of kernel/batch_norm.h.
+void batch_norms(Graph& graph);
+
 /// GELU, SiLU and ReLU with their gradients become calls of kernel/activation.h, along with the
 /// bias before them and the sums for its gradient.
 void activations(Graph& graph);
