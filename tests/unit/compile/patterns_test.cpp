@@ -3,6 +3,7 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
@@ -229,6 +230,65 @@ TEST(PatternsFp32, BatchNormOfOtherLayoutsAndInEvaluationStays) {
   expect_left_alone(one_norm(training, random({3, 5, 4, 4}, 1)), ours);
   expect_left_alone(one_norm(training, random({3, 5, 4}, 1)), ours);
   expect_left_alone(one_norm(evaluation, images({3, 5, 4, 4}, 1)), ours);
+}
+
+const std::vector<std::string> kLayerNorms = {"aten::native_layer_norm",
+                                              "aten::native_layer_norm_backward"};
+
+// The residual stream of a transformer: x, then x + branch(norm(x)), twice, and a last norm.
+StockNetwork stream(bool with_bias) {
+  return {.forward = [with_bias](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto norm_of = [&](const at::Tensor& x, size_t i) {
+              return at::layer_norm(x, 12, self.weight(i),
+                                    with_bias ? self.weight(i + 3) : at::Tensor());
+            };
+            at::Tensor x = batch[0] * self.weight(8);
+            x = x + at::linear(norm_of(x, 0), self.weight(6));
+            x = at::linear(norm_of(x, 1), self.weight(7)) + x;
+            return {norm_of(x, 2).pow(3).mean()};
+          },
+          .parameters = {random({12}, 1), random({12}, 2), random({12}, 3), random({12}, 4),
+                         random({12}, 5), random({12}, 6), random({12, 12}, 7, 0.3),
+                         random({12, 12}, 8, 0.3), random({12}, 9)},
+          .batches = {{random({3, 5, 12}, 10)}, {random({3, 5, 12}, 11)}}};
+}
+
+TEST_P(Patterns, LayerNormsWithTheStreamsSums) {
+  auto replaced = kLayerNorms;
+  // The gradient of the stream's start is taken by a product with no layer before it.
+  replaced.emplace_back("aten::add.Tensor");
+  for (const bool with_bias : {false, true}) {
+    expect_replaced(in_format(stream(with_bias)),
+                    {.wanted = {{"gallop::layer_norm", 3}, {"gallop::layer_norm_backward", 3}},
+                     .replaced = replaced});
+  }
+}
+
+// One layer norm over the last dimensions that the weight has.
+StockNetwork one_layer_norm(at::IntArrayRef sizes, at::IntArrayRef normed, bool transposed,
+                            bool gives_out) {
+  return {.forward = [normed = normed.vec(), transposed, gives_out](
+                         const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto scaled = batch[0] * self.weight(0);
+            const auto x = scaled + scaled.pow(2);
+            const auto y = at::layer_norm(transposed ? x.transpose(0, 1) : x, normed,
+                                          self.weight(1), self.weight(2));
+            const auto loss = (y.to(at::kBFloat16) * y.detach().to(at::kBFloat16)).sum();
+            return gives_out ? Tensors{loss, x, y} : Tensors{loss};
+          },
+          .parameters = {random({1}, 1), random(normed, 2), random(normed, 3)},
+          .batches = {{random(sizes, 4)}}};
+}
+
+TEST(PatternsFp32, ALayerNormAndItsSumThatAreGivenOut) {
+  expect_replaced(one_layer_norm({6, 5, 16}, {16}, false, true),
+                  {.wanted = {{"gallop::layer_norm", 1}, {"gallop::layer_norm_backward", 1}},
+                   .replaced = kLayerNorms});
+}
+
+TEST(PatternsFp32, LayerNormsOfOtherLayoutsAndOverMoreDimensionsStay) {
+  expect_left_alone(one_layer_norm({6, 5, 16}, {5, 16}, false, false), {"gallop::"});
+  expect_left_alone(one_layer_norm({6, 5, 16}, {16}, true, false), {"gallop::"});
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ class Run {
     const at::NoGradGuard no_grad;
     for (at::Tensor& result : results) result = result.detach();
     for (const at::Tensor& parameter : network_.parameters) {
+      if (!parameter.grad().defined()) continue;
       results.push_back(parameter.grad());
       parameter.sub_(parameter.grad() * 0.01);
     }

@@ -18,6 +18,10 @@ void merge_casts(Graph& graph);
 /// two that meet, become calls of kernel/batch_norm.h.
 void batch_norms(Graph& graph);
 
+/// Layer norm with the sum before it and the cast behind it, and its gradient with the sum behind
+/// it and the casts around it, become calls of kernel/layer_norm.h.
+void layer_norms(Graph& graph);
+
 /// GELU, SiLU and ReLU with their gradients become calls of kernel/activation.h, along with the
 /// bias before them and the sums for its gradient.
 void activations(Graph& graph);
