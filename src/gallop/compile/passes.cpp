@@ -17,6 +17,7 @@ const std::vector<Pass>& all_passes() {
       {"merge-casts", "conversions that undo each other go", passes::merge_casts},
       {"batch-norms", "batch norm, residual and ReLU become a kernel", passes::batch_norms, true},
       {"layer-norms", "layer norm with sum and cast becomes a kernel", passes::layer_norms, true},
+      {"attention", "attention over packed heads becomes a kernel", passes::attention, true},
       {"activations", "activations with their bias become kernels", passes::activations, true},
       {"drop-unused", "what nobody uses goes", passes::drop_unused},
   };

@@ -7,6 +7,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
 #include <gtest/gtest.h>
 
@@ -289,6 +290,63 @@ TEST(PatternsFp32, ALayerNormAndItsSumThatAreGivenOut) {
 TEST(PatternsFp32, LayerNormsOfOtherLayoutsAndOverMoreDimensionsStay) {
   expect_left_alone(one_layer_norm({6, 5, 16}, {5, 16}, false, false), {"gallop::"});
   expect_left_alone(one_layer_norm({6, 5, 16}, {16}, true, false), {"gallop::"});
+}
+
+const std::vector<std::string> kAttention = {
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward", "aten::cat", "aten::stack"};
+
+// How a model takes queries, keys and values [B, H, T, D] out of one product [B, T, 3 * H * D].
+using TakeApart = Tensors (*)(const at::Tensor& qkv, int64_t heads);
+
+at::Tensor by_heads(const at::Tensor& x, int64_t heads) {
+  return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
+}
+
+Tensors as_nanogpt(const at::Tensor& qkv, int64_t heads) {
+  const auto parts = qkv.split(qkv.size(2) / 3, 2);
+  return {by_heads(parts[0], heads), by_heads(parts[1], heads), by_heads(parts[2], heads)};
+}
+
+Tensors as_timm(const at::Tensor& qkv, int64_t heads) {
+  const int64_t batch = qkv.size(0), tokens = qkv.size(1);
+  const auto parts = qkv.reshape({batch, tokens, 3, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
+  return {parts[0], parts[1], parts[2]};
+}
+
+Tensors in_another_order(const at::Tensor& qkv, int64_t heads) {
+  const auto parts = as_nanogpt(qkv, heads);
+  return {parts[1], parts[0], parts[2]};
+}
+
+// Attention between two products, of 2 sequences of 9 tokens with 3 heads of 8.
+StockNetwork one_attention(TakeApart take_apart, bool causal, double dropout = 0) {
+  return {.forward = [take_apart, causal, dropout](const StockNetwork& self,
+                                                   const Tensors& batch) -> Tensors {
+            const auto parts = take_apart(at::linear(batch[0], self.weight(0), self.weight(1)), 3);
+            const auto y =
+                at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, dropout, causal)
+                    .transpose(1, 2)
+                    .reshape({2, 9, 24});
+            return {at::linear(y, self.weight(2)).square().mean()};
+          },
+          .parameters = {random({72, 10}, 1, 0.5), random({72}, 2), random({5, 24}, 3)},
+          .batches = {{random({2, 9, 10}, 4)}, {random({2, 9, 10}, 5)}}};
+}
+
+TEST_P(Patterns, AttentionOverPackedHeads) {
+  for (const TakeApart take_apart : {as_nanogpt, as_timm}) {
+    for (const bool causal : {false, true}) {
+      expect_replaced(in_format(one_attention(take_apart, causal)),
+                      {.wanted = {{"gallop::attention", 1}, {"gallop::attention_backward", 1}},
+                       .replaced = kAttention});
+    }
+  }
+}
+
+TEST_P(Patterns, AttentionWithDropoutAndOverOtherOrdersStays) {
+  expect_left_alone(in_format(one_attention(as_nanogpt, true, 0.3)), {"gallop::attention"});
+  expect_left_alone(in_format(one_attention(in_another_order, true)), {"gallop::attention"});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -163,19 +164,29 @@ void expect_replaced(const StockNetwork& network, const Replacement& replacement
     }
   }
   EXPECT_GT(compiled.compiled().report().replayed, 4);
+  // Of a single tensor chance decides which error is larger; of all together it does less so.
+  double all_ours = 0, all_theirs = 0;
   for (size_t j = 0; j < distances.size(); ++j) {
     const auto& [ours, theirs, norm] = distances[j];
-    const double limit = std::max(1.1 * std::sqrt(theirs), 4e-7 * std::sqrt(norm));
+    const double limit = std::max(1.25 * std::sqrt(theirs), 6e-7 * std::sqrt(norm));
     EXPECT_LE(std::sqrt(ours), limit) << "tensor " << j << " of " << std::sqrt(norm);
+    all_ours += ours / (norm + 1e-300);
+    all_theirs += theirs / (norm + 1e-300);
   }
+  const double least = 2e-7 * std::sqrt(static_cast<double>(distances.size()));
+  EXPECT_LE(std::sqrt(all_ours), std::max(1.1 * std::sqrt(all_theirs), least));
   expect_calls(compiled.compiled(), replacement);
 }
 
 void expect_left_alone(const StockNetwork& network, const std::vector<std::string>& unwanted) {
   Run stock(network, at::kFloat, false), compiled(network, at::kFloat, true);
+  at::Generator random_numbers = at::globalContext().defaultGenerator(at::kCPU);
   for (size_t i = 0; i < 5; ++i) {
     const Tensors& batch = network.batches[i % network.batches.size()];
-    const Tensors wanted = stock.run(batch), got = compiled.run(batch);
+    random_numbers.set_current_seed(i);
+    const Tensors wanted = stock.run(batch);
+    random_numbers.set_current_seed(i);
+    const Tensors got = compiled.run(batch);
     for (size_t j = 0; j < wanted.size(); ++j) EXPECT_TRUE(at::equal(got[j], wanted[j])) << j;
     const Tensors left = stock.state(), right = compiled.state();
     for (size_t j = 0; j < left.size(); ++j) EXPECT_TRUE(at::equal(left[j], right[j])) << j;

@@ -22,6 +22,10 @@ void batch_norms(Graph& graph);
 /// it and the casts around it, become calls of kernel/layer_norm.h.
 void layer_norms(Graph& graph);
 
+/// Attention over one tensor of queries, keys and values becomes a call of kernel/attention.h, and
+/// so does its gradient.
+void attention(Graph& graph);
+
 /// GELU, SiLU and ReLU with their gradients become calls of kernel/activation.h, along with the
 /// bias before them and the sums for its gradient.
 void activations(Graph& graph);
