@@ -25,7 +25,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -156,15 +155,17 @@ class BareStep {
 
   double run(const at::Tensor& input, const at::Tensor& target) {
     for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
-    at::Tensor loss;
+    at::Tensor loss_sum;
     {
       const precision::AutocastGuard autocast(precision_, at::kCPU);
-      const auto logits = work_.model->forward(input);
-      loss = at::cross_entropy_loss(logits.flatten(0, -2), target.flatten());
+      loss_sum = train::cross_entropy_sum(work_.model->forward_to_head(input), target,
+                                          /*label_smoothing=*/0, /*count_right=*/false)
+                     .sum;
     }
-    loss.backward();
+    const auto count = static_cast<double>(target.numel());
+    loss_sum.backward(at::full({}, 1 / count, at::kFloat));
     work_.optimizer->step(lr_);
-    return loss.item<double>();
+    return loss_sum.item<double>() / count;
   }
 
  private:
@@ -243,7 +244,8 @@ void serve_bare(Workload& work, precision::Precision precision, Server& server) 
 
 // The same by the trainer's step, recorded and replayed.
 void serve_compiled(Workload& work, precision::Precision precision, Server& server) {
-  train::TrainStep step(*work.model, *work.optimizer, {.precision = precision, .compile = true});
+  train::TrainStep step(*work.model, *work.optimizer,
+                        {.precision = precision, .compile = compile::CompileConfig()});
   for (int64_t i = 0; server.wants_step(); ++i) {
     const auto batch = static_cast<size_t>(i) % kBatches;
     const auto result = step.run(work.inputs[batch], work.targets[batch], i, work.lr, false);

@@ -25,6 +25,7 @@ namespace {
 // Samples that formats are timed on: enough to tell them apart, few enough for a quick start.
 constexpr int64_t kTimedImages = 32;
 constexpr int64_t kTimedTexts = 4;
+constexpr int64_t kVerifyEvery = 100;  // Steps.
 
 class PreparedRun final : public TrainingRun {
  public:
@@ -117,6 +118,10 @@ class PreparedRun final : public TrainingRun {
     }
     model_->to(device_, format_.channels_last);
     resolve("train.precision", recipe().train.precision, precision::name_of(format_.precision));
+    // Nothing has been compiled on a GPU yet.
+    if (recipe().train.compile == "auto") {
+      resolve("train.compile", recipe().train.compile, device_.is_cpu() ? "true" : "false");
+    }
     resolve("train.channels_last", recipe().train.channels_last,
             format_.channels_last ? "true" : "false");
   }
@@ -155,11 +160,17 @@ class PreparedRun final : public TrainingRun {
   }
 
   train::StepConfig step_config() {
-    return {.precision = format_.precision,
-            .accumulate = recipe().train.accumulate,
-            .clip = recipe().train.clip,
-            .label_smoothing = recipe().train.label_smoothing,
-            .seed = static_cast<uint64_t>(recipe().train.seed)};
+    train::StepConfig config{.precision = format_.precision,
+                             .accumulate = recipe().train.accumulate,
+                             .clip = recipe().train.clip,
+                             .label_smoothing = recipe().train.label_smoothing,
+                             .seed = static_cast<uint64_t>(recipe().train.seed)};
+    const std::string& compile = recipe().train.compile;
+    if (compile != "false") {
+      config.compile =
+          compile::CompileConfig{.verify_every = compile == "verify" ? kVerifyEvery : 0};
+    }
+    return config;
   }
 
   ConsoleLabels labels() {
@@ -191,8 +202,9 @@ class PreparedRun final : public TrainingRun {
     fmt::print("{}\n", part.empty() ? std::string(", no part to evaluate on")
                                     : fmt::format("; evaluated on the {} part", part));
     fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
-    fmt::print("training   {}, schedule {}, {} on {}{}\n", recipe().optimizer.name(),
+    fmt::print("training   {}, schedule {}, {} on {}{}{}\n", recipe().optimizer.name(),
                recipe().schedule.name(), format_.describe(), device_.is_cuda() ? "GPU" : "CPU",
+               recipe().train.compile == "false" ? "" : ", compiled",
                measured_.empty() ? "" : " (measured " + measured_ + ")");
     fmt::print("run        {}\n", folder_->path().string());
     std::fflush(stdout);

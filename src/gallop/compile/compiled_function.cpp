@@ -4,17 +4,15 @@
 #include <map>
 #include <optional>
 
+#include "gallop/base/error.h"
 #include "gallop/compile/executor.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
+#include "gallop/compile/verify.h"
 
 namespace gallop::compile {
 
 namespace {
-
-// The first call may differ from the others, as where something is made when first needed; then two
-// more must be alike.
-constexpr int kRecordings = 3;
 
 // Everything about the arguments that a graph rests on.
 struct Signature {
@@ -37,10 +35,13 @@ Signature signature_of(const std::vector<at::Tensor>& inputs, int64_t mode) {
   return signature;
 }
 
+void add_once(std::vector<std::string>& list, const std::string& line) {
+  if (std::find(list.begin(), list.end(), line) == list.end()) list.push_back(line);
+}
+
 // What a signature has come to.
 struct Entry {
-  int recordings = 0;
-  std::optional<Graph> last;
+  std::optional<Graph> first;  // As recorded, until the second call agrees.
   std::unique_ptr<Executor> executor;
   bool runs_eagerly = false;
 };
@@ -52,6 +53,7 @@ struct CompiledFunction::Impl {
   std::vector<at::Tensor> state;
   CompileConfig config;
   CompileReport report;
+  KernelCompiler compiler;
   std::map<Signature, Entry> entries;
   std::shared_ptr<Arena> arena;     // Of all graphs.
   std::vector<const void*> memory;  // Of the state, when the entries were recorded.
@@ -74,42 +76,60 @@ struct CompiledFunction::Impl {
   }
 
   void refuse(Entry& entry, const std::string& reason) {
-    entry.runs_eagerly = true;
-    entry.last.reset();
-    auto& reasons = report.reasons;
-    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
-      reasons.push_back(reason);
-    }
+    entry = Entry{.first = {}, .executor = nullptr, .runs_eagerly = true};
+    add_once(report.reasons, reason);
   }
 
-  std::vector<at::Tensor> run_recorded(Entry& entry, const std::vector<at::Tensor>& inputs,
-                                       int64_t mode) {
+  Recording try_call(const std::vector<at::Tensor>& inputs, int64_t mode) {
     if (!arena) arena = Arena::reserve();
     const Arena::Apart apart(arena.get());
-    Recording recording =
-        record([&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
-               inputs);
     report.recorded += 1;
-    entry.recordings += 1;
+    return record(
+        [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
+        inputs);
+  }
+
+  void record_first(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
+    Recording recording = try_call(inputs, mode);
+    // Something may have been made that is only made once.
+    if (!recording.refusal.empty()) recording = try_call(inputs, mode);
+    if (!recording.refusal.empty()) return refuse(entry, recording.refusal);
+    entry.first = recording.graph;
+    build(entry, std::move(recording.graph));
+  }
+
+  // Whether the function does the same in its second call.
+  void record_second(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
+    Recording recording = try_call(inputs, mode);
     std::string reason = recording.refusal;
-    if (reason.empty() && entry.last) {
-      if (const std::string found = difference(*entry.last, recording.graph); !found.empty()) {
-        reason = "the function does something else at each call: " + found;
-      }
+    if (reason.empty()) {
+      const std::string found = difference(*entry.first, recording.graph);
+      if (!found.empty()) reason = "the function does something else at each call: " + found;
     }
-    if (!reason.empty() && entry.recordings == kRecordings) {
-      refuse(entry, reason);
-    } else if (!recording.refusal.empty()) {
-      entry.last.reset();
-    } else if (entry.last && reason.empty()) {
-      entry.last.reset();
-      run_passes(recording.graph, config.passes_off);
-      entry.executor = std::make_unique<Executor>(std::move(recording.graph), arena);
-      report.graphs += 1;
-    } else {
-      entry.last = std::move(recording.graph);
+    if (!reason.empty()) {
+      report.graphs -= 1;
+      return refuse(entry, reason);
     }
-    return std::move(recording.results);
+    entry.first.reset();
+  }
+
+  void build(Entry& entry, Graph graph) {
+    PassContext context{.compiler = compiler};
+    run_passes(graph, config.passes_off, context);
+    for (const std::string& line : context.lost) add_once(report.lost, line);
+    entry.executor = std::make_unique<Executor>(std::move(graph), arena);
+    report.graphs += 1;
+  }
+
+  void verify(const Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
+    const Arena::Apart apart(arena.get());
+    const std::string found = find_difference(
+        [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
+        entry.executor->graph(), inputs);
+    if (!found.empty()) {
+      throw InternalError("the compiled step does not do what the step does: " + found);
+    }
+    report.verified += 1;
   }
 
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, int64_t mode) {
@@ -121,11 +141,17 @@ struct CompiledFunction::Impl {
       found = entries.emplace(signature, Entry()).first;
     }
     Entry& entry = found->second;
-    if (entry.executor) {
-      report.replayed += 1;
-      return entry.executor->run(inputs);
+    if (!entry.runs_eagerly && !entry.executor) {
+      record_first(entry, inputs, mode);
+    } else if (entry.first) {
+      record_second(entry, inputs, mode);
     }
-    return entry.runs_eagerly ? run_eagerly(inputs, mode) : run_recorded(entry, inputs, mode);
+    if (entry.runs_eagerly) return run_eagerly(inputs, mode);
+    if (config.verify_every > 0 && report.replayed % config.verify_every == 0) {
+      verify(entry, inputs, mode);
+    }
+    report.replayed += 1;
+    return entry.executor->run(inputs);
   }
 };
 

@@ -15,15 +15,21 @@ struct Graph;
 /// What became of the calls of a compiled function.
 struct CompileReport {
   int64_t graphs = 0;    ///< One for each set of shapes and each mode.
-  int64_t recorded = 0;  ///< Calls that ran as they are and were recorded.
+  int64_t recorded = 0;  ///< Trial calls; see record().
   int64_t replayed = 0;  ///< Calls that ran a graph.
+  int64_t verified = 0;  ///< Of those, after a comparison with the function.
   int64_t eager = 0;     ///< Calls that ran as they are, as they cannot be recorded.
   /// Why those could not be, each reason once.
   std::vector<std::string> reasons;
+  /// What passes could not do on this machine, each line once.
+  std::vector<std::string> lost;
 };
 
 struct CompileConfig {
-  int64_t graphs = 8;                     ///< At most; further shapes run as they are.
+  int64_t graphs = 8;  ///< At most; further shapes run as they are.
+  /// Every so many calls the function runs on trial beside its graph, and a difference ends the
+  /// run; see find_difference(). 0: never.
+  int64_t verify_every = 0;
   std::vector<std::string> passes_off{};  ///< Names of those not to run; see all_passes().
 };
 
@@ -31,10 +37,12 @@ struct CompileConfig {
 using FunctionOfMode =
     std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& arguments, int64_t mode)>;
 
-/// Calls a function of tensors, and from the third call with the same shapes and mode on runs what
-/// it did instead of it. The first two calls are recorded; only what they have in common is
-/// trusted: a number that the host computes anew at each call must be an argument, a tensor. What
-/// cannot be recorded runs as it is, and the report says why.
+/// Runs what a function of tensors does instead of the function: its operators, as a graph that
+/// passes have made faster. All calls run it, from the first on, so that a run that was interrupted
+/// computes the same bits as one that was not. The first two calls with the same shapes and mode
+/// are recorded before, on trial, and only what they have in common is trusted: a number that the
+/// host computes anew at each call must be an argument, a tensor. What cannot be recorded runs as
+/// it is, and the report says why.
 class CompiledFunction {
  public:
   /// `state` are tensors that the function works on besides its arguments: where one has got other
@@ -44,6 +52,7 @@ class CompiledFunction {
                    const CompileConfig& config = {});
   ~CompiledFunction();
 
+  /// Throws InternalError where the graph is found to compute something else.
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& arguments, int64_t mode = 0);
 
   const CompileReport& report() const;

@@ -4,25 +4,15 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/util/typeid.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/compile/memory_plan.h"
+#include "gallop/compile/tensor_in.h"
 
 namespace gallop::compile {
 
 namespace {
-
-// A tensor over the storage of another, without the dispatcher.
-at::Tensor make_tensor(const at::Tensor& base, const View& view, int64_t origin) {
-  auto tensor = at::detail::make_tensor<c10::TensorImpl>(
-      c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(),
-      c10::scalarTypeToTypeMeta(view.dtype));
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(view.sizes, view.strides,
-                                                      origin + view.offset);
-  return tensor;
-}
 
 bool has_layout(const at::Tensor& tensor, const View& view) {
   if (tensor.scalar_type() != view.dtype || tensor.sizes() != view.sizes) return false;
@@ -87,6 +77,7 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
       if (arena_) arena_->place(made_at_[i]);
       call(graph_.nodes[i]);
       if (arena_) check_placed(i);
+      if (observer_) tell(graph_.nodes[i]);
       free_dead(i);
     }
   } catch (...) {
@@ -150,7 +141,8 @@ const at::Tensor& Executor::tensor(ViewId id) {
   at::Tensor& tensor = tensors_[id];
   if (!tensor.defined()) {
     const View& view = graph_.views[id];
-    tensor = make_tensor(bases_[view.buffer], view, origins_[view.buffer]);
+    tensor = tensor_in(bases_[view.buffer], view.dtype, view.sizes, view.strides,
+                       origins_[view.buffer] + view.offset);
   }
   return tensor;
 }
@@ -207,6 +199,13 @@ void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node
   }
   tensors_[id] = result;
   if (!bases_[view.buffer].defined()) bases_[view.buffer] = result;
+}
+
+void Executor::tell(const Node& node) {
+  for (const Access& access : accesses_of(node)) {
+    if (!access.writes) continue;
+    observer_(node, graph_.buffer_of(access.view), tensor(access.view));
+  }
 }
 
 void Executor::clear() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -23,6 +24,10 @@ class Executor {
   /// InternalError where an operator makes a tensor of another layout than the graph says.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
 
+  /// Is told each buffer that a node has just written, by one of the tensors in it.
+  using Observer = std::function<void(const Node& node, const Buffer& buffer, const at::Tensor&)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
   const Graph& graph() const { return graph_; }
 
   /// Of the block of temporaries; 0 where there is no plan, also since an operator was seen to keep
@@ -38,6 +43,7 @@ class Executor {
   void take_result(ViewId id, const at::Tensor& result, const Node& node);
   const at::Tensor& tensor(ViewId id);
   void free_dead(size_t node);
+  void tell(const Node& node);
   void clear();
 
   void plan();
@@ -55,6 +61,7 @@ class Executor {
   int64_t plan_bytes_ = 0;
   std::vector<std::vector<Arena::Block>> made_at_;  // By node.
   torch::jit::Stack stack_;
+  Observer observer_;
 };
 
 }  // namespace gallop::compile

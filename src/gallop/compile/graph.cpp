@@ -15,6 +15,10 @@ constexpr std::array<std::string_view, 12> kOverwriters = {
     "aten::normal_", "aten::random_", "aten::exponential_", "aten::uniform_",
     "aten::set_",    "aten::eye",     "aten::geometric_",   "aten::log_normal_"};
 
+constexpr std::array<std::string_view, 6> kUninitialized = {
+    "aten::empty",     "aten::empty_like",        "aten::empty_strided",
+    "aten::new_empty", "aten::new_empty_strided", "aten::empty_permuted"};
+
 // Change their running statistics, arguments 3 and 4, without saying so.
 constexpr std::array<std::string_view, 3> kHiddenWriters = {
     "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
@@ -80,6 +84,11 @@ std::vector<Access> accesses_of(const Node& node) {
 
 bool is_random(const c10::OperatorHandle& op) {
   return op.hasTag(at::Tag::nondeterministic_seeded);
+}
+
+bool leaves_memory_as_it_is(const c10::OperatorHandle& op) {
+  return std::find(kUninitialized.begin(), kUninitialized.end(), op.schema().name()) !=
+         kUninitialized.end();
 }
 
 std::string name_of(const c10::OperatorHandle& op) { return toString(op.operator_name()); }

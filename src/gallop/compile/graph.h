@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct Buffer {
   at::Tensor state;       ///< A tensor over this memory, of kState.
   int64_t bytes = 0;
   at::Device device = c10::kCPU;
+  /// Which buffer of the recording has these contents, and after how many changes in place; kNone
+  /// where none has.
+  int64_t origin = kNone, version = 0;
 };
 
 /// A tensor: where it lies in a buffer. The offset counts elements from the buffer's start, for
@@ -59,11 +63,15 @@ struct Operand {
   }
 };
 
+struct GeneratedLoop;
+
 /// A call of an operator.
 struct Node {
   c10::OperatorHandle op;
   std::vector<Operand> arguments;
   std::vector<Operand> results;  ///< The tensors in buffers that the node makes; else kNone.
+  std::shared_ptr<const GeneratedLoop>
+      loop{};  ///< What a generated loop computes; see loop_node.h.
 };
 
 /// How a node touches a view.
@@ -90,6 +98,9 @@ std::vector<Access> accesses_of(const Node& node);
 
 /// Whether a call draws random numbers, which must stay in their order.
 bool is_random(const c10::OperatorHandle& op);
+
+/// Whether its result holds whatever was in the memory, as that of aten::empty.
+bool leaves_memory_as_it_is(const c10::OperatorHandle& op);
 
 /// "aten::add.Tensor"
 std::string name_of(const c10::OperatorHandle& op);

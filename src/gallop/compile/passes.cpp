@@ -10,21 +10,34 @@
 
 namespace gallop::compile {
 
+namespace {
+
+template <void (*kRun)(Graph&)>
+void plain(Graph& graph, PassContext&) {
+  kRun(graph);
+}
+
+}  // namespace
+
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> kPasses = {
-      {"make-values", "changes in place become new values", passes::make_values},
-      {"merge-equal", "equal calls are made once", passes::merge_equal},
-      {"merge-casts", "conversions that undo each other go", passes::merge_casts},
-      {"batch-norms", "batch norm, residual and ReLU become a kernel", passes::batch_norms, true},
-      {"layer-norms", "layer norm with sum and cast becomes a kernel", passes::layer_norms, true},
-      {"attention", "attention over packed heads becomes a kernel", passes::attention, true},
-      {"activations", "activations with their bias become kernels", passes::activations, true},
-      {"drop-unused", "what nobody uses goes", passes::drop_unused},
+      {"make-values", "changes in place become new values", plain<passes::make_values>},
+      {"merge-equal", "equal calls are made once", plain<passes::merge_equal>},
+      {"merge-casts", "conversions that undo each other go", plain<passes::merge_casts>},
+      {"batch-norms", "batch norm, residual and ReLU become a kernel", plain<passes::batch_norms>,
+       true},
+      {"layer-norms", "layer norm with sum and cast becomes a kernel", plain<passes::layer_norms>,
+       true},
+      {"attention", "attention over packed heads becomes a kernel", plain<passes::attention>, true},
+      {"activations", "activations with their bias become kernels", plain<passes::activations>,
+       true},
+      {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
+      {"fuse", "chains of pointwise operators become generated loops", passes::fuse},
   };
   return kPasses;
 }
 
-void run_passes(Graph& graph, const std::vector<std::string>& off) {
+void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context) {
   for (const std::string& name : off) {
     const auto& all = all_passes();
     if (std::none_of(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; })) {
@@ -34,7 +47,7 @@ void run_passes(Graph& graph, const std::vector<std::string>& off) {
   const bool kernels = kernel::kernels_are_allowed();
   for (const Pass& pass : all_passes()) {
     const bool wanted = std::find(off.begin(), off.end(), pass.name) == off.end();
-    if (wanted && (kernels || !pass.to_kernels)) pass.run(graph);
+    if (wanted && (kernels || !pass.to_kernels)) pass.run(graph, context);
   }
 }
 

@@ -2,16 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/equal.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <torch/library.h>
+
+#include "gallop/compile/tensor_in.h"
 
 namespace gallop::compile {
 
@@ -25,9 +31,6 @@ constexpr auto kKey = c10::DispatchKey::Fake;
 // Change the memory behind a tensor, not only what it holds.
 constexpr std::array<std::string_view, 4> kChangesStorage = {"aten::set_", "aten::resize_",
                                                              "aten::resize_as_", "aten::set_data"};
-constexpr std::array<std::string_view, 6> kUninitialized = {
-    "aten::empty",     "aten::empty_like",        "aten::empty_strided",
-    "aten::new_empty", "aten::new_empty_strided", "aten::empty_permuted"};
 // Their results are numbers, but follow from sizes alone.
 constexpr std::array<std::string_view, 1> kAsksForSizes = {"aten::_fused_sdp_choice"};
 
@@ -54,9 +57,14 @@ std::string unusual(const at::Tensor& tensor) {
   return {};
 }
 
+// Ends the call of a function that cannot be recorded, before it has an effect.
+struct Refused : std::exception {
+  const char* what() const noexcept override { return "the function cannot be recorded"; }
+};
+
 class Recorder {
  public:
-  explicit Recorder(const std::vector<at::Tensor>& inputs) {
+  explicit Recorder(const std::vector<at::Tensor>& inputs) : inputs_(inputs) {
     for (const at::Tensor& input : inputs) {
       const auto [place, fresh] = buffer_of_.try_emplace(key_of(input), new_buffer(input));
       Buffer& buffer = graph_.buffers[place->second];
@@ -68,27 +76,42 @@ class Recorder {
     }
   }
 
-  // Runs the call, and notes it.
+  // Runs the call without effect on state, and notes it.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
     const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
-    const auto& schema = op.schema();
-    const size_t count = schema.arguments().size();
-    const bool sees = refusal_.empty() && schema.name().rfind("profiler::", 0) != 0;
+    const bool sees = op.schema().name().rfind("profiler::", 0) != 0;
     std::optional<Node> node;
-    if (sees) node = node_of(op, stack, count);
+    if (sees) {
+      node = node_of(op, stack);
+      if (!refusal_.empty()) throw Refused();
+      use_copies(*node, stack);
+    }
     const size_t known = graph_.buffers.size();
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), &stack);
-    if (node && refusal_.empty()) note_results(std::move(*node), stack, known);
+    if (node) note_results(std::move(*node), stack, known);
+    if (!refusal_.empty()) throw Refused();
   }
 
   Recording finish(std::vector<at::Tensor> results) {
-    for (const at::Tensor& result : results) {
+    for (at::Tensor& result : results) {
       graph_.outputs.push_back(result.defined() ? view_of(result) : kNone);
       if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
+      if (result.defined()) result = current(result);
     }
-    return {
-        .results = std::move(results), .graph = std::move(graph_), .refusal = std::move(refusal_)};
+    if (!refusal_.empty()) return refused();
+    Recording recording{
+        .graph = std::move(graph_), .refusal = {}, .results = std::move(results), .changes = {}};
+    for (const auto& [buffer, copy] : copies_) {
+      const Buffer& changed = recording.graph.buffers[buffer];
+      recording.changes.push_back(
+          {.state = changed.kind == Buffer::Kind::kState ? changed.state : inputs_[changed.input],
+           .after = copy});
+    }
+    return recording;
   }
+
+  bool has_refused() const { return !refusal_.empty(); }
+  Recording refused() { return {.graph = {}, .refusal = refusal_, .results = {}, .changes = {}}; }
 
  private:
   using Key = const c10::StorageImpl*;
@@ -105,8 +128,9 @@ class Recorder {
     const auto& storage = tensor.storage();
     remembered_.emplace_back(
         c10::weak_intrusive_ptr<c10::StorageImpl>(storage.getWeakStorageImpl()));
-    graph_.buffers.push_back(
-        {.bytes = static_cast<int64_t>(storage.nbytes()), .device = tensor.device()});
+    graph_.buffers.push_back({.bytes = static_cast<int64_t>(storage.nbytes()),
+                              .device = tensor.device(),
+                              .origin = static_cast<int64_t>(graph_.buffers.size())});
     origin_of_.push_back(0);
     filled_.push_back(true);
     return static_cast<BufferId>(graph_.buffers.size() - 1);
@@ -124,6 +148,48 @@ class Recorder {
     graph_.buffers[id].state = tensor.detach();
     buffer_of_.emplace(key_of(tensor), id);
     return id;
+  }
+
+  // State that is written lives on in a copy, for this call.
+  void use_copies(const Node& node, Stack& stack) {
+    for (const Access& access : accesses_of(node)) {
+      const BufferId id = graph_.views[access.view].buffer;
+      const Buffer& buffer = graph_.buffers[id];
+      if (!access.writes || buffer.kind == Buffer::Kind::kTemporary || copies_.contains(id)) {
+        continue;
+      }
+      const at::Tensor& base =
+          buffer.kind == Buffer::Kind::kState ? buffer.state : inputs_[buffer.input];
+      const at::Tensor copy =
+          tensor_in(base, c10::kByte, {buffer.bytes}, {1}, /*offset=*/0).clone();
+      buffer_of_.emplace(key_of(copy), id);
+      copies_.emplace(id, copy);
+    }
+    if (copies_.empty()) return;
+    const auto& arguments = node.op.schema().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const auto* alias = arguments[i].alias_info();
+      if (alias != nullptr && !alias->isWrite()) continue;  // Only a view is taken.
+      c10::IValue& value = stack[stack.size() - arguments.size() + i];
+      if (value.isTensor() && value.toTensor().defined()) {
+        value = current(value.toTensor());
+      } else if (value.isTensorList()) {
+        c10::List<at::Tensor> list;
+        for (const at::Tensor& item : value.toTensorList()) list.push_back(current(item));
+        value = list;
+      }
+    }
+  }
+
+  // The tensor as it is within this call.
+  at::Tensor current(const at::Tensor& tensor) const {
+    if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
+    const auto buffer = buffer_of_.find(key_of(tensor));
+    if (buffer == buffer_of_.end()) return tensor;
+    const auto copy = copies_.find(buffer->second);
+    if (copy == copies_.end() || copy->second.is_alias_of(tensor)) return tensor;
+    return tensor_in(copy->second, tensor.scalar_type(), tensor.sizes(), tensor.strides(),
+                     tensor.storage_offset());
   }
 
   ViewId view_of(const at::Tensor& tensor) {
@@ -165,8 +231,9 @@ class Recorder {
     return Operand::of(value);
   }
 
-  std::optional<Node> node_of(const c10::OperatorHandle& op, const Stack& stack, size_t count) {
+  std::optional<Node> node_of(const c10::OperatorHandle& op, const Stack& stack) {
     const auto& schema = op.schema();
+    const size_t count = schema.arguments().size();
     if (is_one_of(kChangesStorage, schema.name())) {
       refuse(name_of(op) + " changes the memory of a tensor");
     } else if (op.hasTag(at::Tag::dynamic_output_shape)) {
@@ -212,7 +279,7 @@ class Recorder {
     const bool makes_memory = graph_.buffers.size() > known;
     const bool asks = is_one_of(kAsksForSizes, schema.name());
     if (!makes_memory && !schema.is_mutable() && (asks || !node.results.empty())) return;
-    const bool is_empty = is_one_of(kUninitialized, schema.name());
+    const bool is_empty = leaves_memory_as_it_is(node.op);
     for (const Access& access : accesses_of(node)) {
       if (!access.writes) continue;
       const BufferId buffer = graph_.views[access.view].buffer;
@@ -242,8 +309,10 @@ class Recorder {
     return result;
   }
 
+  const std::vector<at::Tensor>& inputs_;
   Graph graph_;
   std::string refusal_;
+  std::map<BufferId, at::Tensor> copies_;  // Of state, as bytes.
   std::unordered_map<Key, BufferId> buffer_of_;
   std::unordered_map<View, ViewId, ViewHash> view_ids_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> remembered_;
@@ -279,22 +348,60 @@ void listen_to_the_dispatcher() {
 
 }  // namespace
 
+namespace {
+
+// Puts the random generators of the devices back at its end.
+class KeptGenerators {
+ public:
+  explicit KeptGenerators(const std::vector<at::Tensor>& inputs) {
+    keep(c10::Device(c10::kCPU));
+    for (const at::Tensor& input : inputs) {
+      if (input.is_cuda()) keep(input.device());
+    }
+  }
+  ~KeptGenerators() {
+    for (auto& [generator, state] : kept_) generator.set_state(state);
+  }
+  KeptGenerators(const KeptGenerators&) = delete;
+  KeptGenerators& operator=(const KeptGenerators&) = delete;
+
+ private:
+  void keep(c10::Device device) {
+    const at::Generator generator = at::globalContext().defaultGenerator(device);
+    kept_.emplace_back(generator, generator.get_state());
+  }
+
+  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
+};
+
+struct Active {
+  explicit Active(Recorder* recorder) { active_recorder = recorder; }
+  ~Active() { active_recorder = nullptr; }
+  Active(const Active&) = delete;
+  Active& operator=(const Active&) = delete;
+};
+
+}  // namespace
+
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs) {
   const std::lock_guard lock(recording_mutex);
   listen_to_the_dispatcher();
+  const KeptGenerators generators(inputs);
   Recorder recorder(inputs);
-  struct Active {
-    explicit Active(Recorder* recorder) { active_recorder = recorder; }
-    ~Active() { active_recorder = nullptr; }
-  };
   std::vector<at::Tensor> results;
-  {
+  try {
     const Active active(&recorder);
     const c10::impl::IncludeDispatchKeyGuard guard(kKey);
     results = function(inputs);
+  } catch (...) {
+    // Autograd may have wrapped what was thrown.
+    if (recorder.has_refused()) return recorder.refused();
+    throw;
   }
   return recorder.finish(std::move(results));
 }
+
+Unrecorded::Unrecorded() : guard_(kKey) {}
 
 bool is_same(const c10::IValue& a, const c10::IValue& b) {
   if (a.tagKind() != b.tagKind()) return false;

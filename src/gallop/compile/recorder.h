@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "gallop/compile/graph.h"
 
@@ -15,19 +16,39 @@ namespace gallop::compile {
 /// call.
 using Function = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& arguments)>;
 
-/// What one call of a function did. The call is real: its results are valid and it counts.
-struct Recording {
-  std::vector<at::Tensor> results;
-  Graph graph;
-  /// Why the graph is not the whole function, naming the operator: it reads a value on the host,
-  /// its sizes depend on data, or its effects are unknown. Empty where it is.
-  std::string refusal;
+/// State that a call of a function would have changed.
+struct Change {
+  at::Tensor state;  ///< A tensor over that memory, unchanged.
+  at::Tensor after;  ///< Its memory as it would be, as bytes.
 };
 
-/// Calls the function and records every operator that it calls below autograd: those of forward
-/// passes, of backward passes, and of optimizers. Only what operators do is seen; values that the
-/// function computes on the host are constants of the graph. One recording at a time: others wait.
+/// What a function does when called, found by a call without effects.
+struct Recording {
+  Graph graph;
+  /// Why the graph is not the whole function, naming the operator: it reads a value on the host,
+  /// its sizes depend on data, or its effects are unknown. Empty where it is; else all other fields
+  /// are empty.
+  std::string refusal;
+  std::vector<at::Tensor> results;
+  std::vector<Change> changes;
+};
+
+/// Calls the function on trial and records every operator that it calls below autograd: those of
+/// forward passes, of backward passes, and of optimizers. What it changes besides its own tensors
+/// it changes in copies, and random generators are put back, so that nothing has happened
+/// afterwards. Only what operators do is seen; values that the function computes on the host are
+/// constants of the graph, and what it changes there stays changed. One recording at a time: others
+/// wait.
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs);
+
+/// While it lives, what this thread calls is no part of a recording.
+class Unrecorded {
+ public:
+  Unrecorded();
+
+ private:
+  c10::impl::ExcludeDispatchKeyGuard guard_;
+};
 
 /// Whether two constants are the same, tensors by their contents.
 bool is_same(const c10::IValue& a, const c10::IValue& b);

@@ -1,8 +1,9 @@
 #include "gallop/model/layers.h"
 
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
+
+#include "gallop/model/functional/embedding.h"
 
 namespace gallop::model {
 
@@ -84,8 +85,8 @@ Embedding::Embedding(Initializer& initializer, const Options& options) {
       register_parameter("weight", initializer.normal({options.count, options.width}, options.std));
 }
 
-at::Tensor Embedding::forward(const at::Tensor& indices) const {
-  return at::embedding(weight_, indices);
+at::Tensor Embedding::forward(const at::Tensor& indices, const at::Tensor& positions) const {
+  return functional::embedding(indices, weight_, positions);
 }
 
 }  // namespace gallop::model

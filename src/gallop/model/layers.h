@@ -27,6 +27,7 @@ class Linear : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) const;
   /// act(y)
   at::Tensor forward(const at::Tensor& x, kernel::Activation activation) const;
+  const at::Tensor& weight() const { return weight_; }
 
  private:
   at::Tensor weight_;
@@ -115,7 +116,8 @@ class Embedding : public torch::nn::Module {
     double std = 0;
   };
   Embedding(Initializer& initializer, const Options& options);
-  at::Tensor forward(const at::Tensor& indices) const;
+  /// Adds row t of `positions` to the rows of place t, where they are defined.
+  at::Tensor forward(const at::Tensor& indices, const at::Tensor& positions = {}) const;
   const at::Tensor& weight() const { return weight_; }
 
  private:

@@ -26,7 +26,8 @@ struct StepConfig {
   /// over the gradients, before the update. Else it is told after the update, for those who then
   /// stop.
   bool skip_nonfinite = false;
-  bool compile = false;  ///< Record the step and replay it; see compile::CompiledFunction.
+  /// If set, the step is recorded and what it does is run instead; see compile::CompiledFunction.
+  std::optional<compile::CompileConfig> compile{};
 };
 
 /// What one update did.
@@ -74,12 +75,13 @@ class TrainStep {
   StepConfig config_;
   at::Device device_;
   at::Tensor lr_, loss_weight_;
+  at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2] on the CPU.
   std::optional<precision::GradScaler> scaler_;
   std::optional<compile::CompiledFunction> compiled_;
 };
 
-/// Starts the random numbers of step `step`, which dropout draws from: a resumed run draws the
-/// same.
+/// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a
+/// GPU: a resumed run draws the same.
 void seed_step(uint64_t seed, int64_t step, at::Device device);
 
 }  // namespace gallop::train

@@ -6,7 +6,10 @@
 
 #include "gallop/base/error.h"
 #include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/embedding.h"
 #include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/functional/swiglu.h"
 #include "gallop/model/layers.h"
 
 namespace gallop::model::functional {
@@ -79,6 +82,85 @@ TEST(ActivationFunction, TakesWhatItsKernelDoesNot) {
   EXPECT_EQ(activation(Activation::kRelu, at::empty({0, 6})).numel(), 0);
 }
 
+TEST(SwigluFunction, HasTheLibrarysValuesAndGradientsHoweverItsInputLies) {
+  for (const bool turned : {false, true}) {
+    const auto x = leaf({6, 5, 18}), true_x = fp64(x);
+    const auto lay = [&](const at::Tensor& t) { return turned ? t.transpose(0, 1) : t; };
+    const auto y = swiglu(lay(x)), true_y = swiglu(lay(true_x));
+    EXPECT_EQ(y.size(-1), 9);
+    expect_close(y, true_y);
+    (y * y).sum().backward();
+    (true_y * true_y).sum().backward();
+    expect_close(x.grad(), true_x.grad());
+  }
+}
+
+TEST(EmbeddingFunction, HasTheLibrarysValuesAndGradients) {
+  for (const bool with_positions : {false, true}) {
+    for (const bool turned : {false, true}) {
+      const auto tokens = at::randint(11, {4, 7}, at::kLong);
+      const auto indices = turned ? tokens.t() : tokens;
+      const auto weight = leaf({11, 18}), true_weight = fp64(weight);
+      const auto positions = with_positions ? leaf({9, 18}) : at::Tensor();
+      const auto true_positions = with_positions ? fp64(positions) : at::Tensor();
+      const auto y = functional::embedding(indices, weight, positions);
+      const auto true_y = functional::embedding(indices, true_weight, true_positions);
+      expect_close(y, true_y);
+      (y * y).sum().backward();
+      (true_y * true_y).sum().backward();
+      expect_close(weight.grad(), true_weight.grad());
+      if (with_positions) expect_close(positions.grad(), true_positions.grad());
+    }
+  }
+}
+
+TEST(DropoutFunction, DropsTheGradientWhereItDroppedTheNumber) {
+  const auto numbers = at::tensor({int64_t{1}, int64_t{2}});
+  const DropoutScope scope(numbers);
+  for (const auto format : {at::kFloat, at::kBFloat16}) {
+    const auto x = leaf({50, 40}, format);
+    const auto y = functional::dropout(x, 0.25, true);
+    y.sum().backward();  // Expanded from one number: not contiguous.
+    const auto dropped = at::eq(y, 0);
+    EXPECT_NEAR(dropped.to(at::kFloat).mean().item<double>(), 0.25, 0.05);
+    EXPECT_TRUE(at::eq(x.grad(), 0).equal(dropped));
+    EXPECT_NEAR(x.grad().to(at::kFloat).max().item<double>(), 1 / 0.75, 4e-3);
+  }
+  const auto x = leaf({50, 40});
+  EXPECT_TRUE(functional::dropout(x, 0.25, false).is_same(x));
+  EXPECT_TRUE(functional::dropout(x, 0, true).is_same(x));
+  EXPECT_EQ(functional::dropout(fp64(x), 0.25, true).scalar_type(), at::kDouble);
+}
+
+TEST(DropoutFunction, DrawsWhatTheScopesTensorHoldsAndNewNumbersForEveryCall) {
+  const auto numbers = at::tensor({int64_t{1}, int64_t{2}});
+  const auto x = at::ones({1000});
+  const auto two = [&] {
+    const DropoutScope scope(numbers);
+    return std::vector{functional::dropout(x, 0.5, true), functional::dropout(x, 0.5, true)};
+  };
+  const auto first = two(), again = two();
+  EXPECT_TRUE(first[0].equal(again[0]));
+  EXPECT_TRUE(first[1].equal(again[1]));
+  EXPECT_FALSE(first[0].equal(first[1]));
+  numbers[1].fill_(3);
+  EXPECT_FALSE(two()[0].equal(first[0]));
+  numbers[1].fill_(2);
+  {
+    // An inner scope starts anew and leaves the outer one where it was.
+    const DropoutScope outer(numbers);
+    functional::dropout(x, 0.5, true);
+    EXPECT_TRUE(two()[0].equal(first[0]));
+    EXPECT_TRUE(functional::dropout(x, 0.5, true).equal(first[1]));
+  }
+  // Without a scope LibTorch's generator gives the seed.
+  at::manual_seed(5);
+  const auto free = functional::dropout(x, 0.5, true), next = functional::dropout(x, 0.5, true);
+  EXPECT_FALSE(free.equal(next));
+  at::manual_seed(5);
+  EXPECT_TRUE(functional::dropout(x, 0.5, true).equal(free));
+}
+
 TEST(LinearFunction, IsItsProductAndActivationForFewAndManyNumbers) {
   Initializer initializer(1);
   Linear linear(initializer, {.in = 64, .out = 40});
@@ -101,6 +183,13 @@ TEST(Functions, RefuseGradientsOfGradients) {
   const auto x = leaf({4, 6}), weight = leaf({6});
   const auto y = activation(Activation::kGelu, x);
   EXPECT_THROW(torch::autograd::grad({y.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
+               UsageError);
+  for (const auto& other : {swiglu(x), functional::dropout(x, 0.5, true)}) {
+    EXPECT_THROW(torch::autograd::grad({other.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
+                 UsageError);
+  }
+  const auto rows = functional::embedding(at::zeros({3}, at::kLong), x);
+  EXPECT_THROW(torch::autograd::grad({rows.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
                UsageError);
   const auto normed = layer_norm(x, {}, weight, {}, 1e-5, false).y;
   EXPECT_THROW(torch::autograd::grad({normed.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),

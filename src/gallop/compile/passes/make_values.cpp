@@ -27,7 +27,8 @@ std::optional<c10::OperatorHandle> functional_form(const c10::OperatorHandle& op
 }
 
 // The node that makes a new value of what `node` changes, or nothing where that is not the same.
-std::optional<Node> as_value(Graph& graph, const Node& node) {
+// `versions`: how often each buffer has been changed so far, `node` included.
+std::optional<Node> as_value(Graph& graph, const Node& node, const std::vector<int64_t>& versions) {
   if (is_random(node.op) || node.arguments.empty() ||
       node.arguments[0].kind != Operand::Kind::kTensor || node.arguments[0].views[0] == kNone) {
     return std::nullopt;
@@ -48,6 +49,7 @@ std::optional<Node> as_value(Graph& graph, const Node& node) {
   wanted.buffer = kNone;
   if (layouts.size() != 1 || layouts[0] != wanted) return std::nullopt;
   Buffer buffer = graph.buffer_of(changed);
+  buffer.version += versions[graph.views[changed].buffer];
   wanted.buffer = static_cast<BufferId>(graph.buffers.size());
   graph.buffers.push_back(std::move(buffer));
   value.results.push_back(Operand::of(graph.intern(wanted)));
@@ -57,6 +59,7 @@ std::optional<Node> as_value(Graph& graph, const Node& node) {
 }  // namespace
 
 void make_values(Graph& graph) {
+  std::vector<int64_t> versions;  // By buffer; making it is no change.
   std::vector<BufferId> current;  // The buffer that has what this one had before a change.
   const auto now = [&](ViewId id) {
     if (id == kNone) return id;
@@ -70,7 +73,11 @@ void make_values(Graph& graph) {
     for (Operand& operand : node.arguments) {
       for (ViewId& view : operand.views) view = now(view);
     }
-    auto value = as_value(graph, node);
+    versions.resize(graph.buffers.size(), kNone);
+    for (const Access& access : accesses_of(node)) {
+      if (access.writes) versions[graph.views[access.view].buffer] += 1;
+    }
+    auto value = as_value(graph, node, versions);
     if (!value) continue;
     const BufferId old = graph.views[node.arguments[0].views[0]].buffer;
     const BufferId fresh = graph.views[value->results[0].views[0]].buffer;
@@ -79,6 +86,7 @@ void make_values(Graph& graph) {
       if (buffer == old) buffer = fresh;
     }
     current[old] = fresh;
+    versions.resize(graph.buffers.size(), 0);
     node = std::move(*value);
   }
   for (ViewId& output : graph.outputs) output = now(output);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gallop/compile/graph.h"
+#include "gallop/compile/passes.h"
 
 // The passes, one source each. passes.cpp has their order.
 namespace gallop::compile::passes {
@@ -32,5 +32,9 @@ void activations(Graph& graph);
 
 /// Nodes go whose results nobody uses.
 void drop_unused(Graph& graph);
+
+/// Pointwise operators that use each other's results become one loop that is generated, compiled
+/// and cached; see codegen/. Waits for the compiler, so that the same run has the same bits.
+void fuse(Graph& graph, PassContext& context);
 
 }  // namespace gallop::compile::passes

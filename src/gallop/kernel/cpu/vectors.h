@@ -29,9 +29,7 @@ struct Part {
   }
   /// The other lanes set to 0.
   F32 cleared(F32 a) const {
-    float lanes[kLanes];
-    store(lanes, a);
-    return load(lanes, count);
+    return select(mask_of(static_cast<uint16_t>((1U << count) - 1)), a, fill(0));
   }
 };
 

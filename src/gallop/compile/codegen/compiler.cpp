@@ -1,0 +1,350 @@
+#include "gallop/compile/codegen/compiler.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/hash.h"
+#include "gallop/base/text.h"
+#include "gallop/base/thread_pool.h"
+#include "gallop/compile/codegen/child_process.h"
+#include "gallop/compile/codegen/kernel_cache.h"
+
+namespace gallop::compile {
+
+namespace {
+
+// More in one file make the first ones wait.
+constexpr size_t kKernelsPerFile = 32;
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::vector<std::string> flags_of(kernel::Isa isa) {
+  // No contraction, as in the library's own kernels. Signals and errno of functions are not looked
+  // at; the values of infinities and NaN are.
+  std::vector<std::string> flags = words_of(
+      "-std=c++20 -O2 -fPIC -shared -pipe -w -ffp-contract=off -fno-math-errno -fno-trapping-math "
+      "-fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fvisibility=hidden");
+  const char* extra = "-O3";
+  if (isa == kernel::Isa::kAvx2) extra = "-mavx2 -mfma";
+  if (isa >= kernel::Isa::kAvx512) {
+    extra = "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512";
+  }
+  for (auto& word : words_of(extra)) flags.push_back(std::move(word));
+  if (isa == kernel::Isa::kAmx) flags.emplace_back("-mavx512bf16");
+  return flags;
+}
+
+// The first line that names an error, else the first.
+std::string told_by(const std::string& output) {
+  std::istringstream stream(output);
+  std::string first;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.find("error") != std::string::npos) return printable(line);
+    if (first.empty()) first = printable(line);
+  }
+  return first.empty() ? "nothing" : first;
+}
+
+std::string why(const std::string& compiler, const ChildResult& child) {
+  switch (child.end) {
+    case ChildResult::End::kNotStarted:
+      return fmt::format("{} cannot be run: {}", compiler, printable(child.output));
+    case ChildResult::End::kTimedOut: return fmt::format("{} took too long", compiler);
+    case ChildResult::End::kStopped: return "the program ended before";
+    case ChildResult::End::kExited:
+      return fmt::format("{} ended with code {} and says: {}", compiler, child.code,
+                         told_by(child.output));
+  }
+  return {};
+}
+
+/// The system's compiler, or why there is none.
+struct SystemCompiler {
+  std::vector<std::string> command;
+  std::string name;      // For messages.
+  std::string identity;  // What its output depends on.
+  std::string missing;
+};
+
+std::optional<SystemCompiler> probe(const std::string& words, const std::atomic<bool>& stop,
+                                    std::string& error) {
+  SystemCompiler found{.command = words_of(words), .name = printable(words)};
+  if (found.command.empty()) return std::nullopt;
+  auto version = found.command;
+  version.emplace_back("--version");
+  const ChildResult child = run_child(version, 20, stop);
+  if (!child.is_good()) {
+    error = why(found.name, child);
+    return std::nullopt;
+  }
+  found.identity = words + "\n" + child.output;
+  return found;
+}
+
+SystemCompiler find_compiler(const std::string& wanted, const std::atomic<bool>& stop) {
+  const char* cxx = std::getenv("CXX");
+  std::string choice = wanted.empty() && cxx != nullptr ? cxx : wanted;
+  std::string error;
+  if (!words_of(choice).empty()) {
+    if (auto found = probe(choice, stop, error)) return *found;
+    return {.missing = error};
+  }
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    if (auto found = probe(name, stop, error)) return *found;
+  }
+  return {.missing = "there is no C++ compiler: neither $CXX nor c++, g++ or clang++ in $PATH"};
+}
+
+struct Job {
+  KernelSource source;
+  std::string key;
+  std::promise<CompiledKernel> promise;
+};
+using Jobs = std::vector<std::shared_ptr<Job>>;
+
+std::string lost_kernels(size_t count, const std::string& reason) {
+  return fmt::format("the step does without {} fused kernel{}: {}", count, count == 1 ? "" : "s",
+                     reason);
+}
+
+void give_up(const Jobs& jobs, const std::string& reason) {
+  for (const auto& job : jobs) {
+    job->promise.set_value({.lost = lost_kernels(jobs.size(), reason)});
+  }
+}
+
+// Even shares of the work, by the lengths of texts.
+std::vector<Jobs> share_out(Jobs jobs, size_t threads) {
+  std::stable_sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
+    return a->source.text.size() > b->source.text.size();
+  });
+  const size_t files = std::max(std::min(threads, jobs.size()),
+                                (jobs.size() + kKernelsPerFile - 1) / kKernelsPerFile);
+  std::vector<Jobs> shares(files);
+  std::vector<size_t> lengths(files);
+  for (auto& job : jobs) {
+    const auto least = std::min_element(lengths.begin(), lengths.end()) - lengths.begin();
+    lengths[static_cast<size_t>(least)] += job->source.text.size();
+    shares[static_cast<size_t>(least)].push_back(std::move(job));
+  }
+  return shares;
+}
+
+}  // namespace
+
+struct KernelCompiler::State {
+  CompilerOptions options;
+  std::vector<std::string> flags;
+  std::atomic<bool> stop = false;
+  std::atomic<int64_t> waiting = 0, runs = 0;
+
+  std::once_flag once;
+  SystemCompiler compiler;
+  std::optional<KernelCache> cache;
+  std::string cache_lost;
+
+  std::mutex mutex;
+  std::map<std::string, std::shared_future<CompiledKernel>> results;
+  std::unique_ptr<ThreadPool> pool;  // Ends first.
+
+  void prepare();
+  std::string key_of(const std::string& prefix, const KernelSource& source) const;
+  bool from_cache(Job& job) const;
+  void start(const std::string& prefix, const Jobs& jobs);
+  void compile(const std::string& prefix, const Jobs& jobs);
+  void compile_in(const fs::path& parent, const std::string& prefix, const Jobs& jobs);
+  void finish(const fs::path& library, const Jobs& jobs);
+  void give(Job& job, std::shared_ptr<void> library) const;
+};
+
+// Once, by the first task, as it asks the compiler for its version.
+void KernelCompiler::State::prepare() {
+  std::call_once(once, [this] {
+    compiler = find_compiler(options.command, stop);
+    try {
+      cache.emplace(options.cache_folder, options.cache_bytes);
+    } catch (const DeviceError& error) {
+      cache_lost =
+          fmt::format("each run compiles its fused kernels anew: {}", printable(error.what()));
+    }
+  });
+}
+
+std::string KernelCompiler::State::key_of(const std::string& prefix,
+                                          const KernelSource& source) const {
+  Hasher hasher;
+  const auto add = [&](const std::string& text) {
+    const uint64_t size = text.size();
+    hasher.update(&size, sizeof size);
+    hasher.update(text.data(), text.size());
+  };
+  add(prefix);
+  add(source.text);
+  add(compiler.identity);
+  for (const std::string& flag : flags) add(flag);
+  static const std::string kMachine = read_hardware().cpu_model;
+  add(kMachine);
+  return hasher.digest();
+}
+
+void KernelCompiler::State::give(Job& job, std::shared_ptr<void> library) const {
+  void* function = dlsym(library.get(), job.source.symbol.c_str());
+  if (function == nullptr) {
+    job.promise.set_value({.lost = lost_kernels(1, "its library lacks " + job.source.symbol)});
+    return;
+  }
+  job.promise.set_value({.function = function, .library = std::move(library), .lost = cache_lost});
+}
+
+bool KernelCompiler::State::from_cache(Job& job) const {
+  if (!cache) return false;
+  auto library = cache->find(job.key);
+  if (!library || dlsym(library.get(), job.source.symbol.c_str()) == nullptr) return false;
+  give(job, std::move(library));
+  return true;
+}
+
+void KernelCompiler::State::start(const std::string& prefix, const Jobs& jobs) {
+  prepare();
+  if (stop || !compiler.missing.empty()) {
+    give_up(jobs, stop ? "the program ended before" : compiler.missing);
+    waiting -= static_cast<int64_t>(jobs.size());
+    return;
+  }
+  Jobs missing;
+  for (const auto& job : jobs) {
+    job->key = key_of(prefix, job->source);
+    if (!from_cache(*job)) missing.push_back(job);
+  }
+  waiting -= static_cast<int64_t>(jobs.size() - missing.size());
+  if (missing.empty()) return;
+  for (Jobs& share : share_out(std::move(missing), static_cast<size_t>(options.threads))) {
+    pool->submit([this, prefix, share = std::move(share)] {
+      compile(prefix, share);
+      waiting -= static_cast<int64_t>(share.size());
+    });
+  }
+}
+
+void KernelCompiler::State::compile(const std::string& prefix, const Jobs& jobs) {
+  // Without a cache, in a folder that goes as soon as the library is loaded.
+  try {
+    std::error_code error;
+    const fs::path other = fs::temp_directory_path(error);
+    compile_in(cache ? cache->folder() : other, prefix, jobs);
+  } catch (const Error& error) {
+    give_up(jobs, printable(error.what()));
+  }
+}
+
+void KernelCompiler::State::compile_in(const fs::path& parent, const std::string& prefix,
+                                       const Jobs& jobs) {
+  const TemporaryFolder folder(parent);
+  const fs::path source = folder.path() / "kernels.cpp", library = folder.path() / "kernels.so";
+  {
+    FileWriter writer(source);
+    writer.write(prefix);
+    for (const auto& job : jobs) writer.write(job->source.text);
+    writer.finish();
+  }
+  std::vector<std::string> command = compiler.command;
+  command.insert(command.end(), flags.begin(), flags.end());
+  command.insert(command.end(), {"-o", library.string(), source.string(), "-lm"});
+  if (!stop) ++runs;
+  const ChildResult child = run_child(command, options.timeout_seconds, stop);
+  if (child.is_good()) return finish(library, jobs);
+  if (jobs.size() == 1 || child.end != ChildResult::End::kExited) {
+    return give_up(jobs, why(compiler.name, child));
+  }
+  // One bad kernel must not take the others along.
+  const auto middle = jobs.begin() + static_cast<ptrdiff_t>(jobs.size() / 2);
+  compile(prefix, Jobs(jobs.begin(), middle));
+  compile(prefix, Jobs(middle, jobs.end()));
+}
+
+void KernelCompiler::State::finish(const fs::path& library, const Jobs& jobs) {
+  std::string error;
+  auto loaded = load_library(library, error);
+  if (!loaded) {
+    return give_up(
+        jobs, fmt::format("what {} made cannot be loaded: {}", compiler.name, printable(error)));
+  }
+  if (cache) {
+    try {
+      std::vector<std::string> keys;
+      for (const auto& job : jobs) keys.push_back(job->key);
+      cache->publish(library, keys);
+    } catch (const Error& failure) {
+      for (const auto& job : jobs) {
+        void* function = dlsym(loaded.get(), job->source.symbol.c_str());
+        job->promise.set_value({.function = function,
+                                .library = loaded,
+                                .lost = fmt::format("each run compiles its fused kernels anew: {}",
+                                                    printable(failure.what()))});
+      }
+      return;
+    }
+  }
+  for (const auto& job : jobs) give(*job, loaded);
+}
+
+KernelCompiler::KernelCompiler(CompilerOptions options) : state_(std::make_unique<State>()) {
+  state_->options = std::move(options);
+  state_->flags = flags_of(state_->options.isa);
+  state_->pool = std::make_unique<ThreadPool>(std::max(1, state_->options.threads), "compile");
+}
+
+KernelCompiler::~KernelCompiler() { state_->stop = true; }
+
+std::vector<std::shared_future<CompiledKernel>> KernelCompiler::submit(
+    const std::string& prefix, std::vector<KernelSource> kernels) {
+  std::vector<std::shared_future<CompiledKernel>> results;
+  Jobs jobs, refused;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (KernelSource& kernel : kernels) {
+      const auto known = state_->results.find(kernel.symbol);
+      if (known != state_->results.end()) {
+        results.push_back(known->second);
+        continue;
+      }
+      auto job = std::make_shared<Job>();
+      job->source = std::move(kernel);
+      results.push_back(job->promise.get_future().share());
+      if (state_->waiting >= state_->options.queue) {
+        refused.push_back(std::move(job));
+        continue;
+      }
+      ++state_->waiting;
+      state_->results.emplace(job->source.symbol, results.back());
+      jobs.push_back(std::move(job));
+    }
+  }
+  if (!refused.empty()) {
+    give_up(refused, fmt::format("{} wait for the compiler already", state_->options.queue));
+  }
+  if (!jobs.empty()) {
+    state_->pool->submit([this, prefix, jobs = std::move(jobs)] { state_->start(prefix, jobs); });
+  }
+  return results;
+}
+
+int64_t KernelCompiler::runs() const { return state_->runs; }
+
+}  // namespace gallop::compile

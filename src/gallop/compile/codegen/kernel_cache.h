@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+
+namespace gallop::compile {
+
+/// Libraries on disk, each under the key of what it was made from, shared by all processes of the
+/// user. A file ends with a hash of its content, and nothing without a good one is loaded.
+class KernelCache {
+ public:
+  /// Makes the folder, for the user alone. Throws DeviceError where it cannot be written to, or
+  /// where others may write to it.
+  KernelCache(fs::path folder, int64_t max_bytes);
+
+  /// The library under the key, kept in memory while the pointer lives; null where there is none. A
+  /// damaged one is removed.
+  std::shared_ptr<void> find(const std::string& key) const;
+
+  /// Puts a library under all of these keys, durably and in one step each, then removes the least
+  /// recently used ones beyond `max_bytes`. Throws DeviceError.
+  void publish(const fs::path& library, const std::vector<std::string>& keys) const;
+
+  const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path path_of(const std::string& key) const { return folder_ / (key + ".so"); }
+  void remove_oldest() const;
+
+  fs::path folder_;
+  int64_t max_bytes_;
+};
+
+/// Loads a library; null where the system cannot, then `error` is its reason.
+std::shared_ptr<void> load_library(const fs::path& path, std::string& error);
+
+/// A folder that is removed with all in it.
+class TemporaryFolder {
+ public:
+  /// In `parent`. Throws DeviceError.
+  explicit TemporaryFolder(const fs::path& parent);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace gallop::compile

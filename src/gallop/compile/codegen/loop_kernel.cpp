@@ -1,0 +1,208 @@
+#include "gallop/compile/codegen/loop_kernel.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <mutex>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/compile/codegen/cpu_source.h"
+#include "gallop/compile/codegen/loop_arguments.h"
+#include "gallop/compile/codegen/loop_plan.h"
+
+namespace gallop::compile {
+
+namespace {
+
+// What one thread is to have at least, so that it is worth its start.
+constexpr double kGrainNanoseconds = 8000;
+
+at::ScalarType tensor_format(Format format) {
+  switch (format) {
+    case Format::kFp32: return at::kFloat;
+    case Format::kBf16: return at::kBFloat16;
+    case Format::kFp64: return at::kDouble;
+    case Format::kBool: return at::kBool;
+    case Format::kInt32: return at::kInt;
+    case Format::kInt64: return at::kLong;
+  }
+  return at::kFloat;
+}
+
+// Elements from the first one to the last.
+int64_t reach_of(const LoopOperand& operand, const std::vector<int64_t>& sizes) {
+  int64_t last = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * operand.strides[i];
+  return last + 1;
+}
+
+void check_tensor(const at::Tensor& tensor, const LoopOperand& operand,
+                  const std::vector<int64_t>& sizes, const char* what, size_t at) {
+  const bool fits = tensor.defined() && tensor.is_cpu() && tensor.layout() == at::kStrided &&
+                    tensor.scalar_type() == tensor_format(operand.format);
+  if (!fits) {
+    throw InternalError(fmt::format("loop kernel: {} {} is no {} tensor on the CPU", what, at,
+                                    name_of(operand.format)));
+  }
+  const int64_t bytes =
+      (tensor.storage_offset() + reach_of(operand, sizes)) * bytes_of(operand.format);
+  if (bytes > static_cast<int64_t>(tensor.storage().nbytes())) {
+    throw InternalError(
+        fmt::format("loop kernel: {} {} reaches {} bytes of memory, its tensor has {}", what, at,
+                    bytes, tensor.storage().nbytes()));
+  }
+}
+
+}  // namespace
+
+struct LoopKernel::State {
+  LoopPlan plan;
+  std::string symbol;
+  std::vector<int64_t> strides;
+  std::vector<double> numbers;  // Of constants.
+  std::shared_future<CompiledKernel> compiled;
+  mutable std::once_flag once;
+  mutable LoopBlock block = nullptr;
+  mutable LoopColumns columns = nullptr;
+
+  void resolve() const;
+  size_t slots() const { return plan.kept.size() + plan.column_reductions.size(); }
+  int64_t blocks() const { return (plan.rows + plan.block_rows - 1) / plan.block_rows; }
+  void run_blocks(const LoopArguments& arguments) const;
+  void run_columns(const LoopArguments& arguments) const;
+};
+
+void LoopKernel::State::resolve() const {
+  std::call_once(once, [this] {
+    const CompiledKernel& kernel = compiled.get();
+    block = reinterpret_cast<LoopBlock>(kernel.function);
+    if (block == nullptr || plan.column_reductions.empty()) return;
+    columns =
+        reinterpret_cast<LoopColumns>(dlsym(kernel.library.get(), (symbol + "_columns").c_str()));
+  });
+  if (block == nullptr) throw InternalError("loop kernel: " + compiled.get().lost);
+}
+
+void LoopKernel::State::run_blocks(const LoopArguments& arguments) const {
+  const int64_t parts = (plan.columns + plan.part_columns - 1) / plan.part_columns;
+  const auto grain = static_cast<int64_t>(kGrainNanoseconds / std::max(plan.nanoseconds, 1.0)) + 1;
+  at::parallel_for(0, blocks() * parts, grain, [&](int64_t begin, int64_t end) {
+    const auto scratch =
+        std::make_unique_for_overwrite<double[]>(slots() * static_cast<size_t>(plan.part_columns));
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t at = unit / parts, row = at * plan.block_rows;
+      const int64_t column = unit % parts * plan.part_columns;
+      block(&arguments, at, row, std::min(row + plan.block_rows, plan.rows), column,
+            std::min(column + plan.part_columns, plan.columns), scratch.get());
+    }
+  });
+}
+
+void LoopKernel::State::run_columns(const LoopArguments& arguments) const {
+  // A row of several dimensions is not cut.
+  const bool whole = plan.program.row_dims > 1;
+  const int64_t grain = whole ? plan.columns : std::max<int64_t>(65536 / blocks(), 64);
+  at::parallel_for(0, plan.columns, grain,
+                   [&](int64_t begin, int64_t end) { columns(&arguments, begin, end); });
+}
+
+std::vector<std::unique_ptr<LoopKernel>> LoopKernel::make(std::span<const LoopProgram> programs,
+                                                          KernelCompiler& compiler) {
+  std::vector<std::unique_ptr<LoopKernel>> kernels;
+  std::vector<KernelSource> sources;
+  for (const LoopProgram& program : programs) {
+    auto state = std::make_unique<State>();
+    state->plan = compile::plan(program);
+    const auto add = [&](const LoopOperand& operand) {
+      state->strides.insert(state->strides.end(), operand.strides.begin(), operand.strides.end());
+    };
+    for (const LoopOperand& input : state->plan.program.inputs) add(input);
+    for (const Output& output : state->plan.program.outputs) add(output.operand);
+    for (const Expression& e : state->plan.program.expressions) {
+      if (e.op == Op::kConstant) state->numbers.push_back(e.number);
+    }
+    sources.push_back(cpu_source(state->plan));
+    state->symbol = sources.back().symbol;
+    kernels.push_back(std::unique_ptr<LoopKernel>(new LoopKernel(std::move(state))));
+  }
+  auto results = compiler.submit(cpu_prefix(), std::move(sources));
+  for (size_t i = 0; i < kernels.size(); ++i) kernels[i]->state_->compiled = std::move(results[i]);
+  return kernels;
+}
+
+LoopKernel::LoopKernel(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LoopKernel::~LoopKernel() = default;
+
+bool LoopKernel::is_done() const {
+  return state_->compiled.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+bool LoopKernel::wait() const { return state_->compiled.get().function != nullptr; }
+
+std::string LoopKernel::lost() const { return is_done() ? state_->compiled.get().lost : ""; }
+
+void LoopKernel::run(std::span<const void* const> inputs, std::span<void* const> outputs) const {
+  const LoopPlan& plan = state_->plan;
+  if (inputs.size() != plan.program.inputs.size() ||
+      outputs.size() != plan.program.outputs.size()) {
+    throw InternalError(fmt::format("loop kernel: {} inputs and {} outputs where {} and {} belong",
+                                    inputs.size(), outputs.size(), plan.program.inputs.size(),
+                                    plan.program.outputs.size()));
+  }
+  state_->resolve();
+  std::vector<std::unique_ptr<double[]>> totals;
+  std::vector<void*> total_pointers;
+  for (size_t i = 0; i < plan.column_reductions.size(); ++i) {
+    totals.push_back(std::make_unique_for_overwrite<double[]>(
+        static_cast<size_t>(state_->blocks() * plan.columns)));
+    total_pointers.push_back(totals.back().get());
+  }
+  const LoopArguments arguments{.inputs = inputs.data(),
+                                .outputs = outputs.data(),
+                                .sizes = plan.program.sizes.data(),
+                                .strides = state_->strides.data(),
+                                .numbers = state_->numbers.data(),
+                                .totals = total_pointers.data(),
+                                .columns = plan.columns,
+                                .blocks = state_->blocks()};
+  state_->run_blocks(arguments);
+  if (!totals.empty()) state_->run_columns(arguments);
+}
+
+void LoopKernel::run(std::span<const at::Tensor> inputs,
+                     std::span<const at::Tensor> outputs) const {
+  const LoopProgram& program = state_->plan.program;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (size_t i = 0; i < inputs.size() && i < program.inputs.size(); ++i) {
+    check_tensor(inputs[i], program.inputs[i], program.sizes, "input", i);
+  }
+  for (size_t i = 0; i < outputs.size() && i < program.outputs.size(); ++i) {
+    check_tensor(outputs[i], program.outputs[i].operand, program.sizes, "output", i);
+  }
+  for (const at::Tensor& tensor : inputs) in.push_back(tensor.const_data_ptr());
+  for (const at::Tensor& tensor : outputs) out.push_back(tensor.data_ptr());
+  run(in, out);
+}
+
+int64_t LoopKernel::bytes() const {
+  const LoopProgram& program = state_->plan.program;
+  int64_t total = 0;
+  const auto add = [&](const LoopOperand& operand) {
+    int64_t count = 1;
+    for (size_t i = 0; i < program.sizes.size(); ++i) {
+      if (operand.strides[i] != 0) count *= program.sizes[i];
+    }
+    total += count * bytes_of(operand.format);
+  };
+  for (const LoopOperand& input : program.inputs) add(input);
+  for (const Output& output : program.outputs) add(output.operand);
+  return total;
+}
+
+}  // namespace gallop::compile

@@ -1,0 +1,16 @@
+#include "gallop/compile/tensor_in.h"
+
+#include <c10/core/ScalarTypeToTypeMeta.h>
+
+namespace gallop::compile {
+
+at::Tensor tensor_in(const at::Tensor& base, at::ScalarType dtype, at::IntArrayRef sizes,
+                     at::IntArrayRef strides, int64_t offset) {
+  auto tensor =
+      at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()),
+                                               base.key_set(), c10::scalarTypeToTypeMeta(dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  return tensor;
+}
+
+}  // namespace gallop::compile

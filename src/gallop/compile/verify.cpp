@@ -1,0 +1,223 @@
+#include "gallop/compile/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+
+#include "gallop/compile/executor.h"
+
+namespace gallop::compile {
+
+namespace {
+
+double allowed(at::ScalarType type) {
+  return type == c10::kBFloat16 || type == c10::kHalf ? 0.5 : 0.01;
+}
+
+double rms_of(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return 0;
+  return at::linalg_vector_norm(tensor.to(c10::kDouble)).item<double>() /
+         std::sqrt(static_cast<double>(tensor.numel()));
+}
+
+// Root mean square of the difference over that of what is wanted, or over `floor` if that is more.
+// What is not finite must be so in both.
+double error_of(const at::Tensor& got, const at::Tensor& wanted, double floor = 0) {
+  if (got.sizes() != wanted.sizes() || got.scalar_type() != wanted.scalar_type()) return INFINITY;
+  if (!c10::isFloatingType(wanted.scalar_type())) return at::equal(got, wanted) ? 0 : INFINITY;
+  const at::Tensor a = got.to(c10::kDouble), b = wanted.to(c10::kDouble);
+  const at::Tensor finite = at::isfinite(b);
+  if (!at::equal(at::isfinite(a), finite)) return INFINITY;
+  const at::Tensor zero = at::zeros_like(b);
+  const double difference = rms_of(at::where(finite, a - b, zero));
+  return difference == 0 ? 0 : difference / std::max(rms_of(at::where(finite, b, zero)), floor);
+}
+
+// The format that the graph's own views of a piece of state have.
+at::ScalarType type_of(const Graph& graph, const at::Tensor& state) {
+  for (const View& view : graph.views) {
+    const Buffer& buffer = graph.buffers[view.buffer];
+    if (buffer.kind == Buffer::Kind::kState && buffer.state.is_alias_of(state)) return view.dtype;
+  }
+  return state.scalar_type();
+}
+
+const at::Tensor* after_of(const Recording& recording, const at::Tensor& state) {
+  for (const Change& change : recording.changes) {
+    if (change.state.is_alias_of(state)) return &change.after;
+  }
+  return nullptr;
+}
+
+std::string compare(const Recording& wanted, const Recording& got) {
+  for (size_t i = 0; i < wanted.results.size(); ++i) {
+    if (!wanted.results[i].defined()) continue;
+    const double error = error_of(got.results[i], wanted.results[i]);
+    if (error > allowed(wanted.results[i].scalar_type())) {
+      return fmt::format("result {} differs by {:.2g} of its size", i, error);
+    }
+  }
+  for (const Change& change : wanted.changes) {
+    const at::Tensor* after = after_of(got, change.state);
+    if (after == nullptr) return "a tensor that should change does not";
+    const at::ScalarType type = type_of(wanted.graph, change.state);
+    const double error = error_of(after->view(type), change.after.view(type));
+    // It cannot be seen in what precision an update was made.
+    if (error > allowed(c10::kBFloat16)) {
+      return fmt::format("a changed tensor of {} bytes differs by {:.2g} of its size",
+                         change.after.numel(), error);
+    }
+  }
+  return {};
+}
+
+// What a buffer holds, told by the buffer of the recording and how often that was changed.
+using Moment = std::pair<int64_t, int64_t>;
+
+// Counts the changes of buffers along a graph.
+class Moments {
+ public:
+  Moment after_write(const Buffer& buffer) {
+    // Making a temporary buffer is no change.
+    const int64_t first = buffer.kind == Buffer::Kind::kTemporary ? 0 : 1;
+    return {buffer.origin, buffer.version + first + writes_[&buffer]++};
+  }
+  Moment now(const Buffer& buffer) const {
+    const auto writes = writes_.find(&buffer);
+    const int64_t count = writes == writes_.end() ? 0 : writes->second;
+    const int64_t made = buffer.kind == Buffer::Kind::kTemporary ? 1 : 0;
+    return {buffer.origin, buffer.version + count - made};
+  }
+
+ private:
+  std::map<const Buffer*, int64_t> writes_;
+};
+
+// For each node that changes state, what it makes the change from.
+std::vector<std::vector<Moment>> sources_of_changes(const Graph& graph) {
+  std::vector<std::vector<Moment>> all;
+  Moments moments;
+  for (const Node& node : graph.nodes) {
+    const auto accesses = accesses_of(node);
+    const bool changes = std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+      return access.writes && graph.buffer_of(access.view).kind == Buffer::Kind::kState;
+    });
+    if (changes) {
+      all.emplace_back();
+      for (const Access& access : accesses) {
+        const Buffer& buffer = graph.buffer_of(access.view);
+        if (access.reads && buffer.kind == Buffer::Kind::kTemporary) {
+          all.back().push_back(moments.now(buffer));
+        }
+      }
+    }
+    for (const Access& access : accesses) {
+      if (access.writes) moments.after_write(graph.buffer_of(access.view));
+    }
+  }
+  return all;
+}
+
+using Values = std::map<Moment, at::Tensor>;
+
+struct Trial {
+  Recording recording;
+  Values values;
+};
+
+// Runs a graph on trial, and keeps what its buffers held at these moments, all of them for null.
+Trial run_on_trial(const Graph& graph, const std::vector<at::Tensor>& inputs,
+                   const std::set<Moment>* kept) {
+  Executor executor(graph);
+  Trial trial;
+  executor.observe([&, moments = Moments()](const Node&, const Buffer& buffer,
+                                            const at::Tensor& tensor) mutable {
+    const Moment moment = moments.after_write(buffer);
+    if (buffer.origin == kNone || (kept != nullptr && !kept->contains(moment))) return;
+    const Unrecorded aside;
+    trial.values[moment] = tensor.clone();
+  });
+  trial.recording =
+      record([&](const std::vector<at::Tensor>& in) { return executor.run(in); }, inputs);
+  return trial;
+}
+
+std::string compare(const std::vector<std::vector<Moment>>& sources, const Values& wanted,
+                    const Values& got) {
+  for (const auto& group : sources) {
+    double squares = 0, count = 0;
+    for (const Moment& moment : group) {
+      const auto value = wanted.find(moment);
+      if (value == wanted.end() || !c10::isFloatingType(value->second.scalar_type())) continue;
+      const auto size = static_cast<double>(value->second.numel());
+      squares += size * std::pow(rms_of(value->second), 2);
+      count += size;
+    }
+    const double floor = count > 0 ? 0.01 * std::sqrt(squares / count) : 0;
+    for (const Moment& moment : group) {
+      const auto a = got.find(moment), b = wanted.find(moment);
+      // A pass may have changed in what form it is kept.
+      if (a == got.end() || b == wanted.end() || a->second.numel() != b->second.numel() ||
+          a->second.scalar_type() != b->second.scalar_type()) {
+        continue;
+      }
+      const double error = error_of(a->second.reshape_as(b->second), b->second, floor);
+      if (error > allowed(b->second.scalar_type())) {
+        return fmt::format("what state is changed by differs by {:.2g} of its size", error);
+      }
+    }
+  }
+  return {};
+}
+
+std::string first_difference(const Graph& plain, const Graph& graph,
+                             const std::vector<at::Tensor>& inputs) {
+  const Values wanted = run_on_trial(plain, inputs, nullptr).values;
+  std::string found;
+  Executor executor(graph);
+  executor.observe([&, moments = Moments()](const Node& node, const Buffer& buffer,
+                                            const at::Tensor& tensor) mutable {
+    const Unrecorded aside;
+    const Moment moment = moments.after_write(buffer);
+    const auto same = buffer.origin == kNone ? wanted.end() : wanted.find(moment);
+    if (leaves_memory_as_it_is(node.op) || !found.empty() || same == wanted.end() ||
+        same->second.sizes() != tensor.sizes()) {
+      return;
+    }
+    const double error = error_of(tensor, same->second);
+    if (error > allowed(tensor.scalar_type())) {
+      found = fmt::format("; the first to differ is {}, by {:.2g}", name_of(node.op), error);
+    }
+  });
+  record([&](const std::vector<at::Tensor>& in) { return executor.run(in); }, inputs);
+  return found;
+}
+
+}  // namespace
+
+std::string find_difference(const Function& function, const Graph& graph,
+                            const std::vector<at::Tensor>& inputs) {
+  const Recording recording = record(function, inputs);
+  const auto sources = sources_of_changes(recording.graph);
+  std::set<Moment> kept;
+  for (const auto& group : sources) kept.insert(group.begin(), group.end());
+  const Trial wanted = run_on_trial(recording.graph, inputs, &kept);
+  const Trial got = run_on_trial(graph, inputs, &kept);
+  const at::NoGradGuard no_grad;
+  std::string found = compare(recording, got.recording);
+  if (found.empty()) found = compare(sources, wanted.values, got.values);
+  return found.empty() ? found : found + first_difference(recording.graph, graph, inputs);
+}
+
+}  // namespace gallop::compile

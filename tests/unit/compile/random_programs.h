@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "gallop/compile/codegen/loop_program.h"
+
+namespace gallop::compile {
+
+/// Programs nobody planned: formats, broadcasts, memory orders, operations and reductions by
+/// chance.
+class RandomPrograms {
+ public:
+  explicit RandomPrograms(uint64_t seed) : random_(seed) {}
+
+  LoopProgram make();
+  /// The same with other sizes (and strides in the same order of memory).
+  LoopProgram resized(const LoopProgram& program);
+  /// A number for an input: mostly small, sometimes an end of the format.
+  double number(Format format);
+  int64_t below(int64_t bound) {
+    return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound));
+  }
+  bool chance(int percent) { return below(100) < percent; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+}  // namespace gallop::compile
