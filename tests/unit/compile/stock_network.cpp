@@ -51,8 +51,11 @@ class Run {
     }
     for (at::Tensor& buffer : network_.buffers) buffer = copy_in(buffer, format);
     network_.bf16 = network.bf16 && format == at::kFloat;
-    if (compile)
-      compiled_.emplace([this](const Tensors& batch, int64_t) { return step(batch); }, state());
+    if (compile) {
+      // Generated loops would take what the patterns leave.
+      compiled_.emplace([this](const Tensors& batch, int64_t) { return step(batch); }, state(),
+                        CompileConfig{.passes_off = {"fuse"}});
+    }
   }
 
   Tensors run(const Tensors& batch) {
@@ -163,7 +166,7 @@ void expect_replaced(const StockNetwork& network, const Replacement& replacement
       distances[j].norm += square(exact[j], exact[j].mul(0));
     }
   }
-  EXPECT_GT(compiled.compiled().report().replayed, 4);
+  EXPECT_EQ(compiled.compiled().report().replayed, kSteps);
   // Of a single tensor chance decides which error is larger; of all together it does less so.
   double all_ours = 0, all_theirs = 0;
   for (size_t j = 0; j < distances.size(); ++j) {
@@ -173,7 +176,7 @@ void expect_replaced(const StockNetwork& network, const Replacement& replacement
     all_ours += ours / (norm + 1e-300);
     all_theirs += theirs / (norm + 1e-300);
   }
-  const double least = 2e-7 * std::sqrt(static_cast<double>(distances.size()));
+  const double least = 4e-7 * std::sqrt(static_cast<double>(distances.size()));
   EXPECT_LE(std::sqrt(all_ours), std::max(1.1 * std::sqrt(all_theirs), least));
   expect_calls(compiled.compiled(), replacement);
 }
@@ -191,7 +194,7 @@ void expect_left_alone(const StockNetwork& network, const std::vector<std::strin
     const Tensors left = stock.state(), right = compiled.state();
     for (size_t j = 0; j < left.size(); ++j) EXPECT_TRUE(at::equal(left[j], right[j])) << j;
   }
-  EXPECT_EQ(compiled.compiled().report().replayed, 3);
+  EXPECT_EQ(compiled.compiled().report().replayed, 5);
   for (const auto& [name, count] : calls_of(compiled.compiled())) {
     for (const std::string& part : unwanted) {
       EXPECT_EQ(name.find(part), std::string::npos) << name;

@@ -190,6 +190,14 @@ ViewId unconverted(const Matcher& matcher, ViewId bias, int64_t reader) {
              : bias;
 }
 
+// What addmm() is without its bias.
+Node product(const Matcher& matcher, int64_t addmm, ViewId made) {
+  const auto& arguments = matcher.node(addmm).arguments;
+  return Node{.op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::mm", ""),
+              .arguments = {arguments[1], arguments[2]},
+              .results = {Operand::of(made)}};
+}
+
 // The sum with a bias becomes part of the activation and of its gradient.
 std::optional<Rewrite> take_bias(Matcher& matcher, int64_t index) {
   if (!matcher.is(index, "gallop::activation") || matcher.argument(index, 2) != kNone) {
@@ -203,8 +211,9 @@ std::optional<Rewrite> take_bias(Matcher& matcher, int64_t index) {
   }
   const auto readers = matcher.readers_of(x);
   const ViewId bias = unconverted(matcher, sum->bias, readers.back());
-  const ViewId input =
-      sum->matrix == kNone ? x : matcher.reshaped(sum->matrix, matcher.view(x).sizes);
+  const View sums = matcher.view(matcher.result(maker));
+  const ViewId made = sum->matrix == kNone ? matcher.fresh(sums.sizes, sums.dtype) : sum->matrix;
+  const ViewId input = matcher.reshaped(made, matcher.view(x).sizes);
   if (!matcher.is_only_read_by(x, readers) || !takes(matcher, input, bias)) return std::nullopt;
   Rewrite rewrite{.removed = {maker}, .added = {}};
   for (const int64_t reader : readers) {
@@ -223,12 +232,7 @@ std::optional<Rewrite> take_bias(Matcher& matcher, int64_t index) {
     rewrite.removed.push_back(reader);
     rewrite.added.emplace_back(reader, std::move(node));
   }
-  if (sum->matrix == kNone) {
-    const auto product = c10::Dispatcher::singleton().findSchemaOrThrow("aten::mm", "");
-    const auto& arguments = matcher.node(maker).arguments;
-    rewrite.added.emplace_back(
-        maker, Node{product, {arguments[1], arguments[2]}, matcher.node(maker).results});
-  }
+  if (sum->matrix == kNone) rewrite.added.emplace_back(maker, product(matcher, maker, made));
   return rewrite;
 }
 
