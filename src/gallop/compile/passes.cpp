@@ -29,6 +29,8 @@ const std::vector<Pass>& all_passes() {
       {"layer-norms", "layer norm with sum and cast becomes a kernel", plain<passes::layer_norms>,
        true},
       {"attention", "attention over packed heads becomes a kernel", plain<passes::attention>, true},
+      {"cross-entropy", "softmax cross-entropy becomes a kernel", plain<passes::cross_entropy>,
+       true},
       {"activations", "activations with their bias become kernels", plain<passes::activations>,
        true},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},

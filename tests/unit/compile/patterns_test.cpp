@@ -1,11 +1,15 @@
 // Networks as users of LibTorch write them, and what the compiler makes of them.
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/nll_loss.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
@@ -347,6 +351,49 @@ TEST_P(Patterns, AttentionOverPackedHeads) {
 TEST_P(Patterns, AttentionWithDropoutAndOverOtherOrdersStays) {
   expect_left_alone(in_format(one_attention(as_nanogpt, true, 0.3)), {"gallop::attention"});
   expect_left_alone(in_format(one_attention(in_another_order, true)), {"gallop::attention"});
+}
+
+const std::vector<std::string> kCrossEntropy = {
+    "aten::_log_softmax", "aten::_log_softmax_backward_data", "aten::nll_loss_forward",
+    "aten::nll_loss_backward", "aten::masked_fill.Scalar"};
+
+// A linear layer with softmax cross-entropy over 6 classes; two targets do not count.
+StockNetwork classifier(int64_t reduction, double smoothing, const at::Tensor& class_weights = {}) {
+  const auto target = [](uint64_t seed) {
+    auto classes = random({20}, seed, 10).abs().to(at::kLong).remainder(6);
+    classes.narrow(0, 3, 2).fill_(-100);
+    return classes;
+  };
+  return {.forward = [=](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto logits = at::linear(batch[0], self.weight(0), self.weight(1));
+            const auto weights =
+                class_weights.defined() ? class_weights.to(batch[0].scalar_type()) : at::Tensor();
+            return {at::cross_entropy_loss(logits, batch[1], weights, reduction, -100, smoothing)};
+          },
+          .parameters = {random({6, 7}, 1), random({6}, 2)},
+          .batches = {{random({20, 7}, 3), target(4)}, {random({20, 7}, 5), target(6)}}};
+}
+
+TEST_P(Patterns, CrossEntropyAsMeanAndSumWithAndWithoutSmoothing) {
+  for (const int64_t reduction : {at::Reduction::Mean, at::Reduction::Sum}) {
+    for (const double smoothing : {0.0, 0.1}) {
+      expect_replaced(
+          in_format(classifier(reduction, smoothing)),
+          {.wanted = {{"gallop::cross_entropy", 1}, {"gallop::cross_entropy_backward", 1}},
+           .replaced = kCrossEntropy});
+    }
+  }
+}
+
+TEST_P(Patterns, CrossEntropyWithWeightsOfClassesAndOverGivenLogarithmsStays) {
+  expect_left_alone(in_format(classifier(at::Reduction::Mean, 0, random({6}, 9).abs())),
+                    {"gallop::"});
+  auto gives_out = classifier(at::Reduction::Mean, 0);
+  gives_out.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
+    const auto logs = at::log_softmax(at::linear(batch[0], self.weight(0), self.weight(1)), 1);
+    return {at::nll_loss(logs, batch[1]), logs};
+  };
+  expect_left_alone(in_format(gives_out), {"gallop::"});
 }
 
 }  // namespace

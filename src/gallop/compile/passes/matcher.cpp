@@ -64,10 +64,14 @@ ViewId Matcher::result(int64_t index, size_t number) const {
   return operand.kind == Operand::Kind::kTensor ? operand.views[0] : kNone;
 }
 
-int64_t Matcher::maker_of(ViewId tensor, size_t number) const {
+int64_t Matcher::source_of(ViewId tensor) const {
   if (tensor == kNone || !is_value(graph_, uses_, view(tensor).buffer)) return kNone;
-  const int64_t maker = uses(tensor).writers[0];
-  if (number >= node(maker).results.size()) return kNone;
+  return uses(tensor).writers[0];
+}
+
+int64_t Matcher::maker_of(ViewId tensor, size_t number) const {
+  const int64_t maker = source_of(tensor);
+  if (maker == kNone || number >= node(maker).results.size()) return kNone;
   const ViewId made = result(maker, number);
   return made != kNone && same_elements(graph_, made, tensor) ? maker : kNone;
 }

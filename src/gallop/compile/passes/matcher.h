@@ -46,6 +46,9 @@ class Matcher {
   /// nothing changes after it; else kNone.
   int64_t maker_of(ViewId tensor, size_t number = 0) const;
 
+  /// The node that makes the value that this is any view of; else kNone.
+  int64_t source_of(ViewId tensor) const;
+
   /// The nodes that read the tensor's buffer, in their order.
   std::vector<int64_t> readers_of(ViewId tensor) const;
   bool is_output(ViewId tensor) const;

@@ -26,6 +26,10 @@ void layer_norms(Graph& graph);
 /// so does its gradient.
 void attention(Graph& graph);
 
+/// Softmax cross-entropy of classes, as a sum or a mean, with or without label smoothing, becomes a
+/// call of kernel/cross_entropy.h, and so does its gradient.
+void cross_entropy(Graph& graph);
+
 /// GELU, SiLU and ReLU with their gradients become calls of kernel/activation.h, along with the
 /// bias before them and the sums for its gradient.
 void activations(Graph& graph);
