@@ -170,4 +170,12 @@ std::vector<at::Tensor> CompiledFunction::operator()(const std::vector<at::Tenso
 
 const CompileReport& CompiledFunction::report() const { return impl_->report; }
 
+std::vector<const Graph*> CompiledFunction::graphs() const {
+  std::vector<const Graph*> all;
+  for (const auto& [signature, entry] : impl_->entries) {
+    if (entry.executor) all.push_back(&entry.executor->graph());
+  }
+  return all;
+}
+
 }  // namespace gallop::compile
