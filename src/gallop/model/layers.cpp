@@ -1,10 +1,10 @@
 #include "gallop/model/layers.h"
 
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
 
 #include "gallop/kernel/isa.h"
+#include "gallop/model/functional/conv2d.h"
 
 namespace gallop::model {
 
@@ -44,7 +44,7 @@ Conv2d::Conv2d(Initializer& initializer, const Options& options)
 }
 
 at::Tensor Conv2d::forward(const at::Tensor& x) const {
-  return at::conv2d(x, weight_, bias_, stride_, padding_);
+  return functional::conv2d(x, weight_, bias_, stride_, padding_);
 }
 
 BatchNorm2d::BatchNorm2d(Initializer& initializer, const Options& options)
