@@ -232,7 +232,7 @@ void for_each_index(const std::vector<int64_t>& sizes,
   }
 }
 
-int64_t offset_of(const Operand& operand, const std::vector<int64_t>& index) {
+int64_t offset_of(const LoopOperand& operand, const std::vector<int64_t>& index) {
   int64_t offset = 0;
   for (size_t i = 0; i < index.size(); ++i) offset += index[i] * operand.strides[i];
   return offset;
@@ -276,7 +276,7 @@ class Interpreter {
     const auto which = static_cast<size_t>(e.index);
     if (e.op == Op::kConstant) return rounded(e.number, e.format, flushes_);
     if (e.op == Op::kIndex) return static_cast<double>(index[which]);
-    const Operand& operand = program_.inputs[which];
+    const LoopOperand& operand = program_.inputs[which];
     return read_number(inputs_[which], operand.format, offset_of(operand, index));
   }
 
@@ -312,7 +312,7 @@ class Interpreter {
 
 }  // namespace
 
-int64_t reach_of(const Operand& operand, const std::vector<int64_t>& sizes) {
+int64_t reach_of(const LoopOperand& operand, const std::vector<int64_t>& sizes) {
   int64_t last = 0;
   for (size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * operand.strides[i];
   return last + 1;

@@ -16,7 +16,7 @@ struct Bounded {
 
 /// Bytes of an array that an operand of a program of these sizes reaches.
 using Memory = std::vector<std::byte>;
-int64_t reach_of(const Operand& operand, const std::vector<int64_t>& sizes);
+int64_t reach_of(const LoopOperand& operand, const std::vector<int64_t>& sizes);
 
 double read_number(const Memory& memory, Format format, int64_t at);
 void write_number(Memory& memory, Format format, int64_t at, double number);

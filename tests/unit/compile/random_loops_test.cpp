@@ -24,7 +24,7 @@ struct Case {
   std::vector<int32_t> same_memory;  // For each output the input whose memory it takes, or -1.
 };
 
-Memory random_memory(RandomPrograms& random, const Operand& operand,
+Memory random_memory(RandomPrograms& random, const LoopOperand& operand,
                      const std::vector<int64_t>& sizes) {
   const int64_t count = reach_of(operand, sizes);
   Memory memory(static_cast<size_t>(count * bytes_of(operand.format)));
@@ -46,7 +46,7 @@ void find_late(const LoopProgram& program, int32_t at, std::set<int32_t>& late) 
 
 Case make_case(RandomPrograms& random, LoopProgram program) {
   Case result{.program = std::move(program)};
-  for (const Operand& input : result.program.inputs) {
+  for (const LoopOperand& input : result.program.inputs) {
     result.inputs.push_back(random_memory(random, input, result.program.sizes));
   }
   const auto traits = analyze(result.program);
@@ -58,7 +58,7 @@ Case make_case(RandomPrograms& random, LoopProgram program) {
   for (const Output& output : result.program.outputs) {
     int32_t same = -1;
     for (size_t i = 0; i < result.program.inputs.size() && random.chance(40); ++i) {
-      const Operand& input = result.program.inputs[i];
+      const LoopOperand& input = result.program.inputs[i];
       const auto at = static_cast<int32_t>(i);
       if (input.format == output.operand.format && input.strides == output.operand.strides &&
           !taken.contains(at)) {
@@ -74,11 +74,11 @@ Case make_case(RandomPrograms& random, LoopProgram program) {
 std::string describe(const LoopProgram& program) {
   std::string text = fmt::format("row_dims {} sizes", program.row_dims);
   for (const int64_t size : program.sizes) text += fmt::format(" {}", size);
-  const auto add = [&](const char* name, const Operand& operand) {
+  const auto add = [&](const char* name, const LoopOperand& operand) {
     text += fmt::format("\n{} {}", name, name_of(operand.format));
     for (const int64_t stride : operand.strides) text += fmt::format(" {}", stride);
   };
-  for (const Operand& input : program.inputs) add("input", input);
+  for (const LoopOperand& input : program.inputs) add("input", input);
   for (const Output& output : program.outputs) {
     add("output", output.operand);
     text += fmt::format(" = {}", output.value);
@@ -99,7 +99,7 @@ std::vector<Memory> run(const LoopKernel& kernel, const Case& c) {
   for (const Memory& input : inputs) in.push_back(input.data());
   outputs.reserve(c.program.outputs.size());
   for (size_t i = 0; i < c.program.outputs.size(); ++i) {
-    const Operand& operand = c.program.outputs[i].operand;
+    const LoopOperand& operand = c.program.outputs[i].operand;
     const int32_t same = c.same_memory[i];
     outputs.emplace_back(
         static_cast<size_t>(reach_of(operand, c.program.sizes) * bytes_of(operand.format)));

@@ -299,7 +299,7 @@ LoopProgram RandomPrograms::resized(const LoopProgram& program) {
     if (elements * size > 20000) size = 2;
     elements *= size;
   }
-  for (Operand& input : result.inputs) {
+  for (LoopOperand& input : result.inputs) {
     input.strides = resize(input.strides, program.sizes, result.sizes);
   }
   for (Output& output : result.outputs) {

@@ -36,7 +36,7 @@ const char* cast_name(Format format) {
 }
 
 std::string loaded(const LoopPlan& plan, size_t input) {
-  const Operand& operand = plan.program.inputs[input];
+  const LoopOperand& operand = plan.program.inputs[input];
   if (last_stride(operand) == 0) return fmt::format("spread(read(q{}))", input);
   if (last_stride(operand) == 1) return fmt::format("get(lanes, q{} + i)", input);
   return fmt::format("get(lanes, q{0} + i * s{0}_{1}, s{0}_{1})", input,
@@ -81,7 +81,9 @@ const char* kind_of_reduction(Op op) {
   return op == Op::kRowMax || op == Op::kColumnMax ? "Larger" : "Smaller";
 }
 
-int64_t last_stride(const Operand& operand) { return std::min<int64_t>(operand.strides.back(), 2); }
+int64_t last_stride(const LoopOperand& operand) {
+  return std::min<int64_t>(operand.strides.back(), 2);
+}
 
 std::string number_text(const LoopPlan& plan, int32_t at, const char* base) {
   const Expression& e = expression(plan, at);

@@ -17,7 +17,7 @@ const char* vector_type(Format kind);
 const char* kind_of_reduction(Op op);
 
 /// 0, 1 or 2 for any other: what the text knows of an operand's last stride.
-int64_t last_stride(const Operand& operand);
+int64_t last_stride(const LoopOperand& operand);
 
 /// The right side of a value for all or for a row, from arrays that are called `base` and a number.
 std::string number_text(const LoopPlan& plan, int32_t at, const char* base);

@@ -54,7 +54,7 @@ class Writer {
   const ValueTraits& value(int32_t at) const { return plan_.values[static_cast<size_t>(at)]; }
 
   struct Array {
-    const Operand* operand;
+    const LoopOperand* operand;
     std::string name;  // "0" for input 0, "0o" for output 0.
     bool is_output;
     size_t index;

@@ -35,13 +35,13 @@ at::ScalarType tensor_format(Format format) {
 }
 
 // Elements from the first one to the last.
-int64_t reach_of(const Operand& operand, const std::vector<int64_t>& sizes) {
+int64_t reach_of(const LoopOperand& operand, const std::vector<int64_t>& sizes) {
   int64_t last = 0;
   for (size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * operand.strides[i];
   return last + 1;
 }
 
-void check_tensor(const at::Tensor& tensor, const Operand& operand,
+void check_tensor(const at::Tensor& tensor, const LoopOperand& operand,
                   const std::vector<int64_t>& sizes, const char* what, size_t at) {
   const bool fits = tensor.defined() && tensor.is_cpu() && tensor.layout() == at::kStrided &&
                     tensor.scalar_type() == tensor_format(operand.format);
@@ -118,10 +118,10 @@ std::vector<std::unique_ptr<LoopKernel>> LoopKernel::make(std::span<const LoopPr
   for (const LoopProgram& program : programs) {
     auto state = std::make_unique<State>();
     state->plan = compile::plan(program);
-    const auto add = [&](const Operand& operand) {
+    const auto add = [&](const LoopOperand& operand) {
       state->strides.insert(state->strides.end(), operand.strides.begin(), operand.strides.end());
     };
-    for (const Operand& input : state->plan.program.inputs) add(input);
+    for (const LoopOperand& input : state->plan.program.inputs) add(input);
     for (const Output& output : state->plan.program.outputs) add(output.operand);
     for (const Expression& e : state->plan.program.expressions) {
       if (e.op == Op::kConstant) state->numbers.push_back(e.number);
@@ -193,14 +193,14 @@ void LoopKernel::run(std::span<const at::Tensor> inputs,
 int64_t LoopKernel::bytes() const {
   const LoopProgram& program = state_->plan.program;
   int64_t total = 0;
-  const auto add = [&](const Operand& operand) {
+  const auto add = [&](const LoopOperand& operand) {
     int64_t count = 1;
     for (size_t i = 0; i < program.sizes.size(); ++i) {
       if (operand.strides[i] != 0) count *= program.sizes[i];
     }
     total += count * bytes_of(operand.format);
   };
-  for (const Operand& input : program.inputs) add(input);
+  for (const LoopOperand& input : program.inputs) add(input);
   for (const Output& output : program.outputs) add(output.operand);
   return total;
 }

@@ -93,7 +93,7 @@ void set_dimensions(LoopProgram& program, const Dimensions& list) {
   std::vector<int32_t> moved(old, -1);
   program.sizes.clear();
   for (Output& output : program.outputs) output.operand.strides.clear();
-  for (Operand& input : program.inputs) input.strides.clear();
+  for (LoopOperand& input : program.inputs) input.strides.clear();
   for (const Dimension& dimension : list) {
     if (dimension.index >= 0) {
       moved[static_cast<size_t>(dimension.index)] = static_cast<int32_t>(program.sizes.size());
@@ -103,7 +103,7 @@ void set_dimensions(LoopProgram& program, const Dimensions& list) {
     for (Output& output : program.outputs) {
       output.operand.strides.push_back(dimension.strides[at++]);
     }
-    for (Operand& input : program.inputs) input.strides.push_back(dimension.strides[at++]);
+    for (LoopOperand& input : program.inputs) input.strides.push_back(dimension.strides[at++]);
   }
   for (Expression& e : program.expressions) {
     if (e.op != Op::kIndex) continue;

@@ -113,10 +113,10 @@ void estimate(LoopPlan& plan) {
       cycles += traits.cycles * (wide ? 4 : 1);
     }
   }
-  const auto add = [&](const Operand& operand) {
+  const auto add = [&](const LoopOperand& operand) {
     if (operand.strides.back() != 0) bytes += static_cast<double>(bytes_of(operand.format));
   };
-  for (const Operand& input : plan.program.inputs) add(input);
+  for (const LoopOperand& input : plan.program.inputs) add(input);
   for (const Output& output : plan.program.outputs) add(output.operand);
   const auto elements = static_cast<double>(plan.block_rows * plan.part_columns);
   plan.nanoseconds =

@@ -16,7 +16,7 @@ int64_t bytes_of(Format format);
 
 /// An array in memory. Strides in elements, one for each dimension of the program; 0 where all
 /// indices of a dimension share one element. A 0-dim tensor has strides of 0 alone.
-struct Operand {
+struct LoopOperand {
   Format format = Format::kFp32;
   std::vector<int64_t> strides;
 };
@@ -108,7 +108,7 @@ struct Expression {
 /// The memory may be an input's where format and strides are the same, but for an input that what
 /// depends on column reductions reads: that is stored last.
 struct Output {
-  Operand operand;
+  LoopOperand operand;
   int32_t value = -1;
 };
 
@@ -123,7 +123,7 @@ struct Output {
 struct LoopProgram {
   std::vector<int64_t> sizes;
   int32_t row_dims = 0;
-  std::vector<Operand> inputs;
+  std::vector<LoopOperand> inputs;
   std::vector<Expression> expressions;
   std::vector<Output> outputs;
 };

@@ -22,17 +22,17 @@ size_t outer_dims(const LoopProgram& program) {
 }
 
 // Whether an operand has several elements along one of the dimensions [begin, end).
-bool varies(const LoopProgram& program, const Operand& operand, size_t begin, size_t end) {
+bool varies(const LoopProgram& program, const LoopOperand& operand, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     if (program.sizes[i] > 1 && operand.strides[i] != 0) return true;
   }
   return false;
 }
 
-bool varies_by_row(const LoopProgram& program, const Operand& operand) {
+bool varies_by_row(const LoopProgram& program, const LoopOperand& operand) {
   return varies(program, operand, 0, outer_dims(program));
 }
-bool varies_in_row(const LoopProgram& program, const Operand& operand) {
+bool varies_in_row(const LoopProgram& program, const LoopOperand& operand) {
   return varies(program, operand, outer_dims(program), program.sizes.size());
 }
 
@@ -51,7 +51,7 @@ ValueTraits leaf(const LoopProgram& program, const Expression& e, size_t at) {
             .level = outer ? Level::kRow : Level::kElement,
             .same_for_rows = !outer};
   }
-  const Operand& operand = program.inputs[static_cast<size_t>(e.index)];
+  const LoopOperand& operand = program.inputs[static_cast<size_t>(e.index)];
   const bool rows = varies_by_row(program, operand), elements = varies_in_row(program, operand);
   return {.kind = kind_of(operand.format),
           .level = elements ? Level::kElement : (rows ? Level::kRow : Level::kAll),
@@ -126,7 +126,7 @@ ValueTraits combined(const LoopProgram& program, const Expression& e, size_t at,
   return result;
 }
 
-void check_operand(const LoopProgram& program, const Operand& operand, const char* what,
+void check_operand(const LoopProgram& program, const LoopOperand& operand, const char* what,
                    size_t at) {
   if (operand.strides.size() != program.sizes.size()) {
     fail("{} {} has {} strides, but there are {} dimensions", what, at, operand.strides.size(),
