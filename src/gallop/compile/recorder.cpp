@@ -247,9 +247,6 @@ class Recorder {
       node.arguments.push_back(operand_of(stack[i]));
     }
     if (!refusal_.empty()) return std::nullopt;
-    for (const Access& access : accesses_of(node)) {
-      if (access.reads) check_filled(access.view, name_of(op));
-    }
     return node;
   }
 
@@ -281,6 +278,7 @@ class Recorder {
     if (!makes_memory && !schema.is_mutable() && (asks || !node.results.empty())) return;
     const bool is_empty = leaves_memory_as_it_is(node.op);
     for (const Access& access : accesses_of(node)) {
+      if (access.reads) check_filled(access.view, name_of(node.op));
       if (!access.writes) continue;
       const BufferId buffer = graph_.views[access.view].buffer;
       filled_[buffer] = !is_empty || graph_.views[access.view].numel() == 0;
