@@ -236,7 +236,7 @@ class Recorder {
     const size_t count = schema.arguments().size();
     if (is_one_of(kChangesStorage, schema.name())) {
       refuse(name_of(op) + " changes the memory of a tensor");
-    } else if (op.hasTag(at::Tag::dynamic_output_shape)) {
+    } else if (op.hasTag(at::Tag::dynamic_output_shape) && !has_places_only(op, stack)) {
       refuse(name_of(op) + " has results whose sizes depend on the data");
     } else if (reads_on_host(op)) {
       refuse(name_of(op) + " reads a value on the host");
@@ -248,6 +248,17 @@ class Recorder {
     }
     if (!refusal_.empty()) return std::nullopt;
     return node;
+  }
+
+  // Elements taken by their places and not by a mask: as many as there are places.
+  static bool has_places_only(const c10::OperatorHandle& op, const Stack& stack) {
+    if (op.schema().name() != "aten::index" || op.schema().arguments().size() != 2) return false;
+    const auto places = stack.back().toListRef();
+    return std::all_of(places.begin(), places.end(), [](const c10::IValue& place) {
+      if (!place.isTensor() || !place.toTensor().defined()) return true;
+      const auto type = place.toTensor().scalar_type();
+      return type != c10::kBool && type != c10::kByte;
+    });
   }
 
   static bool reads_on_host(const c10::OperatorHandle& op) {
