@@ -79,9 +79,11 @@ class Recorder {
   // Runs the call without effect on state, and notes it.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
     const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
-    const bool sees = op.schema().name().rfind("profiler::", 0) != 0;
     std::optional<Node> node;
-    if (sees) {
+    if (changes_only_sizes(op)) {
+      check_may_change_sizes(op, stack);
+      if (!refusal_.empty()) throw Refused();
+    } else if (op.schema().name().rfind("profiler::", 0) != 0) {
       node = node_of(op, stack);
       if (!refusal_.empty()) throw Refused();
       use_copies(*node, stack);
@@ -229,6 +231,22 @@ class Recorder {
       return list;
     }
     return Operand::of(value);
+  }
+
+  // Such as squeeze_ and t_: the memory stays as it is, and who uses the tensor later says how.
+  static bool changes_only_sizes(const c10::OperatorHandle& op) {
+    return op.hasTag(at::Tag::inplace_view) && !is_one_of(kChangesStorage, op.schema().name());
+  }
+
+  // The caller's own tensors would stay changed.
+  void check_may_change_sizes(const c10::OperatorHandle& op, const Stack& stack) {
+    const at::Tensor& tensor = stack[stack.size() - op.schema().arguments().size()].toTensor();
+    const auto known = buffer_of_.find(key_of(tensor));
+    const bool is_own =
+        known != buffer_of_.end() && graph_.buffers[known->second].kind == Buffer::Kind::kTemporary;
+    if (!is_own && op.schema().name() != "aten::detach_") {
+      refuse(name_of(op) + " changes the sizes of a tensor that was there before");
+    }
   }
 
   std::optional<Node> node_of(const c10::OperatorHandle& op, const Stack& stack) {
