@@ -179,6 +179,12 @@ class Recorder {
         c10::List<at::Tensor> list;
         for (const at::Tensor& item : value.toTensorList()) list.push_back(current(item));
         value = list;
+      } else if (value.isOptionalTensorList()) {
+        c10::List<std::optional<at::Tensor>> list;
+        for (const std::optional<at::Tensor>& item : value.toOptionalTensorList()) {
+          list.push_back(item ? std::optional(current(*item)) : std::nullopt);
+        }
+        value = list;
       }
     }
   }
