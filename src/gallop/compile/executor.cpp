@@ -132,7 +132,7 @@ void Executor::bind(const std::vector<at::Tensor>& inputs) {
     const ViewId view = graph_.inputs[i];
     const BufferId buffer = graph_.views[view].buffer;
     bases_[buffer] = inputs[i];
-    origins_[buffer] = inputs[i].storage_offset();
+    origins_[buffer] = inputs[i].storage_offset() * static_cast<int64_t>(inputs[i].element_size());
     tensors_[view] = inputs[i];
   }
 }
@@ -141,8 +141,14 @@ const at::Tensor& Executor::tensor(ViewId id) {
   at::Tensor& tensor = tensors_[id];
   if (!tensor.defined()) {
     const View& view = graph_.views[id];
+    const auto element = static_cast<int64_t>(c10::elementSize(view.dtype));
+    if (origins_[view.buffer] % element != 0) {
+      throw UsageError(
+          fmt::format("an argument is taken as {}, of {} bytes each, and begins at byte {}",
+                      toString(view.dtype), element, origins_[view.buffer]));
+    }
     tensor = tensor_in(bases_[view.buffer], view.dtype, view.sizes, view.strides,
-                       origins_[view.buffer] + view.offset);
+                       origins_[view.buffer] / element + view.offset);
   }
   return tensor;
 }

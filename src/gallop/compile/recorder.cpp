@@ -71,7 +71,8 @@ class Recorder {
       if (!fresh) refuse("two arguments share memory");
       buffer.kind = Buffer::Kind::kInput;
       buffer.input = static_cast<int64_t>(graph_.inputs.size());
-      origin_of_[place->second] = input.storage_offset();
+      origin_of_[place->second] =
+          input.storage_offset() * static_cast<int64_t>(input.element_size());
       graph_.inputs.push_back(view_of(input));
     }
   }
@@ -206,8 +207,14 @@ class Recorder {
       return kNone;
     }
     const BufferId buffer = buffer_of(tensor);
+    const auto element = static_cast<int64_t>(tensor.element_size());
+    const int64_t begin = tensor.storage_offset() * element - origin_of_[buffer];
+    if (begin < 0 || begin % element != 0) {
+      refuse("a tensor lies before an argument in its memory, or across its elements");
+      return kNone;
+    }
     View view{.buffer = buffer,
-              .offset = tensor.storage_offset() - origin_of_[buffer],
+              .offset = begin / element,
               .sizes = tensor.sizes().vec(),
               .strides = tensor.strides().vec(),
               .dtype = tensor.scalar_type()};
@@ -349,7 +356,7 @@ class Recorder {
   std::unordered_map<Key, BufferId> buffer_of_;
   std::unordered_map<View, ViewId, ViewHash> view_ids_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> remembered_;
-  std::vector<int64_t> origin_of_;  // Where an argument begins in its buffer.
+  std::vector<int64_t> origin_of_;  // The byte of its buffer where an argument begins.
   std::vector<bool> filled_;        // Whether somebody wrote the buffer.
 };
 
