@@ -62,10 +62,43 @@ struct Refused : std::exception {
   const char* what() const noexcept override { return "the function cannot be recorded"; }
 };
 
+// Puts random generators back at its end: those of the devices, and others before they are used.
+class KeptGenerators {
+ public:
+  explicit KeptGenerators(const std::vector<at::Tensor>& inputs) {
+    keep(at::globalContext().defaultGenerator(c10::kCPU));
+    for (const at::Tensor& input : inputs) {
+      if (input.defined() && input.is_cuda()) {
+        keep(at::globalContext().defaultGenerator(input.device()));
+      }
+    }
+  }
+  ~KeptGenerators() {
+    for (auto& [generator, state] : kept_) generator.set_state(state);
+  }
+  KeptGenerators(const KeptGenerators&) = delete;
+  KeptGenerators& operator=(const KeptGenerators&) = delete;
+
+  void keep(const at::Generator& generator) {
+    const bool known = std::any_of(kept_.begin(), kept_.end(),
+                                   [&](const auto& kept) { return kept.first == generator; });
+    if (!known) kept_.emplace_back(generator, generator.get_state());
+  }
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
+};
+
 class Recorder {
  public:
-  explicit Recorder(const std::vector<at::Tensor>& inputs) : inputs_(inputs) {
+  Recorder(const std::vector<at::Tensor>& inputs, KeptGenerators& generators)
+      : inputs_(inputs), generators_(generators) {
     for (const at::Tensor& input : inputs) {
+      const std::string what = input.defined() ? unusual(input) : "is undefined";
+      if (!what.empty()) {
+        refuse(fmt::format("argument {} {}", graph_.inputs.size(), what));
+        return;
+      }
       const auto [place, fresh] = buffer_of_.try_emplace(key_of(input), new_buffer(input));
       Buffer& buffer = graph_.buffers[place->second];
       if (!fresh) refuse("two arguments share memory");
@@ -243,6 +276,7 @@ class Recorder {
       }
       return list;
     }
+    if (value.isGenerator()) generators_.keep(value.toGenerator());
     return Operand::of(value);
   }
 
@@ -350,6 +384,7 @@ class Recorder {
   }
 
   const std::vector<at::Tensor>& inputs_;
+  KeptGenerators& generators_;
   Graph graph_;
   std::string refusal_;
   std::map<BufferId, at::Tensor> copies_;  // Of state, as bytes.
@@ -390,30 +425,6 @@ void listen_to_the_dispatcher() {
 
 namespace {
 
-// Puts the random generators of the devices back at its end.
-class KeptGenerators {
- public:
-  explicit KeptGenerators(const std::vector<at::Tensor>& inputs) {
-    keep(c10::Device(c10::kCPU));
-    for (const at::Tensor& input : inputs) {
-      if (input.is_cuda()) keep(input.device());
-    }
-  }
-  ~KeptGenerators() {
-    for (auto& [generator, state] : kept_) generator.set_state(state);
-  }
-  KeptGenerators(const KeptGenerators&) = delete;
-  KeptGenerators& operator=(const KeptGenerators&) = delete;
-
- private:
-  void keep(c10::Device device) {
-    const at::Generator generator = at::globalContext().defaultGenerator(device);
-    kept_.emplace_back(generator, generator.get_state());
-  }
-
-  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
-};
-
 struct Active {
   explicit Active(Recorder* recorder) { active_recorder = recorder; }
   ~Active() { active_recorder = nullptr; }
@@ -426,8 +437,9 @@ struct Active {
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs) {
   const std::lock_guard lock(recording_mutex);
   listen_to_the_dispatcher();
-  const KeptGenerators generators(inputs);
-  Recorder recorder(inputs);
+  KeptGenerators generators(inputs);
+  Recorder recorder(inputs, generators);
+  if (recorder.has_refused()) return recorder.refused();
   std::vector<at::Tensor> results;
   try {
     const Active active(&recorder);
