@@ -132,6 +132,7 @@ class Recorder {
     for (at::Tensor& result : results) {
       graph_.outputs.push_back(result.defined() ? view_of(result) : kNone);
       if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
+      if (!refusal_.empty()) return refused();
       if (result.defined()) result = current(result);
     }
     if (!refusal_.empty()) return refused();
@@ -347,8 +348,14 @@ class Recorder {
 
   void note_results(Node node, const Stack& stack, size_t known) {
     for (const c10::IValue& value : stack) node.results.push_back(result_of(value, known));
-    if (!refusal_.empty()) return;
     const auto& schema = node.op.schema();
+    for (size_t i = 0; i < stack.size(); ++i) {
+      const auto* alias = schema.returns()[i].alias_info();
+      if (alias != nullptr && alias->isWrite() && stack[i].isTensor()) {
+        check_size_kept(node, stack[i].toTensor());
+      }
+    }
+    if (!refusal_.empty()) return;
     const bool makes_memory = graph_.buffers.size() > known;
     const bool asks = is_one_of(kAsksForSizes, schema.name());
     if (!makes_memory && !schema.is_mutable() && (asks || !node.results.empty())) return;
@@ -362,8 +369,24 @@ class Recorder {
     graph_.nodes.push_back(std::move(node));
   }
 
+  // An operator may give what it writes other sizes, and other memory with it.
+  void check_size_kept(const Node& node, const at::Tensor& written) {
+    if (!refusal_.empty() || !written.defined()) return;
+    const ViewId view = view_of(written);
+    const bool kept =
+        std::any_of(node.arguments.begin(), node.arguments.end(), [&](const Operand& argument) {
+          return std::find(argument.views.begin(), argument.views.end(), view) !=
+                 argument.views.end();
+        });
+    if (!kept) refuse(name_of(node.op) + " changes the size of what it writes");
+  }
+
   ViewId made(const at::Tensor& tensor, size_t known) {
     if (!tensor.defined()) return kNone;
+    if (const std::string what = unusual(tensor); !what.empty()) {
+      refuse("a tensor " + what);
+      return kNone;
+    }
     if (!is_known(tensor)) buffer_of_.emplace(key_of(tensor), new_buffer(tensor));
     const ViewId view = view_of(tensor);
     if (view == kNone || static_cast<size_t>(graph_.views[view].buffer) < known) return kNone;
