@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -478,16 +479,35 @@ Recording record(const Function& function, const std::vector<at::Tensor>& inputs
 
 Unrecorded::Unrecorded() : guard_(kKey) {}
 
+bool is_recording() { return c10::impl::tls_is_dispatch_key_included(kKey); }
+
+namespace {
+
+// Bit for bit, but that a NaN is the same as another.
+bool is_same_number(double a, double b) {
+  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
+}
+
+bool is_same_tensor(const at::Tensor& a, const at::Tensor& b) {
+  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
+  if (a.numel() == 1 && a.is_floating_point()) {
+    return is_same_number(a.item<double>(), b.item<double>());
+  }
+  return at::equal(a, b);
+}
+
+}  // namespace
+
 bool is_same(const c10::IValue& a, const c10::IValue& b) {
   if (a.tagKind() != b.tagKind()) return false;
-  if (a.isTensor()) {
-    return a.toTensor().dtype() == b.toTensor().dtype() && at::equal(a.toTensor(), b.toTensor());
-  }
+  if (a.isTensor()) return is_same_tensor(a.toTensor(), b.toTensor());
   if (a.isGenerator()) return a.toGenerator() == b.toGenerator();
-  // A NaN is the same constant as another.
-  if (a.isDouble())
-    return a.toDouble() == b.toDouble() ||
-           (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
+  if (a.isDouble()) return is_same_number(a.toDouble(), b.toDouble());
+  if (a.isList()) {
+    const auto x = a.toListRef(), y = b.toListRef();
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const c10::IValue& p, const c10::IValue& q) { return is_same(p, q); });
+  }
   return a == b;
 }
 
