@@ -194,6 +194,7 @@ void Executor::take_results(const Node& node) {
       for (size_t j = 0; j < result.views.size(); ++j) take_result(result.views[j], list[j], node);
     }
   }
+  stack_.clear();
 }
 
 void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node) {
