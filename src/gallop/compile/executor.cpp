@@ -71,6 +71,7 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+  if (arena_ && arena_->is_spent()) arena_ = nullptr;
   bind(inputs);
   try {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -114,6 +115,7 @@ void Executor::check_placed(size_t node) {
 
 void Executor::drop_plan() {
   arena_->place({});
+  arena_->spend();
   arena_ = nullptr;
 }
 
