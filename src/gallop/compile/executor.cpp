@@ -90,7 +90,7 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
   std::vector<at::Tensor> outputs;
   outputs.reserve(graph_.outputs.size());
   for (const ViewId output : graph_.outputs) {
-    outputs.push_back(output == kNone ? at::Tensor() : tensor(output));
+    outputs.push_back(output == kNone ? at::Tensor() : result(output));
   }
   clear();
   return outputs;
@@ -153,6 +153,13 @@ const at::Tensor& Executor::tensor(ViewId id) {
                        origins_[view.buffer] / element + view.offset);
   }
   return tensor;
+}
+
+// Tensors of the state stay here, and whoever gets one may change its sizes.
+at::Tensor Executor::result(ViewId id) {
+  const at::Tensor& own = tensor(id);
+  if (graph_.buffer_of(id).kind != Buffer::Kind::kState) return own;
+  return tensor_in(own, own.scalar_type(), own.sizes(), own.strides(), own.storage_offset());
 }
 
 at::Tensor Executor::tensor_or_none(ViewId id) { return id == kNone ? at::Tensor() : tensor(id); }

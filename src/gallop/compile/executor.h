@@ -42,6 +42,7 @@ class Executor {
   void take_results(const Node& node);
   void take_result(ViewId id, const at::Tensor& result, const Node& node);
   const at::Tensor& tensor(ViewId id);
+  at::Tensor result(ViewId id);
   void free_dead(size_t node);
   void tell(const Node& node);
   void clear();
