@@ -41,6 +41,9 @@ struct Recording {
 /// wait.
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs);
 
+/// Whether this thread is within record().
+bool is_recording();
+
 /// While it lives, what this thread calls is no part of a recording.
 class Unrecorded {
  public:
