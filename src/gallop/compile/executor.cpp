@@ -225,6 +225,7 @@ void Executor::tell(const Node& node) {
 }
 
 void Executor::clear() {
+  stack_.clear();
   for (size_t id = 0; id < graph_.buffers.size(); ++id) {
     if (graph_.buffers[id].kind == Buffer::Kind::kState) continue;
     for (const ViewId view : views_of_[id]) tensors_[view].reset();
