@@ -16,15 +16,22 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -38,7 +45,11 @@
 #include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/attention.h"
 #include "gallop/model/functional/batch_norm.h"
+#include "gallop/model/functional/cross_entropy.h"
+#include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/embedding.h"
 #include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/functional/swiglu.h"
 
 namespace {
 
@@ -162,14 +173,14 @@ Case layer_norm_case(int64_t rows, int64_t width, at::ScalarType type) {
   // Forward reads both and writes the sum and y; backward reads dy, dsum and the sum and writes the
   // two gradients, which are one in fp32.
   result.bytes = 5 * bytes_of(x) + (bf16 ? 4 : 3) * bytes_of(branch);
-  result.forms.push_back({"gallop", [=] {
-                            const bool before = at::autocast::is_autocast_enabled(at::kCPU);
-                            at::autocast::set_autocast_enabled(at::kCPU, bf16);
-                            const auto both =
-                                model::functional::layer_norm(x, branch, weight, bias, 1e-5, false);
-                            at::autocast::set_autocast_enabled(at::kCPU, before);
-                            run(both.y, both.sum);
-                          }});
+  result.forms.push_back(
+      {"gallop", [=] {
+         const bool before = at::autocast::is_autocast_enabled(at::kCPU);
+         at::autocast::set_autocast_enabled(at::kCPU, bf16);
+         const auto both = model::functional::layer_norm({x, branch}, weight, bias, 1e-5, false);
+         at::autocast::set_autocast_enabled(at::kCPU, before);
+         run(both.y, both.sum);
+       }});
   result.forms.push_back({"aten", [=] {
                             const at::Tensor sum = x + branch;
                             run(at::layer_norm(sum, width, weight, bias, 1e-5).to(type), sum);
@@ -235,6 +246,90 @@ Case adamw_case(int64_t count, int64_t rows, int64_t columns) {
   return result;
 }
 
+// Logits in `type`, as a product under autocast leaves them.
+Case cross_entropy_case(int64_t rows, int64_t classes, at::ScalarType type) {
+  const at::Tensor x = at::randn({rows, classes}).to(type).requires_grad_(true);
+  const at::Tensor target = at::randint(classes, {rows}, at::kLong);
+  const auto run = [=](const at::Tensor& loss) {
+    loss.backward();
+    x.mutable_grad().reset();
+  };
+  Case result{.name = fmt::format("cross-entropy/{}/{}x{}", name_of(type), rows, classes)};
+  result.bytes = 3 * bytes_of(x);
+  result.forms.push_back(
+      {"gallop", [=] { run(model::functional::cross_entropy(x, target, {}).loss); }});
+  result.forms.push_back(
+      {"aten",
+       [=] { run(at::cross_entropy_loss(x.to(at::kFloat), target, {}, at::Reduction::Sum)); }});
+  return result;
+}
+
+// With the last linear layer, whose weights are fp32, under autocast where `type` is bf16.
+Case linear_cross_entropy_case(int64_t rows, int64_t width, int64_t classes, at::ScalarType type) {
+  const at::Tensor x = at::randn({rows, width}).to(type).requires_grad_(true);
+  const at::Tensor weight = at::randn({classes, width}).mul_(0.02).requires_grad_(true);
+  const at::Tensor target = at::randint(classes, {rows}, at::kLong);
+  const auto run = [=](const at::Tensor& loss) {
+    loss.backward();
+    for (const at::Tensor& leaf : {x, weight}) leaf.mutable_grad().reset();
+  };
+  Case result{
+      .name = fmt::format("linear-cross-entropy/{}/{}x{}x{}", name_of(type), rows, width, classes)};
+  result.forms.push_back(
+      {"gallop", [=] {
+         run(model::functional::cross_entropy(model::Output{x, weight}, target, {}).loss);
+       }});
+  result.forms.push_back(
+      {"aten", [=] {
+         const at::Tensor logits = at::linear(x, weight.to(type));
+         run(at::cross_entropy_loss(logits.to(at::kFloat), target, {}, at::Reduction::Sum));
+       }});
+  return result;
+}
+
+Case embedding_case(int64_t batch, int64_t tokens, int64_t rows, int64_t width) {
+  const at::Tensor indices = at::randint(rows, {batch, tokens}, at::kLong);
+  const at::Tensor weight = at::randn({rows, width}).requires_grad_(true);
+  const at::Tensor positions = at::randn({tokens, width}).requires_grad_(true);
+  const at::Tensor dy = at::randn({batch, tokens, width});
+  const auto run = [=](const at::Tensor& y) {
+    y.backward(dy);
+    for (const at::Tensor& leaf : {weight, positions}) leaf.mutable_grad().reset();
+  };
+  Case result{.name = fmt::format("embedding/fp32/{}x{}/{}x{}", batch, tokens, rows, width)};
+  // Forward reads and writes rows; backward reads them twice and writes both gradients.
+  result.bytes = 4 * bytes_of(dy) + bytes_of(weight) + bytes_of(positions);
+  result.forms.push_back(
+      {"gallop", [=] { run(model::functional::embedding(indices, weight, positions)); }});
+  result.forms.push_back({"aten", [=] { run(at::embedding(weight, indices) + positions); }});
+  return result;
+}
+
+Case dropout_case(int64_t rows, int64_t width, at::ScalarType type) {
+  const at::Tensor x = at::randn({rows, width}).to(type).requires_grad_(true);
+  const at::Tensor dy = at::randn({rows, width}).to(type);
+  Case result{.name = fmt::format("dropout/{}/{}x{}", name_of(type), rows, width)};
+  result.bytes = 4 * bytes_of(x);
+  result.forms.push_back(
+      {"gallop", [=] { forward_backward(model::functional::dropout(x, 0.1, true), dy, x); }});
+  result.forms.push_back({"aten", [=] { forward_backward(at::dropout(x, 0.1, true), dy, x); }});
+  return result;
+}
+
+Case swiglu_case(int64_t rows, int64_t width, at::ScalarType type) {
+  const at::Tensor x = at::randn({rows, 2 * width}).to(type).requires_grad_(true);
+  const at::Tensor dy = at::randn({rows, width}).to(type);
+  Case result{.name = fmt::format("swiglu/{}/{}x{}", name_of(type), rows, width)};
+  result.bytes = 3 * bytes_of(x) + 2 * bytes_of(dy);
+  result.forms.push_back(
+      {"gallop", [=] { forward_backward(model::functional::swiglu(x), dy, x); }});
+  result.forms.push_back({"aten", [=] {
+                            const auto parts = x.chunk(2, 1);
+                            forward_backward(at::silu(parts[0]) * parts[1], dy, x);
+                          }});
+  return result;
+}
+
 std::vector<MakeCase> all_cases() {
   std::vector<MakeCase> cases;
   for (const auto type : {at::kBFloat16, at::kFloat}) {
@@ -258,6 +353,21 @@ std::vector<MakeCase> all_cases() {
       });
     }
   }
+  for (const auto type : {at::kBFloat16, at::kFloat}) {
+    for (const auto& [rows, classes] :
+         std::vector<std::array<int64_t, 2>>{{128, 10}, {2048, 65}, {256, 1000}, {1024, 50257}}) {
+      cases.push_back([=] { return cross_entropy_case(rows, classes, type); });
+    }
+    cases.push_back([=] { return linear_cross_entropy_case(1024, 768, 50257, type); });
+    for (const auto& [rows, width] :
+         std::vector<std::array<int64_t, 2>>{{64, 256}, {2048, 256}, {1024, 3072}}) {
+      cases.push_back([=] { return dropout_case(rows, width, type); });
+    }
+    cases.push_back([=] { return swiglu_case(2048, 704, type); });
+    cases.push_back([=] { return swiglu_case(1024, 2048, type); });
+  }
+  cases.push_back([] { return embedding_case(16, 128, 65, 256); });
+  cases.push_back([] { return embedding_case(1, 1024, 50257, 768); });
   cases.push_back([] { return adamw_case(4, 256, 256); });
   cases.push_back([] { return adamw_case(24, 256, 1024); });
   cases.push_back([] { return adamw_case(48, 768, 3072); });

@@ -129,6 +129,11 @@ class TextConsole final : public train::Observer {
     if (style_ != ConsoleStyle::kQuiet) line(evaluation_text(event, labels_));
   }
 
+  void noted(const std::string& text) override {
+    clear();
+    fmt::print(stderr, "gallop: {}\n", text);
+  }
+
   void finished(const Outcome& outcome) override {
     clear();
     std::fputs(table(outcome, labels_).c_str(), stdout);
@@ -185,6 +190,7 @@ class JsonConsole final : public train::Observer {
   void saved(int64_t step, const std::string& folder) override {
     print({{"event", "checkpoint"}, {"step", step}, {"folder", folder}});
   }
+  void noted(const std::string& line) override { print({{"event", "note"}, {"text", line}}); }
   void finished(const Outcome& outcome) override {
     nlohmann::ordered_json object{{"event", outcome.finished ? "finished" : "stopped"},
                                   {"step", outcome.step},

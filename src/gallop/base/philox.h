@@ -41,10 +41,14 @@ class Philox {
 
   /// `epoch` below 2^32; `item` any 64-bit number, for example a sample's index.
   constexpr Philox(uint64_t seed, Purpose purpose, uint64_t epoch, uint64_t item)
-      : key_{static_cast<uint32_t>(seed),
-             static_cast<uint32_t>(seed >> 32) ^ (static_cast<uint32_t>(purpose) * 0x9E3779B9u)},
+      : key_(key_of(seed, purpose)),
         counter_{0, static_cast<uint32_t>(epoch), static_cast<uint32_t>(item),
                  static_cast<uint32_t>(item >> 32)} {}
+
+  static constexpr std::array<uint32_t, 2> key_of(uint64_t seed, Purpose purpose) {
+    return {static_cast<uint32_t>(seed),
+            static_cast<uint32_t>(seed >> 32) ^ (static_cast<uint32_t>(purpose) * 0x9E3779B9u)};
+  }
 
   constexpr uint32_t operator()() {
     if (used_ == 4) {

@@ -51,6 +51,10 @@ Signature signature_of(const std::vector<at::Tensor>& inputs, int64_t mode) {
   return signature;
 }
 
+void add_once(std::vector<std::string>& list, const std::string& line) {
+  if (std::find(list.begin(), list.end(), line) == list.end()) list.push_back(line);
+}
+
 // What a signature has come to.
 struct Entry {
   std::optional<Graph> first;  // As recorded, until the second call agrees.
@@ -96,6 +100,7 @@ struct CompiledFunction::Impl {
   std::vector<at::Tensor> state;
   CompileConfig config;
   CompileReport report;
+  KernelCompiler compiler;
   std::map<Signature, Entry> entries;
   std::shared_ptr<Arena> arena;     // Of all graphs.
   std::vector<const void*> memory;  // Of the state, when the entries were recorded.
@@ -123,14 +128,7 @@ struct CompiledFunction::Impl {
 
   void refuse(Entry& entry, const std::string& reason) {
     entry = Entry{.first = {}, .executor = nullptr, .state = {}, .runs_eagerly = true};
-    note(reason);
-  }
-
-  void note(const std::string& reason) {
-    auto& reasons = report.reasons;
-    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
-      reasons.push_back(reason);
-    }
+    add_once(report.reasons, reason);
   }
 
   Recording try_call(const std::vector<at::Tensor>& inputs, int64_t mode) {
@@ -143,9 +141,7 @@ struct CompiledFunction::Impl {
   }
 
   void record_first(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
-    Recording recording = try_call(inputs, mode);
-    // Something may have been made that is only made once.
-    if (!recording.refusal.empty()) recording = try_call(inputs, mode);
+    Recording recording = record_while_further([&] { return try_call(inputs, mode); });
     if (!recording.refusal.empty()) return refuse(entry, recording.refusal);
     entry.first = recording.graph;
     build(entry, std::move(recording.graph));
@@ -168,7 +164,9 @@ struct CompiledFunction::Impl {
 
   void build(Entry& entry, Graph graph) {
     entry.state = memory_of_state(graph);
-    run_passes(graph, config.passes_off);
+    PassContext context{.compiler = compiler};
+    run_passes(graph, config.passes_off, context);
+    for (const std::string& line : context.lost) add_once(report.lost, line);
     entry.executor = std::make_unique<Executor>(std::move(graph), arena);
     report.graphs += 1;
   }
@@ -186,7 +184,7 @@ struct CompiledFunction::Impl {
 
   // A graph takes all its tensors for different ones, but those that are state.
   std::vector<at::Tensor> run_shared(const std::vector<at::Tensor>& inputs, int64_t mode) {
-    note("arguments share memory with each other or with the state");
+    add_once(report.reasons, "arguments share memory with each other or with the state");
     return run_eagerly(inputs, mode);
   }
 
@@ -233,5 +231,13 @@ std::vector<at::Tensor> CompiledFunction::operator()(const std::vector<at::Tenso
 }
 
 const CompileReport& CompiledFunction::report() const { return impl_->report; }
+
+std::vector<const Graph*> CompiledFunction::graphs() const {
+  std::vector<const Graph*> all;
+  for (const auto& [signature, entry] : impl_->entries) {
+    if (entry.executor) all.push_back(&entry.executor->graph());
+  }
+  return all;
+}
 
 }  // namespace gallop::compile

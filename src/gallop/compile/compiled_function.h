@@ -10,6 +10,8 @@
 
 namespace gallop::compile {
 
+struct Graph;
+
 /// What became of the calls of a compiled function.
 struct CompileReport {
   int64_t graphs = 0;    ///< One for each set of shapes and each mode.
@@ -19,6 +21,8 @@ struct CompileReport {
   int64_t eager = 0;     ///< Calls that ran as they are, as they cannot be recorded.
   /// Why those could not be, each reason once.
   std::vector<std::string> reasons;
+  /// What passes could not do on this machine, each line once.
+  std::vector<std::string> lost;
 };
 
 struct CompileConfig {
@@ -52,6 +56,9 @@ class CompiledFunction {
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& arguments, int64_t mode = 0);
 
   const CompileReport& report() const;
+
+  /// What replayed calls run, one for each set of shapes and each mode. Valid until the next call.
+  std::vector<const Graph*> graphs() const;
 
  private:
   struct Impl;

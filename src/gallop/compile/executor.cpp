@@ -4,8 +4,10 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/compile/memory_plan.h"
 #include "gallop/compile/tensor_in.h"
@@ -23,6 +25,18 @@ bool has_layout(const at::Tensor& tensor, const View& view) {
     }
   }
   return true;
+}
+
+c10::Device device_of(const Graph& graph) {
+  for (const Buffer& buffer : graph.buffers) {
+    if (!buffer.device.is_cpu()) return buffer.device;
+  }
+  return c10::kCPU;
+}
+
+void wait_for(c10::Device device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
 }  // namespace
@@ -68,19 +82,25 @@ void Executor::plan() {
 }
 
 std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
+  return run(inputs, nullptr);
+}
+
+std::vector<double> Executor::time(const std::vector<at::Tensor>& inputs) {
+  std::vector<double> seconds;
+  seconds.reserve(graph_.nodes.size());
+  run(inputs, &seconds);
+  return seconds;
+}
+
+std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
+                                      std::vector<double>* seconds) {
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
   if (arena_ && arena_->is_spent()) arena_ = nullptr;
   bind(inputs);
   try {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (arena_) arena_->place(made_at_[i]);
-      call(graph_.nodes[i]);
-      if (arena_) check_placed(i);
-      if (observer_) tell(graph_.nodes[i]);
-      free_dead(i);
-    }
+    run_nodes(seconds);
   } catch (...) {
     if (arena_) arena_->place({});
     clear();
@@ -94,6 +114,24 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
   }
   clear();
   return outputs;
+}
+
+void Executor::run_nodes(std::vector<double>* seconds) {
+  const c10::Device device = seconds != nullptr ? device_of(graph_) : c10::kCPU;
+  if (seconds != nullptr) wait_for(device);
+  double start = seconds != nullptr ? monotonic_seconds() : 0;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (arena_) arena_->place(made_at_[i]);
+    call(graph_.nodes[i]);
+    if (arena_) check_placed(i);
+    if (observer_) tell(graph_.nodes[i]);
+    free_dead(i);
+    if (seconds == nullptr) continue;
+    wait_for(device);
+    const double now = monotonic_seconds();
+    seconds->push_back(now - start);
+    start = now;
+  }
 }
 
 // An operator that holds a block without showing it keeps it for itself, and the plan ends.

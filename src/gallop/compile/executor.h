@@ -24,6 +24,10 @@ class Executor {
   /// InternalError where an operator makes a tensor of another layout than the graph says.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
 
+  /// Does what run() does and returns the seconds that each node took, with what it takes to make
+  /// and free its memory. A device other than the CPU is waited for after each.
+  std::vector<double> time(const std::vector<at::Tensor>& inputs);
+
   /// Is told each buffer that a node has just written, by one of the tensors in it.
   using Observer = std::function<void(const Node& node, const Buffer& buffer, const at::Tensor&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
@@ -35,7 +39,9 @@ class Executor {
   int64_t planned_bytes() const { return arena_ ? plan_bytes_ : 0; }
 
  private:
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, std::vector<double>* seconds);
   void bind(const std::vector<at::Tensor>& inputs);
+  void run_nodes(std::vector<double>* seconds);
   void call(const Node& node);
   c10::IValue value_of(const Operand& operand);
   at::Tensor tensor_or_none(ViewId id);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -62,11 +63,15 @@ struct Operand {
   }
 };
 
+struct GeneratedLoop;
+
 /// A call of an operator.
 struct Node {
   c10::OperatorHandle op;
   std::vector<Operand> arguments;
   std::vector<Operand> results;  ///< The tensors in buffers that the node makes; else kNone.
+  std::shared_ptr<const GeneratedLoop>
+      loop{};  ///< What a generated loop computes; see loop_node.h.
 };
 
 /// How a node touches a view.

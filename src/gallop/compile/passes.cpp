@@ -6,28 +6,55 @@
 
 #include "gallop/base/error.h"
 #include "gallop/compile/passes/passes.h"
+#include "gallop/kernel/isa.h"
 
 namespace gallop::compile {
 
+namespace {
+
+template <void (*kRun)(Graph&)>
+void plain(Graph& graph, PassContext&) {
+  kRun(graph);
+}
+
+}  // namespace
+
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> kPasses = {
-      {"make-values", "changes in place become new values", passes::make_values},
-      {"merge-equal", "equal calls are made once", passes::merge_equal},
-      {"merge-casts", "conversions that undo each other go", passes::merge_casts},
-      {"drop-unused", "what nobody uses goes", passes::drop_unused},
+      {"make-values", "changes in place become new values", plain<passes::make_values>},
+      {"merge-equal", "equal calls are made once", plain<passes::merge_equal>},
+      {"merge-casts", "conversions that undo each other go", plain<passes::merge_casts>},
+      {"batch-norms", "batch norm, residual and ReLU become a kernel", plain<passes::batch_norms>,
+       true},
+      {"layer-norms", "layer norm with sum and cast becomes a kernel", plain<passes::layer_norms>,
+       true},
+      {"attention", "attention over packed heads becomes a kernel", plain<passes::attention>, true},
+      {"cross-entropy", "softmax cross-entropy becomes a kernel", plain<passes::cross_entropy>,
+       true},
+      {"activations", "activations with their bias become kernels", plain<passes::activations>,
+       true},
+      {"narrow-gradients", "optimizers take bf16 gradients as they come",
+       plain<passes::narrow_gradients>},
+      {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
+      {"fuse", "chains of pointwise operators become generated loops", passes::fuse},
   };
   return kPasses;
 }
 
-void run_passes(Graph& graph, const std::vector<std::string>& off) {
+void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context,
+                const std::function<void(const Pass& pass)>& after) {
   for (const std::string& name : off) {
     const auto& all = all_passes();
     if (std::none_of(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; })) {
       throw UsageError(fmt::format("there is no compiler pass '{}'", name));
     }
   }
+  const bool kernels = kernel::kernels_are_allowed();
   for (const Pass& pass : all_passes()) {
-    if (std::find(off.begin(), off.end(), pass.name) == off.end()) pass.run(graph);
+    const bool wanted = std::find(off.begin(), off.end(), pass.name) == off.end();
+    if (!wanted || (pass.to_kernels && !kernels)) continue;
+    pass.run(graph, context);
+    if (after) after(pass);
   }
 }
 

@@ -1,23 +1,34 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "gallop/compile/codegen/compiler.h"
 #include "gallop/compile/graph.h"
 
 namespace gallop::compile {
+
+/// What passes work with besides the graph.
+struct PassContext {
+  KernelCompiler& compiler;
+  std::vector<std::string> lost{};  ///< What could not be done on this machine, a line each.
+};
 
 /// A change of a graph that leaves what it computes as it is.
 struct Pass {
   const char* name;
   const char* help;
-  void (*run)(Graph& graph);
+  void (*run)(Graph& graph, PassContext& context);
+  bool to_kernels = false;  ///< Whether it is for kernels of ours, which may be off altogether.
 };
 
 /// All passes, in the order in which they run.
 const std::vector<Pass>& all_passes();
 
-/// Runs all but those named in `off`. Throws UsageError for a name that is no pass.
-void run_passes(Graph& graph, const std::vector<std::string>& off);
+/// Runs all but those named in `off`, and tells `after` of each when it is through. Throws
+/// UsageError for a name that is no pass.
+void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context,
+                const std::function<void(const Pass& pass)>& after = {});
 
 }  // namespace gallop::compile

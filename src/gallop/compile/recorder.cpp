@@ -114,6 +114,7 @@ class Recorder {
   // Runs the call without effect on state, and notes it.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
     const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
+    calls_ += 1;
     std::optional<Node> node;
     if (changes_only_sizes(op)) {
       check_may_change_sizes(op, stack);
@@ -137,8 +138,11 @@ class Recorder {
       if (result.defined()) result = current(result);
     }
     if (!refusal_.empty()) return refused();
-    Recording recording{
-        .graph = std::move(graph_), .refusal = {}, .results = std::move(results), .changes = {}};
+    Recording recording{.graph = std::move(graph_),
+                        .refusal = {},
+                        .results = std::move(results),
+                        .changes = {},
+                        .calls = calls_};
     for (const auto& [buffer, copy] : copies_) {
       const Buffer& changed = recording.graph.buffers[buffer];
       recording.changes.push_back(
@@ -149,7 +153,9 @@ class Recorder {
   }
 
   bool has_refused() const { return !refusal_.empty(); }
-  Recording refused() { return {.graph = {}, .refusal = refusal_, .results = {}, .changes = {}}; }
+  Recording refused() {
+    return {.graph = {}, .refusal = refusal_, .results = {}, .changes = {}, .calls = calls_};
+  }
 
  private:
   using Key = const c10::StorageImpl*;
@@ -411,6 +417,7 @@ class Recorder {
   KeptGenerators& generators_;
   Graph graph_;
   std::string refusal_;
+  int64_t calls_ = 0;
   std::map<BufferId, at::Tensor> copies_;  // Of state, as bytes.
   std::unordered_map<Key, BufferId> buffer_of_;
   std::unordered_map<View, ViewId, ViewHash> view_ids_;
@@ -475,6 +482,15 @@ Recording record(const Function& function, const std::vector<at::Tensor>& inputs
     throw;
   }
   return recorder.finish(std::move(results));
+}
+
+Recording record_while_further(const std::function<Recording()>& trial) {
+  Recording recording = trial();
+  for (int64_t calls = -1; !recording.refusal.empty() && recording.calls > calls;) {
+    calls = recording.calls;
+    recording = trial();
+  }
+  return recording;
 }
 
 Unrecorded::Unrecorded() : guard_(kKey) {}

@@ -7,13 +7,13 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 
 #include "gallop/model/functional/attention.h"
+#include "gallop/model/functional/dropout.h"
 
 namespace gallop::model {
 
@@ -45,7 +45,7 @@ at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at:
         at::full({tokens, tokens}, -std::numeric_limits<double>::infinity(), query.options())
             .triu_(1));
   }
-  weights = at::dropout(at::softmax(weights, -1), dropout, /*train=*/true);
+  weights = functional::dropout(at::softmax(weights, -1), dropout, /*train=*/true);
   return at::bmm(weights, flat(value)).view(query.sizes());
 }
 
@@ -74,13 +74,13 @@ SelfAttention::SelfAttention(Initializer& initializer, const Options& options) :
               .in = width, .out = width, .bias = options.bias, .init = options.output_init}));
 }
 
-at::Tensor SelfAttention::forward(const at::Tensor& x_BTC) {
+Branch SelfAttention::forward(const at::Tensor& x_BTC) {
   const int64_t batch = x_BTC.size(0), tokens = x_BTC.size(1), width = options_.width;
   const auto qkv_BT3HD =
       input_->forward(x_BTC).view({batch, tokens, 3, options_.heads, width / options_.heads});
   const auto y_BTHD = attend(qkv_BT3HD);
-  return at::dropout(output_->forward(y_BTHD.reshape({batch, tokens, width})), options_.dropout,
-                     is_training());
+  return output_->branch(y_BTHD.reshape({batch, tokens, width}),
+                         is_training() ? options_.dropout : 0);
 }
 
 at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {
@@ -100,7 +100,7 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {
     key = rotated(key);
   }
   const auto y_BHTD =
-      products_are_faster(query)
+      (dropout > 0 && query.is_cpu()) || products_are_faster(query)
           ? by_products(query, key, parts[2], dropout, options_.causal)
           : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, options_.causal);
   return y_BHTD.transpose(1, 2);

@@ -1,14 +1,18 @@
 #include "gallop/model/feed_forward.h"
 
-#include <ATen/ops/dropout.h>
+#include "gallop/base/error.h"
+#include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/swiglu.h"
 
 namespace gallop::model {
 
 FeedForward::FeedForward(Initializer& initializer, const Options& options) : options_(options) {
+  const int64_t expanded =
+      options.activation == Activation::kSwiglu ? 2 * options.inner : options.inner;
   expand_ = register_module(
       options.expand_name,
       std::make_shared<Linear>(initializer, Linear::Options{.in = options.width,
-                                                            .out = options.inner,
+                                                            .out = expanded,
                                                             .bias = options.bias,
                                                             .init = options.expand_init}));
   contract_ = register_module(
@@ -19,12 +23,19 @@ FeedForward::FeedForward(Initializer& initializer, const Options& options) : opt
                                                             .init = options.contract_init}));
 }
 
-at::Tensor FeedForward::forward(const at::Tensor& x_BTC) const {
-  using kernel::Activation;
-  auto inner =
-      expand_->forward(x_BTC, options_.gelu_by_tanh ? Activation::kGeluTanh : Activation::kGelu);
-  inner = at::dropout(inner, options_.inner_dropout, is_training());
-  return at::dropout(contract_->forward(inner), options_.dropout, is_training());
+at::Tensor FeedForward::expand(const at::Tensor& x_BTC) const {
+  switch (options_.activation) {
+    case Activation::kGelu: return expand_->forward(x_BTC, kernel::Activation::kGelu);
+    case Activation::kGeluTanh: return expand_->forward(x_BTC, kernel::Activation::kGeluTanh);
+    case Activation::kSwiglu: return functional::swiglu(expand_->forward(x_BTC));
+  }
+  throw InternalError("a feed-forward part without an activation");
+}
+
+Branch FeedForward::forward(const at::Tensor& x_BTC) const {
+  auto inner = expand(x_BTC);
+  inner = functional::dropout(inner, options_.inner_dropout, is_training());
+  return contract_->branch(inner, is_training() ? options_.dropout : 0);
 }
 
 }  // namespace gallop::model

@@ -3,9 +3,7 @@
 
 #include <cmath>
 
-#include <ATen/ops/dropout.h>
-#include <ATen/ops/linear.h>
-
+#include "gallop/model/functional/dropout.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
 
@@ -31,6 +29,19 @@ Norm::Options norm_options(const GptConfig& config) {
   return {.width = config.width, .bias = config.bias, .rms = config.norm == "rms"};
 }
 
+FeedForward::Activation activation_of(const GptConfig& config) {
+  if (config.activation == "swiglu") return FeedForward::Activation::kSwiglu;
+  return config.activation == "gelu" ? FeedForward::Activation::kGelu
+                                     : FeedForward::Activation::kGeluTanh;
+}
+
+// A gated layer has three matrices instead of two: of 2/3 the width they have as many weights, as
+// Llama's (Touvron et al. 2023), in whole vectors of 64.
+int64_t inner_width(const GptConfig& config) {
+  if (config.activation != "swiglu") return 4 * config.width;
+  return (config.width * 8 / 3 + 63) / 64 * 64;
+}
+
 TransformerLayer::Options layer_options(const GptConfig& config) {
   return {.norm = norm_options(config),
           .attention = {.width = config.width,
@@ -44,9 +55,9 @@ TransformerLayer::Options layer_options(const GptConfig& config) {
                         .input_init = inner_init(config),
                         .output_init = residual_init(config)},
           .feed_forward = {.width = config.width,
-                           .inner = 4 * config.width,
+                           .inner = inner_width(config),
                            .bias = config.bias,
-                           .gelu_by_tanh = config.activation == "gelu-tanh",
+                           .activation = activation_of(config),
                            .dropout = config.dropout,
                            .expand_name = "c_fc",
                            .contract_name = "c_proj",
@@ -86,16 +97,18 @@ class Gpt final : public Network {
   }
 
   at::Tensor forward(const at::Tensor& tokens_BT) override {
+    return forward_to_head(tokens_BT).logits();
+  }
+
+  Output forward_to_head(const at::Tensor& tokens_BT) override {
     require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
                                                " tokens exceed the context of " +
                                                std::to_string(context_));
-    auto x_BTC = tokens_->forward(tokens_BT);
-    if (positions_) x_BTC = x_BTC + positions_->weight().narrow(0, 0, tokens_BT.size(1));
-    x_BTC = at::dropout(x_BTC, dropout_, is_training());
+    auto x_BTC = tokens_->forward(tokens_BT, positions_ ? positions_->weight() : at::Tensor());
+    x_BTC = functional::dropout(x_BTC, dropout_, is_training());
     Stream stream_BTC{x_BTC};
     for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);
-    x_BTC = norm_->forward(stream_BTC).y;
-    return head_ ? head_->forward(x_BTC) : at::linear(x_BTC, tokens_->weight());
+    return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
   }
 
  private:
@@ -129,8 +142,8 @@ void visit(config::Visitor& visitor, GptConfig& config) {
   visitor.field({.name = "tied", .help = "the last layer is the embedding, transposed"},
                 config.tied);
   visitor.field({.name = "activation",
-                 .help = "of the feed-forward part; GPT-2 has gelu-tanh",
-                 .choices = {"gelu-tanh", "gelu"}},
+                 .help = "of the feed-forward part; GPT-2 has gelu-tanh, Llama swiglu",
+                 .choices = {"gelu-tanh", "gelu", "swiglu"}},
                 config.activation);
   visitor.field({.name = "positions",
                  .help = "how a token's place is told",

@@ -1,7 +1,6 @@
 #include "gallop/model/mlp.h"
 
-#include <ATen/ops/dropout.h>
-
+#include "gallop/model/functional/dropout.h"
 #include "gallop/model/layers.h"
 #include "gallop/model/network.h"
 
@@ -33,7 +32,7 @@ class Mlp final : public Network {
     auto x = input.flatten(1);
     for (size_t i = 0; i + 1 < layers_.size(); ++i) {
       x = layers_[i]->forward(x, activation_);
-      x = at::dropout(x, dropout_, is_training());
+      x = functional::dropout(x, dropout_, is_training());
     }
     return layers_.back()->forward(x);
   }

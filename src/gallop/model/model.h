@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/config/component.h"
+#include "gallop/model/output.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::model {
@@ -29,6 +30,8 @@ class Model {
   /// Images: input float [N, C, H, W] to logits [N, classes].
   /// Text: input int64 [N, T], T at most the context, to logits [N, T, classes].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
+  /// The same with the last product left to the loss, for models of large vocabularies.
+  virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }
 
   /// Trained tensors in a fixed order, named as in torchvision, timm or nanoGPT. A tensor that two
   /// layers share stands once, under its first name.

@@ -11,8 +11,10 @@ class NetworkModel final : public Model {
   explicit NetworkModel(std::shared_ptr<Network> network) : network_(std::move(network)) {}
 
   at::Tensor forward(const at::Tensor& input) override {
-    if (input.dim() != 4) return network_->forward(input);
-    return network_->forward(input.contiguous(memory_format()));
+    return network_->forward(in_format(input));
+  }
+  Output forward_to_head(const at::Tensor& input) override {
+    return network_->forward_to_head(in_format(input));
   }
 
   NamedTensors parameters() const override { return list(network_->named_parameters()); }
@@ -30,6 +32,9 @@ class NetworkModel final : public Model {
   }
 
  private:
+  at::Tensor in_format(const at::Tensor& input) const {
+    return input.dim() == 4 ? input.contiguous(memory_format()) : input;
+  }
   at::MemoryFormat memory_format() const {
     return channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
   }

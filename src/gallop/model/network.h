@@ -13,6 +13,7 @@ namespace gallop::model {
 class Network : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x) = 0;
+  virtual Output forward_to_head(const at::Tensor& x) { return {forward(x)}; }
 };
 
 /// Shows a tree of layers as a model.

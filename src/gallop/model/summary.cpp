@@ -196,12 +196,23 @@ class Recorder {
     if (std::exchange(made_inside_, false) || row.flops > 0) {
       row.type = call.detail.empty() ? call.op : call.op + " " + call.detail;
       row.output_sizes = std::move(sizes);
+      // An operator may do the work of two layers; the second has a row for its parameters.
+      std::vector<LayerSummary> others;
       for (const size_t index : call.parameters) {
         auto& parameter = parameters_[index];
         if (row.name.empty()) row.name = parameter.layer;
-        if (!std::exchange(parameter.claimed, true)) row.parameters += parameter.numel;
+        if (std::exchange(parameter.claimed, true)) continue;
+        if (parameter.layer == row.name) {
+          row.parameters += parameter.numel;
+        } else {
+          auto& other = others.emplace_back();
+          other.name = parameter.layer;
+          other.type = row.type;
+          other.parameters = parameter.numel;
+        }
       }
       rows_.push_back(std::move(row));
+      for (auto& other : others) rows_.push_back(std::move(other));
     }
   }
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/dropout.h>
 
+#include "gallop/model/functional/dropout.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
 
@@ -96,9 +96,9 @@ class Vit final : public Network {
     }
     // The layers' kernels take rows of C; without a class token they are columns here.
     x_BTC = (x_BTC + positions_).contiguous();
-    Stream stream_BTC{at::dropout(x_BTC, dropout_, is_training())};
+    Stream stream_BTC{functional::dropout(x_BTC, dropout_, is_training())};
     for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);
-    const auto y_BTC = stream_BTC.x + stream_BTC.branch;
+    const auto y_BTC = functional::sum_of(stream_BTC);
     return head_->forward(
         norm_->forward(class_token_.defined() ? y_BTC.select(1, 0) : y_BTC.mean(1)));
   }

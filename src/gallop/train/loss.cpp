@@ -2,15 +2,14 @@
 
 #include <algorithm>
 
-#include <ATen/core/Reduction.h>
 #include <ATen/ops/argmax.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/topk.h>
 
 #include "gallop/data/text_samples.h"
+#include "gallop/model/functional/cross_entropy.h"
 
 namespace gallop::train {
 
@@ -22,8 +21,16 @@ at::Tensor as_rows(const at::Tensor& logits) { return logits.reshape({-1, logits
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing) {
-  return at::cross_entropy_loss(as_rows(logits).to(at::kFloat), target.reshape(-1), {},
-                                at::Reduction::Sum, data::kIgnoredTarget, label_smoothing);
+  return cross_entropy_sum({.x = logits}, target, label_smoothing, /*count_right=*/false).sum;
+}
+
+Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
+                         double label_smoothing, bool count_right) {
+  auto both = model::functional::cross_entropy(
+      output, target,
+      {.targets = {.ignored = data::kIgnoredTarget, .label_smoothing = label_smoothing},
+       .count_right = count_right});
+  return {.sum = both.loss, .right = count_right ? both.right : at::Tensor()};
 }
 
 int64_t count_targets(const at::Tensor& target) {
@@ -37,16 +44,12 @@ void Tally::add(const Tally& other) {
   top5 += other.top5;
 }
 
-at::Tensor count_top1(const at::Tensor& logits, const at::Tensor& target) {
-  return at::eq(as_rows(logits).argmax(1), target.reshape(-1)).sum();
-}
-
 Tally count_right(const at::Tensor& logits, const at::Tensor& target, bool with_top5) {
   const at::Tensor rows = as_rows(logits);
   const at::Tensor wanted = target.reshape(-1);
   Tally tally;
   tally.count = count_targets(wanted);
-  tally.top1 = count_top1(logits, target).item<int64_t>();
+  tally.top1 = at::eq(rows.argmax(1), wanted).sum().item<int64_t>();
   if (with_top5) {
     const int64_t guesses = std::min<int64_t>(5, rows.size(1));
     const at::Tensor best = std::get<1>(at::topk(rows, guesses, 1));

@@ -4,13 +4,25 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/model/output.h"
+
 namespace gallop::train {
 
 /// Sum of the cross-entropies over all targets that count (data::kIgnoredTarget does not), a
-/// scalar. logits [N, C] with target [N], or [N, T, C] with [N, T]. `label_smoothing` as in
-/// PyTorch's CrossEntropyLoss (Szegedy et al., 2016).
+/// scalar. logits [N, C] with target [N], or [N, T, C] with [N, T]; or shares of each class, of
+/// the logits' sizes. `label_smoothing` as in PyTorch's CrossEntropyLoss (Szegedy et al.,
+/// 2016).
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing);
+
+/// The same of a model's output. `right`, the number of right first guesses (int64, without
+/// dimensions), only where it is asked for.
+struct Losses {
+  at::Tensor sum;
+  at::Tensor right;
+};
+Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
+                         double label_smoothing, bool count_right);
 
 /// Number of targets that count.
 int64_t count_targets(const at::Tensor& target);
@@ -32,9 +44,6 @@ struct Tally {
     return count > 0 ? static_cast<double>(right) / static_cast<double>(count) : 0;
   }
 };
-
-/// Right first guesses of logits against targets: int64, no dimensions.
-at::Tensor count_top1(const at::Tensor& logits, const at::Tensor& target);
 
 /// Counts right guesses (not the loss) of logits against targets.
 Tally count_right(const at::Tensor& logits, const at::Tensor& target, bool with_top5);

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "gallop/base/philox.h"
+#include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
 
 namespace gallop::train {
@@ -37,17 +38,23 @@ at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
   return sum.defined() ? sum.add(more) : more;
 }
 
-std::vector<at::Tensor> all_state(const model::Model& model, const optim::Optimizer& optimizer,
-                                  const NamedTensors& scaler) {
-  std::vector<at::Tensor> all;
+NamedTensors all_state(const model::Model& model, const optim::Optimizer& optimizer,
+                       const NamedTensors& scaler) {
+  NamedTensors all;
   for (const auto& list : {model.parameters(), model.buffers(), optimizer.state(), scaler}) {
-    for (const auto& named : list) all.push_back(named.tensor);
+    all.insert(all.end(), list.begin(), list.end());
   }
   return all;
 }
 
+std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
+  return tensors;
+}
+
 // The arguments and results of the step as a function of tensors.
-enum Argument : size_t { kInput, kTarget, kLr, kLossWeight };
+enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep };
 enum Result : size_t { kLossSum, kTop1, kNorm };
 
 }  // namespace
@@ -59,13 +66,14 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       config_(config),
       device_(parameters_.front().tensor.device()),
       lr_(at::zeros({}, at::TensorOptions(at::kFloat).device(device_))),
-      loss_weight_(at::zeros_like(lr_)) {
+      loss_weight_(at::zeros_like(lr_)),
+      seed_and_step_(at::zeros({2}, at::kLong)) {
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
   if (config.compile) {
     compiled_.emplace(
         [this](const Tensors& arguments, int64_t mode) { return compute(arguments, mode != 0); },
-        all_state(model, optimizer, state()));
+        tensors_of(all_state(model, optimizer, state())), *config.compile);
   }
 }
 
@@ -75,14 +83,17 @@ StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int
   set(lr_, lr);
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
-  const Tensors arguments = {input, target, lr_, loss_weight_};
+  auto* const seed_and_step = seed_and_step_.mutable_data_ptr<int64_t>();
+  seed_and_step[0] = static_cast<int64_t>(config_.seed);
+  seed_and_step[1] = step;
+  const Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
   const Tensors results = compiled_ ? (*compiled_)(arguments, count_guesses ? 1 : 0)
                                     : compute(arguments, count_guesses);
 
   StepResult result;
   result.tally.count = target.numel();
   result.tally.loss_sum = results[kLossSum].item<double>();
-  if (count_guesses) result.tally.top1 = results[kTop1].item<int64_t>();
+  if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
   result.gradient_norm = results[kNorm].item<double>();
   result.finite = std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
   if (!result.finite) {
@@ -105,6 +116,7 @@ TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool co
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
   const at::Tensor loss_weight =
       scaler_ ? arguments[kLossWeight].mul(scaler_->scale()) : arguments[kLossWeight];
+  const model::functional::DropoutScope draws(arguments[kSeedAndStep]);
   const int64_t rows = input.size(0);
   const int64_t pieces = std::min(config_.accumulate, rows);
   at::Tensor loss_sum, top1;
@@ -113,7 +125,7 @@ TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool co
     const Tensors sums = forward_backward_piece(
         rows_of(input, begin, end), rows_of(target, begin, end), loss_weight, count_guesses);
     loss_sum = sum_of(loss_sum, sums[kLossSum]);
-    if (count_guesses) top1 = sum_of(top1, sums[kTop1]);
+    if (sums[kTop1].defined()) top1 = sum_of(top1, sums[kTop1]);
   }
   return {loss_sum, top1};
 }
@@ -122,16 +134,15 @@ TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
                                                      const at::Tensor& target,
                                                      const at::Tensor& loss_weight,
                                                      bool count_guesses) {
-  at::Tensor logits, loss_sum;
+  Losses losses;
   {
     const precision::AutocastGuard autocast(config_.precision, input.device().type());
-    logits = model_.forward(input);
-    loss_sum = cross_entropy_sum(logits, target, config_.label_smoothing);
+    losses = cross_entropy_sum(model_.forward_to_head(input), target, config_.label_smoothing,
+                               count_guesses);
   }
-  loss_sum.backward(loss_weight);
+  losses.sum.backward(loss_weight);
   const at::NoGradGuard no_grad;
-  return {loss_sum.detach().to(at::kDouble),
-          count_guesses ? count_top1(logits.detach(), target) : at::Tensor()};
+  return {losses.sum.detach().to(at::kDouble), losses.right};
 }
 
 // Returns the norm of the gradients. Clips, where that is wanted, as part of the update's own pass
@@ -177,6 +188,22 @@ std::string TrainStep::first_bad_tensor(const Tensors& arguments, int64_t step, 
 
 void TrainStep::drop_gradients() {
   for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+}
+
+compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor& target,
+                                       const std::string& stage) {
+  compile::StagesConfig config{.only = stage};
+  if (config_.compile) config.passes_off = config_.compile->passes_off;
+  set(lr_, 0);
+  set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
+  const compile::GraphNames names{
+      .inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
+      .state = all_state(model_, optimizer_, state())};
+  auto stages = compile::graph_stages(
+      [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
+      {input, target, lr_, loss_weight_, seed_and_step_}, names, config);
+  drop_gradients();
+  return stages;
 }
 
 const compile::CompileReport* TrainStep::compile_report() const {

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/graph_stages.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/precision/grad_scaler.h"
@@ -26,7 +27,8 @@ struct StepConfig {
   /// over the gradients, before the update. Else it is told after the update, for those who then
   /// stop.
   bool skip_nonfinite = false;
-  bool compile = false;  ///< Record the step and replay it; see compile::CompiledFunction.
+  /// If set, the step is recorded and what it does is run instead; see compile::CompiledFunction.
+  std::optional<compile::CompileConfig> compile{};
 };
 
 /// What one update did.
@@ -54,6 +56,11 @@ class TrainStep {
   /// Loss scale and its counters, for checkpoints; empty without fp16.
   NamedTensors state() const;
 
+  /// What an update that counts no guesses does, as graphs; `stage` is StagesConfig::only. Nothing
+  /// is updated, and it does not matter whether the step is to be compiled.
+  compile::GraphStages graphs(const at::Tensor& input, const at::Tensor& target,
+                              const std::string& stage);
+
   /// What compiling has come to; null where it is off.
   const compile::CompileReport* compile_report() const;
 
@@ -74,12 +81,13 @@ class TrainStep {
   StepConfig config_;
   at::Device device_;
   at::Tensor lr_, loss_weight_;
+  at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2] on the CPU.
   std::optional<precision::GradScaler> scaler_;
   std::optional<compile::CompiledFunction> compiled_;
 };
 
-/// Starts the random numbers of step `step`, which dropout draws from: a resumed run draws the
-/// same.
+/// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a
+/// GPU: a resumed run draws the same.
 void seed_step(uint64_t seed, int64_t step, at::Device device);
 
 }  // namespace gallop::train

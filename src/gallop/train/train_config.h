@@ -25,6 +25,7 @@ struct TrainConfig {
   std::string device = "auto";
   std::string precision = "auto";
   std::string channels_last = "auto";
+  std::string compile = "auto";
   int64_t accumulate = 1;
   std::optional<double> clip;
   double label_smoothing = 0;

@@ -48,6 +48,7 @@ struct Trainer::Impl {
   Stopwatch clock;  // Of training, without evaluation and saving.
   double earlier_seconds = 0;
   int64_t saved_step = -1;
+  size_t told_reasons = 0;
   Outcome outcome;
 
   Impl(const TrainerParts& parts_, const TrainConfig& config_, const StepConfig& step_config,
@@ -85,6 +86,7 @@ struct Trainer::Impl {
       result = step.run(batch->input, batch->target, progress.step, lr, record);
     }
     check(result);
+    tell_of_compiling();
     progress.step += 1;
     progress.samples += batch->size() + batch->skipped;
     progress.skipped_samples += batch->skipped;
@@ -92,6 +94,15 @@ struct Trainer::Impl {
     speed.add(batch->size(), clock.seconds());
     report(result, lr, record);
     return true;
+  }
+
+  // Why steps are not compiled, each reason once.
+  void tell_of_compiling() {
+    const compile::CompileReport* report = step.compile_report();
+    if (report == nullptr) return;
+    for (; told_reasons < report->reasons.size(); ++told_reasons) {
+      tell(&Observer::noted, "a step is not compiled: " + report->reasons[told_reasons]);
+    }
   }
 
   // With fp16 a step that is not finite is part of finding the loss scale.

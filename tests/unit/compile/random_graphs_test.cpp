@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 
@@ -12,6 +13,7 @@
 
 #include "gallop/compile/compiled_function.h"
 #include "gallop/compile/passes.h"
+#include "unit/compile/cache_folder.h"
 #include "unit/compile/random_functions.h"
 #include "unit/compile/random_operators.h"
 #include "unit/compile/tensor_bits.h"
@@ -81,10 +83,11 @@ struct Outcome {
 };
 
 template <typename Call>
-std::vector<Outcome> outcomes_of(const Program& program, const Tensors& state, const Call& call) {
+std::vector<Outcome> outcomes_of(const Program& program, const Tensors& state, const Call& call,
+                                 bool wide = false) {
   std::vector<Outcome> outcomes;
   for (int64_t number = 0; number < kCalls; ++number) {
-    const Tensors inputs = arguments_of(program, number);
+    const Tensors inputs = arguments_of(program, number, wide);
     seed(number);
     const Tensors results = call(inputs);
     outcomes.emplace_back(results, inputs, state);
@@ -171,6 +174,92 @@ TEST(RandomGraphs, DoWhatTheFunctionsDoBitForBit) {
     }
   }
   EXPECT_GE(ran, count * 9 / 10) << "too few programs can run";
+}
+
+// The most that two tensors differ by, and the largest number in `wanted`; infinite where one of
+// them has numbers that are not finite.
+std::pair<double, double> error_and_size(const at::Tensor& got, const at::Tensor& wanted) {
+  if (wanted.numel() == 0) return {0, 0};
+  const at::Tensor a = got.to(at::kDouble), b = wanted.to(at::kDouble);
+  const double error = (a - b).abs().max().item<double>();
+  const double size = b.abs().max().item<double>();
+  return std::isfinite(error) && std::isfinite(size) ? std::pair(error, size)
+                                                     : std::pair<double, double>(INFINITY, INFINITY);
+}
+
+double ulp_of(at::ScalarType type) {
+  switch (type) {
+    case at::kBFloat16: return 0x1p-8;
+    case at::kFloat: return 0x1p-23;
+    default: return 0x1p-52;
+  }
+}
+
+// Whether tensors of a compiled call are about as near to what they should be as those of the plain
+// one: 4 times its error and 2 units in the last place of the largest number.
+std::string excess_of(const char* what, const Tensors& got, const Tensors& plain,
+                      const Tensors& wanted) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (got[i].scalar_type() != plain[i].scalar_type() || got[i].sizes() != plain[i].sizes()) {
+      return fmt::format("{} {} has another format or size", what, i);
+    }
+    const auto [allowed, size] = error_and_size(plain[i], wanted[i]);
+    if (!std::isfinite(allowed)) continue;
+    const double bound = 4 * allowed + 2 * ulp_of(plain[i].scalar_type()) * size;
+    const double error = error_and_size(got[i], wanted[i]).first;
+    if (!(error <= bound)) {
+      return fmt::format("{} {} has an error of {:.3g}, and {:.3g} as it is", what, i, error, allowed);
+    }
+  }
+  return {};
+}
+
+std::string excess_of(const Program& program, const Names& passes_off) {
+  const auto plain = plain_outcomes(program);
+  if (!plain) return {};
+  std::vector<Outcome> wanted;
+  try {
+    const RandomFunction function(program, /*wide=*/true);
+    wanted = outcomes_of(program, function.state(), function, /*wide=*/true);
+  } catch (const std::exception&) {  // Two formats meet that are one now.
+    return {};
+  }
+  const RandomFunction function(program);
+  CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); },
+                            function.state(), {.passes_off = passes_off});
+  try {
+    const auto got = outcomes_of(program, function.state(),
+                                 [&](const Tensors& inputs) { return compiled(inputs); });
+    for (size_t i = 0; i < got.size(); ++i) {
+      std::string found =
+          excess_of("result", got[i].results, (*plain)[i].results, wanted[i].results);
+      if (found.empty()) {
+        found = excess_of("state", got[i].state, (*plain)[i].state, wanted[i].state);
+      }
+      if (!found.empty()) return fmt::format("call {}: {}", i, found);
+    }
+  } catch (const std::exception& error) {
+    return std::string(error.what()).substr(0, 300);
+  }
+  return compiled.report().reasons.empty() ? std::string() : compiled.report().reasons.front();
+}
+
+// Kernels and generated loops round otherwise. Generated code is compiled for every program, so
+// there are fewer.
+TEST(RandomGraphs, AreAsNearAsTheFunctionsWithKernelsAndLoops) {
+  const CacheFolder folder;
+  const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
+  const int64_t count = std::max<int64_t>(number_in_environment("GALLOP_TEST_COUNT", 1000) / 20, 1);
+  int64_t failed = 0;
+  for (int64_t number = first; number < first + count && failed < 5; ++number) {
+    const Program program = random_program(static_cast<uint64_t>(number), /*smooth=*/true);
+    if (excess_of(program, {}).empty()) continue;
+    const auto fails = [](const Program& p) { return !excess_of(p, {}).empty(); };
+    const Program smallest = shrunk(program, fails);
+    ADD_FAILURE() << "GALLOP_TEST_SEED=" << number << ": " << excess_of(smallest, {}) << "\n"
+                  << text_of(smallest);
+    failed += 1;
+  }
 }
 
 // Programs that went wrong once.

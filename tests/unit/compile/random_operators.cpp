@@ -99,9 +99,10 @@ Tensor row_numbers(const Tensor& x, int64_t rows) {
 Tensor batch_norm(A a) {
   const Tensor &mean = a[1], &variance = a[2];
   const int64_t channels = mean.numel();
-  need(a[0].scalar_type() == at::kFloat && mean.scalar_type() == at::kFloat &&
-           variance.scalar_type() == at::kFloat && mean.dim() == 1 && variance.dim() == 1,
-       "rows and statistics in fp32");
+  const at::ScalarType type = fraction(a[0]).scalar_type();
+  need(type != at::kBFloat16 && mean.scalar_type() == type && variance.scalar_type() == type &&
+           mean.dim() == 1 && variance.dim() == 1,
+       "rows and statistics in one format");
   need(channels > 0 && variance.numel() == channels && !mean.requires_grad() &&
            !variance.requires_grad() && a[0].numel() > channels && a[0].numel() % channels == 0,
        "rows of as many channels");

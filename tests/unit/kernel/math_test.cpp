@@ -16,13 +16,14 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Errors in units in the last place of the true value, which fp64 tells.
 double largest_error(void (*function)(const float*, float*),
-                     const std::function<double(double)>& truth, double from, double to) {
+                     const std::function<double(double)>& truth, double from, double to,
+                     int64_t steps) {
   double largest = 0;
   float x[kLanes], y[kLanes];
-  constexpr int64_t kSteps = 100'000;
-  for (int64_t i = 0; i < kSteps; ++i) {
+  for (int64_t i = 0; i < steps; ++i) {
     for (int64_t lane = 0; lane < kLanes; ++lane) {
-      const double share = (static_cast<double>(i) + static_cast<double>(lane) / kLanes) / kSteps;
+      const double share = (static_cast<double>(i) + static_cast<double>(lane) / kLanes) /
+                           static_cast<double>(steps);
       x[lane] = static_cast<float>(from + share * (to - from));
     }
     function(x, y);
@@ -56,8 +57,8 @@ class Math : public testing::TestWithParam<Isa> {
 TEST_P(Math, KeepsTheStatedErrors) {
   const auto check = [&](const char* name, void (*function)(const float*, float*),
                          const std::function<double(double)>& truth, double from, double to,
-                         double ulps) {
-    EXPECT_LE(largest_error(function, truth, from, to), bound(ulps))
+                         double ulps, int64_t steps = 100'000) {
+    EXPECT_LE(largest_error(function, truth, from, to, steps), bound(ulps))
         << name << " " << from << " " << to;
   };
   for (const double to : {0.01, 1.0, 20.0, 87.0}) {
@@ -65,6 +66,15 @@ TEST_P(Math, KeepsTheStatedErrors) {
         "exp", table().exp, [](double x) { return std::exp(x); }, -to, to, 1.1);
     check(
         "sigmoid", table().sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -to, to, 3);
+  }
+  // Around 1, where it is hardest, and in every binade.
+  const auto log = [](double x) { return std::log(x); };
+  for (const double from : {0.5, 0.7, 0.9, 0.999, 1.0, 1.001, 1.4}) {
+    check("log", table().log, log, from, from * 1.5, 0.9);
+  }
+  for (int power = -149; power < 128; ++power) {
+    check("log", table().log, log, std::exp2(power), std::exp2(power + 1) * (1 - 0x1p-24), 0.9,
+          /*steps=*/1000);
   }
   for (const double to : {0.01, 0.5, 1.0, 5.0, 20.0}) {
     check(
@@ -88,6 +98,12 @@ TEST_P(Math, HasTheRightEnds) {
   EXPECT_EQ(at(table().exp, -200), 0);
   EXPECT_EQ(at(table().exp, 100), kInfinity);
   EXPECT_GT(at(table().exp, -100), 0);
+  EXPECT_EQ(at(table().log, 1), 0);
+  EXPECT_EQ(at(table().log, 0), -kInfinity);
+  EXPECT_EQ(at(table().log, -0.0F), -kInfinity);
+  EXPECT_EQ(at(table().log, kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(at(table().log, -1)));
+  EXPECT_TRUE(std::isnan(at(table().log, std::nanf(""))));
   EXPECT_EQ(at(table().sigmoid, 200), 1);
   EXPECT_EQ(at(table().sigmoid, 0), 0.5F);
   EXPECT_LT(at(table().sigmoid, -200), 1e-37F);

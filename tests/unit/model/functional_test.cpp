@@ -5,8 +5,13 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/isa.h"
 #include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/embedding.h"
 #include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/functional/linear.h"
+#include "gallop/model/functional/swiglu.h"
 #include "gallop/model/layers.h"
 
 namespace gallop::model::functional {
@@ -57,6 +62,56 @@ TEST(ActivationFunction, HasTheLibrarysValuesAndGradients) {
   }
 }
 
+void expect_gradients_of_linear(std::optional<Activation> kind, double bound) {
+  const auto x = leaf({64, 40}), weight = leaf({48, 40}), bias = leaf({48});
+  const auto true_x = fp64(x), true_weight = fp64(weight), true_bias = fp64(bias);
+  const auto y = linear(x, weight, bias, kind);
+  const auto true_y = linear(true_x, true_weight, true_bias, kind);
+  expect_close(y, true_y, bound);
+  const auto dy = at::randn({64, 48});
+  y.backward(dy.to(y.scalar_type()));
+  true_y.backward(dy.to(at::kDouble));
+  expect_close(x.grad(), true_x.grad(), bound);
+  expect_close(weight.grad(), true_weight.grad(), bound);
+  expect_close(bias.grad(), true_bias.grad(), bound);
+}
+
+TEST(LinearFunction, HasTheLibrarysValuesAndGradients) {
+  for (const auto kind : {std::optional<Activation>(), std::optional(Activation::kRelu),
+                          std::optional(Activation::kGelu)}) {
+    expect_gradients_of_linear(kind, 1e-5);
+  }
+}
+
+TEST(LinearFunction, HasThemInBf16UnderAutocast) {
+  const Bf16Autocast autocast;
+  const auto weight = leaf({48, 40});
+  EXPECT_EQ(linear(leaf({64, 40}), weight, at::Tensor()).scalar_type(), at::kBFloat16);
+  for (const auto kind : {std::optional<Activation>(), std::optional(Activation::kSilu)}) {
+    expect_gradients_of_linear(kind, 2e-2);
+  }
+}
+
+TEST(LinearFunction, TakesWhatItsKernelDoesNot) {
+  const auto base = leaf({40, 6}), weight = leaf({7, 40});
+  EXPECT_EQ(linear(base.t(), weight, at::Tensor(), Activation::kRelu).sizes(),
+            at::IntArrayRef({6, 7}));
+  EXPECT_EQ(linear(at::empty({0, 40}), weight, at::Tensor()).numel(), 0);
+  const auto large = leaf({4096, 40});
+  linear(large, weight, at::Tensor(), Activation::kRelu).sum().backward();
+  EXPECT_EQ(weight.grad().sizes(), weight.sizes());
+  const auto fixed = leaf({7, 40}, at::kFloat, false);
+  EXPECT_FALSE(linear(leaf({6, 40}, at::kFloat, false), fixed, at::Tensor()).requires_grad());
+}
+
+TEST(LinearFunction, HasNoSecondDerivative) {
+  if (kernel::best_isa() < kernel::Isa::kAvx512) GTEST_SKIP() << "LibTorch's operators are used";
+  const auto x = leaf({4, 6}), weight = leaf({5, 6});
+  const auto y = linear(x, weight, at::Tensor()).sum();
+  EXPECT_THROW(torch::autograd::grad({y}, {x}, {}, std::optional(true), /*create_graph=*/true),
+               UsageError);
+}
+
 TEST(ActivationFunction, GivesOnlyTheWantedGradients) {
   const auto x = leaf({4, 6}, at::kFloat, false), bias = leaf({6});
   activation(Activation::kGelu, x, bias).sum().backward();
@@ -77,6 +132,85 @@ TEST(ActivationFunction, TakesWhatItsKernelDoesNot) {
   const auto half = leaf({4, 6}, at::kHalf);
   EXPECT_EQ(activation(Activation::kRelu, half, leaf({6})).scalar_type(), at::kHalf);
   EXPECT_EQ(activation(Activation::kRelu, at::empty({0, 6})).numel(), 0);
+}
+
+TEST(SwigluFunction, HasTheLibrarysValuesAndGradientsHoweverItsInputLies) {
+  for (const bool turned : {false, true}) {
+    const auto x = leaf({6, 5, 18}), true_x = fp64(x);
+    const auto lay = [&](const at::Tensor& t) { return turned ? t.transpose(0, 1) : t; };
+    const auto y = swiglu(lay(x)), true_y = swiglu(lay(true_x));
+    EXPECT_EQ(y.size(-1), 9);
+    expect_close(y, true_y);
+    (y * y).sum().backward();
+    (true_y * true_y).sum().backward();
+    expect_close(x.grad(), true_x.grad());
+  }
+}
+
+TEST(EmbeddingFunction, HasTheLibrarysValuesAndGradients) {
+  for (const bool with_positions : {false, true}) {
+    for (const bool turned : {false, true}) {
+      const auto tokens = at::randint(11, {4, 7}, at::kLong);
+      const auto indices = turned ? tokens.t() : tokens;
+      const auto weight = leaf({11, 18}), true_weight = fp64(weight);
+      const auto positions = with_positions ? leaf({9, 18}) : at::Tensor();
+      const auto true_positions = with_positions ? fp64(positions) : at::Tensor();
+      const auto y = functional::embedding(indices, weight, positions);
+      const auto true_y = functional::embedding(indices, true_weight, true_positions);
+      expect_close(y, true_y);
+      (y * y).sum().backward();
+      (true_y * true_y).sum().backward();
+      expect_close(weight.grad(), true_weight.grad());
+      if (with_positions) expect_close(positions.grad(), true_positions.grad());
+    }
+  }
+}
+
+TEST(DropoutFunction, DropsTheGradientWhereItDroppedTheNumber) {
+  const auto numbers = at::tensor({int64_t{1}, int64_t{2}});
+  const DropoutScope scope(numbers);
+  for (const auto format : {at::kFloat, at::kBFloat16}) {
+    const auto x = leaf({50, 40}, format);
+    const auto y = functional::dropout(x, 0.25, true);
+    y.sum().backward();  // Expanded from one number: not contiguous.
+    const auto dropped = at::eq(y, 0);
+    EXPECT_NEAR(dropped.to(at::kFloat).mean().item<double>(), 0.25, 0.05);
+    EXPECT_TRUE(at::eq(x.grad(), 0).equal(dropped));
+    EXPECT_NEAR(x.grad().to(at::kFloat).max().item<double>(), 1 / 0.75, 4e-3);
+  }
+  const auto x = leaf({50, 40});
+  EXPECT_TRUE(functional::dropout(x, 0.25, false).is_same(x));
+  EXPECT_TRUE(functional::dropout(x, 0, true).is_same(x));
+  EXPECT_EQ(functional::dropout(fp64(x), 0.25, true).scalar_type(), at::kDouble);
+}
+
+TEST(DropoutFunction, DrawsWhatTheScopesTensorHoldsAndNewNumbersForEveryCall) {
+  const auto numbers = at::tensor({int64_t{1}, int64_t{2}});
+  const auto x = at::ones({1000});
+  const auto two = [&] {
+    const DropoutScope scope(numbers);
+    return std::vector{functional::dropout(x, 0.5, true), functional::dropout(x, 0.5, true)};
+  };
+  const auto first = two(), again = two();
+  EXPECT_TRUE(first[0].equal(again[0]));
+  EXPECT_TRUE(first[1].equal(again[1]));
+  EXPECT_FALSE(first[0].equal(first[1]));
+  numbers[1].fill_(3);
+  EXPECT_FALSE(two()[0].equal(first[0]));
+  numbers[1].fill_(2);
+  {
+    // An inner scope starts anew and leaves the outer one where it was.
+    const DropoutScope outer(numbers);
+    functional::dropout(x, 0.5, true);
+    EXPECT_TRUE(two()[0].equal(first[0]));
+    EXPECT_TRUE(functional::dropout(x, 0.5, true).equal(first[1]));
+  }
+  // Without a scope LibTorch's generator gives the seed.
+  at::manual_seed(5);
+  const auto free = functional::dropout(x, 0.5, true), next = functional::dropout(x, 0.5, true);
+  EXPECT_FALSE(free.equal(next));
+  at::manual_seed(5);
+  EXPECT_TRUE(functional::dropout(x, 0.5, true).equal(free));
 }
 
 TEST(LinearFunction, IsItsProductAndActivationForFewAndManyNumbers) {
@@ -102,7 +236,14 @@ TEST(Functions, RefuseGradientsOfGradients) {
   const auto y = activation(Activation::kGelu, x);
   EXPECT_THROW(torch::autograd::grad({y.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
                UsageError);
-  const auto normed = layer_norm(x, {}, weight, {}, 1e-5, false).y;
+  for (const auto& other : {swiglu(x), functional::dropout(x, 0.5, true)}) {
+    EXPECT_THROW(torch::autograd::grad({other.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
+                 UsageError);
+  }
+  const auto rows = functional::embedding(at::zeros({3}, at::kLong), x);
+  EXPECT_THROW(torch::autograd::grad({rows.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
+               UsageError);
+  const auto normed = layer_norm({x}, weight, {}, 1e-5, false).y;
   EXPECT_THROW(torch::autograd::grad({normed.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
                UsageError);
 }
@@ -118,19 +259,35 @@ TEST(LayerNormFunction, HasTheLibrarysValuesAndGradients) {
         const auto copy = [](const at::Tensor& t) { return t.defined() ? fp64(t) : t; };
         const auto true_x = copy(x), true_residual = copy(residual), true_weight = copy(weight),
                    true_bias = copy(bias);
-        const auto found = layer_norm(x, residual, weight, bias, 1e-5, rms);
-        const auto truth = layer_norm(true_x, true_residual, true_weight, true_bias, 1e-5, rms);
+        const auto residual_bias = with_residual ? leaf({18}) : at::Tensor(),
+                   true_residual_bias = copy(residual_bias);
+        const auto found = layer_norm({x, residual, residual_bias}, weight, bias, 1e-5, rms);
+        const auto truth = layer_norm({true_x, true_residual, true_residual_bias}, true_weight,
+                                      true_bias, 1e-5, rms);
         expect_close(found.y, truth.y);
         expect_close(found.sum, truth.sum);
         ((found.y * found.y * found.y).sum() + (found.sum * found.sum).sum()).backward();
         ((truth.y * truth.y * truth.y).sum() + (truth.sum * truth.sum).sum()).backward();
         expect_close(x.grad(), true_x.grad());
         expect_close(weight.grad(), true_weight.grad());
-        if (with_residual) expect_close(residual.grad(), true_residual.grad());
+        if (with_residual) {
+          expect_close(residual.grad(), true_residual.grad());
+          expect_close(residual_bias.grad(), true_residual_bias.grad());
+        }
         if (with_bias) expect_close(bias.grad(), true_bias.grad());
       }
     }
   }
+}
+
+TEST(LayerNormFunction, GivesTheResidualsBiasItsGradientFromTheSumAlone) {
+  const auto x = leaf({4, 6}), residual = leaf({4, 6}), bias = leaf({6}), weight = leaf({6});
+  layer_norm({x, residual, bias}, weight, {}, 1e-5, false).sum.sum().backward();
+  expect_close(bias.grad(), at::full({6}, 4.0, at::kDouble));
+  EXPECT_FALSE(weight.grad().defined());
+  const auto fixed = leaf({6}, at::kFloat, false);
+  layer_norm({x, residual, fixed}, weight, bias, 1e-5, false).y.sum().backward();
+  EXPECT_FALSE(fixed.grad().defined());
 }
 
 TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
@@ -140,8 +297,8 @@ TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
     NormedSum found;
     {
       const Bf16Autocast autocast;
-      found = swapped ? layer_norm(branch, stream, weight, bias, 1e-5, false)
-                      : layer_norm(stream, branch, weight, bias, 1e-5, false);
+      found = swapped ? layer_norm({branch, stream}, weight, bias, 1e-5, false)
+                      : layer_norm({stream, branch}, weight, bias, 1e-5, false);
     }
     EXPECT_EQ(found.y.scalar_type(), at::kBFloat16);
     EXPECT_EQ(found.sum.scalar_type(), at::kFloat);
@@ -149,7 +306,8 @@ TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
     EXPECT_EQ(stream.grad().scalar_type(), at::kFloat);
     EXPECT_TRUE(branch.grad().equal(stream.grad().to(at::kBFloat16)));
     const auto true_stream = fp64(stream), true_branch = fp64(branch);
-    const auto truth = layer_norm(true_stream, true_branch, fp64(weight), fp64(bias), 1e-5, false);
+    const auto truth =
+        layer_norm({true_stream, true_branch}, fp64(weight), fp64(bias), 1e-5, false);
     (truth.y.square().sum() + truth.sum.square().sum()).backward();
     expect_close(stream.grad(), true_stream.grad(), 1e-2);
   }
@@ -158,7 +316,7 @@ TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
 TEST(LayerNormFunction, GivesOnlyTheWantedGradients) {
   const auto weight = leaf({6}, at::kFloat, false);
   const auto x = leaf({4, 6}), residual = leaf({4, 6}, at::kBFloat16, false);
-  const auto found = layer_norm(x, residual, weight, {}, 1e-5, false);
+  const auto found = layer_norm({x, residual}, weight, {}, 1e-5, false);
   (found.y + found.sum).sum().backward();
   EXPECT_TRUE(x.grad().defined());
   EXPECT_FALSE(residual.grad().defined());
@@ -166,19 +324,19 @@ TEST(LayerNormFunction, GivesOnlyTheWantedGradients) {
 
   // Only one of both results has a gradient.
   const auto other = leaf({4, 6}), branch = leaf({4, 6}, at::kBFloat16);
-  layer_norm(other, branch, weight, {}, 1e-5, false).sum.sum().backward();
+  layer_norm({other, branch}, weight, {}, 1e-5, false).sum.sum().backward();
   EXPECT_TRUE(other.grad().equal(at::ones({4, 6})));
   EXPECT_TRUE(branch.grad().equal(at::ones({4, 6}, at::kBFloat16)));
-  layer_norm(other, branch, weight, {}, 1e-5, false).y.square().sum().backward();
+  layer_norm({other, branch}, weight, {}, 1e-5, false).y.square().sum().backward();
   EXPECT_FALSE(other.grad().equal(at::ones({4, 6})));
 }
 
 TEST(LayerNormFunction, TakesWhatItsKernelDoesNot) {
   const auto x = leaf({6, 4}), weight = leaf({6});
-  const auto found = layer_norm(x.t(), x.t(), weight, weight, 1e-5, false);
+  const auto found = layer_norm({x.t(), x.t()}, weight, weight, 1e-5, false);
   found.y.square().sum().backward();
   EXPECT_EQ(x.grad().sizes(), x.sizes());
-  EXPECT_EQ(layer_norm(at::empty({0, 6}), {}, weight, {}, 1e-5, true).y.numel(), 0);
+  EXPECT_EQ(layer_norm({at::empty({0, 6})}, weight, {}, 1e-5, true).y.numel(), 0);
 }
 
 }  // namespace

@@ -169,13 +169,29 @@ TEST(Gpt, HasTheParametersOfGpt2) {
 TEST(Gpt, TrainsInEveryForm) {
   const auto task = text(65, 12);
   const GptConfig base{.layers = 2, .width = 32, .heads = 4};
-  auto variants = std::vector<GptConfig>(6, base);
+  auto variants = std::vector<GptConfig>(7, base);
   variants[1].dropout = 0.2;
   variants[2].bias = false;
   variants[3].tied = false;
   variants[4].positions = "rotary";
   variants[5].norm = "rms";
+  variants[6].activation = "swiglu";
   for (const auto& config : variants) expect_trains(*make_gpt(config, task, 1), task, 3);
+}
+
+TEST(Gpt, HasLlamasFeedForwardWithSwiglu) {
+  const auto model =
+      make_gpt({.layers = 1, .width = 48, .heads = 4, .bias = false, .activation = "swiglu"},
+               text(65, 12), 1);
+  for (const auto& parameter : model->parameters()) {
+    // 8/3 of the width, in whole vectors of 64, and twice that before the gate.
+    if (parameter.name == "transformer.h.0.mlp.c_fc.weight") {
+      EXPECT_EQ(parameter.tensor.sizes(), at::IntArrayRef({256, 48}));
+    }
+    if (parameter.name == "transformer.h.0.mlp.c_proj.weight") {
+      EXPECT_EQ(parameter.tensor.sizes(), at::IntArrayRef({48, 128}));
+    }
+  }
 }
 
 TEST(Gpt, SeesOnlyThePast) {

@@ -21,6 +21,8 @@ namespace {
 
 const model::Task kImages{.channels = 3, .height = 8, .width = 8, .classes = 5};
 const model::Task kText{.kind = model::Task::Kind::kText, .classes = 11, .context = 8};
+// So many that logits are not stored.
+const model::Task kManyWords{.kind = model::Task::Kind::kText, .classes = 200'000, .context = 8};
 
 using MakeModel = std::unique_ptr<model::Model> (*)();
 
@@ -49,7 +51,7 @@ struct Trainee {
     optimizer =
         optimizers.build(config::Component(optimizers, tested.optimizer), model->parameters());
     StepConfig config = tested.config;
-    config.compile = compile;
+    if (compile) config.compile = compile::CompileConfig{.verify_every = 4};
     step.emplace(*model, *optimizer, config);
   }
 
@@ -87,6 +89,7 @@ TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
     EXPECT_TRUE(at::equal(got[i].tensor, wanted[i].tensor)) << wanted[i].name;
   }
   EXPECT_EQ(compiled.step->compile_report()->replayed, 8);
+  EXPECT_EQ(compiled.step->compile_report()->verified, 2);
   EXPECT_TRUE(compiled.step->compile_report()->reasons.empty())
       << compiled.step->compile_report()->reasons.front();
 }
@@ -129,6 +132,14 @@ INSTANTIATE_TEST_SUITE_P(
             "adamw",
             {.precision = Precision::kBf16},
             true},
+        Case{"GptManyWords",
+             [] {
+               return make_gpt({.layers = 1, .width = 4, .heads = 2, .activation = "swiglu"},
+                               kManyWords, 1);
+             },
+             "sgd",
+             {.precision = Precision::kBf16, .accumulate = 2},
+             true},
         Case{"GptRotary",
              [] {
                return make_gpt({.layers = 1,

@@ -9,11 +9,16 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "gallop/base/error.h"
 #include "gallop/data/text_samples.h"
+#include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 
@@ -124,6 +129,56 @@ TEST(SeedStep, DrawsTheSameForTheSameStepWhateverCameBefore) {
   EXPECT_TRUE(at::allclose(at::randn({10}), first, 0, 0));
   seed_step(5, 18, at::kCPU);
   EXPECT_FALSE(at::allclose(at::randn({10}), first));
+}
+
+// Weights after steps 0 and 1, or 0 twice, of a network with dropout.
+std::vector<at::Tensor> after_steps(int64_t accumulate, uint64_t seed, bool twice_the_first) {
+  const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
+  const auto optimizers = optim::built_in_optimizers();
+  const auto model = model::make_mlp({.hidden = {64}, .dropout = 0.5}, task, 1);
+  const auto optimizer =
+      optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
+  TrainStep step(*model, *optimizer, {.accumulate = accumulate, .seed = seed});
+  const auto input = at::ones({6, 1, 4, 4}), target = at::zeros({6}, at::kLong);
+  step.run(input, target, 0, 0.1, false);
+  step.run(input, target, twice_the_first ? 0 : 1, 0.1, false);
+  std::vector<at::Tensor> weights;
+  for (const auto& parameter : model->parameters()) {
+    weights.push_back(parameter.tensor.detach().clone());
+  }
+  return weights;
+}
+
+TEST(TrainStep, DropoutDependsOnSeedAndStepAndOnNoGenerator) {
+  const auto all_equal = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!a[i].equal(b[i])) return false;
+    }
+    return true;
+  };
+  const auto first = after_steps(1, 7, false);
+  at::randn({1000});
+  EXPECT_TRUE(all_equal(first, after_steps(1, 7, false)));
+  EXPECT_FALSE(all_equal(first, after_steps(1, 8, false)));
+  EXPECT_FALSE(all_equal(first, after_steps(1, 7, true)));
+  // The micro-batches of a step, which are alike here, do not drop the same.
+  const auto pieces = after_steps(2, 7, false);
+  EXPECT_TRUE(all_equal(pieces, after_steps(2, 7, false)));
+  EXPECT_FALSE(all_equal(pieces, first));
+}
+
+TEST(Loss, TakesSharesOfClassesAndNamesBadTargets) {
+  const at::Tensor logits = at::randn({4, 5}), shares = at::softmax(at::randn({4, 5}), 1);
+  const double wanted = -(shares * at::log_softmax(logits, 1)).sum().item<double>();
+  EXPECT_NEAR(cross_entropy_sum(logits, shares, 0).item<double>(), wanted, 1e-5);
+  EXPECT_THROW(cross_entropy_sum(logits, at::full({4}, 5, at::kLong), 0), DataError);
+}
+
+TEST(Loss, CountsRightGuessesOnlyWhereAsked) {
+  const at::Tensor logits = at::randn({40, 3}), target = labels(40);
+  const Losses losses = cross_entropy_sum({.x = logits}, target, 0, /*count_right=*/true);
+  EXPECT_EQ(losses.right.item<int64_t>(), count_right(logits, target, false).top1);
+  EXPECT_FALSE(cross_entropy_sum({.x = logits}, target, 0, false).right.defined());
 }
 
 TEST(Loss, IgnoresMarkedTargetsAndSmoothsLabelsAsPyTorchDefines) {

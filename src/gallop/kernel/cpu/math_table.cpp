@@ -7,6 +7,7 @@ namespace gallop::kernel {
 template <>
 MathTable make_bodies<MathTable, kIsa>() {
   return {.exp = [](const float* x, float* y) { store(y, exp(load(x))); },
+          .log = [](const float* x, float* y) { store(y, log(load(x))); },
           .sigmoid = [](const float* x, float* y) { store(y, sigmoid(load(x))); },
           .tanh = [](const float* x, float* y) { store(y, tanh(load(x))); },
           .erf = [](const float* x, float* y) { store(y, erf(load(x))); },

@@ -28,4 +28,10 @@ struct ProductBodies {
                    const Number* b, int64_t b_stride, float* c, int64_t c_stride, bool add);
 };
 
+/// c[m, n] (+)= a[k, m]^T b[k, n] in fp32, of sizes as above: nothing is transposed in memory.
+struct ColumnProductBodies {
+  void (*multiply)(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride,
+                   const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add);
+};
+
 }  // namespace gallop::kernel

@@ -17,6 +17,9 @@
 //   bits(mask), mask_of(bits)          lane i is bit i
 //   root(a), quotient(a, b), inverse(b) below 1 ulp; see there
 //   round(a), scale(a, n)              to the nearest integer; a * 2^n for whole n in [-300, 300]
+//   split(a, n)                        the reverse, for normal a > 0: the result is in [0.75, 1.5)
+//   U32: fill_u32(x), + ^, count_from(x) for x, x + 1, ...; multiply(a, b, high, low), both halves
+//   of the products; low_half(a), high_half(a), its 16 bits as F32
 //   sum(a), largest(a)                 of the lanes, in the order of a tree
 //   transpose(rows)                    turns 16 vectors, rows of a matrix, into its columns
 
@@ -33,6 +36,7 @@
 namespace gallop::kernel {
 namespace {
 
+inline float as_fp32(float x) { return x; }
 inline float as_fp32(Bf16 x) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
 }

@@ -25,6 +25,18 @@ inline void store(float* p, F32 a) {
   _mm256_storeu_ps(p, a.low);
   _mm256_storeu_ps(p + 8, a.high);
 }
+// The first n lanes; a mask of lanes in one register is a number's signs.
+inline __m256i first(int64_t n) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lanes);
+}
+inline F32 load(const float* p, int64_t n) {
+  return {_mm256_maskload_ps(p, first(n)), _mm256_maskload_ps(p + 8, first(n - 8))};
+}
+inline void store(float* p, F32 a, int64_t n) {
+  _mm256_maskstore_ps(p, first(n), a.low);
+  _mm256_maskstore_ps(p + 8, first(n - 8), a.high);
+}
 inline F32 operator+(F32 a, F32 b) {
   return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
 }
@@ -71,6 +83,50 @@ inline __m256 scale(__m256 a, __m256 n) {
   return _mm256_mul_ps(_mm256_mul_ps(a, power(half)), power(_mm256_sub_epi32(whole, half)));
 }
 inline F32 scale(F32 a, F32 n) { return {scale(a.low, n.low), scale(a.high, n.high)}; }
+inline __m256 split(__m256 a, __m256& n) {
+  const __m256i bits = _mm256_castps_si256(a);
+  const __m256i whole =
+      _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f400000)), 23);
+  n = _mm256_cvtepi32_ps(whole);
+  return _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32(whole, 23)));
+}
+inline F32 split(F32 a, F32& n) { return {split(a.low, n.low), split(a.high, n.high)}; }
+struct U32 {
+  __m256i low, high;
+};
+inline U32 fill_u32(uint32_t x) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(x));
+  return {all, all};
+}
+inline U32 operator+(U32 a, U32 b) {
+  return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+inline U32 operator^(U32 a, U32 b) {
+  return {_mm256_xor_si256(a.low, b.low), _mm256_xor_si256(a.high, b.high)};
+}
+inline U32 count_from(uint32_t x) {
+  return fill_u32(x) + U32{_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                           _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15)};
+}
+inline void multiply(__m256i a, __m256i b, __m256i& high, __m256i& low) {
+  const __m256i even = _mm256_mul_epu32(a, b);
+  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+  high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+  low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+}
+inline void multiply(U32 a, U32 b, U32& high, U32& low) {
+  multiply(a.low, b.low, high.low, low.low);
+  multiply(a.high, b.high, high.high, low.high);
+}
+inline F32 low_half(U32 a) {
+  const __m256i mask = _mm256_set1_epi32(0xffff);
+  return {_mm256_cvtepi32_ps(_mm256_and_si256(a.low, mask)),
+          _mm256_cvtepi32_ps(_mm256_and_si256(a.high, mask))};
+}
+inline F32 high_half(U32 a) {
+  return {_mm256_cvtepi32_ps(_mm256_srli_epi32(a.low, 16)),
+          _mm256_cvtepi32_ps(_mm256_srli_epi32(a.high, 16))};
+}
 inline __m256 from_bf16(const Bf16* p) {
   const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));

@@ -84,6 +84,13 @@ inline F32 round(F32 a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
 inline F32 scale(F32 a, F32 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
+inline F32 split(F32 a, F32& n) {
+  const __m512i bits = _mm512_castps_si512(a.v);
+  const __m512i whole =
+      _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f400000)), 23);
+  n = {_mm512_cvtepi32_ps(whole)};
+  return {_mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(whole, 23)))};
+}
 
 /// Smaller than true below 2^-126, NaN of infinity.
 inline F32 root(F32 a) {
@@ -109,6 +116,26 @@ inline F32 inverse(F32 b) {
 
 inline float sum(F32 a) { return _mm512_reduce_add_ps(a.v); }
 inline float largest(F32 a) { return _mm512_reduce_max_ps(a.v); }
+
+struct U32 {
+  __m512i v;
+};
+inline U32 fill_u32(uint32_t x) { return {_mm512_set1_epi32(static_cast<int>(x))}; }
+inline U32 operator+(U32 a, U32 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+inline U32 operator^(U32 a, U32 b) { return {_mm512_xor_si512(a.v, b.v)}; }
+inline U32 count_from(uint32_t x) {
+  return fill_u32(x) + U32{_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
+}
+inline void multiply(U32 a, U32 b, U32& high, U32& low) {
+  const __m512i even = _mm512_mul_epu32(a.v, b.v);
+  const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a.v, 32), _mm512_srli_epi64(b.v, 32));
+  high = {_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd)};
+  low = {_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32))};
+}
+inline F32 low_half(U32 a) {
+  return {_mm512_cvtepi32_ps(_mm512_and_si512(a.v, _mm512_set1_epi32(0xffff)))};
+}
+inline F32 high_half(U32 a) { return {_mm512_cvtepi32_ps(_mm512_srli_epi32(a.v, 16))}; }
 
 inline void transpose(F32* rows) {
   __m512 t[16];

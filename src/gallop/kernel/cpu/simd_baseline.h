@@ -86,6 +86,48 @@ inline F32 scale(const F32& a, const F32& n) {
     return a.v[i] * power(half) * power(whole - half);
   });
 }
+inline F32 split(const F32& a, F32& n) {
+  const auto power = [&](int64_t i) {
+    return static_cast<int32_t>(to_bits(a.v[i]) - 0x3f400000) >> 23;
+  };
+  n = each([&](int64_t i) { return static_cast<float>(power(i)); });
+  return each([&](int64_t i) {
+    return from_bits(to_bits(a.v[i]) - (static_cast<uint32_t>(power(i)) << 23));
+  });
+}
+struct U32 {
+  uint32_t v[kLanes];
+};
+template <typename Function>
+inline U32 each_u32(const Function& function) {
+  U32 result;
+  for (int64_t i = 0; i < kLanes; ++i) result.v[i] = function(i);
+  return result;
+}
+inline U32 fill_u32(uint32_t x) {
+  return each_u32([=](int64_t) { return x; });
+}
+inline U32 operator+(const U32& a, const U32& b) {
+  return each_u32([&](int64_t i) { return a.v[i] + b.v[i]; });
+}
+inline U32 operator^(const U32& a, const U32& b) {
+  return each_u32([&](int64_t i) { return a.v[i] ^ b.v[i]; });
+}
+inline U32 count_from(uint32_t x) {
+  return each_u32([=](int64_t i) { return x + static_cast<uint32_t>(i); });
+}
+inline void multiply(const U32& a, const U32& b, U32& high, U32& low) {
+  const auto product = [&](int64_t i) { return uint64_t{a.v[i]} * b.v[i]; };
+  const U32 upper = each_u32([&](int64_t i) { return static_cast<uint32_t>(product(i) >> 32); });
+  low = each_u32([&](int64_t i) { return static_cast<uint32_t>(product(i)); });
+  high = upper;
+}
+inline F32 low_half(const U32& a) {
+  return each([&](int64_t i) { return static_cast<float>(a.v[i] & 0xffff); });
+}
+inline F32 high_half(const U32& a) {
+  return each([&](int64_t i) { return static_cast<float>(a.v[i] >> 16); });
+}
 inline F32 load(const Bf16* p) {
   return each([=](int64_t i) { return from_bits(static_cast<uint32_t>(p[i].bits) << 16); });
 }

@@ -1,0 +1,298 @@
+#include "gallop/compile/passes/pointwise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "gallop/compile/analysis.h"
+
+namespace gallop::compile::passes {
+
+namespace {
+
+// One call to be lowered: its tensors in the format that LibTorch computes in, and its constants.
+struct Call {
+  LoopBuilder& b;
+  const Node& node;
+  std::span<const Value> x;
+  Format format;  // Of the computation: fp32, fp64.
+  bool is_bf16;   // No tensor is wider.
+
+  Value operator[](size_t i) const { return x[i]; }
+  // The constant at this place of the schema, a number or a number that has become a tensor.
+  double number(size_t argument) const {
+    const c10::IValue& value = node.arguments[argument].constant;
+    if (value.isTensor()) return value.toTensor().item<double>();
+    if (value.isBool()) return value.toBool() ? 1 : 0;
+    return value.toScalar().toDouble();
+  }
+  double number_or(size_t argument, double otherwise) const {
+    return node.arguments[argument].constant.isNone() ? otherwise : number(argument);
+  }
+  // The argument, be it a tensor or a number.
+  Value value(size_t argument) const {
+    if (node.arguments[argument].kind != Operand::Kind::kTensor) {
+      return b.constant(number(argument), format);
+    }
+    size_t before = 0;
+    for (size_t i = 0; i < argument; ++i) {
+      before += node.arguments[i].kind == Operand::Kind::kTensor ? 1 : 0;
+    }
+    return x[before];
+  }
+};
+
+using Lower = Value (*)(const Call& call);
+
+template <Op kOp>
+Value unary(const Call& call) {
+  return call.b.apply(kOp, call[0]);
+}
+// Numbers that are compared with are rounded to the tensor's format before.
+template <Op kOp>
+Value comparison(const Call& call) {
+  const auto rounded = [&](size_t argument) {
+    const Value value = call.value(argument);
+    return call.is_bf16 ? call.b.cast(value, Format::kBf16) : value;
+  };
+  const Value a = rounded(0), b = rounded(1);
+  return call.b.apply(kOp, a, b);
+}
+template <Op kOp>
+Value binary(const Call& call) {
+  const Value a = call.value(0), b = call.value(1);
+  return call.b.apply(kOp, a, b);
+}
+// a + alpha * b
+template <Op kOp>
+Value scaled(const Call& call) {
+  const Value a = call.value(0);
+  Value b = call.value(1);
+  if (const double alpha = call.number_or(2, 1); alpha != 1)
+    b = call.b.apply(Op::kMultiply, b, alpha);
+  return call.b.apply(kOp, a, b);
+}
+
+bool is_tanh(const Call& call, size_t argument) {
+  return call.node.arguments[argument].constant.toStringRef() == "tanh";
+}
+
+const std::unordered_map<std::string_view, Lower>& table() {
+  static const std::unordered_map<std::string_view, Lower> kTable = {
+      {"aten::abs", unary<Op::kAbs>},
+      {"aten::neg", unary<Op::kNegate>},
+      {"aten::sign", unary<Op::kSign>},
+      {"aten::floor", unary<Op::kFloor>},
+      {"aten::ceil", unary<Op::kCeil>},
+      {"aten::trunc", unary<Op::kTrunc>},
+      {"aten::round", unary<Op::kRound>},
+      {"aten::sqrt", unary<Op::kSqrt>},
+      {"aten::rsqrt", unary<Op::kRsqrt>},
+      {"aten::reciprocal", unary<Op::kReciprocal>},
+      {"aten::exp", unary<Op::kExp>},
+      {"aten::expm1", unary<Op::kExpm1>},
+      {"aten::log", unary<Op::kLog>},
+      {"aten::log1p", unary<Op::kLog1p>},
+      {"aten::tanh", unary<Op::kTanh>},
+      {"aten::sigmoid", unary<Op::kSigmoid>},
+      {"aten::erf", unary<Op::kErf>},
+      {"aten::relu", unary<Op::kRelu>},
+      {"aten::_to_copy", [](const Call& call) { return call[0]; }},
+      {"aten::add.Tensor", scaled<Op::kAdd>},
+      {"aten::add.Scalar", scaled<Op::kAdd>},
+      {"aten::sub.Tensor", scaled<Op::kSubtract>},
+      {"aten::sub.Scalar", scaled<Op::kSubtract>},
+      {"aten::mul.Tensor", binary<Op::kMultiply>},
+      {"aten::mul.Scalar", binary<Op::kMultiply>},
+      {"aten::div.Tensor", binary<Op::kDivide>},
+      {"aten::div.Scalar", binary<Op::kDivide>},
+      {"aten::maximum", binary<Op::kMaximum>},
+      {"aten::minimum", binary<Op::kMinimum>},
+      {"aten::clamp_min", binary<Op::kClampMin>},
+      {"aten::clamp_max", binary<Op::kClampMax>},
+      {"aten::eq.Tensor", comparison<Op::kEqual>},
+      {"aten::eq.Scalar", comparison<Op::kEqual>},
+      {"aten::ne.Tensor", comparison<Op::kNotEqual>},
+      {"aten::ne.Scalar", comparison<Op::kNotEqual>},
+      {"aten::lt.Tensor", comparison<Op::kLess>},
+      {"aten::lt.Scalar", comparison<Op::kLess>},
+      {"aten::le.Tensor", comparison<Op::kLessEqual>},
+      {"aten::le.Scalar", comparison<Op::kLessEqual>},
+      {"aten::gt.Tensor", comparison<Op::kGreater>},
+      {"aten::gt.Scalar", comparison<Op::kGreater>},
+      {"aten::ge.Tensor", comparison<Op::kGreaterEqual>},
+      {"aten::ge.Scalar", comparison<Op::kGreaterEqual>},
+      {"aten::rsub.Scalar",
+       [](const Call& call) {
+         const Value a = call.value(1);
+         return call.b.apply(Op::kSubtract, a, call[0]);
+       }},
+      {"aten::where.self",
+       [](const Call& call) { return call.b.select(call[0], call[1], call[2]); }},
+      {"aten::masked_fill.Scalar",
+       [](const Call& call) {
+         const Value fill = call.b.constant(call.number(2), call.format);
+         return call.b.select(call[1], fill, call[0]);
+       }},
+      {"aten::silu", [](const Call& call) { return silu(call.b, call[0]); }},
+      {"aten::gelu",
+       [](const Call& call) {
+         return is_tanh(call, 1) ? gelu_tanh(call.b, call[0]) : gelu(call.b, call[0]);
+       }},
+      {"aten::leaky_relu",
+       [](const Call& call) { return leaky_relu(call.b, call[0], call.number(1)); }},
+      {"aten::elu",
+       [](const Call& call) {
+         return elu(call.b, call[0], call.number(1), call.number(2), call.number(3));
+       }},
+      {"aten::softplus",
+       [](const Call& call) { return softplus(call.b, call[0], call.number(1), call.number(2)); }},
+      {"aten::hardswish", [](const Call& call) { return hardswish(call.b, call[0]); }},
+      {"aten::hardsigmoid", [](const Call& call) { return hardsigmoid(call.b, call[0]); }},
+      {"aten::mish", [](const Call& call) { return mish(call.b, call[0]); }},
+      {"aten::threshold",
+       [](const Call& call) { return threshold(call.b, call[0], call.number(1), call.number(2)); }},
+      {"aten::silu_backward",
+       [](const Call& call) { return silu_gradient(call.b, call[0], call[1]); }},
+      {"aten::gelu_backward",
+       [](const Call& call) {
+         return is_tanh(call, 2) ? gelu_tanh_gradient(call.b, call[0], call[1])
+                                 : gelu_gradient(call.b, call[0], call[1]);
+       }},
+      {"aten::threshold_backward",
+       [](const Call& call) {
+         return threshold_gradient(call.b, call[0], call[1], call.number(2));
+       }},
+      {"aten::hardswish_backward",
+       [](const Call& call) { return hardswish_gradient(call.b, call[0], call[1]); }},
+      // dy * (1 - y) * y
+      {"aten::sigmoid_backward",
+       [](const Call& call) {
+         const Value one = call.b.constant(1, call.format);
+         const Value rest = call.b.apply(Op::kSubtract, one, call[1]);
+         return call.b.apply(Op::kMultiply, call[0], call.b.apply(Op::kMultiply, rest, call[1]));
+       }},
+      // dy * (1 - y * y)
+      {"aten::tanh_backward",
+       [](const Call& call) {
+         const Value one = call.b.constant(1, call.format);
+         const Value square = call.b.apply(Op::kMultiply, call[1], call[1]);
+         return call.b.apply(Op::kMultiply, call[0], call.b.apply(Op::kSubtract, one, square));
+       }},
+      // a + value * b * c, and a + value * b / c
+      {"aten::addcmul",
+       [](const Call& call) {
+         Value product = call.b.apply(Op::kMultiply, call[1], call[2]);
+         product = call.b.apply(Op::kMultiply, product, call.number(3));
+         return call.b.apply(Op::kAdd, call[0], product);
+       }},
+      {"aten::addcdiv",
+       [](const Call& call) {
+         Value quotient = call.b.apply(Op::kDivide, call[1], call[2]);
+         quotient = call.b.apply(Op::kMultiply, quotient, call.number(3));
+         return call.b.apply(Op::kAdd, call[0], quotient);
+       }},
+      {"aten::pow.Tensor_Scalar",
+       [](const Call& call) {
+         const double exponent = call.number(1);
+         if (exponent == 2) return call.b.apply(Op::kMultiply, call[0], call[0]);
+         if (exponent == 0.5) return call.b.apply(Op::kSqrt, call[0]);
+         return call.b.apply(Op::kPower, call[0], exponent);
+       }},
+  };
+  return kTable;
+}
+
+bool is_float(at::ScalarType type) {
+  return type == c10::kFloat || type == c10::kBFloat16 || type == c10::kDouble;
+}
+
+// Booleans that decide between numbers.
+bool takes_bool(std::string_view op, size_t argument) {
+  return (op == "aten::where.self" && argument == 0) ||
+         (op == "aten::masked_fill.Scalar" && argument == 1) || op == "aten::_to_copy";
+}
+
+// The format that LibTorch computes in: the widest of the tensors that are not alone for one
+// number.
+std::optional<at::ScalarType> computed_in(const Graph& graph, const Node& node) {
+  std::optional<at::ScalarType> widest;
+  for (const Operand& operand : node.arguments) {
+    if (operand.kind != Operand::Kind::kTensor) continue;
+    const at::ScalarType type = graph.views[operand.views[0]].dtype;
+    if (type == c10::kBool) continue;
+    if (!widest || c10::elementSize(type) > c10::elementSize(*widest)) widest = type;
+  }
+  return widest;
+}
+
+}  // namespace
+
+std::optional<Format> format_of(at::ScalarType type) {
+  switch (type) {
+    case c10::kFloat: return Format::kFp32;
+    case c10::kBFloat16: return Format::kBf16;
+    case c10::kDouble: return Format::kFp64;
+    case c10::kBool: return Format::kBool;
+    default: return std::nullopt;
+  }
+}
+
+bool is_pointwise(const Graph& graph, const Node& node) {
+  const std::string name = name_of(node.op);
+  if (!table().contains(name) || node.results.size() != 1 || node.results[0].views.size() != 1 ||
+      node.results[0].views[0] == kNone) {
+    return false;
+  }
+  const View& result = graph.views[node.results[0].views[0]];
+  if (!graph.buffers[result.buffer].device.is_cpu() || result.numel() == 0 ||
+      !(is_float(result.dtype) || result.dtype == c10::kBool)) {
+    return false;
+  }
+  for (size_t i = 0; i < node.arguments.size(); ++i) {
+    const Operand& operand = node.arguments[i];
+    if (operand.kind == Operand::Kind::kConstant) continue;
+    if (operand.kind != Operand::Kind::kTensor || operand.views[0] == kNone) return false;
+    const View& view = graph.views[operand.views[0]];
+    const bool fits = is_float(view.dtype) || (view.dtype == c10::kBool && takes_bool(name, i));
+    if (!fits || !graph.buffers[view.buffer].device.is_cpu()) return false;
+  }
+  // Complex or very large constants, and ones that are none.
+  for (const Operand& operand : node.arguments) {
+    if (operand.kind == Operand::Kind::kConstant && operand.constant.isTensor() &&
+        c10::isComplexType(operand.constant.toTensor().scalar_type())) {
+      return false;
+    }
+    if (operand.kind == Operand::Kind::kConstant && operand.constant.isComplexDouble())
+      return false;
+  }
+  if (name == "aten::_to_copy") return true;
+  const auto computed = computed_in(graph, node);
+  // Formats that meet are those that the result is computed in: LibTorch's rules for the others
+  // (tensors of no dimension, numbers of a wider kind) are not worth having.
+  return computed && (result.dtype == *computed || result.dtype == c10::kBool);
+}
+
+Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
+            std::span<const Value> tensors) {
+  const at::ScalarType result = graph.views[node.results[0].views[0]].dtype;
+  const auto computed = computed_in(graph, node);
+  const Format format = computed == c10::kDouble ? Format::kFp64 : Format::kFp32;
+  std::vector<Value> arguments;
+  const std::string name = name_of(node.op);
+  for (const Value tensor : tensors) {
+    const bool is_mask = builder.kind(tensor) == Format::kBool;
+    arguments.push_back(is_mask ? tensor : builder.cast(tensor, format));
+  }
+  const Call call{.b = builder,
+                  .node = node,
+                  .x = arguments,
+                  .format = format,
+                  .is_bf16 = computed == c10::kBFloat16};
+  const Value value = name == "aten::_to_copy" ? tensors[0] : table().at(name)(call);
+  return builder.cast(value, *format_of(result));
+}
+
+}  // namespace gallop::compile::passes

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+
+#include "gallop/compile/codegen/loop_builder.h"
+#include "gallop/compile/graph.h"
+
+namespace gallop::compile::passes {
+
+/// Whether the node computes each element of its one result from the same elements of its arguments
+/// (broadcast), in a way that lower() knows: operator, formats and constants.
+bool is_pointwise(const Graph& graph, const Node& node);
+
+/// The node's result as an expression, rounded to its format where LibTorch's operator rounds.
+/// `tensors` are its tensor arguments in their order, without those that are undefined; for a node
+/// that is_pointwise() accepts.
+Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
+            std::span<const Value> tensors);
+
+/// The format of loops for a tensor's; nothing for those that loops do not have.
+std::optional<Format> format_of(at::ScalarType type);
+
+}  // namespace gallop::compile::passes

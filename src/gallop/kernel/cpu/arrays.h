@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/number.h"
+
+namespace gallop::kernel {
+
+/// Of arrays of `count` numbers.
+struct ArrayBodies {
+  void (*widen)(const Bf16* from, float* to, int64_t count);
+  void (*add)(const Bf16* from, float* to, int64_t count);  ///< to += from
+  void (*scale_fp32)(float* numbers, float factor, int64_t count);
+  void (*scale_bf16)(Bf16* numbers, float factor, int64_t count);
+};
+
+}  // namespace gallop::kernel

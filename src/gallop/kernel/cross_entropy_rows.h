@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/kernel/cross_entropy.h"
+
+namespace gallop::kernel {
+
+/// The work of cross_entropy() on tensors that it takes, for kernels that have the logits in parts.
+
+/// Throws DataError where a class of `target` [N] is neither in [0, classes) nor ignored.
+void require_classes(const at::Tensor& target, int64_t classes, int64_t ignored);
+
+struct LossSum {
+  double loss = 0;
+  int64_t right = 0;
+};
+
+/// Sums over all rows, in an order of their own; writes what backward needs to `saved` [N, 2].
+LossSum cross_entropy_rows(const at::Tensor& logits, const at::Tensor& target,
+                           const CrossEntropyOptions& options, float* saved);
+
+/// Gradients of the logits times `scale` into `gradient`, which may be the logits.
+void cross_entropy_gradient_rows(const at::Tensor& logits, const at::Tensor& target,
+                                 const float* saved, const CrossEntropyOptions& options,
+                                 float scale, const at::Tensor& gradient);
+
+}  // namespace gallop::kernel

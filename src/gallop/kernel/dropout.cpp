@@ -1,0 +1,66 @@
+#include "gallop/kernel/dropout.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty_like.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/philox.h"
+#include "gallop/kernel/cpu/dropout.h"
+#include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/operator.h"
+
+namespace gallop::kernel {
+
+namespace {
+
+constexpr int64_t kGrain = 16384 / kDropoutGroup;
+constexpr double kSteps = 0x1p16;  // Of random bits.
+
+DropoutDraw draw_of(double p, const at::Tensor& seed_and_step, int64_t call) {
+  const auto* state = seed_and_step.const_data_ptr<int64_t>();
+  const auto seed = static_cast<uint64_t>(state[0]), step = static_cast<uint64_t>(state[1]);
+  const double threshold = std::min(std::round(p * kSteps), kSteps - 1);
+  const auto key = Philox::key_of(seed, Purpose::kDropout);
+  return {.key = {key[0], key[1]},
+          .counter = {static_cast<uint32_t>(call), static_cast<uint32_t>(step),
+                      static_cast<uint32_t>(step >> 32)},
+          .threshold = static_cast<float>(threshold),
+          .scale = static_cast<float>(kSteps / (kSteps - threshold))};
+}
+
+at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call) {
+  const bool good_key = seed_and_step.is_cpu() && seed_and_step.scalar_type() == at::kLong &&
+                        seed_and_step.numel() == 2 && seed_and_step.is_contiguous() && call >= 0 &&
+                        call < int64_t{1} << 32;
+  if (!takes_dropout(x) || !good_key || !(p >= 0 && p < 1)) {
+    throw InternalError("dropout: arguments that it does not take");
+  }
+  at::Tensor y = at::empty_like(x);
+  const DropoutDraw draw = draw_of(p, seed_and_step, call);
+  const int64_t count = x.numel(), groups = (count + kDropoutGroup - 1) / kDropoutGroup;
+  at::parallel_for(0, groups, kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t from = begin * kDropoutGroup, some = std::min(count, end * kDropoutGroup) - from;
+    const auto& bodies = best_bodies<DropoutBodies>();
+    if (x.scalar_type() == at::kFloat) {
+      bodies.fp32(draw, begin, data_of<const float>(x) + from, data_of<float>(y) + from, some);
+    } else {
+      bodies.bf16(draw, begin, data_of<const Bf16>(x) + from, data_of<Bf16>(y) + from, some);
+    }
+  });
+  return y;
+}
+
+}  // namespace
+
+bool takes_dropout(const at::Tensor& x) { return is_plain(x) && x.numel() < int64_t{1} << 35; }
+
+at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key) {
+  static const Operator kDropout(
+      "dropout(Tensor x, float p, Tensor seed_and_step, int call) -> Tensor", on_cpu);
+  return kDropout(x, p, key.seed_and_step, key.call);
+}
+
+}  // namespace gallop::kernel

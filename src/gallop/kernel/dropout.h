@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace gallop::kernel {
+
+/// What decides the random numbers of one dropout.
+struct DropoutKey {
+  at::Tensor seed_and_step;  ///< int64 [2], on the CPU: read anew whenever it is used.
+  int64_t call = 0;          ///< Tells the dropouts of one step apart; below 2^32.
+};
+
+/// Whether dropout() takes it: fp32 or bf16, contiguous and on the CPU, of less than 2^35 numbers.
+bool takes_dropout(const at::Tensor& x);
+
+/// Sets a share p in [0, 1) of x to 0 and multiplies the rest by 1 / (1 - p) (Srivastava et al.,
+/// "Dropout", JMLR 2014). p is rounded to a multiple of 2^-16. Which ones depends on the key and
+/// the place alone: Philox of Purpose::kDropout (base/philox.h) with the call for an epoch. The
+/// gradient of x is the same function of that of y, so nothing is kept.
+at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key);
+
+}  // namespace gallop::kernel

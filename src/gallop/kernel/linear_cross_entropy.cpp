@@ -1,0 +1,175 @@
+// Shapes: N rows, K width, C classes.
+#include "gallop/kernel/linear_cross_entropy.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
+
+#include "gallop/base/error.h"
+#include "gallop/kernel/cpu/arrays.h"
+#include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/cross_entropy_rows.h"
+#include "gallop/kernel/operator.h"
+
+namespace gallop::kernel {
+
+namespace {
+
+constexpr int64_t kGrain = 1 << 16;  // Numbers that one thread takes at a time.
+
+// Classes whose gradients stay in the caches between their product and their sum.
+constexpr int64_t kClasses = 2048;
+
+// As many rows as may be, in parts of about the same size: each reads all the weights.
+int64_t rows_at_once(int64_t rows, int64_t classes, int64_t most_logits) {
+  const int64_t most = std::max<int64_t>(most_logits / classes, 1);
+  const int64_t parts = (rows + most - 1) / most;
+  return (rows + parts - 1) / parts;
+}
+
+// sum_CK = products, or += where they are not the first.
+void add_products(const at::Tensor& products, const at::Tensor& sum_CK, bool first) {
+  const auto* from = data_of<const Bf16>(products);
+  auto* to = data_of<float>(sum_CK);
+  at::parallel_for(0, products.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    const auto& bodies = best_bodies<ArrayBodies>();
+    (first ? bodies.widen : bodies.add)(from + begin, to + begin, end - begin);
+  });
+}
+
+void add_weight_gradient(const at::Tensor& logits_gradient, const at::Tensor& x,
+                         const at::Tensor& sum_CK, bool first) {
+  if (x.scalar_type() == at::kFloat) {
+    at::Tensor sum = sum_CK;
+    if (first) {
+      at::mm_out(sum, logits_gradient.t(), x);
+    } else {
+      at::addmm_out(sum, sum, logits_gradient.t(), x);
+    }
+    return;
+  }
+  const int64_t classes = sum_CK.size(0), at_once = std::min(classes, kClasses);
+  const at::Tensor all = at::empty({at_once, x.size(1)}, x.options());
+  for (int64_t begin = 0; begin < classes; begin += at_once) {
+    const int64_t count = std::min(at_once, classes - begin);
+    at::Tensor products = all.narrow(0, 0, count);
+    at::mm_out(products, logits_gradient.narrow(1, begin, count).t(), x);
+    add_products(products, sum_CK.narrow(0, begin, count), first);
+  }
+}
+
+LinearCrossEntropyResult compute(const at::Tensor& x, const at::Tensor& weight,
+                                 const at::Tensor& target,
+                                 const LinearCrossEntropyOptions& options) {
+  const int64_t rows = x.size(0), classes = weight.size(0);
+  const int64_t at_once = rows_at_once(rows, classes, options.most_logits);
+  LinearCrossEntropyResult result;
+  if (options.wants_x) result.x = at::empty_like(x);
+  if (options.wants_weight)
+    result.weight = at::empty(weight.sizes(), weight.options().dtype(at::kFloat));
+  const at::Tensor all_logits = at::empty({at_once, classes}, x.options());
+  const at::Tensor saved = at::empty({at_once, 2}, x.options().dtype(at::kFloat));
+  float* const kept = saved.mutable_data_ptr<float>();
+  LossSum sum;
+  for (int64_t begin = 0; begin < rows; begin += at_once) {
+    const int64_t count = std::min(at_once, rows - begin);
+    at::Tensor logits = all_logits.narrow(0, 0, count);
+    const at::Tensor part_x = x.narrow(0, begin, count), part = target.narrow(0, begin, count);
+    at::mm_out(logits, part_x, weight.t());
+    const LossSum some = cross_entropy_rows(logits, part, options.targets, kept);
+    sum.loss += some.loss;
+    sum.right += some.right;
+    if (!options.wants_x && !options.wants_weight) continue;
+    cross_entropy_gradient_rows(logits, part, kept, options.targets, /*scale=*/1, logits);
+    if (options.wants_x) {
+      at::Tensor part_dx = result.x.narrow(0, begin, count);
+      at::mm_out(part_dx, logits, weight);
+    }
+    if (options.wants_weight)
+      add_weight_gradient(logits, part_x, result.weight, /*first=*/begin == 0);
+  }
+  result.loss = at::full({}, sum.loss, at::kFloat);
+  result.right = at::full({}, sum.right, at::kLong);
+  return result;
+}
+
+using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+Four forward_on_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target,
+                    int64_t ignored, double label_smoothing, bool wants_x, bool wants_weight,
+                    int64_t most_logits) {
+  if (!takes_linear_cross_entropy(x, weight, target)) {
+    throw InternalError("linear_cross_entropy: tensors that it does not take");
+  }
+  require_classes(target, weight.size(0), ignored);
+  auto result = compute(x, weight.to(x.scalar_type()), target,
+                        {.targets = {.ignored = ignored, .label_smoothing = label_smoothing},
+                         .wants_x = wants_x,
+                         .wants_weight = wants_weight,
+                         .most_logits = most_logits});
+  return {result.loss, result.right, result.x, result.weight};
+}
+
+void scale(const at::Tensor& numbers, float factor) {
+  if (!numbers.defined() || factor == 1) return;
+  const auto& bodies = best_bodies<ArrayBodies>();
+  const bool fp32 = numbers.scalar_type() == at::kFloat;
+  at::parallel_for(0, numbers.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    if (fp32) return bodies.scale_fp32(data_of<float>(numbers) + begin, factor, end - begin);
+    bodies.scale_bf16(data_of<Bf16>(numbers) + begin, factor, end - begin);
+  });
+}
+
+void backward_on_cpu(const at::Tensor& gradient, const std::optional<at::Tensor>& x,
+                     const std::optional<at::Tensor>& weight) {
+  if (gradient.numel() != 1 || !is_plain(gradient) || gradient.scalar_type() != at::kFloat) {
+    throw InternalError("linear_cross_entropy_backward: a gradient that it does not take");
+  }
+  const float factor = *gradient.const_data_ptr<float>();
+  if (x) scale(*x, factor);
+  if (weight) scale(*weight, factor);
+}
+
+}  // namespace
+
+bool takes_linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
+                                const at::Tensor& target) {
+  return is_plain(x) && x.dim() == 2 && is_plain(weight) && weight.dim() == 2 &&
+         (weight.scalar_type() == at::kFloat || weight.scalar_type() == x.scalar_type()) &&
+         weight.size(1) == x.size(1) && target.defined() && target.scalar_type() == at::kLong &&
+         target.is_cpu() && target.is_contiguous() && target.dim() == 1 &&
+         target.size(0) == x.size(0);
+}
+
+LinearCrossEntropyResult linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
+                                              const at::Tensor& target,
+                                              const LinearCrossEntropyOptions& options) {
+  static const Operator kForward(
+      "linear_cross_entropy(Tensor x, Tensor weight, Tensor target, int ignored, float "
+      "label_smoothing, bool wants_x, bool wants_weight, int most_logits) -> (Tensor loss, Tensor "
+      "right, Tensor dx, Tensor dweight)",
+      forward_on_cpu);
+  auto [loss, right, dx, dweight] =
+      kForward(x, weight, target, options.targets.ignored, options.targets.label_smoothing,
+               options.wants_x, options.wants_weight, options.most_logits);
+  return {.loss = loss, .right = right, .x = dx, .weight = dweight};
+}
+
+void linear_cross_entropy_backward(const at::Tensor& gradient,
+                                   const LinearCrossEntropyResult& result) {
+  static const Operator kBackward(
+      "linear_cross_entropy_backward(Tensor gradient, Tensor(a!)? dx, Tensor(b!)? dweight) -> ()",
+      backward_on_cpu);
+  const auto optional = [](const at::Tensor& tensor) {
+    return tensor.defined() ? std::optional(tensor) : std::nullopt;
+  };
+  kBackward(gradient, optional(result.x), optional(result.weight));
+}
+
+}  // namespace gallop::kernel

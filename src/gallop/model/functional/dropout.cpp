@@ -1,0 +1,70 @@
+#include "gallop/model/functional/dropout.h"
+
+#include <mutex>
+#include <utility>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "gallop/kernel/dropout.h"
+#include "gallop/kernel/isa.h"
+#include "gallop/model/functional/first_order.h"
+
+namespace gallop::model::functional {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, double p,
+                            const at::Tensor& seed_and_step, int64_t call) {
+    context->save_for_backward({seed_and_step});
+    context->saved_data["p"] = p;
+    context->saved_data["call"] = call;
+    return kernel::dropout(x, p, {.seed_and_step = seed_and_step, .call = call});
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    require_first_order("dropout");
+    const kernel::DropoutKey key{.seed_and_step = context->get_saved_variables()[0],
+                                 .call = context->saved_data["call"].toInt()};
+    return {kernel::dropout(gradients[0].contiguous(), context->saved_data["p"].toDouble(), key),
+            {},
+            {},
+            {}};
+  }
+};
+
+at::Tensor drawn_seed() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  at::Tensor seed_and_step = at::empty({2}, at::kLong);
+  auto* numbers = seed_and_step.mutable_data_ptr<int64_t>();
+  const std::scoped_lock lock(generator.mutex());
+  numbers[0] =
+      static_cast<int64_t>(at::check_generator<at::CPUGeneratorImpl>(generator)->random64());
+  numbers[1] = 0;
+  return seed_and_step;
+}
+
+// Layers deep in a model find the step's numbers by it, as LibTorch's find autocast.
+thread_local DropoutScope* active = nullptr;
+
+}  // namespace
+
+DropoutScope::DropoutScope(at::Tensor seed_and_step)
+    : seed_and_step_(std::move(seed_and_step)), outer_(std::exchange(active, this)) {}
+
+DropoutScope::~DropoutScope() { active = outer_; }
+
+at::Tensor dropout(const at::Tensor& x, double p, bool training) {
+  if (!training || p == 0) return x;
+  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) return at::dropout(x, p, true);
+  if (active == nullptr) return DropoutFunction::apply(x, p, drawn_seed(), 1);
+  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_);
+}
+
+}  // namespace gallop::model::functional

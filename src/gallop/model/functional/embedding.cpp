@@ -1,0 +1,51 @@
+#include "gallop/model/functional/embedding.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/embedding.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "gallop/kernel/embedding.h"
+#include "gallop/kernel/isa.h"
+#include "gallop/model/functional/first_order.h"
+
+namespace gallop::model::functional {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& positions, const at::Tensor& indices) {
+    context->save_for_backward({indices});
+    context->saved_data["rows"] = weight.size(0);
+    context->saved_data["positions"] = positions ? positions->size(0) : 0;
+    return kernel::embedding(indices, weight, positions.value_or(at::Tensor()));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    require_first_order("embedding");
+    auto result = kernel::embedding_backward(
+        gradients[0].contiguous(), context->get_saved_variables()[0],
+        context->saved_data["rows"].toInt(), context->saved_data["positions"].toInt());
+    return {result.weight, result.positions, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,
+                     const at::Tensor& positions) {
+  if (kernel::kernels_are_on() && indices.is_cpu()) {
+    const auto plain = indices.contiguous();
+    if (kernel::takes_embedding(plain, weight, positions)) {
+      return EmbeddingFunction::apply(
+          weight, positions.defined() ? std::optional(positions) : std::nullopt, plain);
+    }
+  }
+  const auto y = at::embedding(weight, indices);
+  return positions.defined() ? y + positions.narrow(0, 0, indices.size(-1)) : y;
+}
+
+}  // namespace gallop::model::functional
