@@ -54,7 +54,7 @@ class Run {
     if (compile) {
       // Generated loops would take what the patterns leave.
       compiled_.emplace([this](const Tensors& batch, int64_t) { return step(batch); }, state(),
-                        CompileConfig{.passes_off = {"fuse"}});
+                        CompileConfig{.verify_every = 4, .passes_off = {"fuse"}});
     }
   }
 
