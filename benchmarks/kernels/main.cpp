@@ -173,14 +173,14 @@ Case layer_norm_case(int64_t rows, int64_t width, at::ScalarType type) {
   // Forward reads both and writes the sum and y; backward reads dy, dsum and the sum and writes the
   // two gradients, which are one in fp32.
   result.bytes = 5 * bytes_of(x) + (bf16 ? 4 : 3) * bytes_of(branch);
-  result.forms.push_back({"gallop", [=] {
-                            const bool before = at::autocast::is_autocast_enabled(at::kCPU);
-                            at::autocast::set_autocast_enabled(at::kCPU, bf16);
-                            const auto both =
-                                model::functional::layer_norm(x, branch, weight, bias, 1e-5, false);
-                            at::autocast::set_autocast_enabled(at::kCPU, before);
-                            run(both.y, both.sum);
-                          }});
+  result.forms.push_back(
+      {"gallop", [=] {
+         const bool before = at::autocast::is_autocast_enabled(at::kCPU);
+         at::autocast::set_autocast_enabled(at::kCPU, bf16);
+         const auto both = model::functional::layer_norm({x, branch}, weight, bias, 1e-5, false);
+         at::autocast::set_autocast_enabled(at::kCPU, before);
+         run(both.y, both.sum);
+       }});
   result.forms.push_back({"aten", [=] {
                             const at::Tensor sum = x + branch;
                             run(at::layer_norm(sum, width, weight, bias, 1e-5).to(type), sum);

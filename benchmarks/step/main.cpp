@@ -4,6 +4,9 @@
 // Reads commands from standard input and answers each with a line of JSON:
 //   run N    N steps: {"ms": [...], "loss": the last one's}
 //   memory   {"peak_bytes": of the process, "start_bytes": before the model was made}
+//   limit    {"flops", "bytes": of a step at least, "flops_per_second", "bytes_per_second": at
+//   most,
+//            "ms": both together}; see limit.h
 // A step is forward, backward and update of batches that lie ready. With "loop" the loader brings
 // them, as in the shortest loop that one could write; with "trainer" a step is one turn of the loop
 // of `gallop train`, with loader, checks, counters and schedule. "plain-heap" leaves the C
@@ -42,6 +45,7 @@
 #include "gallop/optim/sgd.h"
 #include "gallop/schedule/schedules.h"
 #include "gallop/train/trainer.h"
+#include "limit.h"
 
 namespace {
 
@@ -54,7 +58,9 @@ struct Workload {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::vector<at::Tensor> inputs;
   std::vector<at::Tensor> targets;
+  model::Task task;
   double lr = 0;
+  int64_t moments = 0;  // States that the optimizer has of each parameter.
 };
 
 model::Task images(int64_t channels, int64_t side) {
@@ -126,13 +132,16 @@ Workload make_workload(const std::string& name) {
       text ? model::Task{.kind = model::Task::Kind::kText, .classes = classes, .context = sizes[1]}
            : images(sizes[1], sizes[2]);
   Workload work;
+  work.task = task;
   work.model = recipe.make(task);
   if (name.find("resnet") != std::string::npos) {
     work.model->to(at::kCPU, /*channels_last=*/true);
     work.lr = 0.1;
+    work.moments = 1;
     work.optimizer = optim::make_sgd({.lr = 0.1, .momentum = 0.9}, work.model->parameters());
   } else {
     work.lr = 1e-3;
+    work.moments = 2;
     work.optimizer = optim::make_adamw({.lr = 1e-3}, work.model->parameters());
   }
   for (int64_t i = 0; i < kBatches; ++i) {
@@ -193,7 +202,8 @@ using Clock = double (*)();
 // Answers the commands on standard input. The steps themselves are taken elsewhere.
 class Server {
  public:
-  Server(int64_t start_bytes, Clock clock) : start_bytes_(start_bytes), clock_(clock) {}
+  Server(int64_t start_bytes, Clock clock, std::function<Limit()> limit)
+      : start_bytes_(start_bytes), clock_(clock), limit_(std::move(limit)) {}
 
   /// Answers until steps are wanted; false where there are no more commands.
   bool wants_step() {
@@ -203,8 +213,12 @@ class Server {
         std::cin >> left_;
         return start_step();
       }
+      if (command == "limit") {
+        answer_limit();
+        continue;
+      }
       if (command != "memory") {
-        throw std::invalid_argument("no command '" + command + "'; it is run N or memory");
+        throw std::invalid_argument("no command '" + command + "'; it is run N, memory or limit");
       }
       answer(fmt::format("\"peak_bytes\": {}, \"start_bytes\": {}", peak_bytes(), start_bytes_));
     }
@@ -223,6 +237,14 @@ class Server {
     begin_ = clock_();
     return true;
   }
+  void answer_limit() {
+    const Limit limit = limit_();
+    answer(
+        fmt::format("\"flops\": {}, \"bytes\": {}, \"flops_per_second\": {}, "
+                    "\"bytes_per_second\": {}, \"ms\": {:.4f}",
+                    limit.flops, limit.bytes, limit.flops_per_second, limit.bytes_per_second,
+                    limit.milliseconds()));
+  }
   static void answer(const std::string& fields) {
     fmt::print("{{{}}}\n", fields);
     std::fflush(stdout);
@@ -230,6 +252,7 @@ class Server {
 
   int64_t start_bytes_;
   Clock clock_;
+  std::function<Limit()> limit_;
   int64_t left_ = 0;
   double begin_ = 0;
   std::vector<double> ms_;
@@ -350,9 +373,13 @@ int main(int count, char** words) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
     };
     if (!has("plain-heap")) keep_freed_memory();
-    Server server(peak_bytes(), has("cpu-clock") ? cpu_seconds : monotonic_seconds);
+    const int64_t start_bytes = peak_bytes();
     auto work = make_workload(arguments[0]);
     const auto precision = precision::parse_precision(arguments[1]);
+    Server server(start_bytes, has("cpu-clock") ? cpu_seconds : monotonic_seconds, [&] {
+      return limit_of_step(*work.model, work.task, work.inputs.front().size(0), precision,
+                           work.moments);
+    });
     const auto serve = has("trainer")    ? serve_trainer
                        : has("loop")     ? serve_loop
                        : has("compiled") ? serve_compiled

@@ -4,10 +4,9 @@
 
 #include <cstdio>
 
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
-#include "gallop/app/device.h"
+#include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_log.h"
 #include "gallop/app/session.h"
@@ -15,40 +14,25 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/track/run_folder.h"
-#include "gallop/train/step_format.h"
 #include "gallop/train/trainer.h"
 
 namespace gallop::app {
 
 namespace {
 
-// Samples that formats are timed on: enough to tell them apart, few enough for a quick start.
-constexpr int64_t kTimedImages = 32;
-constexpr int64_t kTimedTexts = 4;
-constexpr int64_t kVerifyEvery = 100;  // Steps.
-
 class PreparedRun final : public TrainingRun {
  public:
   PreparedRun(const Families& families, ResolvedRecipe resolved)
-      : families_(families), resolved_(std::move(resolved)), hardware_(read_hardware()) {
-    note(set_compute_threads(recipe(), hardware_));
-    const DeviceChoice choice = choose_device(recipe().train.device);
-    device_ = choice.device;
-    note(choice.note);
-    data_ = open_data(families_, recipe());
-    for (const auto& line : data_.notes) note(line);
-    inputs_ = inputs_of(data_, recipe());
-    build_model();
-  }
+      : families_(families), prepared_(families, std::move(resolved)) {}
 
-  std::string recipe_yaml() { return resolved_.to_yaml(false); }
-  const std::string& recipe_name() const { return resolved_.name; }
+  std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
+  const std::string& recipe_name() { return prepared_.resolved().name; }
 
   track::RunInfo info() const {
     track::RunInfo info{
-        .version = GALLOP_VERSION, .hardware = hardware_, .started = track::utc_now()};
+        .version = GALLOP_VERSION, .hardware = prepared_.hardware(), .started = track::utc_now()};
     info.command_line = read_command_line();
-    for (const auto& file : data_.parts->files) {
+    for (const auto& file : data().parts->files) {
       std::error_code ignored;
       info.data_files.push_back({file, static_cast<int64_t>(fs::file_size(file, ignored))});
     }
@@ -57,14 +41,14 @@ class PreparedRun final : public TrainingRun {
 
   // The data must be those that the run began with, where it has come so far as to say.
   void check_against(const fs::path& folder) {
-    if (has_inputs(folder)) check_fits(inputs_, read_inputs(folder));
+    if (has_inputs(folder)) check_fits(prepared_.inputs(), read_inputs(folder));
   }
 
   void place_in(track::RunFolder folder) {
     folder_.emplace(std::move(folder));
     checkpoints_.emplace(folder_->checkpoints(),
                          train::CheckpointConfig{.keep_last = recipe().train.keep_checkpoints});
-    write_inputs(folder_->path(), inputs_);
+    write_inputs(folder_->path(), prepared_.inputs());
   }
 
   train::Outcome train(ConsoleStyle style, const StopRequest& stop) override {
@@ -72,140 +56,58 @@ class PreparedRun final : public TrainingRun {
     const auto console = make_console(style, labels());
     const auto newest = checkpoints_->newest();
     RunLog log(folder_->log(), newest ? newest->step : 0, labels().part);
-    const train::TrainerParts parts{.model = *model_,
-                                    .optimizer = *optimizer_,
+    const train::TrainerParts parts{.model = prepared_.model(),
+                                    .optimizer = prepared_.optimizer(),
                                     .schedule = *schedule,
-                                    .train_samples = *data_.train,
-                                    .evaluation_samples = data_.evaluation(),
+                                    .train_samples = *data().train,
+                                    .evaluation_samples = data().evaluation(),
                                     .checkpoints = *checkpoints_,
                                     .observers = {&log, console.get()},
                                     .stop = stop,
-                                    .text = data_.is_text()};
-    train::Trainer trainer(parts, recipe().train, step_config(), training_loader(),
-                           evaluate_config());
+                                    .text = data().is_text()};
+    train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
+                           prepared_.training_loader(), prepared_.evaluate_config());
     introduce(style);
     if (newest) resume(trainer, *newest);
     return trainer.run();
   }
 
  private:
-  Recipe& recipe() { return resolved_.recipe; }
-
-  void note(const std::string& line) {
-    if (!line.empty()) fmt::print(stderr, "gallop: warning: {}\n", printable(line));
-  }
-
-  void build_model() {
-    model_ =
-        families_.models.build(recipe().model, inputs_.task(),
-                               model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
-    choose_format();
-    optimizer_ = families_.optimizers.build(recipe().optimizer, model_->parameters());
-  }
-
-  // What "auto" leaves open is measured, and what came out stands in the run's recipe.
-  void choose_format() {
-    const auto formats = train::candidate_formats(
-        recipe().train.precision, recipe().train.channels_last, !data_.is_text(), device_);
-    format_ = formats.front();
-    if (formats.size() > 1) {
-      const auto timings = time_on_samples(formats);
-      format_ = train::pick_format(timings);
-      for (const auto& timing : timings) {
-        measured_ += fmt::format("{}{} {:.1f} ms", measured_.empty() ? "" : ", ",
-                                 timing.format.describe(), timing.milliseconds);
-      }
-    }
-    model_->to(device_, format_.channels_last);
-    resolve("train.precision", recipe().train.precision, precision::name_of(format_.precision));
-    // Nothing has been compiled on a GPU yet.
-    if (recipe().train.compile == "auto") {
-      resolve("train.compile", recipe().train.compile, device_.is_cpu() ? "true" : "false");
-    }
-    resolve("train.channels_last", recipe().train.channels_last,
-            format_.channels_last ? "true" : "false");
-  }
-
-  std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats) {
-    data::LoaderConfig config = training_loader();
-    config.batch =
-        std::min({config.batch, data_.train->size(), data_.is_text() ? kTimedTexts : kTimedImages});
-    config.threads = 0;
-    data::Loader loader(*data_.train, config, {.seed = recipe().train.seed});
-    const auto batch = loader.next();
-    model_->to(device_, false);
-    train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-    return train::time_formats(*model_, batch->input.to(device_), batch->target.to(device_),
-                               formats);
-  }
-
-  void resolve(const std::string& path, std::string& value, const std::string& found) {
-    if (value == found) return;
-    value = found;
-    config::Problems problems;
-    config::apply_override(
-        resolved_.written, path,
-        config::Node::make_scalar(found, {.source = config::Origin::Source::kMeasured}), problems);
-    problems.throw_if_any();
-  }
-
-  data::LoaderConfig training_loader() {
-    return data::training_loader(recipe().data, hardware_.cores);
-  }
-
-  train::EvaluateConfig evaluate_config() {
-    return {.loader = data::evaluation_loader(recipe().data, hardware_.cores),
-            .precision = format_.precision,
-            .device = device_};
-  }
-
-  train::StepConfig step_config() {
-    train::StepConfig config{.precision = format_.precision,
-                             .accumulate = recipe().train.accumulate,
-                             .clip = recipe().train.clip,
-                             .label_smoothing = recipe().train.label_smoothing,
-                             .seed = static_cast<uint64_t>(recipe().train.seed)};
-    const std::string& compile = recipe().train.compile;
-    if (compile != "false") {
-      config.compile =
-          compile::CompileConfig{.verify_every = compile == "verify" ? kVerifyEvery : 0};
-    }
-    return config;
-  }
+  Recipe& recipe() { return prepared_.recipe(); }
+  const data::TrainingData& data() const { return prepared_.data(); }
 
   ConsoleLabels labels() {
     ConsoleLabels labels;
-    labels.part = evaluation_part(data_);
+    labels.part = evaluation_part(data());
     labels.run_folder = folder_->path().string();
-    if (data_.is_text()) {
+    if (data().is_text()) {
       labels.item = "tokens";
       labels.items_per_sample = recipe().data.context;
     }
-    labels.classifies = !data_.is_text();
+    labels.classifies = !data().is_text();
     return labels;
   }
 
   void introduce(ConsoleStyle style) {
     if (style != ConsoleStyle::kLive && style != ConsoleStyle::kPlain) return;
     int64_t parameters = 0;
-    for (const auto& parameter : model_->parameters()) parameters += parameter.tensor.numel();
-    const std::string part = evaluation_part(data_);
-    if (data_.is_text()) {
+    for (const auto& parameter : prepared_.model().parameters())
+      parameters += parameter.tensor.numel();
+    const std::string part = evaluation_part(data());
+    if (data().is_text()) {
       fmt::print("data       {}: {} training windows of {} tokens, {} different tokens",
-                 recipe().data.reader.name(), format_count(data_.train->size()),
-                 recipe().data.context, data_.names.size());
+                 recipe().data.reader.name(), format_count(data().train->size()),
+                 recipe().data.context, data().names.size());
     } else {
       fmt::print("data       {}: {} training images of {}x{}x{} in {} classes",
-                 recipe().data.reader.name(), format_count(data_.train->size()), inputs_.channels,
-                 inputs_.height, inputs_.width, data_.names.size());
+                 recipe().data.reader.name(), format_count(data().train->size()),
+                 prepared_.inputs().channels, prepared_.inputs().height, prepared_.inputs().width,
+                 data().names.size());
     }
     fmt::print("{}\n", part.empty() ? std::string(", no part to evaluate on")
                                     : fmt::format("; evaluated on the {} part", part));
     fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
-    fmt::print("training   {}, schedule {}, {} on {}{}{}\n", recipe().optimizer.name(),
-               recipe().schedule.name(), format_.describe(), device_.is_cuda() ? "GPU" : "CPU",
-               recipe().train.compile == "false" ? "" : ", compiled",
-               measured_.empty() ? "" : " (measured " + measured_ + ")");
+    fmt::print("training   {}\n", prepared_.describe_training());
     fmt::print("run        {}\n", folder_->path().string());
     std::fflush(stdout);
   }
@@ -223,15 +125,7 @@ class PreparedRun final : public TrainingRun {
   }
 
   const Families& families_;
-  ResolvedRecipe resolved_;
-  Hardware hardware_;
-  c10::Device device_ = c10::kCPU;
-  data::TrainingData data_;
-  RunInputs inputs_;
-  train::StepFormat format_;
-  std::string measured_;
-  std::unique_ptr<model::Model> model_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
+  PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;
   std::optional<train::CheckpointStore> checkpoints_;
 };

@@ -39,7 +39,8 @@ struct Region {
   int64_t slot_bytes = 0;
   std::mutex mutex;
   std::array<bool, kSlots> taken{};
-  std::array<std::atomic<int64_t>, kSlots> blocks_held{};
+  std::array<std::atomic<int64_t>, kSlots> blocks_held{};  // Apart ones and placed ones.
+  std::array<std::atomic<int64_t>, kSlots> placed_held{};
 
   Region() {
     const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -85,13 +86,15 @@ void release(void* pointer) {
     inner_allocator->raw_deleter()(pointer);
     return;
   }
-  region().blocks_held[region().slot_of(pointer)] -= 1;
   Header* header = header_of(pointer);
   if (is_apart(pointer)) {
     madvise(header, static_cast<size_t>(header->bytes), MADV_DONTNEED);
   } else {
     header->held.store(false, std::memory_order_release);
+    region().placed_held[region().slot_of(pointer)] -= 1;
   }
+  // Last: from here on the slot may be another arena's.
+  region().blocks_held[region().slot_of(pointer)] -= 1;
 }
 
 // LibTorch's allocator of the CPU, but for the allocations that have a place.
@@ -120,6 +123,7 @@ class PlacingAllocator final : public c10::Allocator {
       std::byte* data = placing.base + block.offset;
       block.bytes = -1;
       region().blocks_held[region().slot_of(data)] += 1;
+      region().placed_held[region().slot_of(data)] += 1;
       header_of(data)->held.store(true, std::memory_order_relaxed);
       return data;
     }
@@ -201,6 +205,10 @@ bool Arena::is_free(const void* data) const {
 
 Arena::Apart::Apart(Arena* arena) {
   if (arena == nullptr) return;
+  // The places are taken anew when a graph runs next; until then their pages would only add up.
+  if (region().placed_held[arena->slot_] == 0) {
+    madvise(arena->base_, static_cast<size_t>(arena->capacity()), MADV_DONTNEED);
+  }
   placing.base = arena->base_;
   placing.next_apart = &arena->next_apart_;
 }

@@ -4,8 +4,10 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/compile/memory_plan.h"
 #include "gallop/compile/tensor_in.h"
@@ -23,6 +25,18 @@ bool has_layout(const at::Tensor& tensor, const View& view) {
     }
   }
   return true;
+}
+
+c10::Device device_of(const Graph& graph) {
+  for (const Buffer& buffer : graph.buffers) {
+    if (!buffer.device.is_cpu()) return buffer.device;
+  }
+  return c10::kCPU;
+}
+
+void wait_for(c10::Device device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
 }  // namespace
@@ -68,18 +82,25 @@ void Executor::plan() {
 }
 
 std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
+  return run(inputs, nullptr);
+}
+
+std::vector<double> Executor::time(const std::vector<at::Tensor>& inputs) {
+  std::vector<double> seconds;
+  seconds.reserve(graph_.nodes.size());
+  run(inputs, &seconds);
+  return seconds;
+}
+
+std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
+                                      std::vector<double>* seconds) {
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+  if (arena_ && arena_->is_spent()) arena_ = nullptr;
   bind(inputs);
   try {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (arena_) arena_->place(made_at_[i]);
-      call(graph_.nodes[i]);
-      if (arena_) check_placed(i);
-      if (observer_) tell(graph_.nodes[i]);
-      free_dead(i);
-    }
+    run_nodes(seconds);
   } catch (...) {
     if (arena_) arena_->place({});
     clear();
@@ -89,10 +110,28 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs) {
   std::vector<at::Tensor> outputs;
   outputs.reserve(graph_.outputs.size());
   for (const ViewId output : graph_.outputs) {
-    outputs.push_back(output == kNone ? at::Tensor() : tensor(output));
+    outputs.push_back(output == kNone ? at::Tensor() : result(output));
   }
   clear();
   return outputs;
+}
+
+void Executor::run_nodes(std::vector<double>* seconds) {
+  const c10::Device device = seconds != nullptr ? device_of(graph_) : c10::kCPU;
+  if (seconds != nullptr) wait_for(device);
+  double start = seconds != nullptr ? monotonic_seconds() : 0;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (arena_) arena_->place(made_at_[i]);
+    call(graph_.nodes[i]);
+    if (arena_) check_placed(i);
+    if (observer_) tell(graph_.nodes[i]);
+    free_dead(i);
+    if (seconds == nullptr) continue;
+    wait_for(device);
+    const double now = monotonic_seconds();
+    seconds->push_back(now - start);
+    start = now;
+  }
 }
 
 // An operator that holds a block without showing it keeps it for itself, and the plan ends.
@@ -114,6 +153,7 @@ void Executor::check_placed(size_t node) {
 
 void Executor::drop_plan() {
   arena_->place({});
+  arena_->spend();
   arena_ = nullptr;
 }
 
@@ -132,7 +172,7 @@ void Executor::bind(const std::vector<at::Tensor>& inputs) {
     const ViewId view = graph_.inputs[i];
     const BufferId buffer = graph_.views[view].buffer;
     bases_[buffer] = inputs[i];
-    origins_[buffer] = inputs[i].storage_offset();
+    origins_[buffer] = inputs[i].storage_offset() * static_cast<int64_t>(inputs[i].element_size());
     tensors_[view] = inputs[i];
   }
 }
@@ -141,10 +181,23 @@ const at::Tensor& Executor::tensor(ViewId id) {
   at::Tensor& tensor = tensors_[id];
   if (!tensor.defined()) {
     const View& view = graph_.views[id];
+    const auto element = static_cast<int64_t>(c10::elementSize(view.dtype));
+    if (origins_[view.buffer] % element != 0) {
+      throw UsageError(
+          fmt::format("an argument is taken as {}, of {} bytes each, and begins at byte {}",
+                      toString(view.dtype), element, origins_[view.buffer]));
+    }
     tensor = tensor_in(bases_[view.buffer], view.dtype, view.sizes, view.strides,
-                       origins_[view.buffer] + view.offset);
+                       origins_[view.buffer] / element + view.offset);
   }
   return tensor;
+}
+
+// Tensors of the state stay here, and whoever gets one may change its sizes.
+at::Tensor Executor::result(ViewId id) {
+  const at::Tensor& own = tensor(id);
+  if (graph_.buffer_of(id).kind != Buffer::Kind::kState) return own;
+  return tensor_in(own, own.scalar_type(), own.sizes(), own.strides(), own.storage_offset());
 }
 
 at::Tensor Executor::tensor_or_none(ViewId id) { return id == kNone ? at::Tensor() : tensor(id); }
@@ -188,6 +241,7 @@ void Executor::take_results(const Node& node) {
       for (size_t j = 0; j < result.views.size(); ++j) take_result(result.views[j], list[j], node);
     }
   }
+  stack_.clear();
 }
 
 void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node) {
@@ -209,6 +263,7 @@ void Executor::tell(const Node& node) {
 }
 
 void Executor::clear() {
+  stack_.clear();
   for (size_t id = 0; id < graph_.buffers.size(); ++id) {
     if (graph_.buffers[id].kind == Buffer::Kind::kState) continue;
     for (const ViewId view : views_of_[id]) tensors_[view].reset();

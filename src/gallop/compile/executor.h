@@ -24,6 +24,10 @@ class Executor {
   /// InternalError where an operator makes a tensor of another layout than the graph says.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
 
+  /// Does what run() does and returns the seconds that each node took, with what it takes to make
+  /// and free its memory. A device other than the CPU is waited for after each.
+  std::vector<double> time(const std::vector<at::Tensor>& inputs);
+
   /// Is told each buffer that a node has just written, by one of the tensors in it.
   using Observer = std::function<void(const Node& node, const Buffer& buffer, const at::Tensor&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
@@ -35,13 +39,16 @@ class Executor {
   int64_t planned_bytes() const { return arena_ ? plan_bytes_ : 0; }
 
  private:
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, std::vector<double>* seconds);
   void bind(const std::vector<at::Tensor>& inputs);
+  void run_nodes(std::vector<double>* seconds);
   void call(const Node& node);
   c10::IValue value_of(const Operand& operand);
   at::Tensor tensor_or_none(ViewId id);
   void take_results(const Node& node);
   void take_result(ViewId id, const at::Tensor& result, const Node& node);
   const at::Tensor& tensor(ViewId id);
+  at::Tensor result(ViewId id);
   void free_dead(size_t node);
   void tell(const Node& node);
   void clear();
@@ -51,10 +58,10 @@ class Executor {
   void drop_plan();
 
   Graph graph_;
-  std::vector<at::Tensor> bases_;              // One a buffer: any tensor in it.
-  std::vector<int64_t> origins_;               // Where the buffer's element 0 lies in its storage.
-  std::vector<at::Tensor> tensors_;            // One a view, made when first needed.
-  std::vector<std::vector<ViewId>> views_of_;  // By buffer.
+  std::vector<at::Tensor> bases_;                  // One a buffer: any tensor in it.
+  std::vector<int64_t> origins_;                   // The byte of its storage where a buffer begins.
+  std::vector<at::Tensor> tensors_;                // One a view, made when first needed.
+  std::vector<std::vector<ViewId>> views_of_;      // By buffer.
   std::vector<std::vector<BufferId>> dead_after_;  // By node.
 
   std::shared_ptr<Arena> arena_;

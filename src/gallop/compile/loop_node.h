@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gallop/compile/codegen/loop_kernel.h"
@@ -12,6 +13,8 @@ namespace gallop::compile {
 struct GeneratedLoop {
   std::unique_ptr<LoopKernel> kernel;
   std::vector<View> results;  ///< Layouts; the buffers mean nothing.
+  /// Names of the operators that it takes the place of, in their order; for people.
+  std::vector<std::string> parts{};
 };
 
 /// The call of the operator "gallop::loop", which makes new tensors from `inputs`. `results` are

@@ -33,13 +33,16 @@ const std::vector<Pass>& all_passes() {
        true},
       {"activations", "activations with their bias become kernels", plain<passes::activations>,
        true},
+      {"narrow-gradients", "optimizers take bf16 gradients as they come",
+       plain<passes::narrow_gradients>},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
       {"fuse", "chains of pointwise operators become generated loops", passes::fuse},
   };
   return kPasses;
 }
 
-void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context) {
+void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context,
+                const std::function<void(const Pass& pass)>& after) {
   for (const std::string& name : off) {
     const auto& all = all_passes();
     if (std::none_of(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; })) {
@@ -49,7 +52,9 @@ void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& 
   const bool kernels = kernel::kernels_are_allowed();
   for (const Pass& pass : all_passes()) {
     const bool wanted = std::find(off.begin(), off.end(), pass.name) == off.end();
-    if (wanted && (kernels || !pass.to_kernels)) pass.run(graph, context);
+    if (!wanted || (pass.to_kernels && !kernels)) continue;
+    pass.run(graph, context);
+    if (after) after(pass);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,9 @@ struct Pass {
 /// All passes, in the order in which they run.
 const std::vector<Pass>& all_passes();
 
-/// Runs all but those named in `off`. Throws UsageError for a name that is no pass.
-void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context);
+/// Runs all but those named in `off`, and tells `after` of each when it is through. Throws
+/// UsageError for a name that is no pass.
+void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context,
+                const std::function<void(const Pass& pass)>& after = {});
 
 }  // namespace gallop::compile

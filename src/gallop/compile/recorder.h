@@ -27,10 +27,11 @@ struct Recording {
   Graph graph;
   /// Why the graph is not the whole function, naming the operator: it reads a value on the host,
   /// its sizes depend on data, or its effects are unknown. Empty where it is; else all other fields
-  /// are empty.
+  /// but `calls` are empty.
   std::string refusal;
   std::vector<at::Tensor> results;
   std::vector<Change> changes;
+  int64_t calls = 0;  ///< Of operators, up to the one that is the reason of a refusal.
 };
 
 /// Calls the function on trial and records every operator that it calls below autograd: those of
@@ -40,6 +41,14 @@ struct Recording {
 /// constants of the graph, and what it changes there stays changed. One recording at a time: others
 /// wait.
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs);
+
+/// Whether this thread is within record().
+bool is_recording();
+
+/// Calls `trial`, which records a function, anew for as long as the function gets further than the
+/// time before: tables that it makes once, filled without an operator, are only there the next
+/// time.
+Recording record_while_further(const std::function<Recording()>& trial);
 
 /// While it lives, what this thread calls is no part of a recording.
 class Unrecorded {

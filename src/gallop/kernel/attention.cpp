@@ -7,14 +7,13 @@
 #include <vector>
 
 #include <ATen/Parallel.h>
-#include <ATen/native/CPUBlas.h>
 #include <ATen/ops/empty.h>
 
 #include "gallop/kernel/cpu/attention.h"
-#include "gallop/kernel/cpu/products.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/operators.h"
+#include "gallop/kernel/products.h"
 
 namespace gallop::kernel {
 
@@ -31,50 +30,6 @@ struct Shape {
 
   // Queries that are worked on at once. Smaller blocks compute less behind the diagonal.
   int64_t block() const { return tokens <= 256 ? 32 : 64; }
-};
-
-template <typename Number>
-int64_t padded(int64_t size) {
-  constexpr int64_t kPad = kProductPad<Number>;
-  return (size + kPad - 1) / kPad * kPad;
-}
-
-// LibTorch's small products have the instruction that multiplies pairs of bf16, which we use only
-// in the form of tiles.
-bool library_is_faster(Isa isa) {
-  return isa == Isa::kAvx512 && at::native::cpublas::could_pack(at::kBFloat16);
-}
-
-// The products of one thread: c[m, n] (+)= a[m, k] b[k, n], b paired, all sizes padded.
-template <typename Number>
-class Products {
- public:
-  explicit Products(Isa isa)
-      : bodies_(bodies_of<ProductBodies<Number>>(isa)),
-        by_library_(std::is_same_v<Number, Bf16> && library_is_faster(isa)) {
-    bodies_.begin(state_);
-  }
-  ~Products() {
-    bodies_.end(state_);
-    if (by_library_) at::native::cpublas::brgemm_release();
-  }
-  Products(const Products&) = delete;
-  Products& operator=(const Products&) = delete;
-
-  void multiply(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride, const Number* b,
-                int64_t b_stride, float* c, int64_t c_stride, bool add) const {
-    if (!by_library_) {
-      return bodies_.multiply(m, n, k, a, a_stride, b, b_stride, c, c_stride, add);
-    }
-    at::native::cpublas::brgemm(m, n, k, a_stride, b_stride, c_stride, add,
-                                reinterpret_cast<const at::BFloat16*>(a),
-                                reinterpret_cast<const at::BFloat16*>(b), c);
-  }
-
- private:
-  ProductBodies<Number> bodies_;
-  bool by_library_;
-  alignas(64) char state_[ProductBodies<Number>::kStateBytes] = {};
 };
 
 // Memory of one thread, handed out in parts that begin at cache lines.
@@ -209,8 +164,8 @@ class Attention {
   void forward_head(const Number* qkv, int64_t i, const Matrix<Number>& y, float* log_sums,
                     const Forward& work) const {
     copy_head(qkv, i, work.head);
-    bodies_.transpose_and_pair(work.head.key, tokens_, width_, work.head.key_transposed);
-    bodies_.pair(work.head.value, tokens_, width_, work.value_paired);
+    layout_.transpose_and_pair(work.head.key, tokens_, width_, work.head.key_transposed);
+    layout_.pair(work.head.value, tokens_, width_, work.value_paired);
     for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
       const int64_t count = std::min(shape_.block(), shape_.tokens - first),
                     rows = padded<Number>(count);
@@ -231,11 +186,11 @@ class Attention {
                      Number* dqkv, int64_t i, const Backward& work) const {
     copy_head(qkv, i, work.head);
     bodies_.copy(dy, nullptr, work.dy, width_);
-    bodies_.transpose_and_pair(work.head.query, tokens_, width_, work.query_transposed);
-    bodies_.pair(work.head.query, tokens_, width_, work.query_paired);
-    bodies_.transpose_and_pair(work.dy, tokens_, width_, work.dy_transposed);
-    bodies_.pair(work.dy, tokens_, width_, work.dy_paired);
-    bodies_.transpose(work.head.key, tokens_, width_, work.head.key_transposed);
+    layout_.transpose_and_pair(work.head.query, tokens_, width_, work.query_transposed);
+    layout_.pair(work.head.query, tokens_, width_, work.query_paired);
+    layout_.transpose_and_pair(work.dy, tokens_, width_, work.dy_transposed);
+    layout_.pair(work.dy, tokens_, width_, work.dy_paired);
+    layout_.transpose(work.head.key, tokens_, width_, work.head.key_transposed);
     std::fill_n(work.dkey, tokens_ * width_, 0.0F);
     std::fill_n(work.dvalue, tokens_ * width_, 0.0F);
 
@@ -282,6 +237,7 @@ class Attention {
   float scale_;
   const float* cosines_;
   AttentionBodies<Number> bodies_ = bodies_of<AttentionBodies<Number>>(isa_);
+  LayoutBodies<Number> layout_ = bodies_of<LayoutBodies<Number>>(isa_);
 };
 
 AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation) {

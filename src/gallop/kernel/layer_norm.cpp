@@ -63,8 +63,10 @@ LayerNormGradientRows part(LayerNormGradientRows rows, int64_t begin, int64_t en
 }  // namespace
 
 bool takes_layer_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                      const at::Tensor& bias, at::ScalarType output) {
+                      const at::Tensor& bias, at::ScalarType output,
+                      const at::Tensor& residual_bias) {
   return is_plain(x) && x.dim() > 0 &&
+         (!residual_bias.defined() || (residual.defined() && is_row(residual_bias, x))) &&
          (!residual.defined() || (is_plain(residual) && residual.sizes() == x.sizes())) &&
          is_row(weight, x) && (!bias.defined() || is_row(bias, x)) &&
          (output == at::kFloat || output == at::kBFloat16);
@@ -74,7 +76,7 @@ namespace {
 
 LayerNormResult forward(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                         const at::Tensor& bias, const LayerNormOptions& options) {
-  if (!takes_layer_norm(x, residual, weight, bias, options.output)) {
+  if (!takes_layer_norm(x, residual, weight, bias, options.output, options.residual_bias)) {
     throw InternalError("layer_norm: a tensor that it does not take");
   }
   const bool swap = residual.defined() && residual.scalar_type() == at::kFloat;
@@ -89,6 +91,7 @@ LayerNormResult forward(const at::Tensor& x, const at::Tensor& residual, const a
                           .residual = array_of(other),
                           .sum = array_of(result.sum),
                           .y = array_of(result.y),
+                          .shift = data_of<const float>(options.residual_bias),
                           .weight = weight.const_data_ptr<float>(),
                           .bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr,
                           .mean = result.mean.mutable_data_ptr<float>(),
@@ -105,7 +108,7 @@ LayerNormResult forward(const at::Tensor& x, const at::Tensor& residual, const a
 
 LayerNormGradients backward(const at::Tensor& dy, const at::Tensor& dsum,
                             const LayerNormResult& saved, const at::Tensor& weight, bool rms,
-                            bool narrowed) {
+                            bool narrowed, bool residual_bias) {
   const at::Tensor& sum = saved.sum;
   if (!takes_layer_norm(sum, dy, weight, {}, at::kFloat) ||
       (dsum.defined() && (!is_plain(dsum) || dsum.scalar_type() != sum.scalar_type() ||
@@ -113,8 +116,11 @@ LayerNormGradients backward(const at::Tensor& dy, const at::Tensor& dsum,
     throw InternalError("layer_norm_backward: tensors that it does not take");
   }
   const auto [rows, columns] = rows_and_columns(sum);
-  LayerNormGradients gradients{
-      .sum = at::empty_like(sum), .sum_narrowed = {}, .weight = {}, .bias = {}};
+  LayerNormGradients gradients{.sum = at::empty_like(sum),
+                               .sum_narrowed = {},
+                               .weight = {},
+                               .bias = {},
+                               .residual_bias = {}};
   if (narrowed) gradients.sum_narrowed = at::empty_like(sum, sum.options().dtype(at::kBFloat16));
   const LayerNormGradientRows all{
       .dy = array_of(dy),
@@ -128,41 +134,51 @@ LayerNormGradients backward(const at::Tensor& dy, const at::Tensor& dsum,
       .sums = nullptr,
       .rows = rows,
       .columns = columns,
-      .rms = rms};
-  const auto sums =
-      sums_over_rows(rows, 2 * columns, [&](int64_t begin, int64_t end, float* block_sums) {
+      .rms = rms,
+      .shift = residual_bias};
+  const auto sums = sums_over_rows(
+      rows, (residual_bias ? 3 : 2) * columns, [&](int64_t begin, int64_t end, float* block_sums) {
         best_bodies<LayerNormBodies>().backward(part(all, begin, end, block_sums));
       });
   gradients.weight = tensor_of(sums.data(), columns, at::kFloat);
   gradients.bias = tensor_of(sums.data() + columns, columns, at::kFloat);
+  if (residual_bias) {
+    gradients.residual_bias = tensor_of(sums.data() + 2 * columns, columns, at::kFloat);
+  }
   return gradients;
 }
 
 using Optional = std::optional<at::Tensor>;
 using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using Five = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 Four forward_on_cpu(const at::Tensor& x, const Optional& residual, const at::Tensor& weight,
-                    const Optional& bias, double eps, bool rms, at::ScalarType output) {
+                    const Optional& bias, double eps, bool rms, at::ScalarType output,
+                    const Optional& residual_bias) {
   auto result = forward(x, residual.value_or(at::Tensor()), weight, bias.value_or(at::Tensor()),
-                        {.eps = eps, .rms = rms, .output = output});
+                        {.eps = eps,
+                         .rms = rms,
+                         .output = output,
+                         .residual_bias = residual_bias.value_or(at::Tensor())});
   // An operator's result is none of its inputs.
   const bool has_sum = residual.has_value() && residual->defined();
   return {result.y, has_sum ? result.sum : at::Tensor(), result.mean, result.inverse};
 }
 
-Four backward_on_cpu(const at::Tensor& dy, const Optional& dsum, const at::Tensor& sum,
+Five backward_on_cpu(const at::Tensor& dy, const Optional& dsum, const at::Tensor& sum,
                      const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& weight,
-                     bool rms, bool narrowed) {
-  auto result =
-      backward(dy, dsum.value_or(at::Tensor()),
-               {.y = {}, .sum = sum, .mean = mean, .inverse = inverse}, weight, rms, narrowed);
-  return {result.sum, result.sum_narrowed, result.weight, result.bias};
+                     bool rms, bool narrowed, bool residual_bias) {
+  auto result = backward(dy, dsum.value_or(at::Tensor()),
+                         {.y = {}, .sum = sum, .mean = mean, .inverse = inverse}, weight, rms,
+                         narrowed, residual_bias);
+  return {result.sum, result.sum_narrowed, result.weight, result.bias, result.residual_bias};
 }
 
 const auto& forward_operator() {
   static const Operator kForward(
       "layer_norm(Tensor x, Tensor? residual, Tensor weight, Tensor? bias, float eps, bool rms, "
-      "ScalarType output) -> (Tensor y, Tensor sum, Tensor mean, Tensor inverse)",
+      "ScalarType output, Tensor? residual_bias) -> (Tensor y, Tensor sum, Tensor mean, Tensor "
+      "inverse)",
       forward_on_cpu);
   return kForward;
 }
@@ -170,8 +186,8 @@ const auto& forward_operator() {
 const auto& backward_operator() {
   static const Operator kBackward(
       "layer_norm_backward(Tensor dy, Tensor? dsum, Tensor sum, Tensor mean, Tensor inverse, "
-      "Tensor weight, bool rms, bool narrowed) -> (Tensor sum, Tensor sum_narrowed, Tensor weight, "
-      "Tensor bias)",
+      "Tensor weight, bool rms, bool narrowed, bool residual_bias) -> (Tensor sum, Tensor "
+      "sum_narrowed, Tensor weight, Tensor bias, Tensor residual_bias)",
       backward_on_cpu);
   return kBackward;
 }
@@ -184,17 +200,21 @@ c10::OperatorHandle layer_norm_backward_operator() { return backward_operator().
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& residual,
                            const at::Tensor& weight, const at::Tensor& bias,
                            const LayerNormOptions& options) {
-  auto [y, sum, mean, inverse] =
-      forward_operator()(x, residual, weight, bias, options.eps, options.rms, options.output);
+  auto [y, sum, mean, inverse] = forward_operator()(
+      x, residual, weight, bias, options.eps, options.rms, options.output, options.residual_bias);
   return {.y = y, .sum = sum.defined() ? sum : x, .mean = mean, .inverse = inverse};
 }
 
 LayerNormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
                                        const LayerNormResult& saved, const at::Tensor& weight,
-                                       bool rms, bool narrowed) {
-  auto [sum, sum_narrowed, weight_gradient, bias] =
-      backward_operator()(dy, dsum, saved.sum, saved.mean, saved.inverse, weight, rms, narrowed);
-  return {.sum = sum, .sum_narrowed = sum_narrowed, .weight = weight_gradient, .bias = bias};
+                                       bool rms, bool narrowed, bool residual_bias) {
+  auto [sum, sum_narrowed, weight_gradient, bias, more] = backward_operator()(
+      dy, dsum, saved.sum, saved.mean, saved.inverse, weight, rms, narrowed, residual_bias);
+  return {.sum = sum,
+          .sum_narrowed = sum_narrowed,
+          .weight = weight_gradient,
+          .bias = bias,
+          .residual_bias = more};
 }
 
 }  // namespace gallop::kernel

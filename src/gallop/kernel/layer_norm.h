@@ -10,16 +10,20 @@ struct LayerNormOptions {
   double eps = 1e-5;
   bool rms = false;
   at::ScalarType output = at::kFloat;  ///< Format of y, fp32 or bf16.
+  at::Tensor residual_bias;  ///< [C], added to each row of the residual; may be undefined.
 };
 
 /// Whether layer_norm() takes them: x and residual in fp32 or bf16, of the same sizes, contiguous
-/// and on the CPU; weight and bias [C] in fp32, likewise. Residual and bias may be undefined.
+/// and on the CPU; weight and the biases [C] in fp32, likewise. Residual and biases may be
+/// undefined.
 bool takes_layer_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                      const at::Tensor& bias, at::ScalarType output);
+                      const at::Tensor& bias, at::ScalarType output,
+                      const at::Tensor& residual_bias = {});
 
 struct LayerNormResult {
   at::Tensor y;
-  at::Tensor sum;      ///< x + residual, in the wider of their formats; x itself without residual.
+  at::Tensor
+      sum;  ///< x + residual + its bias, in the wider of their formats; x itself without residual.
   at::Tensor mean;     ///< Of each row of the sum; 0 for RMS norm.
   at::Tensor inverse;  ///< 1 / sqrt(the row's variance or mean square + eps).
 };
@@ -30,15 +34,16 @@ LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& residual,
                            const LayerNormOptions& options);
 
 struct LayerNormGradients {
-  at::Tensor sum;           ///< In the sum's format.
-  at::Tensor sum_narrowed;  ///< The same in bf16, where wanted of an fp32 sum.
-  at::Tensor weight, bias;  ///< [C], fp32; bits that do not depend on the number of threads.
+  at::Tensor sum;            ///< In the sum's format.
+  at::Tensor sum_narrowed;   ///< The same in bf16, where wanted of an fp32 sum.
+  at::Tensor weight, bias;   ///< [C], fp32; bits that do not depend on the number of threads.
+  at::Tensor residual_bias;  ///< Likewise: the column sums of that of the sum, where wanted.
 };
 
 /// From dy, the gradient of y, and dsum, that of the sum from elsewhere, which may be undefined; in
 /// one pass. `sum`, `mean` and `inverse` are layer_norm()'s.
 LayerNormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
                                        const LayerNormResult& saved, const at::Tensor& weight,
-                                       bool rms, bool narrowed);
+                                       bool rms, bool narrowed, bool residual_bias = false);
 
 }  // namespace gallop::kernel

@@ -74,13 +74,13 @@ SelfAttention::SelfAttention(Initializer& initializer, const Options& options) :
               .in = width, .out = width, .bias = options.bias, .init = options.output_init}));
 }
 
-at::Tensor SelfAttention::forward(const at::Tensor& x_BTC) {
+Branch SelfAttention::forward(const at::Tensor& x_BTC) {
   const int64_t batch = x_BTC.size(0), tokens = x_BTC.size(1), width = options_.width;
   const auto qkv_BT3HD =
       input_->forward(x_BTC).view({batch, tokens, 3, options_.heads, width / options_.heads});
   const auto y_BTHD = attend(qkv_BT3HD);
-  return functional::dropout(output_->forward(y_BTHD.reshape({batch, tokens, width})),
-                             options_.dropout, is_training());
+  return output_->branch(y_BTHD.reshape({batch, tokens, width}),
+                         is_training() ? options_.dropout : 0);
 }
 
 at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {

@@ -20,7 +20,7 @@ class SelfAttention : public torch::nn::Module {
     InitScheme output_init{};
   };
   SelfAttention(Initializer& initializer, const Options& options);
-  at::Tensor forward(const at::Tensor& x_BTC);
+  Branch forward(const at::Tensor& x_BTC);
 
  private:
   at::Tensor attend(const at::Tensor& qkv_BT3HD);

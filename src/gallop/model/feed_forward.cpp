@@ -32,10 +32,10 @@ at::Tensor FeedForward::expand(const at::Tensor& x_BTC) const {
   throw InternalError("a feed-forward part without an activation");
 }
 
-at::Tensor FeedForward::forward(const at::Tensor& x_BTC) const {
+Branch FeedForward::forward(const at::Tensor& x_BTC) const {
   auto inner = expand(x_BTC);
   inner = functional::dropout(inner, options_.inner_dropout, is_training());
-  return functional::dropout(contract_->forward(inner), options_.dropout, is_training());
+  return contract_->branch(inner, is_training() ? options_.dropout : 0);
 }
 
 }  // namespace gallop::model

@@ -25,7 +25,7 @@ class FeedForward : public torch::nn::Module {
     InitScheme contract_init{};
   };
   FeedForward(Initializer& initializer, const Options& options);
-  at::Tensor forward(const at::Tensor& x_BTC) const;
+  Branch forward(const at::Tensor& x_BTC) const;
 
  private:
   at::Tensor expand(const at::Tensor& x_BTC) const;

@@ -1,8 +1,8 @@
 #include "gallop/model/layers.h"
 
-#include <ATen/ops/conv2d.h>
-#include <ATen/ops/linear.h>
-
+#include "gallop/kernel/isa.h"
+#include "gallop/model/functional/conv2d.h"
+#include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/embedding.h"
 
 namespace gallop::model {
@@ -15,14 +15,20 @@ Linear::Linear(Initializer& initializer, const Options& options) {
   }
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
+at::Tensor Linear::forward(const at::Tensor& x) const {
+  return functional::linear(x, weight_, bias_);
+}
 
 at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) const {
-  // LibTorch's product on the CPU adds a bias in passes of its own, elsewhere at no cost; nor does
-  // it matter of a few numbers, where the kernel's sums for its gradient cost more.
-  constexpr int64_t kFew = 100'000;
-  if (!x.is_cpu() || x.numel() < kFew) return functional::activation(activation, forward(x));
-  return functional::activation(activation, at::linear(x, weight_), bias_);
+  return functional::linear(x, weight_, bias_, activation);
+}
+
+Branch Linear::branch(const at::Tensor& x, double dropout) const {
+  // A bias is in passes of its own where LibTorch's product on the CPU adds it, elsewhere not.
+  if (dropout > 0 || !x.is_cpu() || !kernel::kernels_are_on()) {
+    return {functional::dropout(forward(x), dropout, /*training=*/true)};
+  }
+  return {functional::linear(x, weight_, {}), bias_};
 }
 
 Conv2d::Conv2d(Initializer& initializer, const Options& options)
@@ -37,7 +43,7 @@ Conv2d::Conv2d(Initializer& initializer, const Options& options)
 }
 
 at::Tensor Conv2d::forward(const at::Tensor& x) const {
-  return at::conv2d(x, weight_, bias_, stride_, padding_);
+  return functional::conv2d(x, weight_, bias_, stride_, padding_);
 }
 
 BatchNorm2d::BatchNorm2d(Initializer& initializer, const Options& options)
@@ -77,7 +83,7 @@ Norm::Norm(Initializer& initializer, const Options& options)
 }
 
 functional::NormedSum Norm::forward(const Stream& stream) const {
-  return functional::layer_norm(stream.x, stream.branch, weight_, bias_, eps_, rms_);
+  return functional::layer_norm(stream, weight_, bias_, eps_, rms_);
 }
 
 Embedding::Embedding(Initializer& initializer, const Options& options) {

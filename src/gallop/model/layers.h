@@ -5,14 +5,20 @@
 
 #include <torch/nn/module.h>
 
-#include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/batch_norm.h"
 #include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/functional/linear.h"
 #include "gallop/model/initializer.h"
 
 // Layers with PyTorch's numbers and names of parameters, each one call of the fastest operator.
 // Only for sources of model/: this is the one header that shows torch/nn.
 namespace gallop::model {
+
+/// What is added to a residual stream: value + bias, [..., C] and [C]; the bias may be undefined.
+struct Branch {
+  at::Tensor value;
+  at::Tensor bias{};
+};
 
 /// y = x W^T + b over the last dimension; weight [out, in], bias [out].
 class Linear : public torch::nn::Module {
@@ -27,6 +33,8 @@ class Linear : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) const;
   /// act(y)
   at::Tensor forward(const at::Tensor& x, kernel::Activation activation) const;
+  /// dropout(y); without dropout the bias stays apart, for a norm to add in its own pass.
+  Branch branch(const at::Tensor& x, double dropout) const;
   const at::Tensor& weight() const { return weight_; }
 
  private:
@@ -79,12 +87,8 @@ class BatchNorm2d : public torch::nn::Module {
   at::Tensor num_batches_tracked_;
 };
 
-/// A residual stream: its value is x + branch, a sum that the next norm takes in its own pass.
-/// Branch may be undefined.
-struct Stream {
-  at::Tensor x;
-  at::Tensor branch{};
-};
+/// A residual stream: its value is the sum, which the next norm takes in its own pass.
+using Stream = functional::Summands;
 
 /// Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019, no bias) of the last
 /// dimension.

@@ -14,8 +14,10 @@ TransformerLayer::TransformerLayer(Initializer& initializer, const Options& opti
 
 Stream TransformerLayer::forward(const Stream& stream_BTC) {
   const auto start = norm1_->forward(stream_BTC);
-  const auto middle = norm2_->forward(Stream{start.sum, attention_->forward(start.y)});
-  return {middle.sum, feed_forward_->forward(middle.y)};
+  const Branch attended = attention_->forward(start.y);
+  const auto middle = norm2_->forward(Stream{start.sum, attended.value, attended.bias});
+  const Branch fed = feed_forward_->forward(middle.y);
+  return {middle.sum, fed.value, fed.bias};
 }
 
 }  // namespace gallop::model

@@ -98,7 +98,7 @@ class Vit final : public Network {
     x_BTC = (x_BTC + positions_).contiguous();
     Stream stream_BTC{functional::dropout(x_BTC, dropout_, is_training())};
     for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);
-    const auto y_BTC = stream_BTC.x + stream_BTC.branch;
+    const auto y_BTC = functional::sum_of(stream_BTC);
     return head_->forward(
         norm_->forward(class_token_.defined() ? y_BTC.select(1, 0) : y_BTC.mean(1)));
   }

@@ -38,13 +38,19 @@ at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
   return sum.defined() ? sum.add(more) : more;
 }
 
-std::vector<at::Tensor> all_state(const model::Model& model, const optim::Optimizer& optimizer,
-                                  const NamedTensors& scaler) {
-  std::vector<at::Tensor> all;
+NamedTensors all_state(const model::Model& model, const optim::Optimizer& optimizer,
+                       const NamedTensors& scaler) {
+  NamedTensors all;
   for (const auto& list : {model.parameters(), model.buffers(), optimizer.state(), scaler}) {
-    for (const auto& named : list) all.push_back(named.tensor);
+    all.insert(all.end(), list.begin(), list.end());
   }
   return all;
+}
+
+std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
+  return tensors;
 }
 
 // The arguments and results of the step as a function of tensors.
@@ -67,7 +73,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.compile) {
     compiled_.emplace(
         [this](const Tensors& arguments, int64_t mode) { return compute(arguments, mode != 0); },
-        all_state(model, optimizer, state()), *config.compile);
+        tensors_of(all_state(model, optimizer, state())), *config.compile);
   }
 }
 
@@ -182,6 +188,22 @@ std::string TrainStep::first_bad_tensor(const Tensors& arguments, int64_t step, 
 
 void TrainStep::drop_gradients() {
   for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+}
+
+compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor& target,
+                                       const std::string& stage) {
+  compile::StagesConfig config{.only = stage};
+  if (config_.compile) config.passes_off = config_.compile->passes_off;
+  set(lr_, 0);
+  set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
+  const compile::GraphNames names{
+      .inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
+      .state = all_state(model_, optimizer_, state())};
+  auto stages = compile::graph_stages(
+      [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
+      {input, target, lr_, loss_weight_, seed_and_step_}, names, config);
+  drop_gradients();
+  return stages;
 }
 
 const compile::CompileReport* TrainStep::compile_report() const {

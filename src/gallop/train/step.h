@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/graph_stages.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/precision/grad_scaler.h"
@@ -54,6 +55,11 @@ class TrainStep {
 
   /// Loss scale and its counters, for checkpoints; empty without fp16.
   NamedTensors state() const;
+
+  /// What an update that counts no guesses does, as graphs; `stage` is StagesConfig::only. Nothing
+  /// is updated, and it does not matter whether the step is to be compiled.
+  compile::GraphStages graphs(const at::Tensor& input, const at::Tensor& target,
+                              const std::string& stage);
 
   /// What compiling has come to; null where it is off.
   const compile::CompileReport* compile_report() const;

@@ -219,6 +219,29 @@ TEST(LayerNorm, SumsErrNoMoreThanTheLibrarys) {
   }
 }
 
+TEST(LayerNorm, AddsTheResidualsBiasInItsPass) {
+  for (const auto format : {at::kFloat, at::kBFloat16}) {
+    const Case c{.residual_format = format};
+    for (const int64_t columns : {16, 17, 300}) {
+      const Inputs in(700, columns, c);
+      const at::Tensor shift = at::randn({columns});
+      const auto result =
+          layer_norm(in.x, in.residual, in.weight, in.bias, {.residual_bias = shift});
+      const auto sum = in.x.to(at::kDouble) + in.residual.to(at::kDouble) + shift.to(at::kDouble);
+      EXPECT_LE(error_of(result.sum, sum), 2 * rounding_of(at::kFloat));
+      const auto alone = layer_norm(result.sum, {}, in.weight, in.bias, LayerNormOptions());
+      EXPECT_TRUE(result.y.equal(alone.y));
+      const auto found = layer_norm_backward(in.dy, in.dsum, result, in.weight, false, false, true);
+      const auto without = layer_norm_backward(in.dy, in.dsum, result, in.weight, false, false);
+      EXPECT_TRUE(found.sum.equal(without.sum));
+      EXPECT_TRUE(found.weight.equal(without.weight));
+      EXPECT_TRUE(found.bias.equal(without.bias));
+      const auto truth = found.sum.to(at::kDouble).sum(0);
+      EXPECT_LE(error_of(found.residual_bias, truth), 1.05 * error_of(found.sum.sum(0), truth));
+    }
+  }
+}
+
 TEST(LayerNorm, DoesNotDependOnTheNumberOfThreads) {
   const int threads = at::get_num_threads();
   const Inputs in(3001, 50, {});
@@ -226,13 +249,14 @@ TEST(LayerNorm, DoesNotDependOnTheNumberOfThreads) {
   for (const int count : {1, 2, 3}) {
     at::set_num_threads(count);
     const auto result = layer_norm(in.x, {}, in.weight, in.bias, LayerNormOptions());
-    results.push_back(layer_norm_backward(in.dy, in.dsum, result, in.weight, false, false));
+    results.push_back(layer_norm_backward(in.dy, in.dsum, result, in.weight, false, false, true));
   }
   at::set_num_threads(threads);
   for (const auto& result : results) {
     EXPECT_TRUE(result.sum.equal(results[0].sum));
     EXPECT_TRUE(result.weight.equal(results[0].weight));
     EXPECT_TRUE(result.bias.equal(results[0].bias));
+    EXPECT_TRUE(result.residual_bias.equal(results[0].residual_bias));
   }
 }
 
@@ -248,6 +272,7 @@ TEST(LayerNorm, SaysWhatItDoesNotTake) {
   EXPECT_FALSE(takes_layer_norm(x, {}, weight, at::randn({5}), at::kFloat));
   EXPECT_THROW(layer_norm(x, {}, at::randn({5}), {}, LayerNormOptions()), InternalError);
   const auto result = layer_norm(x, {}, weight, {}, LayerNormOptions());
+  EXPECT_FALSE(takes_layer_norm(x, {}, weight, {}, at::kFloat, weight));
   EXPECT_THROW(layer_norm_backward(x.t(), {}, result, weight, false, false), InternalError);
   EXPECT_THROW(layer_norm_backward(x, x.to(at::kBFloat16), result, weight, false, false),
                InternalError);

@@ -5,10 +5,13 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/isa.h"
 #include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/conv2d.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/embedding.h"
 #include "gallop/model/functional/layer_norm.h"
+#include "gallop/model/functional/linear.h"
 #include "gallop/model/functional/swiglu.h"
 #include "gallop/model/layers.h"
 
@@ -58,6 +61,88 @@ TEST(ActivationFunction, HasTheLibrarysValuesAndGradients) {
       if (with_bias) expect_close(bias.grad(), true_bias.grad());
     }
   }
+}
+
+void expect_gradients_of_linear(std::optional<Activation> kind, double bound) {
+  const auto x = leaf({64, 40}), weight = leaf({48, 40}), bias = leaf({48});
+  const auto true_x = fp64(x), true_weight = fp64(weight), true_bias = fp64(bias);
+  const auto y = linear(x, weight, bias, kind);
+  const auto true_y = linear(true_x, true_weight, true_bias, kind);
+  expect_close(y, true_y, bound);
+  const auto dy = at::randn({64, 48});
+  y.backward(dy.to(y.scalar_type()));
+  true_y.backward(dy.to(at::kDouble));
+  expect_close(x.grad(), true_x.grad(), bound);
+  expect_close(weight.grad(), true_weight.grad(), bound);
+  expect_close(bias.grad(), true_bias.grad(), bound);
+}
+
+TEST(LinearFunction, HasTheLibrarysValuesAndGradients) {
+  for (const auto kind : {std::optional<Activation>(), std::optional(Activation::kRelu),
+                          std::optional(Activation::kGelu)}) {
+    expect_gradients_of_linear(kind, 1e-5);
+  }
+}
+
+TEST(LinearFunction, HasThemInBf16UnderAutocast) {
+  const Bf16Autocast autocast;
+  const auto weight = leaf({48, 40});
+  EXPECT_EQ(linear(leaf({64, 40}), weight, at::Tensor()).scalar_type(), at::kBFloat16);
+  for (const auto kind : {std::optional<Activation>(), std::optional(Activation::kSilu)}) {
+    expect_gradients_of_linear(kind, 2e-2);
+  }
+}
+
+TEST(LinearFunction, TakesWhatItsKernelDoesNot) {
+  const auto base = leaf({40, 6}), weight = leaf({7, 40});
+  EXPECT_EQ(linear(base.t(), weight, at::Tensor(), Activation::kRelu).sizes(),
+            at::IntArrayRef({6, 7}));
+  EXPECT_EQ(linear(at::empty({0, 40}), weight, at::Tensor()).numel(), 0);
+  const auto large = leaf({4096, 40});
+  linear(large, weight, at::Tensor(), Activation::kRelu).sum().backward();
+  EXPECT_EQ(weight.grad().sizes(), weight.sizes());
+  const auto fixed = leaf({7, 40}, at::kFloat, false);
+  EXPECT_FALSE(linear(leaf({6, 40}, at::kFloat, false), fixed, at::Tensor()).requires_grad());
+}
+
+TEST(LinearFunction, HasNoSecondDerivative) {
+  if (kernel::best_isa() < kernel::Isa::kAvx512) GTEST_SKIP() << "LibTorch's operators are used";
+  const auto x = leaf({4, 6}), weight = leaf({5, 6});
+  const auto y = linear(x, weight, at::Tensor()).sum();
+  EXPECT_THROW(torch::autograd::grad({y}, {x}, {}, std::optional(true), /*create_graph=*/true),
+               UsageError);
+}
+
+TEST(Conv2dFunction, HasItsGradientsInBf16UnderAutocast) {
+  for (const bool wants_x : {false, true}) {
+    const auto x = leaf({3, 8, 6, 6}, at::kFloat, wants_x), weight = leaf({16, 8, 3, 3});
+    const auto true_x = fp64(x), true_weight = fp64(weight);
+    at::Tensor y;
+    {
+      const Bf16Autocast autocast;
+      y = functional::conv2d(x, weight, at::Tensor(), 1, 1);
+    }
+    EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+    const auto true_y = functional::conv2d(true_x, true_weight, at::Tensor(), 1, 1);
+    expect_close(y, true_y, 1e-2);
+    // One that is not channels_last.
+    const auto dy = at::randn({3, 16, 6, 6});
+    y.backward(dy.to(at::kBFloat16));
+    true_y.backward(dy.to(at::kDouble));
+    EXPECT_EQ(weight.grad().scalar_type(), at::kFloat);
+    expect_close(weight.grad(), true_weight.grad(), 1e-2);
+    EXPECT_EQ(x.grad().defined(), wants_x);
+    if (wants_x) expect_close(x.grad(), true_x.grad(), 1e-2);
+  }
+}
+
+TEST(Conv2dFunction, TakesWhatItsKernelDoesNot) {
+  const Bf16Autocast autocast;
+  const auto x = leaf({2, 8, 5, 5}), weight = leaf({10, 8, 3, 3}), bias = leaf({10});
+  const auto y = functional::conv2d(x, weight, bias, 2, 1);
+  EXPECT_EQ(y.sizes(), at::IntArrayRef({2, 10, 3, 3}));
+  y.sum().backward();
+  EXPECT_TRUE(weight.grad().defined() && bias.grad().defined() && x.grad().defined());
 }
 
 TEST(ActivationFunction, GivesOnlyTheWantedGradients) {
@@ -191,7 +276,7 @@ TEST(Functions, RefuseGradientsOfGradients) {
   const auto rows = functional::embedding(at::zeros({3}, at::kLong), x);
   EXPECT_THROW(torch::autograd::grad({rows.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
                UsageError);
-  const auto normed = layer_norm(x, {}, weight, {}, 1e-5, false).y;
+  const auto normed = layer_norm({x}, weight, {}, 1e-5, false).y;
   EXPECT_THROW(torch::autograd::grad({normed.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true),
                UsageError);
 }
@@ -207,19 +292,35 @@ TEST(LayerNormFunction, HasTheLibrarysValuesAndGradients) {
         const auto copy = [](const at::Tensor& t) { return t.defined() ? fp64(t) : t; };
         const auto true_x = copy(x), true_residual = copy(residual), true_weight = copy(weight),
                    true_bias = copy(bias);
-        const auto found = layer_norm(x, residual, weight, bias, 1e-5, rms);
-        const auto truth = layer_norm(true_x, true_residual, true_weight, true_bias, 1e-5, rms);
+        const auto residual_bias = with_residual ? leaf({18}) : at::Tensor(),
+                   true_residual_bias = copy(residual_bias);
+        const auto found = layer_norm({x, residual, residual_bias}, weight, bias, 1e-5, rms);
+        const auto truth = layer_norm({true_x, true_residual, true_residual_bias}, true_weight,
+                                      true_bias, 1e-5, rms);
         expect_close(found.y, truth.y);
         expect_close(found.sum, truth.sum);
         ((found.y * found.y * found.y).sum() + (found.sum * found.sum).sum()).backward();
         ((truth.y * truth.y * truth.y).sum() + (truth.sum * truth.sum).sum()).backward();
         expect_close(x.grad(), true_x.grad());
         expect_close(weight.grad(), true_weight.grad());
-        if (with_residual) expect_close(residual.grad(), true_residual.grad());
+        if (with_residual) {
+          expect_close(residual.grad(), true_residual.grad());
+          expect_close(residual_bias.grad(), true_residual_bias.grad());
+        }
         if (with_bias) expect_close(bias.grad(), true_bias.grad());
       }
     }
   }
+}
+
+TEST(LayerNormFunction, GivesTheResidualsBiasItsGradientFromTheSumAlone) {
+  const auto x = leaf({4, 6}), residual = leaf({4, 6}), bias = leaf({6}), weight = leaf({6});
+  layer_norm({x, residual, bias}, weight, {}, 1e-5, false).sum.sum().backward();
+  expect_close(bias.grad(), at::full({6}, 4.0, at::kDouble));
+  EXPECT_FALSE(weight.grad().defined());
+  const auto fixed = leaf({6}, at::kFloat, false);
+  layer_norm({x, residual, fixed}, weight, bias, 1e-5, false).y.sum().backward();
+  EXPECT_FALSE(fixed.grad().defined());
 }
 
 TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
@@ -229,8 +330,8 @@ TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
     NormedSum found;
     {
       const Bf16Autocast autocast;
-      found = swapped ? layer_norm(branch, stream, weight, bias, 1e-5, false)
-                      : layer_norm(stream, branch, weight, bias, 1e-5, false);
+      found = swapped ? layer_norm({branch, stream}, weight, bias, 1e-5, false)
+                      : layer_norm({stream, branch}, weight, bias, 1e-5, false);
     }
     EXPECT_EQ(found.y.scalar_type(), at::kBFloat16);
     EXPECT_EQ(found.sum.scalar_type(), at::kFloat);
@@ -238,7 +339,8 @@ TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
     EXPECT_EQ(stream.grad().scalar_type(), at::kFloat);
     EXPECT_TRUE(branch.grad().equal(stream.grad().to(at::kBFloat16)));
     const auto true_stream = fp64(stream), true_branch = fp64(branch);
-    const auto truth = layer_norm(true_stream, true_branch, fp64(weight), fp64(bias), 1e-5, false);
+    const auto truth =
+        layer_norm({true_stream, true_branch}, fp64(weight), fp64(bias), 1e-5, false);
     (truth.y.square().sum() + truth.sum.square().sum()).backward();
     expect_close(stream.grad(), true_stream.grad(), 1e-2);
   }
@@ -247,7 +349,7 @@ TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
 TEST(LayerNormFunction, GivesOnlyTheWantedGradients) {
   const auto weight = leaf({6}, at::kFloat, false);
   const auto x = leaf({4, 6}), residual = leaf({4, 6}, at::kBFloat16, false);
-  const auto found = layer_norm(x, residual, weight, {}, 1e-5, false);
+  const auto found = layer_norm({x, residual}, weight, {}, 1e-5, false);
   (found.y + found.sum).sum().backward();
   EXPECT_TRUE(x.grad().defined());
   EXPECT_FALSE(residual.grad().defined());
@@ -255,19 +357,19 @@ TEST(LayerNormFunction, GivesOnlyTheWantedGradients) {
 
   // Only one of both results has a gradient.
   const auto other = leaf({4, 6}), branch = leaf({4, 6}, at::kBFloat16);
-  layer_norm(other, branch, weight, {}, 1e-5, false).sum.sum().backward();
+  layer_norm({other, branch}, weight, {}, 1e-5, false).sum.sum().backward();
   EXPECT_TRUE(other.grad().equal(at::ones({4, 6})));
   EXPECT_TRUE(branch.grad().equal(at::ones({4, 6}, at::kBFloat16)));
-  layer_norm(other, branch, weight, {}, 1e-5, false).y.square().sum().backward();
+  layer_norm({other, branch}, weight, {}, 1e-5, false).y.square().sum().backward();
   EXPECT_FALSE(other.grad().equal(at::ones({4, 6})));
 }
 
 TEST(LayerNormFunction, TakesWhatItsKernelDoesNot) {
   const auto x = leaf({6, 4}), weight = leaf({6});
-  const auto found = layer_norm(x.t(), x.t(), weight, weight, 1e-5, false);
+  const auto found = layer_norm({x.t(), x.t()}, weight, weight, 1e-5, false);
   found.y.square().sum().backward();
   EXPECT_EQ(x.grad().sizes(), x.sizes());
-  EXPECT_EQ(layer_norm(at::empty({0, 6}), {}, weight, {}, 1e-5, true).y.numel(), 0);
+  EXPECT_EQ(layer_norm({at::empty({0, 6})}, weight, {}, 1e-5, true).y.numel(), 0);
 }
 
 }  // namespace

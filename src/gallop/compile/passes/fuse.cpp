@@ -195,7 +195,10 @@ void fuse(Graph& graph, PassContext& context) {
     auto loop = std::make_shared<GeneratedLoop>();
     loop->kernel = std::move(kernels[i]);
     for (const ViewId result : loops[i].results) loop->results.push_back(graph.views[result]);
-    for (const int64_t member : groups[i]) removed[member] = true;
+    for (const int64_t member : groups[i]) {
+      loop->parts.push_back(name_of(graph.nodes[member].op));
+      removed[member] = true;
+    }
     const int64_t last = *groups[i].rbegin();
     removed[last] = false;
     graph.nodes[last] = loop_node(std::move(loop), loops[i].inputs, loops[i].results);

@@ -93,7 +93,8 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
       .op = kernel::layer_norm_operator(),
       .arguments = {Operand::of(first), Operand::of(second), Operand::of(weight), Operand::of(bias),
                     matcher.node(index).arguments[kEps], Operand::of(c10::IValue(false)),
-                    Operand::of(c10::IValue(static_cast<int64_t>(matcher.view(y).dtype)))},
+                    Operand::of(c10::IValue(static_cast<int64_t>(matcher.view(y).dtype))),
+                    /*residual_bias=*/Operand::of(kNone)},
       .results = {Operand::of(y), Operand::of(sum), Operand::of(matcher.reshaped(mean, {rows})),
                   Operand::of(matcher.reshaped(inverse, {rows}))}};
   change.added.emplace_back(place, std::move(node));
@@ -179,10 +180,11 @@ std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
       .arguments = {Operand::of(dy), Operand::of(join.other), Operand::of(sum),
                     Operand::of(matcher.reshaped(mean, {rows})),
                     Operand::of(matcher.reshaped(inverse, {rows})), Operand::of(weight),
-                    Operand::of(c10::IValue(false)), Operand::of(c10::IValue(narrowing != kNone))},
+                    Operand::of(c10::IValue(false)), Operand::of(c10::IValue(narrowing != kNone)),
+                    /*residual_bias=*/Operand::of(c10::IValue(false))},
       .results = {matcher.node(last).results[0],
                   Operand::of(narrowing == kNone ? kNone : matcher.result(narrowing)), results[1],
-                  results[2]}};
+                  results[2], Operand::of(kNone)}};
   change.added.emplace_back(join.place == kNone ? index : join.place, std::move(node));
   return change;
 }

@@ -14,6 +14,9 @@ void merge_equal(Graph& graph);
 /// A conversion to a wider format and back, or one that changes nothing, goes.
 void merge_casts(Graph& graph);
 
+/// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
+void narrow_gradients(Graph& graph);
+
 /// Batch norm of training with a residual and ReLU behind it, and their gradients with the sum of
 /// two that meet, become calls of kernel/batch_norm.h.
 void batch_norms(Graph& graph);

@@ -14,58 +14,6 @@ inline F32 iota() {
   return load(lanes);
 }
 
-template <typename Number>
-inline void load_block(const Number* from, int64_t stride, F32* rows) {
-  for (int64_t i = 0; i < kLanes; ++i) rows[i] = load(from + i * stride);
-}
-template <typename Number>
-inline void store_block(Number* to, int64_t stride, const F32* rows) {
-  for (int64_t i = 0; i < kLanes; ++i) store(to + i * stride, rows[i]);
-}
-
-void pair(const Bf16* from, int64_t rows, int64_t columns, Bf16* to) {
-  for (int64_t i = 0; i < rows; i += 2) {
-    const Bf16* even = from + i * columns;
-    for (int64_t j = 0; j < columns; j += kLanes) {
-      store_woven(to + i * columns + 2 * j, load(even + j), load(even + columns + j), kLanes);
-    }
-  }
-}
-
-void pair(const float* from, int64_t rows, int64_t columns, float* to) {
-  for (int64_t i = 0; i < rows * columns; i += kLanes) store(to + i, load(from + i));
-}
-
-template <typename Number>
-void transpose(const Number* from, int64_t rows, int64_t columns, Number* to) {
-  F32 block[kLanes];
-  for (int64_t i = 0; i < rows; i += kLanes) {
-    for (int64_t j = 0; j < columns; j += kLanes) {
-      load_block(from + i * columns + j, columns, block);
-      transpose(block);
-      store_block(to + j * rows + i, rows, block);
-    }
-  }
-}
-
-// A pair of bf16 side by side is a number of 32 bits, and the transposed of those is paired.
-void transpose_and_pair(const Bf16* from, int64_t rows, int64_t columns, Bf16* to) {
-  F32 block[kLanes];
-  for (int64_t i = 0; i < rows; i += kLanes) {
-    for (int64_t j = 0; j < columns; j += 2 * kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) block[k] = load_bits(from + (i + k) * columns + j);
-      transpose(block);
-      for (int64_t k = 0; k < kLanes; ++k) {
-        store_bits(to + (j + 2 * k) * rows + 2 * i, block[k]);
-      }
-    }
-  }
-}
-
-void transpose_and_pair(const float* from, int64_t rows, int64_t columns, float* to) {
-  transpose(from, rows, columns, to);
-}
-
 // Turns by the angle of `cosines`, or back for kBack.
 template <bool kBack, typename From, typename To>
 inline void rotate_row(const From* from, const float* cosines, int64_t width, To* to) {
@@ -226,9 +174,6 @@ void write_transposed(const float* from, int64_t from_stride, const float* cosin
 template <typename Number>
 AttentionBodies<Number> all() {
   return {.copy = copy<Number>,
-          .pair = pair,
-          .transpose = transpose<Number>,
-          .transpose_and_pair = transpose_and_pair,
           .softmax = softmax<Number>,
           .divide = divide<Number>,
           .dot = dot<Number>,

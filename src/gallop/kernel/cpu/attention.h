@@ -2,37 +2,21 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
-#include "gallop/kernel/number.h"
+#include "gallop/kernel/cpu/layout.h"
 
 namespace gallop::kernel {
-
-/// A matrix in memory: rows of `columns` numbers, `stride` apart.
-template <typename Number>
-struct Matrix {
-  Number* data;
-  int64_t rows, columns, stride;
-
-  Number* row(int64_t i) const { return data + i * stride; }
-};
 
 /// The widest heads.
 inline constexpr int64_t kMaxHeadWidth = 256;
 
-/// What attention does besides matrix products, for numbers of one type. In a "paired" matrix rows
-/// 2i and 2i + 1 are woven into one, as products in bf16 take their right side; in fp32 it is an
-/// ordinary one. Matrices called padded have sizes that are multiples of kProductPad<Number>.
+/// What attention does besides matrix products, for numbers of one type. "Paired" and "padded" as
+/// in layout.h.
 template <typename Number>
 struct AttentionBodies {
   /// Copies rows into padded ones; `cosines`, if not null, turns pairs (i, i + columns / 2) of each
   /// row by the angles whose cosines and sines lie side by side there, row by row.
   void (*copy)(const Matrix<const Number>& from, const float* cosines, Number* to,
                int64_t to_stride);
-  /// Of padded matrices without gaps.
-  void (*pair)(const Number* from, int64_t rows, int64_t columns, Number* to);
-  void (*transpose)(const Number* from, int64_t rows, int64_t columns, Number* to);
-  void (*transpose_and_pair)(const Number* from, int64_t rows, int64_t columns, Number* to);
-
   /// weights = exp(scale * (score - largest of the row)), row i having `first_visible + i` columns
   /// (at most all of them) and zeros behind. Gives the sums and their logarithms, largest included.
   void (*softmax)(const Matrix<const float>& scores, float scale, int64_t first_visible,

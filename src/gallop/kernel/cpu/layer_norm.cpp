@@ -36,11 +36,13 @@ inline void forward_rows(const LayerNormRows& r, int64_t first) {
   double totals[kCount] = {};
   if (kAdds || !r.rms) {
     sum_columns<kCount>(columns, totals, [&](int64_t i, auto lanes, F32* sums) {
+      [[maybe_unused]] const F32 shift = r.shift == nullptr ? fill(0) : lanes.get(r.shift + i);
       for (int64_t row = 0; row < kCount; ++row) {
         const int64_t at = row * columns + i;
         F32 value = lanes.get(x + at);
         if constexpr (kAdds) {
-          value = value + lanes.get(static_cast<const R*>(r.residual.data) + offset + at);
+          const F32 more = lanes.get(static_cast<const R*>(r.residual.data) + offset + at);
+          value = value + (more + shift);
           lanes.put(sum + at, value);
           if constexpr (!__is_same(X, float)) value = lanes.get(sum + at);
         }
@@ -105,6 +107,7 @@ inline void backward_rows(const LayerNormGradientRows& r, int64_t first) {
   X* dx = static_cast<X*>(r.dx.data) + offset;
   Bf16* narrowed = r.narrowed == nullptr ? nullptr : r.narrowed + offset;
   float *dweight = r.sums, *dbias = r.sums + columns;
+  float* dshift = r.shift ? r.sums + 2 * columns : nullptr;
 
   F32 mean[kCount], inverse[kCount];
   for (int64_t row = 0; row < kCount; ++row) {
@@ -135,6 +138,7 @@ inline void backward_rows(const LayerNormGradientRows& r, int64_t first) {
   }
   over_vectors(0, columns, [&](int64_t i, auto lanes) {
     const F32 weight = lanes.get(r.weight + i);
+    F32 results[kCount];
     for (int64_t row = 0; row < kCount; ++row) {
       const int64_t at = row * columns + i;
       const F32 normal = (lanes.get(x + at) - mean[row]) * inverse[row];
@@ -143,13 +147,15 @@ inline void backward_rows(const LayerNormGradientRows& r, int64_t first) {
       if (dsum != nullptr) result = result + lanes.get(dsum + at);
       lanes.put(dx + at, result);
       if (narrowed != nullptr) lanes.put(narrowed + at, result);
+      results[row] = result;
     }
+    if (dshift != nullptr) lanes.put(dshift + i, lanes.get(dshift + i) + sum_of(results));
   });
 }
 
 template <typename X, typename Y>
 void backward(const LayerNormGradientRows& r) {
-  for (int64_t i = 0; i < 2 * r.columns; ++i) r.sums[i] = 0;
+  for (int64_t i = 0; i < (r.shift ? 3 : 2) * r.columns; ++i) r.sums[i] = 0;
   int64_t row = 0;
   for (; row + kRows <= r.rows; row += kRows) backward_rows<kRows, X, Y>(r, row);
   for (; row < r.rows; ++row) backward_rows<1, X, Y>(r, row);

@@ -14,9 +14,11 @@ struct AnyArray {
 };
 
 /// What layer_norm() does with [rows, columns]: x, residual and sum of formats such that the sum's
-/// is that of x. Without residual, sum is not written.
+/// is that of x. Without residual, sum is not written. `shift`, which may be null, is added to each
+/// row of the residual.
 struct LayerNormRows {
   AnyArray x, residual, sum, y;
+  const float* shift;
   const float *weight, *bias;
   float *mean, *inverse;
   int64_t rows, columns;
@@ -30,9 +32,9 @@ struct LayerNormGradientRows {
   Bf16* narrowed;  ///< dx once more, or null.
   const float* weight;
   const float *mean, *inverse;
-  float* sums;  ///< Becomes the gradients of weight and bias, [2, columns].
+  float* sums;  ///< Becomes the gradients of weight, bias and, with shift, that, [2 or 3, columns].
   int64_t rows, columns;
-  bool rms;
+  bool rms, shift;
 };
 
 struct LayerNormBodies {

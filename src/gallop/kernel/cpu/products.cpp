@@ -16,26 +16,43 @@ static_assert(kProductPad<float> % kRowsAtOnce == 0 && kProductPad<float> % kLan
 void nothing(void* /*state*/) {}
 void nothing(const void* /*state*/) {}
 
+// The left side of a product: rows in memory, or columns, and then those of its transposed.
+template <typename Number>
+struct Rows {
+  const Number* data;
+  int64_t stride;
+
+  const Number* at(int64_t row, int64_t inner) const { return data + row * stride + inner; }
+};
+struct Columns {
+  const float* data;
+  int64_t stride;
+
+  const float* at(int64_t row, int64_t inner) const { return data + inner * stride + row; }
+};
+
 // Adds products of column l of a and row l of b, or in bf16 of two of them.
 template <int64_t kVectors>
 struct Sums {
   F32 at[kRowsAtOnce][kVectors];
 
-  void add(const float* a, int64_t a_stride, const float* b) {
+  template <typename Left>
+  void add(const Left& a, int64_t i, int64_t l, const float* b) {
     F32 row[kVectors];
     for (int64_t v = 0; v < kVectors; ++v) row[v] = load(b + v * kLanes);
     for (int64_t r = 0; r < kRowsAtOnce; ++r) {
-      const F32 factor = fill(a[r * a_stride]);
+      const F32 factor = fill(*a.at(i + r, l));
       for (int64_t v = 0; v < kVectors; ++v) at[r][v] = fma(factor, row[v], at[r][v]);
     }
   }
-  void add(const Bf16* a, int64_t a_stride, const Bf16* b) {
+  void add(const Rows<Bf16>& a, int64_t i, int64_t l, const Bf16* b) {
     F32 even[kVectors], odd[kVectors];
     for (int64_t v = 0; v < kVectors; ++v) {
       load_woven(b + 2 * v * kLanes, even[v], odd[v]);
     }
     for (int64_t r = 0; r < kRowsAtOnce; ++r) {
-      const F32 first = fill(as_fp32(a[r * a_stride])), second = fill(as_fp32(a[r * a_stride + 1]));
+      const Bf16* pair = a.at(i + r, l);
+      const F32 first = fill(as_fp32(pair[0])), second = fill(as_fp32(pair[1]));
       for (int64_t v = 0; v < kVectors; ++v) {
         at[r][v] = fma(second, odd[v], fma(first, even[v], at[r][v]));
       }
@@ -44,37 +61,48 @@ struct Sums {
 };
 
 // Columns [j, j + kVectors * kLanes) of c.
-template <int64_t kVectors, typename Number>
-void multiply_columns(int64_t j, int64_t m, int64_t k, const Number* a, int64_t a_stride,
-                      const Number* b, int64_t b_stride, float* c, int64_t c_stride, bool add) {
+template <int64_t kVectors, typename Left, typename Number>
+void multiply_columns(int64_t j, int64_t m, int64_t k, const Left& a, const Number* b,
+                      int64_t b_stride, float* c, int64_t c_stride, bool add) {
   constexpr int64_t kWoven = __is_same(Number, Bf16) ? 2 : 1;  // Rows of b in one.
   for (int64_t i = 0; i < m; i += kRowsAtOnce) {
     float* to = c + i * c_stride + j;
-    Sums<kVectors> sums{};
+    Sums<kVectors> sums;
     for (int64_t r = 0; r < kRowsAtOnce; ++r) {
-      for (int64_t v = 0; v < kVectors; ++v) {
-        sums.at[r][v] = add ? load(to + r * c_stride + v * kLanes) : fill(0);
-      }
+      for (int64_t v = 0; v < kVectors; ++v) sums.at[r][v] = fill(0);
     }
     for (int64_t l = 0; l < k; l += kWoven) {
-      sums.add(a + i * a_stride + l, a_stride, b + l * b_stride + kWoven * j);
+      sums.add(a, i, l, b + l * b_stride + kWoven * j);
     }
+    // What is there comes last: sums of sums err less.
     for (int64_t r = 0; r < kRowsAtOnce; ++r) {
-      for (int64_t v = 0; v < kVectors; ++v) store(to + r * c_stride + v * kLanes, sums.at[r][v]);
+      for (int64_t v = 0; v < kVectors; ++v) {
+        float* at = to + r * c_stride + v * kLanes;
+        store(at, add ? load(at) + sums.at[r][v] : sums.at[r][v]);
+      }
     }
   }
+}
+
+template <typename Left, typename Number>
+void multiply_all(int64_t m, int64_t n, int64_t k, const Left& a, const Number* b, int64_t b_stride,
+                  float* c, int64_t c_stride, bool add) {
+  int64_t j = 0;
+  for (; j + kVectorsAtOnce * kLanes <= n; j += kVectorsAtOnce * kLanes) {
+    multiply_columns<kVectorsAtOnce>(j, m, k, a, b, b_stride, c, c_stride, add);
+  }
+  for (; j < n; j += kLanes) multiply_columns<1>(j, m, k, a, b, b_stride, c, c_stride, add);
 }
 
 template <typename Number>
 void multiply(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride, const Number* b,
               int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  int64_t j = 0;
-  for (; j + kVectorsAtOnce * kLanes <= n; j += kVectorsAtOnce * kLanes) {
-    multiply_columns<kVectorsAtOnce>(j, m, k, a, a_stride, b, b_stride, c, c_stride, add);
-  }
-  for (; j < n; j += kLanes) {
-    multiply_columns<1>(j, m, k, a, a_stride, b, b_stride, c, c_stride, add);
-  }
+  multiply_all(m, n, k, Rows<Number>{a, a_stride}, b, b_stride, c, c_stride, add);
+}
+
+void multiply_by_columns(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride,
+                         const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  multiply_all(m, n, k, Columns{a, a_stride}, b, b_stride, c, c_stride, add);
 }
 
 }  // namespace
@@ -82,6 +110,11 @@ void multiply(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride
 template <>
 ProductBodies<float> make_bodies<ProductBodies<float>, kIsa>() {
   return {.begin = nothing, .end = nothing, .multiply = multiply<float>};
+}
+
+template <>
+ColumnProductBodies make_bodies<ColumnProductBodies, kIsa>() {
+  return {.multiply = multiply_by_columns};
 }
 
 #if defined(__AMX_BF16__)
@@ -117,45 +150,116 @@ void end_tiles(const void* state) {
   }
 }
 
-// 32 x 32 numbers of c at a time.
-void multiply_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
-                    int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  const auto a_bytes = static_cast<std::size_t>(a_stride) * sizeof(Bf16);
-  const auto b_bytes = static_cast<std::size_t>(b_stride) * 2 * sizeof(Bf16);
-  const auto c_bytes = static_cast<std::size_t>(c_stride) * sizeof(float);
-  for (int64_t i = 0; i < m; i += 2 * kRows) {
-    for (int64_t j = 0; j < n; j += 2 * kRows) {
-      float* c0 = c + i * c_stride + j;
-      float* c1 = c0 + kRows * c_stride;
-      if (add) {
-        _tile_loadd(0, c0, c_bytes);
-        _tile_loadd(1, c0 + kRows, c_bytes);
-        _tile_loadd(2, c1, c_bytes);
-        _tile_loadd(3, c1 + kRows, c_bytes);
-      } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-      }
-      for (int64_t l = 0; l < k; l += kInner) {
-        const Bf16* a0 = a + i * a_stride + l;
-        const Bf16* b0 = b + l * b_stride + 2 * j;
-        _tile_loadd(4, a0, a_bytes);
-        _tile_loadd(6, b0, b_bytes);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, b0 + 2 * kRows, b_bytes);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, a0 + kRows * a_stride, a_bytes);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-      }
-      _tile_stored(0, c0, c_bytes);
-      _tile_stored(1, c0 + kRows, c_bytes);
-      _tile_stored(2, c1, c_bytes);
-      _tile_stored(3, c1 + kRows, c_bytes);
+struct Sides {
+  const Bf16* a;
+  std::size_t a_bytes;
+  const Bf16* b;
+  std::size_t b_bytes;
+  int64_t k;
+};
+
+// The instructions take their tiles' numbers as they stand in the source, hence each by itself.
+// 16 x (16 kCount) numbers of c.
+template <int kCount>
+void multiply_row_of_tiles(const Sides& sides, float* c, std::size_t c_bytes, bool add) {
+  if (add) {
+    _tile_loadd(0, c, c_bytes);
+    if constexpr (kCount > 1) _tile_loadd(1, c + kRows, c_bytes);
+    if constexpr (kCount > 2) _tile_loadd(2, c + 2 * kRows, c_bytes);
+    if constexpr (kCount > 3) _tile_loadd(3, c + 3 * kRows, c_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t l = 0; l < sides.k; l += kInner) {
+    const Bf16* b = sides.b + l * static_cast<int64_t>(sides.b_bytes / 4);
+    _tile_loadd(4, sides.a + l, sides.a_bytes);
+    _tile_loadd(6, b, sides.b_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kCount > 1) {
+      _tile_loadd(7, b + 2 * kRows, sides.b_bytes);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kCount > 2) {
+      _tile_loadd(5, b + 4 * kRows, sides.b_bytes);
+      _tile_dpbf16ps(2, 4, 5);
+    }
+    if constexpr (kCount > 3) {
+      _tile_loadd(6, b + 6 * kRows, sides.b_bytes);
+      _tile_dpbf16ps(3, 4, 6);
     }
   }
+  _tile_stored(0, c, c_bytes);
+  if constexpr (kCount > 1) _tile_stored(1, c + kRows, c_bytes);
+  if constexpr (kCount > 2) _tile_stored(2, c + 2 * kRows, c_bytes);
+  if constexpr (kCount > 3) _tile_stored(3, c + 3 * kRows, c_bytes);
+}
+
+// 32 x 32 of them.
+void multiply_square_of_tiles(const Sides& sides, float* c, std::size_t c_bytes, bool add) {
+  float* const c1 = c + kRows * static_cast<int64_t>(c_bytes / sizeof(float));
+  const Bf16* const a1 = sides.a + kRows * static_cast<int64_t>(sides.a_bytes / sizeof(Bf16));
+  if (add) {
+    _tile_loadd(0, c, c_bytes);
+    _tile_loadd(1, c + kRows, c_bytes);
+    _tile_loadd(2, c1, c_bytes);
+    _tile_loadd(3, c1 + kRows, c_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t l = 0; l < sides.k; l += kInner) {
+    const Bf16* b = sides.b + l * static_cast<int64_t>(sides.b_bytes / 4);
+    _tile_loadd(4, sides.a + l, sides.a_bytes);
+    _tile_loadd(6, b, sides.b_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + 2 * kRows, sides.b_bytes);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a1 + l, sides.a_bytes);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, c, c_bytes);
+  _tile_stored(1, c + kRows, c_bytes);
+  _tile_stored(2, c1, c_bytes);
+  _tile_stored(3, c1 + kRows, c_bytes);
+}
+
+void multiply_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
+                    int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  const auto c_bytes = static_cast<std::size_t>(c_stride) * sizeof(float);
+  const auto sides_at = [&](int64_t i, int64_t j) -> Sides {
+    return {.a = a + i * a_stride,
+            .a_bytes = static_cast<std::size_t>(a_stride) * sizeof(Bf16),
+            .b = b + 2 * j,
+            .b_bytes = static_cast<std::size_t>(b_stride) * 2 * sizeof(Bf16),
+            .k = k};
+  };
+  int64_t i = 0;
+  for (; i + 2 * kRows <= m; i += 2 * kRows) {
+    int64_t j = 0;
+    for (; j + 2 * kRows <= n; j += 2 * kRows) {
+      multiply_square_of_tiles(sides_at(i, j), c + i * c_stride + j, c_bytes, add);
+    }
+    if (j == n) continue;
+    multiply_row_of_tiles<1>(sides_at(i, j), c + i * c_stride + j, c_bytes, add);
+    multiply_row_of_tiles<1>(sides_at(i + kRows, j), c + (i + kRows) * c_stride + j, c_bytes, add);
+  }
+  if (i == m) return;
+  int64_t j = 0;
+  // As many sums as there are tiles, since each takes long to come.
+  for (; j + 4 * kRows <= n; j += 4 * kRows) {
+    multiply_row_of_tiles<4>(sides_at(i, j), c + i * c_stride + j, c_bytes, add);
+  }
+  const Sides rest = sides_at(i, j);
+  float* const c_rest = c + i * c_stride + j;
+  if (n - j == 3 * kRows) multiply_row_of_tiles<3>(rest, c_rest, c_bytes, add);
+  if (n - j == 2 * kRows) multiply_row_of_tiles<2>(rest, c_rest, c_bytes, add);
+  if (n - j == kRows) multiply_row_of_tiles<1>(rest, c_rest, c_bytes, add);
 }
 
 }  // namespace

@@ -33,6 +33,16 @@ struct Part {
   }
 };
 
+/// 16 vectors to and from rows of a matrix.
+template <typename Number>
+inline void load_block(const Number* from, int64_t stride, F32* rows) {
+  for (int64_t i = 0; i < kLanes; ++i) rows[i] = load(from + i * stride);
+}
+template <typename Number>
+inline void store_block(Number* to, int64_t stride, const F32* rows) {
+  for (int64_t i = 0; i < kLanes; ++i) store(to + i * stride, rows[i]);
+}
+
 /// Of a few vectors, in the order of a tree.
 inline F32 sum_of(const F32 (&list)[1]) { return list[0]; }
 inline F32 sum_of(const F32 (&list)[4]) { return (list[0] + list[1]) + (list[2] + list[3]); }

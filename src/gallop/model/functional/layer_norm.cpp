@@ -4,6 +4,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/rms_norm.h>
+#include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/kernel/isa.h"
@@ -30,8 +31,9 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
   // Returns y and, with a residual, the sum.
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const at::Tensor& weight, const OptionalTensor& residual,
-                               const OptionalTensor& bias,
-                               const kernel::LayerNormOptions& options) {
+                               const OptionalTensor& bias, const OptionalTensor& residual_bias,
+                               kernel::LayerNormOptions options) {
+    options.residual_bias = residual_bias.value_or(at::Tensor());
     auto result = kernel::layer_norm(x, residual.value_or(at::Tensor()), weight,
                                      bias.value_or(at::Tensor()), options);
     context->set_materialize_grads(false);
@@ -39,6 +41,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     auto& data = context->saved_data;
     data["rms"] = options.rms;
     data["bias"] = bias.has_value();
+    data["residual_bias"] = residual_bias.has_value();
     data["x"] = static_cast<int64_t>(x.scalar_type());
     if (!residual) return {result.y};
     data["residual"] = static_cast<int64_t>(residual->scalar_type());
@@ -54,7 +57,19 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
         has_residual ? static_cast<at::ScalarType>(data["residual"].toInt()) : x_format;
     const at::Tensor& dy = gradients[0];
     const at::Tensor dsum = has_residual ? gradients[1] : at::Tensor();
-    if (!dy.defined()) return {like(dsum, x_format), {}, like(dsum, residual_format), {}, {}};
+    // The arguments that have gradients of their own; what autograd counts are those that are
+    // there.
+    const bool wants_residual_bias =
+        data["residual_bias"].toBool() && context->needs_input_grad(has_bias ? 4 : 3);
+    if (!dy.defined()) {
+      const bool sums = wants_residual_bias && dsum.defined();
+      return {like(dsum, x_format),
+              {},
+              like(dsum, residual_format),
+              {},
+              sums ? dsum.to(at::kFloat).flatten(0, -2).sum(0) : at::Tensor(),
+              {}};
+    }
 
     const auto saved = context->get_saved_variables();
     const kernel::LayerNormResult result{
@@ -62,9 +77,9 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     // The narrower input's gradient, if anybody wants it, is written along with the wider's.
     const bool narrowed =
         x_format != residual_format && context->needs_input_grad(x_format == at::kFloat ? 2 : 0);
-    auto found =
-        kernel::layer_norm_backward(dy.contiguous(), dsum.defined() ? dsum.contiguous() : dsum,
-                                    result, saved[3], data["rms"].toBool(), narrowed);
+    auto found = kernel::layer_norm_backward(
+        dy.contiguous(), dsum.defined() ? dsum.contiguous() : dsum, result, saved[3],
+        data["rms"].toBool(), narrowed, wants_residual_bias);
     const auto sum_in = [&](at::ScalarType format) {
       return format == found.sum.scalar_type() ? found.sum : found.sum_narrowed;
     };
@@ -72,6 +87,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
             found.weight,
             has_residual ? sum_in(residual_format) : at::Tensor(),
             has_bias ? found.bias : at::Tensor(),
+            found.residual_bias,
             {}};
   }
 };
@@ -87,20 +103,27 @@ at::ScalarType output_format(const at::Tensor& x, const at::Tensor& residual) {
 
 }  // namespace
 
-NormedSum layer_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                     const at::Tensor& bias, double eps, bool rms) {
-  const auto format = output_format(x, residual);
-  if (!kernel::kernels_are_on() || !kernel::takes_layer_norm(x, residual, weight, bias, format)) {
-    const auto sum = residual.defined() ? x + residual : x;
+at::Tensor sum_of(const Summands& in) {
+  if (!in.residual.defined()) return in.x;
+  if (!in.bias.defined()) return in.x + in.residual;
+  return in.x + (in.residual + in.bias.to(in.residual.scalar_type()));
+}
+
+NormedSum layer_norm(const Summands& in, const at::Tensor& weight, const at::Tensor& bias,
+                     double eps, bool rms) {
+  const auto format = output_format(in.x, in.residual);
+  if (!kernel::kernels_are_on() ||
+      !kernel::takes_layer_norm(in.x, in.residual, weight, bias, format, in.bias)) {
+    const auto sum = sum_of(in);
     const int64_t width = weight.size(0);
     return {.y = rms ? at::rms_norm(sum, width, weight, eps)
                      : at::layer_norm(sum, width, weight, bias, eps),
             .sum = sum};
   }
-  const auto outputs =
-      LayerNormFunction::apply(x, weight, optional(residual), optional(bias),
-                               kernel::LayerNormOptions{.eps = eps, .rms = rms, .output = format});
-  return {.y = outputs[0], .sum = residual.defined() ? outputs[1] : x};
+  const auto outputs = LayerNormFunction::apply(
+      in.x, weight, optional(in.residual), optional(bias), optional(in.bias),
+      kernel::LayerNormOptions{.eps = eps, .rms = rms, .output = format, .residual_bias = {}});
+  return {.y = outputs[0], .sum = in.residual.defined() ? outputs[1] : in.x};
 }
 
 }  // namespace gallop::model::functional

@@ -1,0 +1,151 @@
+#include <cstdio>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/command.h"
+#include "gallop/app/prepared_recipe.h"
+#include "gallop/base/file.h"
+#include "gallop/compile/graph_json.h"
+#include "gallop/compile/graph_stages.h"
+#include "gallop/compile/graph_svg.h"
+#include "gallop/compile/graph_text.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr size_t kColumns = 120;
+
+struct Arguments {
+  std::string recipe;
+  std::string pass;
+  std::string svg;
+  bool all = false;
+  bool wide = false;
+  bool json = false;
+  std::vector<Override> overrides;
+
+  std::string stage() const {
+    if (all) return {};
+    return pass.empty() ? "last" : pass;
+  }
+};
+
+// "after drop-unused"
+std::string text_of(const compile::GraphStage& stage) {
+  return stage.name == compile::all_stages().front().name ? stage.name : "after " + stage.name;
+}
+
+std::string list_of_passes() {
+  std::string text;
+  for (const auto& [name, help] : compile::all_stages()) {
+    text += fmt::format("  {:<14}{}\n", name, help);
+  }
+  return text;
+}
+
+bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+  CLI::App parser(
+      "Show one training step of a recipe as the graph that the step compiler makes of it, with\n"
+      "the time of each node. Nothing is trained, and no run folder is made.\n\n"
+      "Example: gallop graph cifar10 data.path=pictures --svg step.svg\n\n"
+      "Passes, in their order:\n" +
+          list_of_passes(),
+      "gallop graph");
+  parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file")->required();
+  auto* pass = parser.add_option("--pass", arguments.pass,
+                                 "the graph after this pass; by default after the last");
+  auto* all = parser.add_flag("--all", arguments.all,
+                              "a line for each pass: nodes, time, memory, what came and went");
+  all->excludes(pass);
+  parser.add_option("--svg", arguments.svg, "FILE: draw the graph there, for a browser")
+      ->excludes(all);
+  parser.add_flag("--wide", arguments.wide, "whole lines, not cut at 120 columns");
+  parser.add_flag("--json", arguments.json, "print JSON");
+  std::vector<std::string> rest = words;
+  arguments.overrides = take_overrides(rest);
+  return parse_arguments(parser, rest);
+}
+
+std::string samples_text(const PreparedRecipe& prepared, int64_t samples) {
+  if (!prepared.data().is_text()) return fmt::format("{} images", samples);
+  return fmt::format("{} windows of {} tokens", samples, prepared.inputs().context);
+}
+
+void draw(const std::string& title, const compile::GraphStage& stage, const std::string& file) {
+  write_file_atomically(
+      file, compile::graph_svg(stage.listing, fmt::format("{}, {}", title, text_of(stage))));
+}
+
+void print_json(PreparedRecipe& prepared, int64_t samples, const compile::GraphStages& graphs,
+                bool all) {
+  nlohmann::ordered_json object = {{"recipe", prepared.resolved().name},
+                                   {"samples", samples},
+                                   {"training", prepared.describe_training()}};
+  if (!graphs.lost.empty()) object["lost"] = graphs.lost;
+  if (!graphs.refusal.empty()) {
+    object["refusal"] = graphs.refusal;
+  } else if (all) {
+    object["stages"] = compile::stages_json(graphs.stages);
+  } else {
+    object["pass"] = graphs.stages.front().name;
+    object.update(compile::graph_json(graphs.stages.front().listing));
+  }
+  fmt::print("{}\n", object.dump());
+}
+
+void print_text(const std::string& title, const compile::GraphStages& graphs,
+                const Arguments& arguments) {
+  fmt::print("{}\n", title);
+  const size_t width = arguments.wide ? 0 : kColumns;
+  if (!graphs.refusal.empty()) {
+    fmt::print("the step cannot be recorded, and runs as it is: {}\n", graphs.refusal);
+    return;
+  }
+  for (const std::string& line : graphs.lost) fmt::print("{}\n", line);
+  if (arguments.all) {
+    fmt::print("\n{}", compile::stages_text(graphs.stages, width));
+  } else {
+    const compile::GraphStage& stage = graphs.stages.front();
+    fmt::print("{}: {}", text_of(stage), compile::summary_text(stage.listing));
+    if (arguments.svg.empty()) {
+      fmt::print("\n{}", compile::nodes_text(stage.listing, width));
+    } else {
+      fmt::print("\n{} has the nodes\n", arguments.svg);
+    }
+  }
+}
+
+}  // namespace
+
+ExitCode run_graph(const std::vector<std::string>& words) {
+  Arguments arguments;
+  if (!parse(words, arguments)) return ExitCode::kDone;
+  compile::check_stage(arguments.stage());
+
+  const Families families;
+  PreparedRecipe prepared(families, load_recipe(families, arguments.recipe, arguments.overrides));
+  const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch);
+  prepared.model().set_training(true);
+  train::TrainStep step(prepared.model(), prepared.optimizer(), prepared.step_config());
+  const auto graphs = step.graphs(batch.input, batch.target, arguments.stage());
+
+  const std::string title =
+      fmt::format("{}: a step of {}; {}", prepared.resolved().name,
+                  samples_text(prepared, batch.size()), prepared.describe_training());
+  if (!arguments.svg.empty() && graphs.refusal.empty()) {
+    draw(title, graphs.stages.front(), arguments.svg);
+  }
+  if (arguments.json) {
+    print_json(prepared, batch.size(), graphs, arguments.all);
+  } else {
+    print_text(title, graphs, arguments);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,127 @@
+#include "gallop/app/prepared_recipe.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "gallop/app/device.h"
+#include "gallop/app/session.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+// Samples that formats are timed on: enough to tell them apart, few enough for a quick start.
+constexpr int64_t kTimedImages = 32;
+constexpr int64_t kTimedTexts = 4;
+constexpr int64_t kVerifyEvery = 100;  // Steps.
+
+void note(const std::string& line) {
+  if (!line.empty()) fmt::print(stderr, "gallop: warning: {}\n", printable(line));
+}
+
+}  // namespace
+
+PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved)
+    : resolved_(std::move(resolved)), hardware_(read_hardware()) {
+  note(set_compute_threads(recipe(), hardware_));
+  const DeviceChoice choice = choose_device(recipe().train.device);
+  device_ = choice.device;
+  note(choice.note);
+  data_ = open_data(families, recipe());
+  for (const auto& line : data_.notes) note(line);
+  inputs_ = inputs_of(data_, recipe());
+  model_ = families.models.build(recipe().model, inputs_.task(),
+                                 model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+  choose_format();
+  optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
+}
+
+data::LoaderConfig PreparedRecipe::training_loader() const {
+  return data::training_loader(resolved_.recipe.data, hardware_.cores);
+}
+
+train::EvaluateConfig PreparedRecipe::evaluate_config() const {
+  return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
+          .precision = format_.precision,
+          .device = device_};
+}
+
+train::StepConfig PreparedRecipe::step_config() const {
+  const train::TrainConfig& recipe = resolved_.recipe.train;
+  train::StepConfig config{.precision = format_.precision,
+                           .accumulate = recipe.accumulate,
+                           .clip = recipe.clip,
+                           .label_smoothing = recipe.label_smoothing,
+                           .seed = static_cast<uint64_t>(recipe.seed)};
+  if (recipe.compile != "false") {
+    config.compile =
+        compile::CompileConfig{.verify_every = recipe.compile == "verify" ? kVerifyEvery : 0};
+  }
+  return config;
+}
+
+data::Batch PreparedRecipe::first_batch(int64_t most) const {
+  data::LoaderConfig config = training_loader();
+  config.batch = std::min({config.batch, data_.train->size(), most});
+  config.threads = 0;
+  data::Loader loader(*data_.train, config, {.seed = resolved_.recipe.train.seed});
+  data::Batch batch = *loader.next();
+  batch.input = batch.input.to(device_);
+  batch.target = batch.target.to(device_);
+  return batch;
+}
+
+std::string PreparedRecipe::describe_training() const {
+  return fmt::format("{}, schedule {}, {} on {}{}{}", resolved_.recipe.optimizer.name(),
+                     resolved_.recipe.schedule.name(), format_.describe(),
+                     device_.is_cuda() ? "GPU" : "CPU",
+                     resolved_.recipe.train.compile == "false" ? "" : ", compiled",
+                     measured_.empty() ? "" : " (measured " + measured_ + ")");
+}
+
+// What "auto" leaves open is measured, and what came out stands in the run's recipe.
+void PreparedRecipe::choose_format() {
+  train::TrainConfig& config = recipe().train;
+  const auto formats =
+      train::candidate_formats(config.precision, config.channels_last, !data_.is_text(), device_);
+  format_ = formats.front();
+  if (formats.size() > 1) {
+    const auto timings = time_on_samples(formats);
+    format_ = train::pick_format(timings);
+    for (const auto& timing : timings) {
+      measured_ += fmt::format("{}{} {:.1f} ms", measured_.empty() ? "" : ", ",
+                               timing.format.describe(), timing.milliseconds);
+    }
+  }
+  model_->to(device_, format_.channels_last);
+  resolve("train.precision", config.precision, precision::name_of(format_.precision));
+  // Nothing has been compiled on a GPU yet.
+  if (config.compile == "auto") {
+    resolve("train.compile", config.compile, device_.is_cpu() ? "true" : "false");
+  }
+  resolve("train.channels_last", config.channels_last, format_.channels_last ? "true" : "false");
+}
+
+std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
+    const std::vector<train::StepFormat>& formats) {
+  const data::Batch batch = first_batch(data_.is_text() ? kTimedTexts : kTimedImages);
+  model_->to(device_, false);
+  train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
+  return train::time_formats(*model_, batch.input, batch.target, formats);
+}
+
+void PreparedRecipe::resolve(const std::string& path, std::string& value,
+                             const std::string& found) {
+  if (value == found) return;
+  value = found;
+  config::Problems problems;
+  config::apply_override(
+      resolved_.written, path,
+      config::Node::make_scalar(found, {.source = config::Origin::Source::kMeasured}), problems);
+  problems.throw_if_any();
+}
+
+}  // namespace gallop::app

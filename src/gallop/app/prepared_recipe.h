@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gallop/app/recipe.h"
+#include "gallop/app/run_inputs.h"
+#include "gallop/base/hardware.h"
+#include "gallop/data/training_data.h"
+#include "gallop/optim/optimizer.h"
+#include "gallop/train/evaluate.h"
+#include "gallop/train/step.h"
+#include "gallop/train/step_format.h"
+
+namespace gallop::app {
+
+/// A recipe made ready to train: its data are read, and its model and optimizer stand on the
+/// device, in the format that the recipe asks for. What the recipe leaves open is measured, and
+/// stands in the recipe then. No run folder is needed or made.
+class PreparedRecipe {
+ public:
+  /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `families` must
+  /// outlive it.
+  PreparedRecipe(const Families& families, ResolvedRecipe resolved);
+
+  ResolvedRecipe& resolved() { return resolved_; }
+  Recipe& recipe() { return resolved_.recipe; }
+  const Hardware& hardware() const { return hardware_; }
+  const data::TrainingData& data() const { return data_; }
+  const RunInputs& inputs() const { return inputs_; }
+  c10::Device device() const { return device_; }
+  const train::StepFormat& format() const { return format_; }
+  model::Model& model() { return *model_; }
+  optim::Optimizer& optimizer() { return *optimizer_; }
+
+  data::LoaderConfig training_loader() const;
+  train::EvaluateConfig evaluate_config() const;
+  train::StepConfig step_config() const;
+
+  /// The first samples of the training data, at most so many, on the device.
+  data::Batch first_batch(int64_t most) const;
+
+  /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
+  std::string describe_training() const;
+
+ private:
+  void choose_format();
+  void resolve(const std::string& path, std::string& value, const std::string& found);
+  std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
+
+  ResolvedRecipe resolved_;
+  Hardware hardware_;
+  c10::Device device_ = c10::kCPU;
+  data::TrainingData data_;
+  RunInputs inputs_;
+  train::StepFormat format_;
+  std::string measured_;
+  std::unique_ptr<model::Model> model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+}  // namespace gallop::app
