@@ -126,8 +126,10 @@ const std::unordered_map<std::string_view, Lower>& table() {
       {"aten::ge.Scalar", comparison<Op::kGreaterEqual>},
       {"aten::rsub.Scalar",
        [](const Call& call) {
-         const Value a = call.value(1);
-         return call.b.apply(Op::kSubtract, a, call[0]);
+         Value less = call[0];
+         if (const double alpha = call.number_or(2, 1); alpha != 1)
+           less = call.b.apply(Op::kMultiply, less, alpha);
+         return call.b.apply(Op::kSubtract, call.value(1), less);
        }},
       {"aten::where.self",
        [](const Call& call) { return call.b.select(call[0], call[1], call[2]); }},
