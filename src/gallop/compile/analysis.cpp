@@ -161,7 +161,13 @@ std::vector<View> result_layouts(const Graph& graph, const Node& node) {
     }
   }
   try {
-    node.op.callBoxed(stack);
+    // The one common operator that LibTorch has no form of for tensors without memory is made of
+    // this one.
+    const bool relu = name_of(node.op) == "aten::relu";
+    if (relu) stack.emplace_back(0);
+    const auto op =
+        relu ? c10::Dispatcher::singleton().findSchemaOrThrow("aten::clamp_min", "") : node.op;
+    op.callBoxed(stack);
   } catch (const c10::Error&) {
     return {};
   }

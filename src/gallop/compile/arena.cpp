@@ -86,14 +86,15 @@ void release(void* pointer) {
     inner_allocator->raw_deleter()(pointer);
     return;
   }
-  region().blocks_held[region().slot_of(pointer)] -= 1;
   Header* header = header_of(pointer);
   if (is_apart(pointer)) {
     madvise(header, static_cast<size_t>(header->bytes), MADV_DONTNEED);
   } else {
-    region().placed_held[region().slot_of(pointer)] -= 1;
     header->held.store(false, std::memory_order_release);
+    region().placed_held[region().slot_of(pointer)] -= 1;
   }
+  // Last: from here on the slot may be another arena's.
+  region().blocks_held[region().slot_of(pointer)] -= 1;
 }
 
 // LibTorch's allocator of the CPU, but for the allocations that have a place.

@@ -33,6 +33,10 @@ class Arena {
   /// list ends it. The caller answers for blocks that overlap.
   void place(const std::vector<Block>& blocks);
 
+  /// Says that somebody keeps a block: nobody may place any more here.
+  void spend() { is_spent_ = true; }
+  bool is_spent() const { return is_spent_; }
+
   /// While it lives, large blocks that this thread allocates have pages of their own, which are
   /// given back as soon as they are free. For phases in which small blocks are made that stay: from
   /// the heap, those would lie between the large ones and split it for good.
@@ -53,6 +57,7 @@ class Arena {
   explicit Arena(int slot);
 
   int slot_;
+  bool is_spent_ = false;
   std::byte* base_;
   int64_t next_apart_ = 0;  // Offset in the upper half, where blocks apart lie.
 };

@@ -4,6 +4,9 @@
 #include <map>
 #include <optional>
 
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+
 #include "gallop/base/error.h"
 #include "gallop/compile/executor.h"
 #include "gallop/compile/passes.h"
@@ -23,12 +26,25 @@ struct Signature {
 };
 
 Signature signature_of(const std::vector<at::Tensor>& inputs, int64_t mode) {
-  Signature signature{.mode = mode, .numbers = {}};
+  Signature signature{.mode = mode, .numbers = {c10::GradMode::is_enabled()}};
   auto& numbers = signature.numbers;
+  for (const auto device : {c10::kCPU, c10::kCUDA}) {
+    const bool casts = at::autocast::is_autocast_enabled(device);
+    numbers.push_back(casts ? static_cast<int64_t>(at::autocast::get_autocast_dtype(device))
+                            : kNone);
+  }
   for (const at::Tensor& input : inputs) {
+    if (!input.defined()) {
+      numbers.push_back(kNone);
+      continue;
+    }
     numbers.push_back(input.dim());
     numbers.insert(numbers.end(), input.sizes().begin(), input.sizes().end());
-    numbers.insert(numbers.end(), input.strides().begin(), input.strides().end());
+    numbers.push_back(static_cast<int64_t>(input.layout()));
+    if (input.layout() == c10::kStrided) {
+      numbers.insert(numbers.end(), input.strides().begin(), input.strides().end());
+    }
+    numbers.push_back(input.requires_grad() ? 1 : 0);
     numbers.push_back(static_cast<int64_t>(input.scalar_type()));
     numbers.push_back(static_cast<int64_t>(input.device().type()) * 256 + input.device().index());
   }
@@ -43,8 +59,39 @@ void add_once(std::vector<std::string>& list, const std::string& line) {
 struct Entry {
   std::optional<Graph> first;  // As recorded, until the second call agrees.
   std::unique_ptr<Executor> executor;
+  std::vector<const void*> state;  // The memory of all state that the graph uses.
   bool runs_eagerly = false;
 };
+
+const void* memory_of(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+std::vector<const void*> memory_of_state(const Graph& graph) {
+  std::vector<const void*> memory;
+  for (const Buffer& buffer : graph.buffers) {
+    if (buffer.kind == Buffer::Kind::kState) memory.push_back(memory_of(buffer.state));
+  }
+  return memory;
+}
+
+// Whether an argument lies in this memory.
+bool is_any_in(const std::vector<at::Tensor>& inputs, const std::vector<const void*>& memory) {
+  return std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) {
+    return input.defined() && input.has_storage() &&
+           std::find(memory.begin(), memory.end(), memory_of(input)) != memory.end();
+  });
+}
+
+bool share_memory(const std::vector<at::Tensor>& inputs) {
+  std::vector<const void*> memory;
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined() || !input.has_storage()) continue;
+    if (std::find(memory.begin(), memory.end(), memory_of(input)) != memory.end()) return true;
+    memory.push_back(memory_of(input));
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -57,17 +104,21 @@ struct CompiledFunction::Impl {
   std::map<Signature, Entry> entries;
   std::shared_ptr<Arena> arena;     // Of all graphs.
   std::vector<const void*> memory;  // Of the state, when the entries were recorded.
+  std::vector<bool> has_gradient;   // Whether the state required one then.
 
-  void forget_if_state_moved() {
+  void forget_if_state_changed() {
     std::vector<const void*> now;
+    std::vector<bool> gradient_now;
     now.reserve(state.size());
     for (const at::Tensor& tensor : state) {
-      now.push_back(tensor.storage().unsafeGetStorageImpl());
+      now.push_back(memory_of(tensor));
+      gradient_now.push_back(tensor.requires_grad());
     }
-    if (now == memory) return;
+    if (now == memory && gradient_now == has_gradient) return;
     entries.clear();
     report.graphs = 0;
     memory = std::move(now);
+    has_gradient = std::move(gradient_now);
   }
 
   std::vector<at::Tensor> run_eagerly(const std::vector<at::Tensor>& inputs, int64_t mode) {
@@ -76,7 +127,7 @@ struct CompiledFunction::Impl {
   }
 
   void refuse(Entry& entry, const std::string& reason) {
-    entry = Entry{.first = {}, .executor = nullptr, .runs_eagerly = true};
+    entry = Entry{.first = {}, .executor = nullptr, .state = {}, .runs_eagerly = true};
     add_once(report.reasons, reason);
   }
 
@@ -112,6 +163,7 @@ struct CompiledFunction::Impl {
   }
 
   void build(Entry& entry, Graph graph) {
+    entry.state = memory_of_state(graph);
     PassContext context{.compiler = compiler};
     run_passes(graph, config.passes_off, context);
     for (const std::string& line : context.lost) add_once(report.lost, line);
@@ -130,8 +182,17 @@ struct CompiledFunction::Impl {
     report.verified += 1;
   }
 
+  // A graph takes all its tensors for different ones, but those that are state.
+  std::vector<at::Tensor> run_shared(const std::vector<at::Tensor>& inputs, int64_t mode) {
+    add_once(report.reasons, "arguments share memory with each other or with the state");
+    return run_eagerly(inputs, mode);
+  }
+
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, int64_t mode) {
-    forget_if_state_moved();
+    // Then it is part of what is recorded.
+    if (is_recording()) return function(inputs, mode);
+    forget_if_state_changed();
+    if (share_memory(inputs) || is_any_in(inputs, memory)) return run_shared(inputs, mode);
     const Signature signature = signature_of(inputs, mode);
     auto found = entries.find(signature);
     if (found == entries.end()) {
@@ -145,6 +206,7 @@ struct CompiledFunction::Impl {
       record_second(entry, inputs, mode);
     }
     if (entry.runs_eagerly) return run_eagerly(inputs, mode);
+    if (is_any_in(inputs, entry.state)) return run_shared(inputs, mode);
     if (config.verify_every > 0 && report.replayed % config.verify_every == 0) {
       verify(entry, inputs, mode);
     }
@@ -169,5 +231,13 @@ std::vector<at::Tensor> CompiledFunction::operator()(const std::vector<at::Tenso
 }
 
 const CompileReport& CompiledFunction::report() const { return impl_->report; }
+
+std::vector<const Graph*> CompiledFunction::graphs() const {
+  std::vector<const Graph*> all;
+  for (const auto& [signature, entry] : impl_->entries) {
+    if (entry.executor) all.push_back(&entry.executor->graph());
+  }
+  return all;
+}
 
 }  // namespace gallop::compile

@@ -10,6 +10,8 @@
 
 namespace gallop::compile {
 
+struct Graph;
+
 /// What became of the calls of a compiled function.
 struct CompileReport {
   int64_t graphs = 0;    ///< One for each set of shapes and each mode.
@@ -54,6 +56,9 @@ class CompiledFunction {
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& arguments, int64_t mode = 0);
 
   const CompileReport& report() const;
+
+  /// What replayed calls run, one for each set of shapes and each mode. Valid until the next call.
+  std::vector<const Graph*> graphs() const;
 
  private:
   struct Impl;

@@ -97,6 +97,7 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+  if (arena_ && arena_->is_spent()) arena_ = nullptr;
   bind(inputs);
   try {
     run_nodes(seconds);
@@ -109,7 +110,7 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
   std::vector<at::Tensor> outputs;
   outputs.reserve(graph_.outputs.size());
   for (const ViewId output : graph_.outputs) {
-    outputs.push_back(output == kNone ? at::Tensor() : tensor(output));
+    outputs.push_back(output == kNone ? at::Tensor() : result(output));
   }
   clear();
   return outputs;
@@ -152,6 +153,7 @@ void Executor::check_placed(size_t node) {
 
 void Executor::drop_plan() {
   arena_->place({});
+  arena_->spend();
   arena_ = nullptr;
 }
 
@@ -170,7 +172,7 @@ void Executor::bind(const std::vector<at::Tensor>& inputs) {
     const ViewId view = graph_.inputs[i];
     const BufferId buffer = graph_.views[view].buffer;
     bases_[buffer] = inputs[i];
-    origins_[buffer] = inputs[i].storage_offset();
+    origins_[buffer] = inputs[i].storage_offset() * static_cast<int64_t>(inputs[i].element_size());
     tensors_[view] = inputs[i];
   }
 }
@@ -179,10 +181,23 @@ const at::Tensor& Executor::tensor(ViewId id) {
   at::Tensor& tensor = tensors_[id];
   if (!tensor.defined()) {
     const View& view = graph_.views[id];
+    const auto element = static_cast<int64_t>(c10::elementSize(view.dtype));
+    if (origins_[view.buffer] % element != 0) {
+      throw UsageError(
+          fmt::format("an argument is taken as {}, of {} bytes each, and begins at byte {}",
+                      toString(view.dtype), element, origins_[view.buffer]));
+    }
     tensor = tensor_in(bases_[view.buffer], view.dtype, view.sizes, view.strides,
-                       origins_[view.buffer] + view.offset);
+                       origins_[view.buffer] / element + view.offset);
   }
   return tensor;
+}
+
+// Tensors of the state stay here, and whoever gets one may change its sizes.
+at::Tensor Executor::result(ViewId id) {
+  const at::Tensor& own = tensor(id);
+  if (graph_.buffer_of(id).kind != Buffer::Kind::kState) return own;
+  return tensor_in(own, own.scalar_type(), own.sizes(), own.strides(), own.storage_offset());
 }
 
 at::Tensor Executor::tensor_or_none(ViewId id) { return id == kNone ? at::Tensor() : tensor(id); }
@@ -226,6 +241,7 @@ void Executor::take_results(const Node& node) {
       for (size_t j = 0; j < result.views.size(); ++j) take_result(result.views[j], list[j], node);
     }
   }
+  stack_.clear();
 }
 
 void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node) {
@@ -247,6 +263,7 @@ void Executor::tell(const Node& node) {
 }
 
 void Executor::clear() {
+  stack_.clear();
   for (size_t id = 0; id < graph_.buffers.size(); ++id) {
     if (graph_.buffers[id].kind == Buffer::Kind::kState) continue;
     for (const ViewId view : views_of_[id]) tensors_[view].reset();

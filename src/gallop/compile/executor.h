@@ -48,6 +48,7 @@ class Executor {
   void take_results(const Node& node);
   void take_result(ViewId id, const at::Tensor& result, const Node& node);
   const at::Tensor& tensor(ViewId id);
+  at::Tensor result(ViewId id);
   void free_dead(size_t node);
   void tell(const Node& node);
   void clear();
@@ -57,10 +58,10 @@ class Executor {
   void drop_plan();
 
   Graph graph_;
-  std::vector<at::Tensor> bases_;              // One a buffer: any tensor in it.
-  std::vector<int64_t> origins_;               // Where the buffer's element 0 lies in its storage.
-  std::vector<at::Tensor> tensors_;            // One a view, made when first needed.
-  std::vector<std::vector<ViewId>> views_of_;  // By buffer.
+  std::vector<at::Tensor> bases_;                  // One a buffer: any tensor in it.
+  std::vector<int64_t> origins_;                   // The byte of its storage where a buffer begins.
+  std::vector<at::Tensor> tensors_;                // One a view, made when first needed.
+  std::vector<std::vector<ViewId>> views_of_;      // By buffer.
   std::vector<std::vector<BufferId>> dead_after_;  // By node.
 
   std::shared_ptr<Arena> arena_;

@@ -35,8 +35,8 @@ struct Buffer {
   int64_t origin = kNone, version = 0;
 };
 
-/// A tensor: where it lies in a buffer. The offset counts elements from the buffer's start, for
-/// inputs from the argument's first element.
+/// A tensor: where it lies in a buffer. The offset counts its elements from the buffer's start, for
+/// inputs from the argument's first byte.
 struct View {
   BufferId buffer = kNone;
   int64_t offset = 0;

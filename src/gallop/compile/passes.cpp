@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/compile/passes/passes.h"
+#include "gallop/kernel/isa.h"
 
 namespace gallop::compile {
 
@@ -23,6 +24,17 @@ const std::vector<Pass>& all_passes() {
       {"make-values", "changes in place become new values", plain<passes::make_values>},
       {"merge-equal", "equal calls are made once", plain<passes::merge_equal>},
       {"merge-casts", "conversions that undo each other go", plain<passes::merge_casts>},
+      {"batch-norms", "batch norm, residual and ReLU become a kernel", plain<passes::batch_norms>,
+       true},
+      {"layer-norms", "layer norm with sum and cast becomes a kernel", plain<passes::layer_norms>,
+       true},
+      {"attention", "attention over packed heads becomes a kernel", plain<passes::attention>, true},
+      {"cross-entropy", "softmax cross-entropy becomes a kernel", plain<passes::cross_entropy>,
+       true},
+      {"activations", "activations with their bias become kernels", plain<passes::activations>,
+       true},
+      {"narrow-gradients", "optimizers take bf16 gradients as they come",
+       plain<passes::narrow_gradients>},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
       {"fuse", "chains of pointwise operators become generated loops", passes::fuse},
   };
@@ -37,8 +49,10 @@ void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& 
       throw UsageError(fmt::format("there is no compiler pass '{}'", name));
     }
   }
+  const bool kernels = kernel::kernels_are_allowed();
   for (const Pass& pass : all_passes()) {
-    if (std::find(off.begin(), off.end(), pass.name) != off.end()) continue;
+    const bool wanted = std::find(off.begin(), off.end(), pass.name) == off.end();
+    if (!wanted || (pass.to_kernels && !kernels)) continue;
     pass.run(graph, context);
     if (after) after(pass);
   }

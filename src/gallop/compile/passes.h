@@ -20,6 +20,7 @@ struct Pass {
   const char* name;
   const char* help;
   void (*run)(Graph& graph, PassContext& context);
+  bool to_kernels = false;  ///< Whether it is for kernels of ours, which may be off altogether.
 };
 
 /// All passes, in the order in which they run.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -62,16 +63,50 @@ struct Refused : std::exception {
   const char* what() const noexcept override { return "the function cannot be recorded"; }
 };
 
+// Puts random generators back at its end: those of the devices, and others before they are used.
+class KeptGenerators {
+ public:
+  explicit KeptGenerators(const std::vector<at::Tensor>& inputs) {
+    keep(at::globalContext().defaultGenerator(c10::kCPU));
+    for (const at::Tensor& input : inputs) {
+      if (input.defined() && input.is_cuda()) {
+        keep(at::globalContext().defaultGenerator(input.device()));
+      }
+    }
+  }
+  ~KeptGenerators() {
+    for (auto& [generator, state] : kept_) generator.set_state(state);
+  }
+  KeptGenerators(const KeptGenerators&) = delete;
+  KeptGenerators& operator=(const KeptGenerators&) = delete;
+
+  void keep(const at::Generator& generator) {
+    const bool known = std::any_of(kept_.begin(), kept_.end(),
+                                   [&](const auto& kept) { return kept.first == generator; });
+    if (!known) kept_.emplace_back(generator, generator.get_state());
+  }
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
+};
+
 class Recorder {
  public:
-  explicit Recorder(const std::vector<at::Tensor>& inputs) : inputs_(inputs) {
+  Recorder(const std::vector<at::Tensor>& inputs, KeptGenerators& generators)
+      : inputs_(inputs), generators_(generators) {
     for (const at::Tensor& input : inputs) {
+      const std::string what = input.defined() ? unusual(input) : "is undefined";
+      if (!what.empty()) {
+        refuse(fmt::format("argument {} {}", graph_.inputs.size(), what));
+        return;
+      }
       const auto [place, fresh] = buffer_of_.try_emplace(key_of(input), new_buffer(input));
       Buffer& buffer = graph_.buffers[place->second];
       if (!fresh) refuse("two arguments share memory");
       buffer.kind = Buffer::Kind::kInput;
       buffer.input = static_cast<int64_t>(graph_.inputs.size());
-      origin_of_[place->second] = input.storage_offset();
+      origin_of_[place->second] =
+          input.storage_offset() * static_cast<int64_t>(input.element_size());
       graph_.inputs.push_back(view_of(input));
     }
   }
@@ -80,9 +115,11 @@ class Recorder {
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
     const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
     calls_ += 1;
-    const bool sees = op.schema().name().rfind("profiler::", 0) != 0;
     std::optional<Node> node;
-    if (sees) {
+    if (changes_only_sizes(op)) {
+      check_may_change_sizes(op, stack);
+      if (!refusal_.empty()) throw Refused();
+    } else if (op.schema().name().rfind("profiler::", 0) != 0) {
       node = node_of(op, stack);
       if (!refusal_.empty()) throw Refused();
       use_copies(*node, stack);
@@ -97,6 +134,7 @@ class Recorder {
     for (at::Tensor& result : results) {
       graph_.outputs.push_back(result.defined() ? view_of(result) : kNone);
       if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
+      if (!refusal_.empty()) return refused();
       if (result.defined()) result = current(result);
     }
     if (!refusal_.empty()) return refused();
@@ -183,6 +221,12 @@ class Recorder {
         c10::List<at::Tensor> list;
         for (const at::Tensor& item : value.toTensorList()) list.push_back(current(item));
         value = list;
+      } else if (value.isOptionalTensorList()) {
+        c10::List<std::optional<at::Tensor>> list;
+        for (const std::optional<at::Tensor>& item : value.toOptionalTensorList()) {
+          list.push_back(item ? std::optional(current(*item)) : std::nullopt);
+        }
+        value = list;
       }
     }
   }
@@ -204,8 +248,14 @@ class Recorder {
       return kNone;
     }
     const BufferId buffer = buffer_of(tensor);
+    const auto element = static_cast<int64_t>(tensor.element_size());
+    const int64_t begin = tensor.storage_offset() * element - origin_of_[buffer];
+    if (begin < 0 || begin % element != 0) {
+      refuse("a tensor lies before an argument in its memory, or across its elements");
+      return kNone;
+    }
     View view{.buffer = buffer,
-              .offset = tensor.storage_offset() - origin_of_[buffer],
+              .offset = begin / element,
               .sizes = tensor.sizes().vec(),
               .strides = tensor.strides().vec(),
               .dtype = tensor.scalar_type()};
@@ -234,7 +284,24 @@ class Recorder {
       }
       return list;
     }
+    if (value.isGenerator()) generators_.keep(value.toGenerator());
     return Operand::of(value);
+  }
+
+  // Such as squeeze_ and t_: the memory stays as it is, and who uses the tensor later says how.
+  static bool changes_only_sizes(const c10::OperatorHandle& op) {
+    return op.hasTag(at::Tag::inplace_view) && !is_one_of(kChangesStorage, op.schema().name());
+  }
+
+  // The caller's own tensors would stay changed.
+  void check_may_change_sizes(const c10::OperatorHandle& op, const Stack& stack) {
+    const at::Tensor& tensor = stack[stack.size() - op.schema().arguments().size()].toTensor();
+    const auto known = buffer_of_.find(key_of(tensor));
+    const bool is_own =
+        known != buffer_of_.end() && graph_.buffers[known->second].kind == Buffer::Kind::kTemporary;
+    if (!is_own && op.schema().name() != "aten::detach_") {
+      refuse(name_of(op) + " changes the sizes of a tensor that was there before");
+    }
   }
 
   std::optional<Node> node_of(const c10::OperatorHandle& op, const Stack& stack) {
@@ -242,7 +309,7 @@ class Recorder {
     const size_t count = schema.arguments().size();
     if (is_one_of(kChangesStorage, schema.name())) {
       refuse(name_of(op) + " changes the memory of a tensor");
-    } else if (op.hasTag(at::Tag::dynamic_output_shape)) {
+    } else if (op.hasTag(at::Tag::dynamic_output_shape) && !has_places_only(op, stack)) {
       refuse(name_of(op) + " has results whose sizes depend on the data");
     } else if (reads_on_host(op)) {
       refuse(name_of(op) + " reads a value on the host");
@@ -253,10 +320,18 @@ class Recorder {
       node.arguments.push_back(operand_of(stack[i]));
     }
     if (!refusal_.empty()) return std::nullopt;
-    for (const Access& access : accesses_of(node)) {
-      if (access.reads) check_filled(access.view, name_of(op));
-    }
     return node;
+  }
+
+  // Elements taken by their places and not by a mask: as many as there are places.
+  static bool has_places_only(const c10::OperatorHandle& op, const Stack& stack) {
+    if (op.schema().name() != "aten::index" || op.schema().arguments().size() != 2) return false;
+    const auto places = stack.back().toListRef();
+    return std::all_of(places.begin(), places.end(), [](const c10::IValue& place) {
+      if (!place.isTensor() || !place.toTensor().defined()) return true;
+      const auto type = place.toTensor().scalar_type();
+      return type != c10::kBool && type != c10::kByte;
+    });
   }
 
   static bool reads_on_host(const c10::OperatorHandle& op) {
@@ -280,13 +355,20 @@ class Recorder {
 
   void note_results(Node node, const Stack& stack, size_t known) {
     for (const c10::IValue& value : stack) node.results.push_back(result_of(value, known));
-    if (!refusal_.empty()) return;
     const auto& schema = node.op.schema();
+    for (size_t i = 0; i < stack.size(); ++i) {
+      const auto* alias = schema.returns()[i].alias_info();
+      if (alias != nullptr && alias->isWrite() && stack[i].isTensor()) {
+        check_size_kept(node, stack[i].toTensor());
+      }
+    }
+    if (!refusal_.empty()) return;
     const bool makes_memory = graph_.buffers.size() > known;
     const bool asks = is_one_of(kAsksForSizes, schema.name());
     if (!makes_memory && !schema.is_mutable() && (asks || !node.results.empty())) return;
     const bool is_empty = leaves_memory_as_it_is(node.op);
     for (const Access& access : accesses_of(node)) {
+      if (access.reads) check_filled(access.view, name_of(node.op));
       if (!access.writes) continue;
       const BufferId buffer = graph_.views[access.view].buffer;
       filled_[buffer] = !is_empty || graph_.views[access.view].numel() == 0;
@@ -294,8 +376,24 @@ class Recorder {
     graph_.nodes.push_back(std::move(node));
   }
 
+  // An operator may give what it writes other sizes, and other memory with it.
+  void check_size_kept(const Node& node, const at::Tensor& written) {
+    if (!refusal_.empty() || !written.defined()) return;
+    const ViewId view = view_of(written);
+    const bool kept =
+        std::any_of(node.arguments.begin(), node.arguments.end(), [&](const Operand& argument) {
+          return std::find(argument.views.begin(), argument.views.end(), view) !=
+                 argument.views.end();
+        });
+    if (!kept) refuse(name_of(node.op) + " changes the size of what it writes");
+  }
+
   ViewId made(const at::Tensor& tensor, size_t known) {
     if (!tensor.defined()) return kNone;
+    if (const std::string what = unusual(tensor); !what.empty()) {
+      refuse("a tensor " + what);
+      return kNone;
+    }
     if (!is_known(tensor)) buffer_of_.emplace(key_of(tensor), new_buffer(tensor));
     const ViewId view = view_of(tensor);
     if (view == kNone || static_cast<size_t>(graph_.views[view].buffer) < known) return kNone;
@@ -316,6 +414,7 @@ class Recorder {
   }
 
   const std::vector<at::Tensor>& inputs_;
+  KeptGenerators& generators_;
   Graph graph_;
   std::string refusal_;
   int64_t calls_ = 0;
@@ -323,7 +422,7 @@ class Recorder {
   std::unordered_map<Key, BufferId> buffer_of_;
   std::unordered_map<View, ViewId, ViewHash> view_ids_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> remembered_;
-  std::vector<int64_t> origin_of_;  // Where an argument begins in its buffer.
+  std::vector<int64_t> origin_of_;  // The byte of its buffer where an argument begins.
   std::vector<bool> filled_;        // Whether somebody wrote the buffer.
 };
 
@@ -357,30 +456,6 @@ void listen_to_the_dispatcher() {
 
 namespace {
 
-// Puts the random generators of the devices back at its end.
-class KeptGenerators {
- public:
-  explicit KeptGenerators(const std::vector<at::Tensor>& inputs) {
-    keep(c10::Device(c10::kCPU));
-    for (const at::Tensor& input : inputs) {
-      if (input.is_cuda()) keep(input.device());
-    }
-  }
-  ~KeptGenerators() {
-    for (auto& [generator, state] : kept_) generator.set_state(state);
-  }
-  KeptGenerators(const KeptGenerators&) = delete;
-  KeptGenerators& operator=(const KeptGenerators&) = delete;
-
- private:
-  void keep(c10::Device device) {
-    const at::Generator generator = at::globalContext().defaultGenerator(device);
-    kept_.emplace_back(generator, generator.get_state());
-  }
-
-  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
-};
-
 struct Active {
   explicit Active(Recorder* recorder) { active_recorder = recorder; }
   ~Active() { active_recorder = nullptr; }
@@ -393,8 +468,9 @@ struct Active {
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs) {
   const std::lock_guard lock(recording_mutex);
   listen_to_the_dispatcher();
-  const KeptGenerators generators(inputs);
-  Recorder recorder(inputs);
+  KeptGenerators generators(inputs);
+  Recorder recorder(inputs, generators);
+  if (recorder.has_refused()) return recorder.refused();
   std::vector<at::Tensor> results;
   try {
     const Active active(&recorder);
@@ -419,16 +495,35 @@ Recording record_while_further(const std::function<Recording()>& trial) {
 
 Unrecorded::Unrecorded() : guard_(kKey) {}
 
+bool is_recording() { return c10::impl::tls_is_dispatch_key_included(kKey); }
+
+namespace {
+
+// Bit for bit, but that a NaN is the same as another.
+bool is_same_number(double a, double b) {
+  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
+}
+
+bool is_same_tensor(const at::Tensor& a, const at::Tensor& b) {
+  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
+  if (a.numel() == 1 && a.is_floating_point()) {
+    return is_same_number(a.item<double>(), b.item<double>());
+  }
+  return at::equal(a, b);
+}
+
+}  // namespace
+
 bool is_same(const c10::IValue& a, const c10::IValue& b) {
   if (a.tagKind() != b.tagKind()) return false;
-  if (a.isTensor()) {
-    return a.toTensor().dtype() == b.toTensor().dtype() && at::equal(a.toTensor(), b.toTensor());
-  }
+  if (a.isTensor()) return is_same_tensor(a.toTensor(), b.toTensor());
   if (a.isGenerator()) return a.toGenerator() == b.toGenerator();
-  // A NaN is the same constant as another.
-  if (a.isDouble())
-    return a.toDouble() == b.toDouble() ||
-           (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
+  if (a.isDouble()) return is_same_number(a.toDouble(), b.toDouble());
+  if (a.isList()) {
+    const auto x = a.toListRef(), y = b.toListRef();
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const c10::IValue& p, const c10::IValue& q) { return is_same(p, q); });
+  }
   return a == b;
 }
 
@@ -476,7 +571,10 @@ std::string difference(const Graph& a, const Graph& b) {
   }
   for (size_t i = 0; i < a.buffers.size(); ++i) {
     const Buffer &x = a.buffers[i], &y = b.buffers[i];
-    if (x.kind != y.kind || x.bytes != y.bytes) return "tensors of other kinds or sizes are used";
+    // Arguments may lie in memory of any size.
+    if (x.kind != y.kind || (x.kind != Buffer::Kind::kInput && x.bytes != y.bytes)) {
+      return "tensors of other kinds or sizes are used";
+    }
     if (x.kind == Buffer::Kind::kState && !x.state.is_alias_of(y.state)) {
       return fmt::format("a tensor of {} bytes that no operator made is another at each call",
                          x.bytes);

@@ -11,6 +11,7 @@
 #include "gallop/kernel/cpu/activation.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/operators.h"
 #include "gallop/kernel/row_blocks.h"
 
 namespace gallop::kernel {
@@ -122,20 +123,35 @@ std::tuple<at::Tensor, at::Tensor> backward_on_cpu(int64_t number, const at::Ten
 
 }  // namespace
 
-at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bias) {
+namespace {
+
+const auto& forward_operator() {
   static const Operator kForward("activation(int kind, Tensor x, Tensor? bias) -> Tensor",
                                  forward_on_cpu);
-  return kForward(static_cast<int64_t>(kind), x, bias);
+  return kForward;
+}
+
+const auto& backward_operator() {
+  static const Operator kBackward(
+      "activation_backward(int kind, Tensor dy, Tensor x, Tensor? bias, ScalarType? bias_format) "
+      "-> (Tensor x, Tensor bias)",
+      backward_on_cpu);
+  return kBackward;
+}
+
+}  // namespace
+
+c10::OperatorHandle activation_operator() { return forward_operator().handle(); }
+c10::OperatorHandle activation_backward_operator() { return backward_operator().handle(); }
+
+at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bias) {
+  return forward_operator()(static_cast<int64_t>(kind), x, bias);
 }
 
 ActivationGradients activation_backward(Activation kind, const at::Tensor& dy, const at::Tensor& x,
                                         const at::Tensor& bias,
                                         std::optional<at::ScalarType> bias_format) {
-  static const Operator kBackward(
-      "activation_backward(int kind, Tensor dy, Tensor x, Tensor? bias, ScalarType? bias_format) "
-      "-> (Tensor x, Tensor bias)",
-      backward_on_cpu);
-  auto [dx, dbias] = kBackward(static_cast<int64_t>(kind), dy, x, bias, bias_format);
+  auto [dx, dbias] = backward_operator()(static_cast<int64_t>(kind), dy, x, bias, bias_format);
   return {.x = dx, .bias = dbias};
 }
 

@@ -12,6 +12,7 @@
 #include "gallop/kernel/cpu/attention.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/operators.h"
 #include "gallop/kernel/products.h"
 
 namespace gallop::kernel {
@@ -257,7 +258,26 @@ at::Tensor backward_on_cpu(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3H
                                options_of(causal, scale, rotation));
 }
 
+const auto& forward_operator() {
+  static const Operator kForward(
+      "attention(Tensor qkv, bool causal, float scale, Tensor? rotation) -> (Tensor y, Tensor "
+      "log_sums)",
+      forward_on_cpu);
+  return kForward;
+}
+
+const auto& backward_operator() {
+  static const Operator kBackward(
+      "attention_backward(Tensor dy, Tensor qkv, Tensor y, Tensor log_sums, bool causal, float "
+      "scale, Tensor? rotation) -> Tensor",
+      backward_on_cpu);
+  return kBackward;
+}
+
 }  // namespace
+
+c10::OperatorHandle attention_operator() { return forward_operator().handle(); }
+c10::OperatorHandle attention_backward_operator() { return backward_operator().handle(); }
 
 bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal) {
   const auto type = qkv_BT3HD.scalar_type();
@@ -307,22 +327,15 @@ at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::T
 }
 
 AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& options) {
-  static const Operator kForward(
-      "attention(Tensor qkv, bool causal, float scale, Tensor? rotation) -> (Tensor y, Tensor "
-      "log_sums)",
-      forward_on_cpu);
-  auto [y, log_sums] = kForward(qkv_BT3HD, options.causal, options.scale, options.rotation_TD);
+  auto [y, log_sums] =
+      forward_operator()(qkv_BT3HD, options.causal, options.scale, options.rotation_TD);
   return {.y_BTHD = std::move(y), .log_sums_BHT = std::move(log_sums)};
 }
 
 at::Tensor attention_backward(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                               const AttentionOutput& output, const AttentionOptions& options) {
-  static const Operator kBackward(
-      "attention_backward(Tensor dy, Tensor qkv, Tensor y, Tensor log_sums, bool causal, float "
-      "scale, Tensor? rotation) -> Tensor",
-      backward_on_cpu);
-  return kBackward(dy_BTHD, qkv_BT3HD, output.y_BTHD, output.log_sums_BHT, options.causal,
-                   options.scale, options.rotation_TD);
+  return backward_operator()(dy_BTHD, qkv_BT3HD, output.y_BTHD, output.log_sums_BHT, options.causal,
+                             options.scale, options.rotation_TD);
 }
 
 at::Tensor rotation(int64_t tokens, int64_t head_width) {

@@ -17,6 +17,7 @@
 #include "gallop/kernel/cpu/batch_norm.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/operators.h"
 
 namespace gallop::kernel {
 
@@ -50,6 +51,9 @@ Layout layout_of(const at::Tensor& x) {
   layout.parts = ratio_up(layout.rows, layout.part_rows);
   return layout;
 }
+
+// For one bit a number, each row's in words of its own.
+int64_t words_of(const Layout& layout) { return layout.rows * ratio_up(layout.columns, kLanes); }
 
 at::MemoryFormat format_of(const at::Tensor& x) {
   return x.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
@@ -180,10 +184,7 @@ BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
   BatchNormResult result{.y = at::empty_like(x)};
   result.mean = at::empty({layout.channels}, at::kDouble);
   result.inverse_deviation = at::empty({layout.channels}, at::kDouble);
-  if (keep_positive) {
-    const int64_t words = layout.rows * ratio_up(layout.columns, kLanes);
-    result.positive = at::empty({words}, at::kShort);
-  }
+  if (keep_positive) result.positive = at::empty({words_of(layout)}, at::kShort);
   const auto added = residual.defined() ? residual.contiguous(format) : at::Tensor();
   const BatchNormPart<Number> all{.x = data_of<Number>(x),
                                   .residual = data_of<Number>(added),
@@ -301,6 +302,8 @@ bool takes_batch_norm(const at::Tensor& x) {
          (x.dim() == 2 || x.dim() == 4) && x.is_contiguous(format_of(x));
 }
 
+int64_t batch_norm_sign_words(const at::Tensor& x) { return words_of(layout_of(x)); }
+
 BatchNormResult batch_norm_by(Isa isa, const at::Tensor& x, const at::Tensor& residual,
                               const BatchNormParameters& parameters, bool relu,
                               bool keep_positive) {
@@ -365,28 +368,39 @@ Four backward_on_cpu(const at::Tensor& dy, const Optional& more_dy, const at::Te
   return {result.x, result.residual, result.weight, result.bias};
 }
 
-}  // namespace
-
-BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
-                           const BatchNormParameters& parameters, bool relu, bool keep_positive) {
+const auto& forward_operator() {
   static const Operator kForward(
       "batch_norm(Tensor x, Tensor? residual, Tensor weight, Tensor bias, Tensor(a!) running_mean, "
       "Tensor(b!) running_var, float momentum, float eps, bool relu, bool keep_positive) -> "
       "(Tensor y, Tensor mean, Tensor inverse_deviation, Tensor positive)",
       forward_on_cpu);
-  auto [y, mean, inverse_deviation, positive] =
-      kForward(x, residual, parameters.weight, parameters.bias, parameters.running_mean,
-               parameters.running_var, parameters.momentum, parameters.eps, relu, keep_positive);
-  return {.y = y, .mean = mean, .inverse_deviation = inverse_deviation, .positive = positive};
+  return kForward;
 }
 
-BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input) {
+const auto& backward_operator() {
   static const Operator kBackward(
       "batch_norm_backward(Tensor dy, Tensor? more_dy, Tensor x, Tensor weight, Tensor bias, "
       "Tensor mean, Tensor inverse_deviation, Tensor? positive, bool relu, bool wants_residual, "
       "bool wants_x) -> (Tensor x, Tensor residual, Tensor weight, Tensor bias)",
       backward_on_cpu);
-  auto [x, residual, weight, bias] = kBackward(
+  return kBackward;
+}
+
+}  // namespace
+
+c10::OperatorHandle batch_norm_operator() { return forward_operator().handle(); }
+c10::OperatorHandle batch_norm_backward_operator() { return backward_operator().handle(); }
+
+BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
+                           const BatchNormParameters& parameters, bool relu, bool keep_positive) {
+  auto [y, mean, inverse_deviation, positive] = forward_operator()(
+      x, residual, parameters.weight, parameters.bias, parameters.running_mean,
+      parameters.running_var, parameters.momentum, parameters.eps, relu, keep_positive);
+  return {.y = y, .mean = mean, .inverse_deviation = inverse_deviation, .positive = positive};
+}
+
+BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input) {
+  auto [x, residual, weight, bias] = backward_operator()(
       input.dy, input.more_dy, input.x, input.weight, input.bias, input.mean,
       input.inverse_deviation, input.positive, input.relu, input.wants_residual, input.wants_x);
   return {.x = x, .residual = residual, .weight = weight, .bias = bias};

@@ -33,6 +33,9 @@ struct BatchNormResult {
 BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
                            const BatchNormParameters& parameters, bool relu, bool keep_positive);
 
+/// Numbers of `positive`, which are int16, for such an x.
+int64_t batch_norm_sign_words(const at::Tensor& x);
+
 struct BatchNormGradientInput {
   at::Tensor dy;
   at::Tensor more_dy;  ///< A second gradient of y to be added, or undefined.

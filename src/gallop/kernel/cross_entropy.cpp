@@ -14,6 +14,7 @@
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/cross_entropy_rows.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/operators.h"
 #include "gallop/kernel/row_blocks.h"
 
 namespace gallop::kernel {
@@ -177,26 +178,39 @@ at::Tensor backward_on_cpu(const at::Tensor& gradient, const at::Tensor& logits,
   return result;
 }
 
-}  // namespace
-
-CrossEntropyResult cross_entropy(const at::Tensor& logits, const at::Tensor& target,
-                                 const CrossEntropyOptions& options) {
+const auto& forward_operator() {
   static const Operator kForward(
       "cross_entropy(Tensor logits, Tensor target, int ignored, float label_smoothing) -> (Tensor "
       "loss, Tensor right, Tensor rows)",
       forward_on_cpu);
-  auto [loss, right, rows] = kForward(logits, target, options.ignored, options.label_smoothing);
+  return kForward;
+}
+
+const auto& backward_operator() {
+  static const Operator kBackward(
+      "cross_entropy_backward(Tensor gradient, Tensor logits, Tensor target, Tensor rows, int "
+      "ignored, float label_smoothing) -> Tensor",
+      backward_on_cpu);
+  return kBackward;
+}
+
+}  // namespace
+
+c10::OperatorHandle cross_entropy_operator() { return forward_operator().handle(); }
+c10::OperatorHandle cross_entropy_backward_operator() { return backward_operator().handle(); }
+
+CrossEntropyResult cross_entropy(const at::Tensor& logits, const at::Tensor& target,
+                                 const CrossEntropyOptions& options) {
+  auto [loss, right, rows] =
+      forward_operator()(logits, target, options.ignored, options.label_smoothing);
   return {.loss = loss, .right = right, .rows = rows};
 }
 
 at::Tensor cross_entropy_backward(const at::Tensor& gradient, const at::Tensor& logits,
                                   const at::Tensor& target, const at::Tensor& rows,
                                   const CrossEntropyOptions& options) {
-  static const Operator kBackward(
-      "cross_entropy_backward(Tensor gradient, Tensor logits, Tensor target, Tensor rows, int "
-      "ignored, float label_smoothing) -> Tensor",
-      backward_on_cpu);
-  return kBackward(gradient, logits, target, rows, options.ignored, options.label_smoothing);
+  return backward_operator()(gradient, logits, target, rows, options.ignored,
+                             options.label_smoothing);
 }
 
 }  // namespace gallop::kernel

@@ -48,6 +48,11 @@ bool has_tiles() {
 #endif
 }
 
+std::string_view kernel_choice() {
+  const char* choice = std::getenv("GALLOP_KERNELS");
+  return choice == nullptr ? "" : choice;
+}
+
 }  // namespace
 
 bool has(Isa isa) {
@@ -83,11 +88,13 @@ Isa best_isa() {
   return kBest;
 }
 
+bool kernels_are_allowed() {
+  static const bool kAllowed = kernel_choice() != "stock";
+  return kAllowed;
+}
+
 bool kernels_are_on() {
-  static const bool kOn = [] {
-    const char* choice = std::getenv("GALLOP_KERNELS");
-    return choice == nullptr || std::string_view(choice) != "stock";
-  }();
+  static const bool kOn = kernels_are_allowed() && kernel_choice() != "compiled";
   return kOn;
 }
 

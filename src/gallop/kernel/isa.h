@@ -19,7 +19,12 @@ bool has(Isa isa);
 /// "amx") where that is less. The kernels use it.
 Isa best_isa();
 
-/// False where GALLOP_KERNELS is "stock": then no kernel takes anything, and LibTorch's own do all.
+/// False where GALLOP_KERNELS is "stock": then LibTorch's own operators do all.
+bool kernels_are_allowed();
+
+/// Whether models call the kernels. False also where GALLOP_KERNELS is "compiled": then they
+/// consist of LibTorch's operators, as those of users do, and the step compiler brings the kernels
+/// in.
 bool kernels_are_on();
 
 }  // namespace gallop::kernel

@@ -11,6 +11,7 @@
 #include "gallop/kernel/cpu/layer_norm.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/operators.h"
 #include "gallop/kernel/row_blocks.h"
 
 namespace gallop::kernel {
@@ -173,30 +174,41 @@ Five backward_on_cpu(const at::Tensor& dy, const Optional& dsum, const at::Tenso
   return {result.sum, result.sum_narrowed, result.weight, result.bias, result.residual_bias};
 }
 
-}  // namespace
-
-LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& residual,
-                           const at::Tensor& weight, const at::Tensor& bias,
-                           const LayerNormOptions& options) {
+const auto& forward_operator() {
   static const Operator kForward(
       "layer_norm(Tensor x, Tensor? residual, Tensor weight, Tensor? bias, float eps, bool rms, "
       "ScalarType output, Tensor? residual_bias) -> (Tensor y, Tensor sum, Tensor mean, Tensor "
       "inverse)",
       forward_on_cpu);
-  auto [y, sum, mean, inverse] = kForward(x, residual, weight, bias, options.eps, options.rms,
-                                          options.output, options.residual_bias);
+  return kForward;
+}
+
+const auto& backward_operator() {
+  static const Operator kBackward(
+      "layer_norm_backward(Tensor dy, Tensor? dsum, Tensor sum, Tensor mean, Tensor inverse, "
+      "Tensor weight, bool rms, bool narrowed, bool residual_bias) -> (Tensor sum, Tensor "
+      "sum_narrowed, Tensor weight, Tensor bias, Tensor residual_bias)",
+      backward_on_cpu);
+  return kBackward;
+}
+
+}  // namespace
+
+c10::OperatorHandle layer_norm_operator() { return forward_operator().handle(); }
+c10::OperatorHandle layer_norm_backward_operator() { return backward_operator().handle(); }
+
+LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& residual,
+                           const at::Tensor& weight, const at::Tensor& bias,
+                           const LayerNormOptions& options) {
+  auto [y, sum, mean, inverse] = forward_operator()(
+      x, residual, weight, bias, options.eps, options.rms, options.output, options.residual_bias);
   return {.y = y, .sum = sum.defined() ? sum : x, .mean = mean, .inverse = inverse};
 }
 
 LayerNormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
                                        const LayerNormResult& saved, const at::Tensor& weight,
                                        bool rms, bool narrowed, bool residual_bias) {
-  static const Operator kBackward(
-      "layer_norm_backward(Tensor dy, Tensor? dsum, Tensor sum, Tensor mean, Tensor inverse, "
-      "Tensor weight, bool rms, bool narrowed, bool residual_bias) -> (Tensor sum, Tensor "
-      "sum_narrowed, Tensor weight, Tensor bias, Tensor residual_bias)",
-      backward_on_cpu);
-  auto [sum, sum_narrowed, weight_gradient, bias, more] = kBackward(
+  auto [sum, sum_narrowed, weight_gradient, bias, more] = backward_operator()(
       dy, dsum, saved.sum, saved.mean, saved.inverse, weight, rms, narrowed, residual_bias);
   return {.sum = sum,
           .sum_narrowed = sum_narrowed,

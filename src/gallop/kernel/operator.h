@@ -31,6 +31,8 @@ class Operator {
     return handle_->call(std::forward<Arguments>(arguments)...);
   }
 
+  const c10::OperatorHandle& handle() const { return *handle_; }
+
  private:
   torch::Library definition_, implementation_;
   std::optional<c10::TypedOperatorHandle<Result(Arguments...)>> handle_;

@@ -20,11 +20,20 @@ float factor_of(const Optional& divisor) { return divisor ? 1 / divisor->item<fl
 
 at::Tensor fp64(double number) { return at::scalar_tensor(number, c10::kDouble); }
 
+const float* fp32_of(const at::Tensor& gradient) {
+  return gradient.scalar_type() == c10::kFloat ? gradient.const_data_ptr<float>() : nullptr;
+}
+const Bf16* bf16_of(const at::Tensor& gradient) {
+  if (gradient.scalar_type() != c10::kBFloat16) return nullptr;
+  return static_cast<const Bf16*>(gradient.const_data_ptr());
+}
+
 at::Tensor norm_on_cpu(at::TensorList tensors) {
   std::vector<ConstArray> arrays;
   arrays.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
-    arrays.push_back({tensor.const_data_ptr<float>(), tensor.numel()});
+    arrays.push_back(
+        {.data = fp32_of(tensor), .size = tensor.numel(), .bf16_data = bf16_of(tensor)});
   }
   return fp64(norm(arrays));
 }
@@ -50,7 +59,8 @@ at::Tensor adamw_on_cpu(at::TensorList parameters, at::TensorList gradients,
       correction2 = 1 - std::pow(beta2, step);
     }
     tensors.push_back({.parameter = parameters[i].mutable_data_ptr<float>(),
-                       .gradient = gradients[i].const_data_ptr<float>(),
+                       .gradient = fp32_of(gradients[i]),
+                       .bf16_gradient = bf16_of(gradients[i]),
                        .exp_avg = exp_avgs[i].mutable_data_ptr<float>(),
                        .exp_avg_sq = exp_avg_sqs[i].mutable_data_ptr<float>(),
                        .size = parameters[i].numel(),
@@ -79,7 +89,8 @@ at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
   tensors.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
     tensors.push_back({.parameter = parameters[i].mutable_data_ptr<float>(),
-                       .gradient = gradients[i].const_data_ptr<float>(),
+                       .gradient = fp32_of(gradients[i]),
+                       .bf16_gradient = bf16_of(gradients[i]),
                        .momentum_buffer = momentum_buffers.empty()
                                               ? nullptr
                                               : momentum_buffers[i].mutable_data_ptr<float>(),

@@ -6,8 +6,8 @@
 #include <ATen/core/Tensor.h>
 
 // The passes of update.h as operators, whose numbers that change from step to step are tensors: so
-// they can be part of a recorded step. All tensors are on the CPU; parameters, gradients and states
-// fp32 and dense, those of one parameter in one memory layout.
+// they can be part of a recorded step. All tensors are on the CPU and dense, those of one
+// parameter in one memory layout; parameters and states are fp32, gradients fp32 or bf16.
 namespace gallop::kernel {
 
 /// Parameters that are updated, in parallel lists.

@@ -16,9 +16,18 @@ namespace {
 
 int64_t chunks_of(int64_t size) { return (size + kUpdateChunk - 1) / kUpdateChunk; }
 
+template <typename Tensor>
+void skip_gradient(Tensor& tensor, int64_t offset) {
+  if (tensor.bf16_gradient != nullptr) {
+    tensor.bf16_gradient += offset;
+  } else {
+    tensor.gradient += offset;
+  }
+}
+
 AdamwTensor part(AdamwTensor tensor, int64_t offset, int64_t size) {
   tensor.parameter += offset;
-  tensor.gradient += offset;
+  skip_gradient(tensor, offset);
   tensor.exp_avg += offset;
   tensor.exp_avg_sq += offset;
   tensor.size = size;
@@ -27,14 +36,15 @@ AdamwTensor part(AdamwTensor tensor, int64_t offset, int64_t size) {
 
 SgdTensor part(SgdTensor tensor, int64_t offset, int64_t size) {
   tensor.parameter += offset;
-  tensor.gradient += offset;
+  skip_gradient(tensor, offset);
   if (tensor.momentum_buffer != nullptr) tensor.momentum_buffer += offset;
   tensor.size = size;
   return tensor;
 }
 
 ConstArray part(const ConstArray& array, int64_t offset, int64_t size) {
-  return {array.data + offset, size};
+  if (array.bf16_data != nullptr) return {.size = size, .bf16_data = array.bf16_data + offset};
+  return {.data = array.data + offset, .size = size};
 }
 
 // The root of the sum of what `body` returns for every chunk. Each thread takes the same part of
@@ -78,9 +88,7 @@ double update(std::span<const SgdTensor> tensors) {
 }
 
 double norm(std::span<const ConstArray> arrays) {
-  return over_chunks(arrays, [](const ConstArray& array) {
-    return best_bodies<UpdateBodies>().sum_of_squares(array.data, array.size);
-  });
+  return over_chunks(arrays, best_bodies<UpdateBodies>().sum_of_squares);
 }
 
 }  // namespace gallop::kernel

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "gallop/kernel/number.h"
+
 namespace gallop::kernel {
 
 /// One parameter and its state, fp32 arrays of `size` numbers on the CPU, and what AdamW does with
@@ -13,8 +15,9 @@ namespace gallop::kernel {
 struct AdamwTensor {
   float* parameter = nullptr;
   const float* gradient = nullptr;
-  float* exp_avg = nullptr;     ///< m
-  float* exp_avg_sq = nullptr;  ///< v
+  const Bf16* bf16_gradient = nullptr;  ///< If set, stands for `gradient`.
+  float* exp_avg = nullptr;             ///< m
+  float* exp_avg_sq = nullptr;          ///< v
   int64_t size = 0;
 
   float gradient_scale = 1;
@@ -34,7 +37,8 @@ struct AdamwTensor {
 struct SgdTensor {
   float* parameter = nullptr;
   const float* gradient = nullptr;
-  float* momentum_buffer = nullptr;  ///< b; null without momentum.
+  const Bf16* bf16_gradient = nullptr;  ///< If set, stands for `gradient`.
+  float* momentum_buffer = nullptr;     ///< b; null without momentum.
   int64_t size = 0;
 
   float gradient_scale = 1;
@@ -50,8 +54,9 @@ double update(std::span<const AdamwTensor> tensors);
 double update(std::span<const SgdTensor> tensors);
 
 struct ConstArray {
-  const float* data;
-  int64_t size;
+  const float* data = nullptr;
+  int64_t size = 0;
+  const Bf16* bf16_data = nullptr;  ///< If set, stands for `data`.
 };
 
 /// Euclidean norm of all arrays together. The sum is taken over fixed chunks in a fixed order, so

@@ -132,7 +132,8 @@ SkipSignal::SkipSignal(const at::Tensor& grad_scale, const at::Tensor& found_inf
 
 bool has_cpu_kernel(const ParameterGroup& group) {
   const at::Tensor& first = group.parameters.front();
-  return kernel::kernels_are_on() && first.device().is_cpu() && first.scalar_type() == c10::kFloat;
+  return kernel::kernels_are_allowed() && first.device().is_cpu() &&
+         first.scalar_type() == c10::kFloat;
 }
 
 at::Tensor make_steps(const NamedTensors& parameters) {

@@ -21,6 +21,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 #include "gallop/compile/verify.h"
 
@@ -37,6 +38,15 @@ void seed(uint64_t number) {
 // What a function may know on the host of how often it was called.
 int call_number = 0;
 
+// Kernels and generated loops round a little differently.
+CompileConfig with_equal_bits() {
+  CompileConfig config{.passes_off = {"fuse"}};
+  for (const Pass& pass : all_passes()) {
+    if (pass.to_kernels) config.passes_off.emplace_back(pass.name);
+  }
+  return config;
+}
+
 // Calls `function` as it is and compiled with the same arguments, and expects equal bits.
 // Returns the report of the compiled one.
 template <typename MakeFunction>
@@ -44,9 +54,8 @@ CompileReport expect_same(const MakeFunction& make, const std::vector<Tensors>& 
   Tensors plain_state, compiled_state;
   const Function plain = make(plain_state);
   const Function function = make(compiled_state);
-  // Generated loops round a little differently.
   CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); }, {},
-                            {.passes_off = {"fuse"}});
+                            with_equal_bits());
   for (size_t i = 0; i < calls.size(); ++i) {
     call_number = static_cast<int>(i);
     seed(i);

@@ -1,6 +1,7 @@
 #include "gallop/kernel/update.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -136,7 +137,7 @@ TEST_P(EveryIsa, SgdIsThatOfItsFormulasForEveryLength) {
 TEST_P(EveryIsa, SumsOfSquaresHaveTheSameBitsInEveryKernel) {
   for (const int64_t count : {1, 64, 100, 4000, 4096}) {
     Arrays a(count), b(count);
-    const double wanted = bodies().sum_of_squares(a.gradient.data() + 1, count);
+    const double wanted = bodies().sum_of_squares({.data = a.gradient.data() + 1, .size = count});
     EXPECT_EQ(bodies().adamw(a.adamw()), wanted);
     EXPECT_EQ(bodies().sgd(b.sgd(true, true)), wanted);
   }
@@ -144,15 +145,47 @@ TEST_P(EveryIsa, SumsOfSquaresHaveTheSameBitsInEveryKernel) {
 
 TEST_P(EveryIsa, SumsLeaveTheRangeOfFp32) {
   std::vector<float> large(100, std::numeric_limits<float>::max());
-  EXPECT_NEAR(std::sqrt(bodies().sum_of_squares(large.data(), 100)) /
+  EXPECT_NEAR(std::sqrt(bodies().sum_of_squares({.data = large.data(), .size = 100})) /
                   (10.0 * std::numeric_limits<float>::max()),
               1, 1e-12);
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     for (const size_t at : {0, 50, 64, 99}) {
       std::vector<float> values = numbers(100, 5);
       values[at] = bad;
-      EXPECT_FALSE(std::isfinite(bodies().sum_of_squares(values.data(), 100)));
+      EXPECT_FALSE(std::isfinite(bodies().sum_of_squares({.data = values.data(), .size = 100})));
     }
+  }
+}
+
+// bf16 gradients, and the same numbers in fp32 in `wide`.
+std::vector<Bf16> narrowed(const std::vector<float>& gradient, std::vector<float>& wide) {
+  std::vector<Bf16> narrow;
+  wide.clear();
+  for (const float number : gradient) {
+    const auto bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16);
+    narrow.push_back({bits});
+    wide.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
+  }
+  return narrow;
+}
+
+TEST_P(EveryIsa, Bf16GradientsDoWhatTheSameNumbersDoInFp32) {
+  for (const int64_t count : {1, 17, 64, 4001, 4096}) {
+    Arrays fp32(count), bf16(count);
+    const std::vector<Bf16> narrow = narrowed(bf16.gradient, fp32.gradient);
+    AdamwTensor adamw = bf16.adamw();
+    adamw.gradient = nullptr;
+    adamw.bf16_gradient = narrow.data() + 1;
+    EXPECT_EQ(bodies().adamw(adamw), bodies().adamw(fp32.adamw()));
+    SgdTensor sgd = bf16.sgd(true, true);
+    sgd.gradient = nullptr;
+    sgd.bf16_gradient = narrow.data() + 1;
+    EXPECT_EQ(bodies().sgd(sgd), bodies().sgd(fp32.sgd(true, true)));
+    EXPECT_EQ(bf16.parameter, fp32.parameter);
+    EXPECT_EQ(bf16.first, fp32.first);
+    EXPECT_EQ(bf16.second, fp32.second);
+    EXPECT_EQ(bodies().sum_of_squares({.size = count, .bf16_data = narrow.data() + 1}),
+              bodies().sum_of_squares({.data = fp32.gradient.data() + 1, .size = count}));
   }
 }
 

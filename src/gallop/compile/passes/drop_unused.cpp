@@ -24,9 +24,8 @@ void drop_unused(Graph& graph) {
     // What writes nothing is there for an effect of its own.
     removed[i] = writes && !used;
     if (removed[i]) continue;
-    for (const Access& access : accesses) {
-      if (access.reads) needed[graph.views[access.view].buffer] = true;
-    }
+    // What it writes must have been made.
+    for (const Access& access : accesses) needed[graph.views[access.view].buffer] = true;
   }
   remove_nodes(graph, removed);
   compact(graph);

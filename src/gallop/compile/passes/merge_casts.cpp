@@ -29,7 +29,7 @@ ViewId moved(Graph& graph, ViewId view, BufferId buffer, at::ScalarType dtype) {
 }  // namespace
 
 void merge_casts(Graph& graph) {
-  const auto uses = uses_of(graph);
+  auto uses = uses_of(graph);
   // By buffer that a cast made: the node.
   std::vector<int64_t> cast_of(graph.buffers.size(), kNone);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -62,7 +62,10 @@ void merge_casts(Graph& graph) {
                          source.strides == target.strides && is_whole(graph, from) &&
                          is_whole(graph, to) && is_value(graph, uses, source.buffer) &&
                          is_value(graph, uses, target.buffer);
-    if (!nothing) continue;
+    // Two results of the function have memory of their own.
+    Uses& of_source = uses[source.buffer];
+    if (!nothing || (of_source.is_output && uses[target.buffer].is_output)) continue;
+    of_source.is_output = of_source.is_output || uses[target.buffer].is_output;
     for (View& view : graph.views) {
       if (view.buffer == target.buffer && view != target) view.buffer = source.buffer;
     }

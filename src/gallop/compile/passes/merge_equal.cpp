@@ -60,14 +60,29 @@ bool same_layouts(const Graph& graph, const Node& a, const Node& b) {
   return true;
 }
 
+// Whether two results of the function would come to share memory.
+bool are_results_apart(const Graph& graph, const std::vector<Uses>& uses, const Node& a,
+                       const Node& b) {
+  const auto is_output = [&](ViewId view) {
+    return view != kNone && uses[graph.views[view].buffer].is_output;
+  };
+  for (size_t i = 0; i < a.results.size(); ++i) {
+    for (size_t j = 0; j < a.results[i].views.size(); ++j) {
+      if (is_output(a.results[i].views[j]) && is_output(b.results[i].views[j])) return true;
+    }
+  }
+  return false;
+}
+
 // All views of the buffers that `b` makes become views of those that `a` makes.
-void take_results(Graph& graph, const Node& a, const Node& b) {
+void take_results(Graph& graph, std::vector<Uses>& uses, const Node& a, const Node& b) {
   for (size_t i = 0; i < a.results.size(); ++i) {
     for (size_t j = 0; j < a.results[i].views.size(); ++j) {
       const ViewId from = b.results[i].views[j];
       if (from == kNone) continue;
       const BufferId old = graph.views[from].buffer;
       const BufferId now = graph.views[a.results[i].views[j]].buffer;
+      uses[now].is_output = uses[now].is_output || uses[old].is_output;
       for (View& view : graph.views) {
         if (view.buffer == old) view.buffer = now;
       }
@@ -78,7 +93,7 @@ void take_results(Graph& graph, const Node& a, const Node& b) {
 }  // namespace
 
 void merge_equal(Graph& graph) {
-  const auto uses = uses_of(graph);
+  auto uses = uses_of(graph);
   std::vector<int64_t> versions(graph.buffers.size());
   std::map<Call, std::vector<size_t>> seen;
   std::vector<bool> removed(graph.nodes.size());
@@ -89,10 +104,11 @@ void merge_equal(Graph& graph) {
       auto& equals = seen[call_of(graph, node, versions)];
       const auto found = std::find_if(equals.begin(), equals.end(), [&](size_t other) {
         return same_constants(graph.nodes[other], node) &&
-               same_layouts(graph, graph.nodes[other], node);
+               same_layouts(graph, graph.nodes[other], node) &&
+               !are_results_apart(graph, uses, graph.nodes[other], node);
       });
       if (found != equals.end()) {
-        take_results(graph, graph.nodes[*found], node);
+        take_results(graph, uses, graph.nodes[*found], node);
         removed[i] = merged = true;
         continue;
       }

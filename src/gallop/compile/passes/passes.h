@@ -14,6 +14,29 @@ void merge_equal(Graph& graph);
 /// A conversion to a wider format and back, or one that changes nothing, goes.
 void merge_casts(Graph& graph);
 
+/// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
+void narrow_gradients(Graph& graph);
+
+/// Batch norm of training with a residual and ReLU behind it, and their gradients with the sum of
+/// two that meet, become calls of kernel/batch_norm.h.
+void batch_norms(Graph& graph);
+
+/// Layer norm with the sum before it and the cast behind it, and its gradient with the sum behind
+/// it and the casts around it, become calls of kernel/layer_norm.h.
+void layer_norms(Graph& graph);
+
+/// Attention over one tensor of queries, keys and values becomes a call of kernel/attention.h, and
+/// so does its gradient.
+void attention(Graph& graph);
+
+/// Softmax cross-entropy of classes, as a sum or a mean, with or without label smoothing, becomes a
+/// call of kernel/cross_entropy.h, and so does its gradient.
+void cross_entropy(Graph& graph);
+
+/// GELU, SiLU and ReLU with their gradients become calls of kernel/activation.h, along with the
+/// bias before them and the sums for its gradient.
+void activations(Graph& graph);
+
 /// Nodes go whose results nobody uses.
 void drop_unused(Graph& graph);
 

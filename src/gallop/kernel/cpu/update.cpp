@@ -149,11 +149,38 @@ double sgd(const SgdTensor& chunk) {
   return checked(sum, chunk.gradient, chunk.size);
 }
 
+// The numbers of a chunk in fp32, which stay in the core's first cache.
+struct Widened {
+  float values[kUpdateChunk];
+
+  Widened(const Bf16* from, int64_t count) {
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) store(values + i, load(from + i));
+    if (i < count) store(values + i, load(from + i, count - i), count - i);
+  }
+};
+
+template <typename Tensor, double (*kUpdate)(const Tensor&)>
+double update(const Tensor& chunk) {
+  if (chunk.bf16_gradient == nullptr) return kUpdate(chunk);
+  const Widened gradient(chunk.bf16_gradient, chunk.size);
+  Tensor wide = chunk;
+  wide.gradient = gradient.values;
+  return kUpdate(wide);
+}
+
+double sum_of_squares(const ConstArray& chunk) {
+  if (chunk.bf16_data == nullptr) return sum_of_squares(chunk.data, chunk.size);
+  return sum_of_squares(Widened(chunk.bf16_data, chunk.size).values, chunk.size);
+}
+
 }  // namespace
 
 template <>
 UpdateBodies make_bodies<UpdateBodies, kIsa>() {
-  return {.adamw = adamw, .sgd = sgd, .sum_of_squares = sum_of_squares};
+  return {.adamw = update<AdamwTensor, adamw>,
+          .sgd = update<SgdTensor, sgd>,
+          .sum_of_squares = sum_of_squares};
 }
 
 }  // namespace gallop::kernel

@@ -15,7 +15,7 @@ inline constexpr int64_t kUpdateChunk = 4096;
 struct UpdateBodies {
   double (*adamw)(const AdamwTensor& chunk);
   double (*sgd)(const SgdTensor& chunk);
-  double (*sum_of_squares)(const float* gradient, int64_t count);
+  double (*sum_of_squares)(const ConstArray& chunk);
 };
 
 }  // namespace gallop::kernel

@@ -1,0 +1,22 @@
+#pragma once
+
+namespace c10 {
+class OperatorHandle;
+}
+
+// The kernels as operators "gallop::NAME" of LibTorch's dispatcher, for graphs of calls that are
+// put together. Each is made where it is first asked for; its header says what it computes.
+namespace gallop::kernel {
+
+c10::OperatorHandle activation_operator();
+c10::OperatorHandle activation_backward_operator();
+c10::OperatorHandle attention_operator();
+c10::OperatorHandle attention_backward_operator();
+c10::OperatorHandle batch_norm_operator();
+c10::OperatorHandle batch_norm_backward_operator();
+c10::OperatorHandle cross_entropy_operator();
+c10::OperatorHandle cross_entropy_backward_operator();
+c10::OperatorHandle layer_norm_operator();
+c10::OperatorHandle layer_norm_backward_operator();
+
+}  // namespace gallop::kernel

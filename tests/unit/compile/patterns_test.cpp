@@ -1,0 +1,400 @@
+// Networks as users of LibTorch write them, and what the compiler makes of them.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/nll_loss.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/silu.h>
+#include <gtest/gtest.h>
+
+#include "unit/compile/stock_network.h"
+
+namespace gallop::compile {
+namespace {
+
+using Tensors = StockNetwork::Tensors;
+
+// In fp32 and under autocast.
+class Patterns : public testing::TestWithParam<bool> {
+ protected:
+  static StockNetwork in_format(StockNetwork network) {
+    network.bf16 = GetParam();
+    return network;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, Patterns, testing::Bool(),
+                         [](const auto& tested) { return tested.param ? "Bf16" : "Fp32"; });
+
+const std::vector<std::string> kActivations = {"aten::gelu", "aten::gelu_backward",
+                                               "aten::silu", "aten::silu_backward",
+                                               "aten::relu", "aten::threshold_backward"};
+
+using Activate = at::Tensor (*)(const at::Tensor&);
+
+// Two linear layers with an activation between them, over [batch, tokens, width].
+StockNetwork feed_forward(Activate activate, int64_t rows = 6, int64_t inner = 24) {
+  return {.forward = [activate](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto x = activate(at::linear(batch[0], self.weight(0), self.weight(1)));
+            return {at::linear(x, self.weight(2), self.weight(3)).square().mean()};
+          },
+          .parameters = {random({inner, 10}, 1, 0.3), random({inner}, 2),
+                         random({7, inner}, 3, 0.2), random({7}, 4)},
+          .batches = {{random({rows, 5, 10}, 5)}, {random({rows, 5, 10}, 6)}}};
+}
+
+TEST_P(Patterns, ActivationsAndTheSumsForTheirBias) {
+  const std::vector<Activate> all = {[](const at::Tensor& x) { return at::gelu(x); },
+                                     [](const at::Tensor& x) { return at::gelu(x, "tanh"); },
+                                     [](const at::Tensor& x) { return at::silu(x); },
+                                     [](const at::Tensor& x) { return at::relu(x); }};
+  for (const Activate activate : all) {
+    expect_replaced(in_format(feed_forward(activate)),
+                    {.wanted = {{"gallop::activation", 1},
+                                {"gallop::activation_backward", 1},
+                                {"aten::sum.dim_IntList", 1}},
+                     .replaced = kActivations});
+  }
+}
+
+TEST_P(Patterns, TheBiasOfALargeProductIsAddedByTheActivation) {
+  auto network = feed_forward([](const at::Tensor& x) { return at::gelu(x, "tanh"); }, 40, 512);
+  expect_replaced(in_format(network),
+                  {.wanted = {{"aten::addmm", 1}, {"gallop::activation", 1}, {"aten::mm", 4}},
+                   .replaced = kActivations});
+}
+
+// x w + b with the sum apart, which may also be given out.
+StockNetwork separate_bias(bool gives_out) {
+  return {.forward = [gives_out](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto sum = at::matmul(batch[0], self.weight(0)) + self.weight(1);
+            const auto loss = (at::silu(sum) * self.weight(2)).sum();
+            return gives_out ? Tensors{loss, sum} : Tensors{loss};
+          },
+          .parameters = {random({6, 20}, 1), random({20}, 2), random({20}, 3)},
+          .batches = {{random({9, 6}, 4)}}};
+}
+
+TEST_P(Patterns, ABiasAddedApartBecomesPartOfTheActivation) {
+  // Under autocast it is added in fp32, which is another format than the product's.
+  const int sums = GetParam() ? 1 : 0;
+  expect_replaced(in_format(separate_bias(false)),
+                  {.wanted = {{"aten::add.Tensor", sums}, {"gallop::activation", 1}},
+                   .replaced = kActivations});
+}
+
+TEST_P(Patterns, ABiasedSumThatIsGivenOutStays) {
+  expect_replaced(in_format(separate_bias(true)),
+                  {.wanted = {{"aten::add.Tensor", 1}, {"gallop::activation_backward", 1}},
+                   .replaced = kActivations});
+}
+
+// SiLU of images, of all of them or of columns.
+StockNetwork silu_of_images(bool channels_last, bool in_part) {
+  const auto format = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  return {.forward = [in_part](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto x = batch[0] * self.weight(0);
+            const auto y = at::silu(in_part ? x.narrow(3, 0, 2) : x);
+            return {(y * y.detach()).sum()};
+          },
+          .parameters = {random({1, 5, 1, 1}, 1)},
+          .batches = {{random({3, 5, 4, 6}, 2).contiguous(format)}}};
+}
+
+TEST_P(Patterns, ActivationsOfImagesInEitherLayout) {
+  for (const bool channels_last : {false, true}) {
+    expect_replaced(in_format(silu_of_images(channels_last, false)),
+                    {.wanted = {{"gallop::activation", 1}, {"gallop::activation_backward", 1}},
+                     .replaced = kActivations});
+  }
+}
+
+TEST_P(Patterns, ActivationsOfTensorsWithGapsStay) {
+  expect_left_alone(in_format(silu_of_images(true, true)), {"gallop::"});
+}
+
+const std::vector<std::string> kBatchNorms = {
+    "aten::native_batch_norm", "aten::native_batch_norm_backward", "aten::threshold_backward",
+    "aten::relu", "aten::relu_"};
+
+at::Tensor images(at::IntArrayRef sizes, uint64_t seed, double scale = 1) {
+  return random(sizes, seed, scale).contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+// Batch norm number i with its weights and statistics.
+at::Tensor norm(const StockNetwork& self, const at::Tensor& x, size_t i, bool training = true) {
+  return at::batch_norm(x, self.weight(2 * i), self.weight(2 * i + 1), self.buffers[2 * i],
+                        self.buffers[2 * i + 1], training, 0.1, 1e-5, true);
+}
+
+void add_norms(StockNetwork& network, size_t count, int64_t channels) {
+  for (size_t i = 0; i < count; ++i) {
+    network.parameters.push_back(random({channels}, 10 + i).abs() + 0.5);
+    network.parameters.push_back(random({channels}, 20 + i));
+    network.buffers.push_back(random({channels}, 30 + i));
+    network.buffers.push_back(random({channels}, 40 + i).abs() + 0.5);
+  }
+}
+
+at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, int64_t stride = 1) {
+  return at::conv2d(x, weight, {}, stride, weight.size(2) / 2);
+}
+
+// The start and two blocks of a residual network, as torchvision writes them: one keeps the sizes,
+// one has a projection beside it.
+StockNetwork residual_network() {
+  StockNetwork network;
+  add_norms(network, 6, 8);
+  for (uint64_t i = 0; i < 6; ++i) {
+    const int64_t window = i == 5 ? 1 : 3;
+    network.parameters.push_back(images({8, i == 0 ? 3 : 8, window, window}, 50 + i, 0.3));
+  }
+  network.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
+    const auto weight = [&](size_t i) { return self.weight(12 + i); };
+    auto x = norm(self, conv(batch[0], weight(0)), 0).relu_();
+    auto y = norm(self, conv(x, weight(1)), 1).relu_();
+    y = norm(self, conv(y, weight(2)), 2);
+    y += x;
+    x = y.relu_();
+    y = at::relu(norm(self, conv(x, weight(3), 2), 3));
+    y = norm(self, conv(y, weight(4)), 4) + norm(self, conv(x, weight(5), 2), 5);
+    return {at::relu(y).square().mean()};
+  };
+  network.batches = {{images({4, 3, 8, 8}, 60)}, {images({4, 3, 8, 8}, 61)}};
+  return network;
+}
+
+TEST_P(Patterns, BlocksOfResidualNetworks) {
+  auto replaced = kBatchNorms;
+  replaced.emplace_back("aten::add.Tensor");
+  replaced.emplace_back("aten::add_.Tensor");
+  expect_replaced(in_format(residual_network()), {.wanted = {{"gallop::batch_norm", 6},
+                                                             {"gallop::batch_norm_backward", 6},
+                                                             {"gallop::activation", 0}},
+                                                  .replaced = replaced});
+}
+
+// Batch norm of `x * weight`, and what comes behind it.
+using Behind = Tensors (*)(const StockNetwork&, const at::Tensor& x);
+StockNetwork one_norm(Behind behind, const at::Tensor& x) {
+  StockNetwork network;
+  add_norms(network, 1, x.size(1));
+  network.parameters.push_back(random({1}, 9));
+  network.forward = [behind](const StockNetwork& self, const Tensors& batch) -> Tensors {
+    const auto y = batch[0].mul(self.weight(2).to(batch[0].scalar_type()));
+    return behind(self, y);
+  };
+  network.batches = {{x}};
+  return network;
+}
+
+TEST(PatternsFp32, BatchNormOfRowsAndOfOneValueEach) {
+  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {at::relu(norm(self, x, 0)).square().mean() + norm(self, x, 0).pow(3).mean()};
+  };
+  for (const auto& sizes : {std::vector<int64_t>{40, 5}, {50, 7, 1, 1}, {9, 1, 3, 2}}) {
+    expect_replaced(one_norm(behind, random(sizes, 1)),
+                    {.wanted = {{"gallop::batch_norm", 2}}, .replaced = kBatchNorms});
+  }
+}
+
+TEST(PatternsFp32, BatchNormWithAResidualButNoRelu) {
+  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {(norm(self, x, 0) + x).pow(3).mean()};
+  };
+  expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
+                  {.wanted = {{"gallop::batch_norm", 1}}, .replaced = kBatchNorms});
+}
+
+TEST(PatternsFp32, ABatchNormThatIsGivenOutKeepsItsReluApart) {
+  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    const auto y = norm(self, x, 0);
+    return {at::relu(y).pow(3).mean(), y};
+  };
+  expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
+                  {.wanted = {{"gallop::batch_norm", 1}, {"gallop::activation", 1}},
+                   .replaced = {"aten::native_batch_norm"}});
+}
+
+TEST(PatternsFp32, BatchNormOfOtherLayoutsAndInEvaluationStays) {
+  const Behind training = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {norm(self, x, 0).pow(3).mean()};
+  };
+  const Behind evaluation = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {norm(self, x, 0, false).pow(3).mean()};
+  };
+  const std::vector<std::string> ours = {"gallop::"};
+  expect_left_alone(one_norm(training, random({3, 5, 4, 4}, 1)), ours);
+  expect_left_alone(one_norm(training, random({3, 5, 4}, 1)), ours);
+  expect_left_alone(one_norm(evaluation, images({3, 5, 4, 4}, 1)), ours);
+}
+
+const std::vector<std::string> kLayerNorms = {"aten::native_layer_norm",
+                                              "aten::native_layer_norm_backward"};
+
+// The residual stream of a transformer: x, then x + branch(norm(x)), twice, and a last norm.
+StockNetwork stream(bool with_bias) {
+  return {.forward = [with_bias](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto norm_of = [&](const at::Tensor& x, size_t i) {
+              return at::layer_norm(x, 12, self.weight(i),
+                                    with_bias ? self.weight(i + 3) : at::Tensor());
+            };
+            at::Tensor x = batch[0] * self.weight(8);
+            x = x + at::linear(norm_of(x, 0), self.weight(6));
+            x = at::linear(norm_of(x, 1), self.weight(7)) + x;
+            return {norm_of(x, 2).pow(3).mean()};
+          },
+          .parameters = {random({12}, 1), random({12}, 2), random({12}, 3), random({12}, 4),
+                         random({12}, 5), random({12}, 6), random({12, 12}, 7, 0.3),
+                         random({12, 12}, 8, 0.3), random({12}, 9)},
+          .batches = {{random({3, 5, 12}, 10)}, {random({3, 5, 12}, 11)}}};
+}
+
+TEST_P(Patterns, LayerNormsWithTheStreamsSums) {
+  auto replaced = kLayerNorms;
+  // The gradient of the stream's start is taken by a product with no layer before it.
+  replaced.emplace_back("aten::add.Tensor");
+  for (const bool with_bias : {false, true}) {
+    expect_replaced(in_format(stream(with_bias)),
+                    {.wanted = {{"gallop::layer_norm", 3}, {"gallop::layer_norm_backward", 3}},
+                     .replaced = replaced});
+  }
+}
+
+// One layer norm over the last dimensions that the weight has.
+StockNetwork one_layer_norm(at::IntArrayRef sizes, at::IntArrayRef normed, bool transposed,
+                            bool gives_out) {
+  return {.forward = [normed = normed.vec(), transposed, gives_out](
+                         const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto scaled = batch[0] * self.weight(0);
+            const auto x = scaled + scaled.pow(2);
+            const auto y = at::layer_norm(transposed ? x.transpose(0, 1) : x, normed,
+                                          self.weight(1), self.weight(2));
+            const auto loss = (y.to(at::kBFloat16) * y.detach().to(at::kBFloat16)).sum();
+            return gives_out ? Tensors{loss, x, y} : Tensors{loss};
+          },
+          .parameters = {random({1}, 1), random(normed, 2), random(normed, 3)},
+          .batches = {{random(sizes, 4)}}};
+}
+
+TEST(PatternsFp32, ALayerNormAndItsSumThatAreGivenOut) {
+  expect_replaced(one_layer_norm({6, 5, 16}, {16}, false, true),
+                  {.wanted = {{"gallop::layer_norm", 1}, {"gallop::layer_norm_backward", 1}},
+                   .replaced = kLayerNorms});
+}
+
+TEST(PatternsFp32, LayerNormsOfOtherLayoutsAndOverMoreDimensionsStay) {
+  expect_left_alone(one_layer_norm({6, 5, 16}, {5, 16}, false, false), {"gallop::"});
+  expect_left_alone(one_layer_norm({6, 5, 16}, {16}, true, false), {"gallop::"});
+}
+
+const std::vector<std::string> kAttention = {
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward", "aten::cat", "aten::stack"};
+
+// How a model takes queries, keys and values [B, H, T, D] out of one product [B, T, 3 * H * D].
+using TakeApart = Tensors (*)(const at::Tensor& qkv, int64_t heads);
+
+at::Tensor by_heads(const at::Tensor& x, int64_t heads) {
+  return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
+}
+
+Tensors as_nanogpt(const at::Tensor& qkv, int64_t heads) {
+  const auto parts = qkv.split(qkv.size(2) / 3, 2);
+  return {by_heads(parts[0], heads), by_heads(parts[1], heads), by_heads(parts[2], heads)};
+}
+
+Tensors as_timm(const at::Tensor& qkv, int64_t heads) {
+  const int64_t batch = qkv.size(0), tokens = qkv.size(1);
+  const auto parts = qkv.reshape({batch, tokens, 3, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
+  return {parts[0], parts[1], parts[2]};
+}
+
+Tensors in_another_order(const at::Tensor& qkv, int64_t heads) {
+  const auto parts = as_nanogpt(qkv, heads);
+  return {parts[1], parts[0], parts[2]};
+}
+
+// Attention between two products, of 2 sequences of 9 tokens with 3 heads of 8.
+StockNetwork one_attention(TakeApart take_apart, bool causal, double dropout = 0) {
+  return {.forward = [take_apart, causal, dropout](const StockNetwork& self,
+                                                   const Tensors& batch) -> Tensors {
+            const auto parts = take_apart(at::linear(batch[0], self.weight(0), self.weight(1)), 3);
+            const auto y =
+                at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, dropout, causal)
+                    .transpose(1, 2)
+                    .reshape({2, 9, 24});
+            return {at::linear(y, self.weight(2)).square().mean()};
+          },
+          .parameters = {random({72, 10}, 1, 0.5), random({72}, 2), random({5, 24}, 3)},
+          .batches = {{random({2, 9, 10}, 4)}, {random({2, 9, 10}, 5)}}};
+}
+
+TEST_P(Patterns, AttentionOverPackedHeads) {
+  for (const TakeApart take_apart : {as_nanogpt, as_timm}) {
+    for (const bool causal : {false, true}) {
+      expect_replaced(in_format(one_attention(take_apart, causal)),
+                      {.wanted = {{"gallop::attention", 1}, {"gallop::attention_backward", 1}},
+                       .replaced = kAttention});
+    }
+  }
+}
+
+TEST_P(Patterns, AttentionWithDropoutAndOverOtherOrdersStays) {
+  expect_left_alone(in_format(one_attention(as_nanogpt, true, 0.3)), {"gallop::attention"});
+  expect_left_alone(in_format(one_attention(in_another_order, true)), {"gallop::attention"});
+}
+
+const std::vector<std::string> kCrossEntropy = {
+    "aten::_log_softmax", "aten::_log_softmax_backward_data", "aten::nll_loss_forward",
+    "aten::nll_loss_backward", "aten::masked_fill.Scalar"};
+
+// A linear layer with softmax cross-entropy over 6 classes; two targets do not count.
+StockNetwork classifier(int64_t reduction, double smoothing, const at::Tensor& class_weights = {}) {
+  const auto target = [](uint64_t seed) {
+    auto classes = random({20}, seed, 10).abs().to(at::kLong).remainder(6);
+    classes.narrow(0, 3, 2).fill_(-100);
+    return classes;
+  };
+  return {.forward = [=](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto logits = at::linear(batch[0], self.weight(0), self.weight(1));
+            const auto weights =
+                class_weights.defined() ? class_weights.to(batch[0].scalar_type()) : at::Tensor();
+            return {at::cross_entropy_loss(logits, batch[1], weights, reduction, -100, smoothing)};
+          },
+          .parameters = {random({6, 7}, 1), random({6}, 2)},
+          .batches = {{random({20, 7}, 3), target(4)}, {random({20, 7}, 5), target(6)}}};
+}
+
+TEST_P(Patterns, CrossEntropyAsMeanAndSumWithAndWithoutSmoothing) {
+  for (const int64_t reduction : {at::Reduction::Mean, at::Reduction::Sum}) {
+    for (const double smoothing : {0.0, 0.1}) {
+      expect_replaced(
+          in_format(classifier(reduction, smoothing)),
+          {.wanted = {{"gallop::cross_entropy", 1}, {"gallop::cross_entropy_backward", 1}},
+           .replaced = kCrossEntropy});
+    }
+  }
+}
+
+TEST_P(Patterns, CrossEntropyWithWeightsOfClassesAndOverGivenLogarithmsStays) {
+  expect_left_alone(in_format(classifier(at::Reduction::Mean, 0, random({6}, 9).abs())),
+                    {"gallop::"});
+  auto gives_out = classifier(at::Reduction::Mean, 0);
+  gives_out.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
+    const auto logs = at::log_softmax(at::linear(batch[0], self.weight(0), self.weight(1)), 1);
+    return {at::nll_loss(logs, batch[1]), logs};
+  };
+  expect_left_alone(in_format(gives_out), {"gallop::"});
+}
+
+}  // namespace
+}  // namespace gallop::compile

@@ -1,0 +1,337 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "gallop/compile/compiled_function.h"
+#include "gallop/compile/passes.h"
+#include "unit/compile/cache_folder.h"
+#include "unit/compile/random_functions.h"
+#include "unit/compile/random_operators.h"
+#include "unit/compile/tensor_bits.h"
+
+namespace gallop::compile {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using Names = std::vector<std::string>;
+
+constexpr int64_t kCalls = 4;
+
+int64_t number_in_environment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::stoll(text);
+}
+
+// Passes that only choose what is called, and in what order.
+const Names kExact = {"make-values", "merge-equal", "merge-casts", "drop-unused"};
+
+Names all_but(const Names& kept) {
+  Names names;
+  for (const Pass& pass : all_passes()) {
+    if (std::find(kept.begin(), kept.end(), pass.name) == kept.end()) names.emplace_back(pass.name);
+  }
+  return names;
+}
+
+// All exact passes, none, each alone, and all but each.
+std::vector<Names> choices_of_passes() {
+  const Names inexact = all_but(kExact);
+  std::vector<Names> choices = {inexact, all_but({})};
+  for (const std::string& name : kExact) {
+    choices.push_back(all_but({name}));
+    choices.push_back(inexact);
+    choices.back().push_back(name);
+  }
+  return choices;
+}
+
+at::Tensor random_state() { return at::globalContext().defaultGenerator(at::kCPU).get_state(); }
+
+void seed(int64_t number) {
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  generator.set_current_seed(static_cast<uint64_t>(number));
+}
+
+/// What a call left behind.
+struct Outcome {
+  Tensors results, inputs, state;             // Copies.
+  std::vector<std::vector<int64_t>> strides;  // Of the results, unless they are empty.
+  std::vector<std::pair<size_t, int64_t>> sharing;
+  at::Tensor random;
+
+  Outcome(const Tensors& made, const Tensors& given, const Tensors& lasting)
+      : results(copies_of(made)),
+        inputs(copies_of(given)),
+        state(copies_of(lasting)),
+        random(random_state()) {
+    Tensors all = made;
+    for (const auto* list : {&given, &lasting}) all.insert(all.end(), list->begin(), list->end());
+    sharing = sharing_of(all);
+    for (const at::Tensor& result : made) {
+      strides.push_back(result.numel() == 0 ? std::vector<int64_t>() : result.strides().vec());
+    }
+  }
+};
+
+template <typename Call>
+std::vector<Outcome> outcomes_of(const Program& program, const Tensors& state, const Call& call,
+                                 bool wide = false) {
+  std::vector<Outcome> outcomes;
+  for (int64_t number = 0; number < kCalls; ++number) {
+    const Tensors inputs = arguments_of(program, number, wide);
+    seed(number);
+    const Tensors results = call(inputs);
+    outcomes.emplace_back(results, inputs, state);
+  }
+  return outcomes;
+}
+
+// Nothing where the program cannot run.
+std::optional<std::vector<Outcome>> plain_outcomes(const Program& program) {
+  try {
+    const RandomFunction function(program);
+    return outcomes_of(program, function.state(), function);
+  } catch (const std::exception&) {  // Unfit, or LibTorch's or oneDNN's own.
+  }
+  return std::nullopt;
+}
+
+std::string difference(const char* what, const Tensors& got, const Tensors& wanted) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const std::string found = difference_of_bits(got[i], wanted[i]);
+    if (!found.empty()) return fmt::format("{} {} {}", what, i, found);
+  }
+  return {};
+}
+
+std::string difference(const Outcome& got, const Outcome& wanted) {
+  if (got.results.size() != wanted.results.size()) return "another number of results";
+  std::string found = difference("result", got.results, wanted.results);
+  if (found.empty()) found = difference("argument", got.inputs, wanted.inputs);
+  if (found.empty()) found = difference("state", got.state, wanted.state);
+  if (found.empty() && got.strides != wanted.strides) found = "other strides of results";
+  if (found.empty() && got.sharing != wanted.sharing) found = "other tensors share memory";
+  if (found.empty()) found = difference("random numbers", {got.random}, {wanted.random});
+  return found;
+}
+
+// What goes wrong with the program compiled; empty where nothing does.
+std::string failure_of(const Program& program, const std::vector<Outcome>& wanted,
+                       const Names& passes_off) {
+  const RandomFunction function(program);
+  CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); },
+                            function.state(), {.passes_off = passes_off});
+  try {
+    const auto got = outcomes_of(program, function.state(),
+                                 [&](const Tensors& inputs) { return compiled(inputs); });
+    for (size_t call = 0; call < wanted.size(); ++call) {
+      const std::string found = difference(got[call], wanted[call]);
+      if (!found.empty()) return fmt::format("call {}: {}", call, found);
+    }
+  } catch (const std::exception& error) {
+    return std::string(error.what()).substr(0, 300);
+  }
+  if (!compiled.report().reasons.empty()) return compiled.report().reasons.front();
+  return {};
+}
+
+std::string failure_of(const Program& program, const Names& passes_off) {
+  const auto wanted = plain_outcomes(program);
+  return wanted ? failure_of(program, *wanted, passes_off) : std::string();
+}
+
+std::string report_of(const Program& program, int64_t number, const Names& passes_off) {
+  const Program smallest =
+      shrunk(program, [&](const Program& p) { return !failure_of(p, passes_off).empty(); });
+  return fmt::format("GALLOP_TEST_SEED={} GALLOP_TEST_COUNT=1, without the passes [{}]: {}\n{}",
+                     number, fmt::join(passes_off, " "), failure_of(smallest, passes_off),
+                     text_of(smallest));
+}
+
+TEST(RandomGraphs, DoWhatTheFunctionsDoBitForBit) {
+  const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
+  const int64_t count = number_in_environment("GALLOP_TEST_COUNT", 600);
+  int64_t ran = 0, failed = 0;
+  for (int64_t number = first; number < first + count && failed < 5; ++number) {
+    const Program program = random_program(static_cast<uint64_t>(number), /*smooth=*/false);
+    const auto wanted = plain_outcomes(program);
+    if (!wanted) continue;
+    ran += 1;
+    for (const Names& passes_off : choices_of_passes()) {
+      if (failure_of(program, *wanted, passes_off).empty()) continue;
+      ADD_FAILURE() << report_of(program, number, passes_off);
+      failed += 1;
+      break;
+    }
+  }
+  EXPECT_GE(ran, count * 9 / 10) << "too few programs can run";
+}
+
+// The most that two tensors differ by, and the largest number in `wanted`; infinite where one of
+// them has numbers that are not finite.
+std::pair<double, double> error_and_size(const at::Tensor& got, const at::Tensor& wanted) {
+  if (wanted.numel() == 0) return {0, 0};
+  const at::Tensor a = got.to(at::kDouble), b = wanted.to(at::kDouble);
+  const double error = (a - b).abs().max().item<double>();
+  const double size = b.abs().max().item<double>();
+  return std::isfinite(error) && std::isfinite(size) ? std::pair(error, size)
+                                                     : std::pair<double, double>(INFINITY, INFINITY);
+}
+
+double ulp_of(at::ScalarType type) {
+  switch (type) {
+    case at::kBFloat16: return 0x1p-8;
+    case at::kFloat: return 0x1p-23;
+    default: return 0x1p-52;
+  }
+}
+
+// Whether tensors of a compiled call are about as near to what they should be as those of the plain
+// one: 4 times its error and 2 units in the last place of the largest number.
+std::string excess_of(const char* what, const Tensors& got, const Tensors& plain,
+                      const Tensors& wanted) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (got[i].scalar_type() != plain[i].scalar_type() || got[i].sizes() != plain[i].sizes()) {
+      return fmt::format("{} {} has another format or size", what, i);
+    }
+    const auto [allowed, size] = error_and_size(plain[i], wanted[i]);
+    if (!std::isfinite(allowed)) continue;
+    const double bound = 4 * allowed + 2 * ulp_of(plain[i].scalar_type()) * size;
+    const double error = error_and_size(got[i], wanted[i]).first;
+    if (!(error <= bound)) {
+      return fmt::format("{} {} has an error of {:.3g}, and {:.3g} as it is", what, i, error, allowed);
+    }
+  }
+  return {};
+}
+
+std::string excess_of(const Program& program, const Names& passes_off) {
+  const auto plain = plain_outcomes(program);
+  if (!plain) return {};
+  std::vector<Outcome> wanted;
+  try {
+    const RandomFunction function(program, /*wide=*/true);
+    wanted = outcomes_of(program, function.state(), function, /*wide=*/true);
+  } catch (const std::exception&) {  // Two formats meet that are one now.
+    return {};
+  }
+  const RandomFunction function(program);
+  CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); },
+                            function.state(), {.passes_off = passes_off});
+  try {
+    const auto got = outcomes_of(program, function.state(),
+                                 [&](const Tensors& inputs) { return compiled(inputs); });
+    for (size_t i = 0; i < got.size(); ++i) {
+      std::string found =
+          excess_of("result", got[i].results, (*plain)[i].results, wanted[i].results);
+      if (found.empty()) {
+        found = excess_of("state", got[i].state, (*plain)[i].state, wanted[i].state);
+      }
+      if (!found.empty()) return fmt::format("call {}: {}", i, found);
+    }
+  } catch (const std::exception& error) {
+    return std::string(error.what()).substr(0, 300);
+  }
+  return compiled.report().reasons.empty() ? std::string() : compiled.report().reasons.front();
+}
+
+// Kernels and generated loops round otherwise. Generated code is compiled for every program, so
+// there are fewer.
+TEST(RandomGraphs, AreAsNearAsTheFunctionsWithKernelsAndLoops) {
+  const CacheFolder folder;
+  const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
+  const int64_t count = std::max<int64_t>(number_in_environment("GALLOP_TEST_COUNT", 1000) / 20, 1);
+  int64_t failed = 0;
+  for (int64_t number = first; number < first + count && failed < 5; ++number) {
+    const Program program = random_program(static_cast<uint64_t>(number), /*smooth=*/true);
+    if (excess_of(program, {}).empty()) continue;
+    const auto fails = [](const Program& p) { return !excess_of(p, {}).empty(); };
+    const Program smallest = shrunk(program, fails);
+    ADD_FAILURE() << "GALLOP_TEST_SEED=" << number << ": " << excess_of(smallest, {}) << "\n"
+                  << text_of(smallest);
+    failed += 1;
+  }
+}
+
+// Programs that went wrong once.
+struct Found {
+  const char* name;
+  const char* program;
+};
+
+class FoundGraphs : public testing::TestWithParam<Found> {};
+
+TEST_P(FoundGraphs, DoWhatTheFunctionDoes) {
+  const Program program = parse(GetParam().program);
+  const auto wanted = plain_outcomes(program);
+  ASSERT_TRUE(wanted);
+  for (const Names& passes_off : choices_of_passes()) {
+    EXPECT_EQ(failure_of(program, *wanted, passes_off), "")
+        << fmt::to_string(fmt::join(passes_off, " "));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, FoundGraphs,
+                         testing::Values(Found{"UnusedRandomNumbersInMadeMemory",
+                                               "v0 = buffer(2, 1, 3)\n"
+                                               "v1 = dropout(v0, 25, 11)\n"
+                                               "return()\n"},
+                                         Found{"ViewsOfMemoryThatIsFilledLater",
+                                               "v0 = input(3, 1, 4, 1, 6)\n"
+                                               "v1 = halves(v0, 57, 58)\n"
+                                               "return(v1)\n"},
+                                         Found{"ElementsByTheirPlaces",
+                                               "v0 = parameter(2, 0, 6, 6, 4)\n"
+                                               "v1 = randperm(53, 22)\n"
+                                               "v2 = index(v0, v1, 1, 16)\n"
+                                               "return(v2)\n"},
+                                         Found{"ChangesOfSizesWithinAProduct",
+                                               "v0 = buffer(3, 1, 6)\n"
+                                               "v1 = linear(v0, v0, 44, 18)\n"
+                                               "v2 = outer(v1, v1, 49, 20)\n"
+                                               "return(v2)\n"},
+                                         Found{"ACopyThatIsAResultAsWell",
+                                               "v0 = input(0, 2, 6, 4, 6)\n"
+                                               "v1 = sum(v0, 43, 5)\n"
+                                               "v2 = copy_to(v1, 9, 8)\n"
+                                               "v3 = copy_to(v1, 9, 8)\n"
+                                               "return(v1, v2, v3)\n"},
+                                         Found{"EqualResults",
+                                               "v0 = input(0, 0, 3)\n"
+                                               "v1 = exp(v0, 0, 0)\n"
+                                               "v2 = exp(v0, 0, 0)\n"
+                                               "v3 = neg(v1, 0, 0)\n"
+                                               "v4 = neg(v2, 0, 0)\n"
+                                               "return(v1, v2, v3, v4)\n"},
+                                         Found{"ZerosOfBothSigns",
+                                               "v0 = input(0, 0, 3)\n"
+                                               "v1 = mul_number(v0, 0, 4)\n"
+                                               "v2 = mul_number(v0, 4, 1)\n"
+                                               "v3 = reciprocal(v1, 0, 0)\n"
+                                               "v4 = reciprocal(v2, 0, 0)\n"
+                                               "return(v3, v4)\n"},
+                                         Found{"PlacesThatHaveChanged",
+                                               "v0 = input(0, 0, 6, 3)\n"
+                                               "v1 = buffer(3, 0, 4)\n"
+                                               "v2 = range(4, 0)\n"
+                                               "v3 = copy_(v1, v2, 0, 0)\n"
+                                               "v4 = index_plain(v0, v1, 0, 0)\n"
+                                               "return(v4)\n"},
+                                         Found{"PartsOfNumbersOfAnArgument",
+                                               "v0 = input(0, 0, 6)\n"
+                                               "v1 = as_bits(v0, 1, 0)\n"
+                                               "v2 = clone(v1, 0, 0)\n"
+                                               "return(v1, v2)\n"}),
+                         [](const auto& found) { return found.param.name; });
+
+}  // namespace
+}  // namespace gallop::compile
