@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
              true},
         Case{"GptRotary",
              [] {
-               return make_gpt({.layers = 1,
+               return make_gpt({.layers = 2,
                                 .width = 16,
                                 .heads = 2,
                                 .dropout = 0,
