@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <c10/core/CPUAllocator.h>
 
@@ -15,8 +16,8 @@ int64_t padded(int64_t size) {
   return (size + kPad - 1) / kPad * kPad;
 }
 
-/// The products of one thread, made and gone there: c[m, n] (+)= a[m, k] b[k, n], b paired, all
-/// sizes padded.
+/// The products of one thread, made and gone there: c[m, n] (+)= a[m, k] b[k, n], b paired, k
+/// padded, m and n multiples of 16.
 template <typename Number>
 class Products {
  public:

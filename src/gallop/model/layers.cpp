@@ -1,8 +1,7 @@
 #include "gallop/model/layers.h"
 
-#include <ATen/ops/conv2d.h>
-
 #include "gallop/kernel/isa.h"
+#include "gallop/model/functional/conv2d.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/embedding.h"
 
@@ -44,7 +43,7 @@ Conv2d::Conv2d(Initializer& initializer, const Options& options)
 }
 
 at::Tensor Conv2d::forward(const at::Tensor& x) const {
-  return at::conv2d(x, weight_, bias_, stride_, padding_);
+  return functional::conv2d(x, weight_, bias_, stride_, padding_);
 }
 
 BatchNorm2d::BatchNorm2d(Initializer& initializer, const Options& options)

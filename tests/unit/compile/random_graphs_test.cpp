@@ -183,8 +183,9 @@ std::pair<double, double> error_and_size(const at::Tensor& got, const at::Tensor
   const at::Tensor a = got.to(at::kDouble), b = wanted.to(at::kDouble);
   const double error = (a - b).abs().max().item<double>();
   const double size = b.abs().max().item<double>();
-  return std::isfinite(error) && std::isfinite(size) ? std::pair(error, size)
-                                                     : std::pair<double, double>(INFINITY, INFINITY);
+  return std::isfinite(error) && std::isfinite(size)
+             ? std::pair(error, size)
+             : std::pair<double, double>(INFINITY, INFINITY);
 }
 
 double ulp_of(at::ScalarType type) {
@@ -208,7 +209,8 @@ std::string excess_of(const char* what, const Tensors& got, const Tensors& plain
     const double bound = 4 * allowed + 2 * ulp_of(plain[i].scalar_type()) * size;
     const double error = error_and_size(got[i], wanted[i]).first;
     if (!(error <= bound)) {
-      return fmt::format("{} {} has an error of {:.3g}, and {:.3g} as it is", what, i, error, allowed);
+      return fmt::format("{} {} has an error of {:.3g}, and {:.3g} as it is", what, i, error,
+                         allowed);
     }
   }
   return {};

@@ -7,6 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/kernel/isa.h"
 #include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/conv2d.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/embedding.h"
 #include "gallop/model/functional/layer_norm.h"
@@ -110,6 +111,38 @@ TEST(LinearFunction, HasNoSecondDerivative) {
   const auto y = linear(x, weight, at::Tensor()).sum();
   EXPECT_THROW(torch::autograd::grad({y}, {x}, {}, std::optional(true), /*create_graph=*/true),
                UsageError);
+}
+
+TEST(Conv2dFunction, HasItsGradientsInBf16UnderAutocast) {
+  for (const bool wants_x : {false, true}) {
+    const auto x = leaf({3, 8, 6, 6}, at::kFloat, wants_x), weight = leaf({16, 8, 3, 3});
+    const auto true_x = fp64(x), true_weight = fp64(weight);
+    at::Tensor y;
+    {
+      const Bf16Autocast autocast;
+      y = functional::conv2d(x, weight, at::Tensor(), 1, 1);
+    }
+    EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+    const auto true_y = functional::conv2d(true_x, true_weight, at::Tensor(), 1, 1);
+    expect_close(y, true_y, 1e-2);
+    // One that is not channels_last.
+    const auto dy = at::randn({3, 16, 6, 6});
+    y.backward(dy.to(at::kBFloat16));
+    true_y.backward(dy.to(at::kDouble));
+    EXPECT_EQ(weight.grad().scalar_type(), at::kFloat);
+    expect_close(weight.grad(), true_weight.grad(), 1e-2);
+    EXPECT_EQ(x.grad().defined(), wants_x);
+    if (wants_x) expect_close(x.grad(), true_x.grad(), 1e-2);
+  }
+}
+
+TEST(Conv2dFunction, TakesWhatItsKernelDoesNot) {
+  const Bf16Autocast autocast;
+  const auto x = leaf({2, 8, 5, 5}), weight = leaf({10, 8, 3, 3}), bias = leaf({10});
+  const auto y = functional::conv2d(x, weight, bias, 2, 1);
+  EXPECT_EQ(y.sizes(), at::IntArrayRef({2, 10, 3, 3}));
+  y.sum().backward();
+  EXPECT_TRUE(weight.grad().defined() && bias.grad().defined() && x.grad().defined());
 }
 
 TEST(ActivationFunction, GivesOnlyTheWantedGradients) {

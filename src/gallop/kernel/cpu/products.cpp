@@ -150,45 +150,116 @@ void end_tiles(const void* state) {
   }
 }
 
-// 32 x 32 numbers of c at a time.
-void multiply_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
-                    int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  const auto a_bytes = static_cast<std::size_t>(a_stride) * sizeof(Bf16);
-  const auto b_bytes = static_cast<std::size_t>(b_stride) * 2 * sizeof(Bf16);
-  const auto c_bytes = static_cast<std::size_t>(c_stride) * sizeof(float);
-  for (int64_t i = 0; i < m; i += 2 * kRows) {
-    for (int64_t j = 0; j < n; j += 2 * kRows) {
-      float* c0 = c + i * c_stride + j;
-      float* c1 = c0 + kRows * c_stride;
-      if (add) {
-        _tile_loadd(0, c0, c_bytes);
-        _tile_loadd(1, c0 + kRows, c_bytes);
-        _tile_loadd(2, c1, c_bytes);
-        _tile_loadd(3, c1 + kRows, c_bytes);
-      } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-      }
-      for (int64_t l = 0; l < k; l += kInner) {
-        const Bf16* a0 = a + i * a_stride + l;
-        const Bf16* b0 = b + l * b_stride + 2 * j;
-        _tile_loadd(4, a0, a_bytes);
-        _tile_loadd(6, b0, b_bytes);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, b0 + 2 * kRows, b_bytes);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, a0 + kRows * a_stride, a_bytes);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-      }
-      _tile_stored(0, c0, c_bytes);
-      _tile_stored(1, c0 + kRows, c_bytes);
-      _tile_stored(2, c1, c_bytes);
-      _tile_stored(3, c1 + kRows, c_bytes);
+struct Sides {
+  const Bf16* a;
+  std::size_t a_bytes;
+  const Bf16* b;
+  std::size_t b_bytes;
+  int64_t k;
+};
+
+// The instructions take their tiles' numbers as they stand in the source, hence each by itself.
+// 16 x (16 kCount) numbers of c.
+template <int kCount>
+void multiply_row_of_tiles(const Sides& sides, float* c, std::size_t c_bytes, bool add) {
+  if (add) {
+    _tile_loadd(0, c, c_bytes);
+    if constexpr (kCount > 1) _tile_loadd(1, c + kRows, c_bytes);
+    if constexpr (kCount > 2) _tile_loadd(2, c + 2 * kRows, c_bytes);
+    if constexpr (kCount > 3) _tile_loadd(3, c + 3 * kRows, c_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t l = 0; l < sides.k; l += kInner) {
+    const Bf16* b = sides.b + l * static_cast<int64_t>(sides.b_bytes / 4);
+    _tile_loadd(4, sides.a + l, sides.a_bytes);
+    _tile_loadd(6, b, sides.b_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kCount > 1) {
+      _tile_loadd(7, b + 2 * kRows, sides.b_bytes);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kCount > 2) {
+      _tile_loadd(5, b + 4 * kRows, sides.b_bytes);
+      _tile_dpbf16ps(2, 4, 5);
+    }
+    if constexpr (kCount > 3) {
+      _tile_loadd(6, b + 6 * kRows, sides.b_bytes);
+      _tile_dpbf16ps(3, 4, 6);
     }
   }
+  _tile_stored(0, c, c_bytes);
+  if constexpr (kCount > 1) _tile_stored(1, c + kRows, c_bytes);
+  if constexpr (kCount > 2) _tile_stored(2, c + 2 * kRows, c_bytes);
+  if constexpr (kCount > 3) _tile_stored(3, c + 3 * kRows, c_bytes);
+}
+
+// 32 x 32 of them.
+void multiply_square_of_tiles(const Sides& sides, float* c, std::size_t c_bytes, bool add) {
+  float* const c1 = c + kRows * static_cast<int64_t>(c_bytes / sizeof(float));
+  const Bf16* const a1 = sides.a + kRows * static_cast<int64_t>(sides.a_bytes / sizeof(Bf16));
+  if (add) {
+    _tile_loadd(0, c, c_bytes);
+    _tile_loadd(1, c + kRows, c_bytes);
+    _tile_loadd(2, c1, c_bytes);
+    _tile_loadd(3, c1 + kRows, c_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t l = 0; l < sides.k; l += kInner) {
+    const Bf16* b = sides.b + l * static_cast<int64_t>(sides.b_bytes / 4);
+    _tile_loadd(4, sides.a + l, sides.a_bytes);
+    _tile_loadd(6, b, sides.b_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + 2 * kRows, sides.b_bytes);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a1 + l, sides.a_bytes);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, c, c_bytes);
+  _tile_stored(1, c + kRows, c_bytes);
+  _tile_stored(2, c1, c_bytes);
+  _tile_stored(3, c1 + kRows, c_bytes);
+}
+
+void multiply_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
+                    int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  const auto c_bytes = static_cast<std::size_t>(c_stride) * sizeof(float);
+  const auto sides_at = [&](int64_t i, int64_t j) -> Sides {
+    return {.a = a + i * a_stride,
+            .a_bytes = static_cast<std::size_t>(a_stride) * sizeof(Bf16),
+            .b = b + 2 * j,
+            .b_bytes = static_cast<std::size_t>(b_stride) * 2 * sizeof(Bf16),
+            .k = k};
+  };
+  int64_t i = 0;
+  for (; i + 2 * kRows <= m; i += 2 * kRows) {
+    int64_t j = 0;
+    for (; j + 2 * kRows <= n; j += 2 * kRows) {
+      multiply_square_of_tiles(sides_at(i, j), c + i * c_stride + j, c_bytes, add);
+    }
+    if (j == n) continue;
+    multiply_row_of_tiles<1>(sides_at(i, j), c + i * c_stride + j, c_bytes, add);
+    multiply_row_of_tiles<1>(sides_at(i + kRows, j), c + (i + kRows) * c_stride + j, c_bytes, add);
+  }
+  if (i == m) return;
+  int64_t j = 0;
+  // As many sums as there are tiles, since each takes long to come.
+  for (; j + 4 * kRows <= n; j += 4 * kRows) {
+    multiply_row_of_tiles<4>(sides_at(i, j), c + i * c_stride + j, c_bytes, add);
+  }
+  const Sides rest = sides_at(i, j);
+  float* const c_rest = c + i * c_stride + j;
+  if (n - j == 3 * kRows) multiply_row_of_tiles<3>(rest, c_rest, c_bytes, add);
+  if (n - j == 2 * kRows) multiply_row_of_tiles<2>(rest, c_rest, c_bytes, add);
+  if (n - j == kRows) multiply_row_of_tiles<1>(rest, c_rest, c_bytes, add);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ struct ProductBodies {
   /// so.
   void (*begin)(void* state);
   void (*end)(const void* state);
-  /// c[m, n] (+)= a[m, k] b[k, n]. In bf16 rows 2i and 2i + 1 of b are woven into one.
+  /// c[m, n] (+)= a[m, k] b[k, n]. In bf16 rows 2i and 2i + 1 of b are woven into one, and m and n
+  /// may be multiples of 16 as well.
   void (*multiply)(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride,
                    const Number* b, int64_t b_stride, float* c, int64_t c_stride, bool add);
 };

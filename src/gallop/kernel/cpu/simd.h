@@ -12,6 +12,7 @@
 //   + - * max min                      of lanes; max and min give b where a is NaN
 //   store_woven(p, a, b, n)            bf16 a0 b0 a1 b1 ... of the first n lanes
 //   load_woven(p, a, b)                the reverse, of all lanes
+//   woven_bits(p, q)                   bf16 p0 q0 p1 q1 ... as they are, to be moved
 //   fma(a, b, c), fnma(a, b, c)        a * b + c and c - a * b, rounded once where the machine can
 //   select(a > b, x, y)                lanes of x where the comparison holds, else of y
 //   bits(mask), mask_of(bits)          lane i is bit i

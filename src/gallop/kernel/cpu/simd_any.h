@@ -19,6 +19,14 @@ inline F32 load_bits(const Bf16* p) {
   return a;
 }
 inline void store_bits(Bf16* p, const F32& a) { __builtin_memcpy(p, &a, sizeof a); }
+inline F32 woven_bits(const Bf16* p, const Bf16* q) {
+  Bf16 woven[2 * kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) {
+    woven[2 * i] = p[i];
+    woven[2 * i + 1] = q[i];
+  }
+  return load_bits(woven);
+}
 inline F32 inverse(const F32& b) { return quotient(fill(1), b); }
 template <typename Number>
 inline F32 load(const Number* p, int64_t n) {

@@ -52,6 +52,12 @@ inline __m256i to_bf16(F32 a) {
 #endif
 inline F32 load_bits(const Bf16* p) { return {_mm512_loadu_ps(p)}; }
 inline void store_bits(Bf16* p, F32 a) { _mm512_storeu_ps(p, a.v); }
+inline F32 woven_bits(const Bf16* p, const Bf16* q) {
+  const auto wide = [](const Bf16* from) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  };
+  return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_slli_epi32(wide(q), 16), wide(p)))};
+}
 inline void load_woven(const Bf16* p, F32& a, F32& b) {
   const __m512i both = _mm512_loadu_si512(p);
   a = {_mm512_castsi512_ps(_mm512_slli_epi32(both, 16))};

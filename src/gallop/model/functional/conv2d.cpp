@@ -1,0 +1,77 @@
+#include "gallop/model/functional/conv2d.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/convolution_backward.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "gallop/kernel/conv2d_weight.h"
+#include "gallop/kernel/isa.h"
+#include "gallop/model/functional/first_order.h"
+
+namespace gallop::model::functional {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+kernel::Conv2dWindow window_of(const at::Tensor& weight, int64_t stride, int64_t padding) {
+  return {.height = weight.size(2), .width = weight.size(3), .stride = stride, .padding = padding};
+}
+
+struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
+  // `x` is in bf16, `weight` in fp32, and the convolution takes it in bf16.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            int64_t stride, int64_t padding) {
+    const auto narrow = weight.to(at::kBFloat16);
+    context->save_for_backward({x});
+    context->saved_data["weight"] = narrow;
+    context->saved_data["stride"] = stride;
+    context->saved_data["padding"] = padding;
+    return at::conv2d(x, narrow, {}, stride, padding);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    require_first_order("conv2d");
+    const auto x = context->get_saved_variables()[0];
+    const auto weight = context->saved_data["weight"].toTensor();
+    const int64_t stride = context->saved_data["stride"].toInt(),
+                  padding = context->saved_data["padding"].toInt();
+    const auto dy = gradients[0].contiguous(at::MemoryFormat::ChannelsLast);
+    at::Tensor dx, dweight;
+    if (context->needs_input_grad(0)) {
+      dx = std::get<0>(at::convolution_backward(
+          dy, x, weight, at::OptionalIntArrayRef(), {stride, stride}, {padding, padding}, {1, 1},
+          /*transposed=*/false, {0, 0}, /*groups=*/1, {true, false, false}));
+    }
+    if (context->needs_input_grad(1)) {
+      dweight = kernel::conv2d_weight(dy, x, window_of(weight, stride, padding));
+    }
+    return {dx, dweight, {}, {}};
+  }
+};
+
+bool is_bf16_autocast() {
+  return at::autocast::is_autocast_enabled(at::kCPU) &&
+         at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
+}
+
+}  // namespace
+
+at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                  int64_t stride, int64_t padding) {
+  if (kernel::kernels_are_on() && x.is_cpu() && x.dim() == 4 && x.size(1) == weight.size(1) &&
+      weight.is_cpu() && weight.scalar_type() == at::kFloat && weight.requires_grad() &&
+      at::GradMode::is_enabled() && !bias.defined() && is_bf16_autocast()) {
+    const auto narrow =
+        x.to(at::kBFloat16, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::ChannelsLast);
+    if (kernel::takes_conv2d_weight(narrow, weight.size(0), window_of(weight, stride, padding))) {
+      return Conv2dFunction::apply(narrow, weight, stride, padding);
+    }
+  }
+  return at::conv2d(x, weight, bias, stride, padding);
+}
+
+}  // namespace gallop::model::functional
