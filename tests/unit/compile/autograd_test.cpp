@@ -172,7 +172,8 @@ TEST_P(CompiledAutograd, LeavesTheBitsOfTheFunction) {
   const Network plain = GetParam().make(), other = GetParam().make();
   CompileConfig config;
   for (const Pass& pass : all_passes()) {
-    if (pass.to_kernels || std::string(pass.name) == "fuse") config.passes_off.emplace_back(pass.name);
+    if (pass.to_kernels || std::string(pass.name) == "fuse")
+      config.passes_off.emplace_back(pass.name);
   }
   CompiledFunction compiled([&](const Tensors& in, int64_t) { return other.step(in[0]); },
                             other.state, config);

@@ -92,9 +92,10 @@ INSTANTIATE_TEST_SUITE_P(
                   return {at::_nested_tensor_from_tensor_list({x, x})};
                 },
                 "a tensor is"},
-        Refused{"LazyConjugate",
-                [](const auto& x, const auto&) -> Tensors { return {at::complex(x, x).conj() * 2}; },
-                "is a lazy conjugate or negative"},
+        Refused{
+            "LazyConjugate",
+            [](const auto& x, const auto&) -> Tensors { return {at::complex(x, x).conj() * 2}; },
+            "is a lazy conjugate or negative"},
         Refused{"LazyConjugateAsResult",
                 [](const auto& x, const auto&) -> Tensors { return {at::complex(x, x).conj()}; },
                 "is a lazy conjugate or negative"},
@@ -117,14 +118,12 @@ INSTANTIATE_TEST_SUITE_P(
                   return {out};
                 },
                 "aten::add.out changes the size of what it writes"},
-        Refused{"Mask",
-                [](const auto& x, const auto&) -> Tensors { return {x.index({x.gt(2)})}; },
+        Refused{"Mask", [](const auto& x, const auto&) -> Tensors { return {x.index({x.gt(2)})}; },
                 "aten::index.Tensor has results whose sizes depend on the data"},
-        Refused{"MaskedSelect",
-                [](const auto& x, const auto&) -> Tensors {
-                  return {at::masked_select(x, x.gt(2))};
-                },
-                "aten::masked_select has results whose sizes depend on the data"},
+        Refused{
+            "MaskedSelect",
+            [](const auto& x, const auto&) -> Tensors { return {at::masked_select(x, x.gt(2))}; },
+            "aten::masked_select has results whose sizes depend on the data"},
         Refused{"TruthOfATensor",
                 [](const auto& x, const auto&) -> Tensors {
                   return {x.sum().template item<bool>() ? x : -x};
@@ -139,8 +138,9 @@ INSTANTIATE_TEST_SUITE_P(
                 [](const auto& x, const auto&) -> Tensors {
                   const at::Tensor weight = at::ones({3}).requires_grad_();
                   const at::Tensor y = x * weight;
-                  y.register_hook(
-                      [](const at::Tensor& grad) { return grad * grad.sum().template item<float>(); });
+                  y.register_hook([](const at::Tensor& grad) {
+                    return grad * grad.sum().template item<float>();
+                  });
                   y.sum().backward();
                   return {weight.grad()};
                 },
@@ -165,7 +165,9 @@ TEST(Record, PassesOnWhatTheFunctionThrows) {
   };
   EXPECT_THROW(record(fails, {at::ones({3})}), std::out_of_range);
   EXPECT_EQ(state.sum().item<float>(), 3);
-  const auto misfits = [&](const Tensors& inputs) -> Tensors { return {inputs[0] + at::ones({4})}; };
+  const auto misfits = [&](const Tensors& inputs) -> Tensors {
+    return {inputs[0] + at::ones({4})};
+  };
   EXPECT_THROW(record(misfits, {at::ones({3})}), c10::Error);
   // And the next recording is none the worse for it.
   EXPECT_EQ(record([](const Tensors& in) -> Tensors { return {in[0] + 1}; }, {state}).refusal, "");
@@ -266,8 +268,11 @@ TEST(CompiledFunction, HasAGraphForEachGradientModeAndRecordsAnewWhereWeightsAre
 
 TEST(CompiledFunction, GivesItsStateAwayInTensorsOfTheCallersOwn) {
   const at::Tensor state = at::ones({2, 3});
-  CompiledFunction compiled([&](const Tensors& in, int64_t) -> Tensors { return {state.add_(in[0]), state}; },
-                            {state});
+  CompiledFunction compiled(
+      [&](const Tensors& in, int64_t) -> Tensors {
+        return {state.add_(in[0]), state};
+      },
+      {state});
   for (int i = 1; i < 5; ++i) {
     const Tensors results = compiled({at::ones({3})});
     EXPECT_EQ(results[1].sizes(), at::IntArrayRef({2, 3}));
@@ -279,13 +284,15 @@ TEST(CompiledFunction, GivesItsStateAwayInTensorsOfTheCallersOwn) {
 TEST(Constants, AreTheSameBitForBitButForNan) {
   const auto same = [](double a, double b) {
     return is_same(c10::IValue(a), c10::IValue(b)) &&
-           is_same(c10::IValue(std::vector<double>{1, a}), c10::IValue(std::vector<double>{1, b})) &&
+           is_same(c10::IValue(std::vector<double>{1, a}),
+                   c10::IValue(std::vector<double>{1, b})) &&
            is_same(c10::IValue(at::full({}, a)), c10::IValue(at::full({}, b)));
   };
   EXPECT_TRUE(same(2, 2));
   EXPECT_TRUE(same(NAN, NAN));
   EXPECT_FALSE(is_same(c10::IValue(0.0), c10::IValue(-0.0)));
-  EXPECT_FALSE(is_same(c10::IValue(std::vector<double>{0.0}), c10::IValue(std::vector<double>{-0.0})));
+  EXPECT_FALSE(
+      is_same(c10::IValue(std::vector<double>{0.0}), c10::IValue(std::vector<double>{-0.0})));
   EXPECT_FALSE(is_same(c10::IValue(at::full({}, 0.0)), c10::IValue(at::full({}, -0.0))));
   EXPECT_FALSE(is_same(c10::IValue(1.0), c10::IValue(int64_t{1})));
 }
