@@ -250,6 +250,7 @@ std::string excess_of(const Program& program, const Names& passes_off) {
 // there are fewer.
 TEST(RandomGraphs, AreAsNearAsTheFunctionsWithKernelsAndLoops) {
   const CacheFolder folder;
+  setenv("XDG_CACHE_HOME", folder.root().c_str(), /*overwrite=*/1);
   const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
   const int64_t count = std::max<int64_t>(number_in_environment("GALLOP_TEST_COUNT", 1000) / 20, 1);
   int64_t failed = 0;

@@ -91,6 +91,11 @@ Tensor changed(A a, const Write& write) {
   return target;
 }
 
+// LibTorch finds most programs that read what they write in another order, and calls them wrong.
+void need_apart(const Tensor& written, const Tensor& read) {
+  need(!written.is_alias_of(read), "memory of its own");
+}
+
 Tensor row_numbers(const Tensor& x, int64_t rows) {
   need(x.scalar_type() == at::kLong && rows > 0, "whole numbers");
   return x.remainder(rows);
@@ -254,11 +259,13 @@ constexpr Operation kOperations[] = {
     {"index_add_", 3, true,
      [](A a) {
        const int64_t d = dim(a);
+       need_apart(a[0], a[2]);
        const Tensor rows = row_numbers(a[1], a[0].size(d));
        return changed(a, [&](Tensor& x) { x.index_add_(d, rows, a[2]); });
      }},
     {"index_put_", 3, false,
      [](A a) {
+       need_apart(a[0], a[2]);
        const Tensor rows = row_numbers(a[1], a[0].size(0));
        return changed(a, [&](Tensor& x) { x.index_put_({rows}, a[2], /*accumulate=*/true); });
      }},

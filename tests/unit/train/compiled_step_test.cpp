@@ -6,7 +6,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
@@ -14,60 +13,16 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
-#include "gallop/optim/optimizer.h"
-#include "gallop/train/step.h"
+#include "unit/train/trainee.h"
 
 namespace gallop::train {
 namespace {
 
-const model::Task kImages{.channels = 3, .height = 8, .width = 8, .classes = 5};
-const model::Task kText{.kind = model::Task::Kind::kText, .classes = 11, .context = 8};
 // So many that logits are not stored.
 const model::Task kManyWords{.kind = model::Task::Kind::kText, .classes = 200'000, .context = 8};
 
-using MakeModel = std::unique_ptr<model::Model> (*)();
-
 std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {16, 12}}, kImages, 1); }
 std::unique_ptr<model::Model> resnet() { return make_resnet({.depth = 8}, kImages, 1); }
-
-struct Case {
-  std::string name;
-  MakeModel make_model;
-  std::string optimizer;
-  StepConfig config{};
-  bool text = false;
-};
-
-void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
-
-// A model in training, with its optimizer and step.
-struct Trainee {
-  optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
-  std::unique_ptr<model::Model> model;
-  std::unique_ptr<optim::Optimizer> optimizer;
-  std::optional<TrainStep> step;
-
-  Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile)
-      : model(tested.make_model()) {
-    model->to(at::kCPU, !tested.text);
-    optimizer =
-        optimizers.build(config::Component(optimizers, tested.optimizer), model->parameters());
-    StepConfig config = tested.config;
-    if (compile) config.compile = *compile;
-    step.emplace(*model, *optimizer, config);
-  }
-
-  NamedTensors everything() const {
-    NamedTensors all = model->parameters();
-    for (const auto& list : {model->buffers(), optimizer->state(), step->state()}) {
-      all.insert(all.end(), list.begin(), list.end());
-    }
-    return all;
-  }
-};
-
-const std::vector<std::string> kNotBitwise = {"batch-norms",   "layer-norms", "attention",
-                                              "cross-entropy", "activations", "fuse"};
 
 class CompiledStep : public testing::TestWithParam<Case> {};
 
@@ -80,10 +35,7 @@ TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
   for (int64_t step = 0; step < 8; ++step) {
     seed_step(3, step, at::kCPU);
     const int64_t rows = step == 4 ? 3 : 6;
-    const at::Tensor input =
-        tested.text ? at::randint(11, {rows, 8}, at::kLong) : at::randn({rows, 3, 8, 8});
-    const at::Tensor target =
-        tested.text ? at::randint(11, {rows, 8}, at::kLong) : at::randint(5, {rows}, at::kLong);
+    const auto [input, target] = batch_of(tested, rows);
     const double lr = 0.01 * static_cast<double>(step + 1);
     const StepResult wanted = plain.step->run(input, target, step, lr, step % 4 == 0);
     const StepResult got = compiled.step->run(input, target, step, lr, step % 4 == 0);

@@ -1,0 +1,118 @@
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "gallop/model/gpt.h"
+#include "gallop/model/mlp.h"
+#include "gallop/model/resnet.h"
+#include "gallop/model/vit.h"
+#include "unit/train/trainee.h"
+
+namespace gallop::train {
+namespace {
+
+using precision::Precision;
+
+struct Network {
+  std::string name;
+  MakeModel plain, with_dropout;  // Null where it has none.
+  bool text = false;
+};
+
+const std::vector<Network>& networks() {
+  static const std::vector<Network> kNetworks = {
+      {"Mlp",
+       [] {
+         return make_mlp({.hidden = {16, 12}}, kImages, 1);
+       },
+       [] {
+         return make_mlp({.hidden = {16, 12}, .dropout = 0.2}, kImages, 1);
+       }},
+      {"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); }, nullptr},
+      {"Vit",
+       [] { return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2}, kImages, 1); },
+       [] {
+         return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2, .dropout = 0.1}, kImages,
+                         1);
+       }},
+      {"Gpt",
+       [] { return make_gpt({.layers = 1, .width = 16, .heads = 2, .dropout = 0}, kText, 1); },
+       [] { return make_gpt({.layers = 1, .width = 16, .heads = 2, .dropout = 0.1}, kText, 1); },
+       true},
+  };
+  return kNetworks;
+}
+
+// Every model with every optimizer in every precision, with one option at a time and all at once.
+std::vector<Case> all_cases() {
+  const std::vector<std::pair<std::string, StepConfig>> options = {
+      {"Plain", {}},
+      {"Accumulate", {.accumulate = 3}},
+      {"Clip", {.clip = 0.1}},
+      {"Smooth", {.label_smoothing = 0.1}},
+      {"Skip", {.skip_nonfinite = true}},
+      {"Dropout", {}},
+      {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
+  };
+  const std::vector<std::pair<std::string, Precision>> precisions = {
+      {"Fp32", Precision::kFp32}, {"Bf16", Precision::kBf16}, {"Fp16", Precision::kFp16}};
+  std::vector<Case> cases;
+  for (const Network& network : networks()) {
+    for (const char* optimizer : {"sgd", "adamw"}) {
+      for (const auto& [precision_name, precision] : precisions) {
+        for (auto [option_name, config] : options) {
+          const bool drops = option_name == "Dropout" || option_name == "All";
+          if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
+          config.precision = precision;
+          const auto make =
+              drops && network.with_dropout != nullptr ? network.with_dropout : network.plain;
+          cases.push_back(
+              {.name = network.name + "_" + optimizer + "_" + precision_name + "_" + option_name,
+               .make_model = make,
+               .optimizer = optimizer,
+               .config = config,
+               .text = network.text});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+class CompiledOptions : public testing::TestWithParam<Case> {};
+
+// Batches, the last of them smaller; one in the middle is not finite.
+TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
+  const Case& tested = GetParam();
+  Trainee plain(tested, std::nullopt);
+  Trainee compiled(tested, compile::CompileConfig{.passes_off = kNotBitwise});
+  for (int64_t step = 0; step < 6; ++step) {
+    seed_step(5, step, at::kCPU);
+    const auto [input, target] = batch_of(tested, step == 5 ? 4 : 7);
+    if (step == 3 && tested.config.skip_nonfinite && !tested.text) input.fill_(1e38);
+    const double lr = 0.01 * static_cast<double>(step + 1);
+    const StepResult wanted = plain.step->run(input, target, step, lr, step % 2 == 0);
+    const StepResult got = compiled.step->run(input, target, step, lr, step % 2 == 0);
+    EXPECT_EQ(got.finite, wanted.finite) << "step " << step;
+    if (!wanted.finite) continue;
+    EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;
+    EXPECT_EQ(got.tally.top1, wanted.tally.top1) << "step " << step;
+    EXPECT_EQ(got.gradient_norm, wanted.gradient_norm) << "step " << step;
+  }
+  const NamedTensors wanted = plain.everything(), got = compiled.everything();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_TRUE(at::equal(got[i].tensor, wanted[i].tensor)) << wanted[i].name;
+  }
+  EXPECT_EQ(compiled.step->compile_report()->replayed, 6);
+  EXPECT_EQ(compiled.step->compile_report()->eager, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CompiledOptions, testing::ValuesIn(all_cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace gallop::train

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include "gallop/compile/compiled_function.h"
+#include "gallop/model/model.h"
+#include "gallop/optim/optimizer.h"
+#include "gallop/train/step.h"
+
+namespace gallop::train {
+
+inline const model::Task kImages{.channels = 3, .height = 8, .width = 8, .classes = 5};
+inline const model::Task kText{.kind = model::Task::Kind::kText, .classes = 11, .context = 8};
+
+using MakeModel = std::unique_ptr<model::Model> (*)();
+
+/// A model, an optimizer and how a step is made.
+struct Case {
+  std::string name;
+  MakeModel make_model;
+  std::string optimizer;
+  StepConfig config{};
+  bool text = false;
+};
+
+inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
+
+/// A model in training, with its optimizer and step.
+struct Trainee {
+  optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::optional<TrainStep> step;
+
+  Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile)
+      : model(tested.make_model()) {
+    model->to(at::kCPU, !tested.text);
+    optimizer =
+        optimizers.build(config::Component(optimizers, tested.optimizer), model->parameters());
+    StepConfig config = tested.config;
+    if (compile) config.compile = *compile;
+    step.emplace(*model, *optimizer, config);
+  }
+
+  NamedTensors everything() const {
+    NamedTensors all = model->parameters();
+    for (const auto& list : {model->buffers(), optimizer->state(), step->state()}) {
+      all.insert(all.end(), list.begin(), list.end());
+    }
+    return all;
+  }
+};
+
+/// Passes that do not leave the bits as they are.
+inline const std::vector<std::string> kNotBitwise = {"batch-norms",   "layer-norms", "attention",
+                                                     "cross-entropy", "activations", "fuse"};
+
+/// Random inputs and targets that fit the case.
+inline std::pair<at::Tensor, at::Tensor> batch_of(const Case& tested, int64_t rows) {
+  if (tested.text) {
+    return {at::randint(11, {rows, 8}, at::kLong), at::randint(11, {rows, 8}, at::kLong)};
+  }
+  return {at::randn({rows, 3, 8, 8}), at::randint(5, {rows}, at::kLong)};
+}
+
+}  // namespace gallop::train
