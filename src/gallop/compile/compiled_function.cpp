@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -22,7 +23,9 @@ struct Signature {
   int64_t mode = 0;
   std::vector<int64_t> numbers;
 
-  auto operator<=>(const Signature&) const = default;
+  bool operator<(const Signature& other) const {
+    return std::tie(mode, numbers) < std::tie(other.mode, other.numbers);
+  }
 };
 
 Signature signature_of(const std::vector<at::Tensor>& inputs, int64_t mode) {

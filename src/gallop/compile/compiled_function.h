@@ -53,7 +53,7 @@ class CompiledFunction {
   ~CompiledFunction();
 
   /// Throws InternalError where the graph is found to compute something else.
-  std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& arguments, int64_t mode = 0);
+  std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs, int64_t mode = 0);
 
   const CompileReport& report() const;
 

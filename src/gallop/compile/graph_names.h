@@ -27,10 +27,10 @@ class GraphNamer {
   /// The buffer's name, and how the view differs from the tensor that has the name: "%12[64x128]"
   /// has other sizes, "%12[64x128 at 4096]" begins at that element, "%12[64x128 by 1x64]" has those
   /// strides, "fc.weight^T" is transposed, and "%12[64x128]^T" is so after it got those sizes.
-  std::string name_of_view(int32_t view) const;
+  std::string name_of_view(int32_t id) const;
 
   /// "bf16 128x16x32x32"; "nhwc" follows where a tensor of four dimensions is channels_last.
-  std::string format_of_view(int32_t view) const;
+  std::string format_of_view(int32_t id) const;
 
  private:
   void name_state(const GraphNames& names);

@@ -17,9 +17,9 @@ struct PassContext {
 
 /// A change of a graph that leaves what it computes as it is.
 struct Pass {
-  const char* name;
-  const char* help;
-  void (*run)(Graph& graph, PassContext& context);
+  const char* name = nullptr;
+  const char* help = nullptr;
+  void (*run)(Graph& graph, PassContext& context) = nullptr;
   bool to_kernels = false;  ///< Whether it is for kernels of ours, which may be off altogether.
 };
 

@@ -223,7 +223,7 @@ class Recorder {
         value = list;
       } else if (value.isOptionalTensorList()) {
         c10::List<std::optional<at::Tensor>> list;
-        for (const std::optional<at::Tensor>& item : value.toOptionalTensorList()) {
+        for (const std::optional<at::Tensor> item : value.toOptionalTensorList()) {
           list.push_back(item ? std::optional(current(*item)) : std::nullopt);
         }
         value = list;

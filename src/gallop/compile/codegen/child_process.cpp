@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <system_error>
 
 #include "gallop/base/file.h"
@@ -23,8 +23,8 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 /// posix_spawn's settings, freed at the end.
 struct SpawnSettings {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_t files{};
+  posix_spawnattr_t attributes{};
   SpawnSettings() {
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&attributes);

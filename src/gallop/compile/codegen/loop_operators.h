@@ -223,7 +223,7 @@ inline F32 op_rsqrt(const F32& a) { return divide(fill(1), exact_root(a)); }
 inline F32 op_reciprocal(const F32& a) { return divide(fill(1), a); }
 inline F32 op_exp(const F32& a) { return ieee_exp(a); }
 inline F32 op_expm1(const F32& a) { return ieee_expm1(a); }
-inline F32 op_log(const F32& a) { return ieee_log(a); }
+inline F32 op_log(const F32& a) { return log(a); }
 inline F32 op_log1p(const F32& a) { return ieee_log1p(a); }
 inline F32 op_tanh(const F32& a) { return ieee_tanh(a); }
 inline F32 op_sigmoid(const F32& a) { return ieee_sigmoid(a); }

@@ -15,12 +15,12 @@ enum class Domain : uint8_t {
 };
 
 struct OpTraits {
-  Op op;
-  const char* name;  ///< "add"; generated code calls op_add.
-  int arity;
-  Domain domain;
+  Op op{};
+  const char* name = nullptr;  ///< "add"; generated code calls op_add.
+  int arity = 0;
+  Domain domain{};
   /// Roughly the cycles for 16 numbers of fp32; less for few sweeps than for memory.
-  int cycles;
+  int cycles = 0;
   bool vectorized = true;  ///< For fp32; others go lane by lane.
 };
 

@@ -22,7 +22,7 @@ bool contains(const std::vector<int64_t>& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-void apply(Graph& graph, Rewrite rewrite) {
+void apply(Graph& graph, Rewrite&& rewrite) {
   std::vector<Node> nodes;
   nodes.reserve(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {

@@ -63,7 +63,7 @@ class Matcher {
   bool is_untouched_between(ViewId tensor, int64_t from, int64_t to) const;
 
   /// A tensor of this layout and device without memory, for questions about layouts.
-  at::Tensor stand_in(ViewId tensor) const;
+  at::Tensor stand_in(ViewId id) const;
 
   ViewId intern(const View& view) { return graph_.intern(view); }
   /// The same elements as a contiguous tensor of these sizes. `tensor` must be contiguous.

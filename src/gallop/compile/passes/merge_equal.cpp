@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <tuple>
 
 #include "gallop/compile/analysis.h"
 #include "gallop/compile/passes/passes.h"
@@ -15,7 +16,9 @@ struct Call {
   std::string op;
   std::vector<int64_t> operands;  // Views, each with how often its buffer was written before.
 
-  auto operator<=>(const Call&) const = default;
+  bool operator<(const Call& other) const {
+    return std::tie(op, operands) < std::tie(other.op, other.operands);
+  }
 };
 
 Call call_of(const Graph& graph, const Node& node, const std::vector<int64_t>& versions) {

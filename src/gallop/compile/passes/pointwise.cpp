@@ -79,133 +79,130 @@ bool is_tanh(const Call& call, size_t argument) {
   return call.node.arguments[argument].constant.toStringRef() == "tanh";
 }
 
-const std::unordered_map<std::string_view, Lower>& table() {
-  static const std::unordered_map<std::string_view, Lower> kTable = {
-      {"aten::abs", unary<Op::kAbs>},
-      {"aten::neg", unary<Op::kNegate>},
-      {"aten::sign", unary<Op::kSign>},
-      {"aten::floor", unary<Op::kFloor>},
-      {"aten::ceil", unary<Op::kCeil>},
-      {"aten::trunc", unary<Op::kTrunc>},
-      {"aten::round", unary<Op::kRound>},
-      {"aten::sqrt", unary<Op::kSqrt>},
-      {"aten::rsqrt", unary<Op::kRsqrt>},
-      {"aten::reciprocal", unary<Op::kReciprocal>},
-      {"aten::exp", unary<Op::kExp>},
-      {"aten::expm1", unary<Op::kExpm1>},
-      {"aten::log", unary<Op::kLog>},
-      {"aten::log1p", unary<Op::kLog1p>},
-      {"aten::tanh", unary<Op::kTanh>},
-      {"aten::sigmoid", unary<Op::kSigmoid>},
-      {"aten::erf", unary<Op::kErf>},
-      {"aten::relu", unary<Op::kRelu>},
-      {"aten::_to_copy", [](const Call& call) { return call[0]; }},
-      {"aten::add.Tensor", scaled<Op::kAdd>},
-      {"aten::add.Scalar", scaled<Op::kAdd>},
-      {"aten::sub.Tensor", scaled<Op::kSubtract>},
-      {"aten::sub.Scalar", scaled<Op::kSubtract>},
-      {"aten::mul.Tensor", binary<Op::kMultiply>},
-      {"aten::mul.Scalar", binary<Op::kMultiply>},
-      {"aten::div.Tensor", binary<Op::kDivide>},
-      {"aten::div.Scalar", binary<Op::kDivide>},
-      {"aten::maximum", binary<Op::kMaximum>},
-      {"aten::minimum", binary<Op::kMinimum>},
-      {"aten::clamp_min", binary<Op::kClampMin>},
-      {"aten::clamp_max", binary<Op::kClampMax>},
-      {"aten::eq.Tensor", comparison<Op::kEqual>},
-      {"aten::eq.Scalar", comparison<Op::kEqual>},
-      {"aten::ne.Tensor", comparison<Op::kNotEqual>},
-      {"aten::ne.Scalar", comparison<Op::kNotEqual>},
-      {"aten::lt.Tensor", comparison<Op::kLess>},
-      {"aten::lt.Scalar", comparison<Op::kLess>},
-      {"aten::le.Tensor", comparison<Op::kLessEqual>},
-      {"aten::le.Scalar", comparison<Op::kLessEqual>},
-      {"aten::gt.Tensor", comparison<Op::kGreater>},
-      {"aten::gt.Scalar", comparison<Op::kGreater>},
-      {"aten::ge.Tensor", comparison<Op::kGreaterEqual>},
-      {"aten::ge.Scalar", comparison<Op::kGreaterEqual>},
-      {"aten::rsub.Scalar",
-       [](const Call& call) {
-         Value less = call[0];
-         if (const double alpha = call.number_or(2, 1); alpha != 1)
-           less = call.b.apply(Op::kMultiply, less, alpha);
-         return call.b.apply(Op::kSubtract, call.value(1), less);
-       }},
-      {"aten::where.self",
-       [](const Call& call) { return call.b.select(call[0], call[1], call[2]); }},
-      {"aten::masked_fill.Scalar",
-       [](const Call& call) {
-         const Value fill = call.b.constant(call.number(2), call.format);
-         return call.b.select(call[1], fill, call[0]);
-       }},
-      {"aten::silu", [](const Call& call) { return silu(call.b, call[0]); }},
-      {"aten::gelu",
-       [](const Call& call) {
-         return is_tanh(call, 1) ? gelu_tanh(call.b, call[0]) : gelu(call.b, call[0]);
-       }},
-      {"aten::leaky_relu",
-       [](const Call& call) { return leaky_relu(call.b, call[0], call.number(1)); }},
-      {"aten::elu",
-       [](const Call& call) {
-         return elu(call.b, call[0], call.number(1), call.number(2), call.number(3));
-       }},
-      {"aten::softplus",
-       [](const Call& call) { return softplus(call.b, call[0], call.number(1), call.number(2)); }},
-      {"aten::hardswish", [](const Call& call) { return hardswish(call.b, call[0]); }},
-      {"aten::hardsigmoid", [](const Call& call) { return hardsigmoid(call.b, call[0]); }},
-      {"aten::mish", [](const Call& call) { return mish(call.b, call[0]); }},
-      {"aten::threshold",
-       [](const Call& call) { return threshold(call.b, call[0], call.number(1), call.number(2)); }},
-      {"aten::silu_backward",
-       [](const Call& call) { return silu_gradient(call.b, call[0], call[1]); }},
-      {"aten::gelu_backward",
-       [](const Call& call) {
-         return is_tanh(call, 2) ? gelu_tanh_gradient(call.b, call[0], call[1])
-                                 : gelu_gradient(call.b, call[0], call[1]);
-       }},
-      {"aten::threshold_backward",
-       [](const Call& call) {
-         return threshold_gradient(call.b, call[0], call[1], call.number(2));
-       }},
-      {"aten::hardswish_backward",
-       [](const Call& call) { return hardswish_gradient(call.b, call[0], call[1]); }},
-      // dy * (1 - y) * y
-      {"aten::sigmoid_backward",
-       [](const Call& call) {
-         const Value one = call.b.constant(1, call.format);
-         const Value rest = call.b.apply(Op::kSubtract, one, call[1]);
-         return call.b.apply(Op::kMultiply, call[0], call.b.apply(Op::kMultiply, rest, call[1]));
-       }},
-      // dy * (1 - y * y)
-      {"aten::tanh_backward",
-       [](const Call& call) {
-         const Value one = call.b.constant(1, call.format);
-         const Value square = call.b.apply(Op::kMultiply, call[1], call[1]);
-         return call.b.apply(Op::kMultiply, call[0], call.b.apply(Op::kSubtract, one, square));
-       }},
-      // a + value * b * c, and a + value * b / c
-      {"aten::addcmul",
-       [](const Call& call) {
-         Value product = call.b.apply(Op::kMultiply, call[1], call[2]);
-         product = call.b.apply(Op::kMultiply, product, call.number(3));
-         return call.b.apply(Op::kAdd, call[0], product);
-       }},
-      {"aten::addcdiv",
-       [](const Call& call) {
-         Value quotient = call.b.apply(Op::kDivide, call[1], call[2]);
-         quotient = call.b.apply(Op::kMultiply, quotient, call.number(3));
-         return call.b.apply(Op::kAdd, call[0], quotient);
-       }},
-      {"aten::pow.Tensor_Scalar",
-       [](const Call& call) {
-         const double exponent = call.number(1);
-         if (exponent == 2) return call.b.apply(Op::kMultiply, call[0], call[0]);
-         if (exponent == 0.5) return call.b.apply(Op::kSqrt, call[0]);
-         return call.b.apply(Op::kPower, call[0], exponent);
-       }},
-  };
-  return kTable;
-}
+const std::unordered_map<std::string_view, Lower> kTable = {
+    {"aten::abs", unary<Op::kAbs>},
+    {"aten::neg", unary<Op::kNegate>},
+    {"aten::sign", unary<Op::kSign>},
+    {"aten::floor", unary<Op::kFloor>},
+    {"aten::ceil", unary<Op::kCeil>},
+    {"aten::trunc", unary<Op::kTrunc>},
+    {"aten::round", unary<Op::kRound>},
+    {"aten::sqrt", unary<Op::kSqrt>},
+    {"aten::rsqrt", unary<Op::kRsqrt>},
+    {"aten::reciprocal", unary<Op::kReciprocal>},
+    {"aten::exp", unary<Op::kExp>},
+    {"aten::expm1", unary<Op::kExpm1>},
+    {"aten::log", unary<Op::kLog>},
+    {"aten::log1p", unary<Op::kLog1p>},
+    {"aten::tanh", unary<Op::kTanh>},
+    {"aten::sigmoid", unary<Op::kSigmoid>},
+    {"aten::erf", unary<Op::kErf>},
+    {"aten::relu", unary<Op::kRelu>},
+    {"aten::_to_copy", [](const Call& call) { return call[0]; }},
+    {"aten::add.Tensor", scaled<Op::kAdd>},
+    {"aten::add.Scalar", scaled<Op::kAdd>},
+    {"aten::sub.Tensor", scaled<Op::kSubtract>},
+    {"aten::sub.Scalar", scaled<Op::kSubtract>},
+    {"aten::mul.Tensor", binary<Op::kMultiply>},
+    {"aten::mul.Scalar", binary<Op::kMultiply>},
+    {"aten::div.Tensor", binary<Op::kDivide>},
+    {"aten::div.Scalar", binary<Op::kDivide>},
+    {"aten::maximum", binary<Op::kMaximum>},
+    {"aten::minimum", binary<Op::kMinimum>},
+    {"aten::clamp_min", binary<Op::kClampMin>},
+    {"aten::clamp_max", binary<Op::kClampMax>},
+    {"aten::eq.Tensor", comparison<Op::kEqual>},
+    {"aten::eq.Scalar", comparison<Op::kEqual>},
+    {"aten::ne.Tensor", comparison<Op::kNotEqual>},
+    {"aten::ne.Scalar", comparison<Op::kNotEqual>},
+    {"aten::lt.Tensor", comparison<Op::kLess>},
+    {"aten::lt.Scalar", comparison<Op::kLess>},
+    {"aten::le.Tensor", comparison<Op::kLessEqual>},
+    {"aten::le.Scalar", comparison<Op::kLessEqual>},
+    {"aten::gt.Tensor", comparison<Op::kGreater>},
+    {"aten::gt.Scalar", comparison<Op::kGreater>},
+    {"aten::ge.Tensor", comparison<Op::kGreaterEqual>},
+    {"aten::ge.Scalar", comparison<Op::kGreaterEqual>},
+    {"aten::rsub.Scalar",
+     [](const Call& call) {
+       Value less = call[0];
+       if (const double alpha = call.number_or(2, 1); alpha != 1)
+         less = call.b.apply(Op::kMultiply, less, alpha);
+       return call.b.apply(Op::kSubtract, call.value(1), less);
+     }},
+    {"aten::where.self",
+     [](const Call& call) { return call.b.select(call[0], call[1], call[2]); }},
+    {"aten::masked_fill.Scalar",
+     [](const Call& call) {
+       const Value fill = call.b.constant(call.number(2), call.format);
+       return call.b.select(call[1], fill, call[0]);
+     }},
+    {"aten::silu", [](const Call& call) { return silu(call.b, call[0]); }},
+    {"aten::gelu",
+     [](const Call& call) {
+       return is_tanh(call, 1) ? gelu_tanh(call.b, call[0]) : gelu(call.b, call[0]);
+     }},
+    {"aten::leaky_relu",
+     [](const Call& call) { return leaky_relu(call.b, call[0], call.number(1)); }},
+    {"aten::elu",
+     [](const Call& call) {
+       return elu(call.b, call[0], call.number(1), call.number(2), call.number(3));
+     }},
+    {"aten::softplus",
+     [](const Call& call) { return softplus(call.b, call[0], call.number(1), call.number(2)); }},
+    {"aten::hardswish", [](const Call& call) { return hardswish(call.b, call[0]); }},
+    {"aten::hardsigmoid", [](const Call& call) { return hardsigmoid(call.b, call[0]); }},
+    {"aten::mish", [](const Call& call) { return mish(call.b, call[0]); }},
+    {"aten::threshold",
+     [](const Call& call) { return threshold(call.b, call[0], call.number(1), call.number(2)); }},
+    {"aten::silu_backward",
+     [](const Call& call) { return silu_gradient(call.b, call[0], call[1]); }},
+    {"aten::gelu_backward",
+     [](const Call& call) {
+       return is_tanh(call, 2) ? gelu_tanh_gradient(call.b, call[0], call[1])
+                               : gelu_gradient(call.b, call[0], call[1]);
+     }},
+    {"aten::threshold_backward",
+     [](const Call& call) {
+       return threshold_gradient(call.b, call[0], call[1], call.number(2));
+     }},
+    {"aten::hardswish_backward",
+     [](const Call& call) { return hardswish_gradient(call.b, call[0], call[1]); }},
+    // dy * (1 - y) * y
+    {"aten::sigmoid_backward",
+     [](const Call& call) {
+       const Value one = call.b.constant(1, call.format);
+       const Value rest = call.b.apply(Op::kSubtract, one, call[1]);
+       return call.b.apply(Op::kMultiply, call[0], call.b.apply(Op::kMultiply, rest, call[1]));
+     }},
+    // dy * (1 - y * y)
+    {"aten::tanh_backward",
+     [](const Call& call) {
+       const Value one = call.b.constant(1, call.format);
+       const Value square = call.b.apply(Op::kMultiply, call[1], call[1]);
+       return call.b.apply(Op::kMultiply, call[0], call.b.apply(Op::kSubtract, one, square));
+     }},
+    // a + value * b * c, and a + value * b / c
+    {"aten::addcmul",
+     [](const Call& call) {
+       Value product = call.b.apply(Op::kMultiply, call[1], call[2]);
+       product = call.b.apply(Op::kMultiply, product, call.number(3));
+       return call.b.apply(Op::kAdd, call[0], product);
+     }},
+    {"aten::addcdiv",
+     [](const Call& call) {
+       Value quotient = call.b.apply(Op::kDivide, call[1], call[2]);
+       quotient = call.b.apply(Op::kMultiply, quotient, call.number(3));
+       return call.b.apply(Op::kAdd, call[0], quotient);
+     }},
+    {"aten::pow.Tensor_Scalar",
+     [](const Call& call) {
+       const double exponent = call.number(1);
+       if (exponent == 2) return call.b.apply(Op::kMultiply, call[0], call[0]);
+       if (exponent == 0.5) return call.b.apply(Op::kSqrt, call[0]);
+       return call.b.apply(Op::kPower, call[0], exponent);
+     }},
+};
 
 bool is_float(at::ScalarType type) {
   return type == c10::kFloat || type == c10::kBFloat16 || type == c10::kDouble;
@@ -244,7 +241,7 @@ std::optional<Format> format_of(at::ScalarType type) {
 
 bool is_pointwise(const Graph& graph, const Node& node) {
   const std::string name = name_of(node.op);
-  if (!table().contains(name) || node.results.size() != 1 || node.results[0].views.size() != 1 ||
+  if (!kTable.contains(name) || node.results.size() != 1 || node.results[0].views.size() != 1 ||
       node.results[0].views[0] == kNone) {
     return false;
   }
@@ -293,7 +290,7 @@ Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
                   .x = arguments,
                   .format = format,
                   .is_bf16 = computed == c10::kBFloat16};
-  const Value value = name == "aten::_to_copy" ? tensors[0] : table().at(name)(call);
+  const Value value = name == "aten::_to_copy" ? tensors[0] : kTable.at(name)(call);
   return builder.cast(value, *format_of(result));
 }
 

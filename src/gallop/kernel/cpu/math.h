@@ -30,7 +30,7 @@ inline F32 log(F32 x) {
   constexpr float kInfinity = __builtin_inff();
   // Numbers below 2^-126 have fewer digits: made larger first.
   const Mask tiny = fill(0x1p-126F) > x;
-  F32 n;
+  F32 n{};
   const F32 f = split(select(tiny, x * fill(0x1p24F), x), n) - fill(1);
   n = n - select(tiny, fill(24), fill(0));
   // log(1 + f) = f - f^2 / 2 + f^3 times a polynomial (minimax).

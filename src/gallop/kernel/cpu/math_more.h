@@ -51,38 +51,14 @@ inline F32 ieee_expm1(const F32& x) {
   return select(without_sign(x) > fill(0), result + result, x);
 }
 
-/// The natural logarithm; 1.5 ulp. -infinity at 0, NaN below.
-inline F32 ieee_log(const F32& x) {
-  F32 m, e;
-  split(x, m, e);
-  const Mask large = m > fill(1.41421356F);
-  m = select(large, m * fill(0.5F), m);
-  e = select(large, e + fill(1), e);
-  // log(1 + f) by a polynomial (Cephes), log 2 in two parts.
-  const F32 f = m - fill(1), z = f * f;
-  F32 p = fma(fill(7.0376836292e-2F), f, fill(-1.1514610310e-1F));
-  p = fma(p, f, fill(1.1676998740e-1F));
-  p = fma(p, f, fill(-1.2420140846e-1F));
-  p = fma(p, f, fill(1.4249322787e-1F));
-  p = fma(p, f, fill(-1.6668057665e-1F));
-  p = fma(p, f, fill(2.0000714765e-1F));
-  p = fma(p, f, fill(-2.4999993993e-1F));
-  p = fma(p, f, fill(3.3333331174e-1F));
-  F32 result = fma(e, fill(-2.12194440e-4F), p * f * z);
-  result = fma(e, fill(0.693359375F), fma(z, fill(-0.5F), result) + f);
-  result = select(is_less(x, fill(kInfinite)), result, x);
-  result = select(is_equal(x, fill(0)), fill(-kInfinite), result);
-  return select(is_less(x, fill(0)), fill(__builtin_nanf("")), result);
-}
-
 /// log(1 + x); 2.5 ulp.
 inline F32 ieee_log1p(const F32& x) {
   const F32 sum = fill(1) + x;
   const F32 lost = x - (sum - fill(1));
-  const F32 result = ieee_log(sum) + divide(lost, sum);
+  const F32 result = log(sum) + divide(lost, sum);
   // Where the quotient is of 0 by 0 or of infinities, or x itself the result.
   const Mask plain = is_less(fill(-1), x) & is_less(x, fill(kInfinite));
-  return select(is_equal(x, fill(0)), x, select(plain, result, ieee_log(sum)));
+  return select(is_equal(x, fill(0)), x, select(plain, result, log(sum)));
 }
 
 /// 1 / (1 + e^-x); 3 ulp, 0 below -88.72.

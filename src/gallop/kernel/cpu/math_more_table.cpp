@@ -24,7 +24,6 @@ template <>
 MathMoreTable make_bodies<MathMoreTable, kIsa>() {
   return {.exp = unary<ieee_exp>,
           .expm1 = unary<ieee_expm1>,
-          .log = unary<ieee_log>,
           .log1p = unary<ieee_log1p>,
           .sigmoid = unary<ieee_sigmoid>,
           .tanh = unary<ieee_tanh>,

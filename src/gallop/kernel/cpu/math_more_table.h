@@ -12,7 +12,7 @@ namespace gallop::kernel {
 struct MathMoreTable {
   using Unary = void (*)(const float* x, float* y);
   using Binary = void (*)(const float* a, const float* b, float* y);
-  Unary exp, expm1, log, log1p, sigmoid, tanh, erf;
+  Unary exp, expm1, log1p, sigmoid, tanh, erf;
   Unary round_down, round_up, round_to_zero, flip_sign, without_sign, as_bf16, exact_root;
   Binary max, min, divide, with_sign_of;
   Binary is_equal, is_less, is_less_equal;  ///< 1 or 0.

@@ -8,7 +8,7 @@ namespace {
 /// base/philox.h's numbers for 16 counters at once: words[i] has word i of each.
 inline void philox4x32(uint32_t key0, uint32_t key1, U32 (&words)[4]) {
   for (int round = 0; round < 10; ++round) {
-    U32 a_high, a_low, b_high, b_low;
+    U32 a_high{}, a_low{}, b_high{}, b_low{};
     multiply(words[0], fill_u32(0xD2511F53U), a_high, a_low);
     multiply(words[2], fill_u32(0xCD9E8D57U), b_high, b_low);
     words[0] = b_high ^ words[1] ^ fill_u32(key0);

@@ -67,7 +67,7 @@ void multiply_columns(int64_t j, int64_t m, int64_t k, const Left& a, const Numb
   constexpr int64_t kWoven = __is_same(Number, Bf16) ? 2 : 1;  // Rows of b in one.
   for (int64_t i = 0; i < m; i += kRowsAtOnce) {
     float* to = c + i * c_stride + j;
-    Sums<kVectors> sums;
+    Sums<kVectors> sums{};
     for (int64_t r = 0; r < kRowsAtOnce; ++r) {
       for (int64_t v = 0; v < kVectors; ++v) sums.at[r][v] = fill(0);
     }

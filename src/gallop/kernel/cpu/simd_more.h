@@ -9,7 +9,6 @@
 //   round_down(a), round_up(a), round_to_zero(a)
 //   flip_sign(a), without_sign(a), with_sign_of(a, b)
 //   as_bf16(a)                           rounded to bf16, as fp32
-//   split(a, m, e)                       a = m 2^e, m in [1, 2), for positive finite a
 //   load_mask(p, n), store_mask(p, a, n) of bytes that are 0 or 1
 
 #include "gallop/kernel/cpu/simd.h"
@@ -38,10 +37,6 @@ inline F32 with_sign_of(F32 a, F32 b) {
   return {_mm512_or_ps(without_sign(a).v, _mm512_and_ps(b.v, _mm512_set1_ps(-0.0F)))};
 }
 inline F32 as_bf16(F32 a) { return from_bf16(to_bf16(a)); }
-inline void split(F32 a, F32& m, F32& e) {
-  m = {_mm512_getmant_ps(a.v, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src)};
-  e = {_mm512_getexp_ps(a.v)};
-}
 inline Mask load_mask(const uint8_t* p, int64_t n) {
   const __m128i bytes = _mm_maskz_loadu_epi8(n < kLanes ? first(n) : __mmask16{0xffff}, p);
   return {_mm_test_epi8_mask(bytes, bytes)};
@@ -100,20 +95,6 @@ inline F32 with_sign_of(F32 a, F32 b) {
   return {_mm256_or_ps(without_sign(a).low, _mm256_and_ps(b.low, sign)),
           _mm256_or_ps(without_sign(a).high, _mm256_and_ps(b.high, sign))};
 }
-inline void split(F32 a, F32& m, F32& e) {
-  // Numbers below 2^-126 have no exponent of their own until they are made larger.
-  const Mask tiny = is_less(a, fill(0x1p-126F));
-  const F32 large = select(tiny, a * fill(0x1p24F), a);
-  e = halves(large, [](__m256 v) {
-    const __m256i bits = _mm256_srli_epi32(_mm256_castps_si256(v), 23);
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(bits, _mm256_set1_epi32(127)));
-  });
-  e = e - select(tiny, fill(24), fill(0));
-  m = halves(large, [](__m256 v) {
-    const __m256i bits = _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7fffff));
-    return _mm256_castsi256_ps(_mm256_or_si256(bits, _mm256_set1_epi32(0x3f800000)));
-  });
-}
 
 #else
 
@@ -158,14 +139,6 @@ inline F32 with_sign_of(const F32& a, const F32& b) {
   return each([&](int64_t i) {
     return from_bits((to_bits(a.v[i]) & 0x7fffffffU) | (to_bits(b.v[i]) & 0x80000000U));
   });
-}
-inline void split(const F32& a, F32& m, F32& e) {
-  for (int64_t i = 0; i < kLanes; ++i) {
-    const bool tiny = a.v[i] < 0x1p-126F;
-    const uint32_t number = to_bits(tiny ? a.v[i] * 0x1p24F : a.v[i]);
-    e.v[i] = static_cast<float>(static_cast<int32_t>(number >> 23) - 127 - (tiny ? 24 : 0));
-    m.v[i] = from_bits((number & 0x7fffffU) | 0x3f800000U);
-  }
 }
 
 #endif
