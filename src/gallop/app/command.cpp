@@ -71,8 +71,8 @@ bool parse_arguments(CLI::App& parser, const std::vector<std::string>& arguments
     std::fputs(parser.help().c_str(), stdout);
     return false;
   } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}. '{} --help' shows how it is used", error.what(),
-                                 parser.get_name()));
+    throw UsageError(
+        fmt::format("{}. '{} --help' shows how it is used", error.what(), parser.get_name()));
   }
   return true;
 }
