@@ -43,7 +43,17 @@ class Fusion {
   bool can_join(const Node& node) const {
     if (!is_pointwise(graph_, node) && !reduction_of(graph_, node)) return false;
     const ViewId result = node.results[0].views[0];
-    return is_value(graph_, uses_, graph_.views[result].buffer) && is_whole(graph_, result);
+    return is_value(graph_, uses_, graph_.views[result].buffer) &&
+           (is_whole(graph_, result) || is_rest(result));
+  }
+
+  // Losses leave their one number in memory that had all elements'; nothing else is read of it.
+  bool is_rest(ViewId result) const {
+    const View& view = graph_.views[result];
+    return view.sizes.empty() && view.offset == 0 &&
+           std::all_of(graph_.views.begin(), graph_.views.end(), [&](const View& other) {
+             return other.buffer != view.buffer || (other.offset == 0 && other.numel() == 1);
+           });
   }
 
   // Its own group, joined by those that make what it takes as long as that is right.
@@ -129,7 +139,12 @@ void fuse(Graph& graph, PassContext& context) {
     const auto& [group, fused] = groups[i];
     auto loop = std::make_shared<GeneratedLoop>();
     loop->kernel = std::move(kernels[i]);
-    for (const ViewId result : fused.results) loop->results.push_back(graph.views[result]);
+    for (const ViewId result : fused.results) {
+      const View& view = graph.views[result];
+      loop->results.push_back(view);
+      graph.buffers[view.buffer].bytes =
+          view.numel() * static_cast<int64_t>(c10::elementSize(view.dtype));
+    }
     for (const int64_t member : group) {
       loop->parts.push_back(name_of(graph.nodes[member].op));
       removed[member] = true;
