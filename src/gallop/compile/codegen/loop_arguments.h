@@ -8,9 +8,9 @@ namespace gallop::compile {
 struct LoopArguments {
   const void* const* inputs;
   void* const* outputs;
-  const int64_t* sizes;     ///< Of the loop as the plan has it, outermost first.
-  const int64_t* strides;   ///< One for each dimension: of all inputs, then of all outputs.
-  const double* numbers;    ///< Of constants, in the order of the expressions.
+  const int64_t* sizes;    ///< Of the loop as the plan has it, outermost first.
+  const int64_t* strides;  ///< One for each dimension: of all inputs, then of all outputs.
+  const double* numbers;   ///< Of constants, in the order of the expressions.
   /// Of each column reduction, [blocks][columns]; then of each total, [blocks][parts].
   void* const* totals;
   int64_t columns, blocks;      ///< Positions in a row; blocks of rows.

@@ -122,8 +122,8 @@ struct FractionSum {
     slots[Slot::value] = join<Plus>(slots[Slot::value], keep(lanes, a, T(0)));
   }
   void close_part() {
-    parts = join<Plus>(
-        parts, join<Plus>(join<Plus>(slots[0], slots[1]), join<Plus>(slots[2], slots[3])));
+    parts = join<Plus>(parts,
+                       join<Plus>(join<Plus>(slots[0], slots[1]), join<Plus>(slots[2], slots[3])));
     for (Vector& slot : slots) slot = zero();
     if (++count % 64 != 0) return;
     whole += sum_of_lanes(parts);

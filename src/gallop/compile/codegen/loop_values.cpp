@@ -161,9 +161,8 @@ void check_output(const LoopProgram& program, const Output& output, size_t at,
   for (size_t i = 0; i < program.sizes.size(); ++i) {
     if (program.sizes[i] == 1 || output.operand.strides[i] != 0) continue;
     const bool outer = i < outer_dims(program);
-    const bool reduced =
-        value.level == Level::kTotal ||
-        (outer ? value.level == Level::kColumn : value.level == Level::kRow);
+    const bool reduced = value.level == Level::kTotal ||
+                         (outer ? value.level == Level::kColumn : value.level == Level::kRow);
     if (!reduced)
       fail("output {} has stride 0 in dimension {} of size {}", at, i, program.sizes[i]);
   }
