@@ -237,6 +237,9 @@ TEST(FuseReductionsOf, WhatIsNotWorthIt) {
   EXPECT_EQ(loops(norm, at::rand({64, 5})), 0);       // Rows are short.
   EXPECT_EQ(loops(norm, at::rand({2, 50'000})), 0);   // Rows are few.
   EXPECT_EQ(loops(norm, at::rand({32, 32}).t()), 0);  // Rows lie across memory.
+  const Function by_erf = [](const Tensors& x) -> Tensors { return {(x[0].erf() * 2).sum(0)}; };
+  EXPECT_EQ(loops(by_erf, at::rand({256, 128})), 1);
+  EXPECT_EQ(loops(by_erf, at::rand({512, 256})), 2);  // Much of erf: the sum stays apart.
   const Function spatial = [](const Tensors& x) -> Tensors { return {(x[0] * 2).sum({2, 3})}; };
   const at::Tensor images = at::rand({4, 16, 8, 8});
   EXPECT_EQ(loops(spatial, images), 1);
