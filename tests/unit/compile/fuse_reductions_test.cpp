@@ -141,6 +141,14 @@ TEST_P(FuseReductions, MeanSquaredError) {
         return {at::mse_loss_backward(x[2], x[0] * 2, x[1], 1) * 2};
       },
       {inputs[0], inputs[1], numbers({})});
+  // The mean is over fewer numbers than the gradient has.
+  const Function broadcast = [](const Tensors& x) -> Tensors {
+    return {at::mse_loss_backward(x[2], x[0], x[1], 1) * 2};
+  };
+  const Tensors smaller = {numbers({1, 70}), inputs[1], numbers({})};
+  const FusedFunction fused(broadcast, smaller);
+  EXPECT_EQ(fused.loops(), 0);
+  expect_values(fused, broadcast, smaller);
 }
 
 TEST_P(FuseReductions, BiasGradients) {

@@ -275,6 +275,11 @@ bool is_pointwise(const Graph& graph, const Node& node) {
       return false;
   }
   if (name == "aten::_to_copy") return true;
+  // A mean over its first tensor, which another may be broadcast to.
+  if (name == "aten::mse_loss_backward" &&
+      graph.views[node.arguments[1].views[0]].sizes != result.sizes) {
+    return false;
+  }
   const auto computed = computed_in(graph, node);
   // Formats that meet are those that the result is computed in: LibTorch's rules for the others
   // (tensors of no dimension, numbers of a wider kind) are not worth having.
