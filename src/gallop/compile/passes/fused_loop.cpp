@@ -1,0 +1,187 @@
+#include "gallop/compile/passes/fused_loop.h"
+
+#include <algorithm>
+#include <string>
+
+#include "gallop/compile/codegen/loop_order.h"
+#include "gallop/compile/codegen/op_traits.h"
+#include "gallop/compile/passes/pointwise.h"
+
+namespace gallop::compile::passes {
+
+namespace {
+
+class LoopMaker {
+ public:
+  LoopMaker(const Graph& graph, const std::vector<Uses>& uses, const Group& group,
+            const LoopSpace& space)
+      : graph_(graph),
+        uses_(uses),
+        group_(group),
+        space_(space),
+        builder_(in_loop_order(space.sizes, 1),
+                 static_cast<int32_t>(std::count(space.in_row.begin(), space.in_row.end(), true))) {
+  }
+
+  FusedLoop make() && {
+    for (const int64_t node : group_) add(node);
+    for (const int64_t node : group_) {
+      if (is_needed_outside(node)) add_output(node);
+    }
+    loop_.program = std::move(builder_).finish();
+    return std::move(loop_);
+  }
+
+ private:
+  // Rows' dimensions last. A loop has at least one dimension, in which `alone` stands.
+  std::vector<int64_t> in_loop_order(const std::vector<int64_t>& list, int64_t alone) const {
+    std::vector<int64_t> ordered;
+    for (const bool row : {false, true}) {
+      for (size_t i = 0; i < list.size(); ++i) {
+        if (space_.in_row[i] == row) ordered.push_back(list[i]);
+      }
+    }
+    return ordered.empty() ? std::vector<int64_t>{alone} : ordered;
+  }
+
+  void add(int64_t at) {
+    const Node& node = graph_.nodes[at];
+    const auto reduction = reduction_of(graph_, node);
+    const auto sizes = sizes_of(graph_, node);
+    std::vector<Value> arguments;
+    for (const Operand& operand : node.arguments) {
+      if (operand.kind != Operand::Kind::kTensor) continue;
+      const int64_t maker = maker_within(graph_, uses_, group_, operand.views[0]);
+      arguments.push_back(maker != kNone ? values_.at(maker) : input(operand.views[0], sizes, at));
+    }
+    values_[at] = reduction ? lower_reduction(builder_, graph_, node, arguments, ops_at(at))
+                            : lower(builder_, graph_, node, arguments);
+  }
+
+  const ReductionOps& ops_at(int64_t node) const {
+    switch (space_.levels.at(node)) {
+      case Level::kColumn: return kOfColumns;
+      case Level::kTotal: return kOfAll;
+      default: return kOfRows;
+    }
+  }
+
+  Value input(ViewId id, const std::vector<int64_t>& sizes, int64_t node) {
+    const View& view = graph_.views[id];
+    const auto strides =
+        in_loop_order(*space_.strides_of(view, sizes, level_read(graph_, space_, node)), 0);
+    const auto [known, is_new] = inputs_.try_emplace({id, strides});
+    if (is_new) {
+      known->second = builder_.input(*format_of(view.dtype), strides);
+      loop_.inputs.push_back(id);
+    }
+    return known->second;
+  }
+
+  bool is_needed_outside(int64_t node) const {
+    const Uses& uses = uses_[graph_.views[result_of(node)].buffer];
+    return uses.is_output || std::any_of(uses.readers.begin(), uses.readers.end(),
+                                         [&](int64_t reader) { return !group_.contains(reader); });
+  }
+
+  void add_output(int64_t node) {
+    const View& view = graph_.views[result_of(node)];
+    const auto strides = space_.strides_of(view, view.sizes, space_.levels.at(node));
+    builder_.output(values_.at(node), *format_of(view.dtype), in_loop_order(*strides, 1));
+    loop_.results.push_back(result_of(node));
+  }
+
+  ViewId result_of(int64_t node) const { return graph_.nodes[node].results[0].views[0]; }
+
+  const Graph& graph_;
+  const std::vector<Uses>& uses_;
+  const Group& group_;
+  const LoopSpace& space_;
+  LoopBuilder builder_;
+  FusedLoop loop_;
+  std::map<int64_t, Value> values_;  // By node.
+  std::map<std::pair<ViewId, std::vector<int64_t>>, Value> inputs_;
+};
+
+/// What a loop with reductions is like, as far as its speed depends on it.
+struct Form {
+  bool of_rows = false, of_columns = false, of_all = false;
+  bool has_erf = false, is_dense = false;
+  int64_t rows = 1, columns = 1, last_size = 1;
+  int32_t row_dims = 1;
+  int64_t elements() const { return rows * columns; }
+};
+
+Form form_of(const LoopProgram& given) {
+  Form form;
+  for (const Expression& e : given.expressions) {
+    form.of_rows = form.of_rows || is_row_reduction(e.op);
+    form.of_columns = form.of_columns || is_column_reduction(e.op);
+    form.of_all = form.of_all || is_total(e.op);
+    form.has_erf = form.has_erf || e.op == Op::kErf;
+  }
+  const LoopProgram program = in_memory_order(given);
+  const auto is_dense = [](const LoopOperand& operand) { return operand.strides.back() <= 1; };
+  form.is_dense = std::all_of(program.inputs.begin(), program.inputs.end(), is_dense) &&
+                  std::all_of(program.outputs.begin(), program.outputs.end(),
+                              [&](const Output& output) { return is_dense(output.operand); });
+  for (size_t i = 0; i < program.sizes.size(); ++i) {
+    const bool in_row = i + static_cast<size_t>(program.row_dims) >= program.sizes.size();
+    (in_row ? form.columns : form.rows) *= program.sizes[i];
+  }
+  form.last_size = program.sizes.back();
+  form.row_dims = program.row_dims;
+  return form;
+}
+
+// Loops of so many elements are worth several threads.
+constexpr int64_t kMany = 65536;
+
+// Whether a loop of several operators with reductions is at least as fast as they are one by one;
+// these rules are what bench_fusion has measured.
+bool is_worth_it(const Form& form) {
+  // Across memory, vectors are gathered number by number.
+  if (!form.is_dense) return false;
+  // Vectors have 16 numbers, and a row costs some time in any case.
+  if (form.last_size < 8) return false;
+  // A row of columns that lies in pieces is read from many places at once.
+  if (form.of_columns && form.row_dims > 1) return false;
+  // Threads share rows; LibTorch's also share a row.
+  if (form.of_rows && form.rows < 16 && form.elements() >= kMany) return false;
+  // LibTorch's erf takes less time than ours, and more than a sum.
+  return !form.has_erf || form.elements() < kMany;
+}
+
+// The same of a reduction alone. Others than those here gain nothing.
+bool is_worth_it_alone(const Graph& graph, const Node& node, const Form& form) {
+  const std::string op = name_of(node.op);
+  const at::ScalarType type = graph.views[node.arguments[0].views[0]].dtype;
+  if (!is_worth_it(form) || (type != c10::kFloat && type != c10::kBFloat16)) return false;
+  if (op == "aten::mse_loss") return true;
+  if (op == "aten::_softmax_backward_data") return false;
+  if (reduction_of(graph, node)->is_spread) {
+    return form.columns >= 512 && form.elements() >= kMany;
+  }
+  const bool is_sum = op.starts_with("aten::sum") || op.starts_with("aten::mean");
+  if (form.of_columns) return form.rows >= 64 && form.columns >= 16;
+  if (form.of_all) return is_sum;
+  return !is_sum || type == c10::kBFloat16;
+}
+
+}  // namespace
+
+std::optional<FusedLoop> fused_loop(const Graph& graph, const std::vector<Uses>& uses,
+                                    const Group& group) {
+  for (const LoopSpace& space : spaces_of(graph, uses, group)) {
+    FusedLoop loop = LoopMaker(graph, uses, group, space).make();
+    const Form form = form_of(loop.program);
+    const bool reduces = form.of_rows || form.of_columns || form.of_all;
+    const Node& first = graph.nodes[*group.begin()];
+    const bool wanted = group.size() == 1 ? reduces && is_worth_it_alone(graph, first, form)
+                                          : !reduces || is_worth_it(form);
+    if (wanted) return loop;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gallop::compile::passes
