@@ -36,7 +36,11 @@ struct CompilerOptions {
   int threads = 2;               ///< Compilers at once.
   int64_t queue = 4096;          ///< Kernels that may wait; further ones are refused.
   double timeout_seconds = 120;  ///< After it a compiler is ended.
+  std::vector<std::string> nvrtc{};             ///< As CudaCompilerOptions::libraries.
+  std::string cuda_driver = "libcuda.so.1";     ///< What loads kernels on a GPU.
 };
+
+class CudaCompiler;
 
 /// Compiles kernels in the background with the system's compiler and keeps them on disk, where
 /// several processes may share them. Nothing that a machine may lack is an exception: each kernel's
@@ -57,6 +61,10 @@ class KernelCompiler {
 
   /// Runs of the system's compiler so far.
   int64_t runs() const;
+
+  /// The compiler for GPUs that goes with it, made when first asked for.
+  CudaCompiler& cuda();
+  const std::string& cuda_driver() const;
 
  private:
   struct State;

@@ -178,11 +178,13 @@ void fuse(Graph& graph, PassContext& context) {
   const std::vector<Group> groups = fusion.find();
   std::vector<Fused> loops;
   std::vector<LoopProgram> programs;
+  std::vector<c10::Device> devices;
   for (const Group& group : groups) {
     loops.push_back(fused(graph, fusion.uses(), group));
     programs.push_back(loops.back().program);
+    devices.push_back(graph.buffer_of(loops.back().results[0]).device);
   }
-  auto kernels = LoopKernel::make(programs, context.compiler);
+  auto kernels = LoopKernel::make(programs, context.compiler, devices);
   std::vector<bool> removed(graph.nodes.size());
   std::string lost;
   size_t kept = 0;
