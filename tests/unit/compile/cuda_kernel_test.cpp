@@ -68,8 +68,8 @@ TEST_F(CudaKernelTest, StartsItsKernelsOnTheStreamInOrder) {
   EXPECT_EQ(told(), line("_aligned", plan.grid, plan.block, 64) +
                         line("_columns", last_grid, plan.last_block, 64));
   kernel->launch({address(68)}, {address(128), address(256)}, address(512), address(0x77));
-  EXPECT_EQ(told(), line("", plan.grid, plan.block, 68) +
-                        line("_columns", last_grid, plan.last_block, 68));
+  EXPECT_EQ(told(),
+            line("", plan.grid, plan.block, 68) + line("_columns", last_grid, plan.last_block, 68));
 }
 
 TEST_F(CudaKernelTest, GivesItsModuleBack) {

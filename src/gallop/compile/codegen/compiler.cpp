@@ -353,11 +353,11 @@ CudaCompiler& KernelCompiler::cuda() {
   const std::lock_guard lock(state_->mutex);
   if (!state_->cuda) {
     const CompilerOptions& options = state_->options;
-    state_->cuda = std::make_unique<CudaCompiler>(
-        CudaCompilerOptions{.libraries = options.nvrtc,
-                            .cache_folder = options.cache_folder,
-                            .cache_bytes = options.cache_bytes,
-                            .threads = options.threads});
+    state_->cuda =
+        std::make_unique<CudaCompiler>(CudaCompilerOptions{.libraries = options.nvrtc,
+                                                           .cache_folder = options.cache_folder,
+                                                           .cache_bytes = options.cache_bytes,
+                                                           .threads = options.threads});
   }
   return *state_->cuda;
 }

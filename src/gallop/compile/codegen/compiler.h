@@ -33,11 +33,11 @@ struct CompilerOptions {
   fs::path cache_folder = user_cache_folder() / "kernels";
   int64_t cache_bytes = int64_t{256} << 20;  ///< Oldest kernels go beyond that.
   kernel::Isa isa = kernel::best_isa();
-  int threads = 2;               ///< Compilers at once.
-  int64_t queue = 4096;          ///< Kernels that may wait; further ones are refused.
-  double timeout_seconds = 120;  ///< After it a compiler is ended.
-  std::vector<std::string> nvrtc{};             ///< As CudaCompilerOptions::libraries.
-  std::string cuda_driver = "libcuda.so.1";     ///< What loads kernels on a GPU.
+  int threads = 2;                           ///< Compilers at once.
+  int64_t queue = 4096;                      ///< Kernels that may wait; further ones are refused.
+  double timeout_seconds = 120;              ///< After it a compiler is ended.
+  std::vector<std::string> nvrtc{};          ///< As CudaCompilerOptions::libraries.
+  std::string cuda_driver = "libcuda.so.1";  ///< What loads kernels on a GPU.
 };
 
 class CudaCompiler;

@@ -79,7 +79,8 @@ std::shared_ptr<const CudaDriver> CudaDriver::open(std::string& missing, const s
 void CudaDriver::check(int code, const char* what) const {
   if (code == 0) return;
   const char* text = nullptr;
-  if (functions_->error_text(code, &text) != 0 || text == nullptr) text = "an error it has no word for";
+  if (functions_->error_text(code, &text) != 0 || text == nullptr)
+    text = "an error it has no word for";
   throw DeviceError(fmt::format("the GPU's driver {}: {} ({})", what, printable(text), code));
 }
 
@@ -103,9 +104,8 @@ void* CudaDriver::find(const std::shared_ptr<void>& module, const std::string& n
   return function;
 }
 
-void CudaDriver::launch(void* function, std::array<uint32_t, 2> grid,
-                        std::array<uint32_t, 2> block, void* stream,
-                        std::vector<uint64_t>& slots) const {
+void CudaDriver::launch(void* function, std::array<uint32_t, 2> grid, std::array<uint32_t, 2> block,
+                        void* stream, std::vector<uint64_t>& slots) const {
   std::array<void*, 1> arguments = {slots.data()};
   check(functions_->launch(function, grid[0], grid[1], 1, block[0], block[1], 1, 0, stream,
                            arguments.data(), nullptr),

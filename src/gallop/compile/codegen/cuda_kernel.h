@@ -28,8 +28,8 @@ class CudaKernel {
   /// Why it cannot run, or that the disk cache is of no use; empty before it is done.
   const std::string& lost() const { return lost_; }
 
-  /// Starts it on the stream; `totals` has total_bytes(plan()). Throws DeviceError, and InternalError
-  /// where it is not loaded.
+  /// Starts it on the stream; `totals` has total_bytes(plan()). Throws DeviceError, and
+  /// InternalError where it is not loaded.
   void launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
               void* totals, void* stream) const;
 

@@ -10,9 +10,9 @@
 
 namespace gallop::compile {
 
-/// Libraries for the CPU and binaries for GPUs on disk, each under the key of what it was made from,
-/// shared by all processes of the user. A file ends with a hash of its content, and nothing without
-/// a good one is loaded.
+/// Libraries for the CPU and binaries for GPUs on disk, each under the key of what it was made
+/// from, shared by all processes of the user. A file ends with a hash of its content, and nothing
+/// without a good one is loaded.
 class KernelCache {
  public:
   /// Makes the folder, for the user alone. Throws DeviceError where it cannot be written to, or
