@@ -23,7 +23,8 @@ std::string cpu_prefix_of_cuda() {
 
 // A function around the kernels that starts them one after the other.
 using RunKernels = bool (*)(const uint64_t* slots, const uint32_t* shape,
-                            const uint32_t* last_shape, bool aligned, bool reversed);
+                            const uint32_t* last_shape, const uint32_t* total_shape, bool aligned,
+                            bool reversed);
 
 KernelSource with_launcher(const CudaPlan& plan) {
   const KernelSource kernel = cuda_source(plan);
@@ -36,7 +37,7 @@ KernelSource with_launcher(const CudaPlan& plan) {
   result.text += fmt::format(
       "extern \"C\" __attribute__((visibility(\"default\"))) bool {}(\n"
       "    const unsigned long long* slots, const unsigned* shape, const unsigned* last_shape,\n"
-      "    bool aligned, bool reversed) {{\n"
+      "    const unsigned* total_shape, bool aligned, bool reversed) {{\n"
       "  gallop_cuda::{}_space::Slots a;\n  memcpy(a.slots, slots, sizeof a.slots);\n",
       result.symbol, kernel.symbol);
   if (plan.width > 1) {
@@ -45,6 +46,7 @@ KernelSource with_launcher(const CudaPlan& plan) {
   }
   result.text += launch("shape", kernel.symbol) + (plan.width > 1 ? "  }\n" : "");
   if (has_columns) result.text += launch("last_shape", kernel.symbol + "_columns");
+  if (!plan.loop.totals.empty()) result.text += launch("total_shape", kernel.symbol + "_totals");
   result.text += "  return true;\n}\n";
   return result;
 }
@@ -60,7 +62,8 @@ struct Runner {
     const std::array shape = {plan.grid[0], plan.grid[1], plan.block[0], plan.block[1]};
     const std::array<uint32_t, 4> last = {plan.last_grid, 1, plan.last_block[0],
                                           plan.last_block[1]};
-    ASSERT_TRUE(kernels(slots.data(), shape.data(), last.data(), aligned, reversed))
+    const std::array<uint32_t, 4> total = {1, 1, plan.total_block, 1};
+    ASSERT_TRUE(kernels(slots.data(), shape.data(), last.data(), total.data(), aligned, reversed))
         << "a barrier that not all threads reach";
   }
 };
@@ -90,7 +93,7 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
     sources.push_back(with_launcher(plans.back()));
   }
   const auto kernels = compiler.submit(cpu_prefix_of_cuda(), sources);
-  int64_t exact = 0;
+  int64_t exact = 0, totals = 0;
   std::map<CudaPlan::Form, int64_t> forms;
   std::map<int, int64_t> widths;
   for (size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
@@ -99,6 +102,7 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
     const Runner runner{plans[i], reinterpret_cast<RunKernels>(kernel.function)};
     ++forms[plans[i].form];
     ++widths[plans[i].width];
+    totals += plans[i].loop.totals.empty() ? 0 : 1;
     const auto run_as = [&](bool aligned, bool reversed) {
       return run(cases[i], [&](const auto& inputs, const auto& outputs) {
         runner(inputs, outputs, aligned, reversed);
@@ -111,6 +115,7 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
   }
   EXPECT_GT(exact, 100'000) << "numbers that have to be equal";
   EXPECT_EQ(forms.size(), 4U);
+  EXPECT_GT(totals, 5);
   EXPECT_EQ(widths.size(), 4U);
 }
 

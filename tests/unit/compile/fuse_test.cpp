@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
@@ -13,37 +12,13 @@
 #include <ATen/ops/where.h>
 #include <gtest/gtest.h>
 
-#include "cache_folder.h"
-#include "gallop/compile/executor.h"
-#include "gallop/compile/loop_node.h"
 #include "gallop/compile/passes.h"
-#include "gallop/compile/recorder.h"
+#include "unit/compile/fused_function.h"
 
 namespace gallop::compile {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-
-int64_t loops_in(const Graph& graph) {
-  return std::count_if(graph.nodes.begin(), graph.nodes.end(), is_loop);
-}
-
-// The function's graph after the passes, as it is run.
-struct Fused {
-  CacheFolder folder;
-  KernelCompiler compiler;
-  PassContext context{.compiler = compiler};
-  Graph graph;
-
-  Fused(const Function& function, const Tensors& inputs, const std::string& command = "")
-      : compiler({.command = command, .cache_folder = folder.path()}) {
-    Recording recording = record(function, inputs);
-    EXPECT_EQ(recording.refusal, "");
-    graph = std::move(recording.graph);
-    run_passes(graph, {}, context);
-  }
-  Tensors run(const Tensors& inputs) const { return Executor(graph).run(inputs); }
-};
 
 TEST(Fuse, AChainIsOneLoopInEveryFormat) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
@@ -52,9 +27,9 @@ TEST(Fuse, AChainIsOneLoopInEveryFormat) {
       return {at::tanh(gate * x[0]) - 0.5, gate};
     };
     const Tensors inputs = {at::randn({7, 33}).to(type), at::randn({33}).to(type)};
-    const Fused fused(function, inputs);
+    const FusedFunction fused(function, inputs);
     EXPECT_EQ(fused.graph.nodes.size(), 1U);
-    EXPECT_EQ(loops_in(fused.graph), 1);
+    EXPECT_EQ(fused.loops(), 1);
     const Tensors got = fused.run(inputs), wanted = function(inputs);
     for (size_t i = 0; i < wanted.size(); ++i) {
       EXPECT_EQ(got[i].scalar_type(), type);
@@ -70,8 +45,8 @@ TEST(Fuse, ExactOperatorsKeepTheirBits) {
   };
   const Tensors inputs = {at::randn({5, 17}).to(at::kBFloat16),
                           at::randn({5, 17}).to(at::kBFloat16)};
-  const Fused fused(function, inputs);
-  EXPECT_EQ(loops_in(fused.graph), 1);
+  const FusedFunction fused(function, inputs);
+  EXPECT_EQ(fused.loops(), 1);
   EXPECT_TRUE(at::equal(fused.run(inputs)[0], function(inputs)[0]));
 }
 
@@ -81,8 +56,8 @@ TEST(Fuse, TakesTensorsOfNoDimensionAndMemoryOrders) {
   };
   const Tensors inputs = {at::randn({6, 9}), at::randn({}),
                           at::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast)};
-  const Fused fused(function, inputs);
-  EXPECT_EQ(loops_in(fused.graph), 2);
+  const FusedFunction fused(function, inputs);
+  EXPECT_EQ(fused.loops(), 2);
   const Tensors got = fused.run(inputs), wanted = function(inputs);
   for (size_t i = 0; i < wanted.size(); ++i) {
     EXPECT_TRUE(at::equal(got[i], wanted[i]));
@@ -99,7 +74,7 @@ TEST(Fuse, LeavesWhatIsChangedOrReadInBetween) {
     return {b * state, a};
   };
   const Tensors inputs = {at::randn({4})};
-  const Fused fused(function, inputs);
+  const FusedFunction fused(function, inputs);
   const Tensors wanted = record(function, inputs).results;
   const Tensors got = fused.run(inputs);
   EXPECT_TRUE(at::equal(got[0], wanted[0]));
@@ -110,8 +85,8 @@ TEST(Fuse, LeavesWhatIsChangedOrReadInBetween) {
 TEST(Fuse, WithoutACompilerTheGraphStaysAndTheReasonIsTold) {
   const Function function = [](const Tensors& x) -> Tensors { return {at::exp(x[0] * 2.25) + 1}; };
   const Tensors inputs = {at::randn({3})};
-  const Fused fused(function, inputs, "/nowhere/c++");
-  EXPECT_EQ(loops_in(fused.graph), 0);
+  const FusedFunction fused(function, inputs, "/nowhere/c++");
+  EXPECT_EQ(fused.loops(), 0);
   EXPECT_TRUE(at::equal(fused.run(inputs)[0], function(inputs)[0]));
   ASSERT_EQ(fused.context.lost.size(), 1U);
   EXPECT_NE(fused.context.lost[0].find("1 of 1 chains of operators are not fused: "),

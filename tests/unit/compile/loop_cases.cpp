@@ -24,11 +24,11 @@ Memory random_memory(RandomPrograms& random, const LoopOperand& operand,
   return memory;
 }
 
-// Inputs that are read once the columns' reductions are known: nothing may be written over them.
+// Inputs that are read once all rows are done: nothing may be written over them.
 void find_late(const LoopProgram& program, int32_t at, std::set<int32_t>& late) {
   const Expression& e = program.expressions[static_cast<size_t>(at)];
   if (e.op == Op::kInput) late.insert(e.index);
-  if (is_column_reduction(e.op)) return;
+  if (is_reduction(e.op)) return;
   for (int i = 0; i < traits_of(e.op).arity; ++i) {
     find_late(program, e.arguments[static_cast<size_t>(i)], late);
   }
@@ -44,7 +44,7 @@ LoopCase make_case(RandomPrograms& random, LoopProgram program) {
   const auto traits = analyze(result.program);
   std::set<int32_t> taken;
   for (const Output& output : result.program.outputs) {
-    if (traits[static_cast<size_t>(output.value)].level != Level::kColumn) continue;
+    if (traits[static_cast<size_t>(output.value)].level < Level::kColumn) continue;
     find_late(result.program, output.value, taken);
   }
   for (const Output& output : result.program.outputs) {

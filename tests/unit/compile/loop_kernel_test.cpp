@@ -198,7 +198,7 @@ TEST_P(Formulas, AreThoseOfLibTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Compile, Formulas, testing::Values(at::kFloat, at::kBFloat16));
 
-// Layer norm backward's form: sums over rows and over columns, in two sweeps.
+// Layer norm backward's form with a loss: sums over rows, over columns and over all, in two sweeps.
 LoopProgram sums_of_both(int64_t rows, int64_t columns) {
   LoopBuilder b({rows, columns}, 1);
   const Value x = b.input(Format::kFp32, {columns, 1});
@@ -206,7 +206,9 @@ LoopProgram sums_of_both(int64_t rows, int64_t columns) {
       b.apply(Op::kSubtract, x,
               b.apply(Op::kMultiply, b.apply(Op::kRowSum, x), 1.0 / static_cast<double>(columns)));
   b.output(b.apply(Op::kExp, off), Format::kBf16, {columns, 1});
-  b.output(b.apply(Op::kColumnSum, b.apply(Op::kMultiply, off, off)), Format::kFp32, {0, 1});
+  const Value square = b.apply(Op::kMultiply, off, off);
+  b.output(b.apply(Op::kColumnSum, square), Format::kFp32, {0, 1});
+  b.output(b.apply(Op::kTotalSum, square), Format::kFp32, {0, 0});
   return std::move(b).finish();
 }
 
@@ -214,26 +216,30 @@ TEST(LoopKernel, GivesTheSameBitsForAnyNumberOfThreads) {
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path()});
   for (const auto& [rows, columns] :
-       std::vector<std::pair<int64_t, int64_t>>{{5000, 37}, {300, 1000}, {7, 50000}}) {
+       std::vector<std::pair<int64_t, int64_t>>{{5000, 37}, {300, 1000}, {7, 50'000}}) {
     const auto kernel = make_one(sums_of_both(rows, columns), compiler);
     ASSERT_TRUE(kernel->wait()) << kernel->lost();
     const at::Tensor x = at::randn({rows, columns});
-    std::vector<at::Tensor> all, sums;
+    std::vector<at::Tensor> all, sums, totals;
     const int before = at::get_num_threads();
     for (const int threads : {1, 2}) {
       at::set_num_threads(threads);
       all.push_back(at::empty(x.sizes(), at::kBFloat16));
       sums.push_back(at::empty({columns}));
-      kernel->run({{x}}, {{all.back(), sums.back()}});
+      totals.push_back(at::empty({}));
+      kernel->run({{x}}, {{all.back(), sums.back(), totals.back()}});
     }
     at::set_num_threads(before);
     for (size_t i = 1; i < all.size(); ++i) {
       EXPECT_TRUE(at::equal(all[0], all[i]));
       EXPECT_TRUE(at::equal(sums[0], sums[i]));
+      EXPECT_TRUE(at::equal(totals[0], totals[i]));
     }
     const auto off = x.to(at::kDouble) - x.to(at::kDouble).mean(1, true);
     const auto truth = (off * off).sum(0);
     EXPECT_LE(((sums[0].to(at::kDouble) - truth) / truth).abs().max().item<double>(), 1e-5);
+    const double total = truth.sum().item<double>();
+    EXPECT_NEAR(totals[0].item<double>(), total, 1e-6 * total);
   }
 }
 

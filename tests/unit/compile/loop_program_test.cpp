@@ -68,6 +68,15 @@ TEST(LoopProgram, MistakesAreNamed) {
   EXPECT_EQ(
       mistake([&](LoopBuilder& b) { b.output(b.apply(Op::kColumnSum, x(b)), Format::kFp32, all); }),
       "loop program: output 0 is of a column reduction, but differs from row to row");
+  EXPECT_EQ(mistake([&](LoopBuilder& b) {
+              const Value in = x(b);
+              b.output(b.apply(Op::kAdd, b.apply(Op::kTotalSum, in), in), Format::kFp32, all);
+            }),
+            "loop program: expression 2 (add) is of a total and of what changes within the loop");
+  EXPECT_EQ(mistake([&](LoopBuilder& b) {
+              b.output(b.apply(Op::kTotalSum, x(b)), Format::kFp32, {0, 1});
+            }),
+            "loop program: output 0 is of a total, but differs within the loop");
   EXPECT_EQ(
       mistake([&](LoopBuilder& b) { b.output(b.apply(Op::kExp, Value{7}), Format::kFp32, all); }),
       "loop builder: a value that is not of this program");

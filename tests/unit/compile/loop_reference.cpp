@@ -195,11 +195,11 @@ Bounded select(const Bounded& condition, const Bounded& yes, const Bounded& no) 
 
 Bounded reduce(Op op, Format kind, const std::vector<Bounded>& list) {
   Bounded result = list[0];
-  const bool sum = op == Op::kRowSum || op == Op::kColumnSum;
+  const bool sum = op == Op::kRowSum || op == Op::kColumnSum || op == Op::kTotalSum;
+  const bool most = op == Op::kRowMax || op == Op::kColumnMax || op == Op::kTotalMax;
   double size = std::abs(list[0].number), slack = list[0].slack;
   for (size_t i = 1; i < list.size(); ++i) {
-    const Op step =
-        sum ? Op::kAdd : (op == Op::kRowMax || op == Op::kColumnMax ? Op::kMaximum : Op::kMinimum);
+    const Op step = sum ? Op::kAdd : (most ? Op::kMaximum : Op::kMinimum);
     result.number = apply(step, result.number, list[i].number);
     size += std::abs(list[i].number);
     slack = sum ? slack + list[i].slack : std::max(slack, list[i].slack);
@@ -260,7 +260,7 @@ class Interpreter {
     const Expression& e = program_.expressions[at];
     const Format kind = traits_[at].kind;
     std::vector<Bounded> result(rows_ * columns_);
-    if (is_row_reduction(e.op) || is_column_reduction(e.op)) {
+    if (is_reduction(e.op)) {
       reduce_all(e, kind, result);
     } else if (traits_of(e.op).arity == 0) {
       for_each_index(program_.sizes, [&](size_t i, const std::vector<int64_t>& index) {
@@ -289,12 +289,13 @@ class Interpreter {
   }
 
   void reduce_all(const Expression& e, Format kind, std::vector<Bounded>& result) const {
-    const bool row = is_row_reduction(e.op);
-    const size_t groups = row ? rows_ : columns_, size = row ? columns_ : rows_;
+    const bool row = is_row_reduction(e.op), all = is_total(e.op);
+    const size_t groups = all ? 1 : (row ? rows_ : columns_);
+    const size_t size = rows_ * columns_ / groups;
     for (size_t group = 0; group < groups; ++group) {
       std::vector<Bounded> list(size);
       const auto place = [&](size_t i) {
-        return row ? group * columns_ + i : i * columns_ + group;
+        return row || all ? group * columns_ + i : i * columns_ + group;
       };
       for (size_t i = 0; i < size; ++i) list[i] = argument(e, 0)[place(i)];
       const Bounded total = reduce(e.op, kind, list);

@@ -18,6 +18,7 @@ using enum Op;
 struct Known {
   Format kind;
   bool column = false;  // Of a column reduction.
+  bool total = false;   // Of a total.
   bool by_row = false;  // Changes from row to row.
 };
 
@@ -42,6 +43,7 @@ class Maker {
     program_.row_dims = static_cast<int32_t>(random_.below(dims + 1));
     reduces_rows_ = program_.row_dims > 0 && random_.chance(40);
     reduces_columns_ = random_.chance(30);
+    reduces_all_ = random_.chance(30);
     usual_order_ = order(random_.chance(70));
   }
 
@@ -117,7 +119,7 @@ class Maker {
     if (random_.chance(25)) return constant(a.kind);
     const int32_t other = pick();
     const Known b = known_[static_cast<size_t>(other)];
-    if ((a.column && b.by_row) || (b.column && a.by_row)) return constant(a.kind);
+    if (are_apart(a, b)) return constant(a.kind);
     return in_kind(other, a.kind);
   }
   int32_t constant(Format kind) {
@@ -132,11 +134,17 @@ class Maker {
     return add({.op = kCast, .arguments = {at, -1, -1}, .format = kind}, known);
   }
 
+  // Whether they may not meet. What a total meets is a total or a constant.
+  static bool are_apart(const Known& a, const Known& b) {
+    return a.total != b.total || (a.column && b.by_row) || (b.column && a.by_row);
+  }
+
   Known joined(std::initializer_list<int32_t> list) const {
     Known result{.kind = known_[static_cast<size_t>(*list.begin())].kind};
     for (const int32_t at : list) {
       const Known& known = known_[static_cast<size_t>(at)];
       result.column = result.column || known.column;
+      result.total = result.total || known.total;
       result.by_row = result.by_row || known.by_row;
     }
     return result;
@@ -146,7 +154,8 @@ class Maker {
     const int32_t a = pick();
     const Known known = known_[static_cast<size_t>(a)];
     if (known.kind != Format::kBool && add_reduction(a, known)) return;
-    if (reduces_rows_ && known.kind == Format::kFp32 && !known.column && random_.chance(20)) {
+    if (reduces_rows_ && known.kind == Format::kFp32 && !known.column && !known.total &&
+        random_.chance(20)) {
       return add_two_sweeps(a);
     }
     const int64_t which = random_.below(100);
@@ -158,12 +167,18 @@ class Maker {
   }
 
   bool add_reduction(int32_t a, const Known& known) {
-    if (known.column) return false;
+    if (known.column || known.total) return false;
     constexpr Op kRows[] = {kRowSum, kRowSum, kRowMax, kRowMin};
     constexpr Op kColumns[] = {kColumnSum, kColumnSum, kColumnMax, kColumnMin};
     if (reduces_rows_ && random_.chance(25)) {
       add({.op = kRows[random_.below(4)], .arguments = {a, -1, -1}},
           {.kind = known.kind, .by_row = true});
+      return true;
+    }
+    if (reduces_all_ && random_.chance(20)) {
+      constexpr Op kTotals[] = {kTotalSum, kTotalSum, kTotalMax, kTotalMin};
+      add({.op = kTotals[random_.below(4)], .arguments = {a, -1, -1}},
+          {.kind = known.kind, .total = true});
       return true;
     }
     if (!reduces_columns_ || !random_.chance(20)) return false;
@@ -199,8 +214,7 @@ class Maker {
     int32_t condition = -1;
     for (int32_t i = 0; i <= last(); ++i) {
       const Known& known = known_[static_cast<size_t>(i)];
-      const bool apart = (known.column && both.by_row) || (known.by_row && both.column);
-      if (known.kind == Format::kBool && !apart) condition = i;
+      if (known.kind == Format::kBool && !are_apart(known, both)) condition = i;
     }
     if (condition < 0) return;
     Known result = joined({a, b, condition});
@@ -247,7 +261,7 @@ class Maker {
     std::vector<bool> broadcast(program_.sizes.size());
     const bool once_a_row = reduced_level(value) && random_.chance(80);
     for (size_t i = 0; i < broadcast.size(); ++i) {
-      broadcast[i] = is_outer(i) ? known.column : once_a_row;
+      broadcast[i] = known.total || (is_outer(i) ? known.column : once_a_row);
     }
     program_.outputs.push_back(
         {.operand = {.format = format,
@@ -263,13 +277,14 @@ class Maker {
                                   .strides = std::vector<int64_t>(program_.sizes.size(), 1)},
                       .value = value}};
     if (known_[static_cast<size_t>(value)].column) return false;
+    if (known_[static_cast<size_t>(value)].total) return false;
     return analyze(trial)[static_cast<size_t>(value)].level == Level::kRow && trial.row_dims > 0;
   }
 
   RandomPrograms& random_;
   LoopProgram program_;
   std::vector<Known> known_;
-  bool reduces_rows_ = false, reduces_columns_ = false;
+  bool reduces_rows_ = false, reduces_columns_ = false, reduces_all_ = false;
   std::vector<size_t> usual_order_;
 };
 

@@ -77,8 +77,19 @@ const char* vector_type(Format kind) {
 }
 
 const char* kind_of_reduction(Op op) {
-  if (op == Op::kRowSum || op == Op::kColumnSum) return "Plus";
-  return op == Op::kRowMax || op == Op::kColumnMax ? "Larger" : "Smaller";
+  switch (op) {
+    case Op::kRowSum:
+    case Op::kColumnSum:
+    case Op::kTotalSum: return "Plus";
+    case Op::kRowMax:
+    case Op::kColumnMax:
+    case Op::kTotalMax: return "Larger";
+    default: return "Smaller";
+  }
+}
+
+const char* total_type(Op op, Format kind) {
+  return op == Op::kTotalSum && kind == Format::kFp32 ? "double" : pointee(kind);
 }
 
 int64_t last_stride(const LoopOperand& operand) {

@@ -16,6 +16,9 @@ const char* vector_type(Format kind);
 /// "Plus", "Larger" or "Smaller".
 const char* kind_of_reduction(Op op);
 
+/// The type of a total of a block: wider than its kind for sums of fp32.
+const char* total_type(Op op, Format kind);
+
 /// 0, 1 or 2 for any other: what the text knows of an operand's last stride.
 int64_t last_stride(const LoopOperand& operand);
 

@@ -25,6 +25,7 @@ class Writer {
     line("using gallop::compile::LoopArguments;");
     write_block();
     if (!plan_.column_reductions.empty()) write_columns();
+    if (!plan_.totals.empty()) write_totals();
     line("}}");
     return std::move(text_);
   }
@@ -164,13 +165,18 @@ class Writer {
     for (const int32_t at : plan_.row_reductions) {
       const Expression& e = expression(at);
       if (value(e.arguments[0]).depth != sweep) continue;
-      line("RowReduction<{}, {}> r{};", kind_of_reduction(e.op), vector_type(value(at).kind), at);
+      line("Reduction<{}, {}> r{};", kind_of_reduction(e.op), vector_type(value(at).kind), at);
       parts_.push_back(at);
+    }
+    const size_t of_row = parts_.size();
+    for (const int32_t at : plan_.totals) {
+      if (value(expression(at).arguments[0]).depth == sweep) parts_.push_back(at);
     }
     line("{{");
     indent_ += 2;
     write_row_loops("p", !parts_.empty(), [&] { write_sweep_body(sweep, slice); });
     close();
+    parts_.resize(of_row);
     for (const int32_t at : parts_) {
       line("const {} v{} = r{}.result();", number_type(value(at).kind), at, at);
       written_[static_cast<size_t>(at)] = true;
@@ -214,9 +220,9 @@ class Writer {
     write_number(at, "p");
   }
 
-  std::vector<bool> everything_outside_columns() const {
+  std::vector<bool> everything_in_rows() const {
     std::vector<bool> needed(plan_.values.size());
-    for (size_t i = 0; i < needed.size(); ++i) needed[i] = plan_.values[i].level != Level::kColumn;
+    for (size_t i = 0; i < needed.size(); ++i) needed[i] = plan_.values[i].level < Level::kColumn;
     return needed;
   }
 
@@ -286,7 +292,11 @@ class Writer {
     open("    int64_t column, int64_t column_end, void* scratch) {{");
     declare_arguments();
     write_scratch();
-    write_values_for_all(everything_outside_columns());
+    write_values_for_all(everything_in_rows());
+    for (const int32_t at : plan_.totals) {
+      line("Reduction<{}, {}> r{};", kind_of_reduction(expression(at).op),
+           vector_type(value(at).kind), at);
+    }
     line("int64_t rest = row;");
     for (size_t dim = outer_dims() - 1; dim > 0; --dim) {
       line("int64_t k{0} = rest % n{0};", dim);
@@ -298,25 +308,36 @@ class Writer {
     for (int sweep = 0; sweep < plan_.sweeps; ++sweep) write_sweep(sweep);
     write_row_end();
     close();
+    for (size_t t = 0; t < plan_.totals.size(); ++t) {
+      const int32_t at = plan_.totals[t];
+      line(
+          "static_cast<{}*>(arguments->totals[{}])[block * arguments->parts + column / "
+          "arguments->part_columns] = r{}.total();",
+          total_type(expression(at).op, value(at).kind), plan_.column_reductions.size() + t, at);
+    }
     close();
   }
 
-  // What a column's store is made of.
-  void mark_column(int32_t at, std::vector<bool>& needed) const {
+  // What a store is made of that comes when all rows are done.
+  void mark_late(int32_t at, std::vector<bool>& needed) const {
     if (needed[static_cast<size_t>(at)]) return;
     needed[static_cast<size_t>(at)] = true;
     const Expression& e = expression(at);
-    if (is_column_reduction(e.op)) return;
+    if (is_reduction(e.op)) return;
     for (int i = 0; i < traits_of(e.op).arity; ++i) {
-      mark_column(e.arguments[static_cast<size_t>(i)], needed);
+      mark_late(e.arguments[static_cast<size_t>(i)], needed);
     }
+  }
+  std::vector<bool> needed_for(Level level) const {
+    std::vector<bool> needed(plan_.values.size());
+    for (size_t i = 0; i < plan_.stores.size(); ++i) {
+      if (plan_.stores[i] == level) mark_late(program_.outputs[i].value, needed);
+    }
+    return needed;
   }
 
   void write_columns() {
-    std::vector<bool> needed(plan_.values.size());
-    for (size_t i = 0; i < plan_.stores.size(); ++i) {
-      if (plan_.stores[i] == Level::kColumn) mark_column(program_.outputs[i].value, needed);
-    }
+    const std::vector<bool> needed = needed_for(Level::kColumn);
     line("extern \"C\" __attribute__((visibility(\"default\"))) void SYMBOL_columns(");
     open("    const LoopArguments* arguments, int64_t column, int64_t column_end) {{");
     declare_arguments();
@@ -348,11 +369,38 @@ class Writer {
     }
   }
 
+  void write_totals() {
+    const std::vector<bool> needed = needed_for(Level::kTotal);
+    line("extern \"C\" __attribute__((visibility(\"default\"))) void SYMBOL_totals(");
+    open("    const LoopArguments* arguments) {{");
+    declare_arguments();
+    write_values_for_all(needed);
+    for (size_t t = 0; t < plan_.totals.size(); ++t) {
+      const int32_t at = plan_.totals[t];
+      const Op op = expression(at).op;
+      if (!needed[static_cast<size_t>(at)]) continue;
+      line(
+          "const {0} v{1} = static_cast<{0}>(join_totals<{2}>(static_cast<const {3}*>("
+          "arguments->totals[{4}]), arguments->blocks * arguments->parts));",
+          number_type(value(at).kind), at, kind_of_reduction(op), total_type(op, value(at).kind),
+          plan_.column_reductions.size() + t);
+    }
+    for (int32_t at = 0; at < static_cast<int32_t>(needed.size()); ++at) {
+      const bool made = needed[static_cast<size_t>(at)] && value(at).level == Level::kTotal;
+      if (made && !is_total(expression(at).op)) write_number(at, "in");
+    }
+    for (const Array& array : arrays()) {
+      if (!array.is_output || plan_.stores[array.index] != Level::kTotal) continue;
+      line("write(in{}, v{});", array.name, array.value);
+    }
+    close();
+  }
+
   const LoopPlan& plan_;
   const LoopProgram& program_;
   std::string text_;
   size_t indent_ = 0;
-  std::vector<int32_t> parts_;  // Row reductions of the sweep at hand.
+  std::vector<int32_t> parts_;  // Reductions of the sweep at hand, but for columns.
   std::vector<bool> written_;   // Numbers of a row that are there.
 };
 

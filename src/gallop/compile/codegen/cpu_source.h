@@ -7,8 +7,9 @@
 
 namespace gallop::compile {
 
-/// Two functions in C++ for the plan, of the types LoopBlock (named `symbol`) and LoopColumns
-/// (`symbol`_columns; only with column reductions). Plans that differ in sizes and strides alone
+/// Functions in C++ for the plan, of the types LoopBlock (named `symbol`), LoopColumns
+/// (`symbol`_columns; only with column reductions) and LoopTotals (`symbol`_totals; only with
+/// totals). Plans that differ in sizes and strides alone
 /// have the same text and symbol, as long as strides of the last dimension are 0, 1 or neither
 /// alike.
 KernelSource cpu_source(const LoopPlan& plan);

@@ -63,6 +63,7 @@ void CudaKernel::load_once() {
     if (!plan_.loop.column_reductions.empty()) {
       columns_ = driver_->find(module_, symbol_ + "_columns");
     }
+    if (!plan_.loop.totals.empty()) totals_ = driver_->find(module_, symbol_ + "_totals");
     plain_ = driver_->find(module_, symbol_);
   } catch (const DeviceError& error) {
     lost_ = lost_kernel(error.what());
@@ -75,8 +76,12 @@ void CudaKernel::launch(const std::vector<const void*>& inputs, const std::vecto
   auto slots = cuda_arguments(plan_, inputs, outputs, totals);
   void* main = is_aligned(plan_, inputs, outputs) ? aligned_ : plain_;
   driver_->launch(main, plan_.grid, plan_.block, stream, slots);
-  if (columns_ == nullptr) return;
-  driver_->launch(columns_, {plan_.last_grid, 1}, plan_.last_block, stream, slots);
+  if (columns_ != nullptr) {
+    driver_->launch(columns_, {plan_.last_grid, 1}, plan_.last_block, stream, slots);
+  }
+  if (totals_ != nullptr) {
+    driver_->launch(totals_, {1, 1}, {plan_.total_block, 1}, stream, slots);
+  }
 }
 
 }  // namespace gallop::compile

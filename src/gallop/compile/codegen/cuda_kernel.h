@@ -48,6 +48,7 @@ class CudaKernel {
   void* plain_ = nullptr;
   void* aligned_ = nullptr;
   void* columns_ = nullptr;
+  void* totals_ = nullptr;
 };
 
 }  // namespace gallop::compile

@@ -21,6 +21,11 @@ constexpr int64_t kBusyBlocks = 1024;
 constexpr int64_t kSharedBytes = 40960;
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
 
+// With totals each block leaves a number for the last kernel.
+int64_t most_blocks(const CudaPlan& plan) {
+  return plan.loop.totals.empty() ? kMostBlocks : kBusyBlocks;
+}
+
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t power_above(int64_t number) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(number)));
@@ -96,10 +101,13 @@ CudaPlan::Form form_of(const LoopPlan& loop) {
   return rows ? CudaPlan::Form::kBoth : CudaPlan::Form::kColumns;
 }
 
+// Blocks, each with its part of a total.
+int64_t parts_of(const CudaPlan& plan) { return int64_t{plan.grid[0]} * plan.grid[1]; }
+
 void share_pointwise(CudaPlan& plan) {
   plan.block = {256, 1};
   const int64_t blocks = divide_up(plan.loop.rows * plan.groups, 256);
-  plan.grid = {static_cast<uint32_t>(std::min(blocks, kMostBlocks)), 1};
+  plan.grid = {static_cast<uint32_t>(std::min(blocks, most_blocks(plan))), 1};
 }
 
 // Several groups a thread where there are rows enough, as what comes after them is shared.
@@ -110,7 +118,7 @@ void share_rows(CudaPlan& plan) {
   const int64_t rows = threads == kWarp ? 8 : 1;
   plan.block = {static_cast<uint32_t>(threads), static_cast<uint32_t>(rows)};
   const int64_t blocks = divide_up(plan.loop.rows, rows);
-  plan.grid = {static_cast<uint32_t>(std::min(blocks, kMostBlocks)), 1};
+  plan.grid = {static_cast<uint32_t>(std::min(blocks, most_blocks(plan))), 1};
 }
 
 void share_columns(CudaPlan& plan) {
@@ -120,7 +128,7 @@ void share_columns(CudaPlan& plan) {
   plan.block_rows = std::max(divide_up(plan.loop.rows, wanted), 8 * down);
   plan.blocks = divide_up(plan.loop.rows, plan.block_rows);
   plan.block = {static_cast<uint32_t>(across), static_cast<uint32_t>(down)};
-  plan.grid = {static_cast<uint32_t>(std::min(tiles, kMostBlocks)),
+  plan.grid = {static_cast<uint32_t>(std::min(tiles, most_blocks(plan))),
                static_cast<uint32_t>(plan.blocks)};
 }
 
@@ -130,7 +138,7 @@ void share_both(CudaPlan& plan) {
   plan.block_rows = std::clamp<int64_t>(divide_up(plan.loop.rows, kBusyBlocks / 2), 1, 32);
   plan.blocks = divide_up(plan.loop.rows, plan.block_rows);
   plan.block = {static_cast<uint32_t>(threads), 1};
-  plan.grid = {static_cast<uint32_t>(std::min(plan.blocks, kMostBlocks)), 1};
+  plan.grid = {static_cast<uint32_t>(std::min(plan.blocks, most_blocks(plan))), 1};
   int64_t bytes = 0;
   for (const int32_t at : plan.loop.column_reductions) {
     bytes += bytes_of(plan.loop.values[static_cast<size_t>(at)].kind);
@@ -168,8 +176,9 @@ CudaSlots::CudaSlots(const CudaPlan& plan) {
   const size_t arrays = program.inputs.size() + program.outputs.size();
   inputs = 0;
   outputs = program.inputs.size();
-  totals = arrays;
-  sizes = totals + plan.loop.column_reductions.size();
+  columns_of = arrays;
+  totals_of = columns_of + plan.loop.column_reductions.size();
+  sizes = totals_of + plan.loop.totals.size();
   strides = sizes + program.sizes.size();
   numbers = strides + arrays * program.sizes.size();
   rows = numbers;
@@ -177,7 +186,8 @@ CudaSlots::CudaSlots(const CudaPlan& plan) {
   columns = rows + 1;
   block_rows = rows + 2;
   blocks = rows + 3;
-  count = rows + 4;
+  parts = rows + 4;
+  count = rows + 5;
 }
 
 std::vector<uint64_t> cuda_arguments(const CudaPlan& plan, const std::vector<const void*>& inputs,
@@ -192,9 +202,14 @@ std::vector<uint64_t> cuda_arguments(const CudaPlan& plan, const std::vector<con
   slots.reserve(CudaSlots(plan).count);
   for (const void* input : inputs) slots.push_back(reinterpret_cast<uintptr_t>(input));
   for (void* output : outputs) slots.push_back(reinterpret_cast<uintptr_t>(output));
-  const auto each = static_cast<uint64_t>(plan.blocks * plan.loop.columns) * sizeof(double);
+  uint64_t at = reinterpret_cast<uintptr_t>(totals);
   for (size_t i = 0; i < plan.loop.column_reductions.size(); ++i) {
-    slots.push_back(reinterpret_cast<uintptr_t>(totals) + i * each);
+    slots.push_back(at);
+    at += static_cast<uint64_t>(plan.blocks * plan.loop.columns) * sizeof(double);
+  }
+  for (size_t i = 0; i < plan.loop.totals.size(); ++i) {
+    slots.push_back(at);
+    at += static_cast<uint64_t>(parts_of(plan)) * sizeof(double);
   }
   const auto add = [&](int64_t number) { slots.push_back(static_cast<uint64_t>(number)); };
   for (const int64_t size : program.sizes) add(size);
@@ -204,13 +219,17 @@ std::vector<uint64_t> cuda_arguments(const CudaPlan& plan, const std::vector<con
   for (const Expression& e : program.expressions) {
     if (e.op == Op::kConstant) slots.push_back(std::bit_cast<uint64_t>(e.number));
   }
-  for (const int64_t n : {plan.loop.rows, plan.loop.columns, plan.block_rows, plan.blocks}) add(n);
+  const auto cut = {plan.loop.rows, plan.loop.columns, plan.block_rows, plan.blocks};
+  for (const int64_t number : cut) add(number);
+  add(parts_of(plan));
   return slots;
 }
 
 int64_t total_bytes(const CudaPlan& plan) {
-  return static_cast<int64_t>(plan.loop.column_reductions.size()) * plan.blocks *
-         plan.loop.columns * static_cast<int64_t>(sizeof(double));
+  const auto columns =
+      static_cast<int64_t>(plan.loop.column_reductions.size()) * plan.blocks * plan.loop.columns;
+  const auto totals = static_cast<int64_t>(plan.loop.totals.size()) * parts_of(plan);
+  return (columns + totals) * static_cast<int64_t>(sizeof(double));
 }
 
 bool is_aligned(const CudaPlan& plan, const std::vector<const void*>& inputs,

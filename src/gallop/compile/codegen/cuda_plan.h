@@ -29,6 +29,7 @@ struct CudaPlan {
   int64_t block_rows = 1, blocks = 1;        ///< Blocks of rows, with column reductions.
   std::array<uint32_t, 2> last_block{1, 1};  ///< Of the kernel that ends column reductions.
   uint32_t last_grid = 1;
+  uint32_t total_block = 256;  ///< Of the kernel that ends totals, a single block.
   int64_t shared_columns = 0;  ///< Places for column sums in a block's own memory; 0: in `totals`.
 };
 
@@ -40,8 +41,8 @@ CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads = 16384);
 /// numbers as their bits.
 struct CudaSlots {
   explicit CudaSlots(const CudaPlan& plan);
-  size_t inputs, outputs, totals, sizes, strides, numbers;
-  size_t rows, columns, block_rows, blocks;
+  size_t inputs, outputs, columns_of, totals_of, sizes, strides, numbers;
+  size_t rows, columns, block_rows, blocks, parts;
   size_t count;
 };
 
@@ -49,7 +50,7 @@ struct CudaSlots {
 std::vector<uint64_t> cuda_arguments(const CudaPlan& plan, const std::vector<const void*>& inputs,
                                      const std::vector<void*>& outputs, void* totals);
 
-/// Memory on the GPU that the loop needs for itself, for column reductions.
+/// Memory on the GPU that the loop needs for itself, for column reductions and totals.
 int64_t total_bytes(const CudaPlan& plan);
 
 /// Whether all addresses allow to read and write `width` neighbors at once.

@@ -58,14 +58,16 @@ class Writer {
     line("using Index = {};", plan_.long_index ? "Int64" : "int");
     line("constexpr int kWidth = {};", plan_.width);
     write_body();
-    if (!loop_.column_reductions.empty()) write_last_body();
+    if (!loop_.column_reductions.empty()) write_columns_body();
+    if (!loop_.totals.empty()) write_totals_body();
     line("}}");
     const uint32_t threads = plan_.block[0] * plan_.block[1];
     write_kernel("SYMBOL", "body<false>", threads);
     if (plan_.width > 1) write_kernel("SYMBOL_aligned", "body<true>", threads);
     if (!loop_.column_reductions.empty()) {
-      write_kernel("SYMBOL_columns", "last_body", plan_.last_block[0] * plan_.last_block[1]);
+      write_kernel("SYMBOL_columns", "columns_body", plan_.last_block[0] * plan_.last_block[1]);
     }
+    if (!loop_.totals.empty()) write_kernel("SYMBOL_totals", "totals_body", plan_.total_block);
     line("}}");
     return std::move(text_);
   }
@@ -95,6 +97,11 @@ class Writer {
   const ValueTraits& value(int32_t at) const { return loop_.values[static_cast<size_t>(at)]; }
   const char* kind_of_value(int32_t at) const { return kind_type(value(at).kind); }
   const char* reduction(int32_t at) const { return kind_of_reduction(expression(at).op); }
+  // Of a block's part of a total.
+  const char* part_type(int32_t at) const {
+    const bool fp64 = expression(at).op == Op::kTotalSum && value(at).kind == Format::kFp32;
+    return fp64 ? "double" : kind_of_value(at);
+  }
   int32_t expressions() const { return static_cast<int32_t>(program_.expressions.size()); }
 
   void write_kernel(const char* name, const char* body, uint32_t threads) {
@@ -119,7 +126,12 @@ class Writer {
     }
     for (size_t c = 0; c < loop_.column_reductions.size(); ++c) {
       const int32_t at = loop_.column_reductions[c];
-      line("{0}* const total{1} = address<{0}>(a, {2});", kind_of_value(at), at, slots_.totals + c);
+      line("{0}* const total{1} = address<{0}>(a, {2});", kind_of_value(at), at,
+           slots_.columns_of + c);
+    }
+    for (size_t t = 0; t < loop_.totals.size(); ++t) {
+      line("{0}* const total{1} = address<{0}>(a, {2});", part_type(loop_.totals[t]),
+           loop_.totals[t], slots_.totals_of + t);
     }
     const auto declare = [&](const char* name, size_t slot) {
       line("const Index {} = static_cast<Index>(a.slots[{}]);", name, slot);
@@ -128,6 +140,7 @@ class Writer {
     declare("columns", slots_.columns);
     declare("block_rows", slots_.block_rows);
     declare("blocks", slots_.blocks);
+    declare("parts", slots_.parts);
     line("const Index groups = columns / kWidth;");
   }
 
@@ -254,7 +267,9 @@ class Writer {
 
   // The elements of a group, which `reduce` adds up, and their stores where they are known.
   template <typename Reduce>
-  void write_group(const std::vector<bool>& slice, bool stores, const Reduce& reduce) {
+  void write_group(int sweep, const Reduce& reduce) {
+    const std::vector<bool> slice = slice_of(loop_, sweep);
+    const bool stores = sweep == loop_.sweeps - 1;
     read_.clear();
     write_group_start(slice);
     std::vector<const Array*> stored;
@@ -275,6 +290,13 @@ class Writer {
       write_value(at, [this](const Array& array) { return element_access(array); });
     }
     reduce();
+    bool totals = false;
+    for (const int32_t at : loop_.totals) {
+      const int32_t argument = expression(at).arguments[0];
+      if (value(argument).depth != sweep) continue;
+      line("t{}.add(v{});", at, argument);
+      totals = true;
+    }
     for (const Array* array : stored) {
       if (last_stride(*array->operand) == 1) {
         line("write(x_{}.v[u], v{});", array->name, array->value);
@@ -287,6 +309,10 @@ class Writer {
       if (last_stride(*array->operand) != 1) continue;
       line("deposit<kAligned, kWidth>(at_{0}, x_{0});", array->name);
     }
+    if (!totals) return;
+    open("if (++total_turn % (32 / kWidth) == 0) {{");
+    for (const int32_t at : loop_.totals) line("t{}.close_part();", at);
+    close();
   }
 
   void write_body() {
@@ -297,11 +323,30 @@ class Writer {
     std::vector<bool> needed(loop_.values.size());
     for (size_t i = 0; i < needed.size(); ++i) needed[i] = loop_.values[i].level == Level::kAll;
     write_values_for_all(needed);
+    for (const int32_t at : loop_.totals) {
+      line("Total<{}, {}> t{};", reduction(at), kind_of_value(at), at);
+    }
+    if (!loop_.totals.empty()) line("int total_turn = 0;");
     switch (plan_.form) {
       case CudaPlan::Form::kPointwise: write_pointwise(); break;
       case CudaPlan::Form::kRows: write_rows(); break;
       case CudaPlan::Form::kColumns: write_columns(); break;
       case CudaPlan::Form::kBoth: write_both(); break;
+    }
+    write_block_totals();
+    close();
+  }
+
+  void write_block_totals() {
+    if (loop_.totals.empty()) return;
+    line("__shared__ double total_shared[{}];", plan_.block[0] * plan_.block[1]);
+    for (const int32_t at : loop_.totals) {
+      line("const {0} all{1} = join_block<{2}>(t{1}.total(), total_shared);", part_type(at), at,
+           reduction(at));
+    }
+    open("if (threadIdx.x == 0 && threadIdx.y == 0) {{");
+    for (const int32_t at : loop_.totals) {
+      line("total{0}[blockIdx.y * gridDim.x + blockIdx.x] = all{0};", at);
     }
     close();
   }
@@ -315,16 +360,14 @@ class Writer {
     line("const Index row = {};", one_row ? "0" : "at / groups");
     line("const Index group = {};", one_row ? "at" : "at - row * groups");
     write_row_start();
-    const std::vector<bool> slice = slice_of(loop_, 0);
-    write_row_numbers(slice);
-    write_group(slice, true, [] {});
+    write_row_numbers(slice_of(loop_, 0));
+    write_group(0, [] {});
     close();
   }
 
   // A sweep of all that work on the row.
   void write_sweep(int sweep) {
-    const std::vector<bool> slice = slice_of(loop_, sweep);
-    write_row_numbers(slice);
+    write_row_numbers(slice_of(loop_, sweep));
     std::vector<int32_t> rows, columns;
     for (const int32_t at : loop_.row_reductions) {
       if (value(expression(at).arguments[0]).depth == sweep) rows.push_back(at);
@@ -337,7 +380,7 @@ class Writer {
     }
     if (!rows.empty()) line("int turn{} = 0;", sweep);
     open("for (Index group = threadIdx.x; group < groups; group += blockDim.x) {{");
-    write_group(slice, sweep == loop_.sweeps - 1, [&] {
+    write_group(sweep, [&] {
       for (const int32_t at : rows) line("c{}.add(v{});", at, expression(at).arguments[0]);
       for (const int32_t at : columns) {
         line("part{0}[{1}] = {2}::join(part{0}[{1}], v{3});", at, place(), reduction(at),
@@ -403,9 +446,8 @@ class Writer {
         "for (Index row = group < groups ? first + static_cast<Index>(threadIdx.y) : row_end; row "
         "< row_end; row += blockDim.y) {{");
     write_row_start();
-    const std::vector<bool> slice = slice_of(loop_, 0);
-    write_row_numbers(slice);
-    write_group(slice, true, [&] {
+    write_row_numbers(slice_of(loop_, 0));
+    write_group(0, [&] {
       for (const int32_t at : loop_.column_reductions) {
         line("c{}[u].add(v{});", at, expression(at).arguments[0]);
       }
@@ -469,24 +511,29 @@ class Writer {
     close();
   }
 
-  // What a column's store is made of.
-  void mark_column(int32_t at, std::vector<bool>& needed) const {
+  // What a store is made of that comes when all rows are done.
+  void mark_late(int32_t at, std::vector<bool>& needed) const {
     if (needed[static_cast<size_t>(at)]) return;
     needed[static_cast<size_t>(at)] = true;
     const Expression& e = expression(at);
-    if (is_column_reduction(e.op)) return;
+    if (is_reduction(e.op)) return;
     for (int i = 0; i < traits_of(e.op).arity; ++i) {
-      mark_column(e.arguments[static_cast<size_t>(i)], needed);
+      mark_late(e.arguments[static_cast<size_t>(i)], needed);
     }
   }
 
-  // A row of threads for 32 columns, each row with its share of the blocks.
-  void write_last_body() {
+  std::vector<bool> needed_for(Level level) const {
     std::vector<bool> needed(loop_.values.size());
     for (size_t i = 0; i < loop_.stores.size(); ++i) {
-      if (loop_.stores[i] == Level::kColumn) mark_column(program_.outputs[i].value, needed);
+      if (loop_.stores[i] == level) mark_late(program_.outputs[i].value, needed);
     }
-    open("__device__ __forceinline__ void last_body(const Slots& a) {{");
+    return needed;
+  }
+
+  // A row of threads for 32 columns, each row with its share of the blocks.
+  void write_columns_body() {
+    const std::vector<bool> needed = needed_for(Level::kColumn);
+    open("__device__ __forceinline__ void columns_body(const Slots& a) {{");
     declare_arguments();
     write_values_for_all(needed);
     line("__shared__ double column_shared[{}];", plan_.last_block[0] * plan_.last_block[1]);
@@ -527,6 +574,37 @@ class Writer {
     close();
     line("const {0} v{1} = join_column<{2}>(c{1}.result(), column_shared);", kind_of_value(at), at,
          reduction(at));
+  }
+
+  // One block for the parts of all.
+  void write_totals_body() {
+    const std::vector<bool> needed = needed_for(Level::kTotal);
+    open("__device__ __forceinline__ void totals_body(const Slots& a) {{");
+    declare_arguments();
+    write_values_for_all(needed);
+    line("__shared__ double total_shared[{}];", plan_.total_block);
+    for (const int32_t at : loop_.totals) {
+      if (!needed[static_cast<size_t>(at)]) continue;
+      line("Total<{}, {}> t{};", reduction(at), part_type(at), at);
+      line(
+          "for (Index part = threadIdx.x; part < parts; part += blockDim.x) "
+          "t{0}.add(total{0}[part]);",
+          at);
+      line("const {0} v{1} = static_cast<{0}>(join_block<{2}>(t{1}.total(), total_shared));",
+           kind_of_value(at), at, reduction(at));
+    }
+    open("if (threadIdx.x == 0) {{");
+    for (int32_t at = 0; at < expressions(); ++at) {
+      const bool made = needed[static_cast<size_t>(at)] && value(at).level == Level::kTotal;
+      if (!made || is_total(expression(at).op)) continue;
+      write_value(at, [](const Array& array) { return fmt::format("read(*{})", array.name); });
+    }
+    for (const Array& array : arrays_) {
+      if (!array.is_output || loop_.stores[array.index] != Level::kTotal) continue;
+      line("write(*{}, v{});", array.name, array.value);
+    }
+    close();
+    close();
   }
 
   const CudaPlan& plan_;

@@ -8,9 +8,9 @@
 namespace gallop::compile {
 
 /// CUDA C++ for the plan: kernels named `symbol` and `symbol`_aligned (where the width is above 1;
-/// for addresses that is_aligned() likes), and `symbol`_columns (with column reductions), to be run
-/// after one of the former. Each takes the slots of CudaSlots. Plans that differ in sizes, strides
-/// and constants alone mostly have the same text.
+/// for addresses that is_aligned() likes), and, to be run after one of the former, `symbol`_columns
+/// (with column reductions) and `symbol`_totals (with totals). Each takes the slots of CudaSlots.
+/// Plans that differ in sizes, strides and constants alone mostly have the same text.
 KernelSource cuda_source(const CudaPlan& plan);
 
 /// What the texts stand behind: loop_cuda.h.

@@ -332,6 +332,7 @@ struct Total {
   __device__ void add(T a) { all = Kind::join(all, a); }
   __device__ void close_part() {}
   __device__ T result() const { return all; }
+  __device__ T total() const { return all; }
 };
 template <>
 struct Total<Plus, float> {
@@ -342,7 +343,8 @@ struct Total<Plus, float> {
     whole += static_cast<double>(part);
     part = 0;
   }
-  __device__ float result() const { return static_cast<float>(whole + static_cast<double>(part)); }
+  __device__ float result() const { return static_cast<float>(total()); }
+  __device__ double total() const { return whole + static_cast<double>(part); }
 };
 
 /// Joins one number of each thread that works on a row: a warp, or the whole block. All get the
@@ -382,6 +384,23 @@ __device__ inline T join_column(T a, void* shared) {
   __syncthreads();
   for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
     if (threadIdx.y < half) *own = Kind::join(*own, own[half * blockDim.x]);
+    __syncthreads();
+  }
+  a = *own;
+  __syncthreads();
+  return a;
+}
+
+/// Joins the numbers of all threads of the block, of which there are a power of 2; those of
+/// threadIdx 0 get the result. `shared` has a place for each.
+template <typename Kind, typename T>
+__device__ inline T join_block(T a, void* shared) {
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  T* const own = static_cast<T*>(shared) + thread;
+  *own = a;
+  __syncthreads();
+  for (unsigned half = blockDim.x * blockDim.y / 2; half > 0; half /= 2) {
+    if (thread < half) *own = Kind::join(*own, own[half]);
     __syncthreads();
   }
   a = *own;

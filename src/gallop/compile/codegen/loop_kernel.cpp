@@ -79,10 +79,10 @@ struct LoopKernel::State {
   mutable std::once_flag once;
   mutable LoopBlock block = nullptr;
   mutable LoopColumns columns = nullptr;
+  mutable LoopTotals totals = nullptr;
 
   void resolve() const;
   size_t slots() const { return plan.kept.size() + plan.column_reductions.size(); }
-  int64_t blocks() const { return (plan.rows + plan.block_rows - 1) / plan.block_rows; }
   void run_blocks(const LoopArguments& arguments) const;
   void run_columns(const LoopArguments& arguments) const;
   void start_cuda(const LoopProgram& program, c10::Device on, KernelCompiler& compiler);
@@ -110,27 +110,30 @@ void LoopKernel::State::run_cuda(const std::vector<const void*>& inputs,
   if (!load_cuda()) throw InternalError("loop kernel: " + cuda->lost());
   const c10::OptionalDeviceGuard on(device);
   const int64_t bytes = total_bytes(cuda->plan());
-  at::Tensor totals;
-  if (bytes > 0) totals = at::empty({bytes}, at::TensorOptions(at::kByte).device(device));
+  at::Tensor scratch;
+  if (bytes > 0) scratch = at::empty({bytes}, at::TensorOptions(at::kByte).device(device));
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-  cuda->launch(inputs, outputs, bytes > 0 ? totals.data_ptr() : nullptr, stream.native_handle());
+  cuda->launch(inputs, outputs, bytes > 0 ? scratch.data_ptr() : nullptr, stream.native_handle());
 }
 
 void LoopKernel::State::resolve() const {
   std::call_once(once, [this] {
     const CompiledKernel& kernel = compiled.get();
     block = reinterpret_cast<LoopBlock>(kernel.function);
-    if (block == nullptr || plan.column_reductions.empty()) return;
-    columns =
-        reinterpret_cast<LoopColumns>(dlsym(kernel.library.get(), (symbol + "_columns").c_str()));
+    if (block == nullptr) return;
+    const auto other = [&](const char* end) {
+      return dlsym(kernel.library.get(), (symbol + end).c_str());
+    };
+    columns = reinterpret_cast<LoopColumns>(other("_columns"));
+    totals = reinterpret_cast<LoopTotals>(other("_totals"));
   });
   if (block == nullptr) throw InternalError("loop kernel: " + compiled.get().lost);
 }
 
 void LoopKernel::State::run_blocks(const LoopArguments& arguments) const {
-  const int64_t parts = (plan.columns + plan.part_columns - 1) / plan.part_columns;
+  const int64_t parts = plan.parts;
   const auto grain = static_cast<int64_t>(kGrainNanoseconds / std::max(plan.nanoseconds, 1.0)) + 1;
-  at::parallel_for(0, blocks() * parts, grain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, plan.blocks * parts, grain, [&](int64_t begin, int64_t end) {
     const auto scratch =
         std::make_unique_for_overwrite<double[]>(slots() * static_cast<size_t>(plan.part_columns));
     for (int64_t unit = begin; unit < end; ++unit) {
@@ -145,7 +148,7 @@ void LoopKernel::State::run_blocks(const LoopArguments& arguments) const {
 void LoopKernel::State::run_columns(const LoopArguments& arguments) const {
   // A row of several dimensions is not cut.
   const bool whole = plan.program.row_dims > 1;
-  const int64_t grain = whole ? plan.columns : std::max<int64_t>(65536 / blocks(), 64);
+  const int64_t grain = whole ? plan.columns : std::max<int64_t>(65536 / plan.blocks, 64);
   at::parallel_for(0, plan.columns, grain,
                    [&](int64_t begin, int64_t end) { columns(&arguments, begin, end); });
 }
@@ -212,9 +215,10 @@ void LoopKernel::run(std::span<const void* const> inputs, std::span<void* const>
   state_->resolve();
   std::vector<std::unique_ptr<double[]>> totals;
   std::vector<void*> total_pointers;
-  for (size_t i = 0; i < plan.column_reductions.size(); ++i) {
-    totals.push_back(std::make_unique_for_overwrite<double[]>(
-        static_cast<size_t>(state_->blocks() * plan.columns)));
+  for (size_t i = 0; i < plan.column_reductions.size() + plan.totals.size(); ++i) {
+    const int64_t numbers = i < plan.column_reductions.size() ? plan.columns : plan.parts;
+    totals.push_back(
+        std::make_unique_for_overwrite<double[]>(static_cast<size_t>(plan.blocks * numbers)));
     total_pointers.push_back(totals.back().get());
   }
   const LoopArguments arguments{.inputs = inputs.data(),
@@ -224,9 +228,12 @@ void LoopKernel::run(std::span<const void* const> inputs, std::span<void* const>
                                 .numbers = state_->numbers.data(),
                                 .totals = total_pointers.data(),
                                 .columns = plan.columns,
-                                .blocks = state_->blocks()};
+                                .blocks = plan.blocks,
+                                .part_columns = plan.part_columns,
+                                .parts = plan.parts};
   state_->run_blocks(arguments);
-  if (!totals.empty()) state_->run_columns(arguments);
+  if (!plan.column_reductions.empty()) state_->run_columns(arguments);
+  if (!plan.totals.empty()) state_->totals(&arguments);
 }
 
 void LoopKernel::run(std::span<const at::Tensor> inputs,

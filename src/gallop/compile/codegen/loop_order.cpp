@@ -56,12 +56,14 @@ Dimensions joined(const Dimensions& list) {
   return result;
 }
 
-// Whether rows mean nothing: no reduction, and no output that is written once a row.
-bool is_pointwise(const LoopProgram& program) {
+// Whether rows mean nothing: no reduction of them, and no output that is written once a row.
+bool is_without_rows(const LoopProgram& program) {
   for (const Expression& e : program.expressions) {
     if (is_row_reduction(e.op) || is_column_reduction(e.op)) return false;
   }
+  const auto values = analyze(program);
   for (const Output& output : program.outputs) {
+    if (level_of(program, output, values) == Level::kTotal) continue;
     for (size_t i = 0; i < program.sizes.size(); ++i) {
       if (program.sizes[i] > 1 && output.operand.strides[i] == 0) return false;
     }
@@ -116,12 +118,12 @@ void set_dimensions(LoopProgram& program, const Dimensions& list) {
 
 LoopProgram in_memory_order(const LoopProgram& program) {
   const size_t dims = program.sizes.size(), row_dims = static_cast<size_t>(program.row_dims);
-  const bool pointwise = is_pointwise(program);
-  Dimensions rows = dimensions_of(program, 0, pointwise ? dims : dims - row_dims);
+  const bool without_rows = is_without_rows(program);
+  Dimensions rows = dimensions_of(program, 0, without_rows ? dims : dims - row_dims);
   Dimensions columns;
   sort(rows);
   rows = joined(rows);
-  if (pointwise) {
+  if (without_rows) {
     if (!rows.empty()) {
       columns.push_back(rows.back());
       rows.pop_back();

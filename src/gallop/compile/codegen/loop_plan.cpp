@@ -33,7 +33,8 @@ void collect(LoopPlan& plan) {
     const bool row = is_row_reduction(e.op), column = is_column_reduction(e.op);
     if (row) plan.row_reductions.push_back(at);
     if (column) plan.column_reductions.push_back(at);
-    if (row || column) {
+    if (is_total(e.op)) plan.totals.push_back(at);
+    if (is_reduction(e.op)) {
       plan.sweeps = std::max(plan.sweeps, depth_of(plan, e.arguments[0]) + 1);
     }
   }
@@ -50,7 +51,7 @@ void mark(const LoopPlan& plan, int32_t at, int sweep, std::vector<bool>& slice)
   if (slice[static_cast<size_t>(at)]) return;
   slice[static_cast<size_t>(at)] = true;
   const Expression& e = expression(plan, at);
-  if (is_row_reduction(e.op) || is_column_reduction(e.op)) return;
+  if (is_reduction(e.op)) return;
   for (const auto& kept : plan.kept) {
     if (kept.value == at && kept.sweep < sweep) return;
   }
@@ -99,6 +100,8 @@ void cut(LoopPlan& plan) {
     if (!whole_rows && few) plan.part_columns = std::min(plan.columns, kColumnPart);
   }
   plan.block_rows = std::min(plan.block_rows, plan.rows);
+  plan.blocks = (plan.rows + plan.block_rows - 1) / plan.block_rows;
+  plan.parts = (plan.columns + plan.part_columns - 1) / plan.part_columns;
 }
 
 void estimate(LoopPlan& plan) {
@@ -128,7 +131,7 @@ void estimate(LoopPlan& plan) {
 
 std::vector<int32_t> roots_of(const LoopPlan& plan, int sweep) {
   std::vector<int32_t> roots;
-  for (const auto* list : {&plan.row_reductions, &plan.column_reductions}) {
+  for (const auto* list : {&plan.row_reductions, &plan.column_reductions, &plan.totals}) {
     for (const int32_t at : *list) {
       const int32_t argument = expression(plan, at).arguments[0];
       if (depth_of(plan, argument) == sweep) roots.push_back(argument);

@@ -16,6 +16,7 @@ struct LoopPlan {
   std::vector<Level> stores;            ///< Of each output.
   std::vector<int32_t> row_reductions;  ///< Positions of expressions, in their order.
   std::vector<int32_t> column_reductions;
+  std::vector<int32_t> totals;
   /// Sweeps over the row; a value of depth d is computed in any from d on.
   int sweeps = 0;
   /// Costly elements that a first sweep leaves for later ones, and that sweep.
@@ -27,6 +28,7 @@ struct LoopPlan {
 
   int64_t rows = 1, columns = 1;
   int64_t block_rows = 1, part_columns = 1;  ///< What one call of the kernel computes.
+  int64_t blocks = 1, parts = 1;             ///< How many there are of these.
   double nanoseconds = 0;                    ///< Of such a call, very roughly.
 };
 

@@ -93,6 +93,10 @@ enum class Op : uint8_t {
   kColumnSum,
   kColumnMax,
   kColumnMin,
+  // Over all elements; the result is one number.
+  kTotalSum,
+  kTotalMax,
+  kTotalMin,
 };
 
 /// One value. Arguments are positions of earlier expressions in the list.
@@ -116,10 +120,11 @@ struct Output {
 /// element and stores outputs. The last `row_dims` dimensions are a row, the others count rows:
 /// reductions run over either. What depends on a row reduction is computed in a further sweep over
 /// the row while that lies in the cache. What depends on a column reduction may use only other
-/// ones, constants and inputs that do not change from row to row.
+/// ones, constants and inputs that do not change from row to row; what depends on a total only
+/// other totals, constants and inputs of one number.
 ///
-/// Sums of fp32 are taken in parts, so that they err little, and in an order that the sizes alone
-/// decide: bits do not depend on the number of threads.
+/// Sums are taken in parts, so that they err little (totals of fp32 join their parts in fp64), and
+/// in an order that the sizes alone decide: bits do not depend on the number of threads.
 struct LoopProgram {
   std::vector<int64_t> sizes;
   int32_t row_dims = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reductions of generated kernels, over rows and over columns.
+// Reductions of generated kernels, over rows, over columns and over all.
 
 #include "gallop/compile/codegen/loop_operators.h"
 
@@ -65,56 +65,91 @@ inline Vector keep(FirstLanes lanes, const Vector& a, T neutral) {
   return select(mask_of(static_cast<uint16_t>((1U << lanes.count) - 1)), a, spread(neutral));
 }
 
-/// All of a row's elements.
+/// The lanes in the order of a tree.
 template <typename Kind, typename Vector>
-struct RowReduction {
-  using T = decltype(lane_of(Vector()));
-  Vector all = spread(Kind::template kNeutral<T>);
+inline auto join_lanes(const Vector& a) {
+  decltype(lane_of(a)) lanes[kLanes];
+  to_array(a, lanes);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) lanes[i] = Kind::join(lanes[i], lanes[i + half]);
+  }
+  return lanes[0];
+}
 
+/// Many elements, of a row or of all: every other vector in a slot of its own, which need not wait
+/// for the one before.
+template <typename Kind, typename Vector>
+struct Reduction {
+  using T = decltype(lane_of(Vector()));
+  Vector slots[kSlots];
+
+  Reduction() {
+    for (Vector& slot : slots) slot = spread(Kind::template kNeutral<T>);
+  }
   template <typename Lanes, typename Slot>
   void add(Lanes lanes, Slot, const Vector& a) {
-    all = join<Kind>(all, keep(lanes, a, Kind::template kNeutral<T>));
+    Vector& slot = slots[Slot::value];
+    slot = join<Kind>(slot, keep(lanes, a, Kind::template kNeutral<T>));
   }
   void close_part() {}
   T result() const {
-    if constexpr (__is_same(Vector, F32) && !__is_same(Kind, Plus)) {
+    const Vector all = join<Kind>(join<Kind>(slots[0], slots[1]), join<Kind>(slots[2], slots[3]));
+    if constexpr (__is_same(Vector, F32)) {
       if (bits(is_nan(all)) != 0) return __builtin_nanf("");
       return __is_same(Kind, Larger) ? largest(all) : -largest(flip_sign(all));
     }
-    T lanes[kLanes];
-    to_array(all, lanes);
-    for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-      for (int64_t i = 0; i < half; ++i) lanes[i] = Kind::join(lanes[i], lanes[i + half]);
-    }
-    return lanes[0];
+    return join_lanes<Kind>(all);
   }
+  T total() const { return result(); }
 };
-// Sums of fp32: of a part (every other vector in a sum of its own, which need not wait), of up to
-// 64 parts, and in fp64 of those.
-template <>
-struct RowReduction<Plus, F32> {
-  F32 part[kSlots], parts = fill(0);
+
+inline double sum_of_lanes(const F32& a) { return static_cast<double>(sum(a)); }
+inline double sum_of_lanes(const F64& a) { return join_lanes<Plus>(a); }
+
+/// Sums of fractions: of a part in slots, of up to 64 parts, and in fp64 of those.
+template <typename Vector>
+struct FractionSum {
+  Vector slots[kSlots], parts = zero();
   double whole = 0;
   int64_t count = 0;
 
-  RowReduction() {
-    for (F32& slot : part) slot = fill(0);
+  FractionSum() {
+    for (Vector& slot : slots) slot = zero();
   }
   template <typename Lanes, typename Slot>
-  void add(Lanes lanes, Slot, const F32& a) {
-    part[Slot::value] = part[Slot::value] + keep(lanes, a, 0.0F);
+  void add(Lanes lanes, Slot, const Vector& a) {
+    using T = decltype(lane_of(a));
+    slots[Slot::value] = join<Plus>(slots[Slot::value], keep(lanes, a, T(0)));
   }
   void close_part() {
-    for (F32& slot : part) {
-      parts = parts + slot;
-      slot = fill(0);
-    }
+    parts = join<Plus>(parts,
+                       join<Plus>(join<Plus>(slots[0], slots[1]), join<Plus>(slots[2], slots[3])));
+    for (Vector& slot : slots) slot = zero();
     if (++count % 64 != 0) return;
-    whole += static_cast<double>(sum(parts));
-    parts = fill(0);
+    whole += sum_of_lanes(parts);
+    parts = zero();
   }
-  float result() const { return static_cast<float>(whole + static_cast<double>(sum(parts))); }
+  auto result() const { return static_cast<decltype(lane_of(parts))>(total()); }
+  double total() const { return whole + sum_of_lanes(parts); }
+
+  static Vector zero() { return spread(decltype(lane_of(Vector()))(0)); }
 };
+template <>
+struct Reduction<Plus, F32> : FractionSum<F32> {};
+template <>
+struct Reduction<Plus, F64> : FractionSum<F64> {};
+
+/// The totals of all blocks and parts, in eight lists.
+template <typename Kind, typename T>
+inline T join_totals(const T* totals, int64_t count) {
+  T lists[8];
+  for (T& list : lists) list = Kind::template kNeutral<T>;
+  for (int64_t i = 0; i < count; ++i) lists[i % 8] = Kind::join(lists[i % 8], totals[i]);
+  for (int64_t half = 4; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) lists[i] = Kind::join(lists[i], lists[i + half]);
+  }
+  return lists[0];
+}
 
 /// Columns: `numbers` joined by the lanes of a.
 template <typename Kind, typename Lanes, typename T, typename Vector>

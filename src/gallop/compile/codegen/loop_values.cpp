@@ -97,6 +97,7 @@ ValueTraits combined(const LoopProgram& program, const Expression& e, size_t at,
                      const std::vector<ValueTraits>& values) {
   std::vector<Format> kinds;
   ValueTraits result;
+  bool of_total = false, of_other = false;
   for (int i = 0; i < traits_of(e.op).arity; ++i) {
     const int32_t argument = e.arguments[static_cast<size_t>(i)];
     if (argument < 0 || static_cast<size_t>(argument) >= at) {
@@ -106,11 +107,17 @@ ValueTraits combined(const LoopProgram& program, const Expression& e, size_t at,
     const ValueTraits& value = values[static_cast<size_t>(argument)];
     kinds.push_back(value.kind);
     result.level = join(result.level, value.level);
+    of_total = of_total || value.level == Level::kTotal;
+    of_other = of_other || (value.level != Level::kTotal && value.level != Level::kAll);
     result.depth = std::max(result.depth, value.depth);
     result.same_for_rows = result.same_for_rows && value.same_for_rows;
   }
   result.kind = result_kind(e, kinds, at);
-  const bool reduces = is_row_reduction(e.op) || is_column_reduction(e.op);
+  const bool reduces = is_reduction(e.op);
+  if (of_total && (reduces || of_other)) {
+    fail("expression {} ({}) is of a total and of what changes within the loop", at,
+         traits_of(e.op).name);
+  }
   if (result.level == Level::kColumn && (reduces || !result.same_for_rows)) {
     fail("expression {} ({}) is of a column reduction and of what changes from row to row", at,
          traits_of(e.op).name);
@@ -122,6 +129,8 @@ ValueTraits combined(const LoopProgram& program, const Expression& e, size_t at,
     ++result.depth;
   } else if (is_column_reduction(e.op)) {
     result = {.kind = result.kind, .level = Level::kColumn};
+  } else if (is_total(e.op)) {
+    result = {.kind = result.kind, .level = Level::kTotal};
   }
   return result;
 }
@@ -152,13 +161,16 @@ void check_output(const LoopProgram& program, const Output& output, size_t at,
   for (size_t i = 0; i < program.sizes.size(); ++i) {
     if (program.sizes[i] == 1 || output.operand.strides[i] != 0) continue;
     const bool outer = i < outer_dims(program);
-    const bool reduced =
-        outer ? value.level == Level::kColumn : value.level == Level::kRow && program.row_dims > 0;
+    const bool reduced = value.level == Level::kTotal ||
+                         (outer ? value.level == Level::kColumn : value.level == Level::kRow);
     if (!reduced)
       fail("output {} has stride 0 in dimension {} of size {}", at, i, program.sizes[i]);
   }
   if (value.level == Level::kColumn && varies_by_row(program, output.operand)) {
     fail("output {} is of a column reduction, but differs from row to row", at);
+  }
+  if (value.level == Level::kTotal && varies(program, output.operand, 0, program.sizes.size())) {
+    fail("output {} is of a total, but differs within the loop", at);
   }
 }
 
@@ -196,8 +208,9 @@ std::vector<ValueTraits> analyze(const LoopProgram& program) {
 
 Level level_of(const LoopProgram& program, const Output& output,
                const std::vector<ValueTraits>& values) {
-  if (values[static_cast<size_t>(output.value)].level == Level::kColumn) return Level::kColumn;
-  const bool constant = values[static_cast<size_t>(output.value)].level <= Level::kRow;
+  const Level level = values[static_cast<size_t>(output.value)].level;
+  if (level >= Level::kColumn) return level;
+  const bool constant = level <= Level::kRow;
   return constant && !varies_in_row(program, output.operand) ? Level::kRow : Level::kElement;
 }
 

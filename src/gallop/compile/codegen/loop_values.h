@@ -12,6 +12,7 @@ enum class Level : uint8_t {
   kRow,
   kElement,
   kColumn,  ///< A position in the row, known when all rows are done.
+  kTotal,   ///< The whole loop, known when all rows are done.
 };
 
 struct ValueTraits {
@@ -29,7 +30,7 @@ Format kind_of(Format format);
 /// The values of a program. Throws InternalError as check() does.
 std::vector<ValueTraits> analyze(const LoopProgram& program);
 
-/// Whether a store writes once for a row, an element or a column.
+/// For what a store writes once: a row, an element, a column or all.
 Level level_of(const LoopProgram& program, const Output& output,
                const std::vector<ValueTraits>& values);
 

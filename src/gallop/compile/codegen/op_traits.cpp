@@ -74,13 +74,16 @@ constexpr std::array kTraits = std::to_array<OpTraits>({
     {kColumnSum, "column_sum", 1, kNumber, 3},
     {kColumnMax, "column_max", 1, kNumber, 4},
     {kColumnMin, "column_min", 1, kNumber, 4},
+    {kTotalSum, "total_sum", 1, kNumber, 2},
+    {kTotalMax, "total_max", 1, kNumber, 3},
+    {kTotalMin, "total_min", 1, kNumber, 3},
 });
 
 constexpr bool in_order() {
   for (size_t i = 0; i < kTraits.size(); ++i) {
     if (kTraits[i].op != static_cast<Op>(i)) return false;
   }
-  return kTraits.size() == static_cast<size_t>(kColumnMin) + 1;
+  return kTraits.size() == static_cast<size_t>(kTotalMin) + 1;
 }
 static_assert(in_order());
 

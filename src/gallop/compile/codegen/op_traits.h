@@ -27,6 +27,8 @@ struct OpTraits {
 const OpTraits& traits_of(Op op);
 
 inline bool is_row_reduction(Op op) { return op >= Op::kRowSum && op <= Op::kRowMin; }
-inline bool is_column_reduction(Op op) { return op >= Op::kColumnSum; }
+inline bool is_column_reduction(Op op) { return op >= Op::kColumnSum && op <= Op::kColumnMin; }
+inline bool is_total(Op op) { return op >= Op::kTotalSum; }
+inline bool is_reduction(Op op) { return op >= Op::kRowSum; }
 
 }  // namespace gallop::compile

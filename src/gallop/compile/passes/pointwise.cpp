@@ -17,8 +17,9 @@ struct Call {
   LoopBuilder& b;
   const Node& node;
   std::span<const Value> x;
-  Format format;  // Of the computation: fp32, fp64.
-  bool is_bf16;   // No tensor is wider.
+  Format format;     // Of the computation: fp32, fp64.
+  bool is_bf16;      // No tensor is wider.
+  int64_t elements;  // Of the result.
 
   Value operator[](size_t i) const { return x[i]; }
   // The constant at this place of the schema, a number or a number that has become a tensor.
@@ -179,6 +180,13 @@ const std::unordered_map<std::string_view, Lower> kTable = {
        const Value square = call.b.apply(Op::kMultiply, call[1], call[1]);
        return call.b.apply(Op::kMultiply, call[0], call.b.apply(Op::kSubtract, one, square));
      }},
+    // (a - b) * dy, times 2 for a sum; for a mean, its share of that.
+    {"aten::mse_loss_backward",
+     [](const Call& call) {
+       const double share = call.number(3) == 1 ? 2.0 / static_cast<double>(call.elements) : 2;
+       const Value off = call.b.apply(Op::kSubtract, call[1], call[2]);
+       return call.b.apply(Op::kMultiply, call.b.apply(Op::kMultiply, off, share), call[0]);
+     }},
     // a + value * b * c, and a + value * b / c
     {"aten::addcmul",
      [](const Call& call) {
@@ -232,6 +240,8 @@ std::optional<Format> format_of(at::ScalarType type) {
     case c10::kBFloat16: return Format::kBf16;
     case c10::kDouble: return Format::kFp64;
     case c10::kBool: return Format::kBool;
+    case c10::kInt: return Format::kInt32;
+    case c10::kLong: return Format::kInt64;
     default: return std::nullopt;
   }
 }
@@ -287,7 +297,8 @@ Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
                   .node = node,
                   .x = arguments,
                   .format = format,
-                  .is_bf16 = computed == c10::kBFloat16};
+                  .is_bf16 = computed == c10::kBFloat16,
+                  .elements = graph.views[node.results[0].views[0]].numel()};
   const Value value = name == "aten::_to_copy" ? tensors[0] : kTable.at(name)(call);
   return builder.cast(value, *format_of(result));
 }
