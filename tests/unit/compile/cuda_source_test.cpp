@@ -76,7 +76,8 @@ bool are_same(const LoopCase& c, const std::vector<Memory>& a, const std::vector
     for (int64_t i = 0; i < reach_of(operand, c.program.sizes); ++i) {
       const double x = read_number(a[o], operand.format, i);
       const double y = read_number(b[o], operand.format, i);
-      const bool same = std::isnan(x) ? std::isnan(y) : x == y && std::signbit(x) == std::signbit(y);
+      const bool same =
+          std::isnan(x) ? std::isnan(y) : x == y && std::signbit(x) == std::signbit(y);
       if (!same) return false;
     }
   }
@@ -126,7 +127,8 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
     const auto found = run_as(true, false);
     exact += compare(cases[i], found, interpret(cases[i].program, cases[i].inputs, false));
     // Neither addresses nor the order of threads between barriers change a bit.
-    EXPECT_TRUE(are_same(cases[i], found, run_as(false, true))) << describe(cases[i].program) << sources[i].text;
+    EXPECT_TRUE(are_same(cases[i], found, run_as(false, true)))
+        << describe(cases[i].program) << sources[i].text;
   }
   EXPECT_GT(exact, 100'000) << "numbers that have to be equal";
   EXPECT_EQ(forms.size(), 4U);

@@ -110,16 +110,14 @@ TEST(Passes, NoKernelForTheCpuGetsTensorsOfAGpu) {
                           at::ones({6}, at::kLong)};
   const auto kernels_of = [&](c10::Device device, std::string& lost) {
     const CacheFolder folder;
-    KernelCompiler compiler(
-        {.cache_folder = folder.path(), .cuda_driver = "libcuda-of-nobody.so"});
+    KernelCompiler compiler({.cache_folder = folder.path(), .cuda_driver = "libcuda-of-nobody.so"});
     PassContext context{.compiler = compiler};
     Graph graph = record(function, inputs).graph;
     for (Buffer& buffer : graph.buffers) buffer.device = device;
     run_passes(graph, {}, context);
     lost = context.lost.empty() ? "" : context.lost[0];
-    return std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-      return name_of(node.op).starts_with("gallop::");
-    });
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [](const Node& node) { return name_of(node.op).starts_with("gallop::"); });
   };
   std::string lost;
   EXPECT_GE(kernels_of(c10::kCPU, lost), 3);
