@@ -10,8 +10,8 @@ foreach(file IN ITEMS lib/libtorch_cuda.so lib/libc10_cuda.so include/c10/cuda/C
     return()
   endif()
 endforeach()
-file(GLOB runtime ${GALLOP_TORCH_DIR}/lib/libcudart.so.*)
-string(REGEX MATCH "libcudart\\.so\\.([0-9]+)" runtime "${runtime}")
+file(GLOB cudart ${GALLOP_TORCH_DIR}/lib/libcudart.so.*)
+string(REGEX MATCH "libcudart\\.so\\.([0-9]+)" found "${cudart}")
 if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_VERSION_MAJOR STREQUAL "${CMAKE_MATCH_1}")
   message(STATUS "Steps will not be CUDA graphs: the headers of CUDA ${CMAKE_MATCH_1} were not found (set CUDAToolkit_ROOT)")
   return()
@@ -22,7 +22,7 @@ target_include_directories(gallop_cuda PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(gallop_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 # What these need in turn is there where a GPU is.
 target_link_libraries(gallop_cuda PRIVATE gallop_torch ${GALLOP_TORCH_DIR}/lib/libtorch_cuda.so
-                                          ${GALLOP_TORCH_DIR}/lib/libc10_cuda.so)
+                                          ${GALLOP_TORCH_DIR}/lib/libc10_cuda.so ${cudart})
 target_link_options(gallop_cuda PRIVATE LINKER:--allow-shlib-undefined)
 set_target_properties(gallop_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
                                              INSTALL_RPATH ${GALLOP_TORCH_DIR}/lib)

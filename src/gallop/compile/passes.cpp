@@ -36,7 +36,7 @@ const std::vector<Pass>& all_passes() {
       {"narrow-gradients", "optimizers take bf16 gradients as they come",
        plain<passes::narrow_gradients>},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
-      {"fuse", "chains of pointwise operators become generated loops", passes::fuse},
+      {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse},
   };
   return kPasses;
 }

@@ -225,18 +225,40 @@ TEST(FuseReductionsOf, WhatOneLoopCannotCompute) {
 
 // Where LibTorch is at least as fast: see is_worth_it() in passes/fused_loop.cpp.
 TEST(FuseReductionsOf, WhatIsNotWorthIt) {
-  const auto nodes = [](const Function& function, const at::Tensor& x) {
+  const auto loops = [](const Function& function, const at::Tensor& x) {
     const FusedFunction fused(function, {x});
     expect_values(fused, function, {x});
-    return fused.graph.nodes.size();
+    return fused.loops();
   };
   const Function norm = [](const Tensors& x) -> Tensors {
     return {x[0] / x[0].sum(-1, /*keepdim=*/true)};
   };
-  EXPECT_EQ(nodes(norm, at::rand({64, 64})), 1U);
-  EXPECT_EQ(nodes(norm, at::rand({64, 5})), 2U);       // Rows are short.
-  EXPECT_EQ(nodes(norm, at::rand({2, 5000})), 2U);     // Rows are few.
-  EXPECT_EQ(nodes(norm, at::rand({64, 64}).t()), 2U);  // Rows lie across memory.
+  EXPECT_EQ(loops(norm, at::rand({64, 64})), 1);
+  EXPECT_EQ(loops(norm, at::rand({64, 5})), 0);       // Rows are short.
+  EXPECT_EQ(loops(norm, at::rand({2, 50'000})), 0);   // Rows are few.
+  EXPECT_EQ(loops(norm, at::rand({32, 32}).t()), 0);  // Rows lie across memory.
+  const Function spatial = [](const Tensors& x) -> Tensors { return {(x[0] * 2).sum({2, 3})}; };
+  const at::Tensor images = at::rand({4, 16, 8, 8});
+  EXPECT_EQ(loops(spatial, images), 1);
+  // Rows would lie in pieces.
+  EXPECT_EQ(loops(spatial, images.contiguous(at::MemoryFormat::ChannelsLast)), 0);
+}
+
+TEST(FuseReductionsOf, OneOperatorAlone) {
+  const auto loops = [](const Function& function, const at::Tensor& x) {
+    const FusedFunction fused(function, {x});
+    expect_values(fused, function, {x});
+    return fused.loops();
+  };
+  const Function columns = [](const Tensors& x) -> Tensors { return {x[0].sum(0)}; };
+  const Function rows = [](const Tensors& x) -> Tensors { return {x[0].sum(1)}; };
+  const Function softmax = [](const Tensors& x) -> Tensors { return {at::softmax(x[0], 1)}; };
+  EXPECT_EQ(loops(columns, at::rand({256, 64})), 1);
+  EXPECT_EQ(loops(columns, at::rand({16, 64})), 0);
+  EXPECT_EQ(loops(rows, at::rand({256, 64})), 0);
+  EXPECT_EQ(loops(rows, at::rand({256, 64}).to(at::kBFloat16)), 1);
+  EXPECT_EQ(loops(softmax, at::rand({128, 1024})), 1);
+  EXPECT_EQ(loops(softmax, at::rand({1024, 64})), 0);
 }
 
 // Sums of many numbers of one sign, over rows, columns and all.

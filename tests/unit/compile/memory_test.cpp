@@ -110,7 +110,7 @@ void expect_apart(const Graph& graph, const MemoryPlan& plan) {
 TEST(MemoryPlan, KeepsWhatIsInUseAtOnceApart) {
   int64_t planned = 0;
   for (uint64_t number = 1; number <= 300; ++number) {
-    const Program program = random_program(number, /*smooth=*/false);
+    const Program program = random_program(number, Flavor::kAny);
     const RandomFunction function(program);
     try {
       function(arguments_of(program, 0));
@@ -153,7 +153,7 @@ TEST(MemoryPlan, TakesNoMoreThanTheFunctionAsItIs) {
 
 TEST(Executor, HoldsNothingAfterACall) {
   for (uint64_t number = 1; number <= 200; ++number) {
-    const Program program = random_program(number, /*smooth=*/false);
+    const Program program = random_program(number, Flavor::kAny);
     const RandomFunction function(program);
     const Tensors inputs = arguments_of(program, 0);
     try {

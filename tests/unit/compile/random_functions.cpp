@@ -139,9 +139,10 @@ at::Tensor apply(const Instruction& op, const Values& values, bool wide) {
 // Chooses programs' lines, trying each on tensors.
 class Generator {
  public:
-  Generator(uint64_t seed, bool smooth) : random_(seed), smooth_(smooth) {}
+  Generator(uint64_t seed, Flavor flavor) : random_(seed), flavor_(flavor) {}
 
   Program make() {
+    shape_ = below(3);
     declare();
     const RandomFunction function(program_);
     start(function);
@@ -157,8 +158,19 @@ class Generator {
   }
   bool chance(int64_t percent) { return below(100) < percent; }
 
+  // Those of rows and columns that loops are worth for, whole or with 1 in places.
+  std::vector<int64_t> larger_sizes() {
+    static constexpr int64_t kSizes[][3] = {{1, 64, 20}, {1, 20, 64}, {4, 16, 24}};
+    const auto& shape = kSizes[shape_];
+    std::vector<int64_t> sizes(std::begin(shape) + below(2), std::end(shape));
+    for (int64_t& size : sizes) size = chance(12) ? 1 : size;
+    if (chance(15)) sizes.erase(sizes.begin());
+    return sizes;
+  }
+
   // Sizes that fit together often.
   std::vector<int64_t> sizes() {
+    if (flavor_ == Flavor::kReducing) return larger_sizes();
     static constexpr int64_t kSizes[] = {3, 4, 6};
     std::vector<int64_t> sizes(static_cast<size_t>(below(10) < 8 ? 1 + below(3) : below(5)));
     for (int64_t& size : sizes) size = chance(15) ? 1 : chance(4) ? 0 : kSizes[below(3)];
@@ -173,7 +185,10 @@ class Generator {
   }
 
   // fp32 more often than others.
-  int64_t format(int64_t count) { return chance(50) || smooth_ ? 0 : below(count); }
+  int64_t format(int64_t count) {
+    if (flavor_ == Flavor::kReducing) return chance(70) ? 0 : 1;
+    return chance(50) || flavor_ == Flavor::kSmooth ? 0 : below(count);
+  }
 
   void declare() {
     for (int64_t i = below(3) + (chance(90) ? 1 : 0); i > 0; --i) declare("input", format(5));
@@ -199,7 +214,9 @@ class Generator {
   // Rather a late value than an early one.
   int64_t some_value() {
     const int64_t count = static_cast<int64_t>(values_.size());
-    const int64_t place = chance(50) ? std::max(below(count), below(count)) : below(count);
+    int64_t place = chance(50) ? std::max(below(count), below(count)) : below(count);
+    if (flavor_ == Flavor::kReducing && chance(60))
+      place = count - 1 - below(std::min(count, int64_t{3}));
     return std::next(values_.begin(), place)->first;
   }
 
@@ -211,8 +228,21 @@ class Generator {
     const Operation& operation = operations[static_cast<size_t>(below(std::ssize(operations)))];
     Instruction op{next_, std::string(operation.name), {}, {below(60), below(60)}};
     for (int i = 0; i < operation.arity; ++i) op.arguments.push_back(some_value());
-    if (smooth_ && !operation.smooth) op.name.clear();
+    if (flavor_ != Flavor::kAny && !operation.smooth) op.name.clear();
+    if (flavor_ == Flavor::kReducing) prefer_reductions(op);
     return op;
+  }
+
+  void prefer_reductions(Instruction& op) {
+    static constexpr const char* kReductions[] = {
+        "sum_dim", "mean_dim", "amax", "amin", "softmax", "log_softmax", "sum", "mean", "sum_dims"};
+    static constexpr const char* kMeetings[] = {"add", "sub", "mul", "div", "maximum"};
+    const bool reduces = chance(25), meets = !reduces && chance(50);
+    if (reduces) op.name = kReductions[below(std::ssize(kReductions))];
+    if (meets) op.name = kMeetings[below(std::ssize(kMeetings))];
+    if (!reduces && !meets) return;
+    op.arguments = {some_value()};
+    if (meets) op.arguments.push_back(some_value());
   }
 
   void try_line() {
@@ -237,10 +267,11 @@ class Generator {
   }
 
   std::mt19937_64 random_;
-  bool smooth_;
+  Flavor flavor_;
   Program program_;
   Values values_;
   int64_t next_ = 0, added_ = 0;
+  int64_t shape_ = 0;  // Of a reducing program's tensors.
 };
 
 }  // namespace
@@ -340,7 +371,7 @@ Tensors arguments_of(const Program& program, int64_t call, bool wide) {
   return inputs;
 }
 
-Program random_program(uint64_t seed, bool smooth) { return Generator(seed, smooth).make(); }
+Program random_program(uint64_t seed, Flavor flavor) { return Generator(seed, flavor).make(); }
 
 Program shrunk(Program program, const std::function<bool(const Program&)>& fails) {
   const auto try_smaller = [&](Program smaller) {

@@ -61,8 +61,15 @@ class RandomFunction {
 /// somewhere within larger memory.
 std::vector<at::Tensor> arguments_of(const Program& program, int64_t call, bool wide = false);
 
-/// A program that runs, by chance. `smooth`: of operations only that are so.
-Program random_program(uint64_t seed, bool smooth);
+/// What random programs are like.
+enum class Flavor : uint8_t {
+  kAny,
+  kSmooth,    ///< Of operations only that are so.
+  kReducing,  ///< Of smooth ones, reductions of larger tensors and what is broadcast to them.
+};
+
+/// A program that runs, by chance.
+Program random_program(uint64_t seed, Flavor flavor);
 
 /// The program without what is not needed for `fails` to hold.
 Program shrunk(Program program, const std::function<bool(const Program&)>& fails);

@@ -12,7 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/loop_node.h"
 #include "gallop/compile/passes.h"
+#include "gallop/compile/recorder.h"
 #include "unit/compile/cache_folder.h"
 #include "unit/compile/random_functions.h"
 #include "unit/compile/random_operators.h"
@@ -162,7 +164,7 @@ TEST(RandomGraphs, DoWhatTheFunctionsDoBitForBit) {
   const int64_t count = number_in_environment("GALLOP_TEST_COUNT", 600);
   int64_t ran = 0, failed = 0;
   for (int64_t number = first; number < first + count && failed < 5; ++number) {
-    const Program program = random_program(static_cast<uint64_t>(number), /*smooth=*/false);
+    const Program program = random_program(static_cast<uint64_t>(number), Flavor::kAny);
     const auto wanted = plain_outcomes(program);
     if (!wanted) continue;
     ran += 1;
@@ -246,16 +248,14 @@ std::string excess_of(const Program& program, const Names& passes_off) {
   return compiled.report().reasons.empty() ? std::string() : compiled.report().reasons.front();
 }
 
-// Kernels and generated loops round otherwise. Generated code is compiled for every program, so
-// there are fewer.
-TEST(RandomGraphs, AreAsNearAsTheFunctionsWithKernelsAndLoops) {
+void expect_near(Flavor flavor) {
   const CacheFolder folder;
   setenv("XDG_CACHE_HOME", folder.root().c_str(), /*overwrite=*/1);
   const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
   const int64_t count = std::max<int64_t>(number_in_environment("GALLOP_TEST_COUNT", 1000) / 20, 1);
   int64_t failed = 0;
   for (int64_t number = first; number < first + count && failed < 5; ++number) {
-    const Program program = random_program(static_cast<uint64_t>(number), /*smooth=*/true);
+    const Program program = random_program(static_cast<uint64_t>(number), flavor);
     if (excess_of(program, {}).empty()) continue;
     const auto fails = [](const Program& p) { return !excess_of(p, {}).empty(); };
     const Program smallest = shrunk(program, fails);
@@ -263,6 +263,41 @@ TEST(RandomGraphs, AreAsNearAsTheFunctionsWithKernelsAndLoops) {
                   << text_of(smallest);
     failed += 1;
   }
+}
+
+// Kernels and generated loops round otherwise. Generated code is compiled for every program, so
+// there are fewer.
+TEST(RandomGraphs, AreAsNearAsTheFunctionsWithKernelsAndLoops) { expect_near(Flavor::kSmooth); }
+
+TEST(RandomGraphs, AreAsNearAsTheFunctionsWithReductionsInLoops) { expect_near(Flavor::kReducing); }
+
+// Whether a loop of the compiled program has a reduction and something else.
+bool reduces_in_a_loop(const Program& program, KernelCompiler& compiler) {
+  const RandomFunction function(program);
+  Recording recording = record(function, arguments_of(program, 0));
+  if (!recording.refusal.empty()) return false;
+  PassContext context{.compiler = compiler};
+  run_passes(recording.graph, {}, context);
+  const auto reduces = [](const std::string& part) {
+    return part.starts_with("aten::sum") || part.starts_with("aten::mean") ||
+           part.starts_with("aten::am") || part.ends_with("softmax");
+  };
+  return std::any_of(
+      recording.graph.nodes.begin(), recording.graph.nodes.end(), [&](const Node& node) {
+        return is_loop(node) && node.loop->parts.size() > 1 &&
+               std::any_of(node.loop->parts.begin(), node.loop->parts.end(), reduces);
+      });
+}
+
+TEST(RandomGraphs, OftenHaveReductionsInLoops) {
+  const CacheFolder folder;
+  KernelCompiler compiler({.cache_folder = folder.path()});
+  int64_t found = 0;
+  for (uint64_t number = 1; number <= 20; ++number) {
+    const Program program = random_program(number, Flavor::kReducing);
+    found += reduces_in_a_loop(program, compiler) ? 1 : 0;
+  }
+  EXPECT_GE(found, 5);
 }
 
 // Programs that went wrong once.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -291,6 +292,14 @@ constexpr Operation kOperations[] = {
     {"sum", 1, true, [](A a) { return a[0].sum(); }},
     {"sum_dim", 1, true, [](A a) { return a[0].sum(dim(a), a.q % 2 == 0); }},
     {"mean_dim", 1, true, [](A a) { return fraction(a[0]).mean(dim(a), a.q % 2 == 0); }},
+    {"sum_dims", 1, true,
+     [](A a) {
+       std::vector<int64_t> dims = {0};
+       if (dim(a) != 0) dims.push_back(dim(a));
+       return a[0].sum(dims, a.q % 2 == 0);
+     }},
+    {"mean", 1, true, [](A a) { return fraction(a[0]).mean(); }},
+    {"amin", 1, true, [](A a) { return a[0].amin(dim(a), a.q % 2 == 0); }},
     {"amax", 1, true, [](A a) { return a[0].amax(dim(a), a.q % 2 == 0); }},
     {"argmax", 1, false, [](A a) { return number(a[0]).argmax(dim(a)); }},
     {"max", 1, false,

@@ -23,16 +23,17 @@ class Fusion {
   explicit Fusion(const Graph& graph)
       : graph_(graph), uses_(uses_of(graph)), group_of_(graph.nodes.size(), kNone) {}
 
-  // Groups of several nodes with their loops.
+  // Groups that are worth a loop, with it.
   std::vector<std::pair<Group, FusedLoop>> find() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (can_join(graph_.nodes[i])) join(static_cast<int64_t>(i));
     }
     std::vector<std::pair<Group, FusedLoop>> found;
     for (Group& group : groups_) {
-      if (group.size() < 2) continue;
-      found.emplace_back(std::move(group), FusedLoop());
-      found.back().second = *fused_loop(graph_, uses_, found.back().first);
+      if (group.empty()) continue;
+      if (auto loop = fused_loop(graph_, uses_, group)) {
+        found.emplace_back(std::move(group), std::move(*loop));
+      }
     }
     return found;
   }

@@ -1,6 +1,7 @@
 #include "gallop/compile/passes/fused_loop.h"
 
 #include <algorithm>
+#include <string>
 
 #include "gallop/compile/codegen/loop_order.h"
 #include "gallop/compile/codegen/op_traits.h"
@@ -9,10 +10,6 @@
 namespace gallop::compile::passes {
 
 namespace {
-
-// Rows and positions within them that a loop with reductions must have to be worth it: vectors are
-// of 16 numbers, and rows are what threads share.
-constexpr int64_t kLeastColumns = 16, kLeastRows = 16;
 
 class LoopMaker {
  public:
@@ -106,30 +103,69 @@ class LoopMaker {
   std::map<std::pair<ViewId, std::vector<int64_t>>, Value> inputs_;
 };
 
-// Whether the loop is at least as fast as LibTorch's operators, by the measurements of
-// benchmarks/codegen. Chains without reductions always are.
-bool is_worth_it(const LoopProgram& given) {
-  bool rows = false, columns = false, totals = false;
+/// What a loop with reductions is like, as far as its speed depends on it.
+struct Form {
+  bool of_rows = false, of_columns = false, of_all = false;
+  bool has_erf = false, is_dense = false;
+  int64_t rows = 1, columns = 1, last_size = 1;
+  int32_t row_dims = 1;
+  int64_t elements() const { return rows * columns; }
+};
+
+Form form_of(const LoopProgram& given) {
+  Form form;
   for (const Expression& e : given.expressions) {
-    rows = rows || is_row_reduction(e.op);
-    columns = columns || is_column_reduction(e.op);
-    totals = totals || is_total(e.op);
+    form.of_rows = form.of_rows || is_row_reduction(e.op);
+    form.of_columns = form.of_columns || is_column_reduction(e.op);
+    form.of_all = form.of_all || is_total(e.op);
+    form.has_erf = form.has_erf || e.op == Op::kErf;
   }
-  if (!rows && !columns && !totals) return true;
   const LoopProgram program = in_memory_order(given);
-  // Vectors are read and written as a whole.
   const auto is_dense = [](const LoopOperand& operand) { return operand.strides.back() <= 1; };
-  const bool dense = std::all_of(program.inputs.begin(), program.inputs.end(), is_dense) &&
-                     std::all_of(program.outputs.begin(), program.outputs.end(),
-                                 [&](const Output& output) { return is_dense(output.operand); });
-  if (!dense) return false;
-  int64_t row_count = 1, column_count = 1;
+  form.is_dense = std::all_of(program.inputs.begin(), program.inputs.end(), is_dense) &&
+                  std::all_of(program.outputs.begin(), program.outputs.end(),
+                              [&](const Output& output) { return is_dense(output.operand); });
   for (size_t i = 0; i < program.sizes.size(); ++i) {
     const bool in_row = i + static_cast<size_t>(program.row_dims) >= program.sizes.size();
-    (in_row ? column_count : row_count) *= program.sizes[i];
+    (in_row ? form.columns : form.rows) *= program.sizes[i];
   }
-  if (rows && row_count < kLeastRows) return false;
-  return column_count >= kLeastColumns && program.sizes.back() >= kLeastColumns;
+  form.last_size = program.sizes.back();
+  form.row_dims = program.row_dims;
+  return form;
+}
+
+// Loops of so many elements are worth several threads.
+constexpr int64_t kMany = 65536;
+
+// Whether a loop of several operators with reductions is at least as fast as they are one by one;
+// these rules are what bench_fusion has measured.
+bool is_worth_it(const Form& form) {
+  // Across memory, vectors are gathered number by number.
+  if (!form.is_dense) return false;
+  // Vectors have 16 numbers, and a row costs some time in any case.
+  if (form.last_size < 8) return false;
+  // A row of columns that lies in pieces is read from many places at once.
+  if (form.of_columns && form.row_dims > 1) return false;
+  // Threads share rows; LibTorch's also share a row.
+  if (form.of_rows && form.rows < 16 && form.elements() >= kMany) return false;
+  // LibTorch's erf takes less time than ours, and more than a sum.
+  return !form.has_erf || form.elements() < kMany;
+}
+
+// The same of a reduction alone. Others than those here gain nothing.
+bool is_worth_it_alone(const Graph& graph, const Node& node, const Form& form) {
+  const std::string op = name_of(node.op);
+  const at::ScalarType type = graph.views[node.arguments[0].views[0]].dtype;
+  if (!is_worth_it(form) || (type != c10::kFloat && type != c10::kBFloat16)) return false;
+  if (op == "aten::mse_loss") return true;
+  if (op == "aten::_softmax_backward_data") return false;
+  if (reduction_of(graph, node)->is_spread) {
+    return form.columns >= 512 && form.elements() >= kMany;
+  }
+  const bool is_sum = op.starts_with("aten::sum") || op.starts_with("aten::mean");
+  if (form.of_columns) return form.rows >= 64 && form.columns >= 16;
+  if (form.of_all) return is_sum;
+  return !is_sum || type == c10::kBFloat16;
 }
 
 }  // namespace
@@ -138,7 +174,12 @@ std::optional<FusedLoop> fused_loop(const Graph& graph, const std::vector<Uses>&
                                     const Group& group) {
   for (const LoopSpace& space : spaces_of(graph, uses, group)) {
     FusedLoop loop = LoopMaker(graph, uses, group, space).make();
-    if (is_worth_it(loop.program)) return loop;
+    const Form form = form_of(loop.program);
+    const bool reduces = form.of_rows || form.of_columns || form.of_all;
+    const Node& first = graph.nodes[*group.begin()];
+    const bool wanted = group.size() == 1 ? reduces && is_worth_it_alone(graph, first, form)
+                                          : !reduces || is_worth_it(form);
+    if (wanted) return loop;
   }
   return std::nullopt;
 }

@@ -40,8 +40,9 @@ void activations(Graph& graph);
 /// Nodes go whose results nobody uses.
 void drop_unused(Graph& graph);
 
-/// Pointwise operators that use each other's results become one loop that is generated, compiled
-/// and cached; see codegen/. Waits for the compiler, so that the same run has the same bits.
+/// Pointwise operators and reductions that use each other's results become one loop that is
+/// generated, compiled and cached; see codegen/. Waits for the compiler, so that the same run has
+/// the same bits.
 void fuse(Graph& graph, PassContext& context);
 
 }  // namespace gallop::compile::passes
