@@ -1,12 +1,12 @@
 #include "gallop/compile/codegen/cuda_source.h"
 
-#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
-#include "gallop/compile/codegen/cpu_expressions.h"
+#include "gallop/compile/codegen/cuda_text.h"
 #include "gallop/compile/codegen/embedded_headers.h"
 #include "gallop/compile/codegen/op_traits.h"
 
@@ -14,42 +14,10 @@ namespace gallop::compile {
 
 namespace {
 
-// In the text: in0 is the first element of input 0, row_in0 that of the row, at_in0 that of the
-// group of kWidth neighbors, which are x_in0; n0 is the size of dimension 0, s_in0_1 input 0's
-// stride in dimension 1; outputs have out for in. k0 is the position along a dimension of rows, j1
-// along one within a row. v3 is the value of expression 3, c3 a thread's part of a reduction.
-
-const char* type_of(Format format) {
-  switch (format) {
-    case Format::kBool: return "unsigned char";
-    case Format::kInt32: return "int";
-    case Format::kInt64: return "Int64";
-    default: return pointee(format);
-  }
-}
-const char* kind_type(Format kind) { return kind == Format::kBool ? "bool" : type_of(kind); }
-
-struct Array {
-  const LoopOperand* operand;
-  std::string name;
-  bool is_output;
-  size_t index;
-  int32_t value;  // Of outputs.
-};
-
 /// Writes the text of one plan.
-class Writer {
+class Writer : CudaText {
  public:
-  explicit Writer(const CudaPlan& plan)
-      : plan_(plan), loop_(plan.loop), program_(plan.loop.program), slots_(plan) {
-    for (size_t i = 0; i < program_.inputs.size(); ++i) {
-      arrays_.push_back({&program_.inputs[i], fmt::format("in{}", i), false, i, -1});
-    }
-    for (size_t i = 0; i < program_.outputs.size(); ++i) {
-      const Output& output = program_.outputs[i];
-      arrays_.push_back({&output.operand, fmt::format("out{}", i), true, i, output.value});
-    }
-  }
+  explicit Writer(const CudaPlan& plan) : CudaText(plan) {}
 
   std::string text() {
     line("namespace gallop_cuda {{");
@@ -73,248 +41,6 @@ class Writer {
   }
 
  private:
-  template <typename... Arguments>
-  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    text_.append(indent_, ' ');
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
-    text_ += '\n';
-  }
-  template <typename... Arguments>
-  void open(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    line(format, std::forward<Arguments>(arguments)...);
-    indent_ += 2;
-  }
-  void close() {
-    indent_ -= 2;
-    line("}}");
-  }
-
-  size_t dims() const { return program_.sizes.size(); }
-  size_t outer_dims() const { return dims() - static_cast<size_t>(program_.row_dims); }
-  const Expression& expression(int32_t at) const {
-    return program_.expressions[static_cast<size_t>(at)];
-  }
-  const ValueTraits& value(int32_t at) const { return loop_.values[static_cast<size_t>(at)]; }
-  const char* kind_of_value(int32_t at) const { return kind_type(value(at).kind); }
-  const char* reduction(int32_t at) const { return kind_of_reduction(expression(at).op); }
-  // Of a block's part of a total.
-  const char* part_type(int32_t at) const {
-    const bool fp64 = expression(at).op == Op::kTotalSum && value(at).kind == Format::kFp32;
-    return fp64 ? "double" : kind_of_value(at);
-  }
-  int32_t expressions() const { return static_cast<int32_t>(program_.expressions.size()); }
-
-  void write_kernel(const char* name, const char* body, uint32_t threads) {
-    open("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, name);
-    line("  const __grid_constant__ SYMBOL_space::Slots a) {{");
-    line("SYMBOL_space::{}(a);", body);
-    close();
-  }
-
-  void declare_arguments() {
-    for (size_t i = 0; i < dims(); ++i) {
-      line("const Index n{} = static_cast<Index>(a.slots[{}]);", i, slots_.sizes + i);
-    }
-    size_t stride = slots_.strides;
-    for (const Array& array : arrays_) {
-      const char* constant = array.is_output ? "" : "const ";
-      line("{0}{1}* const {2} = address<{0}{1}>(a, {3});", constant, type_of(array.operand->format),
-           array.name, (array.is_output ? slots_.outputs : slots_.inputs) + array.index);
-      for (size_t dim = 0; dim < dims(); ++dim) {
-        line("const Index s_{}_{} = static_cast<Index>(a.slots[{}]);", array.name, dim, stride++);
-      }
-    }
-    for (size_t c = 0; c < loop_.column_reductions.size(); ++c) {
-      const int32_t at = loop_.column_reductions[c];
-      line("{0}* const total{1} = address<{0}>(a, {2});", kind_of_value(at), at,
-           slots_.columns_of + c);
-    }
-    for (size_t t = 0; t < loop_.totals.size(); ++t) {
-      line("{0}* const total{1} = address<{0}>(a, {2});", part_type(loop_.totals[t]),
-           loop_.totals[t], slots_.totals_of + t);
-    }
-    const auto declare = [&](const char* name, size_t slot) {
-      line("const Index {} = static_cast<Index>(a.slots[{}]);", name, slot);
-    };
-    declare("rows", slots_.rows);
-    declare("columns", slots_.columns);
-    declare("block_rows", slots_.block_rows);
-    declare("blocks", slots_.blocks);
-    declare("parts", slots_.parts);
-    line("const Index groups = columns / kWidth;");
-  }
-
-  // The right side of any value; `access` makes that of an input's element.
-  template <typename Access>
-  std::string value_text(int32_t at, const Access& access) const {
-    const Expression& e = expression(at);
-    const auto argument = [&](size_t i) { return fmt::format("v{}", e.arguments[i]); };
-    switch (e.op) {
-      case Op::kInput: return access(arrays_[static_cast<size_t>(e.index)]);
-      case Op::kConstant: {
-        size_t slot = slots_.numbers;
-        for (int32_t i = 0; i < at; ++i) slot += expression(i).op == Op::kConstant ? 1 : 0;
-        return fmt::format("cast_{}(number(a, {}))", name_of(e.format), slot);
-      }
-      case Op::kIndex: {
-        const auto dim = static_cast<size_t>(e.index);
-        if (dim < outer_dims()) return fmt::format("static_cast<Int64>(k{})", dim);
-        return fmt::format("static_cast<Int64>(j{}{})", dim, dim + 1 == dims() ? " + u" : "");
-      }
-      case Op::kCast: return fmt::format("cast_{}({})", name_of(e.format), argument(0));
-      case Op::kSelect: return fmt::format("{} ? {} : {}", argument(0), argument(1), argument(2));
-      default:
-        return traits_of(e.op).arity == 2
-                   ? fmt::format("op_{}({}, {})", traits_of(e.op).name, argument(0), argument(1))
-                   : fmt::format("op_{}({})", traits_of(e.op).name, argument(0));
-    }
-  }
-  template <typename Access>
-  void write_value(int32_t at, const Access& access) {
-    line("const {} v{} = {};", kind_of_value(at), at, value_text(at, access));
-  }
-
-  void write_values_for_all(const std::vector<bool>& needed) {
-    for (int32_t at = 0; at < expressions(); ++at) {
-      if (!needed[static_cast<size_t>(at)] || value(at).level != Level::kAll) continue;
-      write_value(at, [](const Array& array) { return fmt::format("read(*{})", array.name); });
-    }
-  }
-
-  // Numbers of the row among `needed`, with what they are made of, that are not there yet.
-  void write_row_numbers(const std::vector<bool>& needed) {
-    for (int32_t at = 0; at < expressions(); ++at) {
-      if (needed[static_cast<size_t>(at)]) write_row_number(at);
-    }
-  }
-  void write_row_number(int32_t at) {
-    if (value(at).level != Level::kRow || written_[static_cast<size_t>(at)]) return;
-    written_[static_cast<size_t>(at)] = true;
-    const Expression& e = expression(at);
-    for (int i = 0; i < traits_of(e.op).arity; ++i) {
-      write_row_number(e.arguments[static_cast<size_t>(i)]);
-    }
-    write_value(at, [](const Array& array) { return fmt::format("read(*row_{})", array.name); });
-  }
-
-  // Where row `row` begins.
-  void write_row_start() {
-    if (outer_dims() > 1) line("Index rest_k = row;");
-    for (size_t dim = outer_dims() - 1; dim > 0; --dim) {
-      line("const Index k{0} = rest_k % n{0};", dim);
-      line("rest_k /= n{};", dim);
-    }
-    line("const Index k0 = {};", outer_dims() > 1 ? "rest_k" : "row");
-    for (const Array& array : arrays_) {
-      std::string offset;
-      for (size_t dim = 0; dim < outer_dims(); ++dim) {
-        offset += fmt::format(" + k{} * s_{}_{}", dim, array.name, dim);
-      }
-      line("auto* const row_{0} = {0}{1};", array.name, offset);
-    }
-  }
-
-  // Positions in the row from the number of a group of `width` neighbors.
-  void write_positions(const char* group, const char* width) {
-    const size_t first = outer_dims(), last = dims() - 1;
-    if (first == last) {
-      line("const Index j{} = {} * {};", last, group, width);
-      return;
-    }
-    line("Index rest_j = {};", group);
-    line("const Index j{0} = rest_j % (n{0} / {1}) * {1};", last, width);
-    line("rest_j /= n{} / {};", last, width);
-    for (size_t dim = last - 1; dim > first; --dim) {
-      line("const Index j{0} = rest_j % n{0};", dim);
-      line("rest_j /= n{};", dim);
-    }
-    line("const Index j{} = rest_j;", first);
-  }
-  std::string offset_in_row(const Array& array) const {
-    std::string offset;
-    for (size_t dim = outer_dims(); dim < dims(); ++dim) {
-      offset += fmt::format(" + j{} * s_{}_{}", dim, array.name, dim);
-    }
-    return offset;
-  }
-
-  std::string element_access(const Array& array) const {
-    switch (last_stride(*array.operand)) {
-      case 0: return "x_" + array.name;
-      case 1: return fmt::format("read(x_{}.v[u])", array.name);
-      default: return fmt::format("read(at_{0}[u * s_{0}_{1}])", array.name, dims() - 1);
-    }
-  }
-
-  // What comes before the elements of a group: reading.
-  void write_group_start(const std::vector<bool>& slice) {
-    write_positions("group", "kWidth");
-    for (int32_t at = 0; at < expressions(); ++at) {
-      const Expression& e = expression(at);
-      const bool read = slice[static_cast<size_t>(at)] && e.op == Op::kInput &&
-                        value(at).level == Level::kElement;
-      if (!read) continue;
-      const Array& array = arrays_[static_cast<size_t>(e.index)];
-      if (!read_.insert(array.name).second) continue;
-      line("auto* const at_{0} = row_{0}{1};", array.name, offset_in_row(array));
-      if (last_stride(*array.operand) == 1) {
-        line("const auto x_{0} = fetch<kAligned, kWidth>(at_{0});", array.name);
-      } else if (last_stride(*array.operand) == 0) {
-        line("const {0} x_{1} = read(*at_{1});", kind_of_value(at), array.name);
-      }
-    }
-  }
-
-  // The elements of a group, which `reduce` adds up, and their stores where they are known.
-  template <typename Reduce>
-  void write_group(int sweep, const Reduce& reduce) {
-    const std::vector<bool> slice = slice_of(loop_, sweep);
-    const bool stores = sweep == loop_.sweeps - 1;
-    read_.clear();
-    write_group_start(slice);
-    std::vector<const Array*> stored;
-    for (const Array& array : arrays_) {
-      if (stores && array.is_output && loop_.stores[array.index] == Level::kElement) {
-        stored.push_back(&array);
-      }
-    }
-    for (const Array* array : stored) {
-      line("auto* const at_{0} = row_{0}{1};", array->name, offset_in_row(*array));
-      if (last_stride(*array->operand) != 1) continue;
-      line("Pack<{}, kWidth> x_{};", type_of(array->operand->format), array->name);
-    }
-    line("#pragma unroll");
-    open("for (int u = 0; u < kWidth; ++u) {{");
-    for (int32_t at = 0; at < expressions(); ++at) {
-      if (!slice[static_cast<size_t>(at)] || value(at).level != Level::kElement) continue;
-      write_value(at, [this](const Array& array) { return element_access(array); });
-    }
-    reduce();
-    bool totals = false;
-    for (const int32_t at : loop_.totals) {
-      const int32_t argument = expression(at).arguments[0];
-      if (value(argument).depth != sweep) continue;
-      line("t{}.add(v{});", at, argument);
-      totals = true;
-    }
-    for (const Array* array : stored) {
-      if (last_stride(*array->operand) == 1) {
-        line("write(x_{}.v[u], v{});", array->name, array->value);
-      } else {
-        line("write(at_{0}[u * s_{0}_{1}], v{2});", array->name, dims() - 1, array->value);
-      }
-    }
-    close();
-    for (const Array* array : stored) {
-      if (last_stride(*array->operand) != 1) continue;
-      line("deposit<kAligned, kWidth>(at_{0}, x_{0});", array->name);
-    }
-    if (!totals) return;
-    open("if (++total_turn % (32 / kWidth) == 0) {{");
-    for (const int32_t at : loop_.totals) line("t{}.close_part();", at);
-    close();
-  }
-
   void write_body() {
     written_.assign(loop_.values.size(), false);
     line("template <bool kAligned>");
@@ -606,16 +332,6 @@ class Writer {
     close();
     close();
   }
-
-  const CudaPlan& plan_;
-  const LoopPlan& loop_;
-  const LoopProgram& program_;
-  CudaSlots slots_;
-  std::vector<Array> arrays_;  // Inputs, then outputs.
-  std::string text_;
-  size_t indent_ = 0;
-  std::vector<bool> written_;   // Numbers of a row that are there.
-  std::set<std::string> read_;  // Arrays of the group that are there.
 };
 
 }  // namespace
@@ -632,12 +348,17 @@ KernelSource cuda_source(const CudaPlan& plan) {
 const std::string& cuda_prefix() {
   static const std::string kPrefix = [] {
     constexpr std::string_view kOnce = "#pragma once\n";
-    for (const EmbeddedHeader& header : embedded_headers()) {
-      std::string text = header.text;
-      if (std::string_view(header.path) != "gallop/compile/codegen/loop_cuda.h") continue;
-      return text.replace(text.find(kOnce), kOnce.size(), "");
+    std::string prefix;
+    for (const char* name : {"loop_cuda.h", "loop_cuda_reductions.h"}) {
+      const std::string path = std::string("gallop/compile/codegen/") + name;
+      std::string text;
+      for (const EmbeddedHeader& header : embedded_headers()) {
+        if (path == header.path) text = header.text;
+      }
+      if (text.empty()) throw InternalError(path + " is not built into the program");
+      prefix += text.replace(text.find(kOnce), kOnce.size(), "");
     }
-    throw InternalError("gallop/compile/codegen/loop_cuda.h is not built into the program");
+    return prefix;
   }();
   return kPrefix;
 }

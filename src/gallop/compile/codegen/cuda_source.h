@@ -13,7 +13,7 @@ namespace gallop::compile {
 /// Plans that differ in sizes, strides and constants alone mostly have the same text.
 KernelSource cuda_source(const CudaPlan& plan);
 
-/// What the texts stand behind: loop_cuda.h.
+/// What the texts stand behind: loop_cuda.h and loop_cuda_reductions.h.
 const std::string& cuda_prefix();
 
 }  // namespace gallop::compile
