@@ -265,8 +265,8 @@ TEST(LoopKernel, SaysWhatIsWrongWithItsTensors) {
   const auto kernel = make_one(sums_of_both(4, 8), compiler);
   ASSERT_TRUE(kernel->wait());
   const at::Tensor x = at::ones({4, 8}), y = at::empty({4, 8}, at::kBFloat16),
-                   sums = at::empty({8});
-  EXPECT_EQ(kernel->bytes(), 4 * 8 * 4 + 4 * 8 * 2 + 8 * 4);
+                   sums = at::empty({8}), total = at::empty({});
+  EXPECT_EQ(kernel->bytes(), 4 * 8 * 4 + 4 * 8 * 2 + 8 * 4 + 4);
   const auto message = [&](std::vector<at::Tensor> in, std::vector<at::Tensor> out) {
     try {
       kernel->run(in, out);
@@ -275,17 +275,17 @@ TEST(LoopKernel, SaysWhatIsWrongWithItsTensors) {
     }
     return std::string("none");
   };
-  EXPECT_EQ(message({x}, {y, sums}), "none");
-  EXPECT_EQ(message({x}, {y}), "loop kernel: 1 inputs and 1 outputs where 1 and 2 belong");
-  EXPECT_EQ(message({x.to(at::kDouble)}, {y, sums}),
+  EXPECT_EQ(message({x}, {y, sums, total}), "none");
+  EXPECT_EQ(message({x}, {y}), "loop kernel: 1 inputs and 1 outputs where 1 and 3 belong");
+  EXPECT_EQ(message({x.to(at::kDouble)}, {y, sums, total}),
             "loop kernel: input 0 is no fp32 tensor on the CPU");
-  EXPECT_EQ(message({x}, {y, at::empty({7})}),
+  EXPECT_EQ(message({x}, {y, at::empty({7}), total}),
             "loop kernel: output 1 reaches 32 bytes of memory, its tensor has 28");
   KernelCompiler none({.command = "/nowhere/c++", .cache_folder = folder.path()});
   const auto lost = make_one(sums_of_both(4, 8), none);
   EXPECT_FALSE(lost->wait());
   EXPECT_FALSE(lost->can_run());
-  EXPECT_THROW(lost->run({{x}}, {{y, sums}}), InternalError);
+  EXPECT_THROW(lost->run({{x}}, {{y, sums, total}}), InternalError);
 }
 
 }  // namespace
