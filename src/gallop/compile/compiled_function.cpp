@@ -9,9 +9,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include "gallop/base/error.h"
-#include "gallop/compile/executor.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
+#include "gallop/compile/replayer.h"
 #include "gallop/compile/verify.h"
 
 namespace gallop::compile {
@@ -61,7 +61,7 @@ void add_once(std::vector<std::string>& list, const std::string& line) {
 // What a signature has come to.
 struct Entry {
   std::optional<Graph> first;  // As recorded, until the second call agrees.
-  std::unique_ptr<Executor> executor;
+  std::unique_ptr<Replayer> replayer;
   std::vector<const void*> state;  // The memory of all state that the graph uses.
   bool runs_eagerly = false;
 };
@@ -130,7 +130,7 @@ struct CompiledFunction::Impl {
   }
 
   void refuse(Entry& entry, const std::string& reason) {
-    entry = Entry{.first = {}, .executor = nullptr, .state = {}, .runs_eagerly = true};
+    entry = Entry{.first = {}, .replayer = nullptr, .state = {}, .runs_eagerly = true};
     add_once(report.reasons, reason);
   }
 
@@ -170,7 +170,8 @@ struct CompiledFunction::Impl {
     PassContext context{.compiler = compiler};
     run_passes(graph, config.passes_off, context);
     for (const std::string& line : context.lost) add_once(report.lost, line);
-    entry.executor = std::make_unique<Executor>(std::move(graph), arena);
+    entry.replayer = std::make_unique<Replayer>(std::make_unique<Executor>(std::move(graph), arena),
+                                                config.make_device_graph);
     report.graphs += 1;
   }
 
@@ -178,7 +179,7 @@ struct CompiledFunction::Impl {
     const Arena::Apart apart(arena.get());
     const std::string found = find_difference(
         [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
-        entry.executor->graph(), inputs);
+        entry.replayer->executor().graph(), inputs);
     if (!found.empty()) {
       throw InternalError("the compiled step does not do what the step does: " + found);
     }
@@ -203,7 +204,7 @@ struct CompiledFunction::Impl {
       found = entries.emplace(signature, Entry()).first;
     }
     Entry& entry = found->second;
-    if (!entry.runs_eagerly && !entry.executor) {
+    if (!entry.runs_eagerly && !entry.replayer) {
       record_first(entry, inputs, mode);
     } else if (entry.first) {
       record_second(entry, inputs, mode);
@@ -214,7 +215,10 @@ struct CompiledFunction::Impl {
       verify(entry, inputs, mode);
     }
     report.replayed += 1;
-    return entry.executor->run(inputs);
+    auto results = entry.replayer->run(inputs);
+    report.captured += entry.replayer->is_captured() ? 1 : 0;
+    if (!entry.replayer->lost().empty()) add_once(report.lost, entry.replayer->lost());
+    return results;
   }
 };
 
@@ -238,7 +242,7 @@ const CompileReport& CompiledFunction::report() const { return impl_->report; }
 std::vector<const Graph*> CompiledFunction::graphs() const {
   std::vector<const Graph*> all;
   for (const auto& [signature, entry] : impl_->entries) {
-    if (entry.executor) all.push_back(&entry.executor->graph());
+    if (entry.replayer) all.push_back(&entry.replayer->executor().graph());
   }
   return all;
 }

@@ -8,6 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/compile/device_graph.h"
+
 namespace gallop::compile {
 
 struct Graph;
@@ -17,11 +19,12 @@ struct CompileReport {
   int64_t graphs = 0;    ///< One for each set of shapes and each mode.
   int64_t recorded = 0;  ///< Trial calls; see record().
   int64_t replayed = 0;  ///< Calls that ran a graph.
-  int64_t verified = 0;  ///< Of those, after a comparison with the function.
+  int64_t captured = 0;  ///< Of those, as one graph of the device; see Replayer.
+  int64_t verified = 0;  ///< Replayed after a comparison with the function.
   int64_t eager = 0;     ///< Calls that ran as they are, as they cannot be recorded.
   /// Why those could not be, each reason once.
   std::vector<std::string> reasons;
-  /// What passes could not do on this machine, each line once.
+  /// What passes and devices could not do on this machine, each line once.
   std::vector<std::string> lost;
 };
 
@@ -31,6 +34,7 @@ struct CompileConfig {
   /// run; see find_difference(). 0: never.
   int64_t verify_every = 0;
   std::vector<std::string> passes_off{};  ///< Names of those not to run; see all_passes().
+  MakeDeviceGraph make_device_graph = compile::make_device_graph;
 };
 
 /// A function that is another one in each mode, such as with and without counting of guesses.

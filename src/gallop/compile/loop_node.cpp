@@ -15,10 +15,11 @@ void run_loop(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   const auto address = torch::jit::pop(*stack).toInt();
   const auto inputs = torch::jit::pop(*stack).toTensorVector();
   const auto& loop = *reinterpret_cast<const GeneratedLoop*>(address);
+  const auto options = at::TensorOptions().device(inputs.at(0).device());
   std::vector<at::Tensor> results;
   results.reserve(loop.results.size());
   for (const View& view : loop.results) {
-    results.push_back(at::empty_strided(view.sizes, view.strides, view.dtype));
+    results.push_back(at::empty_strided(view.sizes, view.strides, options.dtype(view.dtype)));
   }
   loop.kernel->run(inputs, results);
   torch::jit::push(*stack, std::move(results));
@@ -26,11 +27,14 @@ void run_loop(const c10::OperatorHandle&, torch::jit::Stack* stack) {
 
 c10::OperatorHandle loop_operator() {
   static torch::Library definition(torch::Library::FRAGMENT, "gallop", {}, __FILE__, __LINE__);
-  static torch::Library body(torch::Library::IMPL, "gallop", c10::DispatchKey::CPU, __FILE__,
-                             __LINE__);
+  static torch::Library on_cpu(torch::Library::IMPL, "gallop", c10::DispatchKey::CPU, __FILE__,
+                               __LINE__);
+  static torch::Library on_gpu(torch::Library::IMPL, "gallop", c10::DispatchKey::CUDA, __FILE__,
+                               __LINE__);
   static const c10::OperatorHandle kHandle = [] {
     definition.def("loop(Tensor[] inputs, int loop) -> Tensor[]");
-    body.impl("loop", torch::CppFunction::makeFromBoxedFunction<&run_loop>());
+    on_cpu.impl("loop", torch::CppFunction::makeFromBoxedFunction<&run_loop>());
+    on_gpu.impl("loop", torch::CppFunction::makeFromBoxedFunction<&run_loop>());
     return c10::Dispatcher::singleton().findSchemaOrThrow(kName, "");
   }();
   return kHandle;

@@ -1,10 +1,14 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/nll_loss.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sigmoid.h>
@@ -92,6 +96,37 @@ TEST(Fuse, WithoutACompilerTheGraphStaysAndTheReasonIsTold) {
   EXPECT_NE(fused.context.lost[0].find("1 of 1 chains of operators are not fused: "),
             std::string::npos);
   EXPECT_NE(fused.context.lost[0].find("/nowhere/c++"), std::string::npos);
+}
+
+// A step of everything that kernels for the CPU take the place of, as if it were on a GPU.
+TEST(Passes, NoKernelForTheCpuGetsTensorsOfAGpu) {
+  const Function function = [](const Tensors& x) -> Tensors {
+    const at::Tensor rows = at::layer_norm(x[0] + x[1], {24}, x[2], x[3]);
+    const at::Tensor active = at::gelu(rows);
+    return {at::nll_loss(at::log_softmax(active, -1), x[4], {}, at::Reduction::Sum),
+            at::tanh(active * 2) + 1};
+  };
+  const Tensors inputs = {at::randn({6, 24}), at::randn({6, 24}), at::ones({24}), at::ones({24}),
+                          at::ones({6}, at::kLong)};
+  const auto kernels_of = [&](c10::Device device, std::string& lost) {
+    const CacheFolder folder;
+    KernelCompiler compiler({.cache_folder = folder.path(), .cuda_driver = "libcuda-of-nobody.so"});
+    PassContext context{.compiler = compiler};
+    Graph graph = record(function, inputs).graph;
+    for (Buffer& buffer : graph.buffers) buffer.device = device;
+    run_passes(graph, {}, context);
+    lost = context.lost.empty() ? "" : context.lost[0];
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [](const Node& node) { return name_of(node.op).starts_with("gallop::"); });
+  };
+  std::string lost;
+  EXPECT_GE(kernels_of(c10::kCPU, lost), 3);
+  EXPECT_EQ(lost, "");
+  EXPECT_EQ(kernels_of({c10::kCUDA, 0}, lost), 0);
+  EXPECT_NE(lost.find("chains of operators are not fused: the step does without a fused kernel: "
+                      "the GPU's driver cannot be loaded: libcuda-of-nobody.so"),
+            std::string::npos)
+      << lost;
 }
 
 TEST(Passes, AnUnknownNameIsRefused) {

@@ -304,7 +304,7 @@ std::vector<int64_t> resize(const std::vector<int64_t>& strides, const std::vect
 
 LoopProgram RandomPrograms::make() { return Maker(*this, 1 + below(4)).make(); }
 
-LoopProgram RandomPrograms::resized(const LoopProgram& program) {
+LoopProgram RandomPrograms::resized(const LoopProgram& program, int64_t unit) {
   LoopProgram result = program;
   for (int64_t& size : result.sizes) {
     if (size > 1) size = 2 + below(size > 70 ? 900 : 40);
@@ -312,6 +312,7 @@ LoopProgram RandomPrograms::resized(const LoopProgram& program) {
   int64_t elements = 1;
   for (int64_t& size : result.sizes) {
     if (elements * size > 20000) size = 2;
+    if (size > 1) size = (size + unit - 1) / unit * unit;
     elements *= size;
   }
   for (LoopOperand& input : result.inputs) {

@@ -14,8 +14,8 @@ class RandomPrograms {
   explicit RandomPrograms(uint64_t seed) : random_(seed) {}
 
   LoopProgram make();
-  /// The same with other sizes (and strides in the same order of memory).
-  LoopProgram resized(const LoopProgram& program);
+  /// The same with other sizes, multiples of `unit` (and strides in the same order of memory).
+  LoopProgram resized(const LoopProgram& program, int64_t unit = 1);
   /// A number for an input: mostly small, sometimes an end of the format.
   double number(Format format);
   int64_t below(int64_t bound) {

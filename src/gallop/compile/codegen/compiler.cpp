@@ -18,6 +18,7 @@
 #include "gallop/base/text.h"
 #include "gallop/base/thread_pool.h"
 #include "gallop/compile/codegen/child_process.h"
+#include "gallop/compile/codegen/cuda_compiler.h"
 #include "gallop/compile/codegen/kernel_cache.h"
 
 namespace gallop::compile {
@@ -161,6 +162,7 @@ struct KernelCompiler::State {
 
   std::mutex mutex;
   std::map<std::string, std::shared_future<CompiledKernel>> results;
+  std::unique_ptr<CudaCompiler> cuda;
   std::unique_ptr<ThreadPool> pool;  // Ends first.
 
   void prepare();
@@ -346,5 +348,20 @@ std::vector<std::shared_future<CompiledKernel>> KernelCompiler::submit(
 }
 
 int64_t KernelCompiler::runs() const { return state_->runs; }
+
+CudaCompiler& KernelCompiler::cuda() {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->cuda) {
+    const CompilerOptions& options = state_->options;
+    state_->cuda =
+        std::make_unique<CudaCompiler>(CudaCompilerOptions{.libraries = options.nvrtc,
+                                                           .cache_folder = options.cache_folder,
+                                                           .cache_bytes = options.cache_bytes,
+                                                           .threads = options.threads});
+  }
+  return *state_->cuda;
+}
+
+const std::string& KernelCompiler::cuda_driver() const { return state_->options.cuda_driver; }
 
 }  // namespace gallop::compile

@@ -33,10 +33,14 @@ struct CompilerOptions {
   fs::path cache_folder = user_cache_folder() / "kernels";
   int64_t cache_bytes = int64_t{256} << 20;  ///< Oldest kernels go beyond that.
   kernel::Isa isa = kernel::best_isa();
-  int threads = 2;               ///< Compilers at once.
-  int64_t queue = 4096;          ///< Kernels that may wait; further ones are refused.
-  double timeout_seconds = 120;  ///< After it a compiler is ended.
+  int threads = 2;                           ///< Compilers at once.
+  int64_t queue = 4096;                      ///< Kernels that may wait; further ones are refused.
+  double timeout_seconds = 120;              ///< After it a compiler is ended.
+  std::vector<std::string> nvrtc{};          ///< As CudaCompilerOptions::libraries.
+  std::string cuda_driver = "libcuda.so.1";  ///< What loads kernels on a GPU.
 };
+
+class CudaCompiler;
 
 /// Compiles kernels in the background with the system's compiler and keeps them on disk, where
 /// several processes may share them. Nothing that a machine may lack is an exception: each kernel's
@@ -57,6 +61,10 @@ class KernelCompiler {
 
   /// Runs of the system's compiler so far.
   int64_t runs() const;
+
+  /// The compiler for GPUs that goes with it, made when first asked for.
+  CudaCompiler& cuda();
+  const std::string& cuda_driver() const;
 
  private:
   struct State;

@@ -97,8 +97,35 @@ std::shared_ptr<void> KernelCache::find(const std::string& key) const {
   return nullptr;
 }
 
+std::optional<std::string> KernelCache::find_binary(const std::string& key) const {
+  const fs::path path = binary_of(key);
+  std::error_code ignored;
+  try {
+    if (!fs::exists(path, ignored)) return std::nullopt;
+    std::string file = read_file(path, kLargest);
+    if (is_sound(file)) {
+      fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+      file.resize(file.size() - kMark.size() - kHashLetters);
+      return file;
+    }
+  } catch (const DataError&) {
+    // As above.
+  }
+  fs::remove(path, ignored);
+  return std::nullopt;
+}
+
 void KernelCache::publish(const fs::path& library, const std::vector<std::string>& keys) const {
-  const std::string content = read_file(library, kLargest);
+  std::vector<fs::path> paths;
+  for (const std::string& key : keys) paths.push_back(path_of(key));
+  write(read_file(library, kLargest), paths);
+}
+
+void KernelCache::publish_binary(const std::string& content, const std::string& key) const {
+  write(content, {binary_of(key)});
+}
+
+void KernelCache::write(const std::string& content, const std::vector<fs::path>& paths) const {
   const TemporaryFolder folder(folder_);
   const fs::path whole = folder.path() / "whole";
   FileWriter writer(whole);
@@ -106,9 +133,9 @@ void KernelCache::publish(const fs::path& library, const std::vector<std::string
   writer.write(kMark);
   writer.write(xxh3_128(content));
   writer.finish();
-  for (const std::string& key : keys) {
+  for (const fs::path& path : paths) {
     // One file with many names; copies where the file system has no such thing.
-    const fs::path name = folder.path() / key;
+    const fs::path name = folder.path() / path.filename();
     std::error_code error;
     fs::create_hard_link(whole, name, error);
     if (error) {
@@ -117,8 +144,7 @@ void KernelCache::publish(const fs::path& library, const std::vector<std::string
       copy.write(all);
       copy.finish();
     }
-    if (rename(name.c_str(), path_of(key).c_str()) != 0)
-      fail(path_of(key), "cannot replace", errno);
+    if (rename(name.c_str(), path.c_str()) != 0) fail(path, "cannot replace", errno);
   }
   sync_folder(folder_);
   remove_oldest();
@@ -141,7 +167,7 @@ void KernelCache::remove_oldest() const {
       if (now - file.used > kHour) fs::remove_all(file.path, ignored);
       continue;
     }
-    if (file.path.extension() != ".so") continue;
+    if (file.path.extension() != ".so" && file.path.extension() != ".gpu") continue;
     if (counted.insert(file.inode).second) bytes += file.bytes;
     if (bytes > max_bytes_) fs::remove(file.path, ignored);
   }

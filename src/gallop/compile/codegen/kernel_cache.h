@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,9 @@
 
 namespace gallop::compile {
 
-/// Libraries on disk, each under the key of what it was made from, shared by all processes of the
-/// user. A file ends with a hash of its content, and nothing without a good one is loaded.
+/// Libraries for the CPU and binaries for GPUs on disk, each under the key of what it was made
+/// from, shared by all processes of the user. A file ends with a hash of its content, and nothing
+/// without a good one is loaded.
 class KernelCache {
  public:
   /// Makes the folder, for the user alone. Throws DeviceError where it cannot be written to, or
@@ -25,10 +27,18 @@ class KernelCache {
   /// recently used ones beyond `max_bytes`. Throws DeviceError.
   void publish(const fs::path& library, const std::vector<std::string>& keys) const;
 
+  /// The binary under the key; none where there is none. A damaged one is removed.
+  std::optional<std::string> find_binary(const std::string& key) const;
+
+  /// Puts a binary under the key, as publish() does.
+  void publish_binary(const std::string& content, const std::string& key) const;
+
   const fs::path& folder() const { return folder_; }
 
  private:
   fs::path path_of(const std::string& key) const { return folder_ / (key + ".so"); }
+  fs::path binary_of(const std::string& key) const { return folder_ / (key + ".gpu"); }
+  void write(const std::string& content, const std::vector<fs::path>& paths) const;
   void remove_oldest() const;
 
   fs::path folder_;

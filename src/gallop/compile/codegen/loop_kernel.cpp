@@ -8,10 +8,15 @@
 #include <mutex>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/compile/codegen/cpu_source.h"
+#include "gallop/compile/codegen/cuda_kernel.h"
 #include "gallop/compile/codegen/loop_arguments.h"
 #include "gallop/compile/codegen/loop_plan.h"
 
@@ -42,12 +47,15 @@ int64_t reach_of(const LoopOperand& operand, const std::vector<int64_t>& sizes) 
 }
 
 void check_tensor(const at::Tensor& tensor, const LoopOperand& operand,
-                  const std::vector<int64_t>& sizes, const char* what, size_t at) {
-  const bool fits = tensor.defined() && tensor.is_cpu() && tensor.layout() == at::kStrided &&
+                  const std::vector<int64_t>& sizes, c10::Device device, const char* what,
+                  size_t at) {
+  const bool fits = tensor.defined() && tensor.device() == device &&
+                    tensor.layout() == at::kStrided &&
                     tensor.scalar_type() == tensor_format(operand.format);
   if (!fits) {
-    throw InternalError(fmt::format("loop kernel: {} {} is no {} tensor on the CPU", what, at,
-                                    name_of(operand.format)));
+    throw InternalError(fmt::format("loop kernel: {} {} is no {} tensor on {}", what, at,
+                                    name_of(operand.format),
+                                    device.is_cpu() ? "the CPU" : device.str()));
   }
   const int64_t bytes =
       (tensor.storage_offset() + reach_of(operand, sizes)) * bytes_of(operand.format);
@@ -62,6 +70,8 @@ void check_tensor(const at::Tensor& tensor, const LoopOperand& operand,
 
 struct LoopKernel::State {
   LoopPlan plan;
+  c10::Device device = c10::kCPU;
+  std::unique_ptr<CudaKernel> cuda;  // Alone, on a GPU.
   std::string symbol;
   std::vector<int64_t> strides;
   std::vector<double> numbers;  // Of constants.
@@ -75,7 +85,36 @@ struct LoopKernel::State {
   size_t slots() const { return plan.kept.size() + plan.column_reductions.size(); }
   void run_blocks(const LoopArguments& arguments) const;
   void run_columns(const LoopArguments& arguments) const;
+  void start_cuda(const LoopProgram& program, c10::Device on, KernelCompiler& compiler);
+  bool load_cuda() const;
+  void run_cuda(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) const;
 };
+
+void LoopKernel::State::start_cuda(const LoopProgram& program, c10::Device on,
+                                   KernelCompiler& compiler) {
+  device = on;
+  cuda = CudaKernel::make(program, compiler.cuda(), device.index(), compiler.cuda_driver());
+  plan = cuda->plan().loop;
+}
+
+// LibTorch's context of the GPU is the current one from here on.
+bool LoopKernel::State::load_cuda() const {
+  if (!cuda->has_driver()) return false;
+  const c10::OptionalDeviceGuard back(device);
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  return cuda->load();
+}
+
+void LoopKernel::State::run_cuda(const std::vector<const void*>& inputs,
+                                 const std::vector<void*>& outputs) const {
+  if (!load_cuda()) throw InternalError("loop kernel: " + cuda->lost());
+  const c10::OptionalDeviceGuard on(device);
+  const int64_t bytes = total_bytes(cuda->plan());
+  at::Tensor scratch;
+  if (bytes > 0) scratch = at::empty({bytes}, at::TensorOptions(at::kByte).device(device));
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  cuda->launch(inputs, outputs, bytes > 0 ? scratch.data_ptr() : nullptr, stream.native_handle());
+}
 
 void LoopKernel::State::resolve() const {
   std::call_once(once, [this] {
@@ -115,26 +154,35 @@ void LoopKernel::State::run_columns(const LoopArguments& arguments) const {
 }
 
 std::vector<std::unique_ptr<LoopKernel>> LoopKernel::make(std::span<const LoopProgram> programs,
-                                                          KernelCompiler& compiler) {
+                                                          KernelCompiler& compiler,
+                                                          std::span<const c10::Device> devices) {
   std::vector<std::unique_ptr<LoopKernel>> kernels;
   std::vector<KernelSource> sources;
-  for (const LoopProgram& program : programs) {
+  std::vector<State*> for_cpu;
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const LoopProgram& program = programs[i];
     auto state = std::make_unique<State>();
-    state->plan = compile::plan(program);
-    const auto add = [&](const LoopOperand& operand) {
-      state->strides.insert(state->strides.end(), operand.strides.begin(), operand.strides.end());
-    };
-    for (const LoopOperand& input : state->plan.program.inputs) add(input);
-    for (const Output& output : state->plan.program.outputs) add(output.operand);
-    for (const Expression& e : state->plan.program.expressions) {
-      if (e.op == Op::kConstant) state->numbers.push_back(e.number);
-    }
-    sources.push_back(cpu_source(state->plan));
-    state->symbol = sources.back().symbol;
+    State& made = *state;
     kernels.push_back(std::unique_ptr<LoopKernel>(new LoopKernel(std::move(state))));
+    if (!devices.empty() && !devices[i].is_cpu()) {
+      made.start_cuda(program, devices[i], compiler);
+      continue;
+    }
+    for_cpu.push_back(&made);
+    made.plan = compile::plan(program);
+    const auto add = [&](const LoopOperand& operand) {
+      made.strides.insert(made.strides.end(), operand.strides.begin(), operand.strides.end());
+    };
+    for (const LoopOperand& input : made.plan.program.inputs) add(input);
+    for (const Output& output : made.plan.program.outputs) add(output.operand);
+    for (const Expression& e : made.plan.program.expressions) {
+      if (e.op == Op::kConstant) made.numbers.push_back(e.number);
+    }
+    sources.push_back(cpu_source(made.plan));
+    made.symbol = sources.back().symbol;
   }
   auto results = compiler.submit(cpu_prefix(), std::move(sources));
-  for (size_t i = 0; i < kernels.size(); ++i) kernels[i]->state_->compiled = std::move(results[i]);
+  for (size_t i = 0; i < for_cpu.size(); ++i) for_cpu[i]->compiled = std::move(results[i]);
   return kernels;
 }
 
@@ -142,12 +190,19 @@ LoopKernel::LoopKernel(std::unique_ptr<State> state) : state_(std::move(state)) 
 LoopKernel::~LoopKernel() = default;
 
 bool LoopKernel::is_done() const {
+  if (state_->cuda) return state_->cuda->is_done();
   return state_->compiled.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-bool LoopKernel::wait() const { return state_->compiled.get().function != nullptr; }
+bool LoopKernel::wait() const {
+  if (state_->cuda) return state_->load_cuda();
+  return state_->compiled.get().function != nullptr;
+}
 
-std::string LoopKernel::lost() const { return is_done() ? state_->compiled.get().lost : ""; }
+std::string LoopKernel::lost() const {
+  if (state_->cuda) return state_->cuda->lost();
+  return is_done() ? state_->compiled.get().lost : "";
+}
 
 void LoopKernel::run(std::span<const void* const> inputs, std::span<void* const> outputs) const {
   const LoopPlan& plan = state_->plan;
@@ -187,13 +242,15 @@ void LoopKernel::run(std::span<const at::Tensor> inputs,
   std::vector<const void*> in;
   std::vector<void*> out;
   for (size_t i = 0; i < inputs.size() && i < program.inputs.size(); ++i) {
-    check_tensor(inputs[i], program.inputs[i], program.sizes, "input", i);
+    check_tensor(inputs[i], program.inputs[i], program.sizes, state_->device, "input", i);
   }
   for (size_t i = 0; i < outputs.size() && i < program.outputs.size(); ++i) {
-    check_tensor(outputs[i], program.outputs[i].operand, program.sizes, "output", i);
+    check_tensor(outputs[i], program.outputs[i].operand, program.sizes, state_->device, "output",
+                 i);
   }
   for (const at::Tensor& tensor : inputs) in.push_back(tensor.const_data_ptr());
   for (const at::Tensor& tensor : outputs) out.push_back(tensor.data_ptr());
+  if (state_->cuda) return state_->run_cuda(in, out);
   run(in, out);
 }
 

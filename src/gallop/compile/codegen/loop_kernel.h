@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include "gallop/compile/codegen/compiler.h"
 #include "gallop/compile/codegen/loop_program.h"
@@ -18,10 +19,12 @@ namespace gallop::compile {
 /// share their code, whatever their sizes, strides and constants.
 class LoopKernel {
  public:
-  /// Starts to compile all of them in the background; for one step give them at once. Throws
-  /// InternalError for a program that is wrong.
+  /// Starts to compile all of them in the background, each for its device (all for the CPU where
+  /// there are none); for one step give them at once. Throws InternalError for a program that is
+  /// wrong.
   static std::vector<std::unique_ptr<LoopKernel>> make(std::span<const LoopProgram> programs,
-                                                       KernelCompiler& compiler);
+                                                       KernelCompiler& compiler,
+                                                       std::span<const c10::Device> devices = {});
   ~LoopKernel();
   LoopKernel(const LoopKernel&) = delete;
   LoopKernel& operator=(const LoopKernel&) = delete;
@@ -35,10 +38,11 @@ class LoopKernel {
   /// CompiledKernel::lost; empty before it is done.
   std::string lost() const;
 
-  /// By all of LibTorch's threads. Pointers to the first elements, in the program's order and
-  /// format. Throws InternalError where the kernel cannot run.
+  /// By all of LibTorch's threads, of kernels for the CPU. Pointers to the first elements, in the
+  /// program's order and format. Throws InternalError where the kernel cannot run.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) const;
-  /// Tensors on the CPU, whose formats are checked; strides are the program's business.
+  /// Tensors on the kernel's device, whose formats are checked; strides are the program's business.
+  /// On a GPU it is started on LibTorch's current stream.
   void run(std::span<const at::Tensor> inputs, std::span<const at::Tensor> outputs) const;
 
   /// Bytes read and written at least: each element of each operand once.

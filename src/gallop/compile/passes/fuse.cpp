@@ -126,8 +126,12 @@ void fuse(Graph& graph, PassContext& context) {
   Fusion fusion(graph);
   const auto groups = fusion.find();
   std::vector<LoopProgram> programs;
-  for (const auto& [group, loop] : groups) programs.push_back(loop.program);
-  auto kernels = LoopKernel::make(programs, context.compiler);
+  std::vector<c10::Device> devices;
+  for (const auto& [group, loop] : groups) {
+    programs.push_back(loop.program);
+    devices.push_back(graph.buffer_of(loop.results[0]).device);
+  }
+  auto kernels = LoopKernel::make(programs, context.compiler, devices);
   std::vector<bool> removed(graph.nodes.size());
   std::string lost;
   size_t kept = 0;

@@ -253,7 +253,8 @@ bool is_pointwise(const Graph& graph, const Node& node) {
     return false;
   }
   const View& result = graph.views[node.results[0].views[0]];
-  if (!graph.buffers[result.buffer].device.is_cpu() || result.numel() == 0 ||
+  const at::Device device = graph.buffers[result.buffer].device;
+  if (!(device.is_cpu() || device.is_cuda()) || result.numel() == 0 ||
       !(is_float(result.dtype) || result.dtype == c10::kBool)) {
     return false;
   }
@@ -263,7 +264,7 @@ bool is_pointwise(const Graph& graph, const Node& node) {
     if (operand.kind != Operand::Kind::kTensor || operand.views[0] == kNone) return false;
     const View& view = graph.views[operand.views[0]];
     const bool fits = is_float(view.dtype) || (view.dtype == c10::kBool && takes_bool(name, i));
-    if (!fits || !graph.buffers[view.buffer].device.is_cpu()) return false;
+    if (!fits || graph.buffers[view.buffer].device != device) return false;
   }
   // Complex or very large constants, and ones that are none.
   for (const Operand& operand : node.arguments) {

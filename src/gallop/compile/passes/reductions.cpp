@@ -112,13 +112,14 @@ std::vector<bool> named_dims(const c10::IValue& value, size_t count) {
 
 bool tensors_fit(const Graph& graph, const Node& node, std::string_view op, const Entry& entry) {
   const View& result = graph.views[node.results[0].views[0]];
-  if (!graph.buffers[result.buffer].device.is_cpu() || result.numel() == 0) return false;
+  const at::Device device = graph.buffers[result.buffer].device;
+  if (!(device.is_cpu() || device.is_cuda()) || result.numel() == 0) return false;
   const auto& sizes = graph.views[node.arguments[0].views[0]].sizes;
   for (size_t i = 0; i < entry.tensors; ++i) {
     const Operand& operand = node.arguments[i];
     if (operand.kind != Operand::Kind::kTensor || operand.views[0] == kNone) return false;
     const View& view = graph.views[operand.views[0]];
-    if (!graph.buffers[view.buffer].device.is_cpu() || view.numel() == 0 || view.sizes != sizes) {
+    if (graph.buffers[view.buffer].device != device || view.numel() == 0 || view.sizes != sizes) {
       return false;
     }
     if (!formats_fit(op, view.dtype, result.dtype)) return false;

@@ -1,0 +1,115 @@
+#include "gallop/compile/codegen/cuda_driver.h"
+
+#include <dlfcn.h>
+
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/compile/codegen/kernel_cache.h"
+
+namespace gallop::compile {
+
+namespace {
+
+constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
+
+}  // namespace
+
+// Handles are pointers, devices ints, and 0 is success.
+struct CudaDriver::Functions {
+  std::shared_ptr<void> library;
+  int (*init)(unsigned) = nullptr;
+  int (*error_text)(int, const char**) = nullptr;
+  int (*get_device)(int*, int) = nullptr;
+  int (*get_attribute)(int*, int, int) = nullptr;
+  int (*load_module)(void**, const void*) = nullptr;
+  int (*unload_module)(void*) = nullptr;
+  int (*get_function)(void**, void*, const char*) = nullptr;
+  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                void**, void**) = nullptr;
+
+  // The first that is missing, or empty.
+  std::string find_all() {
+    const char* missing = "";
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library.get(), name));
+      if (function == nullptr && *missing == '\0') missing = name;
+    };
+    find(init, "cuInit");
+    find(error_text, "cuGetErrorString");
+    find(get_device, "cuDeviceGet");
+    find(get_attribute, "cuDeviceGetAttribute");
+    find(load_module, "cuModuleLoadData");
+    find(unload_module, "cuModuleUnload");
+    find(get_function, "cuModuleGetFunction");
+    find(launch, "cuLaunchKernel");
+    return missing;
+  }
+};
+
+CudaDriver::CudaDriver(std::shared_ptr<const Functions> functions)
+    : functions_(std::move(functions)) {}
+
+std::shared_ptr<const CudaDriver> CudaDriver::open(std::string& missing, const std::string& name) {
+  auto functions = std::make_shared<Functions>();
+  std::string error;
+  functions->library = load_library(name, error);
+  if (!functions->library) {
+    missing = fmt::format("the GPU's driver cannot be loaded: {}", printable(error));
+    return nullptr;
+  }
+  const std::string lacks = functions->find_all();
+  if (!lacks.empty()) {
+    missing = fmt::format("the GPU's driver, {}, lacks {}", printable(name), lacks);
+    return nullptr;
+  }
+  std::shared_ptr<const CudaDriver> driver(new CudaDriver(std::move(functions)));
+  try {
+    driver->check(driver->functions_->init(0), "cannot start");
+  } catch (const DeviceError& failure) {
+    missing = failure.what();
+    return nullptr;
+  }
+  return driver;
+}
+
+void CudaDriver::check(int code, const char* what) const {
+  if (code == 0) return;
+  const char* text = nullptr;
+  if (functions_->error_text(code, &text) != 0 || text == nullptr)
+    text = "an error it has no word for";
+  throw DeviceError(fmt::format("the GPU's driver {}: {} ({})", what, printable(text), code));
+}
+
+int CudaDriver::capability(int device) const {
+  int handle = 0, major = 0, minor = 0;
+  check(functions_->get_device(&handle, device), "cannot find the GPU");
+  check(functions_->get_attribute(&major, kCapabilityMajor, handle), "cannot tell the GPU's kind");
+  check(functions_->get_attribute(&minor, kCapabilityMinor, handle), "cannot tell the GPU's kind");
+  return major * 10 + minor;
+}
+
+std::shared_ptr<void> CudaDriver::load(const std::string& image) const {
+  void* module = nullptr;
+  check(functions_->load_module(&module, image.c_str()), "cannot load a kernel");
+  return {module, [functions = functions_](void* handle) { functions->unload_module(handle); }};
+}
+
+void* CudaDriver::find(const std::shared_ptr<void>& module, const std::string& name) const {
+  void* function = nullptr;
+  check(functions_->get_function(&function, module.get(), name.c_str()), "cannot find a kernel");
+  return function;
+}
+
+void CudaDriver::launch(void* function, std::array<uint32_t, 2> grid, std::array<uint32_t, 2> block,
+                        void* stream, std::vector<uint64_t>& slots) const {
+  std::array<void*, 1> arguments = {slots.data()};
+  check(functions_->launch(function, grid[0], grid[1], 1, block[0], block[1], 1, 0, stream,
+                           arguments.data(), nullptr),
+        "cannot start a kernel");
+}
+
+}  // namespace gallop::compile

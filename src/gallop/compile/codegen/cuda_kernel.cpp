@@ -1,0 +1,87 @@
+#include "gallop/compile/codegen/cuda_kernel.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/compile/codegen/cuda_source.h"
+
+namespace gallop::compile {
+
+namespace {
+
+// What all drivers take as arguments of a kernel.
+constexpr size_t kMostSlots = 4096 / sizeof(uint64_t);
+
+std::string lost_kernel(const std::string& reason) {
+  return "the step does without a fused kernel: " + reason;
+}
+
+}  // namespace
+
+std::unique_ptr<CudaKernel> CudaKernel::make(const LoopProgram& program, CudaCompiler& compiler,
+                                             int device, const std::string& driver) {
+  auto kernel = std::make_unique<CudaKernel>();
+  kernel->plan_ = cuda_plan(program);
+  const KernelSource source = cuda_source(kernel->plan_);
+  kernel->symbol_ = source.symbol;
+  std::string missing;
+  auto opened = CudaDriver::open(missing, driver);
+  if (opened) {
+    try {
+      kernel->binary_ = compiler.submit({source}, opened->capability(device))[0];
+      kernel->driver_ = std::move(opened);
+    } catch (const DeviceError& error) {
+      missing = error.what();
+    }
+  }
+  if (!missing.empty()) kernel->lost_ = lost_kernel(missing);
+  return kernel;
+}
+
+bool CudaKernel::is_done() const {
+  return !driver_ || binary_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+bool CudaKernel::load() {
+  if (driver_) std::call_once(once_, [this] { load_once(); });
+  return plain_ != nullptr;
+}
+
+void CudaKernel::load_once() {
+  const CudaBinary& binary = binary_.get();
+  lost_ = binary.lost;
+  if (binary.image.empty()) return;
+  if (CudaSlots(plan_).count > kMostSlots) {
+    lost_ = lost_kernel("it has more arguments than a kernel may have");
+    return;
+  }
+  try {
+    module_ = driver_->load(binary.image);
+    if (plan_.width > 1) aligned_ = driver_->find(module_, symbol_ + "_aligned");
+    if (!plan_.loop.column_reductions.empty()) {
+      columns_ = driver_->find(module_, symbol_ + "_columns");
+    }
+    if (!plan_.loop.totals.empty()) totals_ = driver_->find(module_, symbol_ + "_totals");
+    plain_ = driver_->find(module_, symbol_);
+  } catch (const DeviceError& error) {
+    lost_ = lost_kernel(error.what());
+  }
+}
+
+void CudaKernel::launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
+                        void* totals, void* stream) const {
+  if (plain_ == nullptr) throw InternalError("loop kernel: it is not loaded: " + lost_);
+  auto slots = cuda_arguments(plan_, inputs, outputs, totals);
+  void* main = is_aligned(plan_, inputs, outputs) ? aligned_ : plain_;
+  driver_->launch(main, plan_.grid, plan_.block, stream, slots);
+  if (columns_ != nullptr) {
+    driver_->launch(columns_, {plan_.last_grid, 1}, plan_.last_block, stream, slots);
+  }
+  if (totals_ != nullptr) {
+    driver_->launch(totals_, {1, 1}, {plan_.total_block, 1}, stream, slots);
+  }
+}
+
+}  // namespace gallop::compile

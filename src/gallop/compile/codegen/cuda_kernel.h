@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gallop/compile/codegen/cuda_compiler.h"
+#include "gallop/compile/codegen/cuda_driver.h"
+#include "gallop/compile/codegen/cuda_plan.h"
+
+namespace gallop::compile {
+
+/// A LoopProgram for one GPU: what LoopKernel is made of there.
+class CudaKernel {
+ public:
+  /// Starts to compile it for the GPU of this number. Without a driver lost() says so.
+  static std::unique_ptr<CudaKernel> make(const LoopProgram& program, CudaCompiler& compiler,
+                                          int device, const std::string& driver);
+
+  bool has_driver() const { return driver_ != nullptr; }
+  bool is_done() const;
+  /// Waits for the compiler, then loads the kernel into the thread's current context. True where it
+  /// can run.
+  bool load();
+  /// Why it cannot run, or that the disk cache is of no use; empty before it is done.
+  const std::string& lost() const { return lost_; }
+
+  /// Starts it on the stream; `totals` has total_bytes(plan()). Throws DeviceError, and
+  /// InternalError where it is not loaded.
+  void launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
+              void* totals, void* stream) const;
+
+  const CudaPlan& plan() const { return plan_; }
+
+ private:
+  void load_once();
+
+  CudaPlan plan_;
+  std::string symbol_;
+  std::shared_ptr<const CudaDriver> driver_;
+  std::shared_future<CudaBinary> binary_;
+  std::once_flag once_;
+  std::string lost_;
+  std::shared_ptr<void> module_;
+  void* plain_ = nullptr;
+  void* aligned_ = nullptr;
+  void* columns_ = nullptr;
+  void* totals_ = nullptr;
+};
+
+}  // namespace gallop::compile

@@ -1,0 +1,250 @@
+#include "gallop/compile/codegen/cuda_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/compile/codegen/op_traits.h"
+
+namespace gallop::compile {
+
+namespace {
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kVectorBytes = 16;
+// Elements that are held in registers at once, over all arrays.
+constexpr int kHeldElements = 64;
+// What a big GPU needs to be busy; a constant, as sums must not depend on the GPU.
+constexpr int64_t kBusyBlocks = 1024;
+constexpr int64_t kSharedBytes = 40960;
+constexpr int64_t kMostBlocks = int64_t{1} << 20;
+
+// With totals each block leaves a number for the last kernel.
+int64_t most_blocks(const CudaPlan& plan) {
+  return plan.loop.totals.empty() ? kMostBlocks : kBusyBlocks;
+}
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t power_above(int64_t number) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(number)));
+}
+
+std::vector<const LoopOperand*> operands_of(const LoopProgram& program) {
+  std::vector<const LoopOperand*> list;
+  for (const LoopOperand& input : program.inputs) list.push_back(&input);
+  for (const Output& output : program.outputs) list.push_back(&output.operand);
+  return list;
+}
+
+int64_t neighbors_at_once(const LoopOperand& operand, int64_t width) {
+  return std::min(width, kVectorBytes / bytes_of(operand.format));
+}
+
+// Whether groups of `width` begin where their parts may be read at once, if the array does.
+bool keeps_aligned(const LoopProgram& program, int64_t width) {
+  if (program.sizes.back() % width != 0) return false;
+  for (const LoopOperand* operand : operands_of(program)) {
+    if (operand->strides.back() != 1) continue;
+    for (size_t i = 0; i + 1 < program.sizes.size(); ++i) {
+      if (operand->strides[i] % neighbors_at_once(*operand, width) != 0) return false;
+    }
+  }
+  return true;
+}
+
+int choose_width(const CudaPlan& plan, int64_t busy_threads) {
+  const LoopProgram& program = plan.loop.program;
+  int64_t smallest = kVectorBytes, count = 0;
+  for (const LoopOperand* operand : operands_of(program)) {
+    if (operand->strides.back() != 1) continue;
+    smallest = std::min(smallest, bytes_of(operand->format));
+    ++count;
+  }
+  int64_t width = std::min<int64_t>(8, kVectorBytes / smallest);
+  const bool in_rows = plan.form != CudaPlan::Form::kPointwise;
+  while (width > 1) {
+    const int64_t threads = plan.loop.rows * plan.loop.columns / width;
+    const bool short_rows =
+        in_rows && plan.form != CudaPlan::Form::kColumns && plan.loop.columns / width < kWarp;
+    if (keeps_aligned(program, width) && width * count <= kHeldElements && !short_rows &&
+        threads >= busy_threads) {
+      break;
+    }
+    width /= 2;
+  }
+  return static_cast<int>(width);
+}
+
+bool needs_long_index(const CudaPlan& plan) {
+  // A loop may step over its end by as much as all threads take at once.
+  constexpr int64_t kFar = int64_t{1} << 30;
+  const LoopProgram& program = plan.loop.program;
+  for (const LoopOperand* operand : operands_of(program)) {
+    int64_t last = 0;
+    for (size_t i = 0; i < program.sizes.size(); ++i) {
+      last += (program.sizes[i] - 1) * operand->strides[i];
+    }
+    if (last >= kFar) return true;
+  }
+  return plan.loop.rows * plan.loop.columns >= kFar;
+}
+
+CudaPlan::Form form_of(const LoopPlan& loop) {
+  const bool rows =
+      !loop.row_reductions.empty() ||
+      std::find(loop.stores.begin(), loop.stores.end(), Level::kRow) != loop.stores.end();
+  if (loop.column_reductions.empty()) {
+    return rows ? CudaPlan::Form::kRows : CudaPlan::Form::kPointwise;
+  }
+  return rows ? CudaPlan::Form::kBoth : CudaPlan::Form::kColumns;
+}
+
+// Blocks, each with its part of a total.
+int64_t parts_of(const CudaPlan& plan) { return int64_t{plan.grid[0]} * plan.grid[1]; }
+
+void share_pointwise(CudaPlan& plan) {
+  plan.block = {256, 1};
+  const int64_t blocks = divide_up(plan.loop.rows * plan.groups, 256);
+  plan.grid = {static_cast<uint32_t>(std::min(blocks, most_blocks(plan))), 1};
+}
+
+// Several groups a thread where there are rows enough, as what comes after them is shared.
+void share_rows(CudaPlan& plan) {
+  const int64_t each = plan.loop.rows >= kBusyBlocks ? 4 : 1;
+  const int64_t threads =
+      std::clamp(power_above(divide_up(plan.groups, each)), kWarp, int64_t{1024});
+  const int64_t rows = threads == kWarp ? 8 : 1;
+  plan.block = {static_cast<uint32_t>(threads), static_cast<uint32_t>(rows)};
+  const int64_t blocks = divide_up(plan.loop.rows, rows);
+  plan.grid = {static_cast<uint32_t>(std::min(blocks, most_blocks(plan))), 1};
+}
+
+void share_columns(CudaPlan& plan) {
+  const int64_t across = std::min(power_above(plan.groups), kWarp), down = 256 / across;
+  const int64_t tiles = divide_up(plan.groups, across);
+  const int64_t wanted = std::max<int64_t>(kBusyBlocks / tiles, 1);
+  plan.block_rows = std::max(divide_up(plan.loop.rows, wanted), 8 * down);
+  plan.blocks = divide_up(plan.loop.rows, plan.block_rows);
+  plan.block = {static_cast<uint32_t>(across), static_cast<uint32_t>(down)};
+  plan.grid = {static_cast<uint32_t>(std::min(tiles, most_blocks(plan))),
+               static_cast<uint32_t>(plan.blocks)};
+}
+
+void share_both(CudaPlan& plan) {
+  const int64_t threads = std::clamp(power_above(plan.groups), kWarp, int64_t{512});
+  // Sums of more than 32 rows would err more.
+  plan.block_rows = std::clamp<int64_t>(divide_up(plan.loop.rows, kBusyBlocks / 2), 1, 32);
+  plan.blocks = divide_up(plan.loop.rows, plan.block_rows);
+  plan.block = {static_cast<uint32_t>(threads), 1};
+  plan.grid = {static_cast<uint32_t>(std::min(plan.blocks, most_blocks(plan))), 1};
+  int64_t bytes = 0;
+  for (const int32_t at : plan.loop.column_reductions) {
+    bytes += bytes_of(plan.loop.values[static_cast<size_t>(at)].kind);
+  }
+  const int64_t columns = divide_up(plan.loop.columns, 256) * 256;
+  if (columns * bytes <= kSharedBytes) plan.shared_columns = columns;
+}
+
+}  // namespace
+
+CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads) {
+  CudaPlan result{.loop = plan(program)};
+  // To compute a value again is cheaper here than to keep it.
+  result.loop.kept.clear();
+  result.form = form_of(result.loop);
+  result.width = choose_width(result, busy_threads);
+  result.long_index = needs_long_index(result);
+  result.groups = result.loop.columns / result.width;
+  switch (result.form) {
+    case CudaPlan::Form::kPointwise: share_pointwise(result); break;
+    case CudaPlan::Form::kRows: share_rows(result); break;
+    case CudaPlan::Form::kColumns: share_columns(result); break;
+    case CudaPlan::Form::kBoth: share_both(result); break;
+  }
+  if (!result.loop.column_reductions.empty()) {
+    result.last_block = {32, result.blocks > 64 ? 32U : 8U};
+    result.last_grid =
+        static_cast<uint32_t>(std::min(divide_up(result.loop.columns, 32), kMostBlocks));
+  }
+  return result;
+}
+
+CudaSlots::CudaSlots(const CudaPlan& plan) {
+  const LoopProgram& program = plan.loop.program;
+  const size_t arrays = program.inputs.size() + program.outputs.size();
+  inputs = 0;
+  outputs = program.inputs.size();
+  columns_of = arrays;
+  totals_of = columns_of + plan.loop.column_reductions.size();
+  sizes = totals_of + plan.loop.totals.size();
+  strides = sizes + program.sizes.size();
+  numbers = strides + arrays * program.sizes.size();
+  rows = numbers;
+  for (const Expression& e : program.expressions) rows += e.op == Op::kConstant ? 1 : 0;
+  columns = rows + 1;
+  block_rows = rows + 2;
+  blocks = rows + 3;
+  parts = rows + 4;
+  count = rows + 5;
+}
+
+std::vector<uint64_t> cuda_arguments(const CudaPlan& plan, const std::vector<const void*>& inputs,
+                                     const std::vector<void*>& outputs, void* totals) {
+  const LoopProgram& program = plan.loop.program;
+  if (inputs.size() != program.inputs.size() || outputs.size() != program.outputs.size()) {
+    throw InternalError(fmt::format("loop kernel: {} inputs and {} outputs where {} and {} belong",
+                                    inputs.size(), outputs.size(), program.inputs.size(),
+                                    program.outputs.size()));
+  }
+  std::vector<uint64_t> slots;
+  slots.reserve(CudaSlots(plan).count);
+  for (const void* input : inputs) slots.push_back(reinterpret_cast<uintptr_t>(input));
+  for (void* output : outputs) slots.push_back(reinterpret_cast<uintptr_t>(output));
+  uint64_t at = reinterpret_cast<uintptr_t>(totals);
+  for (size_t i = 0; i < plan.loop.column_reductions.size(); ++i) {
+    slots.push_back(at);
+    at += static_cast<uint64_t>(plan.blocks * plan.loop.columns) * sizeof(double);
+  }
+  for (size_t i = 0; i < plan.loop.totals.size(); ++i) {
+    slots.push_back(at);
+    at += static_cast<uint64_t>(parts_of(plan)) * sizeof(double);
+  }
+  const auto add = [&](int64_t number) { slots.push_back(static_cast<uint64_t>(number)); };
+  for (const int64_t size : program.sizes) add(size);
+  for (const LoopOperand* operand : operands_of(program)) {
+    for (const int64_t stride : operand->strides) add(stride);
+  }
+  for (const Expression& e : program.expressions) {
+    if (e.op == Op::kConstant) slots.push_back(std::bit_cast<uint64_t>(e.number));
+  }
+  const auto cut = {plan.loop.rows, plan.loop.columns, plan.block_rows, plan.blocks};
+  for (const int64_t number : cut) add(number);
+  add(parts_of(plan));
+  return slots;
+}
+
+int64_t total_bytes(const CudaPlan& plan) {
+  const auto columns =
+      static_cast<int64_t>(plan.loop.column_reductions.size()) * plan.blocks * plan.loop.columns;
+  const auto totals = static_cast<int64_t>(plan.loop.totals.size()) * parts_of(plan);
+  return (columns + totals) * static_cast<int64_t>(sizeof(double));
+}
+
+bool is_aligned(const CudaPlan& plan, const std::vector<const void*>& inputs,
+                const std::vector<void*>& outputs) {
+  if (plan.width == 1) return false;
+  std::vector<const void*> all = inputs;
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  const auto operands = operands_of(plan.loop.program);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i]->strides.back() != 1) continue;
+    const auto bytes = static_cast<uintptr_t>(neighbors_at_once(*operands[i], plan.width) *
+                                              bytes_of(operands[i]->format));
+    if (reinterpret_cast<uintptr_t>(all[i]) % bytes != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace gallop::compile

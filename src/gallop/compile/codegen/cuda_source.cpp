@@ -1,0 +1,366 @@
+#include "gallop/compile/codegen/cuda_source.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hash.h"
+#include "gallop/compile/codegen/cuda_text.h"
+#include "gallop/compile/codegen/embedded_headers.h"
+#include "gallop/compile/codegen/op_traits.h"
+
+namespace gallop::compile {
+
+namespace {
+
+/// Writes the text of one plan.
+class Writer : CudaText {
+ public:
+  explicit Writer(const CudaPlan& plan) : CudaText(plan) {}
+
+  std::string text() {
+    line("namespace gallop_cuda {{");
+    line("namespace SYMBOL_space {{");
+    line("struct Slots {{ unsigned long long slots[{}]; }};", slots_.count);
+    line("using Index = {};", plan_.long_index ? "Int64" : "int");
+    line("constexpr int kWidth = {};", plan_.width);
+    write_body();
+    if (!loop_.column_reductions.empty()) write_columns_body();
+    if (!loop_.totals.empty()) write_totals_body();
+    line("}}");
+    const uint32_t threads = plan_.block[0] * plan_.block[1];
+    write_kernel("SYMBOL", "body<false>", threads);
+    if (plan_.width > 1) write_kernel("SYMBOL_aligned", "body<true>", threads);
+    if (!loop_.column_reductions.empty()) {
+      write_kernel("SYMBOL_columns", "columns_body", plan_.last_block[0] * plan_.last_block[1]);
+    }
+    if (!loop_.totals.empty()) write_kernel("SYMBOL_totals", "totals_body", plan_.total_block);
+    line("}}");
+    return std::move(text_);
+  }
+
+ private:
+  void write_body() {
+    written_.assign(loop_.values.size(), false);
+    line("template <bool kAligned>");
+    open("__device__ __forceinline__ void body(const Slots& a) {{");
+    declare_arguments();
+    std::vector<bool> needed(loop_.values.size());
+    for (size_t i = 0; i < needed.size(); ++i) needed[i] = loop_.values[i].level == Level::kAll;
+    write_values_for_all(needed);
+    for (const int32_t at : loop_.totals) {
+      line("Total<{}, {}> t{};", reduction(at), kind_of_value(at), at);
+    }
+    if (!loop_.totals.empty()) line("int total_turn = 0;");
+    switch (plan_.form) {
+      case CudaPlan::Form::kPointwise: write_pointwise(); break;
+      case CudaPlan::Form::kRows: write_rows(); break;
+      case CudaPlan::Form::kColumns: write_columns(); break;
+      case CudaPlan::Form::kBoth: write_both(); break;
+    }
+    write_block_totals();
+    close();
+  }
+
+  void write_block_totals() {
+    if (loop_.totals.empty()) return;
+    line("__shared__ double total_shared[{}];", plan_.block[0] * plan_.block[1]);
+    for (const int32_t at : loop_.totals) {
+      line("const {0} all{1} = join_block<{2}>(t{1}.total(), total_shared);", part_type(at), at,
+           reduction(at));
+    }
+    open("if (threadIdx.x == 0 && threadIdx.y == 0) {{");
+    for (const int32_t at : loop_.totals) {
+      line("total{0}[blockIdx.y * gridDim.x + blockIdx.x] = all{0};", at);
+    }
+    close();
+  }
+
+  void write_pointwise() {
+    const bool one_row = loop_.rows == 1;
+    line("const Index step = static_cast<Index>(gridDim.x) * blockDim.x;");
+    open(
+        "for (Index at = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; at < rows * "
+        "groups; at += step) {{");
+    line("const Index row = {};", one_row ? "0" : "at / groups");
+    line("const Index group = {};", one_row ? "at" : "at - row * groups");
+    write_row_start();
+    write_row_numbers(slice_of(loop_, 0));
+    write_group(0, [] {});
+    close();
+  }
+
+  // A sweep of all that work on the row.
+  void write_sweep(int sweep) {
+    write_row_numbers(slice_of(loop_, sweep));
+    std::vector<int32_t> rows, columns;
+    for (const int32_t at : loop_.row_reductions) {
+      if (value(expression(at).arguments[0]).depth == sweep) rows.push_back(at);
+    }
+    for (const int32_t at : loop_.column_reductions) {
+      if (value(expression(at).arguments[0]).depth == sweep) columns.push_back(at);
+    }
+    for (const int32_t at : rows) {
+      line("Total<{}, {}> c{};", reduction(at), kind_of_value(at), at);
+    }
+    if (!rows.empty()) line("int turn{} = 0;", sweep);
+    open("for (Index group = threadIdx.x; group < groups; group += blockDim.x) {{");
+    write_group(sweep, [&] {
+      for (const int32_t at : rows) line("c{}.add(v{});", at, expression(at).arguments[0]);
+      for (const int32_t at : columns) {
+        line("part{0}[{1}] = {2}::join(part{0}[{1}], v{3});", at, place(), reduction(at),
+             expression(at).arguments[0]);
+      }
+    });
+    if (!rows.empty()) {
+      open("if (++turn{} % (32 / kWidth) == 0) {{", sweep);
+      for (const int32_t at : rows) line("c{}.close_part();", at);
+      close();
+    }
+    close();
+    for (const int32_t at : rows) {
+      line("const {0} v{1} = join_row<{2}>(c{1}.result(), row_shared);", kind_of_value(at), at,
+           reduction(at));
+      written_[static_cast<size_t>(at)] = true;
+    }
+  }
+
+  // Everything about `row`.
+  void write_row() {
+    write_row_start();
+    for (int sweep = 0; sweep < loop_.sweeps; ++sweep) write_sweep(sweep);
+    bool stores = false;
+    for (size_t i = 0; i < loop_.stores.size(); ++i) {
+      if (loop_.stores[i] != Level::kRow) continue;
+      write_row_number(program_.outputs[i].value);
+      stores = true;
+    }
+    if (!stores) return;
+    // The memory may be that of what the others have yet to read.
+    line("wait_for_row();");
+    open("if (threadIdx.x == 0) {{");
+    for (const Array& array : arrays_) {
+      if (!array.is_output || loop_.stores[array.index] != Level::kRow) continue;
+      line("write(*row_{}, v{});", array.name, array.value);
+    }
+    close();
+  }
+
+  void write_rows() {
+    line("__shared__ double row_shared[32];");
+    open(
+        "for (Index row = static_cast<Index>(blockIdx.x) * blockDim.y + threadIdx.y; row < rows; "
+        "row += static_cast<Index>(gridDim.x) * blockDim.y) {{");
+    write_row();
+    close();
+  }
+
+  void write_columns() {
+    line("__shared__ double column_shared[{}];", plan_.block[0] * plan_.block[1]);
+    open(
+        "for (Index tile = blockIdx.x; tile * static_cast<Index>(blockDim.x) < groups; tile += "
+        "gridDim.x) {{");
+    line("const Index group = tile * static_cast<Index>(blockDim.x) + threadIdx.x;");
+    for (const int32_t at : loop_.column_reductions) {
+      line("Total<{}, {}> c{}[kWidth];", reduction(at), kind_of_value(at), at);
+    }
+    line("const Index first = static_cast<Index>(blockIdx.y) * block_rows;");
+    line("const Index row_end = rows - first < block_rows ? rows : first + block_rows;");
+    line("int turn = 0;");
+    open(
+        "for (Index row = group < groups ? first + static_cast<Index>(threadIdx.y) : row_end; row "
+        "< row_end; row += blockDim.y) {{");
+    write_row_start();
+    write_row_numbers(slice_of(loop_, 0));
+    write_group(0, [&] {
+      for (const int32_t at : loop_.column_reductions) {
+        line("c{}[u].add(v{});", at, expression(at).arguments[0]);
+      }
+    });
+    open("if (++turn % 32 == 0) {{");
+    for (const int32_t at : loop_.column_reductions) {
+      line("for (int u = 0; u < kWidth; ++u) c{}[u].close_part();", at);
+    }
+    close();
+    close();
+    for (const int32_t at : loop_.column_reductions) {
+      line("#pragma unroll");
+      open("for (int u = 0; u < kWidth; ++u) {{");
+      line("const {0} all = join_column<{1}>(c{2}[u].result(), column_shared);", kind_of_value(at),
+           reduction(at), at);
+      open("if (threadIdx.y == 0 && group < groups) {{");
+      line("total{}[blockIdx.y * columns + group * kWidth + u] = all;", at);
+      close();
+      close();
+    }
+    close();
+  }
+
+  // Where a column's sum lies: neighbors apart in a block's own memory, for threads beside each
+  // other to go to different banks.
+  const char* place() const {
+    return plan_.shared_columns > 0 ? "u * groups + group" : "group * kWidth + u";
+  }
+
+  void write_both() {
+    line("__shared__ double row_shared[32];");
+    for (const int32_t at : loop_.column_reductions) {
+      if (plan_.shared_columns == 0) continue;
+      line("__shared__ {} part{}[{}];", kind_of_value(at), at, plan_.shared_columns);
+    }
+    open("for (Index block = blockIdx.x; block < blocks; block += gridDim.x) {{");
+    for (const int32_t at : loop_.column_reductions) {
+      line("{0}* const block_total{1} = total{1} + block * columns;", kind_of_value(at), at);
+      if (plan_.shared_columns == 0) line("auto* const part{0} = block_total{0};", at);
+    }
+    write_own_columns("{1}::start(part{0}[{2}]);");
+    line("const Index first = block * block_rows;");
+    line("const Index row_end = rows - first < block_rows ? rows : first + block_rows;");
+    open("for (Index row = first; row < row_end; ++row) {{");
+    write_row();
+    close();
+    if (plan_.shared_columns > 0) {
+      write_own_columns("block_total{0}[group * kWidth + u] = part{0}[{2}];");
+    }
+    close();
+  }
+
+  // A line for each reduction and column that the thread has.
+  void write_own_columns(const char* format) {
+    open("for (Index group = threadIdx.x; group < groups; group += blockDim.x) {{");
+    open("for (int u = 0; u < kWidth; ++u) {{");
+    for (const int32_t at : loop_.column_reductions) {
+      line("{}", fmt::format(fmt::runtime(format), at, reduction(at), place()));
+    }
+    close();
+    close();
+  }
+
+  // What a store is made of that comes when all rows are done.
+  void mark_late(int32_t at, std::vector<bool>& needed) const {
+    if (needed[static_cast<size_t>(at)]) return;
+    needed[static_cast<size_t>(at)] = true;
+    const Expression& e = expression(at);
+    if (is_reduction(e.op)) return;
+    for (int i = 0; i < traits_of(e.op).arity; ++i) {
+      mark_late(e.arguments[static_cast<size_t>(i)], needed);
+    }
+  }
+
+  std::vector<bool> needed_for(Level level) const {
+    std::vector<bool> needed(loop_.values.size());
+    for (size_t i = 0; i < loop_.stores.size(); ++i) {
+      if (loop_.stores[i] == level) mark_late(program_.outputs[i].value, needed);
+    }
+    return needed;
+  }
+
+  // A row of threads for 32 columns, each row with its share of the blocks.
+  void write_columns_body() {
+    const std::vector<bool> needed = needed_for(Level::kColumn);
+    open("__device__ __forceinline__ void columns_body(const Slots& a) {{");
+    declare_arguments();
+    write_values_for_all(needed);
+    line("__shared__ double column_shared[{}];", plan_.last_block[0] * plan_.last_block[1]);
+    open(
+        "for (Index tile = blockIdx.x; tile * static_cast<Index>(blockDim.x) < columns; tile += "
+        "gridDim.x) {{");
+    line("const Index column = tile * static_cast<Index>(blockDim.x) + threadIdx.x;");
+    for (const int32_t at : loop_.column_reductions) {
+      if (needed[static_cast<size_t>(at)]) write_blocks(at);
+    }
+    open("if (threadIdx.y == 0 && column < columns) {{");
+    write_positions("column", "1");
+    line("constexpr int u = 0;");
+    for (int32_t at = 0; at < expressions(); ++at) {
+      if (!needed[static_cast<size_t>(at)] || is_column_reduction(expression(at).op)) continue;
+      if (value(at).level == Level::kAll) continue;
+      write_value(at, [this](const Array& array) {
+        return fmt::format("read(*({}{}))", array.name, offset_in_row(array));
+      });
+    }
+    for (const Array& array : arrays_) {
+      if (!array.is_output || loop_.stores[array.index] != Level::kColumn) continue;
+      line("write(*({}{}), v{});", array.name, offset_in_row(array), array.value);
+    }
+    close();
+    close();
+    close();
+  }
+
+  void write_blocks(int32_t at) {
+    line("Total<{}, {}> c{};", reduction(at), kind_of_value(at), at);
+    line("int turn{} = 0;", at);
+    open(
+        "for (Index block = column < columns ? static_cast<Index>(threadIdx.y) : blocks; block < "
+        "blocks; block += blockDim.y) {{");
+    line("c{0}.add(total{0}[block * columns + column]);", at);
+    line("if (++turn{0} % 32 == 0) c{0}.close_part();", at);
+    close();
+    line("const {0} v{1} = join_column<{2}>(c{1}.result(), column_shared);", kind_of_value(at), at,
+         reduction(at));
+  }
+
+  // One block for the parts of all.
+  void write_totals_body() {
+    const std::vector<bool> needed = needed_for(Level::kTotal);
+    open("__device__ __forceinline__ void totals_body(const Slots& a) {{");
+    declare_arguments();
+    write_values_for_all(needed);
+    line("__shared__ double total_shared[{}];", plan_.total_block);
+    for (const int32_t at : loop_.totals) {
+      if (!needed[static_cast<size_t>(at)]) continue;
+      line("Total<{}, {}> t{};", reduction(at), part_type(at), at);
+      line(
+          "for (Index part = threadIdx.x; part < parts; part += blockDim.x) "
+          "t{0}.add(total{0}[part]);",
+          at);
+      line("const {0} v{1} = static_cast<{0}>(join_block<{2}>(t{1}.total(), total_shared));",
+           kind_of_value(at), at, reduction(at));
+    }
+    open("if (threadIdx.x == 0) {{");
+    for (int32_t at = 0; at < expressions(); ++at) {
+      const bool made = needed[static_cast<size_t>(at)] && value(at).level == Level::kTotal;
+      if (!made || is_total(expression(at).op)) continue;
+      write_value(at, [](const Array& array) { return fmt::format("read(*{})", array.name); });
+    }
+    for (const Array& array : arrays_) {
+      if (!array.is_output || loop_.stores[array.index] != Level::kTotal) continue;
+      line("write(*{}, v{});", array.name, array.value);
+    }
+    close();
+    close();
+  }
+};
+
+}  // namespace
+
+KernelSource cuda_source(const CudaPlan& plan) {
+  std::string text = Writer(plan).text();
+  const std::string symbol = "gallop_" + xxh3_128(text);
+  for (size_t at = 0; (at = text.find("SYMBOL", at)) != std::string::npos;) {
+    text.replace(at, 6, symbol);
+  }
+  return {.symbol = symbol, .text = std::move(text)};
+}
+
+const std::string& cuda_prefix() {
+  static const std::string kPrefix = [] {
+    constexpr std::string_view kOnce = "#pragma once\n";
+    std::string prefix;
+    for (const char* name : {"loop_cuda.h", "loop_cuda_reductions.h"}) {
+      const std::string path = std::string("gallop/compile/codegen/") + name;
+      std::string text;
+      for (const EmbeddedHeader& header : embedded_headers()) {
+        if (path == header.path) text = header.text;
+      }
+      if (text.empty()) throw InternalError(path + " is not built into the program");
+      prefix += text.replace(text.find(kOnce), kOnce.size(), "");
+    }
+    return prefix;
+  }();
+  return kPrefix;
+}
+
+}  // namespace gallop::compile

@@ -1,0 +1,45 @@
+#include "gallop/compile/device_graph.h"
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+
+#include "gallop/base/file.h"
+#include "gallop/base/text.h"
+
+namespace gallop::compile {
+
+namespace {
+
+constexpr const char* kLibrary = "libgallop_cuda.so";
+
+// Beside the program, in the folder lib beside the program's, or where the system looks.
+std::string find_library() {
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& place : {folder, folder / ".." / "lib", folder / ".." / "lib64"}) {
+    if (!error && fs::exists(place / kLibrary, error)) return (place / kLibrary).string();
+  }
+  return kLibrary;
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceGraph> make_device_graph_of(const std::string& library, c10::Device device,
+                                                  std::string& missing) {
+  // It stays in memory: graphs of it may live as long as the program.
+  void* loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* make = loaded == nullptr ? nullptr : dlsym(loaded, kMakeCudaGraph);
+  if (make == nullptr) {
+    missing = fmt::format("steps are no CUDA graphs: {}", printable(dlerror()));
+    return nullptr;
+  }
+  return std::unique_ptr<DeviceGraph>(reinterpret_cast<MakeCudaGraph>(make)(device.index()));
+}
+
+std::unique_ptr<DeviceGraph> make_device_graph(c10::Device device, std::string& missing) {
+  if (!device.is_cuda()) return nullptr;
+  return make_device_graph_of(find_library(), device, missing);
+}
+
+}  // namespace gallop::compile

@@ -1,0 +1,144 @@
+#include "gallop/compile/codegen/cuda_compiler.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/file.h"
+#include "gallop/compile/codegen/cuda_source.h"
+#include "gallop/compile/codegen/loop_builder.h"
+#include "unit/compile/cache_folder.h"
+#include "unit/compile/random_programs.h"
+
+namespace gallop::compile {
+namespace {
+
+KernelSource a_kernel(const char* body = "*p = 1;") {
+  return {.symbol = "mine",
+          .text = std::string("extern \"C\" __global__ void mine(int* p) { ") + body + " }\n"};
+}
+
+CudaBinary compile(CudaCompiler& compiler, const KernelSource& source) {
+  return compiler.submit({source}, 80)[0].get();
+}
+
+class WithNvrtc : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (!CudaCompiler().is_there(why)) GTEST_SKIP() << why;
+  }
+  CacheFolder folder_;
+  CudaCompilerOptions options_{.libraries = {}, .cache_folder = folder_.path()};
+};
+
+TEST_F(WithNvrtc, CompilesGeneratedLoops) {
+  RandomPrograms random(40);
+  std::vector<KernelSource> sources;
+  for (int form = 0; form < 12; ++form) {
+    const LoopProgram program = random.make();
+    for (const int64_t unit : {1, 8}) {
+      sources.push_back(cuda_source(cuda_plan(random.resized(program, unit), 1)));
+    }
+  }
+  CudaCompiler compiler(options_);
+  for (const int capability : {80, 90}) {
+    const auto results = compiler.submit(sources, capability);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const CudaBinary& binary = results[i].get();
+      ASSERT_EQ(binary.lost, "") << sources[i].text;
+      EXPECT_EQ(binary.image.substr(1, 3), "ELF");
+      EXPECT_NE(binary.image.find(sources[i].symbol), std::string::npos);
+    }
+  }
+}
+
+TEST_F(WithNvrtc, ReadsAndWritesSixteenBytesAtOnce) {
+  for (const Format format : {Format::kBf16, Format::kFp32, Format::kFp64}) {
+    LoopBuilder builder({1 << 20});
+    const Value x = builder.input(format, {1});
+    builder.output(builder.apply(Op::kRelu, x), format, {1});
+    const KernelSource source = cuda_source(cuda_plan(std::move(builder).finish()));
+    CudaCompiler compiler(options_);
+    // For a GPU of the future, NVRTC gives a text.
+    const std::string text = compiler.submit({source}, 999)[0].get().image;
+    const size_t aligned = text.find(".entry " + source.symbol + "_aligned");
+    ASSERT_NE(aligned, std::string::npos);
+    const std::string wide = format == Format::kFp64 ? ".v2" : ".v4";
+    EXPECT_NE(text.find("ld.global" + wide, aligned), std::string::npos) << text;
+    EXPECT_NE(text.find("st.global" + wide, aligned), std::string::npos) << text;
+  }
+}
+
+TEST_F(WithNvrtc, KeepsBinariesOnDisk) {
+  std::string first;
+  {
+    CudaCompiler compiler(options_);
+    first = compile(compiler, a_kernel()).image;
+    compile(compiler, a_kernel());
+    EXPECT_EQ(compiler.runs(), 1);
+  }
+  CudaCompiler compiler(options_);
+  EXPECT_EQ(compile(compiler, a_kernel()).image, first);
+  EXPECT_EQ(compiler.runs(), 0);
+}
+
+TEST_F(WithNvrtc, ADamagedBinaryIsMadeAnew) {
+  std::string first;
+  {
+    CudaCompiler compiler(options_);
+    first = compile(compiler, a_kernel()).image;
+  }
+  for (const auto& file : fs::directory_iterator(folder_.path())) {
+    std::fstream(file.path(), std::ios::in | std::ios::out).seekp(100).put('!');
+  }
+  CudaCompiler compiler(options_);
+  EXPECT_EQ(compile(compiler, a_kernel()).image, first);
+  EXPECT_EQ(compiler.runs(), 1);
+}
+
+TEST_F(WithNvrtc, SaysWhatIsWrongWithASource) {
+  CudaCompiler compiler(options_);
+  const CudaBinary binary = compile(compiler, a_kernel("*p = nothing;"));
+  EXPECT_EQ(binary.image, "");
+  EXPECT_NE(binary.lost.find("the step does without a fused kernel: NVRTC "), std::string::npos);
+  EXPECT_NE(binary.lost.find("\"nothing\" is undefined"), std::string::npos) << binary.lost;
+  EXPECT_EQ(binary.lost.find('\n'), std::string::npos);
+}
+
+TEST_F(WithNvrtc, SaysWhichGpuItDoesNotKnow) {
+  CudaCompiler compiler(options_);
+  const CudaBinary old = compiler.submit({a_kernel()}, 35)[0].get();
+  EXPECT_NE(old.lost.find("knows no GPU of compute capability 3.5"), std::string::npos) << old.lost;
+  // A newer one gets a text that its driver can compile.
+  const CudaBinary young = compiler.submit({a_kernel()}, 999)[0].get();
+  EXPECT_NE(young.image.find(".visible .entry mine"), std::string::npos) << young.lost;
+}
+
+TEST_F(WithNvrtc, DoesWithoutACache) {
+  options_.cache_folder = "/proc/none/kernels";
+  CudaCompiler compiler(options_);
+  const CudaBinary binary = compile(compiler, a_kernel());
+  EXPECT_NE(binary.image, "");
+  EXPECT_NE(binary.lost.find("each run compiles its fused kernels anew: "), std::string::npos);
+}
+
+TEST(CudaCompiler, SaysThatThereIsNoNvrtc) {
+  const CacheFolder folder;
+  CudaCompiler compiler({.libraries = {"libnvrtc-of-nobody.so"}, .cache_folder = folder.path()});
+  EXPECT_EQ(compile(compiler, a_kernel()).lost,
+            "the step does without a fused kernel: there is no NVRTC (libnvrtc-of-nobody.so); "
+            "tools/fetch-libtorch --cuda or NVIDIA's package cuda-nvrtc has it");
+  std::string why;
+  EXPECT_FALSE(compiler.is_there(why));
+}
+
+TEST(CudaCompiler, SaysWhatALibraryLacks) {
+  const CacheFolder folder;
+  CudaCompiler compiler({.libraries = {"libm.so.6"}, .cache_folder = folder.path()});
+  EXPECT_EQ(compile(compiler, a_kernel()).lost,
+            "the step does without a fused kernel: libm.so.6 lacks nvrtcGetErrorString");
+}
+
+}  // namespace
+}  // namespace gallop::compile
