@@ -5,7 +5,6 @@
 
 #include <ATen/ops/empty_strided.h>
 
-#include "gallop/compile/analysis.h"
 #include "gallop/compile/tensor_in.h"
 
 namespace gallop::compile {
@@ -57,7 +56,7 @@ c10::IValue twin_of(const c10::IValue& value) {
 
 }  // namespace
 
-std::vector<Touch> touches_of(const Graph& graph, const Node& node) {
+std::vector<Touch> touches_of_call(const Graph& graph, const Node& node) {
   const auto& arguments = node.op.schema().arguments();
   Node taken{.op = node.op, .arguments = node.arguments, .results = {}};
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -75,16 +74,21 @@ std::vector<Touch> touches_of(const Graph& graph, const Node& node) {
 
 std::optional<Stack> PutOffCalls::results_of(const Graph& graph, const Node& node,
                                              const Stack& arguments) {
-  if (is_random(node.op)) return std::nullopt;
+  if (is_random(node.op) || starts_collective(node.op) || waits_for_collective(node.op)) {
+    return std::nullopt;
+  }
+  const auto& schema = node.op.schema();
+  for (const c10::Argument& argument : schema.arguments()) {
+    if (argument.is_out()) return std::nullopt;
+  }
   std::optional<at::Device> device;
-  for (const Touch& touch : touches_of(graph, node)) {
+  for (const Touch& touch : touches_of_call(graph, node)) {
     if (!touch.writes) continue;
     const Buffer& buffer = graph.buffers[touch.buffer];
     if (buffer.kind == Buffer::Kind::kTemporary) return std::nullopt;
     device = buffer.device;
   }
   if (!device) return std::nullopt;
-  const auto& schema = node.op.schema();
   const auto& returns = schema.returns();
   const bool makes_any = std::any_of(returns.begin(), returns.end(), [](const auto& result) {
     return result.alias_info() == nullptr;

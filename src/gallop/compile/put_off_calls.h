@@ -6,19 +6,14 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
+#include "gallop/compile/analysis.h"
 #include "gallop/compile/graph.h"
 
 namespace gallop::compile {
 
-/// How a call touches a buffer.
-struct Touch {
-  BufferId buffer = kNone;
-  bool reads = false, writes = false;
-};
-
-/// Of all buffers that the node takes, but not those that it makes. What it only makes a view of,
-/// it neither reads nor writes.
-std::vector<Touch> touches_of(const Graph& graph, const Node& node);
+/// How a call touches the buffers that it takes. What it only makes a view of, it neither reads nor
+/// writes.
+std::vector<Touch> touches_of_call(const Graph& graph, const Node& node);
 
 /// Calls of a recording that change state and give nothing else, put off until somebody needs what
 /// they do. For most steps nobody does, and the state has not to be copied.
@@ -33,8 +28,9 @@ class PutOffCalls {
   };
 
   /// What the call returns, without making it: what it changes, and new tensors that hold nothing
-  /// yet. Nothing where it draws random numbers, changes temporary tensors, or makes more than a few
-  /// numbers, or where the sizes of those are not known.
+  /// yet. Nothing where it draws random numbers, is part of a collective, changes temporary tensors,
+  /// makes more than a few numbers, or may make others of what it changes: of 'out', or of sizes
+  /// that are not known.
   static std::optional<torch::jit::Stack> results_of(const Graph& graph, const Node& node,
                                                      const torch::jit::Stack& arguments);
 

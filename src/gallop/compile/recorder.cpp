@@ -36,8 +36,6 @@ constexpr auto kKey = c10::DispatchKey::Fake;
 // Change the memory behind a tensor, not only what it holds.
 constexpr std::array<std::string_view, 4> kChangesStorage = {"aten::set_", "aten::resize_",
                                                              "aten::resize_as_", "aten::set_data"};
-// Smaller copies cost nothing.
-constexpr int64_t kSmallestPutOff = 64 << 10;
 // Their results are numbers, but follow from sizes alone.
 constexpr std::array<std::string_view, 1> kAsksForSizes = {"aten::_fused_sdp_choice"};
 
@@ -143,6 +141,7 @@ class Recorder {
       if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
       if (!refusal_.empty()) return refused();
     }
+    if (!refusal_.empty()) return refused();
     if (outcome == Outcome::kWanted) {
       make_up_for_calls();
       for (at::Tensor& result : results) result = current(result);
@@ -209,7 +208,7 @@ class Recorder {
   // Whether the call is noted and put off: where what it reads takes less memory than copies of the
   // state that it changes. If not, calls that must precede it are made.
   bool put_off(const Node& node, c10::DispatchKeySet keys, Stack& stack) {
-    auto touches = touches_of(graph_, node);
+    auto touches = touches_of_call(graph_, node);
     const bool comes_after = put_off_calls_.must_precede(touches);
     int64_t copied = 0, kept = 0;
     for (const Touch& touch : touches) {
@@ -221,9 +220,7 @@ class Recorder {
       }
     }
     std::optional<Stack> results;
-    if (copied >= std::max(kSmallestPutOff, kept)) {
-      results = PutOffCalls::results_of(graph_, node, stack);
-    }
+    if (copied > 0 && copied >= kept) results = PutOffCalls::results_of(graph_, node, stack);
     if (!results) {
       if (comes_after) make_up_for_calls();
       return false;
@@ -436,7 +433,8 @@ class Recorder {
     if (!refusal_.empty()) return;
     const bool makes_memory = graph_.buffers.size() > known;
     const bool asks = is_one_of(kAsksForSizes, schema.name());
-    if (!makes_memory && !schema.is_mutable() && (asks || !node.results.empty())) return;
+    const bool changes = schema.is_mutable() || waits_for_collective(node.op);
+    if (!makes_memory && !changes && (asks || !node.results.empty())) return;
     const bool is_empty = leaves_memory_as_it_is(node.op);
     for (const Access& access : accesses_of(node)) {
       if (access.reads) check_filled(access.view, name_of(node.op));

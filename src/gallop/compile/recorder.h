@@ -35,7 +35,7 @@ struct Recording {
 };
 
 /// Whether a recording is to know what the call computed. If not, `results` and `changes` stay empty,
-/// and updates of large state whose outcome the function does not use itself are not made.
+/// and updates of state whose outcome the function does not use itself are not made.
 enum class Outcome { kWanted, kNotWanted };
 
 /// Calls the function on trial and records every operator that it calls below autograd: those of
