@@ -119,9 +119,8 @@ void PutOffCalls::add(Call call) {
 
 bool PutOffCalls::changes(BufferId buffer) const {
   return std::any_of(calls_.begin(), calls_.end(), [&](const Call& call) {
-    return std::any_of(call.touches.begin(), call.touches.end(), [&](const Touch& touch) {
-      return touch.writes && touch.buffer == buffer;
-    });
+    return std::any_of(call.touches.begin(), call.touches.end(),
+                       [&](const Touch& touch) { return touch.writes && touch.buffer == buffer; });
   });
 }
 

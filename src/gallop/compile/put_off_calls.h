@@ -28,9 +28,9 @@ class PutOffCalls {
   };
 
   /// What the call returns, without making it: what it changes, and new tensors that hold nothing
-  /// yet. Nothing where it draws random numbers, is part of a collective, changes temporary tensors,
-  /// makes more than a few numbers, or may make others of what it changes: of 'out', or of sizes
-  /// that are not known.
+  /// yet. Nothing where it draws random numbers, is part of a collective, changes temporary
+  /// tensors, makes more than a few numbers, or may make others of what it changes: of 'out', or of
+  /// sizes that are not known.
   static std::optional<torch::jit::Stack> results_of(const Graph& graph, const Node& node,
                                                      const torch::jit::Stack& arguments);
 

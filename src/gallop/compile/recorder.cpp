@@ -535,8 +535,7 @@ struct Active {
 
 }  // namespace
 
-Recording record(const Function& function, const std::vector<at::Tensor>& inputs,
-                 Outcome outcome) {
+Recording record(const Function& function, const std::vector<at::Tensor>& inputs, Outcome outcome) {
   const std::lock_guard lock(recording_mutex);
   listen_to_the_dispatcher();
   KeptGenerators generators(inputs);

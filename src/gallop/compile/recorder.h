@@ -34,8 +34,8 @@ struct Recording {
   int64_t calls = 0;  ///< Of operators, up to the one that is the reason of a refusal.
 };
 
-/// Whether a recording is to know what the call computed. If not, `results` and `changes` stay empty,
-/// and updates of state whose outcome the function does not use itself are not made.
+/// Whether a recording is to know what the call computed. If not, `results` and `changes` stay
+/// empty, and updates of state whose outcome the function does not use itself are not made.
 enum class Outcome { kWanted, kNotWanted };
 
 /// Calls the function on trial and records every operator that it calls below autograd: those of

@@ -146,7 +146,7 @@ at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
 
 at::Tensor norm(at::TensorList tensors) {
   if (tensors.empty()) return fp64(0);  // The dispatcher would not know where to go.
-  static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu, norm_without_memory);
+  static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu);
   return kNorm(tensors);
 }
 

@@ -54,7 +54,8 @@ TEST_P(Updates, AreMadeWhereTheyAreNeeded) {
   for (const Change& change : recording.changes) {
     for (size_t i = 0; i < state.size(); ++i) {
       if (!change.state.is_alias_of(state[i])) continue;
-      EXPECT_EQ(difference_of_bits(change.after.view(at::kFloat).view({4, 6}), wanted_state[i]), "");
+      EXPECT_EQ(difference_of_bits(change.after.view(at::kFloat).view({4, 6}), wanted_state[i]),
+                "");
     }
   }
   const Recording graph_only = record(function, {x}, Outcome::kNotWanted);
@@ -79,66 +80,65 @@ at::Tensor adamw_norm(const at::Tensor& gradient, const Tensors& state) {
 
 INSTANTIATE_TEST_SUITE_P(
     , Updates,
-    testing::Values(
-        Updating{"AtTheEnd",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   const at::Tensor y = x * 2;
-                   state[0].add_(y);
-                   state[1].mul_(x).sub_(state[0], 0.5);
-                   return {y.sum()};
-                 }},
-        Updating{"ReadAfterwards",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   state[0].add_(x);
-                   state[1].mul_(state[0]);
-                   const at::Tensor y = state[1].t().matmul(x);
-                   state[2].copy_(x).mul_(3);
-                   return {y, state[2].select(0, 1)};
-                 }},
-        Updating{"OfWhatChangesAfterwards",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   const at::Tensor y = x * 2;
-                   state[0].add_(y);
-                   y.mul_(3);
-                   state[1].add_(y);
-                   state[0].mul_(state[1]);
-                   return {y};
-                 }},
-        Updating{"OfWhatGetsOtherSizesAfterwards",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   at::Tensor y = x * 2;
-                   state[0].add_(y);
-                   y.t_();
-                   return {y, state[0] * 1};
-                 }},
-        Updating{"OfAPartAndOfAll",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   state[0].select(0, 1).fill_(5);
-                   state[0].add_(x);
-                   state[0].select(1, 2).zero_();
-                   return {state[0].view({24}) + 1};
-                 }},
-        Updating{"OfAnArgument",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   x.add_(state[0]);
-                   state[0].add_(x);
-                   return {};
-                 }},
-        Updating{"InOutArguments",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   at::Tensor out = state[0];
-                   at::mul_out(out, x, x);
-                   return {out + 1};
-                 }},
-        Updating{"WithANewResult",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   return {adamw_norm(x * 2, state)};
-                 }},
-        Updating{"WithANewResultThatIsUsed",
-                 [](const at::Tensor& x, const Tensors& state) -> Tensors {
-                   const at::Tensor norm = adamw_norm(x * 2, state);
-                   return {norm * 2, state[0] * 1};
-                 }}),
+    testing::Values(Updating{"AtTheEnd",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               const at::Tensor y = x * 2;
+                               state[0].add_(y);
+                               state[1].mul_(x).sub_(state[0], 0.5);
+                               return {y.sum()};
+                             }},
+                    Updating{"ReadAfterwards",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               state[0].add_(x);
+                               state[1].mul_(state[0]);
+                               const at::Tensor y = state[1].t().matmul(x);
+                               state[2].copy_(x).mul_(3);
+                               return {y, state[2].select(0, 1)};
+                             }},
+                    Updating{"OfWhatChangesAfterwards",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               const at::Tensor y = x * 2;
+                               state[0].add_(y);
+                               y.mul_(3);
+                               state[1].add_(y);
+                               state[0].mul_(state[1]);
+                               return {y};
+                             }},
+                    Updating{"OfWhatGetsOtherSizesAfterwards",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               at::Tensor y = x * 2;
+                               state[0].add_(y);
+                               y.t_();
+                               return {y, state[0] * 1};
+                             }},
+                    Updating{"OfAPartAndOfAll",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               state[0].select(0, 1).fill_(5);
+                               state[0].add_(x);
+                               state[0].select(1, 2).zero_();
+                               return {state[0].view({24}) + 1};
+                             }},
+                    Updating{"OfAnArgument",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               x.add_(state[0]);
+                               state[0].add_(x);
+                               return {};
+                             }},
+                    Updating{"InOutArguments",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               at::Tensor out = state[0];
+                               at::mul_out(out, x, x);
+                               return {out + 1};
+                             }},
+                    Updating{"WithANewResult",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               return {adamw_norm(x * 2, state)};
+                             }},
+                    Updating{"WithANewResultThatIsUsed",
+                             [](const at::Tensor& x, const Tensors& state) -> Tensors {
+                               const at::Tensor norm = adamw_norm(x * 2, state);
+                               return {norm * 2, state[0] * 1};
+                             }}),
     [](const auto& updating) { return updating.param.name; });
 
 TEST(Record, RefusesStateThatGetsAnotherSize) {

@@ -127,12 +127,14 @@ class Order {
 
   int64_t earliest(int64_t node) const {
     int64_t place = 0;
-    for (const int64_t other : dependencies_.before[node]) place = std::max(place, place_[other] + 1);
+    for (const int64_t other : dependencies_.before[node])
+      place = std::max(place, place_[other] + 1);
     return place;
   }
   int64_t latest(int64_t node) const {
     auto place = static_cast<int64_t>(order_.size()) - 1;
-    for (const int64_t other : dependencies_.after[node]) place = std::min(place, place_[other] - 1);
+    for (const int64_t other : dependencies_.after[node])
+      place = std::min(place, place_[other] - 1);
     return place;
   }
 
@@ -202,6 +204,7 @@ void order(Graph& graph) {
   order.overlap_collectives();
   Graph overlapped = order.graph();
   order.save_memory();
+  order.overlap_collectives();
   Graph smallest = order.graph();
   graph = planned(smallest) < planned(overlapped) ? std::move(smallest) : std::move(overlapped);
 }

@@ -44,8 +44,8 @@ void drop_unused(Graph& graph);
 /// and cached; see codegen/. Waits for the compiler, so that the same run has the same bits.
 void fuse(Graph& graph, PassContext& context);
 
-/// Cheap results that lie there for long while memory is at its peak are computed twice instead; see
-/// recompute.h.
+/// Cheap results that lie there for long while memory is at its peak are computed twice instead;
+/// see recompute.h.
 void recompute(Graph& graph);
 
 /// Nodes run in the order that needs the least memory, as far as moves of single nodes find it, and
