@@ -122,28 +122,28 @@ void print_text(const std::string& title, const compile::GraphStages& graphs,
 
 }  // namespace
 
-ExitCode run_graph(const std::vector<std::string>& words) {
-  Arguments arguments;
-  if (!parse(words, arguments)) return ExitCode::kDone;
-  compile::check_stage(arguments.stage());
+ExitCode run_graph(const std::vector<std::string>& arguments) {
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
+  compile::check_stage(parsed.stage());
 
   const Families families;
-  PreparedRecipe prepared(families, load_recipe(families, arguments.recipe, arguments.overrides));
+  PreparedRecipe prepared(families, load_recipe(families, parsed.recipe, parsed.overrides));
   const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch);
   prepared.model().set_training(true);
   train::TrainStep step(prepared.model(), prepared.optimizer(), prepared.step_config());
-  const auto graphs = step.graphs(batch.input, batch.target, arguments.stage());
+  const auto graphs = step.graphs(batch.input, batch.target, parsed.stage());
 
   const std::string title =
       fmt::format("{}: a step of {}; {}", prepared.resolved().name,
                   samples_text(prepared, batch.size()), prepared.describe_training());
-  if (!arguments.svg.empty() && graphs.refusal.empty()) {
-    draw(title, graphs.stages.front(), arguments.svg);
+  if (!parsed.svg.empty() && graphs.refusal.empty()) {
+    draw(title, graphs.stages.front(), parsed.svg);
   }
-  if (arguments.json) {
-    print_json(prepared, batch.size(), graphs, arguments.all);
+  if (parsed.json) {
+    print_json(prepared, batch.size(), graphs, parsed.all);
   } else {
-    print_text(title, graphs, arguments);
+    print_text(title, graphs, parsed);
   }
   return ExitCode::kDone;
 }

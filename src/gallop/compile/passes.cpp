@@ -33,6 +33,8 @@ const std::vector<Pass>& all_passes() {
        true},
       {"activations", "activations with their bias become kernels", plain<passes::activations>,
        true},
+      {"linear-weights", "weight gradients of large linear layers become a kernel",
+       plain<passes::linear_weights>, true},
       {"narrow-gradients", "optimizers take bf16 gradients as they come",
        plain<passes::narrow_gradients>},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
@@ -41,6 +43,17 @@ const std::vector<Pass>& all_passes() {
       {"order", "nodes run in the order that needs least memory", plain<passes::order>},
   };
   return kPasses;
+}
+
+// Kernels add up in another order, and generated loops have functions of their own.
+bool Pass::keeps_bits() const { return !to_kernels && run != passes::fuse; }
+
+std::vector<std::string> names_of_rounding_passes() {
+  std::vector<std::string> names;
+  for (const Pass& pass : all_passes()) {
+    if (!pass.keeps_bits()) names.emplace_back(pass.name);
+  }
+  return names;
 }
 
 void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& context,

@@ -21,10 +21,16 @@ struct Pass {
   const char* help = nullptr;
   void (*run)(Graph& graph, PassContext& context) = nullptr;
   bool to_kernels = false;  ///< Whether it is for kernels of ours, which may be off altogether.
+
+  /// Whether results are those of the operators bit for bit.
+  bool keeps_bits() const;
 };
 
 /// All passes, in the order in which they run.
 const std::vector<Pass>& all_passes();
+
+/// Those that do not keep the bits.
+std::vector<std::string> names_of_rounding_passes();
 
 /// Runs all but those named in `off`, and tells `after` of each when it is through. Throws
 /// UsageError for a name that is no pass.

@@ -81,7 +81,9 @@ class Attention {
   }
 
  private:
-  // What both passes need of a head, padded.
+  using Padded = Matrix<const Number>;
+
+  // Room for what both passes need of a head.
   struct Head {
     Head(Workspace& space, int64_t tokens, int64_t width)
         : query(space.take<Number>(tokens * width)),
@@ -155,22 +157,30 @@ class Attention {
   }
   int64_t visible_to(int64_t query) const { return causal_ ? query + 1 : shape_.tokens; }
 
-  void copy_head(const Number* qkv, int64_t i, const Head& to) const {
-    bodies_.copy(part(qkv, i, 0), cosines_, to.query, width_);
-    bodies_.copy(part(qkv, i, 1), cosines_, to.key, width_);
-    bodies_.copy(part(qkv, i, 2), nullptr, to.value, width_);
+  // The matrix as products take it: as it lies where nothing is to be added or turned, unless rows
+  // are so many that they would fall on the same places of the core's cache.
+  Padded padded_part(const Matrix<const Number>& from, const float* cosines, Number* room) const {
+    constexpr int64_t kFewTokens = 256;
+    if (cosines == nullptr && from.rows == tokens_ && from.columns == width_ &&
+        tokens_ <= kFewTokens) {
+      return from;
+    }
+    bodies_.copy(from, cosines, room, width_);
+    return {room, tokens_, width_, width_};
   }
 
   void forward_head(const Number* qkv, int64_t i, const Matrix<Number>& y, float* log_sums,
                     const Forward& work) const {
-    copy_head(qkv, i, work.head);
-    layout_.transpose_and_pair(work.head.key, tokens_, width_, work.head.key_transposed);
-    layout_.pair(work.head.value, tokens_, width_, work.value_paired);
+    const Padded query = padded_part(part(qkv, i, 0), cosines_, work.head.query);
+    const Padded key = padded_part(part(qkv, i, 1), cosines_, work.head.key);
+    const Padded value = padded_part(part(qkv, i, 2), nullptr, work.head.value);
+    layout_.transpose_and_pair(key, work.head.key_transposed);
+    layout_.pair(value, work.value_paired);
     for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
       const int64_t count = std::min(shape_.block(), shape_.tokens - first),
                     rows = padded<Number>(count);
       const int64_t keys = keys_of(first, count), columns = padded<Number>(keys);
-      work.products.multiply(rows, columns, width_, work.head.query + first * width_, width_,
+      work.products.multiply(rows, columns, width_, query.row(first), query.stride,
                              work.head.key_transposed, tokens_, work.scores, columns, false);
       bodies_.softmax({work.scores, count, keys, columns}, scale_, visible_to(first),
                       {work.weights, count, columns, columns}, work.sums, log_sums + first);
@@ -184,13 +194,15 @@ class Attention {
   // the products that give the gradients of keys and values.
   void backward_head(const Number* qkv, const Matrix<const Number>& dy, const float* log_sums,
                      Number* dqkv, int64_t i, const Backward& work) const {
-    copy_head(qkv, i, work.head);
-    bodies_.copy(dy, nullptr, work.dy, width_);
-    layout_.transpose_and_pair(work.head.query, tokens_, width_, work.query_transposed);
-    layout_.pair(work.head.query, tokens_, width_, work.query_paired);
-    layout_.transpose_and_pair(work.dy, tokens_, width_, work.dy_transposed);
-    layout_.pair(work.dy, tokens_, width_, work.dy_paired);
-    layout_.transpose(work.head.key, tokens_, width_, work.head.key_transposed);
+    const Padded query = padded_part(part(qkv, i, 0), cosines_, work.head.query);
+    const Padded key = padded_part(part(qkv, i, 1), cosines_, work.head.key);
+    const Padded value = padded_part(part(qkv, i, 2), nullptr, work.head.value);
+    const Padded dy_padded = padded_part(dy, nullptr, work.dy);
+    layout_.transpose_and_pair(query, work.query_transposed);
+    layout_.pair(query, work.query_paired);
+    layout_.transpose_and_pair(dy_padded, work.dy_transposed);
+    layout_.pair(dy_padded, work.dy_paired);
+    layout_.transpose(key, work.head.key_transposed);
     std::fill_n(work.dkey, tokens_ * width_, 0.0F);
     std::fill_n(work.dvalue, tokens_ * width_, 0.0F);
 
@@ -200,10 +212,10 @@ class Attention {
       const int64_t columns = padded<Number>(count);
       const int64_t keys = keys_of(first, count), rows = padded<Number>(keys);
       const auto& products = work.products;
-      products.multiply(rows, columns, width_, work.head.key, width_,
+      products.multiply(rows, columns, width_, key.data, key.stride,
                         columns_from(work.query_transposed, first), tokens_, work.scores, columns,
                         false);
-      products.multiply(rows, columns, width_, work.head.value, width_,
+      products.multiply(rows, columns, width_, value.data, value.stride,
                         columns_from(work.dy_transposed, first), tokens_, work.dweights, columns,
                         false);
       bodies_.backward({work.scores, keys, count, columns}, work.dweights, scale_,

@@ -9,7 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/column_sums.h"
-#include "gallop/kernel/cpu/conv2d_weight.h"
+#include "gallop/kernel/cpu/weight_gradient.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/products.h"
@@ -73,7 +73,7 @@ class Worker {
       : s_(shape),
         dy_(dy),
         x_(x),
-        bodies_(bodies_of<Conv2dWeightBodies>(isa)),
+        bodies_(bodies_of<WeightGradientBodies>(isa)),
         products_(isa),
         pixels_(up_to(s_.images_at_once() * s_.rows_at_once() * s_.out_width, 32)),
         row_size_(up_to((s_.width + 2 * s_.padding) * s_.channels + s_.padded_run(), 32)),
@@ -141,7 +141,7 @@ class Worker {
       }
       all = copied_;
     }
-    bodies_.turn(all, pixels, s_.out, turned_);
+    bodies_.turn(all, s_.out, pixels, s_.out, turned_);
   }
 
   // Pixels of every stride-th row of x from `first` on, counted with the padding.
@@ -159,7 +159,7 @@ class Worker {
         std::memcpy(static_cast<void*>(row_ + s_.padding * s_.channels),
                     x_ + ((image + i) * s_.height + y) * size,
                     static_cast<size_t>(size) * sizeof(Bf16));
-        bodies_.weave(row_ + column * s_.channels, s_.out_width, s_.stride * s_.channels,
+        bodies_.weave(row_ + column * s_.channels, s_.stride * s_.channels, s_.out_width,
                       s_.padded_run(), to);
       }
     }
@@ -169,7 +169,7 @@ class Worker {
 
   const Shape& s_;
   const Bf16 *dy_, *x_;
-  Conv2dWeightBodies bodies_;
+  WeightGradientBodies bodies_;
   Products<Bf16> products_;
   int64_t pixels_, row_size_, woven_size_;
   Scratch scratch_;

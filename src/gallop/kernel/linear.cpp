@@ -71,7 +71,7 @@ class Linear {
       const Gradient dz(padded<Number>(m), padded<Number>(n));
       bodies_.gradient(dy, y, dz.data, dz.rows, dz.columns, begin == 0 ? dbias : nullptr);
       if (kIsBf16 && dweight.data != nullptr) {
-        layout_.transpose(dz.data, dz.rows, dz.columns, dz.turned);
+        layout_.transpose({dz.data, dz.rows, dz.columns, dz.columns}, dz.turned);
       }
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * kBlock, inputs = std::min(kBlock, k - first);
@@ -124,7 +124,7 @@ class Linear {
       layout_.copy(x, work.copied, rows, work.inner);
       from = work.copied;
     }
-    layout_.transpose_and_pair(from, rows, work.inner, work.turned);
+    layout_.transpose_and_pair({from, rows, work.inner, work.inner}, work.turned);
   }
 
   void multiply(const AnyMatrix& weight, int64_t rows, Forward& work) const {

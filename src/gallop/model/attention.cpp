@@ -45,7 +45,7 @@ at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at:
         at::full({tokens, tokens}, -std::numeric_limits<double>::infinity(), query.options())
             .triu_(1));
   }
-  weights = functional::dropout(at::softmax(weights, -1), dropout, /*train=*/true);
+  weights = functional::dropout(at::softmax(weights, -1), dropout, /*training=*/true);
   return at::bmm(weights, flat(value)).view(query.sizes());
 }
 

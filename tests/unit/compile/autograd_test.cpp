@@ -170,11 +170,7 @@ class CompiledAutograd : public testing::TestWithParam<Tested> {};
 
 TEST_P(CompiledAutograd, LeavesTheBitsOfTheFunction) {
   const Network plain = GetParam().make(), other = GetParam().make();
-  CompileConfig config;
-  for (const Pass& pass : all_passes()) {
-    if (pass.to_kernels || std::string(pass.name) == "fuse")
-      config.passes_off.emplace_back(pass.name);
-  }
+  const CompileConfig config{.passes_off = names_of_rounding_passes()};
   CompiledFunction compiled([&](const Tensors& in, int64_t) { return other.step(in[0]); },
                             other.state, config);
   for (int call = 0; call < 6; ++call) {

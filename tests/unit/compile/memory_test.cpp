@@ -31,18 +31,10 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-std::vector<std::string> inexact_passes() {
-  std::vector<std::string> names;
-  for (const Pass& pass : all_passes()) {
-    if (pass.to_kernels || std::string(pass.name) == "fuse") names.emplace_back(pass.name);
-  }
-  return names;
-}
-
 void run_exact_passes(Graph& graph) {
   KernelCompiler compiler;
   PassContext context{.compiler = compiler};
-  run_passes(graph, inexact_passes(), context);
+  run_passes(graph, names_of_rounding_passes(), context);
 }
 
 // What this thread's tensors take on the CPU, outside of arenas.
@@ -262,7 +254,7 @@ TEST_P(KeepingOperator, EndsThePlanAndKeepsWhatItKept) {
   };
   // Two graphs, of two shapes, in one arena.
   CompiledFunction compiled([&](const Tensors& in, int64_t) { return uses(in); }, {},
-                            {.passes_off = inexact_passes()});
+                            {.passes_off = names_of_rounding_passes()});
   Tensors copies, all_kept;
   for (int i = 0; i < 8; ++i) {
     const Tensors inputs = inputs_of(i % 2 == 0 ? 30 : 40, i);
@@ -294,7 +286,7 @@ TEST(CompiledFunction, GoesOnAfterAnOperatorThrows) {
         const at::Tensor x = (in[0] * 2).exp();
         return {call("fail_sometimes", x).log() + x};
       },
-      {}, {.passes_off = inexact_passes()});
+      {}, {.passes_off = names_of_rounding_passes()});
   const Tensors inputs = {at::randn({40, 50})};
   const at::Tensor x = (inputs[0] * 2).exp(), wanted = ((x + 1) * 2).log() + x;
   for (int i = 0; i < 8; ++i) {
@@ -331,7 +323,7 @@ struct Worker {
   explicit Worker(int n) : state(at::ones({60, 60})), plain_state(state.clone()), number(n) {
     compiled = std::make_unique<CompiledFunction>(
         [this](const Tensors& in, int64_t) { return step(in[0], state); }, Tensors{state},
-        CompileConfig{.passes_off = inexact_passes()});
+        CompileConfig{.passes_off = names_of_rounding_passes()});
   }
 
   Tensors step(const at::Tensor& x, const at::Tensor& lasting) const {

@@ -15,6 +15,7 @@
 #include <ATen/ops/silu.h>
 #include <gtest/gtest.h>
 
+#include "gallop/kernel/isa.h"
 #include "unit/compile/stock_network.h"
 
 namespace gallop::compile {
@@ -70,6 +71,26 @@ TEST_P(Patterns, TheBiasOfALargeProductIsAddedByTheActivation) {
   expect_replaced(in_format(network),
                   {.wanted = {{"aten::addmm", 1}, {"gallop::activation", 1}, {"aten::mm", 4}},
                    .replaced = kActivations});
+}
+
+TEST_P(Patterns, WeightGradientsOfLargeLayers) {
+  const auto network = [](int64_t rows, int64_t width) -> StockNetwork {
+    return {.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
+              const auto hidden = at::linear(batch[0], self.weight(0)).sin();
+              return {at::linear(hidden, self.weight(1)).square().mean()};
+            },
+            .parameters = {random({64, 32}, 1, 0.3), random({width, 64}, 2, 0.3)},
+            .batches = {{random({rows, 5, 32}, 3)}, {random({rows, 5, 32}, 4)}}};
+  };
+  const bool tiles = GetParam() && kernel::best_isa() >= kernel::Isa::kAmx;
+  expect_replaced(in_format(network(60, 48)), {.wanted = {{"gallop::linear_weight", tiles ? 2 : 0},
+                                                          {"aten::mm", tiles ? 3 : 5}},
+                                               .replaced = {}});
+  // A width that is no multiple of 16, or few rows.
+  expect_replaced(in_format(network(60, 50)),
+                  {.wanted = {{"gallop::linear_weight", tiles ? 1 : 0}}, .replaced = {}});
+  expect_replaced(in_format(network(20, 48)),
+                  {.wanted = {{"gallop::linear_weight", 0}}, .replaced = {}});
 }
 
 // x w + b with the sum apart, which may also be given out.

@@ -58,10 +58,6 @@ struct Trainee {
   }
 };
 
-/// Passes that do not leave the bits as they are.
-inline const std::vector<std::string> kNotBitwise = {"batch-norms",   "layer-norms", "attention",
-                                                     "cross-entropy", "activations", "fuse"};
-
 /// Random inputs and targets that fit the case.
 inline std::pair<at::Tensor, at::Tensor> batch_of(const Case& tested, int64_t rows) {
   if (tested.text) {

@@ -14,6 +14,9 @@ void merge_equal(Graph& graph);
 /// A conversion to a wider format and back, or one that changes nothing, goes.
 void merge_casts(Graph& graph);
 
+/// The gradient of a large linear layer's weight becomes a call of kernel/linear_weight.h.
+void linear_weights(Graph& graph);
+
 /// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
 void narrow_gradients(Graph& graph);
 

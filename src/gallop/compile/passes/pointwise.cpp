@@ -130,8 +130,7 @@ const std::unordered_map<std::string_view, Lower> kTable = {
          less = call.b.apply(Op::kMultiply, less, alpha);
        return call.b.apply(Op::kSubtract, call.value(1), less);
      }},
-    {"aten::where.self",
-     [](const Call& call) { return call.b.select(call[0], call[1], call[2]); }},
+    {"aten::where.self", [](const Call& call) { return call.b.select(call[0], call[1], call[2]); }},
     {"aten::masked_fill.Scalar",
      [](const Call& call) {
        const Value fill = call.b.constant(call.number(2), call.format);
@@ -163,9 +162,7 @@ const std::unordered_map<std::string_view, Lower> kTable = {
                                : gelu_gradient(call.b, call[0], call[1]);
      }},
     {"aten::threshold_backward",
-     [](const Call& call) {
-       return threshold_gradient(call.b, call[0], call[1], call.number(2));
-     }},
+     [](const Call& call) { return threshold_gradient(call.b, call[0], call[1], call.number(2)); }},
     {"aten::hardswish_backward",
      [](const Call& call) { return hardswish_gradient(call.b, call[0], call[1]); }},
     // dy * (1 - y) * y

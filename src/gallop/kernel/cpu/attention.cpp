@@ -36,7 +36,8 @@ void copy(const Matrix<const Number>& from, const float* cosines, Number* to, in
     if (cosines != nullptr) {
       rotate_row<false>(row, cosines + i * from.columns, from.columns, out);
     } else {
-      __builtin_memcpy(out, row, static_cast<std::size_t>(from.columns) * sizeof(Number));
+      over_vectors(0, from.columns,
+                   [&](int64_t j, auto lanes) { lanes.put(out + j, lanes.get(row + j)); });
     }
   }
 }
@@ -69,8 +70,11 @@ void softmax(const Matrix<const float>& scores, float scale, int64_t first_visib
     }
     for (j = visible; j < weights.columns; ++j) out[j] = Number{0};
     sums[i] = sum(total);
-    log_sums[i] = scale * top_one + __builtin_logf(sums[i]);
+    log_sums[i] = scale * top_one;
   }
+  over_vectors(0, scores.rows, [&](int64_t i, auto lanes) {
+    lanes.put(log_sums + i, lanes.get(log_sums + i) + log(lanes.get(sums + i)));
+  });
 }
 
 template <typename Number>

@@ -5,48 +5,50 @@
 namespace gallop::kernel {
 namespace {
 
-void pair(const Bf16* from, int64_t rows, int64_t columns, Bf16* to) {
-  for (int64_t i = 0; i < rows; i += 2) {
-    const Bf16* even = from + i * columns;
-    for (int64_t j = 0; j < columns; j += kLanes) {
-      store_woven(to + i * columns + 2 * j, load(even + j), load(even + columns + j), kLanes);
+void pair(const Matrix<const Bf16>& from, Bf16* to) {
+  for (int64_t i = 0; i < from.rows; i += 2) {
+    const Bf16 *even = from.row(i), *odd = from.row(i + 1);
+    for (int64_t j = 0; j < from.columns; j += kLanes) {
+      store_bits(to + i * from.columns + 2 * j, woven_bits(even + j, odd + j));
     }
   }
 }
 
-void pair(const float* from, int64_t rows, int64_t columns, float* to) {
-  for (int64_t i = 0; i < rows * columns; i += kLanes) store(to + i, load(from + i));
+void pair(const Matrix<const float>& from, float* to) {
+  for (int64_t i = 0; i < from.rows; ++i) {
+    for (int64_t j = 0; j < from.columns; j += kLanes) {
+      store(to + i * from.columns + j, load(from.row(i) + j));
+    }
+  }
 }
 
 template <typename Number>
-void transpose(const Number* from, int64_t rows, int64_t columns, Number* to) {
+void transpose(const Matrix<const Number>& from, Number* to) {
   F32 block[kLanes];
-  for (int64_t i = 0; i < rows; i += kLanes) {
-    for (int64_t j = 0; j < columns; j += kLanes) {
-      load_block(from + i * columns + j, columns, block);
+  for (int64_t i = 0; i < from.rows; i += kLanes) {
+    for (int64_t j = 0; j < from.columns; j += kLanes) {
+      load_block(from.row(i) + j, from.stride, block);
       transpose(block);
-      store_block(to + j * rows + i, rows, block);
+      store_block(to + j * from.rows + i, from.rows, block);
     }
   }
 }
 
 // A pair of bf16 side by side is a number of 32 bits, and the transposed of those is paired.
-void transpose_and_pair(const Bf16* from, int64_t rows, int64_t columns, Bf16* to) {
+void transpose_and_pair(const Matrix<const Bf16>& from, Bf16* to) {
   F32 block[kLanes];
-  for (int64_t i = 0; i < rows; i += kLanes) {
-    for (int64_t j = 0; j < columns; j += 2 * kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) block[k] = load_bits(from + (i + k) * columns + j);
+  for (int64_t i = 0; i < from.rows; i += kLanes) {
+    for (int64_t j = 0; j < from.columns; j += 2 * kLanes) {
+      for (int64_t k = 0; k < kLanes; ++k) block[k] = load_bits(from.row(i + k) + j);
       transpose(block);
       for (int64_t k = 0; k < kLanes; ++k) {
-        store_bits(to + (j + 2 * k) * rows + 2 * i, block[k]);
+        store_bits(to + (j + 2 * k) * from.rows + 2 * i, block[k]);
       }
     }
   }
 }
 
-void transpose_and_pair(const float* from, int64_t rows, int64_t columns, float* to) {
-  transpose(from, rows, columns, to);
-}
+void transpose_and_pair(const Matrix<const float>& from, float* to) { transpose(from, to); }
 
 // Lanes of row i from column j on, or zeros beyond the matrix.
 template <typename From>

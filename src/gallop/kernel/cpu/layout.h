@@ -35,10 +35,10 @@ struct AnyMatrix {
 
 template <typename Number>
 struct LayoutBodies {
-  /// Of padded matrices without gaps.
-  void (*pair)(const Number* from, int64_t rows, int64_t columns, Number* to);
-  void (*transpose)(const Number* from, int64_t rows, int64_t columns, Number* to);
-  void (*transpose_and_pair)(const Number* from, int64_t rows, int64_t columns, Number* to);
+  /// From a padded matrix to one without gaps.
+  void (*pair)(const Matrix<const Number>& from, Number* to);
+  void (*transpose)(const Matrix<const Number>& from, Number* to);
+  void (*transpose_and_pair)(const Matrix<const Number>& from, Number* to);
 
   /// To a padded matrix without gaps, which is at least as large; the second one pairs it.
   void (*copy)(const AnyMatrix& from, Number* to, int64_t rows, int64_t columns);

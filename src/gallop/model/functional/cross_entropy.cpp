@@ -73,7 +73,7 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
           "handed over by the first; run the forward pass again");
     }
     const auto taken = [&](const char* name) {
-      const auto tensor = data[name].isTensor() ? data[name].toTensor() : at::Tensor();
+      auto tensor = data[name].isTensor() ? data[name].toTensor() : at::Tensor();
       data.erase(name);
       return tensor;
     };
