@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 #include <torch/library.h>
 
+#include "gallop/compile/compiled_function.h"
 #include "gallop/compile/put_off_calls.h"
 #include "gallop/compile/tensor_in.h"
 

@@ -47,9 +47,6 @@ enum class Outcome { kWanted, kNotWanted };
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs,
                  Outcome outcome = Outcome::kWanted);
 
-/// Whether this thread is within record().
-bool is_recording();
-
 /// Calls `trial`, which records a function, anew for as long as the function gets further than the
 /// time before: tables that it makes once, filled without an operator, are only there the next
 /// time.

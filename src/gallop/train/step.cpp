@@ -10,7 +10,6 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "gallop/base/philox.h"
-#include "gallop/compile/recorder.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
 
