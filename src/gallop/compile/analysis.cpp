@@ -60,12 +60,38 @@ std::vector<Uses> uses_of(const Graph& graph) {
   return uses;
 }
 
+std::vector<std::vector<Touch>> touches_of(const Graph& graph) {
+  std::vector<std::vector<Touch>> all;
+  all.reserve(graph.nodes.size());
+  std::map<BufferId, std::vector<BufferId>> under_way;  // By what a collective writes.
+  for (const Node& node : graph.nodes) {
+    auto& touches = all.emplace_back();
+    std::vector<BufferId> read;
+    for (const Access& access : accesses_of(node)) {
+      const BufferId buffer = graph.views[access.view].buffer;
+      touches.push_back({.buffer = buffer, .reads = access.reads, .writes = access.writes});
+      if (access.reads) read.push_back(buffer);
+    }
+    const size_t own = touches.size();
+    for (size_t i = 0; i < own; ++i) {
+      if (!touches[i].writes) continue;
+      if (starts_collective(node.op)) under_way[touches[i].buffer] = read;
+      if (!waits_for_collective(node.op)) continue;
+      for (const BufferId buffer : under_way[touches[i].buffer]) {
+        touches.push_back({.buffer = buffer, .reads = true, .writes = false});
+      }
+      under_way.erase(touches[i].buffer);
+    }
+  }
+  return all;
+}
+
 bool is_value(const Graph& graph, const std::vector<Uses>& uses, BufferId buffer) {
   return graph.buffers[buffer].kind == Buffer::Kind::kTemporary && uses[buffer].writers.size() == 1;
 }
 
 bool is_pure(const Node& node) {
-  if (is_random(node.op)) return false;
+  if (is_random(node.op) || starts_collective(node.op)) return false;
   const auto accesses = accesses_of(node);
   size_t made = 0;
   for (const Operand& result : node.results) {

@@ -17,6 +17,16 @@ struct Uses {
 /// Of every buffer.
 std::vector<Uses> uses_of(const Graph& graph);
 
+/// How a node touches a buffer.
+struct Touch {
+  BufferId buffer = kNone;
+  bool reads = false, writes = false;
+};
+
+/// Of every node, in their order. A collective reads until it is waited for: the wait has its
+/// buffers too.
+std::vector<std::vector<Touch>> touches_of(const Graph& graph);
+
 /// Whether the buffer's contents are there for good once it is made: a temporary that one node
 /// writes.
 bool is_value(const Graph& graph, const std::vector<Uses>& uses, BufferId buffer);

@@ -139,8 +139,8 @@ struct CompiledFunction::Impl {
     const Arena::Apart apart(arena.get());
     report.recorded += 1;
     return record(
-        [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
-        inputs);
+        [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); }, inputs,
+        Outcome::kNotWanted);
   }
 
   void record_first(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {

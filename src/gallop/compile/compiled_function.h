@@ -41,6 +41,9 @@ struct CompileConfig {
 using FunctionOfMode =
     std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& arguments, int64_t mode)>;
 
+/// Whether this thread is within a trial call that is recorded; see record().
+bool is_recording();
+
 /// Runs what a function of tensors does instead of the function: its operators, as a graph that
 /// passes have made faster. All calls run it, from the first on, so that a run that was interrupted
 /// computes the same bits as one that was not. The first two calls with the same shapes and mode

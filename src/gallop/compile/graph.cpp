@@ -23,9 +23,12 @@ constexpr std::array<std::string_view, 6> kUninitialized = {
 constexpr std::array<std::string_view, 3> kHiddenWriters = {
     "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
 
+constexpr std::string_view kCollectives = "_c10d_functional::";
+constexpr std::string_view kWait = "_c10d_functional::wait_tensor";
+
 bool writes(const c10::FunctionSchema& schema, size_t argument) {
   const auto* alias = schema.arguments()[argument].alias_info();
-  if (alias != nullptr && alias->isWrite()) return true;
+  if ((alias != nullptr && alias->isWrite()) || schema.name() == kWait) return true;
   return (argument == 3 || argument == 4) && std::find(kHiddenWriters.begin(), kHiddenWriters.end(),
                                                        schema.name()) != kHiddenWriters.end();
 }
@@ -85,6 +88,12 @@ std::vector<Access> accesses_of(const Node& node) {
 bool is_random(const c10::OperatorHandle& op) {
   return op.hasTag(at::Tag::nondeterministic_seeded);
 }
+
+bool starts_collective(const c10::OperatorHandle& op) {
+  return op.schema().name().starts_with(kCollectives) && !waits_for_collective(op);
+}
+
+bool waits_for_collective(const c10::OperatorHandle& op) { return op.schema().name() == kWait; }
 
 bool leaves_memory_as_it_is(const c10::OperatorHandle& op) {
   return std::find(kUninitialized.begin(), kUninitialized.end(), op.schema().name()) !=

@@ -99,6 +99,13 @@ std::vector<Access> accesses_of(const Node& node);
 /// Whether a call draws random numbers, which must stay in their order.
 bool is_random(const c10::OperatorHandle& op);
 
+/// Whether a call starts what several processes do together, such as
+/// "_c10d_functional::all_reduce". It goes on in the background, reading and writing its tensors,
+/// until each result is waited for.
+bool starts_collective(const c10::OperatorHandle& op);
+/// Whether it waits for that; from then on the tensor that it is given is there.
+bool waits_for_collective(const c10::OperatorHandle& op);
+
 /// Whether its result holds whatever was in the memory, as that of aten::empty.
 bool leaves_memory_as_it_is(const c10::OperatorHandle& op);
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "gallop/compile/analysis.h"
+
 namespace gallop::compile {
 
 namespace {
@@ -46,17 +48,33 @@ int64_t most_in_use(const std::vector<Block>& blocks, size_t nodes) {
   return most;
 }
 
+// The threads that work on these may let go of them some time after the wait.
+std::vector<BufferId> buffers_of_collectives(const Graph& graph) {
+  std::vector<BufferId> buffers;
+  for (const Node& node : graph.nodes) {
+    if (!starts_collective(node.op)) continue;
+    for (const Access& access : accesses_of(node)) {
+      buffers.push_back(graph.views[access.view].buffer);
+    }
+  }
+  return buffers;
+}
+
 // Which of two blocks of one size an operator allocates first is not known: each must be able to
 // lie at the other's place.
 std::vector<Lifetime> with_equal_siblings(std::vector<Lifetime> lives, const Graph& graph) {
   std::map<std::pair<int64_t, int64_t>, int64_t> last;  // By node and size.
   const auto key = [&](size_t id) { return std::pair(lives[id].first, graph.buffers[id].bytes); };
+  const auto is_made = [&](size_t id) {
+    return graph.buffers[id].kind == Buffer::Kind::kTemporary && lives[id].first != kNone;
+  };
   for (size_t id = 0; id < lives.size(); ++id) {
+    if (!is_made(id)) continue;
     int64_t& end = last[key(id)];
     end = std::max(end, lives[id].last);
   }
   for (size_t id = 0; id < lives.size(); ++id) {
-    if (lives[id].first != kNone) lives[id].last = last[key(id)];
+    if (is_made(id)) lives[id].last = last[key(id)];
   }
   return lives;
 }
@@ -65,9 +83,10 @@ std::vector<Lifetime> with_equal_siblings(std::vector<Lifetime> lives, const Gra
 
 std::vector<Lifetime> lifetimes_of(const Graph& graph) {
   std::vector<Lifetime> lives(graph.buffers.size());
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const Access& access : accesses_of(graph.nodes[i])) {
-      Lifetime& life = lives[graph.views[access.view].buffer];
+  const auto touches = touches_of(graph);
+  for (size_t i = 0; i < touches.size(); ++i) {
+    for (const Touch& touch : touches[i]) {
+      Lifetime& life = lives[touch.buffer];
       if (life.first == kNone) life.first = static_cast<int64_t>(i);
       life.last = static_cast<int64_t>(i);
     }
@@ -81,8 +100,10 @@ std::vector<Lifetime> lifetimes_of(const Graph& graph) {
 }
 
 MemoryPlan plan_memory(const Graph& graph, int64_t margin) {
-  const auto lives = with_equal_siblings(lifetimes_of(graph), graph);
   const auto end = static_cast<int64_t>(graph.nodes.size());
+  auto lives = lifetimes_of(graph);
+  for (const BufferId buffer : buffers_of_collectives(graph)) lives[buffer].last = end;
+  lives = with_equal_siblings(std::move(lives), graph);
   std::vector<Block> blocks;
   for (size_t id = 0; id < graph.buffers.size(); ++id) {
     const Buffer& buffer = graph.buffers[id];

@@ -25,9 +25,10 @@ struct MemoryPlan {
   int64_t most_in_use = 0;       ///< At any one time: no plan needs less.
 };
 
-/// Plans the temporaries on the CPU, other than results. `margin` bytes before each buffer are kept
-/// free. The largest is placed first, each in the smallest gap that holds it (Pisarchyk and Lee,
-/// "Efficient memory management for deep neural net inference", 2020).
+/// Plans the temporaries on the CPU, other than results and what collectives read and write.
+/// `margin` bytes before each buffer are kept free. The largest is placed first, each in the
+/// smallest gap that holds it (Pisarchyk and Lee, "Efficient memory management for deep neural net
+/// inference", 2020).
 MemoryPlan plan_memory(const Graph& graph, int64_t margin);
 
 }  // namespace gallop::compile

@@ -39,6 +39,8 @@ const std::vector<Pass>& all_passes() {
        plain<passes::narrow_gradients>},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
       {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse},
+      {"recompute", "cheap values are computed again rather than kept", plain<passes::recompute>},
+      {"order", "nodes run in the order that needs least memory", plain<passes::order>},
   };
   return kPasses;
 }

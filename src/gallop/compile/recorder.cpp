@@ -11,13 +11,18 @@
 #include <unordered_map>
 
 #include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/Generator.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/equal.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <torch/library.h>
 
+#include "gallop/compile/compiled_function.h"
+#include "gallop/compile/put_off_calls.h"
 #include "gallop/compile/tensor_in.h"
 
 namespace gallop::compile {
@@ -122,6 +127,7 @@ class Recorder {
     } else if (op.schema().name().rfind("profiler::", 0) != 0) {
       node = node_of(op, stack);
       if (!refusal_.empty()) throw Refused();
+      if (put_off(*node, keys, stack)) return;
       use_copies(*node, stack);
     }
     const size_t known = graph_.buffers.size();
@@ -130,14 +136,20 @@ class Recorder {
     if (!refusal_.empty()) throw Refused();
   }
 
-  Recording finish(std::vector<at::Tensor> results) {
-    for (at::Tensor& result : results) {
+  Recording finish(std::vector<at::Tensor> results, Outcome outcome) {
+    for (const at::Tensor& result : results) {
       graph_.outputs.push_back(result.defined() ? view_of(result) : kNone);
       if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
       if (!refusal_.empty()) return refused();
-      if (result.defined()) result = current(result);
     }
     if (!refusal_.empty()) return refused();
+    if (outcome == Outcome::kWanted) {
+      make_up_for_calls();
+      for (at::Tensor& result : results) result = current(result);
+    } else {
+      results.clear();
+      copies_.clear();
+    }
     Recording recording{.graph = std::move(graph_),
                         .refusal = {},
                         .results = std::move(results),
@@ -192,6 +204,63 @@ class Recorder {
     graph_.buffers[id].state = tensor.detach();
     buffer_of_.emplace(key_of(tensor), id);
     return id;
+  }
+
+  // Whether the call is noted and put off: where what it reads takes less memory than copies of the
+  // state that it changes. If not, calls that must precede it are made.
+  bool put_off(const Node& node, c10::DispatchKeySet keys, Stack& stack) {
+    auto touches = touches_of_call(graph_, node);
+    const bool comes_after = put_off_calls_.must_precede(touches);
+    int64_t copied = 0, kept = 0;
+    for (const Touch& touch : touches) {
+      const Buffer& buffer = graph_.buffers[touch.buffer];
+      if (buffer.kind == Buffer::Kind::kTemporary) {
+        kept += touch.reads ? buffer.bytes : 0;
+      } else if (touch.writes && !copies_.contains(touch.buffer)) {
+        copied += buffer.bytes;
+      }
+    }
+    std::optional<Stack> results;
+    if (copied > 0 && copied >= kept) results = PutOffCalls::results_of(graph_, node, stack);
+    if (!results) {
+      if (comes_after) make_up_for_calls();
+      return false;
+    }
+    const size_t known = graph_.buffers.size();
+    note_results(node, *results, known);
+    if (!refusal_.empty()) throw Refused();
+    for (size_t made = known; made < graph_.buffers.size(); ++made) {
+      touches.push_back({.buffer = static_cast<BufferId>(made), .reads = false, .writes = true});
+    }
+    const size_t count = node.op.schema().arguments().size();
+    const auto first = stack.end() - static_cast<std::ptrdiff_t>(count);
+    put_off_calls_.add({.node = node,
+                        .keys = keys,
+                        .arguments = {first, stack.end()},
+                        .results = *results,
+                        .touches = std::move(touches)});
+    stack.erase(first, stack.end());
+    stack.insert(stack.end(), results->begin(), results->end());
+    return true;
+  }
+
+  void make_up_for_calls() {
+    const at::NoGradGuard no_grad;
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+    const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
+    for (PutOffCalls::Call& call : put_off_calls_.take()) {
+      Stack& stack = call.arguments;
+      use_copies(call.node, stack);
+      call.node.op.redispatchBoxed(
+          call.keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), &stack);
+      const auto& returns = call.node.op.schema().returns();
+      for (size_t i = 0; i < returns.size(); ++i) {
+        if (returns[i].alias_info() == nullptr) {
+          call.results[i].toTensor().copy_(stack[i].toTensor());
+        }
+      }
+    }
   }
 
   // State that is written lives on in a copy, for this call.
@@ -365,7 +434,8 @@ class Recorder {
     if (!refusal_.empty()) return;
     const bool makes_memory = graph_.buffers.size() > known;
     const bool asks = is_one_of(kAsksForSizes, schema.name());
-    if (!makes_memory && !schema.is_mutable() && (asks || !node.results.empty())) return;
+    const bool changes = schema.is_mutable() || waits_for_collective(node.op);
+    if (!makes_memory && !changes && (asks || !node.results.empty())) return;
     const bool is_empty = leaves_memory_as_it_is(node.op);
     for (const Access& access : accesses_of(node)) {
       if (access.reads) check_filled(access.view, name_of(node.op));
@@ -419,6 +489,7 @@ class Recorder {
   std::string refusal_;
   int64_t calls_ = 0;
   std::map<BufferId, at::Tensor> copies_;  // Of state, as bytes.
+  PutOffCalls put_off_calls_;
   std::unordered_map<Key, BufferId> buffer_of_;
   std::unordered_map<View, ViewId, ViewHash> view_ids_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> remembered_;
@@ -465,7 +536,7 @@ struct Active {
 
 }  // namespace
 
-Recording record(const Function& function, const std::vector<at::Tensor>& inputs) {
+Recording record(const Function& function, const std::vector<at::Tensor>& inputs, Outcome outcome) {
   const std::lock_guard lock(recording_mutex);
   listen_to_the_dispatcher();
   KeptGenerators generators(inputs);
@@ -481,7 +552,7 @@ Recording record(const Function& function, const std::vector<at::Tensor>& inputs
     if (recorder.has_refused()) return recorder.refused();
     throw;
   }
-  return recorder.finish(std::move(results));
+  return recorder.finish(std::move(results), outcome);
 }
 
 Recording record_while_further(const std::function<Recording()>& trial) {

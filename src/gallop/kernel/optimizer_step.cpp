@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
 
 #include "gallop/kernel/operator.h"
@@ -17,6 +18,12 @@ using Doubles = c10::ArrayRef<double>;
 
 bool is_set(const Optional& skip) { return skip && skip->item<float>() != 0; }
 float factor_of(const Optional& divisor) { return divisor ? 1 / divisor->item<float>() : 1; }
+
+// What the norm of tensors without memory is.
+template <typename... Arguments>
+at::Tensor norm_without_memory(Arguments...) {
+  return at::empty({}, at::TensorOptions(c10::kDouble).device(c10::kMeta));
+}
 
 at::Tensor fp64(double number) { return at::scalar_tensor(number, c10::kDouble); }
 
@@ -119,7 +126,7 @@ at::Tensor adamw(const OptimizerStep& step, at::TensorList exp_avgs, at::TensorL
       "adamw_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] exp_avgs, Tensor(c!)[] "
       "exp_avg_sqs, Tensor(d!) steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? "
       "divisor, Tensor? skip, float beta1, float beta2, float eps) -> Tensor norm",
-      adamw_on_cpu);
+      adamw_on_cpu, norm_without_memory);
   return kAdamw(step.parameters, step.gradients, exp_avgs, exp_avg_sqs, step.steps, step.indices,
                 step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
                 options.beta1, options.beta2, options.eps);
@@ -131,7 +138,7 @@ at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
       "sgd_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] momentum_buffers, "
       "Tensor(c!)? steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? divisor, "
       "Tensor? skip, float momentum, float dampening, bool nesterov) -> Tensor norm",
-      sgd_on_cpu);
+      sgd_on_cpu, norm_without_memory);
   return kSgd(step.parameters, step.gradients, momentum_buffers, optional(step.steps), step.indices,
               step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
               options.momentum, options.dampening, options.nesterov);

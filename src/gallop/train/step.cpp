@@ -72,7 +72,12 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     scaler_.emplace(precision::GradScalerConfig(), device_);
   if (config.compile) {
     compiled_.emplace(
-        [this](const Tensors& arguments, int64_t mode) { return compute(arguments, mode != 0); },
+        [this](const Tensors& arguments, int64_t mode) {
+          Tensors results = compute(arguments, mode != 0);
+          // Those of a trial are nobody's, and would be there beside the graph's.
+          if (compile::is_recording()) drop_gradients();
+          return results;
+        },
         tensors_of(all_state(model, optimizer, state())), *config.compile);
   }
 }
@@ -99,7 +104,7 @@ StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int
   if (!result.finite) {
     result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
   }
-  // A replayed step leaves none, and those of a recorded one would stay for good.
+  // A replayed step leaves none, and those of a step run as it is would stay.
   if (compiled_) drop_gradients();
   return result;
 }

@@ -143,6 +143,25 @@ TEST(MemoryPlan, TakesNoMoreThanTheFunctionAsItIs) {
   EXPECT_LE(compiled.most + executor.planned_bytes(), plain.most * 101 / 100);
 }
 
+// State of 1 MB that is changed at the end, in place, by a temporary tensor.
+TEST(Record, TakesNoCopiesOfStateThatNobodyUsesAfterItsUpdate) {
+  const at::Tensor weight = at::ones({512, 512}), moment = at::zeros({512, 512});
+  const auto update = [&](const Tensors& in) -> Tensors {
+    const at::Tensor gradient = (weight * in[0]).tanh();
+    moment.mul_(0.9).add_(gradient);
+    weight.sub_(moment, 0.1);
+    return {gradient.sum()};
+  };
+  const Tensors inputs = {at::ones({512})};
+  const auto trial = [&](Outcome outcome) {
+    return measured([&] { record(update, inputs, outcome); }).most;
+  };
+  const auto plain = measured([&] { (weight * inputs[0]).tanh().sum(); });
+  EXPECT_LE(trial(Outcome::kNotWanted), plain.most + 10'000);
+  EXPECT_GT(trial(Outcome::kWanted), plain.most);
+  EXPECT_EQ(weight.sum().item<float>(), 512 * 512);
+}
+
 TEST(Executor, HoldsNothingAfterACall) {
   for (uint64_t number = 1; number <= 200; ++number) {
     const Program program = random_program(number, Flavor::kAny);

@@ -34,7 +34,8 @@ int64_t number_in_environment(const char* name, int64_t otherwise) {
 }
 
 // Passes that only choose what is called, and in what order.
-const Names kExact = {"make-values", "merge-equal", "merge-casts", "drop-unused"};
+const Names kExact = {"make-values", "merge-equal", "merge-casts",
+                      "drop-unused", "recompute",   "order"};
 
 Names all_but(const Names& kept) {
   Names names;

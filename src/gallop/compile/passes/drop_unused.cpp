@@ -14,7 +14,7 @@ void drop_unused(Graph& graph) {
   std::vector<bool> removed(graph.nodes.size());
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const auto accesses = accesses_of(graph.nodes[i]);
-    bool used = is_random(graph.nodes[i].op);
+    bool used = is_random(graph.nodes[i].op) || starts_collective(graph.nodes[i].op);
     bool writes = false;
     for (const Access& access : accesses) {
       if (!access.writes) continue;

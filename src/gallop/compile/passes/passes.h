@@ -48,4 +48,12 @@ void drop_unused(Graph& graph);
 /// the same bits.
 void fuse(Graph& graph, PassContext& context);
 
+/// Cheap results that lie there for long while memory is at its peak are computed twice instead;
+/// see recompute.h.
+void recompute(Graph& graph);
+
+/// Nodes run in the order that needs the least memory, as far as moves of single nodes find it, and
+/// collectives go on while others compute. No bit changes.
+void order(Graph& graph);
+
 }  // namespace gallop::compile::passes
