@@ -122,7 +122,7 @@ TEST(Order, KeepsTheRecordedOrderWhereNothingIsGained) {
 TEST(Order, RandomGraphsNeedNoMore) {
   int64_t less = 0;
   for (uint64_t number = 1; number <= 300; ++number) {
-    const Program program = random_program(number, /*smooth=*/false);
+    const Program program = random_program(number, Flavor::kAny);
     const RandomFunction function(program);
     const Tensors inputs = arguments_of(program, 0);
     try {

@@ -157,7 +157,7 @@ TEST(Recompute, WhatHasChangedSinceIsNotReadAgain) {
 TEST(Recompute, RandomGraphsKeepTheirBits) {
   int64_t changed = 0;
   for (uint64_t number = 1; number <= 400; ++number) {
-    const Program program = random_program(number, /*smooth=*/false);
+    const Program program = random_program(number, Flavor::kAny);
     const RandomFunction function(program);
     const Tensors inputs = arguments_of(program, 0);
     try {
