@@ -27,6 +27,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -41,6 +42,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/heap.h"
+#include "gallop/kernel/linear_weight.h"
 #include "gallop/kernel/update.h"
 #include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/attention.h"
@@ -330,8 +332,33 @@ Case swiglu_case(int64_t rows, int64_t width, at::ScalarType type) {
   return result;
 }
 
+// The gradient of a linear layer's weight alone.
+Case linear_weight_case(int64_t rows, int64_t outputs, int64_t inputs) {
+  const at::Tensor dy = at::randn({rows, outputs}).to(at::kBFloat16);
+  const at::Tensor x = at::randn({rows, inputs}).to(at::kBFloat16);
+  Case result{.name = fmt::format("linear-weight/bf16/{}x{}x{}", rows, outputs, inputs)};
+  result.forms.push_back({"gallop", [=] { kernel::linear_weight(dy, x); }});
+  result.forms.push_back({"mm", [=] { at::mm(dy.t(), x); }});
+  return result;
+}
+
 std::vector<MakeCase> all_cases() {
   std::vector<MakeCase> cases;
+  for (const auto& [rows, outputs, inputs] :
+       std::vector<std::array<int64_t, 3>>{{2048, 768, 256},
+                                           {2048, 256, 256},
+                                           {2048, 1024, 256},
+                                           {2048, 256, 1024},
+                                           {8320, 576, 192},
+                                           {8320, 192, 192},
+                                           {8320, 768, 192},
+                                           {8320, 192, 768},
+                                           {1024, 2304, 768},
+                                           {1024, 768, 768},
+                                           {1024, 3072, 768},
+                                           {1024, 768, 3072}}) {
+    cases.push_back([=] { return linear_weight_case(rows, outputs, inputs); });
+  }
   for (const auto type : {at::kBFloat16, at::kFloat}) {
     for (const bool residual : {false, true}) {
       for (const auto& sizes : std::vector<std::vector<int64_t>>{{128, 16, 32, 32},

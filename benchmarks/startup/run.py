@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Seconds from starting the program to the end of its first training step.
 
-    run.py PROGRAM [--runs 7] RECIPE [OVERRIDE ...]
+    run.py PROGRAM [--runs 7] [--cold] RECIPE [OVERRIDE ...]
 
 Every run is a new process that reads the recipe and the data, builds the model and takes one step. The
-first run, which warms the disk cache, is reported apart. Prints JSON.
+first run, which warms the disk cache, is reported apart. With --cold every run has an empty folder for
+the user's cache, so that the step's generated kernels are compiled anew. Prints JSON.
 """
 
 import argparse
@@ -16,10 +17,17 @@ import tempfile
 import time
 
 
-def first_step_seconds(program, arguments, folder):
+def first_step_seconds(program, arguments, folder, cold):
+    if cold:
+        with tempfile.TemporaryDirectory() as cache:
+            return seconds_of_run(program, arguments, folder, os.environ | {"XDG_CACHE_HOME": cache})
+    return seconds_of_run(program, arguments, folder, os.environ)
+
+
+def seconds_of_run(program, arguments, folder, environment):
     begin = time.monotonic()
     process = subprocess.Popen([program, "train", *arguments, "--json", "--runs", folder],
-                               stdout=subprocess.PIPE, text=True)
+                               stdout=subprocess.PIPE, text=True, env=environment)
     for line in process.stdout:
         if json.loads(line).get("event") == "step":
             seconds = time.monotonic() - begin
@@ -33,14 +41,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--cold", action="store_true")
     parser.add_argument("recipe", nargs="+")
     arguments = parser.parse_args()
     program = os.path.abspath(arguments.program)
     with tempfile.TemporaryDirectory() as folder:
-        times = [first_step_seconds(program, arguments.recipe, folder)
+        times = [first_step_seconds(program, arguments.recipe, folder, arguments.cold)
                  for _ in range(arguments.runs + 1)]
     warm = times[1:]
-    print(json.dumps({"recipe": arguments.recipe, "first_run": round(times[0], 3),
+    print(json.dumps({"recipe": arguments.recipe, "cold": arguments.cold, "first_run": round(times[0], 3),
                       "median": round(statistics.median(warm), 3), "min": round(min(warm), 3),
                       "max": round(max(warm), 3), "runs": len(warm)}))
 
