@@ -163,21 +163,14 @@ TEST(Record, TakesNoCopiesOfStateThatNobodyUsesAfterItsUpdate) {
 }
 
 TEST(Executor, HoldsNothingAfterACall) {
-  for (uint64_t number = 1; number <= 200; ++number) {
-    const Program program = random_program(number, Flavor::kAny);
-    const RandomFunction function(program);
-    const Tensors inputs = arguments_of(program, 0);
-    try {
-      function(inputs);
-    } catch (const std::exception&) {
-      continue;
-    }
-    for (const bool planned : {false, true}) {
-      Executor executor(record(function, inputs).graph, planned ? Arena::reserve() : nullptr);
-      executor.run(inputs);
-      EXPECT_EQ(measured([&] { executor.run(inputs); }).now, 0) << text_of(program);
-    }
-  }
+  with_random_programs(
+      200, [&](const Program& program, const RandomFunction& function, const Tensors& inputs) {
+        for (const bool planned : {false, true}) {
+          Executor executor(record(function, inputs).graph, planned ? Arena::reserve() : nullptr);
+          executor.run(inputs);
+          EXPECT_EQ(measured([&] { executor.run(inputs); }).now, 0) << text_of(program);
+        }
+      });
 }
 
 TEST(Executor, APlanStandsWhereResultsAreNotUsed) {

@@ -405,4 +405,20 @@ Program shrunk(Program program, const std::function<bool(const Program&)>& fails
   return program;
 }
 
+void with_random_programs(
+    uint64_t count, const std::function<void(const Program& program, const RandomFunction& function,
+                                             const std::vector<at::Tensor>& inputs)>& test) {
+  for (uint64_t number = 1; number <= count; ++number) {
+    const Program program = random_program(number, Flavor::kAny);
+    const RandomFunction function(program);
+    const std::vector<at::Tensor> inputs = arguments_of(program, 0);
+    try {
+      function(inputs);
+    } catch (const std::exception&) {
+      continue;
+    }
+    test(program, function, inputs);
+  }
+}
+
 }  // namespace gallop::compile

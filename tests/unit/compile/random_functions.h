@@ -71,6 +71,11 @@ enum class Flavor : uint8_t {
 /// A program that runs, by chance.
 Program random_program(uint64_t seed, Flavor flavor);
 
+/// Calls the test with each of the first `count` programs of any flavor that run with these inputs.
+void with_random_programs(
+    uint64_t count, const std::function<void(const Program& program, const RandomFunction& function,
+                                             const std::vector<at::Tensor>& inputs)>& test);
+
 /// The program without what is not needed for `fails` to hold.
 Program shrunk(Program program, const std::function<bool(const Program&)>& fails);
 

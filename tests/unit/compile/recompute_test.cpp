@@ -156,19 +156,12 @@ TEST(Recompute, WhatHasChangedSinceIsNotReadAgain) {
 
 TEST(Recompute, RandomGraphsKeepTheirBits) {
   int64_t changed = 0;
-  for (uint64_t number = 1; number <= 400; ++number) {
-    const Program program = random_program(number, Flavor::kAny);
-    const RandomFunction function(program);
-    const Tensors inputs = arguments_of(program, 0);
-    try {
-      function(inputs);
-    } catch (const std::exception&) {
-      continue;
-    }
-    const auto graphs = recomputed(function, inputs, kAny);
-    changed += graphs.after.nodes.size() > graphs.before.nodes.size() ? 1 : 0;
-    if (testing::Test::HasFailure()) FAIL() << text_of(program);
-  }
+  with_random_programs(
+      400, [&](const Program& program, const RandomFunction& function, const Tensors& inputs) {
+        const auto graphs = recomputed(function, inputs, kAny);
+        changed += graphs.after.nodes.size() > graphs.before.nodes.size() ? 1 : 0;
+        if (testing::Test::HasFailure()) FAIL() << text_of(program);
+      });
   EXPECT_GE(changed, 5);
 }
 

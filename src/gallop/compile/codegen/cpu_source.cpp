@@ -5,6 +5,7 @@
 #include "gallop/base/hash.h"
 #include "gallop/compile/codegen/cpu_expressions.h"
 #include "gallop/compile/codegen/op_traits.h"
+#include "gallop/compile/codegen/source_text.h"
 
 namespace gallop::compile {
 
@@ -16,7 +17,7 @@ namespace {
 // for all or a row, e3 that of 16 elements.
 
 /// Writes the text of one plan.
-class Writer {
+class Writer : SourceText {
  public:
   explicit Writer(const LoopPlan& plan) : plan_(plan), program_(plan.program) {}
 
@@ -31,22 +32,6 @@ class Writer {
   }
 
  private:
-  template <typename... Arguments>
-  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    text_.append(indent_, ' ');
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
-    text_ += '\n';
-  }
-  template <typename... Arguments>
-  void open(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    line(format, std::forward<Arguments>(arguments)...);
-    indent_ += 2;
-  }
-  void close(const char* text = "}") {
-    indent_ -= 2;
-    line("{}", text);
-  }
-
   size_t dims() const { return program_.sizes.size(); }
   size_t outer_dims() const { return dims() - static_cast<size_t>(program_.row_dims); }
   const Expression& expression(int32_t at) const {
@@ -172,8 +157,7 @@ class Writer {
     for (const int32_t at : plan_.totals) {
       if (value(expression(at).arguments[0]).depth == sweep) parts_.push_back(at);
     }
-    line("{{");
-    indent_ += 2;
+    open("{{");
     write_row_loops("p", !parts_.empty(), [&] { write_sweep_body(sweep, slice); });
     close();
     parts_.resize(of_row);
@@ -318,26 +302,8 @@ class Writer {
     close();
   }
 
-  // What a store is made of that comes when all rows are done.
-  void mark_late(int32_t at, std::vector<bool>& needed) const {
-    if (needed[static_cast<size_t>(at)]) return;
-    needed[static_cast<size_t>(at)] = true;
-    const Expression& e = expression(at);
-    if (is_reduction(e.op)) return;
-    for (int i = 0; i < traits_of(e.op).arity; ++i) {
-      mark_late(e.arguments[static_cast<size_t>(i)], needed);
-    }
-  }
-  std::vector<bool> needed_for(Level level) const {
-    std::vector<bool> needed(plan_.values.size());
-    for (size_t i = 0; i < plan_.stores.size(); ++i) {
-      if (plan_.stores[i] == level) mark_late(program_.outputs[i].value, needed);
-    }
-    return needed;
-  }
-
   void write_columns() {
-    const std::vector<bool> needed = needed_for(Level::kColumn);
+    const std::vector<bool> needed = made_late(plan_, Level::kColumn);
     line("extern \"C\" __attribute__((visibility(\"default\"))) void SYMBOL_columns(");
     open("    const LoopArguments* arguments, int64_t column, int64_t column_end) {{");
     declare_arguments();
@@ -370,7 +336,7 @@ class Writer {
   }
 
   void write_totals() {
-    const std::vector<bool> needed = needed_for(Level::kTotal);
+    const std::vector<bool> needed = made_late(plan_, Level::kTotal);
     line("extern \"C\" __attribute__((visibility(\"default\"))) void SYMBOL_totals(");
     open("    const LoopArguments* arguments) {{");
     declare_arguments();
@@ -398,8 +364,6 @@ class Writer {
 
   const LoopPlan& plan_;
   const LoopProgram& program_;
-  std::string text_;
-  size_t indent_ = 0;
   std::vector<int32_t> parts_;  // Reductions of the sweep at hand, but for columns.
   std::vector<bool> written_;   // Numbers of a row that are there.
 };

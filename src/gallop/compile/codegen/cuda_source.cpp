@@ -237,28 +237,9 @@ class Writer : CudaText {
     close();
   }
 
-  // What a store is made of that comes when all rows are done.
-  void mark_late(int32_t at, std::vector<bool>& needed) const {
-    if (needed[static_cast<size_t>(at)]) return;
-    needed[static_cast<size_t>(at)] = true;
-    const Expression& e = expression(at);
-    if (is_reduction(e.op)) return;
-    for (int i = 0; i < traits_of(e.op).arity; ++i) {
-      mark_late(e.arguments[static_cast<size_t>(i)], needed);
-    }
-  }
-
-  std::vector<bool> needed_for(Level level) const {
-    std::vector<bool> needed(loop_.values.size());
-    for (size_t i = 0; i < loop_.stores.size(); ++i) {
-      if (loop_.stores[i] == level) mark_late(program_.outputs[i].value, needed);
-    }
-    return needed;
-  }
-
   // A row of threads for 32 columns, each row with its share of the blocks.
   void write_columns_body() {
-    const std::vector<bool> needed = needed_for(Level::kColumn);
+    const std::vector<bool> needed = made_late(loop_, Level::kColumn);
     open("__device__ __forceinline__ void columns_body(const Slots& a) {{");
     declare_arguments();
     write_values_for_all(needed);
@@ -304,7 +285,7 @@ class Writer : CudaText {
 
   // One block for the parts of all.
   void write_totals_body() {
-    const std::vector<bool> needed = needed_for(Level::kTotal);
+    const std::vector<bool> needed = made_late(loop_, Level::kTotal);
     open("__device__ __forceinline__ void totals_body(const Slots& a) {{");
     declare_arguments();
     write_values_for_all(needed);

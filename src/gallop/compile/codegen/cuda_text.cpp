@@ -30,11 +30,6 @@ CudaText::CudaText(const CudaPlan& plan)
   }
 }
 
-void CudaText::close() {
-  indent_ -= 2;
-  line("}}");
-}
-
 size_t CudaText::dims() const { return program_.sizes.size(); }
 
 size_t CudaText::outer_dims() const { return dims() - static_cast<size_t>(program_.row_dims); }

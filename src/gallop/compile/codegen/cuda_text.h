@@ -1,15 +1,12 @@
 #pragma once
 
 #include <functional>
-#include <iterator>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "gallop/compile/codegen/cuda_plan.h"
+#include "gallop/compile/codegen/source_text.h"
 
 namespace gallop::compile {
 
@@ -18,7 +15,7 @@ namespace gallop::compile {
 /// of kWidth neighbors, which are x_in0; n0 is the size of dimension 0, s_in0_1 input 0's stride in
 /// dimension 1; outputs have out for in. k0 is the position along a dimension of rows, j1 along one
 /// within a row. v3 is the value of expression 3, c3 a thread's part of a reduction, t3 of a total.
-class CudaText {
+class CudaText : protected SourceText {
  protected:
   explicit CudaText(const CudaPlan& plan);
 
@@ -31,20 +28,6 @@ class CudaText {
   };
   // The right side of an input's value.
   using Access = std::function<std::string(const Array& array)>;
-
-  // A line of the text; one that opens a block, and the end of that.
-  template <typename... Arguments>
-  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    text_.append(indent_, ' ');
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
-    text_ += '\n';
-  }
-  template <typename... Arguments>
-  void open(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    line(format, std::forward<Arguments>(arguments)...);
-    indent_ += 2;
-  }
-  void close();
 
   size_t dims() const;
   size_t outer_dims() const;
@@ -85,14 +68,12 @@ class CudaText {
   const LoopProgram& program_;
   CudaSlots slots_;
   std::vector<Array> arrays_;  // Inputs, then outputs.
-  std::string text_;
   std::vector<bool> written_;  // Numbers of a row that are there.
 
  private:
   // What comes before the elements of a group: reading.
   void write_group_start(const std::vector<bool>& slice);
 
-  size_t indent_ = 0;
   std::set<std::string> read_;  // Arrays of the group that are there.
 };
 

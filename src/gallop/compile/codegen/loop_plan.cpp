@@ -152,6 +152,14 @@ std::vector<bool> slice_of(const LoopPlan& plan, int sweep) {
   return slice;
 }
 
+std::vector<bool> made_late(const LoopPlan& plan, Level level) {
+  std::vector<bool> needed(plan.values.size());
+  for (size_t i = 0; i < plan.stores.size(); ++i) {
+    if (plan.stores[i] == level) mark(plan, plan.program.outputs[i].value, /*sweep=*/0, needed);
+  }
+  return needed;
+}
+
 LoopPlan plan(const LoopProgram& program) {
   check(program);
   LoopPlan result{.program = in_memory_order(program)};

@@ -41,4 +41,7 @@ std::vector<int32_t> roots_of(const LoopPlan& plan, int sweep);
 /// all or a row that it needs are among them.
 std::vector<bool> slice_of(const LoopPlan& plan, int sweep);
 
+/// What stores of this level are made of, which come when all rows are done: kColumn or kTotal.
+std::vector<bool> made_late(const LoopPlan& plan, Level level);
+
 }  // namespace gallop::compile
