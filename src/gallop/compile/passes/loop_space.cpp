@@ -162,7 +162,8 @@ class Levels {
 std::vector<std::vector<bool>> possible_rows(const LoopSpace& space,
                                              const std::map<int64_t, Reduction>& reductions) {
   std::vector<bool> row(space.sizes.size());
-  for (const auto& [node, reduction] : reductions) {
+  for (const auto& entry : reductions) {
+    const Reduction& reduction = entry.second;
     std::vector<bool> reduced(space.sizes.size());
     if (!match(space, Level::kElement, reduction.sizes,
                [&](size_t i, size_t dim, int64_t) { reduced[dim] = reduction.reduced[i]; })) {

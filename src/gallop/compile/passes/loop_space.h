@@ -22,10 +22,10 @@ struct LoopSpace {
   std::vector<bool> in_row;    ///< Which dimensions are a row; none without reductions of rows.
   std::map<int64_t, Level> levels;  ///< Of nodes: kElement, kRow, kColumn or kTotal.
 
-  /// The strides, along all dimensions, of a tensor of this level that is broadcast to `sizes`;
+  /// The strides, along all dimensions, of a tensor of this level that is broadcast to `wanted`;
   /// nothing where these sizes are none of the level.
   std::optional<std::vector<int64_t>> strides_of(const View& view,
-                                                 const std::vector<int64_t>& sizes,
+                                                 const std::vector<int64_t>& wanted,
                                                  Level level) const;
 };
 
