@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "gallop/base/error.h"
+#include "gallop/compile/difference.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 #include "gallop/compile/replayer.h"

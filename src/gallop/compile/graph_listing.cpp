@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/compile/arena.h"
+#include "gallop/compile/difference.h"
 #include "gallop/compile/graph.h"
 #include "gallop/compile/loop_node.h"
 #include "gallop/compile/memory_plan.h"

@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/compile/difference.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 

@@ -1,13 +1,10 @@
 #include "gallop/compile/recorder.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
 
 #include <ATen/Context.h>
@@ -16,13 +13,13 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
-#include <ATen/ops/equal.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <torch/library.h>
 
 #include "gallop/compile/compiled_function.h"
 #include "gallop/compile/put_off_calls.h"
+#include "gallop/compile/recordable.h"
 #include "gallop/compile/tensor_in.h"
 
 namespace gallop::compile {
@@ -34,17 +31,6 @@ using torch::jit::Stack;
 // The only key below autograd and autocast that LibTorch itself leaves to others.
 constexpr auto kKey = c10::DispatchKey::Fake;
 
-// Change the memory behind a tensor, not only what it holds.
-constexpr std::array<std::string_view, 4> kChangesStorage = {"aten::set_", "aten::resize_",
-                                                             "aten::resize_as_", "aten::set_data"};
-// Their results are numbers, but follow from sizes alone.
-constexpr std::array<std::string_view, 1> kAsksForSizes = {"aten::_fused_sdp_choice"};
-
-template <typename List>
-bool is_one_of(const List& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 struct ViewHash {
   size_t operator()(const View& view) const {
     size_t hash = static_cast<size_t>(view.buffer) * 1000003 + static_cast<size_t>(view.offset);
@@ -53,15 +39,6 @@ struct ViewHash {
     return hash;
   }
 };
-
-std::string unusual(const at::Tensor& tensor) {
-  if (tensor.layout() != c10::kStrided) return "is not strided";
-  if (tensor.is_quantized()) return "is quantized";
-  if (tensor.is_nested()) return "is nested";
-  if (tensor.is_conj() || tensor.is_neg()) return "is a lazy conjugate or negative";
-  if (!tensor.has_storage()) return "has no storage";
-  return {};
-}
 
 // Ends the call of a function that cannot be recorded, before it has an effect.
 struct Refused : std::exception {
@@ -357,11 +334,6 @@ class Recorder {
     return Operand::of(value);
   }
 
-  // Such as squeeze_ and t_: the memory stays as it is, and who uses the tensor later says how.
-  static bool changes_only_sizes(const c10::OperatorHandle& op) {
-    return op.hasTag(at::Tag::inplace_view) && !is_one_of(kChangesStorage, op.schema().name());
-  }
-
   // The caller's own tensors would stay changed.
   void check_may_change_sizes(const c10::OperatorHandle& op, const Stack& stack) {
     const at::Tensor& tensor = stack[stack.size() - op.schema().arguments().size()].toTensor();
@@ -376,42 +348,16 @@ class Recorder {
   std::optional<Node> node_of(const c10::OperatorHandle& op, const Stack& stack) {
     const auto& schema = op.schema();
     const size_t count = schema.arguments().size();
-    if (is_one_of(kChangesStorage, schema.name())) {
-      refuse(name_of(op) + " changes the memory of a tensor");
-    } else if (op.hasTag(at::Tag::dynamic_output_shape) && !has_places_only(op, stack)) {
-      refuse(name_of(op) + " has results whose sizes depend on the data");
-    } else if (reads_on_host(op)) {
-      refuse(name_of(op) + " reads a value on the host");
+    if (const std::string reason = why_not_recorded(op, stack); !reason.empty()) {
+      refuse(name_of(op) + " " + reason);
+      return std::nullopt;
     }
-    if (!refusal_.empty()) return std::nullopt;
     Node node{.op = op, .arguments = {}, .results = {}};
     for (size_t i = stack.size() - count; i < stack.size(); ++i) {
       node.arguments.push_back(operand_of(stack[i]));
     }
     if (!refusal_.empty()) return std::nullopt;
     return node;
-  }
-
-  // Elements taken by their places and not by a mask: as many as there are places.
-  static bool has_places_only(const c10::OperatorHandle& op, const Stack& stack) {
-    if (op.schema().name() != "aten::index" || op.schema().arguments().size() != 2) return false;
-    const auto places = stack.back().toListRef();
-    return std::all_of(places.begin(), places.end(), [](const c10::IValue& place) {
-      if (!place.isTensor() || !place.toTensor().defined()) return true;
-      const auto type = place.toTensor().scalar_type();
-      return type != c10::kBool && type != c10::kByte;
-    });
-  }
-
-  static bool reads_on_host(const c10::OperatorHandle& op) {
-    if (op.hasTag(at::Tag::data_dependent_output)) return true;
-    if (is_one_of(kAsksForSizes, op.schema().name())) return false;
-    const auto& returns = op.schema().returns();
-    return std::any_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
-      const auto kind = result.type()->kind();
-      return kind == c10::TypeKind::NumberType || kind == c10::TypeKind::BoolType ||
-             kind == c10::TypeKind::FloatType || (kind == c10::TypeKind::IntType);
-    });
   }
 
   // Memory that nobody was seen to write was written without an operator.
@@ -433,7 +379,7 @@ class Recorder {
     }
     if (!refusal_.empty()) return;
     const bool makes_memory = graph_.buffers.size() > known;
-    const bool asks = is_one_of(kAsksForSizes, schema.name());
+    const bool asks = asks_for_sizes(node.op);
     const bool changes = schema.is_mutable() || waits_for_collective(node.op);
     if (!makes_memory && !changes && (asks || !node.results.empty())) return;
     const bool is_empty = leaves_memory_as_it_is(node.op);
@@ -567,91 +513,5 @@ Recording record_while_further(const std::function<Recording()>& trial) {
 Unrecorded::Unrecorded() : guard_(kKey) {}
 
 bool is_recording() { return c10::impl::tls_is_dispatch_key_included(kKey); }
-
-namespace {
-
-// Bit for bit, but that a NaN is the same as another.
-bool is_same_number(double a, double b) {
-  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
-}
-
-bool is_same_tensor(const at::Tensor& a, const at::Tensor& b) {
-  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
-  if (a.numel() == 1 && a.is_floating_point()) {
-    return is_same_number(a.item<double>(), b.item<double>());
-  }
-  return at::equal(a, b);
-}
-
-}  // namespace
-
-bool is_same(const c10::IValue& a, const c10::IValue& b) {
-  if (a.tagKind() != b.tagKind()) return false;
-  if (a.isTensor()) return is_same_tensor(a.toTensor(), b.toTensor());
-  if (a.isGenerator()) return a.toGenerator() == b.toGenerator();
-  if (a.isDouble()) return is_same_number(a.toDouble(), b.toDouble());
-  if (a.isList()) {
-    const auto x = a.toListRef(), y = b.toListRef();
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                      [](const c10::IValue& p, const c10::IValue& q) { return is_same(p, q); });
-  }
-  return a == b;
-}
-
-namespace {
-
-std::string print(const c10::IValue& value) {
-  if (value.isTensor()) return print(c10::IValue(value.toTensor().item()));
-  std::ostringstream out;
-  out << value;
-  return out.str();
-}
-
-std::string difference(const Node& a, const Node& b, size_t number) {
-  const auto& schema = a.op.schema();
-  for (size_t i = 0; i < a.arguments.size(); ++i) {
-    const Operand &x = a.arguments[i], &y = b.arguments[i];
-    const std::string& name = schema.arguments()[i].name();
-    if (x.kind != y.kind || x.views != y.views) {
-      return fmt::format("{} (node {}) is given another tensor as '{}'", name_of(a.op), number,
-                         name);
-    }
-    if (!is_same(x.constant, y.constant)) {
-      return fmt::format("{} (node {}) is given '{}' {} and then {}", name_of(a.op), number, name,
-                         print(x.constant), print(y.constant));
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
-std::string difference(const Graph& a, const Graph& b) {
-  for (size_t i = 0; i < std::min(a.nodes.size(), b.nodes.size()); ++i) {
-    if (a.nodes[i].op.operator_name() != b.nodes[i].op.operator_name()) {
-      return fmt::format("node {} is {} and then {}", i, name_of(a.nodes[i].op),
-                         name_of(b.nodes[i].op));
-    }
-    if (std::string found = difference(a.nodes[i], b.nodes[i], i); !found.empty()) return found;
-  }
-  if (a.nodes.size() != b.nodes.size()) {
-    return fmt::format("it is {} calls and then {}", a.nodes.size(), b.nodes.size());
-  }
-  if (a.views != b.views || a.inputs != b.inputs || a.outputs != b.outputs) {
-    return "sizes or memory layouts differ";
-  }
-  for (size_t i = 0; i < a.buffers.size(); ++i) {
-    const Buffer &x = a.buffers[i], &y = b.buffers[i];
-    // Arguments may lie in memory of any size.
-    if (x.kind != y.kind || (x.kind != Buffer::Kind::kInput && x.bytes != y.bytes)) {
-      return "tensors of other kinds or sizes are used";
-    }
-    if (x.kind == Buffer::Kind::kState && !x.state.is_alias_of(y.state)) {
-      return fmt::format("a tensor of {} bytes that no operator made is another at each call",
-                         x.bytes);
-    }
-  }
-  return {};
-}
 
 }  // namespace gallop::compile

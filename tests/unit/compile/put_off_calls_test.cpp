@@ -13,6 +13,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "gallop/compile/difference.h"
 #include "gallop/compile/recorder.h"
 #include "gallop/kernel/optimizer_step.h"
 #include "unit/compile/tensor_bits.h"

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/difference.h"
 #include "gallop/compile/loop_node.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"

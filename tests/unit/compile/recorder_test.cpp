@@ -29,6 +29,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/difference.h"
 
 namespace gallop::compile {
 namespace {

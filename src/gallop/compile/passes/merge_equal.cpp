@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "gallop/compile/analysis.h"
+#include "gallop/compile/difference.h"
 #include "gallop/compile/passes/passes.h"
 #include "gallop/compile/recorder.h"
 

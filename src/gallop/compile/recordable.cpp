@@ -1,0 +1,74 @@
+#include "gallop/compile/recordable.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace gallop::compile {
+
+namespace {
+
+using torch::jit::Stack;
+
+// Change the memory behind a tensor, not only what it holds.
+constexpr std::array<std::string_view, 4> kChangesStorage = {"aten::set_", "aten::resize_",
+                                                             "aten::resize_as_", "aten::set_data"};
+// Their results are numbers, but follow from sizes alone.
+constexpr std::array<std::string_view, 1> kAsksForSizes = {"aten::_fused_sdp_choice"};
+
+template <typename List>
+bool is_one_of(const List& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+// Elements taken by their places and not by a mask: as many as there are places.
+bool has_places_only(const c10::OperatorHandle& op, const Stack& stack) {
+  if (op.schema().name() != "aten::index" || op.schema().arguments().size() != 2) return false;
+  const auto places = stack.back().toListRef();
+  return std::all_of(places.begin(), places.end(), [](const c10::IValue& place) {
+    if (!place.isTensor() || !place.toTensor().defined()) return true;
+    const auto type = place.toTensor().scalar_type();
+    return type != c10::kBool && type != c10::kByte;
+  });
+}
+
+bool reads_on_host(const c10::OperatorHandle& op) {
+  if (op.hasTag(at::Tag::data_dependent_output)) return true;
+  if (asks_for_sizes(op)) return false;
+  const auto& returns = op.schema().returns();
+  return std::any_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
+    const auto kind = result.type()->kind();
+    return kind == c10::TypeKind::NumberType || kind == c10::TypeKind::BoolType ||
+           kind == c10::TypeKind::FloatType || (kind == c10::TypeKind::IntType);
+  });
+}
+
+}  // namespace
+
+std::string why_not_recorded(const c10::OperatorHandle& op, const Stack& stack) {
+  if (is_one_of(kChangesStorage, op.schema().name())) return "changes the memory of a tensor";
+  if (op.hasTag(at::Tag::dynamic_output_shape) && !has_places_only(op, stack)) {
+    return "has results whose sizes depend on the data";
+  }
+  if (reads_on_host(op)) return "reads a value on the host";
+  return {};
+}
+
+std::string unusual(const at::Tensor& tensor) {
+  if (tensor.layout() != c10::kStrided) return "is not strided";
+  if (tensor.is_quantized()) return "is quantized";
+  if (tensor.is_nested()) return "is nested";
+  if (tensor.is_conj() || tensor.is_neg()) return "is a lazy conjugate or negative";
+  if (!tensor.has_storage()) return "has no storage";
+  return {};
+}
+
+bool asks_for_sizes(const c10::OperatorHandle& op) {
+  return is_one_of(kAsksForSizes, op.schema().name());
+}
+
+bool changes_only_sizes(const c10::OperatorHandle& op) {
+  return op.hasTag(at::Tag::inplace_view) && !is_one_of(kChangesStorage, op.schema().name());
+}
+
+}  // namespace gallop::compile
