@@ -61,6 +61,9 @@ const at::Tensor* after_of(const Recording& recording, const at::Tensor& state) 
 }
 
 std::string compare(const Recording& wanted, const Recording& got) {
+  for (const Recording* trial : {&wanted, &got}) {
+    if (!trial->refusal.empty()) return "it cannot be tried: " + trial->refusal;
+  }
   for (size_t i = 0; i < wanted.results.size(); ++i) {
     if (!wanted.results[i].defined()) continue;
     const double error = error_of(got.results[i], wanted.results[i]);
@@ -208,7 +211,7 @@ std::string first_difference(const Graph& plain, const Graph& graph,
 
 std::string find_difference(const Function& function, const Graph& graph,
                             const std::vector<at::Tensor>& inputs) {
-  const Recording recording = record(function, inputs);
+  const Recording recording = record_while_further([&] { return record(function, inputs); });
   const auto sources = sources_of_changes(recording.graph);
   std::set<Moment> kept;
   for (const auto& group : sources) kept.insert(group.begin(), group.end());
