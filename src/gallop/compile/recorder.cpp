@@ -384,11 +384,8 @@ class Recorder {
     const bool changes = schema.is_mutable() || waits_for_collective(node.op);
     if (!makes_memory && !changes && (asks || !node.results.empty())) return;
     const bool is_empty = leaves_memory_as_it_is(node.op);
-    // What aten::copy takes first tells it the layout of its result alone.
-    bool is_layout = schema.name() == "aten::copy";
     for (const Access& access : accesses_of(node)) {
-      const bool reads = access.reads && !std::exchange(is_layout, false);
-      if (reads) check_filled(access.view, name_of(node.op));
+      if (access.reads) check_filled(access.view, name_of(node.op));
       if (!access.writes) continue;
       const BufferId buffer = graph_.views[access.view].buffer;
       filled_[buffer] = !is_empty || graph_.views[access.view].numel() == 0;

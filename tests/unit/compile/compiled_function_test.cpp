@@ -1,6 +1,7 @@
 #include "gallop/compile/compiled_function.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <ATen/Context.h>
@@ -10,6 +11,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
@@ -21,6 +23,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "gallop/compile/executor.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 #include "gallop/compile/verify.h"
@@ -274,6 +277,32 @@ TEST(Verify, NamesTheFirstNodeThatDiffers) {
   const std::string found = find_difference(function, graph, inputs);
   EXPECT_NE(found.find("; the first to differ is aten::gelu_backward, by "), std::string::npos)
       << found;
+}
+
+TEST(MakeValues, ACopyIntoNewMemoryIsAConversion) {
+  const Function function = [](const Tensors& inputs) -> Tensors {
+    const at::Tensor& x = inputs[0];
+    const auto nhwc = at::empty_like(x, at::kBFloat16, at::MemoryFormat::ChannelsLast).copy_(x);
+    const auto rows = at::empty({2, 3, 4, 5}).copy_(nhwc);
+    const auto broadcast = at::empty({2, 3, 4, 5}).copy_(x.select(0, 0));
+    return {nhwc, rows, broadcast};
+  };
+  const Tensors inputs = {at::randn({2, 3, 4, 5})};
+  Graph graph = record(function, inputs).graph;
+  KernelCompiler compiler;
+  PassContext context{.compiler = compiler};
+  run_passes(graph, names_of_rounding_passes(), context);
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) names.push_back(name_of(node.op));
+  const std::vector<std::string> wanted = {"aten::_to_copy", "aten::_to_copy",
+                                           "aten::empty.memory_format", "aten::copy_"};
+  EXPECT_EQ(names, wanted);
+  EXPECT_EQ(find_difference(function, graph, inputs), "");
+  const Tensors got = Executor(graph).run(inputs), expected = function(inputs);
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_TRUE(at::equal(got[i], expected[i]));
+    EXPECT_EQ(got[i].strides(), expected[i].strides());
+  }
 }
 
 TEST(Record, TellsWhatACallWouldChangeAndChangesNothing) {

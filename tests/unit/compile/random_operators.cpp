@@ -182,6 +182,14 @@ constexpr Operation kOperations[] = {
                                           : at::MemoryFormat::ChannelsLast;
        return a[0].to(a[0].scalar_type(), false, /*copy=*/true, format);
      }},
+    {"copy_into_new", 1, true,
+     [](A a) {
+       const auto type = a.p % 2 == 0 ? a[0].scalar_type() : at::kDouble;
+       const int64_t d = a[0].dim() > 0 ? dim(a) : 0;
+       const Tensor turned = a[0].dim() > 0 ? a[0].transpose(0, d) : a[0];
+       Tensor made = at::empty_like(a.q % 2 == 0 ? a[0] : turned, type);
+       return made.copy_(a.q % 2 == 0 ? a[0] : turned);
+     }},
     {"clone", 1, true, [](A a) { return a[0].clone(); }},
     {"contiguous", 1, true, [](A a) { return a[0].contiguous(); }},
     {"channels_last", 1, true, [](A a) { return a[0].contiguous(at::MemoryFormat::ChannelsLast); }},

@@ -28,6 +28,7 @@ struct Case {
   std::string optimizer;
   StepConfig config{};
   bool text = false;
+  bool channels_last = true;  ///< Of images.
 };
 
 inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
@@ -41,7 +42,7 @@ struct Trainee {
 
   Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile)
       : model(tested.make_model()) {
-    model->to(at::kCPU, !tested.text);
+    model->to(at::kCPU, tested.channels_last && !tested.text);
     optimizer =
         optimizers.build(config::Component(optimizers, tested.optimizer), model->parameters());
     StepConfig config = tested.config;

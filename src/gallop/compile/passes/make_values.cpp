@@ -2,6 +2,9 @@
 #include <optional>
 #include <string>
 
+#include <ATen/TensorGeometry.h>
+#include <c10/core/MemoryFormat.h>
+
 #include "gallop/compile/analysis.h"
 #include "gallop/compile/passes/passes.h"
 
@@ -26,6 +29,34 @@ std::optional<c10::OperatorHandle> functional_form(const c10::OperatorHandle& op
   return alike ? found : std::nullopt;
 }
 
+// What `copy_` does to a whole tensor, as a new one. (aten::copy, its functional form, would copy
+// the old contents first.) Empty where the sizes or devices differ.
+std::optional<Node> as_conversion(const Graph& graph, const Node& node) {
+  const ViewId from =
+      node.arguments[1].kind == Operand::Kind::kTensor ? node.arguments[1].views[0] : kNone;
+  const View& to = graph.views[node.arguments[0].views[0]];
+  if (from == kNone || graph.views[from].sizes != to.sizes ||
+      graph.buffer_of(from).device != graph.buffers[to.buffer].device) {
+    return std::nullopt;
+  }
+  const auto format =
+      at::geometry_is_contiguous(to.sizes, to.strides)         ? at::MemoryFormat::Contiguous
+      : c10::is_channels_last_strides_2d(to.sizes, to.strides) ? at::MemoryFormat::ChannelsLast
+                                                               : at::MemoryFormat::Preserve;
+  return Node{.op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_to_copy", ""),
+              .arguments = {node.arguments[1], Operand::of(to.dtype), Operand(), Operand(),
+                            Operand(), node.arguments[2], Operand::of(format)},
+              .results = {}};
+}
+
+// The same call with a new tensor for its result.
+std::optional<Node> functional_form(const Graph& graph, const Node& node) {
+  if (name_of(node.op) == "aten::copy_") return as_conversion(graph, node);
+  const auto op = functional_form(node.op);
+  if (!op) return std::nullopt;
+  return Node{.op = *op, .arguments = node.arguments, .results = {}};
+}
+
 // The node that makes a new value of what `node` changes, or nothing where that is not the same.
 // `versions`: how often each buffer has been changed so far, `node` included.
 std::optional<Node> as_value(Graph& graph, const Node& node, const std::vector<int64_t>& versions) {
@@ -41,10 +72,9 @@ std::optional<Node> as_value(Graph& graph, const Node& node, const std::vector<i
       !is_whole(graph, changed)) {
     return std::nullopt;
   }
-  const auto op = functional_form(node.op);
-  if (!op) return std::nullopt;
-  Node value{.op = *op, .arguments = node.arguments, .results = {}};
-  const auto layouts = result_layouts(graph, value);
+  auto value = functional_form(graph, node);
+  if (!value) return std::nullopt;
+  const auto layouts = result_layouts(graph, *value);
   View wanted = graph.views[changed];
   wanted.buffer = kNone;
   if (layouts.size() != 1 || layouts[0] != wanted) return std::nullopt;
@@ -52,7 +82,7 @@ std::optional<Node> as_value(Graph& graph, const Node& node, const std::vector<i
   buffer.version += versions[graph.views[changed].buffer];
   wanted.buffer = static_cast<BufferId>(graph.buffers.size());
   graph.buffers.push_back(std::move(buffer));
-  value.results.push_back(Operand::of(graph.intern(wanted)));
+  value->results.push_back(Operand::of(graph.intern(wanted)));
   return value;
 }
 
