@@ -13,6 +13,7 @@
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 #include "gallop/compile/replayer.h"
+#include "gallop/compile/shadows.h"
 #include "gallop/compile/verify.h"
 
 namespace gallop::compile {
@@ -65,6 +66,7 @@ struct Entry {
   std::unique_ptr<Replayer> replayer;
   std::vector<const void*> state;  // The memory of all state that the graph uses.
   bool runs_eagerly = false;
+  bool leaves_shadows_behind = false;  // Whether it changes parameters without their bf16 copies.
 };
 
 const void* memory_of(const at::Tensor& tensor) {
@@ -102,6 +104,7 @@ bool share_memory(const std::vector<at::Tensor>& inputs) {
 struct CompiledFunction::Impl {
   FunctionOfMode function;
   std::vector<at::Tensor> state;
+  Shadows shadows;
   CompileConfig config;
   CompileReport report;
   KernelCompiler compiler;
@@ -109,6 +112,9 @@ struct CompiledFunction::Impl {
   std::shared_ptr<Arena> arena;     // Of all graphs.
   std::vector<const void*> memory;  // Of the state, when the entries were recorded.
   std::vector<bool> has_gradient;   // Whether the state required one then.
+
+  Impl(FunctionOfMode what, std::vector<at::Tensor> works_on, const CompileConfig& how)
+      : function(std::move(what)), state(std::move(works_on)), shadows(state), config(how) {}
 
   void forget_if_state_changed() {
     std::vector<const void*> now;
@@ -120,6 +126,7 @@ struct CompiledFunction::Impl {
     }
     if (now == memory && gradient_now == has_gradient) return;
     entries.clear();
+    shadows = Shadows(state);
     report.graphs = 0;
     memory = std::move(now);
     has_gradient = std::move(gradient_now);
@@ -127,11 +134,12 @@ struct CompiledFunction::Impl {
 
   std::vector<at::Tensor> run_eagerly(const std::vector<at::Tensor>& inputs, int64_t mode) {
     report.eager += 1;
+    shadows.distrust();
     return function(inputs, mode);
   }
 
   void refuse(Entry& entry, const std::string& reason) {
-    entry = Entry{.first = {}, .replayer = nullptr, .state = {}, .runs_eagerly = true};
+    entry = {.first = {}, .replayer = nullptr, .state = {}, .runs_eagerly = true};
     add_once(report.reasons, reason);
   }
 
@@ -139,9 +147,12 @@ struct CompiledFunction::Impl {
     if (!arena) arena = Arena::reserve();
     const Arena::Apart apart(arena.get());
     report.recorded += 1;
-    return record(
-        [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); }, inputs,
-        Outcome::kNotWanted);
+    shadows.refresh();
+    Recording recording =
+        record([&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
+               inputs, Outcome::kNotWanted);
+    shadows.overlook_changes();
+    return recording;
   }
 
   void record_first(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
@@ -168,19 +179,29 @@ struct CompiledFunction::Impl {
 
   void build(Entry& entry, Graph graph) {
     entry.state = memory_of_state(graph);
-    PassContext context{.compiler = compiler};
+    PassContext context{.compiler = compiler, .shadows = &shadows};
     run_passes(graph, config.passes_off, context);
     for (const std::string& line : context.lost) add_once(report.lost, line);
     entry.replayer = std::make_unique<Replayer>(std::make_unique<Executor>(std::move(graph), arena),
                                                 config.make_device_graph);
     report.graphs += 1;
+    for (auto& [signature, other] : entries) {
+      if (!other.replayer) continue;
+      other.leaves_shadows_behind = shadows.are_left_behind_by(other.replayer->executor().graph());
+    }
   }
 
   void verify(const Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
     const Arena::Apart apart(arena.get());
-    const std::string found = find_difference(
+    std::string found = find_difference(
         [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
         entry.replayer->executor().graph(), inputs);
+    shadows.overlook_changes();
+    if (found.empty() && !shadows.are_right()) {
+      found =
+          "the bf16 copy of a parameter is not the parameter's, which was changed by other means "
+          "than operators";
+    }
     if (!found.empty()) {
       throw InternalError("the compiled step does not do what the step does: " + found);
     }
@@ -212,11 +233,13 @@ struct CompiledFunction::Impl {
     }
     if (entry.runs_eagerly) return run_eagerly(inputs, mode);
     if (is_any_in(inputs, entry.state)) return run_shared(inputs, mode);
+    shadows.refresh();
     if (config.verify_every > 0 && report.replayed % config.verify_every == 0) {
       verify(entry, inputs, mode);
     }
     report.replayed += 1;
     auto results = entry.replayer->run(inputs);
+    if (entry.leaves_shadows_behind) shadows.distrust();
     report.captured += entry.replayer->is_captured() ? 1 : 0;
     if (!entry.replayer->lost().empty()) add_once(report.lost, entry.replayer->lost());
     return results;
@@ -225,11 +248,7 @@ struct CompiledFunction::Impl {
 
 CompiledFunction::CompiledFunction(FunctionOfMode function, std::vector<at::Tensor> state,
                                    const CompileConfig& config)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->function = std::move(function);
-  impl_->state = std::move(state);
-  impl_->config = config;
-}
+    : impl_(std::make_unique<Impl>(std::move(function), std::move(state), config)) {}
 
 CompiledFunction::~CompiledFunction() = default;
 

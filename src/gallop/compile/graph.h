@@ -33,6 +33,7 @@ struct Buffer {
   /// Which buffer of the recording has these contents, and after how many changes in place; kNone
   /// where none has.
   int64_t origin = kNone, version = 0;
+  at::Tensor copy_of;  ///< Of kState: the parameter that this is a bf16 copy of, if it is one.
 };
 
 /// A tensor: where it lies in a buffer. The offset counts its elements from the buffer's start, for

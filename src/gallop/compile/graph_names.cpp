@@ -56,6 +56,10 @@ void GraphNamer::name_state(const GraphNames& names) {
     const Buffer& buffer = graph_.buffers[id];
     if (buffer.kind != Buffer::Kind::kState) continue;
     for (const auto& [name, tensor] : names.state) {
+      if (buffer.copy_of.defined() && tensor.is_alias_of(buffer.copy_of)) {
+        names_[id] = name + "(bf16)";
+        break;
+      }
       if (!tensor.is_alias_of(buffer.state)) continue;
       names_[id] = name;
       for (size_t view = 0; view < graph_.views.size(); ++view) {

@@ -9,6 +9,7 @@
 #include "gallop/compile/difference.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
+#include "gallop/compile/shadows.h"
 
 namespace gallop::compile {
 
@@ -69,7 +70,10 @@ GraphStages graph_stages(const Function& function, const std::vector<at::Tensor>
   };
   keep(kRecorded);
   KernelCompiler compiler;
-  PassContext context{.compiler = compiler};
+  std::vector<at::Tensor> state;
+  for (const auto& [name, tensor] : names.state) state.push_back(tensor);
+  Shadows shadows(std::move(state));
+  PassContext context{.compiler = compiler, .shadows = &shadows};
   run_passes(recording.graph, config.passes_off, context,
              [&](const Pass& pass) { keep(pass.name); });
   found.lost = std::move(context.lost);

@@ -9,9 +9,12 @@
 
 namespace gallop::compile {
 
+class Shadows;
+
 /// What passes work with besides the graph.
 struct PassContext {
   KernelCompiler& compiler;
+  Shadows* shadows = nullptr;       ///< Null where nobody keeps them up to date.
   std::vector<std::string> lost{};  ///< What could not be done on this machine, a line each.
 };
 

@@ -35,6 +35,20 @@ const Bf16* bf16_of(const at::Tensor& gradient) {
   return static_cast<const Bf16*>(gradient.const_data_ptr());
 }
 
+// By parameter: where its bf16 copy is, or null.
+std::vector<Bf16*> shadows_of(size_t parameters, at::TensorList shadows, at::IntArrayRef shadowed) {
+  std::vector<Bf16*> all(parameters);
+  for (size_t i = 0; i < shadows.size(); ++i) {
+    all[static_cast<size_t>(shadowed[i])] = static_cast<Bf16*>(shadows[i].mutable_data_ptr());
+  }
+  return all;
+}
+
+// An operator of ours would not tell autograd, nor those who keep what they made of a parameter.
+void count_changes(const std::vector<at::Tensor>& parameters) {
+  for (const at::Tensor& parameter : parameters) parameter.unsafeGetTensorImpl()->bump_version();
+}
+
 at::Tensor norm_on_cpu(at::TensorList tensors) {
   std::vector<ConstArray> arrays;
   arrays.reserve(tensors.size());
@@ -49,13 +63,15 @@ at::Tensor adamw_on_cpu(at::TensorList parameters, at::TensorList gradients,
                         at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
                         const at::Tensor& steps, at::IntArrayRef indices, Doubles weight_decays,
                         const at::Tensor& lr, const Optional& divisor, const Optional& skip,
-                        double beta1, double beta2, double eps) {
+                        double beta1, double beta2, double eps, at::TensorList shadows,
+                        at::IntArrayRef shadowed) {
   if (is_set(skip)) return norm_on_cpu(gradients);
   const double rate = lr.item<float>();
   const float factor = factor_of(divisor);
   auto* counts = steps.mutable_data_ptr<float>();
   // Bias corrections of one step count: nearly always the same for all parameters.
   double corrected = 0, correction1 = 1, correction2 = 1;
+  const std::vector<Bf16*> shadow_of = shadows_of(parameters.size(), shadows, shadowed);
   std::vector<AdamwTensor> tensors;
   tensors.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -70,6 +86,7 @@ at::Tensor adamw_on_cpu(at::TensorList parameters, at::TensorList gradients,
                        .bf16_gradient = bf16_of(gradients[i]),
                        .exp_avg = exp_avgs[i].mutable_data_ptr<float>(),
                        .exp_avg_sq = exp_avg_sqs[i].mutable_data_ptr<float>(),
+                       .shadow = shadow_of[i],
                        .size = parameters[i].numel(),
                        .gradient_scale = factor,
                        .take1 = static_cast<float>(1 - beta1),
@@ -87,11 +104,13 @@ at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
                       at::TensorList momentum_buffers, const Optional& steps,
                       at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
                       const Optional& divisor, const Optional& skip, double momentum,
-                      double dampening, bool nesterov) {
+                      double dampening, bool nesterov, at::TensorList shadows,
+                      at::IntArrayRef shadowed) {
   if (is_set(skip)) return norm_on_cpu(gradients);
   const float factor = factor_of(divisor);
   const auto rate = lr.item<float>();
   float* counts = steps ? steps->mutable_data_ptr<float>() : nullptr;
+  const std::vector<Bf16*> shadow_of = shadows_of(parameters.size(), shadows, shadowed);
   std::vector<SgdTensor> tensors;
   tensors.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -101,6 +120,7 @@ at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
                        .momentum_buffer = momentum_buffers.empty()
                                               ? nullptr
                                               : momentum_buffers[i].mutable_data_ptr<float>(),
+                       .shadow = shadow_of[i],
                        .size = parameters[i].numel(),
                        .gradient_scale = factor,
                        .lr = rate,
@@ -125,11 +145,15 @@ at::Tensor adamw(const OptimizerStep& step, at::TensorList exp_avgs, at::TensorL
   static const Operator kAdamw(
       "adamw_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] exp_avgs, Tensor(c!)[] "
       "exp_avg_sqs, Tensor(d!) steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? "
-      "divisor, Tensor? skip, float beta1, float beta2, float eps) -> Tensor norm",
+      "divisor, Tensor? skip, float beta1, float beta2, float eps, Tensor(e!)[] shadows, int[] "
+      "shadowed) -> Tensor norm",
       adamw_on_cpu, norm_without_memory);
-  return kAdamw(step.parameters, step.gradients, exp_avgs, exp_avg_sqs, step.steps, step.indices,
-                step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
-                options.beta1, options.beta2, options.eps);
+  at::Tensor norm =
+      kAdamw(step.parameters, step.gradients, exp_avgs, exp_avg_sqs, step.steps, step.indices,
+             step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
+             options.beta1, options.beta2, options.eps, at::TensorList(), at::IntArrayRef());
+  count_changes(step.parameters);
+  return norm;
 }
 
 at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
@@ -137,11 +161,15 @@ at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
   static const Operator kSgd(
       "sgd_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] momentum_buffers, "
       "Tensor(c!)? steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? divisor, "
-      "Tensor? skip, float momentum, float dampening, bool nesterov) -> Tensor norm",
+      "Tensor? skip, float momentum, float dampening, bool nesterov, Tensor(d!)[] shadows, int[] "
+      "shadowed) -> Tensor norm",
       sgd_on_cpu, norm_without_memory);
-  return kSgd(step.parameters, step.gradients, momentum_buffers, optional(step.steps), step.indices,
-              step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
-              options.momentum, options.dampening, options.nesterov);
+  at::Tensor norm = kSgd(step.parameters, step.gradients, momentum_buffers, optional(step.steps),
+                         step.indices, step.weight_decays, step.lr, optional(step.divisor),
+                         optional(step.skip), options.momentum, options.dampening, options.nesterov,
+                         at::TensorList(), at::IntArrayRef());
+  count_changes(step.parameters);
+  return norm;
 }
 
 at::Tensor norm(at::TensorList tensors) {

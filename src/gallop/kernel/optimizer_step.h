@@ -10,6 +10,9 @@
 // parameter in one memory layout; parameters and states are fp32, gradients fp32 or bf16.
 namespace gallop::kernel {
 
+// They count as changes in place of the parameters, as those of LibTorch's operators do. In a
+// compiled step they also write bf16 copies of some parameters: the `shadowed` ones of the list.
+
 /// Parameters that are updated, in parallel lists.
 struct OptimizerStep {
   std::vector<at::Tensor> parameters, gradients;

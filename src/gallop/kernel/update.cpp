@@ -16,29 +16,29 @@ namespace {
 
 int64_t chunks_of(int64_t size) { return (size + kUpdateChunk - 1) / kUpdateChunk; }
 
+// What both optimizers have.
 template <typename Tensor>
-void skip_gradient(Tensor& tensor, int64_t offset) {
+void cut(Tensor& tensor, int64_t offset, int64_t size) {
+  tensor.parameter += offset;
   if (tensor.bf16_gradient != nullptr) {
     tensor.bf16_gradient += offset;
   } else {
     tensor.gradient += offset;
   }
+  if (tensor.shadow != nullptr) tensor.shadow += offset;
+  tensor.size = size;
 }
 
 AdamwTensor part(AdamwTensor tensor, int64_t offset, int64_t size) {
-  tensor.parameter += offset;
-  skip_gradient(tensor, offset);
+  cut(tensor, offset, size);
   tensor.exp_avg += offset;
   tensor.exp_avg_sq += offset;
-  tensor.size = size;
   return tensor;
 }
 
 SgdTensor part(SgdTensor tensor, int64_t offset, int64_t size) {
-  tensor.parameter += offset;
-  skip_gradient(tensor, offset);
+  cut(tensor, offset, size);
   if (tensor.momentum_buffer != nullptr) tensor.momentum_buffer += offset;
-  tensor.size = size;
   return tensor;
 }
 

@@ -18,6 +18,7 @@ struct AdamwTensor {
   const Bf16* bf16_gradient = nullptr;  ///< If set, stands for `gradient`.
   float* exp_avg = nullptr;             ///< m
   float* exp_avg_sq = nullptr;          ///< v
+  Bf16* shadow = nullptr;               ///< If set, gets the new parameter, rounded.
   int64_t size = 0;
 
   float gradient_scale = 1;
@@ -39,6 +40,7 @@ struct SgdTensor {
   const float* gradient = nullptr;
   const Bf16* bf16_gradient = nullptr;  ///< If set, stands for `gradient`.
   float* momentum_buffer = nullptr;     ///< b; null without momentum.
+  Bf16* shadow = nullptr;               ///< If set, gets the new parameter, rounded.
   int64_t size = 0;
 
   float gradient_scale = 1;

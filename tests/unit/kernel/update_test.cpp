@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <c10/util/BFloat16.h>
 #include <gtest/gtest.h>
 
 #include "gallop/kernel/cpu/update.h"
@@ -186,6 +188,38 @@ TEST_P(EveryIsa, Bf16GradientsDoWhatTheSameNumbersDoInFp32) {
     EXPECT_EQ(bf16.second, fp32.second);
     EXPECT_EQ(bodies().sum_of_squares({.size = count, .bf16_data = narrow.data() + 1}),
               bodies().sum_of_squares({.data = fp32.gradient.data() + 1, .size = count}));
+  }
+}
+
+TEST_P(EveryIsa, ShadowsAreTheNewParametersRounded) {
+  const auto rounded = [](float number) { return static_cast<uint16_t>(c10::BFloat16(number).x); };
+  for (const int64_t count : {1, 17, 64, 4001, 4096}) {
+    Arrays adamw(count), sgd(count), plain(count);
+    for (Arrays* arrays : {&adamw, &plain}) {
+      arrays->gradient[1] = std::nanf("");
+      arrays->parameter.back() = std::numeric_limits<float>::infinity();
+    }
+    const Bf16 kUntouched{0x1234};
+    std::vector<Bf16> shadow(static_cast<size_t>(count) + 2, kUntouched);
+    AdamwTensor t = adamw.adamw();
+    t.shadow = shadow.data() + 1;
+    bodies().adamw(t);
+    bodies().adamw(plain.adamw());
+    const auto expect_rounded = [&](const std::vector<float>& parameter) {
+      for (size_t i = 1; i <= static_cast<size_t>(count); ++i) {
+        EXPECT_EQ(shadow[i].bits, rounded(parameter[i])) << parameter[i];
+      }
+      EXPECT_EQ(shadow.front().bits, kUntouched.bits);
+      EXPECT_EQ(shadow.back().bits, kUntouched.bits);
+    };
+    expect_rounded(adamw.parameter);
+    EXPECT_EQ(std::memcmp(adamw.parameter.data(), plain.parameter.data(),
+                          sizeof(float) * static_cast<size_t>(count + 1)),
+              0);
+    SgdTensor s = sgd.sgd(true, true);
+    s.shadow = shadow.data() + 1;
+    bodies().sgd(s);
+    expect_rounded(sgd.parameter);
   }
 }
 

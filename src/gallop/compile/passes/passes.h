@@ -20,6 +20,10 @@ void linear_weights(Graph& graph);
 /// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
 void narrow_gradients(Graph& graph);
 
+/// bf16 copies of parameters that steps compute with stay from step to step, and the optimizer's
+/// update writes them; see shadows.h.
+void shadow_weights(Graph& graph, PassContext& context);
+
 /// Batch norm of training with a residual and ReLU behind it, and their gradients with the sum of
 /// two that meet, become calls of kernel/batch_norm.h.
 void batch_norms(Graph& graph);

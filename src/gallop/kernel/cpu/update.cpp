@@ -160,13 +160,26 @@ struct Widened {
   }
 };
 
+void narrow(const float* from, Bf16* to, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(to + i, load(from + i));
+  if (i < count) store(to + i, load(from + i, count - i), count - i);
+}
+
+template <typename Tensor, double (*kUpdate)(const Tensor&)>
+double update_with_shadow(const Tensor& chunk) {
+  const double sum = kUpdate(chunk);
+  if (chunk.shadow != nullptr) narrow(chunk.parameter, chunk.shadow, chunk.size);
+  return sum;
+}
+
 template <typename Tensor, double (*kUpdate)(const Tensor&)>
 double update(const Tensor& chunk) {
-  if (chunk.bf16_gradient == nullptr) return kUpdate(chunk);
+  if (chunk.bf16_gradient == nullptr) return update_with_shadow<Tensor, kUpdate>(chunk);
   const Widened gradient(chunk.bf16_gradient, chunk.size);
   Tensor wide = chunk;
   wide.gradient = gradient.values;
-  return kUpdate(wide);
+  return update_with_shadow<Tensor, kUpdate>(wide);
 }
 
 double sum_of_squares(const ConstArray& chunk) {
