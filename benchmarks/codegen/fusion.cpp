@@ -181,7 +181,7 @@ compile::Graph graph_of(const Case& one, bool fused, compile::KernelCompiler& co
   compile::Graph graph = compile::record(one.function, one.inputs).graph;
   std::vector<std::string> off;
   for (const compile::Pass& pass : compile::all_passes()) {
-    const bool wanted = !pass.to_kernels && (fused || std::string(pass.name) != "fuse");
+    const bool wanted = pass.keeps_bits() || (fused && std::string(pass.name) == "fuse");
     if (!wanted) off.emplace_back(pass.name);
   }
   compile::PassContext context{.compiler = compiler};

@@ -20,34 +20,36 @@ void plain(Graph& graph, PassContext&) {
 }  // namespace
 
 const std::vector<Pass>& all_passes() {
+  using enum Pass::Kind;
   static const std::vector<Pass> kPasses = {
       {"make-values", "changes in place become new values", plain<passes::make_values>},
       {"merge-equal", "equal calls are made once", plain<passes::merge_equal>},
       {"merge-casts", "conversions that undo each other go", plain<passes::merge_casts>},
+      {"group-products", "products of one tensor with several weights become one",
+       plain<passes::group_products>, kRounds},
       {"batch-norms", "batch norm, residual and ReLU become a kernel", plain<passes::batch_norms>,
-       true},
+       kToKernels},
       {"layer-norms", "layer norm with sum and cast becomes a kernel", plain<passes::layer_norms>,
-       true},
-      {"attention", "attention over packed heads becomes a kernel", plain<passes::attention>, true},
+       kToKernels},
+      {"attention", "attention over packed heads becomes a kernel", plain<passes::attention>,
+       kToKernels},
       {"cross-entropy", "softmax cross-entropy becomes a kernel", plain<passes::cross_entropy>,
-       true},
+       kToKernels},
       {"activations", "activations with their bias become kernels", plain<passes::activations>,
-       true},
+       kToKernels},
       {"linear-weights", "weight gradients of large linear layers become a kernel",
-       plain<passes::linear_weights>, true},
+       plain<passes::linear_weights>, kToKernels},
       {"narrow-gradients", "optimizers take bf16 gradients as they come",
        plain<passes::narrow_gradients>},
       {"shadow-weights", "updates write the bf16 copies of weights", passes::shadow_weights},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
-      {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse},
+      {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse,
+       kRounds},
       {"recompute", "cheap values are computed again rather than kept", plain<passes::recompute>},
       {"order", "nodes run in the order that needs least memory", plain<passes::order>},
   };
   return kPasses;
 }
-
-// Kernels add up in another order, and generated loops have functions of their own.
-bool Pass::keeps_bits() const { return !to_kernels && run != passes::fuse; }
 
 std::vector<std::string> names_of_rounding_passes() {
   std::vector<std::string> names;
@@ -68,7 +70,7 @@ void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& 
   const bool kernels = kernel::kernels_are_allowed();
   for (const Pass& pass : all_passes()) {
     const bool wanted = std::find(off.begin(), off.end(), pass.name) == off.end();
-    if (!wanted || (pass.to_kernels && !kernels)) continue;
+    if (!wanted || (pass.kind == Pass::Kind::kToKernels && !kernels)) continue;
     pass.run(graph, context);
     if (after) after(pass);
   }

@@ -20,13 +20,18 @@ struct PassContext {
 
 /// A change of a graph that leaves what it computes as it is.
 struct Pass {
+  enum class Kind {
+    kExact,
+    kRounds,     ///< Adds up in another order, or has other functions than LibTorch.
+    kToKernels,  ///< Puts in kernels of ours, which round too, and may be off altogether.
+  };
   const char* name = nullptr;
   const char* help = nullptr;
   void (*run)(Graph& graph, PassContext& context) = nullptr;
-  bool to_kernels = false;  ///< Whether it is for kernels of ours, which may be off altogether.
+  Kind kind = Kind::kExact;
 
   /// Whether results are those of the operators bit for bit.
-  bool keeps_bits() const;
+  bool keeps_bits() const { return kind == Kind::kExact; }
 };
 
 /// All passes, in the order in which they run.

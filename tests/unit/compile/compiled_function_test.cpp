@@ -42,13 +42,7 @@ void seed(uint64_t number) {
 int call_number = 0;
 
 // Kernels and generated loops round a little differently.
-CompileConfig with_equal_bits() {
-  CompileConfig config{.passes_off = {"fuse"}};
-  for (const Pass& pass : all_passes()) {
-    if (pass.to_kernels) config.passes_off.emplace_back(pass.name);
-  }
-  return config;
-}
+CompileConfig with_equal_bits() { return {.passes_off = names_of_rounding_passes()}; }
 
 // Calls `function` as it is and compiled with the same arguments, and expects equal bits.
 // Returns the report of the compiled one.

@@ -93,7 +93,7 @@ class Run {
     for (at::Tensor& result : results) result = result.detach();
     for (const at::Tensor& parameter : network_.parameters) {
       if (!parameter.grad().defined()) continue;
-      results.push_back(parameter.grad());
+      results.push_back(network_.keeps_gradients ? parameter.grad().mul(1) : parameter.grad());
       parameter.sub_(parameter.grad() * 0.01);
     }
     return results;

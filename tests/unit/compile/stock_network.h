@@ -17,7 +17,8 @@ struct StockNetwork {
   Tensors parameters;
   Tensors buffers{};
   std::vector<Tensors> batches{};
-  bool bf16 = false;  ///< Under autocast.
+  bool bf16 = false;             ///< Under autocast.
+  bool keeps_gradients = false;  ///< Gives copies of the gradients out.
 
   const at::Tensor& weight(size_t i) const { return parameters[i]; }
 };

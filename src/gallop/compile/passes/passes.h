@@ -14,6 +14,10 @@ void merge_equal(Graph& graph);
 /// A conversion to a wider format and back, or one that changes nothing, goes.
 void merge_casts(Graph& graph);
 
+/// Products of one tensor with several weights, such as those of queries, keys and values, and
+/// their gradients become products with the weights side by side.
+void group_products(Graph& graph);
+
 /// The gradient of a large linear layer's weight becomes a call of kernel/linear_weight.h.
 void linear_weights(Graph& graph);
 

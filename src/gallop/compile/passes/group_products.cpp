@@ -1,0 +1,510 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "gallop/compile/passes/matcher.h"
+#include "gallop/compile/passes/passes.h"
+
+// Shapes: N rows, K inputs, O outputs of a layer, and S of all layers of a group together.
+namespace gallop::compile::passes {
+
+namespace {
+
+/// y = x w^T (+ bias), and the nodes of its gradients.
+struct Layer {
+  int64_t node = kNone;
+  ViewId x = kNone, weight = kNone;  ///< [N, K], [O, K].
+  ViewId bias = kNone;               ///< [O], or kNone.
+  ViewId y = kNone;                  ///< [N, O]
+
+  int64_t dx = kNone, dweight = kNone, dbias = kNone;  ///< The last may be kNone.
+  ViewId dy = kNone;                                   ///< [N, O]
+};
+
+using Layers = std::vector<Layer>;
+
+View transposed(View view) {
+  std::swap(view.sizes[0], view.sizes[1]);
+  std::swap(view.strides[0], view.strides[1]);
+  return view;
+}
+
+std::optional<Layer> layer_at(Matcher& matcher, int64_t index) {
+  const bool has_bias = matcher.is(index, "aten::addmm");
+  if (!has_bias && !matcher.is(index, "aten::mm")) return std::nullopt;
+  if (has_bias && !(matcher.constant(index, 3).toScalar().toDouble() == 1 &&
+                    matcher.constant(index, 4).toScalar().toDouble() == 1)) {
+    return std::nullopt;
+  }
+  const size_t first = has_bias ? 1 : 0;
+  const ViewId x = matcher.argument(index, first), turned = matcher.argument(index, first + 1);
+  const ViewId y = matcher.result(index), bias = has_bias ? matcher.argument(index, 0) : kNone;
+  if (x == kNone || turned == kNone || y == kNone || (has_bias && bias == kNone)) {
+    return std::nullopt;
+  }
+  const View weight = transposed(matcher.view(turned));
+  const bool fits = is_contiguous(weight) && !is_contiguous(matcher.view(turned)) &&
+                    is_contiguous(matcher.view(y)) && is_whole(matcher.graph(), y) &&
+                    (!has_bias || matcher.view(bias).sizes == std::vector{weight.sizes[0]});
+  if (!fits) return std::nullopt;
+  return Layer{.node = index, .x = x, .weight = matcher.intern(weight), .bias = bias, .y = y};
+}
+
+/// All layers of the same kind over the tensor that the layer at `index` takes, the first of them.
+Layers layers_from(Matcher& matcher, int64_t index) {
+  const auto first = layer_at(matcher, index);
+  if (!first) return {};
+  Layers layers;
+  for (const int64_t reader : matcher.readers_of(first->x)) {
+    const auto layer = layer_at(matcher, reader);
+    if (!layer || layer->x != first->x || (layer->bias == kNone) != (first->bias == kNone))
+      continue;
+    const bool known = std::any_of(layers.begin(), layers.end(), [&](const Layer& other) {
+      return other.weight == layer->weight;
+    });
+    if (known) return {};
+    if (reader >= index) layers.push_back(*layer);
+  }
+  return layers;
+}
+
+int64_t outputs_of(const Matcher& matcher, const Layer& layer) {
+  return matcher.view(layer.weight).sizes[0];
+}
+
+int64_t outputs_of(const Matcher& matcher, const Layers& layers) {
+  int64_t sum = 0;
+  for (const Layer& layer : layers) sum += outputs_of(matcher, layer);
+  return sum;
+}
+
+/// Whether one product is worth putting the weights side by side at each step: measured for 2 to 8
+/// layers of 64 to 768 outputs, bf16 and fp32.
+bool pays(const Matcher& matcher, const Layers& layers) {
+  if (layers.size() < 2) return false;
+  const View& x = matcher.view(layers[0].x);
+  const int64_t weights = outputs_of(matcher, layers) * x.sizes[1];
+  const bool is_narrow = x.dtype == c10::kBFloat16 || x.dtype == c10::kHalf;
+  return x.sizes[0] >= 128 || (is_narrow && x.sizes[0] >= 16 && weights <= 512 * 1024);
+}
+
+/// Buffers of results that become parts of other buffers.
+class Moves {
+ public:
+  explicit Moves(Matcher& matcher) : matcher_(matcher) {}
+
+  /// All views of the buffer of `from`, contiguous [N, O], become views of `to`, [N, S], from this
+  /// column on. False where one goes from row to row as if there were nothing between them.
+  bool add(ViewId from, ViewId to, int64_t column) {
+    const View old = matcher_.view(from), target = matcher_.view(to);
+    const int64_t width = old.sizes[1], row = target.sizes[1];
+    const auto count = static_cast<ViewId>(matcher_.graph().views.size());
+    for (ViewId id = 0; id < count; ++id) {
+      View view = matcher_.view(id);
+      if (view.buffer != old.buffer) continue;
+      if (view.dtype != old.dtype) return false;
+      const int64_t within = view.offset % width;
+      int64_t last = within;
+      for (size_t d = 0; d < view.sizes.size(); ++d) {
+        if (view.strides[d] % width == 0) {
+          view.strides[d] = view.strides[d] / width * row;
+        } else {
+          last += (view.sizes[d] - 1) * view.strides[d];
+        }
+      }
+      if (last >= width) return false;
+      view.offset = view.offset / width * row + column + within;
+      view.buffer = target.buffer;
+      moved_[id] = matcher_.intern(view);
+    }
+    return true;
+  }
+
+  /// All views of the buffer of `from`, contiguous, lie so many elements after the start of `to`.
+  bool shift(ViewId from, ViewId to, int64_t elements) {
+    const View old = matcher_.view(from), target = matcher_.view(to);
+    const auto count = static_cast<ViewId>(matcher_.graph().views.size());
+    for (ViewId id = 0; id < count; ++id) {
+      View view = matcher_.view(id);
+      if (view.buffer != old.buffer) continue;
+      if (view.dtype != old.dtype) return false;
+      view.buffer = target.buffer;
+      view.offset += elements;
+      moved_[id] = matcher_.intern(view);
+    }
+    return true;
+  }
+
+  ViewId now(ViewId id) const {
+    const auto found = moved_.find(id);
+    return found == moved_.end() ? id : found->second;
+  }
+
+  /// Whether all who read the buffer of this tensor take its numbers with other strides, and give
+  /// results of the same layout for them.
+  bool is_welcome(ViewId tensor) const {
+    const auto readers = matcher_.readers_of(tensor);
+    return std::all_of(readers.begin(), readers.end(), [&](int64_t reader) {
+      constexpr std::array<std::string_view, 2> kTakeAnyStrides = {
+          "aten::_scaled_dot_product_flash_attention_for_cpu",
+          "aten::_scaled_dot_product_flash_attention_for_cpu_backward"};
+      for (const std::string_view op : kTakeAnyStrides) {
+        if (matcher_.is(reader, op)) return true;
+      }
+      Node node = matcher_.node(reader);
+      if (node.op.schema().name().starts_with("gallop::")) return false;
+      for (Operand& operand : node.arguments) {
+        for (ViewId& view : operand.views) view = now(view);
+      }
+      const auto layouts = result_layouts(matcher_.graph(), node);
+      if (layouts.size() != node.results.size()) return false;
+      for (size_t i = 0; i < layouts.size(); ++i) {
+        const ViewId made = node.results[i].views[0];
+        if (made != kNone && !is_laid_out_alike(layouts[i], matcher_.view(made))) return false;
+      }
+      return true;
+    });
+  }
+
+  void apply_to(Rewrite& change) const {
+    for (Node& node : matcher_.graph().nodes) apply_to(node);
+    for (auto& [place, node] : change.added) apply_to(node);
+  }
+
+ private:
+  void apply_to(Node& node) const {
+    for (Operand& operand : node.arguments) {
+      for (ViewId& view : operand.views) view = now(view);
+    }
+  }
+
+  Matcher& matcher_;
+  std::map<ViewId, ViewId> moved_;
+};
+
+Node call(const char* op, const char* overload, std::vector<Operand> arguments, ViewId result) {
+  return {.op = c10::Dispatcher::singleton().findSchemaOrThrow(op, overload),
+          .arguments = std::move(arguments),
+          .results = {Operand::of(result)}};
+}
+
+/// These, for each layer one, side by side along a dimension.
+Node side_by_side(std::vector<ViewId> parts, int64_t dimension, ViewId result) {
+  Operand list{.kind = Operand::Kind::kTensors, .constant = {}, .views = std::move(parts)};
+  return call("aten::cat", "", {std::move(list), Operand::of(c10::IValue(dimension))}, result);
+}
+
+template <typename Member>
+std::vector<ViewId> all_of(const Layers& layers, Member member) {
+  std::vector<ViewId> views;
+  for (const Layer& layer : layers) views.push_back(layer.*member);
+  return views;
+}
+
+/// What a node reads.
+struct Use {
+  ViewId view = kNone;
+  int64_t node = kNone;
+};
+
+/// Where one node may stand for several: from there on everything that they read is what it is for
+/// them, and before it nobody reads what they make.
+struct Place {
+  int64_t node = kNone;
+  std::vector<int64_t> moved;  ///< Nodes that are to stand there too, in front of it.
+};
+
+/// The node that has to move to `place` for the tensor to be there, such as the conversion of a
+/// weight; nothing where that is not possible.
+std::optional<int64_t> movable_maker(const Matcher& matcher, ViewId tensor, int64_t place) {
+  const int64_t maker = matcher.source_of(tensor);
+  if (maker == kNone || maker < place || !is_pure(matcher.node(maker))) return std::nullopt;
+  for (const Operand& operand : matcher.node(maker).arguments) {
+    for (const ViewId view : operand.views) {
+      if (!matcher.can_be_read_at(view, maker, place)) return std::nullopt;
+    }
+  }
+  return maker;
+}
+
+std::optional<Place> place_at(const Matcher& matcher, int64_t node, const std::vector<Use>& read,
+                              const std::vector<ViewId>& made) {
+  Place place{.node = node, .moved = {}};
+  for (const ViewId view : made) {
+    const auto readers = matcher.readers_of(view);
+    if (std::any_of(readers.begin(), readers.end(), [&](int64_t r) { return r < node; })) {
+      return std::nullopt;
+    }
+  }
+  for (const Use& use : read) {
+    if (matcher.can_be_read_at(use.view, use.node, node)) continue;
+    const auto maker = movable_maker(matcher, use.view, node);
+    if (!maker) return std::nullopt;
+    if (std::find(place.moved.begin(), place.moved.end(), *maker) == place.moved.end()) {
+      place.moved.push_back(*maker);
+    }
+  }
+  return place;
+}
+
+std::optional<Place> place_for(const Matcher& matcher, int64_t first, int64_t last,
+                               const std::vector<Use>& read, const std::vector<ViewId>& made) {
+  auto place = place_at(matcher, first, read, made);
+  return place ? place : place_at(matcher, last, read, made);
+}
+
+void move_to(const Matcher& matcher, const Place& place, Rewrite& change) {
+  for (const int64_t node : place.moved) {
+    change.removed.push_back(node);
+    change.added.emplace_back(place.node, matcher.node(node));
+  }
+}
+
+/// The products y of all layers as one.
+bool group_forward(Matcher& matcher, const Layers& layers, Moves& moves, Rewrite& change) {
+  std::vector<Use> read;
+  for (const Layer& layer : layers) {
+    read.push_back({layer.x, layer.node});
+    read.push_back({layer.weight, layer.node});
+    if (layer.bias != kNone) read.push_back({layer.bias, layer.node});
+    if (!matcher.is_only_read_by(layer.y, matcher.readers_of(layer.y))) return false;
+  }
+  const auto place =
+      place_for(matcher, layers.front().node, layers.back().node, read, all_of(layers, &Layer::y));
+  if (!place) return false;
+  const View& x = matcher.view(layers[0].x);
+  const int64_t rows = x.sizes[0], inputs = x.sizes[1], outputs = outputs_of(matcher, layers);
+  const auto dtype = x.dtype;
+  const at::Device device = matcher.graph().buffer_of(layers[0].x).device;
+  const ViewId weights = matcher.fresh({outputs, inputs}, dtype, device);
+  const ViewId y = matcher.fresh({rows, outputs}, dtype, device);
+  const ViewId turned = matcher.intern(transposed(matcher.view(weights)));
+  int64_t column = 0;
+  for (const Layer& layer : layers) {
+    if (!moves.add(layer.y, y, column)) return false;
+    column += outputs_of(matcher, layer);
+    change.removed.push_back(layer.node);
+  }
+  for (const Layer& layer : layers) {
+    if (!moves.is_welcome(layer.y)) return false;
+  }
+  move_to(matcher, *place, change);
+  const auto add = [&](Node node) { change.added.emplace_back(place->node, std::move(node)); };
+  add(side_by_side(all_of(layers, &Layer::weight), 0, weights));
+  if (layers[0].bias == kNone) {
+    add(call("aten::mm", "", {Operand::of(layers[0].x), Operand::of(turned)}, y));
+    return true;
+  }
+  const ViewId bias = matcher.fresh({outputs}, matcher.view(layers[0].bias).dtype, device);
+  add(side_by_side(all_of(layers, &Layer::bias), 0, bias));
+  const auto one = Operand::of(c10::IValue(1));
+  add(call("aten::addmm", "",
+           {Operand::of(bias), Operand::of(layers[0].x), Operand::of(turned), one, one}, y));
+  return true;
+}
+
+int64_t only(const std::vector<int64_t>& nodes) { return nodes.size() == 1 ? nodes[0] : kNone; }
+
+template <typename Fits>
+int64_t only_reader(const Matcher& matcher, ViewId tensor, const Fits& fits) {
+  std::vector<int64_t> found;
+  for (const int64_t reader : matcher.readers_of(tensor)) {
+    if (fits(reader)) found.push_back(reader);
+  }
+  return only(found);
+}
+
+/// Finds the nodes of a layer's gradients; false where they are not all there.
+bool find_gradients(Matcher& matcher, Layer& layer) {
+  layer.dx = only_reader(matcher, layer.weight, [&](int64_t node) {
+    return node > layer.node && matcher.is(node, "aten::mm") &&
+           matcher.argument(node, 1) == layer.weight;
+  });
+  if (layer.dx == kNone) return false;
+  layer.dy = matcher.argument(layer.dx, 0);
+  if (layer.dy == kNone || matcher.source_of(layer.dy) == kNone) return false;
+  const ViewId turned = matcher.intern(transposed(matcher.view(layer.dy)));
+  layer.dweight = only_reader(matcher, layer.dy, [&](int64_t node) {
+    return matcher.is(node, "aten::mm") && matcher.argument(node, 0) == turned &&
+           matcher.argument(node, 1) == layer.x;
+  });
+  layer.dbias = only_reader(matcher, layer.dy, [&](int64_t node) {
+    return matcher.is(node, "aten::sum.dim_IntList") && matcher.argument(node, 0) == layer.dy &&
+           matcher.constant(node, 1).isIntList() &&
+           matcher.constant(node, 1).toIntVector() == std::vector<int64_t>{0};
+  });
+  const auto plain = [&](int64_t node) {
+    const ViewId made = matcher.result(node);
+    return made != kNone && is_whole(matcher.graph(), made) && is_contiguous(matcher.view(made)) &&
+           matcher.is_only_read_by(made, matcher.readers_of(made));
+  };
+  return layer.dweight != kNone && plain(layer.dx) && plain(layer.dweight) &&
+         (layer.bias == kNone || (layer.dbias != kNone && plain(layer.dbias)));
+}
+
+/// The gradients of x by all layers, added up: what becomes of them.
+struct Sum {
+  int64_t first_cast = kNone;  ///< A conversion of each before the sum, or kNone.
+  ViewId result = kNone;
+  ViewId other = kNone;  ///< What else is added, or kNone.
+  int64_t node = kNone;  ///< The last addition.
+  std::vector<int64_t> removed;
+};
+
+/// The tree of additions that takes nothing but these gradients and at most one tensor more.
+std::optional<Sum> sum_of_gradients(const Matcher& matcher, const Layers& layers) {
+  Sum sum;
+  std::vector<ViewId> open;
+  for (const Layer& layer : layers) {
+    ViewId part = matcher.result(layer.dx);
+    const int64_t reader = only(matcher.readers_of(part));
+    if (is_plain_cast(matcher, reader)) {
+      if (sum.first_cast == kNone) sum.first_cast = reader;
+      sum.removed.push_back(reader);
+      part = matcher.result(reader);
+    }
+    open.push_back(part);
+  }
+  if (!sum.removed.empty() && sum.removed.size() != layers.size()) return std::nullopt;
+  const auto position = [&](ViewId view) {
+    return std::find_if(open.begin(), open.end(), [&](ViewId part) {
+      return matcher.view(part).buffer == matcher.view(view).buffer;
+    });
+  };
+  while (open.size() > 1) {
+    // The first addition that takes one of them.
+    int64_t next = kNone;
+    for (const ViewId part : open) {
+      const int64_t reader = only(matcher.readers_of(part));
+      if (reader == kNone || !matcher.is_only_read_by(part, {reader})) return std::nullopt;
+      next = next == kNone ? reader : std::min(next, reader);
+    }
+    const auto operands = operands_of_sum(matcher, next);
+    if (!operands) return std::nullopt;
+    const View& made = matcher.view(matcher.result(next));
+    for (const ViewId operand : {operands->first, operands->second}) {
+      const View& view = matcher.view(operand);
+      if (!is_contiguous(view) || !is_contiguous(made) || view.dtype != made.dtype) {
+        return std::nullopt;
+      }
+      if (const auto found = position(operand); found != open.end()) {
+        if (!is_whole(matcher.graph(), operand)) return std::nullopt;
+        open.erase(found);
+      } else if (sum.other == kNone) {
+        sum.other = operand;
+      } else {
+        return std::nullopt;
+      }
+    }
+    sum.node = next;
+    sum.removed.push_back(next);
+    sum.result = matcher.result(next);
+    open.push_back(sum.result);
+  }
+  return sum;
+}
+
+/// Gradients of x, weights and biases of all layers as one product, one product and one sum, from
+/// the gradients of y side by side.
+bool group_backward(Matcher& matcher, Layers layers, Moves& moves, Rewrite& change) {
+  std::vector<Use> read;
+  std::vector<ViewId> made;
+  std::vector<int64_t> nodes;
+  for (Layer& layer : layers) {
+    if (!find_gradients(matcher, layer)) return false;
+    read.push_back({layer.x, layer.dweight});
+    read.push_back({layer.weight, layer.dx});
+    for (const int64_t node : {layer.dx, layer.dweight, layer.dbias}) {
+      if (node == kNone) continue;
+      read.push_back({layer.dy, node});
+      nodes.push_back(node);
+      if (node != layer.dx) made.push_back(matcher.result(node));
+    }
+  }
+  const auto sum = sum_of_gradients(matcher, layers);
+  if (!sum) return false;
+  const auto [first, last] = std::minmax_element(nodes.begin(), nodes.end());
+  const auto place = place_for(matcher, *first, *last, read, made);
+  if (!place || place->node > sum->node) return false;
+
+  const View& x = matcher.view(layers[0].x);
+  const int64_t rows = x.sizes[0], inputs = x.sizes[1], outputs = outputs_of(matcher, layers);
+  const auto dtype = x.dtype;
+  const at::Device device = matcher.graph().buffer_of(layers[0].x).device;
+  const ViewId dy = matcher.fresh({rows, outputs}, dtype, device);
+  const ViewId weights = matcher.fresh({outputs, inputs}, dtype, device);
+  const ViewId dweights = matcher.fresh({outputs, inputs}, dtype, device);
+  move_to(matcher, *place, change);
+  const auto add = [&](Node node) { change.added.emplace_back(place->node, std::move(node)); };
+  add(side_by_side(all_of(layers, &Layer::dy), 1, dy));
+  add(side_by_side(all_of(layers, &Layer::weight), 0, weights));
+  // The sum's own result where nothing else happens to the product, so that nobody need know.
+  const bool is_last = sum->first_cast == kNone && sum->other == kNone;
+  const auto in_rows = [&](ViewId view) { return matcher.reshaped(view, {rows, inputs}); };
+  const ViewId dx = is_last ? in_rows(sum->result) : matcher.fresh({rows, inputs}, dtype, device);
+  add(call("aten::mm", "", {Operand::of(dy), Operand::of(weights)}, dx));
+  ViewId part = dx;
+  if (sum->first_cast != kNone) {
+    Node cast = matcher.node(sum->first_cast);
+    const auto to = matcher.view(sum->result).dtype;
+    part = sum->other == kNone ? in_rows(sum->result) : matcher.fresh({rows, inputs}, to, device);
+    cast.arguments[0] = Operand::of(dx);
+    cast.results[0] = Operand::of(part);
+    add(std::move(cast));
+  }
+  if (sum->other != kNone) {
+    Node addition = matcher.node(sum->node);
+    const auto sizes = matcher.view(sum->result).sizes;
+    addition.arguments[0] = Operand::of(sum->other);
+    addition.arguments[1] = Operand::of(matcher.reshaped(part, sizes));
+    change.added.emplace_back(sum->node, std::move(addition));
+  }
+  add(call("aten::mm", "",
+           {Operand::of(matcher.intern(transposed(matcher.view(dy)))), Operand::of(layers[0].x)},
+           dweights));
+  ViewId dbias = kNone;
+  if (layers[0].bias != kNone) {
+    Node total = matcher.node(layers[0].dbias);
+    auto sizes = matcher.view(matcher.result(layers[0].dbias)).sizes;
+    sizes.back() = outputs;
+    dbias = matcher.fresh(sizes, matcher.view(matcher.result(layers[0].dbias)).dtype, device);
+    total.arguments[0] = Operand::of(dy);
+    total.results[0] = Operand::of(dbias);
+    add(std::move(total));
+  }
+  int64_t row = 0;
+  for (const Layer& layer : layers) {
+    if (!moves.shift(matcher.result(layer.dweight), dweights, row * inputs) ||
+        (dbias != kNone && !moves.shift(matcher.result(layer.dbias), dbias, row))) {
+      return false;
+    }
+    row += outputs_of(matcher, layer);
+  }
+  change.removed.insert(change.removed.end(), nodes.begin(), nodes.end());
+  change.removed.insert(change.removed.end(), sum->removed.begin(), sum->removed.end());
+  return true;
+}
+
+std::optional<Rewrite> group(Matcher& matcher, int64_t index) {
+  const Layers layers = layers_from(matcher, index);
+  if (!pays(matcher, layers)) return std::nullopt;
+  Moves moves(matcher);
+  Rewrite change;
+  if (!group_forward(matcher, layers, moves, change)) return std::nullopt;
+  Moves with_gradients = moves;
+  Rewrite both = change;
+  if (group_backward(matcher, layers, with_gradients, both)) {
+    with_gradients.apply_to(both);
+    return both;
+  }
+  moves.apply_to(change);
+  return change;
+}
+
+}  // namespace
+
+void group_products(Graph& graph) { rewrite_all(graph, group); }
+
+}  // namespace gallop::compile::passes
