@@ -1,5 +1,6 @@
-// Functions with reductions as the pass `fuse` makes loops of them, beside LibTorch's operators one
-// by one, in turn, in one process; both run as recorded graphs:
+// Functions with reductions as the pass `fuse` makes loops of them, and products of one tensor as
+// `group-products` makes one of them, beside LibTorch's operators one by one, in turn, in one
+// process; both run as recorded graphs:
 //   bench_fusion [--rounds N] [--json FILE] [--only TEXT]
 // Told are quartiles of the time of a call, and how many loops and nodes the fused graph has.
 #include <algorithm>
@@ -16,8 +17,10 @@
 #include <ATen/ops/exp.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
@@ -42,6 +45,7 @@ struct Case {
   std::string name;
   compile::Function function;
   Tensors inputs;
+  std::string pass = "fuse";
 };
 
 const char* name_of(at::ScalarType type) { return type == at::kFloat ? "fp32" : "bf16"; }
@@ -165,6 +169,40 @@ void add_sums(std::vector<Case>& cases, at::ScalarType type) {
   }
 }
 
+// Forward and backward of layers without bias over one tensor, with weights in fp32.
+void add_groups(std::vector<Case>& cases, at::ScalarType type) {
+  struct Group {
+    int64_t rows, inputs, outputs, layers;
+  };
+  for (const Group& group :
+       {Group{2048, 256, 256, 3}, Group{2048, 256, 688, 2}, Group{8320, 192, 192, 3},
+        Group{256, 512, 512, 3}, Group{128, 128, 128, 3}, Group{64, 128, 128, 3}}) {
+    Tensors weights;
+    for (int64_t i = 0; i < group.layers; ++i) {
+      weights.push_back(at::randn({group.outputs, group.inputs}) / 16);
+    }
+    cases.push_back({fmt::format("{}-layers/{}/{}x{}x{}", group.layers, name_of(type), group.rows,
+                                 group.inputs, group.outputs),
+                     [=](const Tensors& x) -> Tensors {
+                       Tensors narrow, dy, results;
+                       for (const at::Tensor& weight : weights) {
+                         narrow.push_back(weight.to(type));
+                         dy.push_back(at::relu(at::mm(x[0], narrow.back().t())));
+                       }
+                       at::Tensor dx;
+                       for (size_t i = 0; i < dy.size(); ++i) {
+                         const at::Tensor part = at::mm(dy[i], narrow[i]);
+                         dx = dx.defined() ? dx + part : part;
+                         results.push_back(at::mm(dy[i].t(), x[0]).to(at::kFloat) * 0.5);
+                       }
+                       results.push_back(dx);
+                       return results;
+                     },
+                     {numbers({group.rows, group.inputs}, type)},
+                     "group-products"});
+  }
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto type : {at::kFloat, at::kBFloat16}) {
@@ -173,6 +211,7 @@ std::vector<Case> all_cases() {
     add_softmaxes(cases, type);
     add_losses(cases, type);
     add_sums(cases, type);
+    add_groups(cases, type);
   }
   return cases;
 }
@@ -181,7 +220,7 @@ compile::Graph graph_of(const Case& one, bool fused, compile::KernelCompiler& co
   compile::Graph graph = compile::record(one.function, one.inputs).graph;
   std::vector<std::string> off;
   for (const compile::Pass& pass : compile::all_passes()) {
-    const bool wanted = pass.keeps_bits() || (fused && std::string(pass.name) == "fuse");
+    const bool wanted = pass.keeps_bits() || (fused && pass.name == one.pass);
     if (!wanted) off.emplace_back(pass.name);
   }
   compile::PassContext context{.compiler = compiler};

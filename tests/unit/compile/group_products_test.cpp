@@ -16,17 +16,12 @@ namespace {
 
 using Tensors = StockNetwork::Tensors;
 
-// In fp32, or under autocast in bf16.
-class GroupProducts : public testing::TestWithParam<bool> {
- protected:
-  StockNetwork in_format(StockNetwork network) const {
-    network.bf16 = GetParam();
-    network.keeps_gradients = true;
-    return network;
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Formats, GroupProducts, testing::Bool());
+// Under autocast in bf16. Gradients are given out in copies.
+StockNetwork in_bf16(StockNetwork network) {
+  network.bf16 = true;
+  network.keeps_gradients = true;
+  return network;
+}
 
 constexpr int64_t kBatch = 4, kTokens = 33, kWidth = 24, kHeads = 3;
 
@@ -62,22 +57,26 @@ at::Tensor attention(const at::Tensor& a, const at::Tensor& b, const at::Tensor&
       .reshape({kBatch, kTokens, kWidth});
 }
 
-TEST_P(GroupProducts, QueriesKeysAndValuesBecomeThePackedAttention) {
-  // Two products of the first layer; three for the group of three.
-  expect_replaced(in_format(three_layers(attention, false)),
-                  {.wanted = {{"gallop::attention", 1},
-                              {"gallop::attention_backward", 1},
-                              {"aten::mm", 5},
-                              {"aten::cat", 2}},
-                   .replaced = {"aten::_scaled_dot_product_flash_attention_for_cpu",
-                                "aten::_scaled_dot_product_flash_attention_for_cpu_backward"}});
+TEST(GroupProducts, QueriesKeysAndValuesBecomeThePackedAttention) {
+  for (const bool bf16 : {false, true}) {
+    StockNetwork network = in_bf16(three_layers(attention, false));
+    network.bf16 = bf16;
+    // Two products of the first layer; three for the group of three.
+    expect_replaced(network,
+                    {.wanted = {{"gallop::attention", 1},
+                                {"gallop::attention_backward", 1},
+                                {"aten::mm", 5},
+                                {"aten::cat", 2}},
+                     .replaced = {"aten::_scaled_dot_product_flash_attention_for_cpu",
+                                  "aten::_scaled_dot_product_flash_attention_for_cpu_backward"}});
+  }
 }
 
-TEST_P(GroupProducts, LayersWithBiases) {
+TEST(GroupProducts, LayersWithBiases) {
   expect_replaced(
-      in_format(three_layers([](const at::Tensor& a, const at::Tensor& b,
-                                const at::Tensor& c) { return a.tanh() * b + c.sigmoid(); },
-                             true)),
+      in_bf16(three_layers([](const at::Tensor& a, const at::Tensor& b,
+                              const at::Tensor& c) { return a.tanh() * b + c.sigmoid(); },
+                           true)),
       {.wanted = {{"aten::mm", 4}, {"aten::addmm", 1}, {"aten::cat", 4}}, .replaced = {}});
 }
 
@@ -98,11 +97,11 @@ StockNetwork gated(bool with_residual, bool read_early) {
           .batches = {{random({kBatch, kTokens, 10}, 5)}, {random({kBatch, kTokens, 10}, 6)}}};
 }
 
-TEST_P(GroupProducts, GatedLayersWithAndWithoutAResidual) {
+TEST(GroupProducts, GatedLayersWithAndWithoutAResidual) {
   for (const bool with_residual : {false, true}) {
     for (const bool read_early : {false, true}) {
       // First layer: 2, last: 3, both others: 3.
-      expect_replaced(in_format(gated(with_residual, read_early)),
+      expect_replaced(in_bf16(gated(with_residual, read_early)),
                       {.wanted = {{"aten::mm", 8}, {"aten::cat", 3}}, .replaced = {}});
     }
   }
@@ -121,7 +120,7 @@ StockNetwork read_as(Reads reads, int64_t rows = 132) {
           .batches = {{random({rows, 10}, 4)}, {random({rows, 10}, 5)}}};
 }
 
-TEST_P(GroupProducts, ReadersOfPartsSeeTheSame) {
+TEST(GroupProducts, ReadersOfPartsSeeTheSame) {
   for (const Reads reads : {Reads([](const at::Tensor& y) { return y.t().tanh(); }),
                             Reads([](const at::Tensor& y) { return y.narrow(0, 3, 50).exp(); }),
                             Reads([](const at::Tensor& y) { return y.select(1, 5).sin(); }),
@@ -129,14 +128,21 @@ TEST_P(GroupProducts, ReadersOfPartsSeeTheSame) {
                               return y.view({11, 12, 4, 5}).slice(3, 1, 4, 2).cos();
                             }),
                             Reads([](const at::Tensor& y) { return y.softmax(1).square(); })}) {
-    expect_replaced(in_format(read_as(reads)), {.wanted = {{"aten::mm", 5}}, .replaced = {}});
+    expect_replaced(in_bf16(read_as(reads)), {.wanted = {{"aten::mm", 5}}, .replaced = {}});
   }
 }
 
-TEST_P(GroupProducts, ThoseThatRunAcrossRowsOrAreSmallStay) {
-  expect_replaced(in_format(read_as([](const at::Tensor& y) { return y.view({-1}).tanh(); })),
+TEST(GroupProducts, ThoseThatRunAcrossRowsStay) {
+  expect_replaced(in_bf16(read_as([](const at::Tensor& y) { return y.view({-1}).tanh(); })),
                   {.wanted = {{"aten::mm", 8}}, .replaced = {"aten::cat"}});
-  expect_replaced(in_format(read_as([](const at::Tensor& y) { return y.tanh(); }, 8)),
+}
+
+TEST(GroupProducts, TheyStayWhereOneWouldNotBeFaster) {
+  const Reads tanh = [](const at::Tensor& y) { return y.tanh(); };
+  StockNetwork fp32 = in_bf16(read_as(tanh));
+  fp32.bf16 = false;
+  expect_replaced(fp32, {.wanted = {{"aten::mm", 8}}, .replaced = {"aten::cat"}});
+  expect_replaced(in_bf16(read_as(tanh, 8)),
                   {.wanted = {{"aten::mm", 8}}, .replaced = {"aten::cat"}});
 }
 

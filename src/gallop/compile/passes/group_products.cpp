@@ -80,14 +80,35 @@ int64_t outputs_of(const Matcher& matcher, const Layers& layers) {
   return sum;
 }
 
-/// Whether one product is worth putting the weights side by side at each step: measured for 2 to 8
-/// layers of 64 to 768 outputs, bf16 and fp32.
+constexpr std::array<std::string_view, 2> kAttention = {
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward"};
+
+bool is_attention(const Matcher& matcher, int64_t node) {
+  return std::any_of(kAttention.begin(), kAttention.end(),
+                     [&](std::string_view op) { return matcher.is(node, op); });
+}
+
+/// Whether queries, keys and values come from these: attention has a kernel where they are one.
+bool feed_attention(const Matcher& matcher, const Layers& layers) {
+  return layers.size() == 3 && std::all_of(layers.begin(), layers.end(), [&](const Layer& layer) {
+           const auto readers = matcher.readers_of(layer.y);
+           return std::any_of(readers.begin(), readers.end(),
+                              [&](int64_t reader) { return is_attention(matcher, reader); });
+         });
+}
+
+/// Whether one product is worth putting weights and gradients side by side at each step. Without
+/// attention that is so for narrow formats where products are not large (bench_fusion); in fp32 it
+/// brings nothing.
 bool pays(const Matcher& matcher, const Layers& layers) {
   if (layers.size() < 2) return false;
+  if (feed_attention(matcher, layers)) return true;
   const View& x = matcher.view(layers[0].x);
-  const int64_t weights = outputs_of(matcher, layers) * x.sizes[1];
-  const bool is_narrow = x.dtype == c10::kBFloat16 || x.dtype == c10::kHalf;
-  return x.sizes[0] >= 128 || (is_narrow && x.sizes[0] >= 16 && weights <= 512 * 1024);
+  const int64_t products = x.numel() * outputs_of(matcher, layers);
+  constexpr int64_t kFewestRows = 16, kMostProducts = int64_t{1} << 29;
+  return (x.dtype == c10::kBFloat16 || x.dtype == c10::kHalf) && x.sizes[0] >= kFewestRows &&
+         products <= kMostProducts;
 }
 
 /// Buffers of results that become parts of other buffers.
@@ -147,12 +168,7 @@ class Moves {
   bool is_welcome(ViewId tensor) const {
     const auto readers = matcher_.readers_of(tensor);
     return std::all_of(readers.begin(), readers.end(), [&](int64_t reader) {
-      constexpr std::array<std::string_view, 2> kTakeAnyStrides = {
-          "aten::_scaled_dot_product_flash_attention_for_cpu",
-          "aten::_scaled_dot_product_flash_attention_for_cpu_backward"};
-      for (const std::string_view op : kTakeAnyStrides) {
-        if (matcher_.is(reader, op)) return true;
-      }
+      if (is_attention(matcher_, reader)) return true;
       Node node = matcher_.node(reader);
       if (node.op.schema().name().starts_with("gallop::")) return false;
       for (Operand& operand : node.arguments) {
