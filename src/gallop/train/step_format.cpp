@@ -1,6 +1,7 @@
 #include "gallop/train/step_format.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <ATen/core/grad_mode.h>
@@ -17,6 +18,11 @@ using precision::Precision;
 
 constexpr int kPasses = 3;
 constexpr double kWorthwhile = 0.95;
+// A pass that takes as long is timed well enough with fewer rows than the batch has.
+constexpr double kLongMilliseconds = 30;
+constexpr int64_t kFewRows = 8;
+// So much slower, a format need not be timed again.
+constexpr double kHopeless = 1.5;
 
 double time_pass(model::Model& model, const NamedTensors& parameters, const at::Tensor& input,
                  const at::Tensor& target, Precision precision) {
@@ -32,6 +38,23 @@ double time_pass(model::Model& model, const NamedTensors& parameters, const at::
   const at::Tensor& gradient = parameters.front().tensor.grad();
   if (gradient.defined()) gradient.reshape(-1).slice(0, 0, 1).cpu();
   return 1000 * (monotonic_seconds() - start);
+}
+
+// How many rows of the batch a pass in this format needs to take long, all if they are too few.
+int64_t rows_to_time(model::Model& model, const at::Tensor& input, const at::Tensor& target,
+                     const StepFormat& format) {
+  const int64_t all = input.size(0);
+  model.to(input.device(), format.channels_last);
+  for (int64_t rows = std::min(kFewRows, all);;) {
+    double time = std::numeric_limits<double>::max();
+    for (int pass = 0; pass < 2; ++pass) {
+      time = std::min(time, time_pass(model, model.parameters(), input.narrow(0, 0, rows),
+                                      target.narrow(0, 0, rows), format.precision));
+    }
+    if (rows == all || time >= kLongMilliseconds) return rows;
+    const auto needed = std::ceil(static_cast<double>(rows) * kLongMilliseconds / time);
+    rows = std::min(all, std::max(2 * rows, static_cast<int64_t>(needed)));
+  }
 }
 
 }  // namespace
@@ -68,14 +91,21 @@ std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& in
   for (const auto& format : formats) {
     timings.push_back({format, std::numeric_limits<double>::max()});
   }
+  const int64_t rows = rows_to_time(model, input, target, formats.back());
+  const at::Tensor some = input.narrow(0, 0, rows), their_target = target.narrow(0, 0, rows);
+  double best = std::numeric_limits<double>::max();
   for (int pass = 0; pass <= kPasses; ++pass) {
     for (auto& timing : timings) {
+      if (pass > 1 && timing.milliseconds > kHopeless * best) continue;
       model.to(input.device(), timing.format.channels_last);
       const double time =
-          time_pass(model, model.parameters(), input, target, timing.format.precision);
+          time_pass(model, model.parameters(), some, their_target, timing.format.precision);
       if (pass > 0) timing.milliseconds = std::min(timing.milliseconds, time);
+      if (pass > 0) best = std::min(best, time);
     }
   }
+  const double whole = static_cast<double>(input.size(0)) / static_cast<double>(rows);
+  for (auto& timing : timings) timing.milliseconds *= whole;
 
   for (const auto& parameter : model.parameters()) parameter.tensor.mutable_grad().reset();
   model.to(input.device(), formats.front().channels_last);
