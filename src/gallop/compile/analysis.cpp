@@ -118,6 +118,13 @@ bool is_contiguous(const View& view) {
   return true;
 }
 
+View transposed(View view) {
+  if (view.sizes.size() != 2) return view;
+  std::swap(view.sizes[0], view.sizes[1]);
+  std::swap(view.strides[0], view.strides[1]);
+  return view;
+}
+
 bool same_elements(const Graph& graph, ViewId a, ViewId b) {
   if (a == b) return true;
   const View &x = graph.views[a], &y = graph.views[b];

@@ -42,6 +42,9 @@ bool is_whole(const Graph& graph, ViewId view);
 bool same_elements(const Graph& graph, ViewId a, ViewId b);
 bool is_contiguous(const View& view);
 
+/// A matrix with rows for columns; anything else as it is.
+View transposed(View view);
+
 /// Drops nodes, keeping the order of the others.
 void remove_nodes(Graph& graph, const std::vector<bool>& removed);
 

@@ -1,7 +1,5 @@
 #include "gallop/compile/graph_names.h"
 
-#include <utility>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,14 +13,6 @@ namespace {
 
 std::string by(const std::vector<int64_t>& numbers) {
   return numbers.empty() ? "scalar" : fmt::format("{}", fmt::join(numbers, "x"));
-}
-
-// Of a matrix; anything else stays as it is.
-View transposed(View view) {
-  if (view.sizes.size() != 2) return view;
-  std::swap(view.sizes[0], view.sizes[1]);
-  std::swap(view.strides[0], view.strides[1]);
-  return view;
 }
 
 // Up to the id of the buffer.

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include <ATen/Context.h>
@@ -15,10 +14,10 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <fmt/format.h>
 #include <torch/library.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/graph_builder.h"
 #include "gallop/compile/put_off_calls.h"
 #include "gallop/compile/recordable.h"
 #include "gallop/compile/tensor_in.h"
@@ -31,15 +30,6 @@ using torch::jit::Stack;
 
 // The only key below autograd and autocast that LibTorch itself leaves to others.
 constexpr auto kKey = c10::DispatchKey::Fake;
-
-struct ViewHash {
-  size_t operator()(const View& view) const {
-    size_t hash = static_cast<size_t>(view.buffer) * 1000003 + static_cast<size_t>(view.offset);
-    for (const int64_t size : view.sizes) hash = hash * 31 + static_cast<size_t>(size);
-    for (const int64_t stride : view.strides) hash = hash * 37 + static_cast<size_t>(stride);
-    return hash;
-  }
-};
 
 // Ends the call of a function that cannot be recorded, before it has an effect.
 struct Refused : std::exception {
@@ -78,19 +68,8 @@ class Recorder {
   Recorder(const std::vector<at::Tensor>& inputs, KeptGenerators& generators)
       : inputs_(inputs), generators_(generators) {
     for (const at::Tensor& input : inputs) {
-      const std::string what = input.defined() ? unusual(input) : "is undefined";
-      if (!what.empty()) {
-        refuse(fmt::format("argument {} {}", graph_.inputs.size(), what));
-        return;
-      }
-      const auto [place, fresh] = buffer_of_.try_emplace(key_of(input), new_buffer(input));
-      Buffer& buffer = graph_.buffers[place->second];
-      if (!fresh) refuse("two arguments share memory");
-      buffer.kind = Buffer::Kind::kInput;
-      buffer.input = static_cast<int64_t>(graph_.inputs.size());
-      origin_of_[place->second] =
-          input.storage_offset() * static_cast<int64_t>(input.element_size());
-      graph_.inputs.push_back(view_of(input));
+      builder_.add_input(input);
+      if (has_refused()) return;
     }
   }
 
@@ -101,26 +80,21 @@ class Recorder {
     std::optional<Node> node;
     if (changes_only_sizes(op)) {
       check_may_change_sizes(op, stack);
-      if (!refusal_.empty()) throw Refused();
+      give_up_if_refused();
     } else if (op.schema().name().rfind("profiler::", 0) != 0) {
       node = node_of(op, stack);
-      if (!refusal_.empty()) throw Refused();
       if (put_off(*node, keys, stack)) return;
       use_copies(*node, stack);
     }
-    const size_t known = graph_.buffers.size();
+    const size_t known = builder_.graph().buffers.size();
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), &stack);
-    if (node) note_results(std::move(*node), stack, known);
-    if (!refusal_.empty()) throw Refused();
+    if (node) builder_.add(std::move(*node), stack, known);
+    give_up_if_refused();
   }
 
   Recording finish(std::vector<at::Tensor> results, Outcome outcome) {
-    for (const at::Tensor& result : results) {
-      graph_.outputs.push_back(result.defined() ? view_of(result) : kNone);
-      if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
-      if (!refusal_.empty()) return refused();
-    }
-    if (!refusal_.empty()) return refused();
+    for (const at::Tensor& result : results) builder_.add_output(result);
+    if (has_refused()) return refused();
     if (outcome == Outcome::kWanted) {
       make_up_for_calls();
       for (at::Tensor& result : results) result = current(result);
@@ -128,7 +102,7 @@ class Recorder {
       results.clear();
       copies_.clear();
     }
-    Recording recording{.graph = std::move(graph_),
+    Recording recording{.graph = builder_.take(),
                         .refusal = {},
                         .results = std::move(results),
                         .changes = {},
@@ -142,56 +116,38 @@ class Recorder {
     return recording;
   }
 
-  bool has_refused() const { return !refusal_.empty(); }
+  bool has_refused() const { return !builder_.refusal().empty(); }
   Recording refused() {
-    return {.graph = {}, .refusal = refusal_, .results = {}, .changes = {}, .calls = calls_};
+    return {
+        .graph = {}, .refusal = builder_.refusal(), .results = {}, .changes = {}, .calls = calls_};
   }
 
  private:
-  using Key = const c10::StorageImpl*;
-
-  static Key key_of(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
-
-  void refuse(std::string reason) {
-    if (refusal_.empty()) refusal_ = std::move(reason);
+  void give_up_if_refused() const {
+    if (has_refused()) throw Refused();
   }
 
-  // Weakly held, so that no other storage takes the address while this one is remembered, and yet
-  // autograd sees the count of owners that it would see without us.
-  BufferId new_buffer(const at::Tensor& tensor) {
-    const auto& storage = tensor.storage();
-    remembered_.emplace_back(
-        c10::weak_intrusive_ptr<c10::StorageImpl>(storage.getWeakStorageImpl()));
-    graph_.buffers.push_back({.bytes = static_cast<int64_t>(storage.nbytes()),
-                              .device = tensor.device(),
-                              .origin = static_cast<int64_t>(graph_.buffers.size())});
-    origin_of_.push_back(0);
-    filled_.push_back(true);
-    return static_cast<BufferId>(graph_.buffers.size() - 1);
-  }
-
-  bool is_known(const at::Tensor& tensor) const { return buffer_of_.contains(key_of(tensor)); }
-
-  // A tensor that was there before the call is state.
-  BufferId buffer_of(const at::Tensor& tensor) {
-    if (const auto found = buffer_of_.find(key_of(tensor)); found != buffer_of_.end()) {
-      return found->second;
+  Node node_of(const c10::OperatorHandle& op, const Stack& stack) {
+    if (const std::string reason = why_not_recorded(op, stack); !reason.empty()) {
+      builder_.refuse(name_of(op) + " " + reason);
+      throw Refused();
     }
-    const BufferId id = new_buffer(tensor);
-    graph_.buffers[id].kind = Buffer::Kind::kState;
-    graph_.buffers[id].state = tensor.detach();
-    buffer_of_.emplace(key_of(tensor), id);
-    return id;
+    for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
+      if (stack[i].isGenerator()) generators_.keep(stack[i].toGenerator());
+    }
+    Node node = builder_.node_of(op, stack);
+    give_up_if_refused();
+    return node;
   }
 
   // Whether the call is noted and put off: where what it reads takes less memory than copies of the
   // state that it changes. If not, calls that must precede it are made.
   bool put_off(const Node& node, c10::DispatchKeySet keys, Stack& stack) {
-    auto touches = touches_of_call(graph_, node);
+    auto touches = touches_of_call(builder_.graph(), node);
     const bool comes_after = put_off_calls_.must_precede(touches);
     int64_t copied = 0, kept = 0;
     for (const Touch& touch : touches) {
-      const Buffer& buffer = graph_.buffers[touch.buffer];
+      const Buffer& buffer = builder_.graph().buffers[touch.buffer];
       if (buffer.kind == Buffer::Kind::kTemporary) {
         kept += touch.reads ? buffer.bytes : 0;
       } else if (touch.writes && !copies_.contains(touch.buffer)) {
@@ -199,15 +155,16 @@ class Recorder {
       }
     }
     std::optional<Stack> results;
-    if (copied > 0 && copied >= kept) results = PutOffCalls::results_of(graph_, node, stack);
+    if (copied > 0 && copied >= kept)
+      results = PutOffCalls::results_of(builder_.graph(), node, stack);
     if (!results) {
       if (comes_after) make_up_for_calls();
       return false;
     }
-    const size_t known = graph_.buffers.size();
-    note_results(node, *results, known);
-    if (!refusal_.empty()) throw Refused();
-    for (size_t made = known; made < graph_.buffers.size(); ++made) {
+    const size_t known = builder_.graph().buffers.size();
+    builder_.add(node, *results, known);
+    give_up_if_refused();
+    for (size_t made = known; made < builder_.graph().buffers.size(); ++made) {
       touches.push_back({.buffer = static_cast<BufferId>(made), .reads = false, .writes = true});
     }
     const size_t count = node.op.schema().arguments().size();
@@ -244,8 +201,8 @@ class Recorder {
   // State that is written lives on in a copy, for this call.
   void use_copies(const Node& node, Stack& stack) {
     for (const Access& access : accesses_of(node)) {
-      const BufferId id = graph_.views[access.view].buffer;
-      const Buffer& buffer = graph_.buffers[id];
+      const BufferId id = builder_.graph().views[access.view].buffer;
+      const Buffer& buffer = builder_.graph().buffers[id];
       if (!access.writes || buffer.kind == Buffer::Kind::kTemporary || copies_.contains(id)) {
         continue;
       }
@@ -253,7 +210,7 @@ class Recorder {
           buffer.kind == Buffer::Kind::kState ? buffer.state : inputs_[buffer.input];
       const at::Tensor copy =
           tensor_in(base, c10::kByte, {buffer.bytes}, {1}, /*offset=*/0).clone();
-      buffer_of_.emplace(key_of(copy), id);
+      builder_.name(copy, id);
       copies_.emplace(id, copy);
     }
     if (copies_.empty()) return;
@@ -281,167 +238,29 @@ class Recorder {
   // The tensor as it is within this call.
   at::Tensor current(const at::Tensor& tensor) const {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
-    const auto buffer = buffer_of_.find(key_of(tensor));
-    if (buffer == buffer_of_.end()) return tensor;
-    const auto copy = copies_.find(buffer->second);
+    const auto copy = copies_.find(builder_.known_buffer_of(tensor));
     if (copy == copies_.end() || copy->second.is_alias_of(tensor)) return tensor;
     return tensor_in(copy->second, tensor.scalar_type(), tensor.sizes(), tensor.strides(),
                      tensor.storage_offset());
   }
 
-  ViewId view_of(const at::Tensor& tensor) {
-    if (const std::string what = unusual(tensor); !what.empty()) {
-      refuse("a tensor " + what);
-      return kNone;
-    }
-    const BufferId buffer = buffer_of(tensor);
-    const auto element = static_cast<int64_t>(tensor.element_size());
-    const int64_t begin = tensor.storage_offset() * element - origin_of_[buffer];
-    if (begin < 0 || begin % element != 0) {
-      refuse("a tensor lies before an argument in its memory, or across its elements");
-      return kNone;
-    }
-    View view{.buffer = buffer,
-              .offset = begin / element,
-              .sizes = tensor.sizes().vec(),
-              .strides = tensor.strides().vec(),
-              .dtype = tensor.scalar_type()};
-    const auto [place, fresh] = view_ids_.try_emplace(view, graph_.views.size());
-    if (fresh) graph_.views.push_back(std::move(view));
-    return place->second;
-  }
-
-  Operand operand_of(const c10::IValue& value) {
-    if (value.isTensor()) {
-      const at::Tensor& tensor = value.toTensor();
-      // A number that became a tensor on its way.
-      if (!tensor.defined())
-        return {.kind = Operand::Kind::kTensor, .constant = {}, .views = {kNone}};
-      if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return Operand::of(tensor);
-      return Operand::of(view_of(tensor));
-    }
-    if (value.isTensorList() || value.isOptionalTensorList()) {
-      Operand list{
-          .kind = value.isTensorList() ? Operand::Kind::kTensors : Operand::Kind::kOptionalTensors,
-          .constant = {},
-          .views = {}};
-      for (const c10::IValue& item : value.toListRef()) {
-        const bool defined = item.isTensor() && item.toTensor().defined();
-        list.views.push_back(defined ? view_of(item.toTensor()) : kNone);
-      }
-      return list;
-    }
-    if (value.isGenerator()) generators_.keep(value.toGenerator());
-    return Operand::of(value);
-  }
-
   // The caller's own tensors would stay changed.
   void check_may_change_sizes(const c10::OperatorHandle& op, const Stack& stack) {
     const at::Tensor& tensor = stack[stack.size() - op.schema().arguments().size()].toTensor();
-    const auto known = buffer_of_.find(key_of(tensor));
+    const BufferId known = builder_.known_buffer_of(tensor);
     const bool is_own =
-        known != buffer_of_.end() && graph_.buffers[known->second].kind == Buffer::Kind::kTemporary;
+        known != kNone && builder_.graph().buffers[known].kind == Buffer::Kind::kTemporary;
     if (!is_own && op.schema().name() != "aten::detach_") {
-      refuse(name_of(op) + " changes the sizes of a tensor that was there before");
+      builder_.refuse(name_of(op) + " changes the sizes of a tensor that was there before");
     }
-  }
-
-  std::optional<Node> node_of(const c10::OperatorHandle& op, const Stack& stack) {
-    const auto& schema = op.schema();
-    const size_t count = schema.arguments().size();
-    if (const std::string reason = why_not_recorded(op, stack); !reason.empty()) {
-      refuse(name_of(op) + " " + reason);
-      return std::nullopt;
-    }
-    Node node{.op = op, .arguments = {}, .results = {}};
-    for (size_t i = stack.size() - count; i < stack.size(); ++i) {
-      node.arguments.push_back(operand_of(stack[i]));
-    }
-    if (!refusal_.empty()) return std::nullopt;
-    return node;
-  }
-
-  // Memory that nobody was seen to write was written without an operator.
-  void check_filled(ViewId view, const std::string& reader) {
-    const BufferId buffer = graph_.views[view].buffer;
-    if (!filled_[buffer]) {
-      refuse(fmt::format("{} reads a tensor that was filled without an operator", reader));
-    }
-  }
-
-  void note_results(Node node, const Stack& stack, size_t known) {
-    for (const c10::IValue& value : stack) node.results.push_back(result_of(value, known));
-    const auto& schema = node.op.schema();
-    for (size_t i = 0; i < stack.size(); ++i) {
-      const auto* alias = schema.returns()[i].alias_info();
-      if (alias != nullptr && alias->isWrite() && stack[i].isTensor()) {
-        check_size_kept(node, stack[i].toTensor());
-      }
-    }
-    if (!refusal_.empty()) return;
-    const bool makes_memory = graph_.buffers.size() > known;
-    const bool asks = asks_for_sizes(node.op);
-    const bool changes = schema.is_mutable() || waits_for_collective(node.op);
-    if (!makes_memory && !changes && (asks || !node.results.empty())) return;
-    const bool is_empty = leaves_memory_as_it_is(node.op);
-    for (const Access& access : accesses_of(node)) {
-      if (access.reads) check_filled(access.view, name_of(node.op));
-      if (!access.writes) continue;
-      const BufferId buffer = graph_.views[access.view].buffer;
-      filled_[buffer] = !is_empty || graph_.views[access.view].numel() == 0;
-    }
-    graph_.nodes.push_back(std::move(node));
-  }
-
-  // An operator may give what it writes other sizes, and other memory with it.
-  void check_size_kept(const Node& node, const at::Tensor& written) {
-    if (!refusal_.empty() || !written.defined()) return;
-    const ViewId view = view_of(written);
-    const bool kept =
-        std::any_of(node.arguments.begin(), node.arguments.end(), [&](const Operand& argument) {
-          return std::find(argument.views.begin(), argument.views.end(), view) !=
-                 argument.views.end();
-        });
-    if (!kept) refuse(name_of(node.op) + " changes the size of what it writes");
-  }
-
-  ViewId made(const at::Tensor& tensor, size_t known) {
-    if (!tensor.defined()) return kNone;
-    if (const std::string what = unusual(tensor); !what.empty()) {
-      refuse("a tensor " + what);
-      return kNone;
-    }
-    if (!is_known(tensor)) buffer_of_.emplace(key_of(tensor), new_buffer(tensor));
-    const ViewId view = view_of(tensor);
-    if (view == kNone || static_cast<size_t>(graph_.views[view].buffer) < known) return kNone;
-    return view;
-  }
-
-  Operand result_of(const c10::IValue& value, size_t known) {
-    Operand result{.kind = Operand::Kind::kTensor, .constant = {}, .views = {}};
-    if (value.isTensor()) {
-      result.views.push_back(made(value.toTensor(), known));
-    } else if (value.isTensorList()) {
-      result.kind = Operand::Kind::kTensors;
-      for (const at::Tensor& item : value.toTensorList()) result.views.push_back(made(item, known));
-    } else {
-      result.kind = Operand::Kind::kConstant;
-    }
-    return result;
   }
 
   const std::vector<at::Tensor>& inputs_;
   KeptGenerators& generators_;
-  Graph graph_;
-  std::string refusal_;
+  GraphBuilder builder_;
   int64_t calls_ = 0;
   std::map<BufferId, at::Tensor> copies_;  // Of state, as bytes.
   PutOffCalls put_off_calls_;
-  std::unordered_map<Key, BufferId> buffer_of_;
-  std::unordered_map<View, ViewId, ViewHash> view_ids_;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> remembered_;
-  std::vector<int64_t> origin_of_;  // The byte of its buffer where an argument begins.
-  std::vector<bool> filled_;        // Whether somebody wrote the buffer.
 };
 
 // Backward passes on a GPU run in threads of the autograd engine, which know no thread's variables

@@ -25,12 +25,6 @@ struct Layer {
 
 using Layers = std::vector<Layer>;
 
-View transposed(View view) {
-  std::swap(view.sizes[0], view.sizes[1]);
-  std::swap(view.strides[0], view.strides[1]);
-  return view;
-}
-
 std::optional<Layer> layer_at(Matcher& matcher, int64_t index) {
   const bool has_bias = matcher.is(index, "aten::addmm");
   if (!has_bias && !matcher.is(index, "aten::mm")) return std::nullopt;

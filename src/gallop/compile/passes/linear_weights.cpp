@@ -7,12 +7,6 @@ namespace gallop::compile::passes {
 
 namespace {
 
-View transposed(View view) {
-  std::swap(view.sizes[0], view.sizes[1]);
-  std::swap(view.strides[0], view.strides[1]);
-  return view;
-}
-
 std::optional<Rewrite> weight_gradient(Matcher& matcher, int64_t index) {
   if (!matcher.is(index, "aten::mm")) return std::nullopt;
   const ViewId turned = matcher.argument(index, 0), x = matcher.argument(index, 1);
