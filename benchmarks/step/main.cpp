@@ -1,4 +1,4 @@
-// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [compiled|loop|trainer]
+// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer]
 // [plain-heap] [cpu-clock]
 //
 // Reads commands from standard input and answers each with a line of JSON:
@@ -7,7 +7,8 @@
 //   limit    {"flops", "bytes": of a step at least, "flops_per_second", "bytes_per_second": at
 //   most,
 //            "ms": both together}; see limit.h
-// A step is forward, backward and update of batches that lie ready. With "loop" the loader brings
+// A step is forward, backward and update of batches that lie ready, with "compiled" recorded and
+// replayed. With "loop" the loader brings
 // them, as in the shortest loop that one could write; with "trainer" a step is one turn of the loop
 // of `gallop train`, with loader, checks, counters and schedule. "plain-heap" leaves the C
 // allocator as it is. "cpu-clock" counts the time of the process on all cores instead of the time
@@ -23,6 +24,8 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -154,9 +157,9 @@ Workload make_workload(const std::string& name) {
 }
 
 // Forward, backward and update, and nothing else.
-class BareStep {
+class EagerStep {
  public:
-  BareStep(Workload& work, precision::Precision precision)
+  EagerStep(Workload& work, precision::Precision precision)
       : work_(work),
         precision_(precision),
         parameters_(work.model->parameters()),
@@ -258,21 +261,38 @@ class Server {
   std::vector<double> ms_;
 };
 
-void serve_bare(Workload& work, precision::Precision precision, Server& server) {
-  BareStep step(work, precision);
-  for (size_t i = 0; server.wants_step(); i = (i + 1) % kBatches) {
-    server.took_step(step.run(work.inputs[i], work.targets[i]));
+// What a process is asked to do.
+struct Form {
+  precision::Precision precision;
+  bool compiled = false;
+
+  std::optional<compile::CompileConfig> compile() const {
+    return compiled ? std::optional(compile::CompileConfig()) : std::nullopt;
   }
+};
+
+// The mean loss of a step.
+using Step = std::function<double(const at::Tensor& input, const at::Tensor& target)>;
+
+Step make_step(Workload& work, const Form& form) {
+  if (!form.compiled) {
+    const auto step = std::make_shared<EagerStep>(work, form.precision);
+    return
+        [=](const at::Tensor& input, const at::Tensor& target) { return step->run(input, target); };
+  }
+  const auto step = std::make_shared<train::TrainStep>(
+      *work.model, *work.optimizer,
+      train::StepConfig{.precision = form.precision, .compile = form.compile()});
+  return
+      [=, lr = work.lr, i = int64_t{0}](const at::Tensor& input, const at::Tensor& target) mutable {
+        return step->run(input, target, i++, lr, /*count_guesses=*/false).tally.loss();
+      };
 }
 
-// The same by the trainer's step, recorded and replayed.
-void serve_compiled(Workload& work, precision::Precision precision, Server& server) {
-  train::TrainStep step(*work.model, *work.optimizer,
-                        {.precision = precision, .compile = compile::CompileConfig()});
-  for (int64_t i = 0; server.wants_step(); ++i) {
-    const auto batch = static_cast<size_t>(i) % kBatches;
-    const auto result = step.run(work.inputs[batch], work.targets[batch], i, work.lr, false);
-    server.took_step(result.tally.loss());
+void serve_bare(Workload& work, const Form& form, Server& server) {
+  const Step step = make_step(work, form);
+  for (size_t i = 0; server.wants_step(); i = (i + 1) % kBatches) {
+    server.took_step(step(work.inputs[i], work.targets[i]));
   }
 }
 
@@ -312,13 +332,13 @@ data::LoaderConfig loader_config(const Workload& work) {
   return {.batch = work.inputs.front().size(0), .threads = at::get_num_threads()};
 }
 
-void serve_loop(Workload& work, precision::Precision precision, Server& server) {
+void serve_loop(Workload& work, const Form& form, Server& server) {
   const BatchSamples samples(work);
   data::Loader loader(samples, loader_config(work), {});
-  BareStep step(work, precision);
+  const Step step = make_step(work, form);
   while (server.wants_step()) {
     const auto batch = loader.next();
-    server.took_step(step.run(batch->input, batch->target));
+    server.took_step(step(batch->input, batch->target));
   }
 }
 
@@ -337,7 +357,7 @@ class SteppedObserver final : public train::Observer {
   StopRequest& stop_;
 };
 
-void serve_trainer(Workload& work, precision::Precision precision, Server& server) {
+void serve_trainer(Workload& work, const Form& form, Server& server) {
   const BatchSamples samples(work);
   const auto schedule = schedule::make_cosine({.warmup = 0.05});
   const auto folder =
@@ -355,7 +375,8 @@ void serve_trainer(Workload& work, precision::Precision precision, Server& serve
   train::TrainConfig config;
   config.steps = 1'000'000;
   config.checkpoint_every = "never";
-  train::Trainer trainer(parts, config, {.precision = precision}, loader_config(work), {});
+  train::Trainer trainer(parts, config, {.precision = form.precision, .compile = form.compile()},
+                         loader_config(work), {});
   if (server.wants_step()) trainer.run();
   std::filesystem::remove_all(folder);
 }
@@ -367,7 +388,7 @@ int main(int count, char** words) {
     const std::vector<std::string> arguments(words + 1, words + count);
     if (arguments.size() < 2) {
       throw std::invalid_argument(
-          "bench_step WORKLOAD fp32|bf16 [compiled|loop|trainer] [plain-heap] [cpu-clock]");
+          "bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [plain-heap] [cpu-clock]");
     }
     const auto has = [&](const char* word) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
@@ -380,11 +401,8 @@ int main(int count, char** words) {
       return limit_of_step(*work.model, work.task, work.inputs.front().size(0), precision,
                            work.moments);
     });
-    const auto serve = has("trainer")    ? serve_trainer
-                       : has("loop")     ? serve_loop
-                       : has("compiled") ? serve_compiled
-                                         : serve_bare;
-    serve(work, precision, server);
+    const auto serve = has("trainer") ? serve_trainer : has("loop") ? serve_loop : serve_bare;
+    serve(work, {.precision = precision, .compiled = has("compiled")}, server);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_step: {}\n", error.what());
     return 2;
