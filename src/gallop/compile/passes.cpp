@@ -37,6 +37,7 @@ const std::vector<Pass>& all_passes() {
        plain<passes::linear_weights>, true},
       {"narrow-gradients", "optimizers take bf16 gradients as they come",
        plain<passes::narrow_gradients>},
+      {"norm-loops", "norms become operators that fuse takes, on a GPU", passes::norm_loops, true},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
       {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse},
       {"recompute", "cheap values are computed again rather than kept", plain<passes::recompute>},
