@@ -45,6 +45,7 @@ std::map<c10::StreamId, Stream>& streams() {
 }
 
 c10::StreamId current = 0;
+int64_t waits = 0;
 
 class Memory final : public c10::Allocator {
  public:
@@ -88,6 +89,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
         [mark] { streams()[mark.stream].run_until(mark.count); });
   }
   void synchronizeEvent(void* event) const override {
+    waits += 1;
     const auto* mark = static_cast<const Mark*>(event);
     streams()[mark->stream].run_until(mark->count);
   }
@@ -125,7 +127,10 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   };
   Stream& stream = streams()[current];
   stream.waiting.emplace_back(copy);
-  if (!non_blocking) stream.run_until(stream.submitted());
+  if (!non_blocking) {
+    waits += 1;
+    stream.run_until(stream.submitted());
+  }
   return to;
 }
 
@@ -148,6 +153,8 @@ c10::Device fake_accelerator() {
   (void)registered;
   return kDevice;
 }
+
+int64_t host_waits() { return waits; }
 
 int64_t copies_in_flight() { return static_cast<int64_t>(streams()[kCopyStream].waiting.size()); }
 

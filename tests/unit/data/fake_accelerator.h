@@ -14,4 +14,7 @@ c10::Device fake_accelerator();
 /// Copies that were put off on the stream from the pool and are not yet done.
 int64_t copies_in_flight();
 
+/// How often the host has waited for the device so far: for an event, or for a copy.
+int64_t host_waits();
+
 }  // namespace gallop::data
