@@ -6,6 +6,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include "gallop/base/error.h"
+#include "gallop/kernel/cuda/update.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/update.h"
 
@@ -114,6 +116,51 @@ at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
   return fp64(update(tensors));
 }
 
+CudaLauncher& launcher_of(const at::Tensor& tensor) {
+  CudaLauncher* launcher = cuda_launcher_for(tensor.device());
+  if (launcher == nullptr) throw InternalError("optimizer step: a GPU without our kernels");
+  return *launcher;
+}
+
+at::Tensor norm_on_cuda(at::TensorList tensors) {
+  return norm_on_gpu(launcher_of(tensors.front()), tensors);
+}
+
+OptimizerStep step_of(at::TensorList parameters, at::TensorList gradients, const Optional& steps,
+                      at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
+                      const Optional& divisor, const Optional& skip) {
+  return {.parameters = parameters.vec(),
+          .gradients = gradients.vec(),
+          .weight_decays = weight_decays.vec(),
+          .indices = indices.vec(),
+          .steps = steps.value_or(at::Tensor()),
+          .lr = lr,
+          .divisor = divisor.value_or(at::Tensor()),
+          .skip = skip.value_or(at::Tensor())};
+}
+
+at::Tensor adamw_on_cuda(at::TensorList parameters, at::TensorList gradients,
+                         at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
+                         const at::Tensor& steps, at::IntArrayRef indices, Doubles weight_decays,
+                         const at::Tensor& lr, const Optional& divisor, const Optional& skip,
+                         double beta1, double beta2, double eps) {
+  return adamw_on_gpu(
+      launcher_of(lr),
+      step_of(parameters, gradients, steps, indices, weight_decays, lr, divisor, skip), exp_avgs,
+      exp_avg_sqs, {.beta1 = beta1, .beta2 = beta2, .eps = eps});
+}
+
+at::Tensor sgd_on_cuda(at::TensorList parameters, at::TensorList gradients,
+                       at::TensorList momentum_buffers, const Optional& steps,
+                       at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
+                       const Optional& divisor, const Optional& skip, double momentum,
+                       double dampening, bool nesterov) {
+  return sgd_on_gpu(
+      launcher_of(lr),
+      step_of(parameters, gradients, steps, indices, weight_decays, lr, divisor, skip),
+      momentum_buffers, {.momentum = momentum, .dampening = dampening, .nesterov = nesterov});
+}
+
 Optional optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
@@ -126,7 +173,7 @@ at::Tensor adamw(const OptimizerStep& step, at::TensorList exp_avgs, at::TensorL
       "adamw_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] exp_avgs, Tensor(c!)[] "
       "exp_avg_sqs, Tensor(d!) steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? "
       "divisor, Tensor? skip, float beta1, float beta2, float eps) -> Tensor norm",
-      adamw_on_cpu, norm_without_memory);
+      adamw_on_cpu, norm_without_memory, adamw_on_cuda);
   return kAdamw(step.parameters, step.gradients, exp_avgs, exp_avg_sqs, step.steps, step.indices,
                 step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
                 options.beta1, options.beta2, options.eps);
@@ -138,7 +185,7 @@ at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
       "sgd_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] momentum_buffers, "
       "Tensor(c!)? steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? divisor, "
       "Tensor? skip, float momentum, float dampening, bool nesterov) -> Tensor norm",
-      sgd_on_cpu, norm_without_memory);
+      sgd_on_cpu, norm_without_memory, sgd_on_cuda);
   return kSgd(step.parameters, step.gradients, momentum_buffers, optional(step.steps), step.indices,
               step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
               options.momentum, options.dampening, options.nesterov);
@@ -146,7 +193,8 @@ at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
 
 at::Tensor norm(at::TensorList tensors) {
   if (tensors.empty()) return fp64(0);  // The dispatcher would not know where to go.
-  static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu);
+  static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu, norm_without_memory,
+                              norm_on_cuda);
   return kNorm(tensors);
 }
 

@@ -6,8 +6,9 @@
 #include <ATen/core/Tensor.h>
 
 // The passes of update.h as operators, whose numbers that change from step to step are tensors: so
-// they can be part of a recorded step. All tensors are on the CPU and dense, those of one
-// parameter in one memory layout; parameters and states are fp32, gradients fp32 or bf16.
+// they can be part of a recorded step. All tensors are dense and on one device, the CPU or a GPU
+// that has our kernels (kernel/cuda/launcher.h), those of one parameter in one memory layout;
+// parameters and states are fp32, gradients fp32 or bf16.
 namespace gallop::kernel {
 
 /// Parameters that are updated, in parallel lists.

@@ -33,6 +33,18 @@ void set(const at::Tensor& scalar, double value) {
   }
 }
 
+void set(const at::Tensor& seed_and_step, uint64_t seed, int64_t step) {
+  if (seed_and_step.device().is_cpu()) {
+    auto* const numbers = seed_and_step.mutable_data_ptr<int64_t>();
+    numbers[0] = static_cast<int64_t>(seed);
+    numbers[1] = step;
+  } else {
+    // As arguments of kernels, for which nothing waits.
+    seed_and_step.select(0, 0).fill_(static_cast<int64_t>(seed));
+    seed_and_step.select(0, 1).fill_(step);
+  }
+}
+
 // 0, or NaN where it is not finite.
 at::Tensor zero_if_finite(const at::Tensor& number) { return number.sub(number); }
 
@@ -77,7 +89,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       device_(parameters_.front().tensor.device()),
       lr_(at::zeros({}, at::TensorOptions(at::kFloat).device(device_))),
       loss_weight_(at::zeros_like(lr_)),
-      seed_and_step_(at::zeros({2}, at::kLong)),
+      seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
       readings_(config.make_readings(device_)) {
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
@@ -107,9 +119,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   set(lr_, lr);
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
-  auto* const seed_and_step = seed_and_step_.mutable_data_ptr<int64_t>();
-  seed_and_step[0] = static_cast<int64_t>(config_.seed);
-  seed_and_step[1] = step;
+  set(seed_and_step_, config_.seed, step);
   const Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
   const Tensors results = compiled_ ? (*compiled_)(arguments, count_guesses ? 1 : 0)
                                     : compute(arguments, count_guesses);

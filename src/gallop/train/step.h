@@ -106,7 +106,7 @@ class TrainStep {
   StepConfig config_;
   at::Device device_;
   at::Tensor lr_, loss_weight_;
-  at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2] on the CPU.
+  at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
   std::optional<precision::GradScaler> scaler_;
   std::optional<compile::CompiledFunction> compiled_;
   std::unique_ptr<StepReadings> readings_;  ///< Null where results are there at once.
