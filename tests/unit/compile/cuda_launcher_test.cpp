@@ -6,17 +6,25 @@
 #include <limits>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/cuda/cross_entropy.h"
 #include "gallop/kernel/cuda/dropout.h"
 #include "gallop/kernel/cuda/update.h"
 #include "gallop/kernel/dropout.h"
@@ -181,6 +189,71 @@ TEST(CudaUpdate, NormsAreThoseOfTheCpuInOneOrder) {
   EXPECT_THROW(kernel::norm_on_gpu(launcher, {at::ones({3}, at::kHalf)}), InternalError);
 }
 
+// Logits of a few columns, of more than a block has threads, and of many.
+struct Classified {
+  at::Tensor logits, target, shares;
+  Classified(int64_t rows, int64_t columns, at::ScalarType type)
+      : logits((at::randn({rows, columns}) * 4).to(type)),
+        target(at::randint(columns, {rows}, at::kLong)),
+        shares(at::softmax(at::randn({rows, columns}), 1)) {
+    target[rows / 2] = -100;
+    // Two largest: the first counts.
+    logits[0][0] = 30;
+    logits[0][columns - 1] = 30;
+    target[0] = columns - 1;
+  }
+};
+
+class CudaCrossEntropy : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(CudaCrossEntropy, IsLibTorchsOfFp64) {
+  EmulatedLauncher launcher;
+  const at::ScalarType type = GetParam();
+  const double unit = type == at::kFloat ? 0x1p-22 : type == at::kHalf ? 0x1p-11 : 0x1p-8;
+  const std::pair<int64_t, int64_t> sizes[] = {{3, 2}, {40, 10}, {9, 257}, {5, 4000}};
+  const at::AutoGradMode with_gradients(true);
+  for (const auto& [rows, columns] : sizes) {
+    const Classified c(rows, columns, type);
+    for (const auto& [smoothing, classes] :
+         {std::pair(0.0, true), {0.1, true}, {0.0, false}, {0.1, false}}) {
+      const at::Tensor target = classes ? c.target : c.shares;
+      const kernel::CrossEntropyOptions options{.label_smoothing = smoothing};
+      launcher.reversed = classes;
+      const auto found = kernel::cross_entropy_on_gpu(launcher, c.logits, target, options);
+      const at::Tensor exact = c.logits.to(at::kDouble).set_requires_grad(true);
+      const at::Tensor wanted =
+          at::cross_entropy_loss(exact, classes ? target : target.to(at::kDouble), {},
+                                 at::Reduction::Sum, -100, smoothing);
+      wanted.backward(at::full({}, 0.25, at::kDouble));
+      EXPECT_NEAR(found.loss.item<double>() / wanted.item<double>(), 1, 1e-6);
+      const at::Tensor dx = kernel::cross_entropy_backward_on_gpu(
+          launcher, at::full({}, 0.25F), c.logits, target, found.rows, options);
+      EXPECT_EQ(dx.scalar_type(), type);
+      EXPECT_LE((dx.to(at::kDouble) - exact.grad()).abs().max().item<double>(), 0.25 * unit);
+      EXPECT_EQ(found.right.defined(), classes);
+      if (!classes) continue;
+      const auto first = c.logits.to(at::kFloat).argmax(1);
+      EXPECT_EQ(found.right.item<int64_t>(), at::eq(first, target).sum().item<int64_t>());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaCrossEntropy, testing::Values(at::kFloat, at::kBFloat16, at::kHalf));
+
+TEST(CudaCrossEntropyRows, AClassThatIsNotThereIsNoNumber) {
+  EmulatedLauncher launcher;
+  for (const int64_t bad : {-1, 7}) {
+    const at::Tensor logits = at::randn({4, 7}), target = at::zeros({4}, at::kLong);
+    target[2] = bad;
+    const auto found = kernel::cross_entropy_on_gpu(launcher, logits, target, {});
+    EXPECT_TRUE(std::isnan(found.loss.item<float>()));
+    const at::Tensor dx = kernel::cross_entropy_backward_on_gpu(launcher, at::full({}, 1.0F),
+                                                                logits, target, found.rows, {});
+    EXPECT_TRUE(std::isnan(dx[2][3].item<float>()));
+    EXPECT_TRUE(std::isfinite(dx[1].sum().item<float>()));
+  }
+}
+
 class CudaTexts : public testing::Test {
  protected:
   void SetUp() override {
@@ -207,7 +280,8 @@ class CudaTexts : public testing::Test {
 
 TEST_F(CudaTexts, CompileForTwoGpus) {
   for (const int capability : {80, 90}) {
-    for (const char* path : {kernel::kDropoutText, kernel::kUpdateText}) {
+    for (const char* path :
+         {kernel::kCrossEntropyText, kernel::kDropoutText, kernel::kUpdateText}) {
       const CudaBinary binary = compiler_.submit({cuda_text(path)}, capability)[0].get();
       EXPECT_EQ(binary.lost, "");
       EXPECT_EQ(binary.image.substr(1, 3), "ELF");

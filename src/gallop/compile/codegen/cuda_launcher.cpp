@@ -23,9 +23,14 @@ struct Text {
   std::vector<const char*> kernels;
 };
 
-const std::array<Text, 2>& all_texts() {
-  static const std::array<Text, 2> kTexts = {
-      {{kernel::kDropoutText,
+const std::array<Text, 3>& all_texts() {
+  static const std::array<Text, 3> kTexts = {
+      {{kernel::kCrossEntropyText,
+        "gallop/kernel/cuda/cross_entropy_slots.h",
+        {"gallop_cross_entropy_fp32", "gallop_cross_entropy_bf16", "gallop_cross_entropy_fp16",
+         "gallop_cross_entropy_backward_fp32", "gallop_cross_entropy_backward_bf16",
+         "gallop_cross_entropy_backward_fp16", "gallop_cross_entropy_sum"}},
+       {kernel::kDropoutText,
         "gallop/kernel/cuda/dropout_slots.h",
         {"gallop_dropout_fp32", "gallop_dropout_bf16", "gallop_dropout_fp16"}},
        {kernel::kUpdateText,

@@ -124,7 +124,7 @@ ViewId Matcher::reshaped(ViewId tensor, std::vector<int64_t> sizes) {
   return graph_.intern(of);
 }
 
-ViewId Matcher::fresh(std::vector<int64_t> sizes, at::ScalarType dtype) {
+ViewId Matcher::fresh(std::vector<int64_t> sizes, at::ScalarType dtype, ViewId beside) {
   View made{.buffer = static_cast<BufferId>(graph_.buffers.size()),
             .offset = 0,
             .sizes = std::move(sizes),
@@ -133,6 +133,7 @@ ViewId Matcher::fresh(std::vector<int64_t> sizes, at::ScalarType dtype) {
   made.strides = contiguous_strides(made.sizes);
   Buffer buffer;
   buffer.bytes = made.numel() * static_cast<int64_t>(c10::elementSize(dtype));
+  if (beside != kNone) buffer.device = graph_.buffer_of(beside).device;
   graph_.buffers.push_back(std::move(buffer));
   return graph_.intern(made);
 }

@@ -22,6 +22,7 @@ struct CudaLaunch {
 inline constexpr uint32_t kCudaThreads = 256;
 inline constexpr size_t kCudaSlots = 512;
 
+inline constexpr const char* kCrossEntropyText = "gallop/kernel/cuda/cross_entropy_cuda.h";
 inline constexpr const char* kDropoutText = "gallop/kernel/cuda/dropout_cuda.h";
 inline constexpr const char* kUpdateText = "gallop/kernel/cuda/update_cuda.h";
 
