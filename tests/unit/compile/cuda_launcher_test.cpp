@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -24,6 +25,9 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/compile/executor.h"
+#include "gallop/compile/passes.h"
+#include "gallop/compile/recorder.h"
 #include "gallop/kernel/cuda/cross_entropy.h"
 #include "gallop/kernel/cuda/dropout.h"
 #include "gallop/kernel/cuda/update.h"
@@ -252,6 +256,39 @@ TEST(CudaCrossEntropyRows, AClassThatIsNotThereIsNoNumber) {
     EXPECT_TRUE(std::isnan(dx[2][3].item<float>()));
     EXPECT_TRUE(std::isfinite(dx[1].sum().item<float>()));
   }
+}
+
+// A step of LibTorch's operators gets the kernel on a GPU that has it, and memory there.
+TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
+  const Function function = [](const Tensors& in) -> Tensors {
+    const at::AutoGradMode with_gradients(true);
+    const at::Tensor x = in[0].detach().set_requires_grad(true);
+    const at::Tensor loss = at::cross_entropy_loss(x, in[1], {}, at::Reduction::Mean, -100, 0.1);
+    loss.backward();
+    return {loss.detach(), x.grad()};
+  };
+  const Tensors inputs = {at::randn({20, 30}), at::randint(30, {20}, at::kLong)};
+  const CacheFolder folder;
+  KernelCompiler compiler({.cache_folder = folder.path(), .cuda_driver = "libcuda-of-nobody.so"});
+  PassContext context{.compiler = compiler};
+  Graph graph = record(function, inputs).graph;
+  for (Buffer& buffer : graph.buffers) buffer.device = {c10::kCUDA, 0};
+  kernel::set_cuda_launcher(std::make_shared<EmulatedLauncher>());
+  run_passes(graph, {"fuse", "recompute", "order"}, context);
+  kernel::set_cuda_launcher(nullptr);
+  const auto calls = [&](const char* op) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [&](const Node& node) { return name_of(node.op) == op; });
+  };
+  EXPECT_EQ(calls("gallop::cross_entropy"), 1);
+  EXPECT_EQ(calls("gallop::cross_entropy_backward"), 1);
+  for (Buffer& buffer : graph.buffers) {
+    EXPECT_TRUE(buffer.device.is_cuda());
+    buffer.device = c10::kCPU;
+  }
+  const Tensors found = Executor(graph).run(inputs), wanted = function(inputs);
+  EXPECT_NEAR(found[0].item<float>(), wanted[0].item<float>(), 1e-5);
+  EXPECT_LE((found[1] - wanted[1]).abs().max().item<float>(), 1e-7);
 }
 
 class CudaTexts : public testing::Test {
