@@ -16,5 +16,9 @@ int64_t copies_in_flight();
 
 /// How often the host has waited for the device so far: for an event, or for a copy.
 int64_t host_waits();
+void note_host_wait();
+
+/// Does what the current stream has put off, as a device may at any time.
+void run_current_stream();
 
 }  // namespace gallop::data
