@@ -2,11 +2,16 @@
 
 #include <dlfcn.h>
 
+#include <memory>
+
 #include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
+#include "gallop/compile/codegen/cuda_launcher.h"
+#include "gallop/kernel/cuda/launcher.h"
+#include "gallop/kernel/isa.h"
 
 namespace gallop::app {
 
@@ -50,6 +55,13 @@ DeviceChoice choose_device(const std::string& name) {
     return {c10::kCPU, fmt::format("using the CPU, as {}", error.what())};
   }
   return {{c10::kCUDA, 0}, ""};
+}
+
+std::string use_gpu_kernels(c10::Device device) {
+  if (!device.is_cuda() || !kernel::kernels_are_allowed()) return {};
+  auto launcher = std::make_shared<compile::NvrtcLauncher>();
+  kernel::set_cuda_launcher(launcher);
+  return launcher->lost(device);
 }
 
 }  // namespace gallop::app

@@ -16,4 +16,8 @@ struct DeviceChoice {
 /// one that works.
 DeviceChoice choose_device(const std::string& name);
 
+/// Has a GPU compute with our kernels from here on, where it can have them. Returns why not, in one
+/// line, else nothing.
+std::string use_gpu_kernels(c10::Device device);
+
 }  // namespace gallop::app

@@ -30,6 +30,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   const DeviceChoice choice = choose_device(recipe().train.device);
   device_ = choice.device;
   note(choice.note);
+  note(use_gpu_kernels(device_));
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
   inputs_ = inputs_of(data_, recipe());

@@ -42,6 +42,8 @@ const std::vector<Pass>& all_passes() {
       {"narrow-gradients", "optimizers take bf16 gradients as they come",
        plain<passes::narrow_gradients>},
       {"shadow-weights", "updates write the bf16 copies of weights", passes::shadow_weights},
+      {"norm-loops", "norms become operators that fuse takes, on a GPU", passes::norm_loops,
+       kToKernels},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
       {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse,
        kRounds},

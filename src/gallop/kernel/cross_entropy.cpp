@@ -1,5 +1,6 @@
 #include "gallop/kernel/cross_entropy.h"
 
+#include <algorithm>
 #include <tuple>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "gallop/kernel/cpu/cross_entropy.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/cross_entropy_rows.h"
+#include "gallop/kernel/cuda/cross_entropy.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/operators.h"
 #include "gallop/kernel/row_blocks.h"
@@ -112,7 +114,23 @@ void backward(const at::Tensor& logits, const at::Tensor& target, const float* s
 
 }  // namespace
 
+static bool is_taken_on_gpu(const at::Tensor& logits, const at::Tensor& target) {
+  const auto is_one_of = [](const at::Tensor& tensor, std::initializer_list<at::ScalarType> list) {
+    return std::find(list.begin(), list.end(), tensor.scalar_type()) != list.end();
+  };
+  const bool classes = has_indices(target) && target.dim() == 1;
+  const bool shares = is_one_of(target, {at::kFloat, at::kBFloat16}) && target.dim() == 2;
+  return is_one_of(logits, {at::kFloat, at::kBFloat16, at::kHalf}) && logits.dim() == 2 &&
+         logits.numel() > 0 && logits.is_contiguous() && target.is_contiguous() &&
+         target.device() == logits.device() && (classes || shares) &&
+         (classes ? target.size(0) == logits.size(0) : target.sizes() == logits.sizes()) &&
+         cuda_launcher_for(logits.device()) != nullptr;
+}
+
 bool takes_cross_entropy(const at::Tensor& logits, const at::Tensor& target) {
+  if (logits.defined() && target.defined() && logits.device().is_cuda()) {
+    return is_taken_on_gpu(logits, target);
+  }
   if (!is_plain(logits) || logits.dim() != 2 || !target.defined()) return false;
   if (!has_indices(target)) return is_plain(target) && target.sizes() == logits.sizes();
   return target.is_cpu() && target.is_contiguous() && target.dim() == 1 &&
@@ -178,11 +196,46 @@ at::Tensor backward_on_cpu(const at::Tensor& gradient, const at::Tensor& logits,
   return result;
 }
 
+Three forward_on_cuda(const at::Tensor& logits, const at::Tensor& target, int64_t ignored,
+                      double label_smoothing) {
+  if (!takes_cross_entropy(logits, target)) {
+    throw InternalError("cross_entropy: tensors that it does not take");
+  }
+  const auto result =
+      cross_entropy_on_gpu(*cuda_launcher_for(logits.device()), logits, target,
+                           {.ignored = ignored, .label_smoothing = label_smoothing});
+  return {result.loss, result.right, result.rows};
+}
+
+at::Tensor backward_on_cuda(const at::Tensor& gradient, const at::Tensor& logits,
+                            const at::Tensor& target, const at::Tensor& rows, int64_t ignored,
+                            double label_smoothing) {
+  if (!takes_cross_entropy(logits, target) || gradient.numel() != 1 ||
+      gradient.device() != logits.device() || gradient.scalar_type() != at::kFloat) {
+    throw InternalError("cross_entropy_backward: tensors that it does not take");
+  }
+  return cross_entropy_backward_on_gpu(*cuda_launcher_for(logits.device()), gradient, logits,
+                                       target, rows,
+                                       {.ignored = ignored, .label_smoothing = label_smoothing});
+}
+
+Three forward_without_memory(const at::Tensor& logits, const at::Tensor& target, int64_t, double) {
+  const auto options = logits.options().dtype(at::kFloat);
+  return {at::empty({}, options),
+          has_indices(target) ? at::empty({}, options.dtype(at::kLong)) : at::Tensor(),
+          at::empty({logits.size(0), 2}, options)};
+}
+
+at::Tensor backward_without_memory(const at::Tensor&, const at::Tensor& logits, const at::Tensor&,
+                                   const at::Tensor&, int64_t, double) {
+  return at::empty_like(logits);
+}
+
 const auto& forward_operator() {
   static const Operator kForward(
       "cross_entropy(Tensor logits, Tensor target, int ignored, float label_smoothing) -> (Tensor "
       "loss, Tensor right, Tensor rows)",
-      forward_on_cpu);
+      forward_on_cpu, forward_without_memory, forward_on_cuda);
   return kForward;
 }
 
@@ -190,7 +243,7 @@ const auto& backward_operator() {
   static const Operator kBackward(
       "cross_entropy_backward(Tensor gradient, Tensor logits, Tensor target, Tensor rows, int "
       "ignored, float label_smoothing) -> Tensor",
-      backward_on_cpu);
+      backward_on_cpu, backward_without_memory, backward_on_cuda);
   return kBackward;
 }
 

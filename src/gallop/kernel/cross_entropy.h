@@ -14,8 +14,9 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;
 };
 
-/// Whether the functions below take them: logits [N, C] in fp32 or bf16, contiguous and on the CPU;
-/// target likewise, int64 [N] with classes or fp32 or bf16 [N, C] with a share for each class.
+/// Whether the functions below take them: logits [N, C] in fp32 or bf16, contiguous and on the CPU,
+/// or on a GPU that has our kernels, there also fp16; target likewise, int64 [N] with classes or
+/// fp32 or bf16 [N, C] with a share for each class.
 bool takes_cross_entropy(const at::Tensor& logits, const at::Tensor& target);
 
 struct CrossEntropyResult {
@@ -25,7 +26,8 @@ struct CrossEntropyResult {
   at::Tensor rows;   ///< [N, 2], what backward needs.
 };
 
-/// In one pass, fp32 inside. Throws DataError where a class is out of range.
+/// In one pass, fp32 inside. Throws DataError where a class is out of range; on a GPU the loss is
+/// no number then.
 CrossEntropyResult cross_entropy(const at::Tensor& logits, const at::Tensor& target,
                                  const CrossEntropyOptions& options);
 

@@ -10,6 +10,7 @@
 #include "gallop/base/philox.h"
 #include "gallop/kernel/cpu/dropout.h"
 #include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/cuda/dropout.h"
 #include "gallop/kernel/operator.h"
 
 namespace gallop::kernel {
@@ -22,22 +23,26 @@ constexpr double kSteps = 0x1p16;  // Of random bits.
 DropoutDraw draw_of(double p, const at::Tensor& seed_and_step, int64_t call) {
   const auto* state = seed_and_step.const_data_ptr<int64_t>();
   const auto seed = static_cast<uint64_t>(state[0]), step = static_cast<uint64_t>(state[1]);
-  const double threshold = std::min(std::round(p * kSteps), kSteps - 1);
+  const DropoutShare share = dropout_share(p);
   const auto key = Philox::key_of(seed, Purpose::kDropout);
   return {.key = {key[0], key[1]},
           .counter = {static_cast<uint32_t>(call), static_cast<uint32_t>(step),
                       static_cast<uint32_t>(step >> 32)},
-          .threshold = static_cast<float>(threshold),
-          .scale = static_cast<float>(kSteps / (kSteps - threshold))};
+          .threshold = static_cast<float>(share.threshold),
+          .scale = static_cast<float>(share.scale)};
 }
 
-at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call) {
-  const bool good_key = seed_and_step.is_cpu() && seed_and_step.scalar_type() == at::kLong &&
-                        seed_and_step.numel() == 2 && seed_and_step.is_contiguous() && call >= 0 &&
-                        call < int64_t{1} << 32;
+void check(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call) {
+  const bool good_key = seed_and_step.device() == x.device() &&
+                        seed_and_step.scalar_type() == at::kLong && seed_and_step.numel() == 2 &&
+                        seed_and_step.is_contiguous() && call >= 0 && call < int64_t{1} << 32;
   if (!takes_dropout(x) || !good_key || !(p >= 0 && p < 1)) {
     throw InternalError("dropout: arguments that it does not take");
   }
+}
+
+at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call) {
+  check(x, p, seed_and_step, call);
   at::Tensor y = at::empty_like(x);
   const DropoutDraw draw = draw_of(p, seed_and_step, call);
   const int64_t count = x.numel(), groups = (count + kDropoutGroup - 1) / kDropoutGroup;
@@ -53,13 +58,37 @@ at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step
   return y;
 }
 
+at::Tensor on_cuda(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call) {
+  check(x, p, seed_and_step, call);
+  return dropout_on_gpu(*cuda_launcher_for(x.device()), x, p, seed_and_step, call);
+}
+
+at::Tensor without_memory(const at::Tensor& x, double, const at::Tensor&, int64_t) {
+  return at::empty_like(x);
+}
+
+bool is_plain_on_gpu(const at::Tensor& x) {
+  const auto format = x.scalar_type();
+  return x.layout() == at::kStrided && x.is_contiguous() && x.numel() > 0 &&
+         (format == at::kFloat || format == at::kBFloat16 || format == at::kHalf) &&
+         cuda_launcher_for(x.device()) != nullptr;
+}
+
 }  // namespace
 
-bool takes_dropout(const at::Tensor& x) { return is_plain(x) && x.numel() < int64_t{1} << 35; }
+DropoutShare dropout_share(double p) {
+  const double threshold = std::min(std::round(p * kSteps), kSteps - 1);
+  return {.threshold = threshold, .scale = kSteps / (kSteps - threshold)};
+}
+
+bool takes_dropout(const at::Tensor& x) {
+  return x.numel() < int64_t{1} << 35 && (is_plain(x) || is_plain_on_gpu(x));
+}
 
 at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key) {
   static const Operator kDropout(
-      "dropout(Tensor x, float p, Tensor seed_and_step, int call) -> Tensor", on_cpu);
+      "dropout(Tensor x, float p, Tensor seed_and_step, int call) -> Tensor", on_cpu,
+      without_memory, on_cuda);
   return kDropout(x, p, key.seed_and_step, key.call);
 }
 

@@ -8,12 +8,20 @@ namespace gallop::kernel {
 
 /// What decides the random numbers of one dropout.
 struct DropoutKey {
-  at::Tensor seed_and_step;  ///< int64 [2], on the CPU: read anew whenever it is used.
+  at::Tensor seed_and_step;  ///< int64 [2] on the numbers' device: read anew whenever it is used.
   int64_t call = 0;          ///< Tells the dropouts of one step apart; below 2^32.
 };
 
-/// Whether dropout() takes it: fp32 or bf16, contiguous and on the CPU, of less than 2^35 numbers.
+/// Whether dropout() takes it: fp32 or bf16, on a GPU that has our kernels also fp16, contiguous,
+/// of less than 2^35 numbers.
 bool takes_dropout(const at::Tensor& x);
+
+/// A share as it is drawn: 16 random bits less than `threshold` drop a number, and `scale` makes up
+/// for it. Whole numbers, and what fp64 makes of them.
+struct DropoutShare {
+  double threshold = 0, scale = 1;
+};
+DropoutShare dropout_share(double p);
 
 /// Sets a share p in [0, 1) of x to 0 and multiplies the rest by 1 / (1 - p) (Srivastava et al.,
 /// "Dropout", JMLR 2014). p is rounded to a multiple of 2^-16. Which ones depends on the key and

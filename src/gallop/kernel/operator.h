@@ -8,8 +8,8 @@ namespace gallop::kernel {
 
 /// A kernel as an operator "gallop::NAME" of LibTorch's dispatcher, where profilers, summaries and
 /// the step compiler see it as they see LibTorch's own. It has no gradient by itself: callers bring
-/// it. `on_meta`, where given, makes its results for tensors without memory. Made once, where it is
-/// first called:
+/// it. `on_meta`, where given, makes its results for tensors without memory, and `on_cuda` computes
+/// them on a GPU. Made once, where it is first called:
 ///
 ///     static const Operator add("add(Tensor a, Tensor b) -> Tensor", add_on_cpu);
 ///     return add(a, b);
@@ -17,14 +17,16 @@ template <typename Result, typename... Arguments>
 class Operator {
  public:
   Operator(const char* schema, Result (*on_cpu)(Arguments...),
-           Result (*on_meta)(Arguments...) = nullptr)
+           Result (*on_meta)(Arguments...) = nullptr, Result (*on_cuda)(Arguments...) = nullptr)
       : definition_(torch::Library::FRAGMENT, "gallop", {}, __FILE__, __LINE__),
         implementation_(torch::Library::IMPL, "gallop", c10::DispatchKey::CPU, __FILE__, __LINE__),
-        on_meta_(torch::Library::IMPL, "gallop", c10::DispatchKey::Meta, __FILE__, __LINE__) {
+        on_meta_(torch::Library::IMPL, "gallop", c10::DispatchKey::Meta, __FILE__, __LINE__),
+        on_cuda_(torch::Library::IMPL, "gallop", c10::DispatchKey::CUDA, __FILE__, __LINE__) {
     const std::string text(schema), name = text.substr(0, text.find('('));
     definition_.def(schema);
     implementation_.impl(name.c_str(), on_cpu);
     if (on_meta != nullptr) on_meta_.impl(name.c_str(), on_meta);
+    if (on_cuda != nullptr) on_cuda_.impl(name.c_str(), on_cuda);
     handle_ = c10::Dispatcher::singleton()
                   .findSchemaOrThrow(("gallop::" + name).c_str(), "")
                   .template typed<Result(Arguments...)>();
@@ -38,7 +40,7 @@ class Operator {
   const c10::OperatorHandle& handle() const { return *handle_; }
 
  private:
-  torch::Library definition_, implementation_, on_meta_;
+  torch::Library definition_, implementation_, on_meta_, on_cuda_;
   std::optional<c10::TypedOperatorHandle<Result(Arguments...)>> handle_;
 };
 

@@ -6,6 +6,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include "gallop/base/error.h"
+#include "gallop/kernel/cuda/update.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/update.h"
 
@@ -35,14 +37,30 @@ const Bf16* bf16_of(const at::Tensor& gradient) {
   return static_cast<const Bf16*>(gradient.const_data_ptr());
 }
 
-// By parameter: where its bf16 copy is, or null.
-std::vector<Bf16*> shadows_of(size_t parameters, at::TensorList shadows, at::IntArrayRef shadowed) {
-  std::vector<Bf16*> all(parameters);
-  for (size_t i = 0; i < shadows.size(); ++i) {
-    all[static_cast<size_t>(shadowed[i])] = static_cast<Bf16*>(shadows[i].mutable_data_ptr());
-  }
+// By parameter: its bf16 copy; undefined where it has none.
+std::vector<at::Tensor> by_parameter(size_t parameters, at::TensorList shadows,
+                                     at::IntArrayRef shadowed) {
+  std::vector<at::Tensor> all(parameters);
+  for (size_t i = 0; i < shadows.size(); ++i) all[static_cast<size_t>(shadowed[i])] = shadows[i];
   return all;
 }
+
+Bf16* bf16_memory_of(const at::Tensor& shadow) {
+  return shadow.defined() ? static_cast<Bf16*>(shadow.mutable_data_ptr()) : nullptr;
+}
+
+// The lists that the operators take.
+struct Shadows {
+  explicit Shadows(const OptimizerStep& step) {
+    for (size_t i = 0; i < step.shadows.size(); ++i) {
+      if (!step.shadows[i].defined()) continue;
+      tensors.push_back(step.shadows[i]);
+      of.push_back(static_cast<int64_t>(i));
+    }
+  }
+  std::vector<at::Tensor> tensors;
+  std::vector<int64_t> of;
+};
 
 // An operator of ours would not tell autograd, nor those who keep what they made of a parameter.
 void count_changes(const std::vector<at::Tensor>& parameters) {
@@ -71,7 +89,7 @@ at::Tensor adamw_on_cpu(at::TensorList parameters, at::TensorList gradients,
   auto* counts = steps.mutable_data_ptr<float>();
   // Bias corrections of one step count: nearly always the same for all parameters.
   double corrected = 0, correction1 = 1, correction2 = 1;
-  const std::vector<Bf16*> shadow_of = shadows_of(parameters.size(), shadows, shadowed);
+  const auto shadow_of = by_parameter(parameters.size(), shadows, shadowed);
   std::vector<AdamwTensor> tensors;
   tensors.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -86,7 +104,7 @@ at::Tensor adamw_on_cpu(at::TensorList parameters, at::TensorList gradients,
                        .bf16_gradient = bf16_of(gradients[i]),
                        .exp_avg = exp_avgs[i].mutable_data_ptr<float>(),
                        .exp_avg_sq = exp_avg_sqs[i].mutable_data_ptr<float>(),
-                       .shadow = shadow_of[i],
+                       .shadow = bf16_memory_of(shadow_of[i]),
                        .size = parameters[i].numel(),
                        .gradient_scale = factor,
                        .take1 = static_cast<float>(1 - beta1),
@@ -110,7 +128,7 @@ at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
   const float factor = factor_of(divisor);
   const auto rate = lr.item<float>();
   float* counts = steps ? steps->mutable_data_ptr<float>() : nullptr;
-  const std::vector<Bf16*> shadow_of = shadows_of(parameters.size(), shadows, shadowed);
+  const auto shadow_of = by_parameter(parameters.size(), shadows, shadowed);
   std::vector<SgdTensor> tensors;
   tensors.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -120,7 +138,7 @@ at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
                        .momentum_buffer = momentum_buffers.empty()
                                               ? nullptr
                                               : momentum_buffers[i].mutable_data_ptr<float>(),
-                       .shadow = shadow_of[i],
+                       .shadow = bf16_memory_of(shadow_of[i]),
                        .size = parameters[i].numel(),
                        .gradient_scale = factor,
                        .lr = rate,
@@ -132,6 +150,56 @@ at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
     }
   }
   return fp64(update(tensors));
+}
+
+CudaLauncher& launcher_of(const at::Tensor& tensor) {
+  CudaLauncher* launcher = cuda_launcher_for(tensor.device());
+  if (launcher == nullptr) throw InternalError("optimizer step: a GPU without our kernels");
+  return *launcher;
+}
+
+at::Tensor norm_on_cuda(at::TensorList tensors) {
+  return norm_on_gpu(launcher_of(tensors.front()), tensors);
+}
+
+OptimizerStep step_of(at::TensorList parameters, at::TensorList gradients, const Optional& steps,
+                      at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
+                      const Optional& divisor, const Optional& skip, at::TensorList shadows,
+                      at::IntArrayRef shadowed) {
+  return {.parameters = parameters.vec(),
+          .gradients = gradients.vec(),
+          .weight_decays = weight_decays.vec(),
+          .indices = indices.vec(),
+          .steps = steps.value_or(at::Tensor()),
+          .lr = lr,
+          .divisor = divisor.value_or(at::Tensor()),
+          .skip = skip.value_or(at::Tensor()),
+          .shadows = by_parameter(parameters.size(), shadows, shadowed)};
+}
+
+at::Tensor adamw_on_cuda(at::TensorList parameters, at::TensorList gradients,
+                         at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
+                         const at::Tensor& steps, at::IntArrayRef indices, Doubles weight_decays,
+                         const at::Tensor& lr, const Optional& divisor, const Optional& skip,
+                         double beta1, double beta2, double eps, at::TensorList shadows,
+                         at::IntArrayRef shadowed) {
+  return adamw_on_gpu(launcher_of(lr),
+                      step_of(parameters, gradients, steps, indices, weight_decays, lr, divisor,
+                              skip, shadows, shadowed),
+                      exp_avgs, exp_avg_sqs, {.beta1 = beta1, .beta2 = beta2, .eps = eps});
+}
+
+at::Tensor sgd_on_cuda(at::TensorList parameters, at::TensorList gradients,
+                       at::TensorList momentum_buffers, const Optional& steps,
+                       at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
+                       const Optional& divisor, const Optional& skip, double momentum,
+                       double dampening, bool nesterov, at::TensorList shadows,
+                       at::IntArrayRef shadowed) {
+  return sgd_on_gpu(launcher_of(lr),
+                    step_of(parameters, gradients, steps, indices, weight_decays, lr, divisor, skip,
+                            shadows, shadowed),
+                    momentum_buffers,
+                    {.momentum = momentum, .dampening = dampening, .nesterov = nesterov});
 }
 
 Optional optional(const at::Tensor& tensor) {
@@ -147,11 +215,12 @@ at::Tensor adamw(const OptimizerStep& step, at::TensorList exp_avgs, at::TensorL
       "exp_avg_sqs, Tensor(d!) steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? "
       "divisor, Tensor? skip, float beta1, float beta2, float eps, Tensor(e!)[] shadows, int[] "
       "shadowed) -> Tensor norm",
-      adamw_on_cpu, norm_without_memory);
+      adamw_on_cpu, norm_without_memory, adamw_on_cuda);
+  const Shadows shadows(step);
   at::Tensor norm =
       kAdamw(step.parameters, step.gradients, exp_avgs, exp_avg_sqs, step.steps, step.indices,
              step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
-             options.beta1, options.beta2, options.eps, at::TensorList(), at::IntArrayRef());
+             options.beta1, options.beta2, options.eps, shadows.tensors, shadows.of);
   count_changes(step.parameters);
   return norm;
 }
@@ -163,18 +232,20 @@ at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
       "Tensor(c!)? steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? divisor, "
       "Tensor? skip, float momentum, float dampening, bool nesterov, Tensor(d!)[] shadows, int[] "
       "shadowed) -> Tensor norm",
-      sgd_on_cpu, norm_without_memory);
-  at::Tensor norm = kSgd(step.parameters, step.gradients, momentum_buffers, optional(step.steps),
-                         step.indices, step.weight_decays, step.lr, optional(step.divisor),
-                         optional(step.skip), options.momentum, options.dampening, options.nesterov,
-                         at::TensorList(), at::IntArrayRef());
+      sgd_on_cpu, norm_without_memory, sgd_on_cuda);
+  const Shadows shadows(step);
+  at::Tensor norm =
+      kSgd(step.parameters, step.gradients, momentum_buffers, optional(step.steps), step.indices,
+           step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
+           options.momentum, options.dampening, options.nesterov, shadows.tensors, shadows.of);
   count_changes(step.parameters);
   return norm;
 }
 
 at::Tensor norm(at::TensorList tensors) {
   if (tensors.empty()) return fp64(0);  // The dispatcher would not know where to go.
-  static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu);
+  static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu, norm_without_memory,
+                              norm_on_cuda);
   return kNorm(tensors);
 }
 

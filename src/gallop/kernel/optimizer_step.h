@@ -6,12 +6,12 @@
 #include <ATen/core/Tensor.h>
 
 // The passes of update.h as operators, whose numbers that change from step to step are tensors: so
-// they can be part of a recorded step. All tensors are on the CPU and dense, those of one
-// parameter in one memory layout; parameters and states are fp32, gradients fp32 or bf16.
+// they can be part of a recorded step. All tensors are dense and on one device, the CPU or a GPU
+// that has our kernels (kernel/cuda/launcher.h), those of one parameter in one memory layout;
+// parameters and states are fp32, gradients fp32 or bf16.
 namespace gallop::kernel {
 
-// They count as changes in place of the parameters, as those of LibTorch's operators do. In a
-// compiled step they also write bf16 copies of some parameters: the `shadowed` ones of the list.
+// They count as changes in place of the parameters, as those of LibTorch's operators do.
 
 /// Parameters that are updated, in parallel lists.
 struct OptimizerStep {
@@ -23,6 +23,9 @@ struct OptimizerStep {
   at::Tensor lr;     ///< fp32, no dimensions, as the two that follow.
   at::Tensor divisor;  ///< Divides the gradients; may be undefined.
   at::Tensor skip;     ///< If defined and not 0, nothing is updated nor counted.
+  /// By parameter: a bf16 tensor of its layout that gets what it is then, rounded, or undefined.
+  /// May be empty.
+  std::vector<at::Tensor> shadows{};
 };
 
 struct AdamwOptions {

@@ -3,8 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adamw.h>
 
-#include "gallop/optim/cpu_step.h"
 #include "gallop/optim/fields.h"
+#include "gallop/optim/kernel_step.h"
 #include "gallop/optim/parameter_group.h"
 
 namespace gallop::optim {
@@ -29,8 +29,8 @@ class Adamw final : public Optimizer {
                   const at::Tensor& found_inf) override {
     const at::NoGradGuard no_grad;
     const SkipSignal skip(grad_scale, found_inf);
-    if (has_cpu_kernel(groups_.front())) {
-      const CpuStep all = cpu_step(groups_, steps_, lr, skip);
+    if (has_own_kernel(groups_.front())) {
+      const KernelStep all = kernel_step(groups_, steps_, lr, skip);
       return kernel::adamw(all.step, all.states[0], all.states[1],
                            {.beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
     }

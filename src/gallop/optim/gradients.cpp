@@ -10,6 +10,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 
+#include "gallop/kernel/cuda/launcher.h"
 #include "gallop/kernel/optimizer_step.h"
 
 namespace gallop::optim {
@@ -17,8 +18,9 @@ namespace gallop::optim {
 namespace {
 
 bool is_plain(const at::Tensor& tensor) {
-  return tensor.device().is_cpu() && tensor.layout() == c10::kStrided &&
-         tensor.scalar_type() == c10::kFloat && tensor.is_non_overlapping_and_dense();
+  return (tensor.device().is_cpu() || kernel::cuda_launcher_for(tensor.device()) != nullptr) &&
+         tensor.layout() == c10::kStrided && tensor.scalar_type() == c10::kFloat &&
+         tensor.is_non_overlapping_and_dense();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/cuda/launcher.h"
 #include "gallop/kernel/isa.h"
 
 namespace gallop::optim {
@@ -130,10 +131,10 @@ SkipSignal::SkipSignal(const at::Tensor& grad_scale, const at::Tensor& found_inf
   if (found_inf.defined()) found_inf_ = found_inf.ne(0).to(c10::kFloat);
 }
 
-bool has_cpu_kernel(const ParameterGroup& group) {
+bool has_own_kernel(const ParameterGroup& group) {
   const at::Tensor& first = group.parameters.front();
-  return kernel::kernels_are_allowed() && first.device().is_cpu() &&
-         first.scalar_type() == c10::kFloat;
+  return kernel::kernels_are_allowed() && first.scalar_type() == c10::kFloat &&
+         (first.device().is_cpu() || kernel::cuda_launcher_for(first.device()) != nullptr);
 }
 
 at::Tensor make_steps(const NamedTensors& parameters) {

@@ -54,8 +54,8 @@ class SkipSignal {
   std::optional<at::Tensor> found_inf_;
 };
 
-/// Whether the CPU's own kernels can update the group: fp32 in main memory.
-bool has_cpu_kernel(const ParameterGroup& group);
+/// Whether kernels of ours can update the group: fp32, in main memory or on a GPU that has them.
+bool has_own_kernel(const ParameterGroup& group);
 
 /// Counts of the steps that each parameter has had: fp32 zeros [parameters], on their device.
 at::Tensor make_steps(const NamedTensors& parameters);

@@ -4,8 +4,8 @@
 #include <ATen/ops/_fused_sgd.h>
 
 #include "gallop/base/error.h"
-#include "gallop/optim/cpu_step.h"
 #include "gallop/optim/fields.h"
+#include "gallop/optim/kernel_step.h"
 #include "gallop/optim/parameter_group.h"
 
 namespace gallop::optim {
@@ -41,8 +41,8 @@ class Sgd final : public Optimizer {
                   const at::Tensor& found_inf) override {
     const at::NoGradGuard no_grad;
     const SkipSignal skip(grad_scale, found_inf);
-    if (has_cpu_kernel(groups_.front())) {
-      const CpuStep all = cpu_step(groups_, steps_, lr, skip);
+    if (has_own_kernel(groups_.front())) {
+      const KernelStep all = kernel_step(groups_, steps_, lr, skip);
       return kernel::sgd(all.step, all.states.empty() ? at::TensorList() : all.states[0],
                          {.momentum = config_.momentum,
                           .dampening = config_.dampening,

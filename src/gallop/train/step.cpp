@@ -6,9 +6,11 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "gallop/base/error.h"
 #include "gallop/base/philox.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
@@ -28,6 +30,18 @@ void set(const at::Tensor& scalar, double value) {
     *scalar.mutable_data_ptr<float>() = static_cast<float>(value);
   } else {
     scalar.fill_(value);
+  }
+}
+
+void set(const at::Tensor& seed_and_step, uint64_t seed, int64_t step) {
+  if (seed_and_step.device().is_cpu()) {
+    auto* const numbers = seed_and_step.mutable_data_ptr<int64_t>();
+    numbers[0] = static_cast<int64_t>(seed);
+    numbers[1] = step;
+  } else {
+    // As arguments of kernels, for which nothing waits.
+    seed_and_step.select(0, 0).fill_(static_cast<int64_t>(seed));
+    seed_and_step.select(0, 1).fill_(step);
   }
 }
 
@@ -56,6 +70,14 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
 // The arguments and results of the step as a function of tensors.
 enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep };
 enum Result : size_t { kLossSum, kTop1, kNorm };
+// Results in one tensor, for one copy to the host; guesses only where they are counted.
+enum Number : size_t { kLossNumber, kNormNumber, kTop1Number };
+
+at::Tensor in_one(const std::vector<at::Tensor>& results) {
+  std::vector<at::Tensor> numbers = {results[kLossSum], results[kNorm].to(at::kDouble)};
+  if (results[kTop1].defined()) numbers.push_back(results[kTop1].to(at::kDouble));
+  return at::stack(numbers);
+}
 
 }  // namespace
 
@@ -67,7 +89,8 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       device_(parameters_.front().tensor.device()),
       lr_(at::zeros({}, at::TensorOptions(at::kFloat).device(device_))),
       loss_weight_(at::zeros_like(lr_)),
-      seed_and_step_(at::zeros({2}, at::kLong)) {
+      seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
+      readings_(config.make_readings(device_)) {
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
   if (config.compile) {
@@ -84,19 +107,38 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
 
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
                           double lr, bool count_guesses) {
+  if (!started_.empty()) throw InternalError("train step: earlier results have not been taken");
+  start(input, target, step, lr, count_guesses);
+  return take();
+}
+
+void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
+                      bool count_guesses) {
+  if (must_take()) throw InternalError("train step: too many results have not been taken");
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
-  auto* const seed_and_step = seed_and_step_.mutable_data_ptr<int64_t>();
-  seed_and_step[0] = static_cast<int64_t>(config_.seed);
-  seed_and_step[1] = step;
+  set(seed_and_step_, config_.seed, step);
   const Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
   const Tensors results = compiled_ ? (*compiled_)(arguments, count_guesses ? 1 : 0)
                                     : compute(arguments, count_guesses);
 
-  StepResult result;
-  result.tally.count = target.numel();
+  Started started;
+  started.result.tally.count = target.numel();
+  if (readings_) {
+    readings_->push(results[0]);
+  } else {
+    read_now(started.result, results, arguments, step);
+    started.is_read = true;
+  }
+  started_.push_back(std::move(started));
+  // A replayed step leaves none, and those of a step run as it is would stay.
+  if (compiled_) drop_gradients();
+}
+
+void TrainStep::read_now(StepResult& result, const Tensors& results, const Tensors& arguments,
+                         int64_t step) {
   result.tally.loss_sum = results[kLossSum].item<double>();
   if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
   result.gradient_norm = results[kNorm].item<double>();
@@ -104,14 +146,38 @@ StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int
   if (!result.finite) {
     result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
   }
-  // A replayed step leaves none, and those of a step run as it is would stay.
-  if (compiled_) drop_gradients();
-  return result;
 }
+
+// Others may have been started since: of gradients there is nothing left but what the parameters
+// tell. Where bad updates are skipped they tell nothing, and nobody asks.
+void TrainStep::read_late(StepResult& result) {
+  const std::vector<double> numbers = readings_->pop();
+  result.tally.loss_sum = numbers[kLossNumber];
+  result.gradient_norm = numbers[kNormNumber];
+  if (numbers.size() > kTop1Number) result.tally.top1 = static_cast<int64_t>(numbers[kTop1Number]);
+  result.finite = std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
+  if (result.finite || config_.skip_nonfinite || scaler_) return;
+  result.bad_tensor = std::isfinite(result.tally.loss_sum) ? first_bad_parameter() : "loss";
+}
+
+StepResult TrainStep::take() {
+  if (started_.empty()) throw InternalError("train step: no result is under way");
+  Started started = std::move(started_.front());
+  started_.pop_front();
+  if (!started.is_read) read_late(started.result);
+  return std::move(started.result);
+}
+
+bool TrainStep::can_take() const {
+  return !started_.empty() && (started_.front().is_read || readings_->is_there());
+}
+
+bool TrainStep::must_take() const { return readings_ && readings_->is_full(); }
 
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   Tensors results = forward_backward(arguments, count_guesses);
   results.push_back(update(arguments[kLr], results[kLossSum]));
+  if (readings_) return {in_one(results)};
   return results;
 }
 
@@ -183,12 +249,17 @@ std::string TrainStep::first_bad_tensor(const Tensors& arguments, int64_t step, 
   if (!optim::gradients_of(parameters_).empty()) {
     return optim::first_non_finite_gradient(parameters_);
   }
-  for (const auto& [name, tensor] : parameters_) {
-    if (!at::isfinite(tensor).all().item<bool>()) return name;
-  }
+  if (std::string name = first_bad_parameter(); !name.empty()) return name;
   seed_step(config_.seed, step, device_);
   forward_backward(arguments, false);
   return optim::first_non_finite_gradient(parameters_);
+}
+
+std::string TrainStep::first_bad_parameter() const {
+  for (const auto& [name, tensor] : parameters_) {
+    if (!at::isfinite(tensor).all().item<bool>()) return name;
+  }
+  return {};
 }
 
 void TrainStep::drop_gradients() {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/precision/precision.h"
 #include "gallop/train/loss.h"
+#include "gallop/train/step_readings.h"
 
 namespace gallop::train {
 
@@ -29,6 +32,8 @@ struct StepConfig {
   bool skip_nonfinite = false;
   /// If set, the step is recorded and what it does is run instead; see compile::CompiledFunction.
   std::optional<compile::CompileConfig> compile{};
+  /// How results come to the host.
+  MakeStepReadings make_readings = make_step_readings;
 };
 
 /// What one update did.
@@ -36,12 +41,14 @@ struct StepResult {
   Tally tally;  ///< Mean loss of the batch; right guesses only where they were asked for.
   double gradient_norm = 0;
   bool finite = true;      ///< The loss and all gradients.
-  std::string bad_tensor;  ///< If not, the first of them: "loss" or a parameter's name.
+  std::string bad_tensor;  ///< If not, the first of them: "loss" or a parameter's name; empty where
+                           ///< results come late and tell no more than that a gradient is not.
 };
 
 /// One training step: forward, loss, backward, clip, update. Gradients of k micro-batches equal
 /// those of one batch, as every sum is divided by the true number of targets of the whole batch.
-/// All of it is a function of tensors that reads nothing on the host.
+/// All of it is a function of tensors that reads nothing on the host. On a GPU its results may be
+/// taken later: the host goes on without waiting.
 class TrainStep {
  public:
   /// Model and optimizer must outlive the step.
@@ -52,6 +59,17 @@ class TrainStep {
   /// fp16, which know their norm before.
   StepResult run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
                  bool count_guesses);
+
+  /// The same in two: several may be started before the first result is taken, in their order.
+  /// Throws InternalError where must_take().
+  void start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
+             bool count_guesses);
+  /// Of the oldest that was started; waits for it. Throws InternalError where there is none.
+  StepResult take();
+  /// Whether take() would not wait.
+  bool can_take() const;
+  /// Whether as many results are under way as may be.
+  bool must_take() const;
 
   /// Loss scale and its counters, for checkpoints; empty without fp16.
   NamedTensors state() const;
@@ -66,13 +84,20 @@ class TrainStep {
 
  private:
   using Tensors = std::vector<at::Tensor>;
+  struct Started {
+    StepResult result;  // What is known of it.
+    bool is_read = false;
+  };
 
+  void read_now(StepResult& result, const Tensors& results, const Tensors& arguments, int64_t step);
+  void read_late(StepResult& result);
   Tensors compute(const Tensors& arguments, bool count_guesses);
   Tensors forward_backward(const Tensors& arguments, bool count_guesses);
   Tensors forward_backward_piece(const at::Tensor& input, const at::Tensor& target,
                                  const at::Tensor& loss_weight, bool count_guesses);
   at::Tensor update(const at::Tensor& lr, const at::Tensor& loss_sum);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
+  std::string first_bad_parameter() const;
   void drop_gradients();
 
   model::Model& model_;
@@ -81,9 +106,11 @@ class TrainStep {
   StepConfig config_;
   at::Device device_;
   at::Tensor lr_, loss_weight_;
-  at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2] on the CPU.
+  at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
   std::optional<precision::GradScaler> scaler_;
   std::optional<compile::CompiledFunction> compiled_;
+  std::unique_ptr<StepReadings> readings_;  ///< Null where results are there at once.
+  std::deque<Started> started_;
 };
 
 /// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,11 @@ Length Length::of(const TrainConfig& config, int64_t batches_per_epoch, int64_t 
 }
 
 namespace {
+
+std::string name_of_bad(const std::string& tensor) {
+  if (tensor == "loss") return "the loss";
+  return tensor.empty() ? "a gradient" : "the gradient of " + tensor;
+}
 
 StepConfig for_policy(StepConfig config, const std::string& on_nonfinite) {
   config.skip_nonfinite = on_nonfinite == "skip";
@@ -50,6 +56,13 @@ struct Trainer::Impl {
   int64_t saved_step = -1;
   size_t told_reasons = 0;
   Outcome outcome;
+
+  // A step whose numbers may be on their way.
+  struct Started {
+    StepEvent event;
+    bool has_samples = true;  // Else nothing was computed.
+  };
+  std::deque<Started> started_steps;
 
   Impl(const TrainerParts& parts_, const TrainConfig& config_, const StepConfig& step_config,
        const data::LoaderConfig& loader_config, const EvaluateConfig& evaluate_config_)
@@ -81,19 +94,42 @@ struct Trainer::Impl {
     const double lr = parts.optimizer.base_lr() *
                       parts.schedule.factor(std::min(1.0, static_cast<double>(progress.samples) /
                                                               static_cast<double>(length.samples)));
-    StepResult result;
-    if (batch->size() > 0) {
-      result = step.run(batch->input, batch->target, progress.step, lr, record);
-    }
-    check(result);
+    const bool has_samples = batch->size() > 0;
+    if (has_samples) step.start(batch->input, batch->target, progress.step, lr, record);
     tell_of_compiling();
     progress.step += 1;
     progress.samples += batch->size() + batch->skipped;
     progress.skipped_samples += batch->skipped;
-    progress.skipped_updates += result.finite ? 0 : 1;
     speed.add(batch->size(), clock.seconds());
-    report(result, lr, record);
+    started_steps.push_back({.event = event_of(lr, record), .has_samples = has_samples});
+    report_what_is_there();
     return true;
+  }
+
+  // Does not wait, but for the oldest where the host is far ahead.
+  void report_what_is_there() {
+    while (!started_steps.empty() &&
+           (!started_steps.front().has_samples || step.can_take() || step.must_take())) {
+      report_oldest();
+    }
+  }
+
+  // Before anything that has to know how the steps went.
+  void report_all() {
+    while (!started_steps.empty()) report_oldest();
+  }
+
+  void report_oldest() {
+    auto [event, has_samples] = std::move(started_steps.front());
+    started_steps.pop_front();
+    const StepResult result = has_samples ? step.take() : StepResult();
+    check(result, event.step);
+    progress.skipped_updates += result.finite ? 0 : 1;
+    event.loss = result.tally.loss();
+    event.gradient_norm = result.gradient_norm;
+    event.skipped_updates = progress.skipped_updates;
+    if (event.record) event.accuracy = result.tally.accuracy();
+    tell(&Observer::stepped, event);
   }
 
   // Why steps are not compiled, each reason once.
@@ -106,33 +142,28 @@ struct Trainer::Impl {
   }
 
   // With fp16 a step that is not finite is part of finding the loss scale.
-  void check(const StepResult& result) const {
+  void check(const StepResult& result, int64_t number) const {
     if (result.finite || config.on_nonfinite == "skip" || !step.state().empty()) return;
     const auto newest = parts.checkpoints.newest();
     throw DataError(fmt::format(
         "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "
         "train.clip=1, or train.on_nonfinite=skip",
-        progress.step + 1,
-        result.bad_tensor == "loss" ? "the loss" : "the gradient of " + result.bad_tensor,
+        number, name_of_bad(result.bad_tensor),
         newest ? newest->folder.string() : "not written yet"));
   }
 
-  void report(const StepResult& result, double lr, bool record) {
-    StepEvent event{.step = progress.step,
-                    .steps = length.steps,
-                    .epoch = epoch(),
-                    .lr = lr,
-                    .loss = result.tally.loss(),
-                    .gradient_norm = result.gradient_norm,
-                    .samples_per_second = speed.samples_per_second(),
-                    .wait_share = wait_share(),
-                    .seconds_left = speed.seconds_per_step() *
-                                    static_cast<double>(length.steps - progress.step),
-                    .skipped_updates = progress.skipped_updates,
-                    .skipped_samples = progress.skipped_samples,
-                    .record = record};
-    if (record) event.accuracy = result.tally.accuracy();
-    tell(&Observer::stepped, event);
+  // What is known when a step has been started.
+  StepEvent event_of(double lr, bool record) const {
+    return {.step = progress.step,
+            .steps = length.steps,
+            .epoch = epoch(),
+            .lr = lr,
+            .samples_per_second = speed.samples_per_second(),
+            .wait_share = wait_share(),
+            .seconds_left =
+                speed.seconds_per_step() * static_cast<double>(length.steps - progress.step),
+            .skipped_samples = progress.skipped_samples,
+            .record = record};
   }
 
   double wait_share() const {
@@ -182,6 +213,7 @@ struct Trainer::Impl {
   double training_seconds() const { return earlier_seconds + clock.seconds(); }
 
   Outcome finish(bool finished) {
+    report_all();
     if (saved_step != progress.step) save(false);
     outcome.finished = finished;
     outcome.step = progress.step;
@@ -200,11 +232,15 @@ struct Trainer::Impl {
     parts.model.set_training(true);
     for (;;) {
       if (evaluation_is_due()) {
+        report_all();
         clock.pause();
         if (!evaluate_now()) return finish(false);
       }
       if (is_last()) return finish(true);
-      if (checkpoint_due.at(progress.step)) save(false);
+      if (checkpoint_due.at(progress.step)) {
+        report_all();
+        save(false);
+      }
       clock.go();
       if (parts.stop.requested() || !train_one()) return finish(false);
     }

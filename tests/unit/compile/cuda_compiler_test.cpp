@@ -33,7 +33,7 @@ class WithNvrtc : public testing::Test {
 };
 
 TEST_F(WithNvrtc, CompilesGeneratedLoops) {
-  RandomPrograms random(40);
+  RandomPrograms random(40, /*for_gpus=*/true);
   std::vector<KernelSource> sources;
   for (int form = 0; form < 12; ++form) {
     const LoopProgram program = random.make();
@@ -54,7 +54,7 @@ TEST_F(WithNvrtc, CompilesGeneratedLoops) {
 }
 
 TEST_F(WithNvrtc, ReadsAndWritesSixteenBytesAtOnce) {
-  for (const Format format : {Format::kBf16, Format::kFp32, Format::kFp64}) {
+  for (const Format format : {Format::kBf16, Format::kFp16, Format::kFp32, Format::kFp64}) {
     LoopBuilder builder({1 << 20});
     const Value x = builder.input(format, {1});
     builder.output(builder.apply(Op::kRelu, x), format, {1});

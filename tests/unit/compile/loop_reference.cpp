@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 
+#include <c10/util/Half.h>
+
 #include "gallop/compile/codegen/loop_values.h"
 #include "gallop/compile/codegen/op_traits.h"
 
@@ -23,6 +25,14 @@ double to_bf16(double number, bool flushes) {
   const auto bits = std::bit_cast<uint32_t>(narrow);
   const uint32_t up = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000U;
   return static_cast<double>(std::bit_cast<float>(up));
+}
+
+double to_fp16(double number) {
+  const double narrow = static_cast<double>(static_cast<float>(number));
+  if (narrow == 0 || !std::isfinite(narrow)) return narrow;
+  const double unit = std::ldexp(1.0, std::max(std::ilogb(narrow), -14) - 10);
+  const double rounded = std::nearbyint(narrow / unit) * unit;
+  return std::abs(rounded) < 0x1p16 ? rounded : std::copysign(kAnything, rounded);
 }
 
 double unit_of(double number, Format kind) {
@@ -324,6 +334,7 @@ double rounded(double number, Format format, bool flushes) {
     case Format::kFp64: return number;
     case Format::kFp32: return static_cast<double>(static_cast<float>(number));
     case Format::kBf16: return to_bf16(number, flushes);
+    case Format::kFp16: return to_fp16(number);
     case Format::kBool: return number != 0 ? 1 : 0;
     case Format::kInt32:
     case Format::kInt64: return std::trunc(number);
@@ -350,6 +361,7 @@ double read_number(const Memory& memory, Format format, int64_t at) {
     case Format::kBool: return read_as<uint8_t>(memory, at);
     case Format::kInt32: return read_as<int32_t>(memory, at);
     case Format::kInt64: return read_as<int64_t>(memory, at);
+    case Format::kFp16: return read_as<c10::Half>(memory, at);
     case Format::kBf16: {
       uint16_t bits = 0;
       std::memcpy(&bits, memory.data() + at * 2, 2);
@@ -366,6 +378,7 @@ void write_number(Memory& memory, Format format, int64_t at, double number) {
     case Format::kBool: return write_as(memory, at, static_cast<uint8_t>(number != 0));
     case Format::kInt32: return write_as(memory, at, static_cast<int32_t>(number));
     case Format::kInt64: return write_as(memory, at, static_cast<int64_t>(number));
+    case Format::kFp16: return write_as(memory, at, c10::Half(static_cast<float>(number)));
     case Format::kBf16: {
       const auto bits = std::bit_cast<uint32_t>(static_cast<float>(to_bf16(number, false)));
       return write_as(memory, at, static_cast<uint16_t>(std::isnan(number) ? 0x7fc0 : bits >> 16));

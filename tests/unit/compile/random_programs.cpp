@@ -96,8 +96,9 @@ class Maker {
     constexpr Format kFormats[] = {Format::kFp32,  Format::kFp32, Format::kFp32, Format::kBf16,
                                    Format::kBf16,  Format::kBool, Format::kFp64, Format::kInt32,
                                    Format::kInt64, Format::kBf16, Format::kFp32};
-    const Format format = first ? (random_.chance(60) ? Format::kFp32 : Format::kBf16)
-                                : kFormats[random_.below(std::size(kFormats))];
+    Format format = first ? (random_.chance(60) ? Format::kFp32 : Format::kBf16)
+                          : kFormats[random_.below(std::size(kFormats))];
+    if (format == Format::kBf16) format = random_.narrow();
     std::vector<bool> broadcast(program_.sizes.size());
     const bool all = !first && random_.chance(8);
     bool by_row = false;
@@ -200,7 +201,7 @@ class Maker {
   }
 
   void add_cast(int32_t a, Known known) {
-    Format to = random_.chance(60) ? Format::kBf16 : Format::kFp32;
+    Format to = random_.chance(60) ? random_.narrow() : Format::kFp32;
     if (random_.chance(15)) to = Format::kFp64;
     if (random_.chance(10)) to = Format::kBool;
     if (known.kind == Format::kBool && random_.chance(30)) to = Format::kInt64;
@@ -256,7 +257,7 @@ class Maker {
   void add_output(int32_t value) {
     const Known known = known_[static_cast<size_t>(value)];
     Format format = known.kind;
-    if (format == Format::kFp32 && random_.chance(50)) format = Format::kBf16;
+    if (format == Format::kFp32 && random_.chance(50)) format = random_.narrow();
     if (format == Format::kInt64 && random_.chance(30)) format = Format::kInt32;
     std::vector<bool> broadcast(program_.sizes.size());
     const bool once_a_row = reduced_level(value) && random_.chance(80);
@@ -336,8 +337,8 @@ double RandomPrograms::number(Format format) {
                            -std::numeric_limits<double>::infinity(),
                            1,
                            -1,
-                           narrow ? 0x1p-126 : 0x1p-140,
-                           0x1.fep127,
+                           format == Format::kFp16 ? 0x1p-24 : (narrow ? 0x1p-126 : 0x1p-140),
+                           format == Format::kFp16 ? 65504 : 0x1.fep127,
                            -100};
     return ends[below(std::size(ends))];
   }

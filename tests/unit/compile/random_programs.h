@@ -11,7 +11,9 @@ namespace gallop::compile {
 /// chance.
 class RandomPrograms {
  public:
-  explicit RandomPrograms(uint64_t seed) : random_(seed) {}
+  /// With fp16 as well as bf16 where programs are for GPUs.
+  explicit RandomPrograms(uint64_t seed, bool for_gpus = false)
+      : random_(seed), for_gpus_(for_gpus) {}
 
   LoopProgram make();
   /// The same with other sizes, multiples of `unit` (and strides in the same order of memory).
@@ -21,10 +23,13 @@ class RandomPrograms {
   int64_t below(int64_t bound) {
     return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound));
   }
+  /// bf16, or the other format of 16 bits.
+  Format narrow() { return for_gpus_ && chance(50) ? Format::kFp16 : Format::kBf16; }
   bool chance(int percent) { return below(100) < percent; }
 
  private:
   std::mt19937_64 random_;
+  bool for_gpus_;
 };
 
 }  // namespace gallop::compile

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/alloc_cpu.h>
@@ -45,6 +46,7 @@ std::map<c10::StreamId, Stream>& streams() {
 }
 
 c10::StreamId current = 0;
+int64_t waits = 0;
 
 class Memory final : public c10::Allocator {
  public:
@@ -88,6 +90,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
         [mark] { streams()[mark.stream].run_until(mark.count); });
   }
   void synchronizeEvent(void* event) const override {
+    waits += 1;
     const auto* mark = static_cast<const Mark*>(event);
     streams()[mark->stream].run_until(mark->count);
   }
@@ -119,13 +122,24 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride,
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  if (from.device() == to.device()) {
+    run_current_stream();
+    const auto on_cpu = [](const at::Tensor& tensor) {
+      return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), tensor.dtype());
+    };
+    on_cpu(to).copy_(on_cpu(from));
+    return to;
+  }
   TORCH_CHECK(from.strides() == to.strides() && from.dtype() == to.dtype());
   const auto copy = [source = from.const_data_ptr(), target = to, bytes = from.nbytes()] {
     std::memcpy(target.mutable_data_ptr(), source, bytes);
   };
   Stream& stream = streams()[current];
   stream.waiting.emplace_back(copy);
-  if (!non_blocking) stream.run_until(stream.submitted());
+  if (!non_blocking) {
+    waits += 1;
+    stream.run_until(stream.submitted());
+  }
   return to;
 }
 
@@ -147,6 +161,15 @@ c10::Device fake_accelerator() {
   }();
   (void)registered;
   return kDevice;
+}
+
+int64_t host_waits() { return waits; }
+
+void note_host_wait() { waits += 1; }
+
+void run_current_stream() {
+  Stream& stream = streams()[current];
+  stream.run_until(stream.submitted());
 }
 
 int64_t copies_in_flight() { return static_cast<int64_t>(streams()[kCopyStream].waiting.size()); }

@@ -14,4 +14,11 @@ c10::Device fake_accelerator();
 /// Copies that were put off on the stream from the pool and are not yet done.
 int64_t copies_in_flight();
 
+/// How often the host has waited for the device so far: for an event, or for a copy.
+int64_t host_waits();
+void note_host_wait();
+
+/// Does what the current stream has put off, as a device may at any time.
+void run_current_stream();
+
 }  // namespace gallop::data

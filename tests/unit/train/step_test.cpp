@@ -1,6 +1,7 @@
 #include "gallop/train/step.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include <ATen/TensorOperators.h>
@@ -12,6 +13,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -21,6 +23,8 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
+#include "unit/data/fake_accelerator.h"
+#include "unit/train/fake_operators.h"
 
 namespace gallop::train {
 namespace {
@@ -201,6 +205,79 @@ TEST(CountRight, TopFiveOfFewClassesIsEveryOne) {
   EXPECT_EQ(tally.top5, 7);
   EXPECT_EQ(tally.count, 7);
   EXPECT_LE(tally.top1, 7);
+}
+
+/// Two layers whose weights lie wherever they are wanted from the start: LibTorch's modules move to
+/// the devices that it knows.
+class TwoLayers final : public model::Model {
+ public:
+  explicit TwoLayers(at::Device device) {
+    seed_step(2, 0, at::kCPU);
+    for (const auto& [name, sizes] :
+         {std::pair<const char*, std::vector<int64_t>>("a", {16, 8}), {"b", {8}}, {"c", {8, 3}}}) {
+      const at::Tensor weight = (at::randn(sizes) * 0.3).to(device);
+      parameters_.push_back({name, weight.set_requires_grad(true)});
+    }
+  }
+  at::Tensor forward(const at::Tensor& input) override {
+    const auto& w = parameters_;
+    return at::relu(input.flatten(1).matmul(w[0].tensor) + w[1].tensor).matmul(w[2].tensor);
+  }
+  NamedTensors parameters() const override { return parameters_; }
+  NamedTensors buffers() const override { return {}; }
+  void set_training(bool) override {}
+  bool training() const override { return true; }
+  void to(at::Device, bool) override {}
+
+ private:
+  NamedTensors parameters_;
+};
+
+// On a device made up for the tests, which counts what the host waits for.
+void compare_steps_on_a_device() {
+  register_fake_operators();
+  const auto steps = [](at::Device device, int64_t& waits) {
+    TwoLayers network(device);
+    const optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
+    const auto optimizer =
+        optimizers.build(config::Component(optimizers, "adamw"), network.parameters());
+    TrainStep step(network, *optimizer, {.clip = 1.0});
+    std::vector<std::pair<at::Tensor, at::Tensor>> batches;
+    seed_step(1, 0, at::kCPU);
+    for (int i = 0; i < 5; ++i) batches.emplace_back(images(6).to(device), labels(6).to(device));
+    const int64_t before = data::host_waits();
+    std::vector<double> numbers;
+    const auto take = [&] {
+      const StepResult result = step.take();
+      numbers.push_back(result.tally.loss());
+      numbers.push_back(result.gradient_norm);
+      numbers.push_back(static_cast<double>(result.tally.top1));
+    };
+    for (int64_t i = 0; i < 5; ++i) {
+      const auto& [input, target] = batches[static_cast<size_t>(i)];
+      step.start(input, target, i, 0.1, /*count_guesses=*/i == 3);
+      if (device.is_cpu()) take();
+    }
+    waits = data::host_waits() - before;
+    while (numbers.size() < 15) take();
+    EXPECT_EQ(data::host_waits() - before, device.is_cpu() ? 0 : 5);
+    return numbers;
+  };
+  int64_t waits = 0;
+  const auto wanted = steps(at::kCPU, waits);
+  const auto found = steps(data::fake_accelerator(), waits);
+  EXPECT_EQ(waits, 0);
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-5) << i;
+}
+
+// In a process of its own, as autograd has to know a device from the start.
+TEST(TrainStepDeathTest, StepsOnADeviceWaitForNothingUntilAResultIsTaken) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [] {
+    compare_steps_on_a_device();
+    std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

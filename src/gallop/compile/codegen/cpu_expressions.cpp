@@ -27,6 +27,7 @@ const char* cast_name(Format format) {
   switch (format) {
     case Format::kFp32: return "cast_fp32";
     case Format::kBf16: return "cast_bf16";
+    case Format::kFp16: break;  // cpu_source() refuses it.
     case Format::kFp64: return "cast_fp64";
     case Format::kBool: return "cast_bool";
     case Format::kInt32: return "cast_int32";
@@ -57,6 +58,7 @@ const char* pointee(Format format) {
   switch (format) {
     case Format::kFp32: return "float";
     case Format::kBf16: return "Bf16";
+    case Format::kFp16: return "Fp16";
     case Format::kFp64: return "double";
     case Format::kBool: return "uint8_t";
     case Format::kInt32: return "int32_t";

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/error.h"
 #include "gallop/base/hash.h"
 #include "gallop/compile/codegen/cpu_expressions.h"
 #include "gallop/compile/codegen/op_traits.h"
@@ -368,9 +369,16 @@ class Writer : SourceText {
   std::vector<bool> written_;   // Numbers of a row that are there.
 };
 
+void refuse_fp16(Format format) {
+  if (format == Format::kFp16) throw InternalError("loop program: fp16 on the CPU");
+}
+
 }  // namespace
 
 KernelSource cpu_source(const LoopPlan& plan) {
+  for (const Expression& e : plan.program.expressions) refuse_fp16(e.format);
+  for (const LoopOperand& input : plan.program.inputs) refuse_fp16(input.format);
+  for (const Output& output : plan.program.outputs) refuse_fp16(output.operand.format);
   std::string text = Writer(plan).text();
   const std::string symbol = "gallop_" + xxh3_128(text);
   for (size_t at = 0; (at = text.find("SYMBOL", at)) != std::string::npos;) {

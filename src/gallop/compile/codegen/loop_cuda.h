@@ -10,6 +10,22 @@ using Int64 = long long;
 struct Bf16 {
   unsigned short bits;
 };
+struct Fp16 {
+  unsigned short bits;
+};
+
+#ifdef __CUDACC_RTC__  // The tests have these of their own.
+__device__ inline float fp16_number(unsigned short bits) {
+  float a;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(a) : "h"(bits));
+  return a;
+}
+__device__ inline unsigned short fp16_bits(float a) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(a));
+  return bits;
+}
+#endif
 
 /// Numbers side by side in memory, in pieces of up to 16 bytes.
 template <typename T, int kWidth>
@@ -42,11 +58,12 @@ __device__ inline double number(const Slots& a, int at) {
   return __longlong_as_double(static_cast<Int64>(a.slots[at]));
 }
 
-// A bool is a byte; bf16 is rounded to nearest even.
+// A bool is a byte; bf16 and fp16 are rounded to nearest even.
 __device__ inline float read(float a) { return a; }
 __device__ inline float read(Bf16 a) {
   return __uint_as_float(static_cast<unsigned>(a.bits) << 16);
 }
+__device__ inline float read(Fp16 a) { return fp16_number(a.bits); }
 __device__ inline double read(double a) { return a; }
 __device__ inline bool read(unsigned char a) { return a != 0; }
 __device__ inline Int64 read(int a) { return a; }
@@ -58,6 +75,7 @@ __device__ inline Bf16 rounded(float a) {
 }
 __device__ inline void write(float& to, float a) { to = a; }
 __device__ inline void write(Bf16& to, float a) { to = rounded(a); }
+__device__ inline void write(Fp16& to, float a) { to.bits = fp16_bits(a); }
 __device__ inline void write(double& to, double a) { to = a; }
 __device__ inline void write(unsigned char& to, bool a) { to = a ? 1 : 0; }
 __device__ inline void write(int& to, Int64 a) { to = static_cast<int>(a); }
@@ -70,6 +88,10 @@ __device__ inline float cast_fp32(T a) {
 template <typename T>
 __device__ inline float cast_bf16(T a) {
   return read(rounded(static_cast<float>(a)));
+}
+template <typename T>
+__device__ inline float cast_fp16(T a) {
+  return fp16_number(fp16_bits(static_cast<float>(a)));
 }
 template <typename T>
 __device__ inline double cast_fp64(T a) {

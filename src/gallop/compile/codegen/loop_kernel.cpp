@@ -31,6 +31,7 @@ at::ScalarType tensor_format(Format format) {
   switch (format) {
     case Format::kFp32: return at::kFloat;
     case Format::kBf16: return at::kBFloat16;
+    case Format::kFp16: return at::kHalf;
     case Format::kFp64: return at::kDouble;
     case Format::kBool: return at::kBool;
     case Format::kInt32: return at::kInt;

@@ -7,8 +7,9 @@
 
 namespace gallop::compile {
 
-/// Number formats in memory. Within a program bf16 are fp32, int32 are int64.
-enum class Format : uint8_t { kFp32, kBf16, kFp64, kBool, kInt32, kInt64 };
+/// Number formats in memory. Within a program bf16 and fp16 are fp32, int32 are int64. fp16 is for
+/// GPUs alone.
+enum class Format : uint8_t { kFp32, kBf16, kFp16, kFp64, kBool, kInt32, kInt64 };
 
 /// "fp32", "bf16", ...
 const char* name_of(Format format);
@@ -30,7 +31,8 @@ enum class Op : uint8_t {
   kConstant,  ///< `number` in `format`; whole numbers up to 2^53.
   kIndex,     ///< The position along dimension `index`, an integer.
   // Of one argument.
-  kCast,    ///< To `format`; to bf16 it rounds to nearest even. Integers: toward 0; bool: != 0.
+  kCast,  ///< To `format`; to bf16 and fp16 it rounds to nearest even. Integers: toward 0; bool: !=
+          ///< 0.
   kNegate,  ///< And abs, sign: of integers as well.
   kAbs,
   kSign,  ///< -1, 0, 1; 0 of NaN.

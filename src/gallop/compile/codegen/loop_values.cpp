@@ -177,7 +177,7 @@ void check_output(const LoopProgram& program, const Output& output, size_t at,
 }  // namespace
 
 Format kind_of(Format format) {
-  if (format == Format::kBf16) return Format::kFp32;
+  if (format == Format::kBf16 || format == Format::kFp16) return Format::kFp32;
   if (format == Format::kInt32) return Format::kInt64;
   return format;
 }

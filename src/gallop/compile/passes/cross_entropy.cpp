@@ -238,8 +238,8 @@ c10::OperatorHandle aten(const char* name, const char* overload) {
 // Counts the targets that count, in front of the node `place`.
 ViewId count_targets(Matcher& matcher, const Found& found, int64_t place, Rewrite& change) {
   if (found.count != kNone) return found.count;
-  const ViewId counts = matcher.fresh(matcher.view(found.target).sizes, c10::kBool),
-               count = matcher.fresh({}, c10::kLong);
+  const ViewId counts = matcher.fresh(matcher.view(found.target).sizes, c10::kBool, found.logits),
+               count = matcher.fresh({}, c10::kLong, found.logits);
   change.added.emplace_back(
       place, Node{.op = aten("aten::ne", "Scalar"),
                   .arguments = {Operand::of(found.target), Operand::of(c10::IValue(found.ignored))},
@@ -262,8 +262,9 @@ Rewrite rewrite(Matcher& matcher, const Found& found) {
   const auto ignored = Operand::of(c10::IValue(found.ignored)),
              smoothing = Operand::of(c10::IValue(found.smoothing));
   const ViewId loss = matcher.result(found.result);
-  const ViewId rows = matcher.fresh({matcher.view(found.logits).sizes[0], 2}, c10::kFloat);
-  const ViewId sum = found.mean ? matcher.fresh({}, c10::kFloat) : loss;
+  const ViewId rows =
+      matcher.fresh({matcher.view(found.logits).sizes[0], 2}, c10::kFloat, found.logits);
+  const ViewId sum = found.mean ? matcher.fresh({}, c10::kFloat, found.logits) : loss;
   change.added.emplace_back(
       found.result,
       Node{.op = kernel::cross_entropy_operator(),
@@ -277,7 +278,7 @@ Rewrite rewrite(Matcher& matcher, const Found& found) {
   if (found.logs_gradient == kNone) return change;
   ViewId gradient = found.gradient;
   if (found.mean) {
-    gradient = matcher.fresh({}, c10::kFloat);
+    gradient = matcher.fresh({}, c10::kFloat, found.logits);
     change.added.emplace_back(found.logs_gradient, quotient(found.gradient, count, gradient));
   }
   change.added.emplace_back(

@@ -156,7 +156,8 @@ bool is_worth_it(const Form& form) {
 bool is_worth_it_alone(const Graph& graph, const Node& node, const Form& form) {
   const std::string op = name_of(node.op);
   const at::ScalarType type = graph.views[node.arguments[0].views[0]].dtype;
-  if (!is_worth_it(form) || (type != c10::kFloat && type != c10::kBFloat16)) return false;
+  const bool narrow = c10::elementSize(type) == 2;
+  if (!is_worth_it(form) || (type != c10::kFloat && !narrow)) return false;
   if (op == "aten::mse_loss") return true;
   if (op == "aten::_softmax_backward_data") return false;
   if (reduction_of(graph, node)->is_spread) {
@@ -165,7 +166,7 @@ bool is_worth_it_alone(const Graph& graph, const Node& node, const Form& form) {
   const bool is_sum = op.starts_with("aten::sum") || op.starts_with("aten::mean");
   if (form.of_columns) return form.rows >= 64 && form.columns >= 16;
   if (form.of_all) return is_sum;
-  return !is_sum || type == c10::kBFloat16;
+  return !is_sum || narrow;
 }
 
 }  // namespace

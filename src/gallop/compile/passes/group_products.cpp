@@ -287,9 +287,8 @@ bool group_forward(Matcher& matcher, const Layers& layers, Moves& moves, Rewrite
   const View& x = matcher.view(layers[0].x);
   const int64_t rows = x.sizes[0], inputs = x.sizes[1], outputs = outputs_of(matcher, layers);
   const auto dtype = x.dtype;
-  const at::Device device = matcher.graph().buffer_of(layers[0].x).device;
-  const ViewId weights = matcher.fresh({outputs, inputs}, dtype, device);
-  const ViewId y = matcher.fresh({rows, outputs}, dtype, device);
+  const ViewId weights = matcher.fresh({outputs, inputs}, dtype, layers[0].x);
+  const ViewId y = matcher.fresh({rows, outputs}, dtype, layers[0].x);
   const ViewId turned = matcher.intern(transposed(matcher.view(weights)));
   int64_t column = 0;
   for (const Layer& layer : layers) {
@@ -307,7 +306,7 @@ bool group_forward(Matcher& matcher, const Layers& layers, Moves& moves, Rewrite
     add(call("aten::mm", "", {Operand::of(layers[0].x), Operand::of(turned)}, y));
     return true;
   }
-  const ViewId bias = matcher.fresh({outputs}, matcher.view(layers[0].bias).dtype, device);
+  const ViewId bias = matcher.fresh({outputs}, matcher.view(layers[0].bias).dtype, layers[0].x);
   add(side_by_side(all_of(layers, &Layer::bias), 0, bias));
   const auto one = Operand::of(c10::IValue(1));
   add(call("aten::addmm", "",
@@ -442,10 +441,9 @@ bool group_backward(Matcher& matcher, Layers layers, Moves& moves, Rewrite& chan
   const View& x = matcher.view(layers[0].x);
   const int64_t rows = x.sizes[0], inputs = x.sizes[1], outputs = outputs_of(matcher, layers);
   const auto dtype = x.dtype;
-  const at::Device device = matcher.graph().buffer_of(layers[0].x).device;
-  const ViewId dy = matcher.fresh({rows, outputs}, dtype, device);
-  const ViewId weights = matcher.fresh({outputs, inputs}, dtype, device);
-  const ViewId dweights = matcher.fresh({outputs, inputs}, dtype, device);
+  const ViewId dy = matcher.fresh({rows, outputs}, dtype, layers[0].x);
+  const ViewId weights = matcher.fresh({outputs, inputs}, dtype, layers[0].x);
+  const ViewId dweights = matcher.fresh({outputs, inputs}, dtype, layers[0].x);
   move_to(matcher, *place, change);
   const auto add = [&](Node node) { change.added.emplace_back(place->node, std::move(node)); };
   add(side_by_side(all_of(layers, &Layer::dy), 1, dy));
@@ -453,13 +451,15 @@ bool group_backward(Matcher& matcher, Layers layers, Moves& moves, Rewrite& chan
   // The sum's own result where nothing else happens to the product, so that nobody need know.
   const bool is_last = sum->first_cast == kNone && sum->other == kNone;
   const auto in_rows = [&](ViewId view) { return matcher.reshaped(view, {rows, inputs}); };
-  const ViewId dx = is_last ? in_rows(sum->result) : matcher.fresh({rows, inputs}, dtype, device);
+  const ViewId dx =
+      is_last ? in_rows(sum->result) : matcher.fresh({rows, inputs}, dtype, layers[0].x);
   add(call("aten::mm", "", {Operand::of(dy), Operand::of(weights)}, dx));
   ViewId part = dx;
   if (sum->first_cast != kNone) {
     Node cast = matcher.node(sum->first_cast);
     const auto to = matcher.view(sum->result).dtype;
-    part = sum->other == kNone ? in_rows(sum->result) : matcher.fresh({rows, inputs}, to, device);
+    part =
+        sum->other == kNone ? in_rows(sum->result) : matcher.fresh({rows, inputs}, to, layers[0].x);
     cast.arguments[0] = Operand::of(dx);
     cast.results[0] = Operand::of(part);
     add(std::move(cast));
@@ -479,7 +479,7 @@ bool group_backward(Matcher& matcher, Layers layers, Moves& moves, Rewrite& chan
     Node total = matcher.node(layers[0].dbias);
     auto sizes = matcher.view(matcher.result(layers[0].dbias)).sizes;
     sizes.back() = outputs;
-    dbias = matcher.fresh(sizes, matcher.view(matcher.result(layers[0].dbias)).dtype, device);
+    dbias = matcher.fresh(sizes, matcher.view(matcher.result(layers[0].dbias)).dtype, layers[0].x);
     total.arguments[0] = Operand::of(dy);
     total.results[0] = Operand::of(dbias);
     add(std::move(total));

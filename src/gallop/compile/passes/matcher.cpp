@@ -124,7 +124,7 @@ ViewId Matcher::reshaped(ViewId tensor, std::vector<int64_t> sizes) {
   return graph_.intern(of);
 }
 
-ViewId Matcher::fresh(std::vector<int64_t> sizes, at::ScalarType dtype, at::Device device) {
+ViewId Matcher::fresh(std::vector<int64_t> sizes, at::ScalarType dtype, ViewId beside) {
   View made{.buffer = static_cast<BufferId>(graph_.buffers.size()),
             .offset = 0,
             .sizes = std::move(sizes),
@@ -132,8 +132,8 @@ ViewId Matcher::fresh(std::vector<int64_t> sizes, at::ScalarType dtype, at::Devi
             .dtype = dtype};
   made.strides = contiguous_strides(made.sizes);
   Buffer buffer;
-  buffer.device = device;
   buffer.bytes = made.numel() * static_cast<int64_t>(c10::elementSize(dtype));
+  if (beside != kNone) buffer.device = graph_.buffer_of(beside).device;
   graph_.buffers.push_back(std::move(buffer));
   return graph_.intern(made);
 }

@@ -68,8 +68,8 @@ class Matcher {
   ViewId intern(const View& view) { return graph_.intern(view); }
   /// The same elements as a contiguous tensor of these sizes. `tensor` must be contiguous.
   ViewId reshaped(ViewId tensor, std::vector<int64_t> sizes);
-  /// A contiguous tensor in a new buffer.
-  ViewId fresh(std::vector<int64_t> sizes, at::ScalarType dtype, at::Device device = c10::kCPU);
+  /// A contiguous tensor in a new buffer, on the CPU or where `beside` is.
+  ViewId fresh(std::vector<int64_t> sizes, at::ScalarType dtype, ViewId beside = kNone);
 
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }

@@ -48,6 +48,13 @@ void cross_entropy(Graph& graph);
 /// bias before them and the sums for its gradient.
 void activations(Graph& graph);
 
+/// On a GPU that loops can be compiled for, batch norm of training, layer norm, RMS norm and their
+/// gradients become sums and pointwise operators, which fuse() makes loops of along with what
+/// stands around them.
+void norm_loops(Graph& graph, PassContext& context);
+/// The same whatever this machine can compile.
+void split_norms(Graph& graph);
+
 /// Nodes go whose results nobody uses.
 void drop_unused(Graph& graph);
 

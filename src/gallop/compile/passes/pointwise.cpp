@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "gallop/compile/analysis.h"
+#include "gallop/compile/codegen/loop_values.h"
 
 namespace gallop::compile::passes {
 
@@ -18,7 +19,7 @@ struct Call {
   const Node& node;
   std::span<const Value> x;
   Format format;     // Of the computation: fp32, fp64.
-  bool is_bf16;      // No tensor is wider.
+  Format tensors;    // Of the widest tensor.
   int64_t elements;  // Of the result.
 
   Value operator[](size_t i) const { return x[i]; }
@@ -51,12 +52,13 @@ template <Op kOp>
 Value unary(const Call& call) {
   return call.b.apply(kOp, call[0]);
 }
-// Numbers that are compared with are rounded to the tensor's format before.
+// Numbers that are compared with are rounded to the tensor's format before, on a GPU too
+// (scalar_value in LibTorch's CompareKernels.cu and Loops.cuh).
 template <Op kOp>
 Value comparison(const Call& call) {
   const auto rounded = [&](size_t argument) {
     const Value value = call.value(argument);
-    return call.is_bf16 ? call.b.cast(value, Format::kBf16) : value;
+    return kind_of(call.tensors) == call.tensors ? value : call.b.cast(value, call.tensors);
   };
   const Value a = rounded(0), b = rounded(1);
   return call.b.apply(kOp, a, b);
@@ -209,18 +211,13 @@ const std::unordered_map<std::string_view, Lower> kTable = {
      }},
 };
 
-bool is_float(at::ScalarType type) {
-  return type == c10::kFloat || type == c10::kBFloat16 || type == c10::kDouble;
-}
-
 // Booleans that decide between numbers.
 bool takes_bool(std::string_view op, size_t argument) {
   return (op == "aten::where.self" && argument == 0) ||
          (op == "aten::masked_fill.Scalar" && argument == 1) || op == "aten::_to_copy";
 }
 
-// The format that LibTorch computes in: the widest of the tensors that are not alone for one
-// number.
+// The format that LibTorch computes in: the widest of the tensors.
 std::optional<at::ScalarType> computed_in(const Graph& graph, const Node& node) {
   std::optional<at::ScalarType> widest;
   for (const Operand& operand : node.arguments) {
@@ -232,12 +229,38 @@ std::optional<at::ScalarType> computed_in(const Graph& graph, const Node& node) 
   return widest;
 }
 
+// LibTorch's rules where formats meet (tensors of no dimension, numbers of a wider kind, bf16 and
+// fp16) are not worth having, but for a result in the widest of them.
+bool formats_fit(const Graph& graph, const Node& node, std::string_view name) {
+  const auto computed = computed_in(graph, node);
+  const View& result = graph.views[node.results[0].views[0]];
+  if (!computed || (result.dtype != *computed && result.dtype != c10::kBool)) return false;
+  if (result.dtype == c10::kBool) {
+    return std::all_of(node.arguments.begin(), node.arguments.end(), [&](const Operand& operand) {
+      return operand.kind != Operand::Kind::kTensor ||
+             graph.views[operand.views[0]].dtype == *computed;
+    });
+  }
+  // On a GPU LibTorch rounds the exponent, and powers of 3 after each product.
+  const bool narrow = kind_of(*format_of(*computed)) != *format_of(*computed);
+  if (name != "aten::pow.Tensor_Scalar" || !narrow || graph.buffers[result.buffer].device.is_cpu())
+    return true;
+  const double exponent = node.arguments[1].constant.toScalar().toDouble();
+  return exponent == 2 || exponent == 0.5;
+}
+
 }  // namespace
+
+bool is_loop_float(at::ScalarType type, c10::Device device) {
+  return type == c10::kFloat || type == c10::kBFloat16 || type == c10::kDouble ||
+         (type == c10::kHalf && device.is_cuda());
+}
 
 std::optional<Format> format_of(at::ScalarType type) {
   switch (type) {
     case c10::kFloat: return Format::kFp32;
     case c10::kBFloat16: return Format::kBf16;
+    case c10::kHalf: return Format::kFp16;
     case c10::kDouble: return Format::kFp64;
     case c10::kBool: return Format::kBool;
     case c10::kInt: return Format::kInt32;
@@ -255,7 +278,7 @@ bool is_pointwise(const Graph& graph, const Node& node) {
   const View& result = graph.views[node.results[0].views[0]];
   const at::Device device = graph.buffers[result.buffer].device;
   if (!(device.is_cpu() || device.is_cuda()) || result.numel() == 0 ||
-      !(is_float(result.dtype) || result.dtype == c10::kBool)) {
+      !(is_loop_float(result.dtype, device) || result.dtype == c10::kBool)) {
     return false;
   }
   for (size_t i = 0; i < node.arguments.size(); ++i) {
@@ -263,7 +286,8 @@ bool is_pointwise(const Graph& graph, const Node& node) {
     if (operand.kind == Operand::Kind::kConstant) continue;
     if (operand.kind != Operand::Kind::kTensor || operand.views[0] == kNone) return false;
     const View& view = graph.views[operand.views[0]];
-    const bool fits = is_float(view.dtype) || (view.dtype == c10::kBool && takes_bool(name, i));
+    const bool fits =
+        is_loop_float(view.dtype, device) || (view.dtype == c10::kBool && takes_bool(name, i));
     if (!fits || graph.buffers[view.buffer].device != device) return false;
   }
   // Complex or very large constants, and ones that are none.
@@ -281,10 +305,7 @@ bool is_pointwise(const Graph& graph, const Node& node) {
       graph.views[node.arguments[1].views[0]].sizes != result.sizes) {
     return false;
   }
-  const auto computed = computed_in(graph, node);
-  // Formats that meet are those that the result is computed in: LibTorch's rules for the others
-  // (tensors of no dimension, numbers of a wider kind) are not worth having.
-  return computed && (result.dtype == *computed || result.dtype == c10::kBool);
+  return formats_fit(graph, node, name);
 }
 
 Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
@@ -302,7 +323,7 @@ Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
                   .node = node,
                   .x = arguments,
                   .format = format,
-                  .is_bf16 = computed == c10::kBFloat16,
+                  .tensors = computed ? *format_of(*computed) : format,
                   .elements = graph.views[node.results[0].views[0]].numel()};
   const Value value = name == "aten::_to_copy" ? tensors[0] : kTable.at(name)(call);
   return builder.cast(value, *format_of(result));

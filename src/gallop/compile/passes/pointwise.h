@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include <c10/core/Device.h>
+
 #include "gallop/compile/codegen/loop_builder.h"
 #include "gallop/compile/graph.h"
 
@@ -16,6 +18,10 @@ bool is_pointwise(const Graph& graph, const Node& node);
 /// that is_pointwise() accepts.
 Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
             std::span<const Value> tensors);
+
+/// Whether loops for the device compute in this format, of numbers with fractions. fp16 is for
+/// GPUs: CPUs train in bf16.
+bool is_loop_float(at::ScalarType type, c10::Device device);
 
 /// The format of loops for a tensor's; nothing for those that loops do not have.
 std::optional<Format> format_of(at::ScalarType type);

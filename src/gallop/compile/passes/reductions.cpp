@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "gallop/compile/codegen/loop_values.h"
 #include "gallop/compile/passes/pointwise.h"
 
 namespace gallop::compile::passes {
@@ -83,19 +84,15 @@ const std::unordered_map<std::string_view, Entry> kTable = {
     {"aten::_log_softmax_backward_data", {Over::kSpread, 2, 2, log_softmax_gradient}},
 };
 
-bool is_float(at::ScalarType type) {
-  return type == c10::kFloat || type == c10::kBFloat16 || type == c10::kDouble;
-}
-
 // Sums of whole numbers are whole; a format that is asked for may be wider, which LibTorch converts
 // to first.
-bool formats_fit(std::string_view op, at::ScalarType from, at::ScalarType to) {
+bool formats_fit(std::string_view op, at::ScalarType from, at::ScalarType to, c10::Device device) {
   if (op.starts_with("aten::sum") && to == c10::kLong) {
     return from == c10::kBool || from == c10::kInt || from == c10::kLong;
   }
-  if (!is_float(from) || !is_float(to)) return false;
+  if (!is_loop_float(from, device) || !is_loop_float(to, device)) return false;
   if (op == "aten::amax" || op == "aten::amin") return from == to;
-  return c10::elementSize(from) <= c10::elementSize(to);
+  return from == to || c10::elementSize(from) < c10::elementSize(to);
 }
 
 // The dimensions named by an argument: all where there are none.
@@ -122,7 +119,7 @@ bool tensors_fit(const Graph& graph, const Node& node, std::string_view op, cons
     if (graph.buffers[view.buffer].device != device || view.numel() == 0 || view.sizes != sizes) {
       return false;
     }
-    if (!formats_fit(op, view.dtype, result.dtype)) return false;
+    if (!formats_fit(op, view.dtype, result.dtype, device)) return false;
   }
   return true;
 }
@@ -156,7 +153,7 @@ std::optional<Reduction> reduction_of(const Graph& graph, const Node& node) {
 Value lower_reduction(LoopBuilder& builder, const Graph& graph, const Node& node,
                       std::span<const Value> tensors, const ReductionOps& ops) {
   const Format result = *format_of(graph.views[node.results[0].views[0]].dtype);
-  const Format computed = result == Format::kBf16 ? Format::kFp32 : result;
+  const Format computed = kind_of(result);
   std::vector<Value> arguments;
   for (const Value tensor : tensors) arguments.push_back(builder.cast(tensor, computed));
   const Reduction reduction = *reduction_of(graph, node);

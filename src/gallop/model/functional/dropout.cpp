@@ -63,7 +63,7 @@ DropoutScope::~DropoutScope() { active = outer_; }
 at::Tensor dropout(const at::Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
   if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) return at::dropout(x, p, true);
-  if (active == nullptr) return DropoutFunction::apply(x, p, drawn_seed(), 1);
+  if (active == nullptr) return DropoutFunction::apply(x, p, drawn_seed().to(x.device()), 1);
   return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_);
 }
 

@@ -1,4 +1,4 @@
-#include "gallop/optim/cpu_step.h"
+#include "gallop/optim/kernel_step.h"
 
 namespace gallop::optim {
 
@@ -11,13 +11,13 @@ void append(std::vector<T>& list, const std::vector<T>& more) {
 
 }  // namespace
 
-CpuStep cpu_step(const std::vector<ParameterGroup>& groups, const at::Tensor& steps,
-                 const at::Tensor& lr, const SkipSignal& skip) {
-  CpuStep all{.step = {.steps = steps,
-                       .lr = lr,
-                       .divisor = skip.grad_scale().value_or(at::Tensor()),
-                       .skip = skip.found_inf().value_or(at::Tensor())},
-              .states = {}};
+KernelStep kernel_step(const std::vector<ParameterGroup>& groups, const at::Tensor& steps,
+                       const at::Tensor& lr, const SkipSignal& skip) {
+  KernelStep all{.step = {.steps = steps,
+                          .lr = lr,
+                          .divisor = skip.grad_scale().value_or(at::Tensor()),
+                          .skip = skip.found_inf().value_or(at::Tensor())},
+                 .states = {}};
   all.states.resize(groups.front().states.size());
   for (const ParameterGroup& group : groups) {
     const ParameterGroup active = with_gradients(group);

@@ -1,0 +1,125 @@
+#include "gallop/compile/codegen/cuda_launcher.h"
+
+#include <array>
+#include <utility>
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hash.h"
+#include "gallop/compile/codegen/embedded_headers.h"
+
+namespace gallop::compile {
+
+namespace {
+
+/// A text with its kernels.
+struct Text {
+  const char* path;
+  const char* slots;
+  std::vector<const char*> kernels;
+};
+
+const std::array<Text, 3>& all_texts() {
+  static const std::array<Text, 3> kTexts = {
+      {{kernel::kCrossEntropyText,
+        "gallop/kernel/cuda/cross_entropy_slots.h",
+        {"gallop_cross_entropy_fp32", "gallop_cross_entropy_bf16", "gallop_cross_entropy_fp16",
+         "gallop_cross_entropy_backward_fp32", "gallop_cross_entropy_backward_bf16",
+         "gallop_cross_entropy_backward_fp16", "gallop_cross_entropy_sum"}},
+       {kernel::kDropoutText,
+        "gallop/kernel/cuda/dropout_slots.h",
+        {"gallop_dropout_fp32", "gallop_dropout_bf16", "gallop_dropout_fp16"}},
+       {kernel::kUpdateText,
+        "gallop/kernel/cuda/update_slots.h",
+        {"gallop_adamw", "gallop_sgd", "gallop_norm", "gallop_finish_update"}}}};
+  return kTexts;
+}
+
+std::string embedded(const std::string& path) {
+  constexpr std::string_view kOnce = "#pragma once\n";
+  for (const EmbeddedHeader& header : embedded_headers()) {
+    if (path != header.path) continue;
+    std::string text = header.text;
+    return text.replace(text.find(kOnce), kOnce.size(), "");
+  }
+  throw InternalError(path + " is not built into the program");
+}
+
+}  // namespace
+
+KernelSource cuda_text(const std::string& path) {
+  for (const Text& known : all_texts()) {
+    if (path != known.path) continue;
+    std::string text = embedded(known.slots) + embedded(path);
+    return {.symbol = "gallop_" + xxh3_128(text), .text = std::move(text)};
+  }
+  throw InternalError(path + " has no kernels for GPUs");
+}
+
+CudaTextKernels::CudaTextKernels(CudaCompiler& compiler, int device, const std::string& driver) {
+  driver_ = CudaDriver::open(lost_, driver);
+  if (!driver_) return;
+  try {
+    std::vector<KernelSource> sources;
+    for (const Text& text : all_texts()) sources.push_back(cuda_text(text.path));
+    const auto binaries = compiler.submit(sources, driver_->capability(device));
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const CudaBinary& binary = binaries[i].get();
+      if (binary.image.empty()) {
+        lost_ = binary.lost;
+        return;
+      }
+      modules_.push_back(driver_->load(binary.image));
+      for (const char* name : all_texts()[i].kernels) {
+        functions_[name] = driver_->find(modules_.back(), name);
+      }
+    }
+  } catch (const DeviceError& error) {
+    lost_ = error.what();
+  }
+}
+
+void CudaTextKernels::launch(const kernel::CudaLaunch& launch, void* stream) const {
+  const auto found = functions_.find(launch.kernel);
+  if (!lost_.empty() || found == functions_.end() || launch.slots.size() != kernel::kCudaSlots) {
+    throw InternalError(fmt::format("{}: no such kernel for GPUs {}", launch.kernel, lost_));
+  }
+  auto slots = launch.slots;
+  driver_->launch(found->second, {launch.blocks, 1}, {kernel::kCudaThreads, 1}, stream, slots);
+}
+
+NvrtcLauncher::NvrtcLauncher(CudaCompilerOptions options, std::string driver)
+    : compiler_(std::move(options)), driver_(std::move(driver)) {}
+
+CudaTextKernels& NvrtcLauncher::kernels_of(c10::Device device) {
+  const std::lock_guard lock(mutex_);
+  auto& kernels = kernels_[device.index()];
+  if (!kernels) {
+    // LibTorch's context of the GPU is the current one from here on.
+    const c10::OptionalDeviceGuard back(device);
+    c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+    kernels = std::make_unique<CudaTextKernels>(compiler_, device.index(), driver_);
+  }
+  return *kernels;
+}
+
+bool NvrtcLauncher::can_launch(c10::Device device) { return kernels_of(device).lost().empty(); }
+
+std::string NvrtcLauncher::lost(c10::Device device) {
+  const std::string& reason = kernels_of(device).lost();
+  return reason.empty() ? "" : "the GPU does without kernels of its own: " + reason;
+}
+
+void NvrtcLauncher::launch(const kernel::CudaLaunch& launch) {
+  CudaTextKernels& kernels = kernels_of(launch.device);
+  const c10::OptionalDeviceGuard on(launch.device);
+  const c10::Stream stream =
+      c10::impl::VirtualGuardImpl(launch.device.type()).getStream(launch.device);
+  kernels.launch(launch, stream.native_handle());
+}
+
+}  // namespace gallop::compile

@@ -1,0 +1,93 @@
+#include "gallop/kernel/cuda/cross_entropy.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "gallop/kernel/cuda/cross_entropy_slots.h"
+
+namespace gallop::kernel {
+
+namespace {
+
+constexpr int64_t kMostBlocks = int64_t{1} << 20;
+
+uint64_t address(const at::Tensor& tensor) {
+  return tensor.defined() ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0;
+}
+
+const char* kernel_of(const at::Tensor& logits, bool backward) {
+  switch (logits.scalar_type()) {
+    case at::kBFloat16:
+      return backward ? "gallop_cross_entropy_backward_bf16" : "gallop_cross_entropy_bf16";
+    case at::kHalf:
+      return backward ? "gallop_cross_entropy_backward_fp16" : "gallop_cross_entropy_fp16";
+    default: return backward ? "gallop_cross_entropy_backward_fp32" : "gallop_cross_entropy_fp32";
+  }
+}
+
+/// What both ways are given.
+CudaLaunch launch_of(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& rows,
+                     const CrossEntropyOptions& options) {
+  CudaLaunch launch{.text = kCrossEntropyText,
+                    .kernel = nullptr,
+                    .blocks = static_cast<uint32_t>(std::min(logits.size(0), kMostBlocks)),
+                    .device = logits.device(),
+                    .slots = std::vector<uint64_t>(kCudaSlots)};
+  auto& slots = launch.slots;
+  const auto format = target.scalar_type();
+  slots[CrossEntropySlot::kLogits] = address(logits);
+  slots[CrossEntropySlot::kClasses] = format == at::kLong ? address(target) : 0;
+  slots[CrossEntropySlot::kSharesFp32] = format == at::kFloat ? address(target) : 0;
+  slots[CrossEntropySlot::kSharesBf16] = format == at::kBFloat16 ? address(target) : 0;
+  slots[CrossEntropySlot::kRows] = address(rows);
+  slots[CrossEntropySlot::kRowCount] = static_cast<uint64_t>(logits.size(0));
+  slots[CrossEntropySlot::kColumns] = static_cast<uint64_t>(logits.size(1));
+  slots[CrossEntropySlot::kIgnored] = static_cast<uint64_t>(options.ignored);
+  slots[CrossEntropySlot::kSmoothing] = std::bit_cast<uint64_t>(options.label_smoothing);
+  return launch;
+}
+
+}  // namespace
+
+CrossEntropyResult cross_entropy_on_gpu(CudaLauncher& launcher, const at::Tensor& logits,
+                                        const at::Tensor& target,
+                                        const CrossEntropyOptions& options) {
+  const int64_t count = logits.size(0);
+  const at::Tensor by_row = at::empty({2, count}, logits.options().dtype(at::kDouble));
+  CrossEntropyResult result{.loss = at::empty({}, logits.options().dtype(at::kFloat)),
+                            .right = {},
+                            .rows = at::empty({count, 2}, logits.options().dtype(at::kFloat))};
+  if (target.scalar_type() == at::kLong) {
+    result.right = at::empty({}, logits.options().dtype(at::kLong));
+  }
+  CudaLaunch launch = launch_of(logits, target, result.rows, options);
+  launch.slots[CrossEntropySlot::kLosses] = address(by_row);
+  launch.slots[CrossEntropySlot::kRight] =
+      address(by_row) + static_cast<uint64_t>(count) * sizeof(double);
+  launch.slots[CrossEntropySlot::kLoss] = address(result.loss);
+  launch.slots[CrossEntropySlot::kAllRight] = address(result.right);
+  launch.kernel = kernel_of(logits, false);
+  launcher.launch(launch);
+  launch.kernel = "gallop_cross_entropy_sum";
+  launch.blocks = 1;
+  launcher.launch(launch);
+  return result;
+}
+
+at::Tensor cross_entropy_backward_on_gpu(CudaLauncher& launcher, const at::Tensor& gradient,
+                                         const at::Tensor& logits, const at::Tensor& target,
+                                         const at::Tensor& rows,
+                                         const CrossEntropyOptions& options) {
+  at::Tensor result = at::empty_like(logits);
+  CudaLaunch launch = launch_of(logits, target, rows, options);
+  launch.slots[CrossEntropySlot::kGradient] = address(gradient);
+  launch.slots[CrossEntropySlot::kResult] = address(result);
+  launch.kernel = kernel_of(logits, true);
+  launcher.launch(launch);
+  return result;
+}
+
+}  // namespace gallop::kernel

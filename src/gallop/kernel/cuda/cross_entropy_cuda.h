@@ -1,0 +1,194 @@
+#pragma once
+
+// Softmax cross-entropy on a GPU, a block for each row: what kernel/cpu/cross_entropy.cpp is on the
+// CPU. A class that is out of range makes the loss no number, as the host is not to wait. Behind
+// loop_cuda.h, loop_cuda_reductions.h and cross_entropy_slots.h.
+
+namespace gallop_cuda {
+
+struct CrossEntropySlots {
+  unsigned long long slots[512];
+};
+using gallop::kernel::CrossEntropySlot;
+
+/// What is wanted of a row.
+struct RowTarget {
+  bool has_class, counts, is_right_kind;
+  Int64 index;
+  const float* shares;
+  const Bf16* bf16_shares;
+
+  __device__ RowTarget(const CrossEntropySlots& a, Int64 row, Int64 columns) {
+    const auto* const classes = address<const Int64>(a, CrossEntropySlot::kClasses);
+    has_class = classes != nullptr;
+    index = has_class ? classes[row] : 0;
+    counts = !has_class || index != static_cast<Int64>(a.slots[CrossEntropySlot::kIgnored]);
+    is_right_kind = !has_class || !counts || (index >= 0 && index < columns);
+    if (!is_right_kind) index = 0;
+    shares = address<const float>(a, CrossEntropySlot::kSharesFp32);
+    if (shares != nullptr) shares += row * columns;
+    bf16_shares = address<const Bf16>(a, CrossEntropySlot::kSharesBf16);
+    if (bf16_shares != nullptr) bf16_shares += row * columns;
+  }
+  __device__ float share(Int64 column) const {
+    return shares != nullptr ? shares[column] : read(bf16_shares[column]);
+  }
+};
+
+__device__ inline float no_number() { return __uint_as_float(0x7fc00000U); }
+
+/// A sum of a block's threads, which all get.
+struct BlockSum {
+  Total<Plus, float> own;
+
+  __device__ void add(float a) { own.add(a); }
+  __device__ double join(void* shared) {
+    const double all = join_block<Plus>(own.total(), shared);
+    return spread(all, static_cast<double*>(shared));
+  }
+  template <typename T>
+  __device__ static T spread(T a, T* shared) {
+    if (threadIdx.x == 0) *shared = a;
+    __syncthreads();
+    a = *shared;
+    __syncthreads();
+    return a;
+  }
+};
+
+template <typename T>
+__device__ inline void cross_entropy_row(const CrossEntropySlots& a, Int64 row) {
+  __shared__ double shared[256];
+  const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
+  const T* const x = address<const T>(a, CrossEntropySlot::kLogits) + row * columns;
+  const RowTarget target(a, row, columns);
+  const double smoothing = number(a, CrossEntropySlot::kSmoothing), keep = 1 - smoothing;
+
+  float top;
+  set_lowest(top);
+  for (Int64 i = threadIdx.x; i < columns; i += blockDim.x) top = op_maximum(top, read(x[i]));
+  top = BlockSum::spread(join_block<Larger>(top, shared), reinterpret_cast<float*>(shared));
+
+  // Of e^d, d, shares and shares times d, d being what a logit is below the largest.
+  BlockSum exps, offs, shares, products, before;
+  int turn = 0;
+  for (Int64 i = threadIdx.x; i < columns; i += blockDim.x) {
+    const float value = read(x[i]), d = value - top;
+    exps.add(op_exp(d));
+    offs.add(d);
+    if (target.has_class) {
+      before.add(i < target.index && value >= top ? 1.0F : 0.0F);
+    } else {
+      const float share = target.share(i);
+      shares.add(share);
+      products.add(share * d);
+    }
+    if (++turn % 32 != 0) continue;
+    exps.own.close_part();
+    offs.own.close_part();
+    shares.own.close_part();
+    products.own.close_part();
+  }
+  const double exp = exps.join(shared), off = offs.join(shared), share = shares.join(shared),
+               product = products.join(shared), larger = before.join(shared);
+  if (threadIdx.x != 0) return;
+
+  double weight = 1, wanted = 0;  // Sums of the targets, and of each times its d.
+  const float at = target.has_class && target.counts ? read(x[target.index]) : top;
+  if (target.has_class) {
+    weight = target.counts ? 1 : 0;
+    wanted = keep * (static_cast<double>(at) - static_cast<double>(top));
+  } else {
+    weight = keep * share + smoothing;
+    wanted = keep * product;
+  }
+  if (smoothing > 0) wanted += smoothing / static_cast<double>(columns) * off;
+  auto* const saved = address<float>(a, CrossEntropySlot::kRows) + row * 2;
+  saved[0] = top;
+  saved[1] = target.is_right_kind ? static_cast<float>(weight / exp) : no_number();
+  const double loss = target.counts ? weight * op_log(exp) - wanted : 0;
+  address<double>(a, CrossEntropySlot::kLosses)[row] =
+      target.is_right_kind ? loss : static_cast<double>(no_number());
+  address<double>(a, CrossEntropySlot::kRight)[row] =
+      target.has_class && target.counts && at >= top && larger == 0 ? 1 : 0;
+}
+
+template <typename T>
+__device__ inline void cross_entropy(const CrossEntropySlots& a) {
+  const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
+  for (Int64 row = blockIdx.x; row < rows; row += gridDim.x) cross_entropy_row<T>(a, row);
+}
+
+template <typename T>
+__device__ inline void cross_entropy_backward(const CrossEntropySlots& a) {
+  const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
+  const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
+  const float scale = *address<const float>(a, CrossEntropySlot::kGradient);
+  const float smoothing = static_cast<float>(number(a, CrossEntropySlot::kSmoothing));
+  const float keep = 1 - smoothing;
+  const float less = -(smoothing / static_cast<float>(columns) * scale);
+  for (Int64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T* const x = address<const T>(a, CrossEntropySlot::kLogits) + row * columns;
+    T* const dx = address<T>(a, CrossEntropySlot::kResult) + row * columns;
+    const float* const saved = address<const float>(a, CrossEntropySlot::kRows) + row * 2;
+    const RowTarget target(a, row, columns);
+    for (Int64 i = threadIdx.x; i < columns; i += blockDim.x) {
+      const float p = op_exp(read(x[i]) - saved[0]) * saved[1];
+      float result = 0;
+      if (!target.has_class) {
+        result = fmaf(-target.share(i), keep * scale, fmaf(p, scale, less));
+      } else if (target.counts) {
+        // In one product: p - 1 is what a sure model's gradient is.
+        result = fmaf(i == target.index ? p - keep : p, scale, less);
+      }
+      write(dx[i], result);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_cross_entropy_fp32(const __grid_constant__ CrossEntropySlots a) {
+  cross_entropy<float>(a);
+}
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_cross_entropy_bf16(const __grid_constant__ CrossEntropySlots a) {
+  cross_entropy<Bf16>(a);
+}
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_cross_entropy_fp16(const __grid_constant__ CrossEntropySlots a) {
+  cross_entropy<Fp16>(a);
+}
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_cross_entropy_backward_fp32(const __grid_constant__ CrossEntropySlots a) {
+  cross_entropy_backward<float>(a);
+}
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_cross_entropy_backward_bf16(const __grid_constant__ CrossEntropySlots a) {
+  cross_entropy_backward<Bf16>(a);
+}
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_cross_entropy_backward_fp16(const __grid_constant__ CrossEntropySlots a) {
+  cross_entropy_backward<Fp16>(a);
+}
+
+// Of all rows, by one block.
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_cross_entropy_sum(const __grid_constant__ CrossEntropySlots a) {
+  __shared__ double shared[256];
+  const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
+  const auto* const losses = address<const double>(a, CrossEntropySlot::kLosses);
+  const auto* const right = address<const double>(a, CrossEntropySlot::kRight);
+  double loss = 0, count = 0;
+  for (Int64 row = threadIdx.x; row < rows; row += blockDim.x) {
+    loss += losses[row];
+    count += right[row];
+  }
+  loss = join_block<Plus>(loss, shared);
+  count = join_block<Plus>(count, shared);
+  if (threadIdx.x != 0) return;
+  *address<float>(a, CrossEntropySlot::kLoss) = static_cast<float>(loss);
+  auto* const all_right = address<Int64>(a, CrossEntropySlot::kAllRight);
+  if (all_right != nullptr) *all_right = static_cast<Int64>(count);
+}
+
+}  // namespace gallop_cuda

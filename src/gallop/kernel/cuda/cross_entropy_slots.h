@@ -1,0 +1,28 @@
+#pragma once
+
+// What the kernels of cross_entropy_cuda.h are given; for NVRTC too, hence without includes.
+namespace gallop::kernel {
+
+struct CrossEntropySlot {
+  enum : int {
+    // Addresses.
+    kLogits,
+    kClasses,     ///< int64, or 0 where targets are shares.
+    kSharesFp32,  ///< Of these one or none.
+    kSharesBf16,
+    kRows,      ///< fp32 [rows, 2]: CrossEntropyRow.
+    kLosses,    ///< fp64, one for each row.
+    kRight,     ///< fp64 likewise, 1 or 0.
+    kLoss,      ///< fp32
+    kAllRight,  ///< int64, or 0.
+    kGradient,  ///< fp32, of the loss.
+    kResult,    ///< The logits' gradient.
+    // Numbers.
+    kRowCount,
+    kColumns,
+    kIgnored,
+    kSmoothing,
+  };
+};
+
+}  // namespace gallop::kernel

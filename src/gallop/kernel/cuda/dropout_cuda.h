@@ -1,0 +1,69 @@
+#pragma once
+
+// Dropout on a GPU, with the numbers of the CPU's kernel (kernel/cpu/dropout.h). Behind loop_cuda.h
+// and dropout_slots.h.
+
+namespace gallop_cuda {
+
+struct DropoutSlots {
+  unsigned long long slots[512];
+};
+
+// base/philox.h's function.
+__device__ inline void philox4x32(unsigned key0, unsigned key1, unsigned (&words)[4]) {
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long a = 0xD2511F53ULL * words[0], b = 0xCD9E8D57ULL * words[2];
+    words[0] = static_cast<unsigned>(b >> 32) ^ words[1] ^ key0;
+    words[1] = static_cast<unsigned>(b);
+    words[2] = static_cast<unsigned>(a >> 32) ^ words[3] ^ key1;
+    words[3] = static_cast<unsigned>(a);
+    key0 += 0x9E3779B9U;
+    key1 += 0xBB67AE85U;
+  }
+}
+
+// A thread has one counter, which decides over 8 numbers of a group, 16 apart.
+template <typename T>
+__device__ inline void dropout(const DropoutSlots& a) {
+  using Slot = gallop::kernel::DropoutSlot;
+  const T* const x = address<const T>(a, Slot::kX);
+  T* const y = address<T>(a, Slot::kY);
+  const Int64 count = static_cast<Int64>(a.slots[Slot::kCount]);
+  const auto* const state = address<const unsigned long long>(a, Slot::kSeedAndStep);
+  const unsigned long long seed = state[0], step = state[1];
+  const float threshold = static_cast<float>(number(a, Slot::kThreshold));
+  const float scale = static_cast<float>(number(a, Slot::kScale));
+  const Int64 counters = (count + 127) / 128 * 16, all = static_cast<Int64>(gridDim.x) * blockDim.x;
+  for (Int64 at = static_cast<Int64>(blockIdx.x) * blockDim.x + threadIdx.x; at < counters;
+       at += all) {
+    unsigned words[4] = {static_cast<unsigned>(at), static_cast<unsigned>(a.slots[Slot::kCall]),
+                         static_cast<unsigned>(step), static_cast<unsigned>(step >> 32)};
+    philox4x32(static_cast<unsigned>(seed),
+               static_cast<unsigned>(seed >> 32) ^ static_cast<unsigned>(a.slots[Slot::kPurpose]),
+               words);
+    const Int64 first = at / 16 * 128 + at % 16;
+#pragma unroll
+    for (int v = 0; v < 8; ++v) {
+      const Int64 i = first + 16 * v;
+      if (i >= count) break;
+      const unsigned word = words[v / 2];
+      const float bits = static_cast<float>(v % 2 == 0 ? word & 0xffffU : word >> 16);
+      write(y[i], bits >= threshold ? read(x[i]) * scale : 0.0F);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_dropout_fp32(const __grid_constant__ DropoutSlots a) {
+  dropout<float>(a);
+}
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_dropout_bf16(const __grid_constant__ DropoutSlots a) {
+  dropout<Bf16>(a);
+}
+extern "C" __global__ void __launch_bounds__(256)
+    gallop_dropout_fp16(const __grid_constant__ DropoutSlots a) {
+  dropout<Fp16>(a);
+}
+
+}  // namespace gallop_cuda

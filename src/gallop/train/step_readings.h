@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+namespace gallop::train {
+
+/// Numbers that steps have computed, on their way to the host while the device goes on.
+class StepReadings {
+ public:
+  virtual ~StepReadings() = default;
+
+  /// Starts to copy an fp64 tensor [n], n at most 3, once what the current stream has to do before
+  /// is done. Does not wait. Throws InternalError where is_full().
+  virtual void push(const at::Tensor& numbers) = 0;
+
+  /// Whether the oldest has arrived, or there is none.
+  virtual bool is_there() const = 0;
+  /// Whether one must be taken before the next: then the host is far ahead.
+  virtual bool is_full() const = 0;
+
+  /// The oldest; waits for it. Throws InternalError where there is none.
+  virtual std::vector<double> pop() = 0;
+};
+
+/// Null for the CPU, whose results are there when a step returns.
+using MakeStepReadings = std::function<std::unique_ptr<StepReadings>(c10::Device device)>;
+std::unique_ptr<StepReadings> make_step_readings(c10::Device device);
+
+}  // namespace gallop::train

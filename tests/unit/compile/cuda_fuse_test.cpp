@@ -1,0 +1,159 @@
+#include <cmath>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/where.h>
+#include <gtest/gtest.h>
+
+#include "gallop/compile/analysis.h"
+#include "gallop/compile/passes.h"
+#include "gallop/compile/passes/fused_loop.h"
+#include "gallop/compile/passes/pointwise.h"
+#include "gallop/compile/recorder.h"
+#include "unit/compile/cache_folder.h"
+#include "unit/compile/cuda_emulation.h"
+
+namespace gallop::compile {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// A function's graph as if its tensors were on a GPU, as far as `fuse` has it.
+Graph graph_for_gpu(const Function& function, const Tensors& inputs, KernelCompiler& compiler) {
+  Graph graph = record(function, inputs).graph;
+  for (Buffer& buffer : graph.buffers) buffer.device = {c10::kCUDA, 0};
+  PassContext context{.compiler = compiler};
+  run_passes(graph, {"fuse", "recompute", "order"}, context);
+  return graph;
+}
+
+std::optional<passes::FusedLoop> loop_of(const Graph& graph) {
+  passes::Group all;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) all.insert(static_cast<int64_t>(i));
+  return passes::fused_loop(graph, uses_of(graph), all);
+}
+
+/// What a function of fresh tensors makes as one loop for GPUs, run on the CPU.
+Tensors run_as_one_loop(const Function& function, const Tensors& inputs) {
+  const CacheFolder folder;
+  KernelCompiler compiler({.cache_folder = folder.path()});
+  const Graph graph = graph_for_gpu(function, inputs, compiler);
+  const auto loop = loop_of(graph);
+  if (!loop) {
+    ADD_FAILURE() << "not one loop";
+    return inputs;
+  }
+  const CudaPlan plan = cuda_plan(loop->program, /*busy_threads=*/1);
+  const auto kernel =
+      compiler.submit(emulated_prefix(), std::vector{emulated_source(plan)})[0].get();
+  EXPECT_NE(kernel.function, nullptr) << kernel.lost;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  Tensors results;
+  for (const ViewId input : loop->inputs) {
+    const View& view = graph.views[input];
+    const auto& given = inputs[static_cast<size_t>(graph.buffer_of(input).input)];
+    in.push_back(static_cast<const char*>(given.const_data_ptr()) +
+                 view.offset * static_cast<int64_t>(given.element_size()));
+  }
+  for (const ViewId result : loop->results) {
+    const View& view = graph.views[result];
+    results.push_back(at::empty_strided(view.sizes, view.strides, view.dtype));
+    out.push_back(results.back().data_ptr());
+  }
+  EmulatedLoop(plan, kernel)(in, out, /*aligned=*/true, /*reversed=*/false);
+  return results;
+}
+
+TEST(CudaFuse, Fp16IsRoundedWhereLibTorchRounds) {
+  const Function function = [](const Tensors& x) -> Tensors {
+    const at::Tensor sum = x[0] + x[1] * 0.1;
+    return {at::where(sum > 0.3, sum / x[1], -sum).to(at::kFloat) * 3};
+  };
+  const Tensors inputs = {at::randn({50, 170}).to(at::kHalf), at::randn({50, 170}).to(at::kHalf)};
+  EXPECT_TRUE(at::equal(run_as_one_loop(function, inputs)[0], function(inputs)[0]));
+}
+
+TEST(CudaFuse, Fp16OverflowsAndGetsSmallAsItDoesInLibTorch) {
+  const Function function = [](const Tensors& x) -> Tensors {
+    return {(x[0] * x[0] * 3e-3 + x[1]) * 2};
+  };
+  const Tensors inputs = {(at::randn({4000}) * 300).to(at::kHalf),
+                          (at::randn({4000}) * 0x1p-20).to(at::kHalf)};
+  const at::Tensor wanted = function(inputs)[0];
+  EXPECT_GT(wanted.isinf().sum().item<int64_t>(), 0);
+  EXPECT_TRUE(at::equal(run_as_one_loop(function, inputs)[0], wanted));
+}
+
+// As LibTorch's comparisons on a GPU, which round the number to the tensor's format.
+TEST(CudaFuse, ComparesWithARoundedNumber) {
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    const Function function = [](const Tensors& x) -> Tensors {
+      return {at::where(x[0] == 0.1, x[0] * 2, x[0] * 3) + at::where(x[0] < 0.3, x[0], -x[0])};
+    };
+    const Tensors inputs = {at::full({40}, 0.1).to(type)};
+    const at::Tensor found = run_as_one_loop(function, inputs)[0];
+    EXPECT_TRUE(at::equal(found, inputs[0] * 2 + inputs[0]));
+    EXPECT_TRUE(at::equal(found, function(inputs)[0]));
+  }
+}
+
+TEST(CudaFuse, ReductionsOfFp16AreTakenInFp32) {
+  const Function rows = [](const Tensors& x) -> Tensors {
+    return {at::log_softmax(x[0] * 4, -1), (x[0] * 100).sum(-1)};
+  };
+  const Tensors inputs = {at::randn({64, 600}).to(at::kHalf)};
+  const Tensors found = run_as_one_loop(rows, inputs), wanted = rows({inputs[0].to(at::kFloat)});
+  ASSERT_EQ(found.size(), 2U);
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].scalar_type(), at::kHalf);
+    // A rounding of the product each, and one of the result: those of a sum in fp16 would show.
+    EXPECT_TRUE(at::allclose(found[i].to(at::kFloat), wanted[i], 2e-3, i == 0 ? 1e-2 : 3)) << i;
+  }
+  const Function columns = [](const Tensors& x) -> Tensors { return {(x[0] + 1).sum(0)}; };
+  EXPECT_TRUE(at::allclose(run_as_one_loop(columns, inputs)[0].to(at::kFloat),
+                           columns({inputs[0].to(at::kFloat)})[0], 2e-3, 5e-2));
+}
+
+TEST(CudaFuse, Fp16IsNotFusedOnTheCpu) {
+  const CacheFolder folder;
+  KernelCompiler compiler({.cache_folder = folder.path()});
+  const Tensors inputs = {at::randn({64, 600}).to(at::kHalf)};
+  for (const Function& function :
+       {Function([](const Tensors& x) -> Tensors { return {(x[0] + 1) * x[0]}; }),
+        Function([](const Tensors& x) -> Tensors { return {(x[0] + 1).sum(-1)}; })}) {
+    Graph graph = graph_for_gpu(function, inputs, compiler);
+    EXPECT_TRUE(loop_of(graph).has_value());
+    PassContext context{.compiler = compiler};
+    for (Buffer& buffer : graph.buffers) buffer.device = c10::kCPU;
+    run_passes(graph, {}, context);
+    EXPECT_EQ(graph.nodes.size(), 2U);
+  }
+}
+
+// bf16 and fp16 meet in fp32, which is left to LibTorch; and so are its powers in 16 bits.
+TEST(CudaFuse, FormatsThatMeetAreLeftAlone) {
+  const CacheFolder folder;
+  KernelCompiler compiler({.cache_folder = folder.path()});
+  const Tensors inputs = {at::randn({64}).to(at::kHalf), at::randn({64}).to(at::kBFloat16)};
+  const auto is_fused = [&](const Function& function) {
+    const Graph graph = graph_for_gpu(function, inputs, compiler);
+    EXPECT_EQ(graph.nodes.size(), 1U);
+    return passes::is_pointwise(graph, graph.nodes[0]);
+  };
+  EXPECT_FALSE(is_fused([](const Tensors& x) -> Tensors { return {x[0] > x[1]}; }));
+  EXPECT_FALSE(is_fused([](const Tensors& x) -> Tensors { return {x[0] + x[1]}; }));
+  EXPECT_FALSE(is_fused([](const Tensors& x) -> Tensors { return {x[0].pow(3)}; }));
+  EXPECT_TRUE(is_fused([](const Tensors& x) -> Tensors { return {x[0].pow(2)}; }));
+  EXPECT_TRUE(is_fused([](const Tensors& x) -> Tensors { return {x[0] + x[0]}; }));
+}
+
+}  // namespace
+}  // namespace gallop::compile

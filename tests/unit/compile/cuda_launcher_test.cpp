@@ -1,0 +1,379 @@
+#include "gallop/compile/codegen/cuda_launcher.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/compile/executor.h"
+#include "gallop/compile/passes.h"
+#include "gallop/compile/recorder.h"
+#include "gallop/kernel/cuda/cross_entropy.h"
+#include "gallop/kernel/cuda/dropout.h"
+#include "gallop/kernel/cuda/update.h"
+#include "gallop/kernel/dropout.h"
+#include "unit/compile/cache_folder.h"
+#include "unit/compile/emulated_launcher.h"
+
+namespace gallop::compile {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+TEST(CudaDropout, DropsTheNumbersOfTheCpu) {
+  EmulatedLauncher launcher;
+  for (const int64_t count : {1, 15, 16, 17, 127, 128, 129, 1000, 70000}) {
+    const at::Tensor state = at::tensor({int64_t{0x0123456789abcdef}, (count << 40) + 7});
+    for (const double p : {0.0, 0.1, 0.5, 0.99}) {
+      launcher.reversed = count % 2 == 0;
+      const at::Tensor x = at::randn({count});
+      for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+        const at::Tensor narrow = x.to(type);
+        EXPECT_TRUE(at::equal(kernel::dropout_on_gpu(launcher, narrow, p, state, 3),
+                              kernel::dropout(narrow, p, {.seed_and_step = state, .call = 3})))
+            << count << " numbers, p " << p;
+      }
+      const at::Tensor half = x.to(at::kHalf);
+      const at::Tensor wide =
+          kernel::dropout(half.to(at::kFloat), p, {.seed_and_step = state, .call = 3});
+      EXPECT_TRUE(
+          at::equal(kernel::dropout_on_gpu(launcher, half, p, state, 3), wide.to(at::kHalf)));
+    }
+  }
+}
+
+/// Parameters of many sizes, of which every third has a gradient in bf16.
+struct Parameters {
+  kernel::OptimizerStep step;
+  Tensors first, second;
+
+  explicit Parameters(size_t count, bool counts_steps = true) {
+    const int64_t sizes[] = {1, 5, 255, 4095, 4096, 4097, 9000};
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t size = sizes[i % std::size(sizes)];
+      step.parameters.push_back(at::randn({size}));
+      step.gradients.push_back(at::randn({size}) * std::pow(10.0, static_cast<double>(i % 5) - 3));
+      if (i % 3 == 0) step.gradients.back() = step.gradients.back().to(at::kBFloat16);
+      first.push_back(at::randn({size}));
+      second.push_back(at::rand({size}));
+      step.weight_decays.push_back(i % 2 == 0 ? 0.01 : 0);
+      step.shadows.push_back(i % 2 == 0 ? at::zeros({size}, at::kBFloat16) : at::Tensor());
+      step.indices.push_back(static_cast<int64_t>(count - 1 - i));
+    }
+    if (counts_steps) {
+      step.steps = at::zeros({static_cast<int64_t>(count)});
+      for (size_t i = 0; i < count; i += 2) step.steps[static_cast<int64_t>(i)] = i;
+    }
+    step.lr = at::full({}, 0.1F);
+    step.divisor = at::full({}, 4.0F);
+    step.skip = at::zeros({});
+  }
+
+  Parameters clone() const {
+    Parameters copy = *this;
+    for (Tensors* list : {&copy.step.parameters, &copy.step.shadows, &copy.first, &copy.second}) {
+      for (at::Tensor& tensor : *list) tensor = tensor.defined() ? tensor.clone() : tensor;
+    }
+    if (step.steps.defined()) copy.step.steps = step.steps.clone();
+    return copy;
+  }
+
+  // Relative to what a step changes at most.
+  void expect_near(const Parameters& other) const {
+    const auto near = [](const at::Tensor& a, const at::Tensor& b, const char* what) {
+      const double error = (a - b).abs().max().item<double>();
+      EXPECT_LE(error, 4e-7 * std::max(1.0, b.abs().max().item<double>())) << what;
+    };
+    for (size_t i = 0; i < first.size(); ++i) {
+      near(step.parameters[i], other.step.parameters[i], "parameter");
+      near(first[i], other.first[i], "first state");
+      near(second[i], other.second[i], "second state");
+      for (const auto* update : {&step, &other.step}) {
+        if (!update->shadows[i].defined()) continue;
+        EXPECT_TRUE(at::equal(update->shadows[i], update->parameters[i].to(at::kBFloat16)));
+      }
+    }
+    if (step.steps.defined()) {
+      EXPECT_TRUE(at::equal(step.steps, other.step.steps));
+    }
+  }
+};
+
+void expect_same_norm(const at::Tensor& found, const at::Tensor& wanted) {
+  EXPECT_EQ(found.scalar_type(), at::kDouble);
+  EXPECT_EQ(found.dim(), 0);
+  EXPECT_NEAR(found.item<double>() / wanted.item<double>(), 1, 1e-7);
+}
+
+TEST(CudaUpdate, AdamwIsThatOfTheCpu) {
+  EmulatedLauncher launcher;
+  for (const size_t count : {1, 7, 130}) {
+    Parameters on_gpu(count), on_cpu = on_gpu.clone();
+    for (int step = 0; step < 2; ++step) {
+      launcher.launches = 0;
+      launcher.reversed = step == 1;
+      const kernel::AdamwOptions options{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6};
+      const at::Tensor norm =
+          kernel::adamw_on_gpu(launcher, on_gpu.step, on_gpu.first, on_gpu.second, options);
+      expect_same_norm(norm, kernel::adamw(on_cpu.step, on_cpu.first, on_cpu.second, options));
+      on_gpu.expect_near(on_cpu);
+      EXPECT_EQ(launcher.launches, count == 130 ? 6 : 2);
+    }
+  }
+}
+
+TEST(CudaUpdate, SgdIsThatOfTheCpu) {
+  EmulatedLauncher launcher;
+  for (const kernel::SgdOptions& options :
+       {kernel::SgdOptions{}, kernel::SgdOptions{.momentum = 0.9},
+        kernel::SgdOptions{.momentum = 0.9, .nesterov = true},
+        kernel::SgdOptions{.momentum = 0.9, .dampening = 0.5}}) {
+    const bool has_momentum = options.momentum != 0, counts = options.dampening != 0;
+    Parameters on_gpu(20, counts), on_cpu = on_gpu.clone();
+    // Without a divisor and a signal too.
+    for (Parameters* both : {&on_gpu, &on_cpu}) {
+      if (!has_momentum) both->step.divisor = both->step.skip = at::Tensor();
+    }
+    const auto buffers = [&](Parameters& of) { return has_momentum ? of.first : Tensors(); };
+    const at::Tensor norm = kernel::sgd_on_gpu(launcher, on_gpu.step, buffers(on_gpu), options);
+    expect_same_norm(norm, kernel::sgd(on_cpu.step, buffers(on_cpu), options));
+    on_gpu.expect_near(on_cpu);
+  }
+}
+
+TEST(CudaUpdate, ASkippedUpdateChangesNothingButTellsTheNorm) {
+  EmulatedLauncher launcher;
+  Parameters on_gpu(9), before = on_gpu.clone();
+  on_gpu.step.skip = at::full({}, std::numeric_limits<float>::quiet_NaN());
+  const at::Tensor norm =
+      kernel::adamw_on_gpu(launcher, on_gpu.step, on_gpu.first, on_gpu.second, {});
+  expect_same_norm(norm, kernel::norm(before.step.gradients));
+  EXPECT_TRUE(at::equal(on_gpu.step.steps, before.step.steps));
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_TRUE(at::equal(on_gpu.step.parameters[i], before.step.parameters[i]));
+    EXPECT_TRUE(at::equal(on_gpu.first[i], before.first[i]));
+    EXPECT_TRUE(at::equal(on_gpu.second[i], before.second[i]));
+  }
+  kernel::sgd_on_gpu(launcher, on_gpu.step, on_gpu.first, {.momentum = 0.9});
+  EXPECT_TRUE(at::equal(on_gpu.step.parameters[3], before.step.parameters[3]));
+}
+
+TEST(CudaUpdate, NormsAreThoseOfTheCpuInOneOrder) {
+  EmulatedLauncher launcher;
+  const Parameters some(100);
+  const at::Tensor norm = kernel::norm_on_gpu(launcher, some.step.gradients);
+  expect_same_norm(norm, kernel::norm(some.step.gradients));
+  launcher.reversed = true;
+  EXPECT_TRUE(at::equal(kernel::norm_on_gpu(launcher, some.step.gradients), norm));
+  // Squares may leave the range of fp32; what is not finite is not hidden.
+  expect_same_norm(kernel::norm_on_gpu(launcher, {at::full({5000}, 1e30F)}),
+                   at::full({}, 1e30 * std::sqrt(5000.0), at::kDouble));
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    const at::Tensor one = at::ones({4500});
+    one[4400] = bad;
+    EXPECT_FALSE(std::isfinite(
+        kernel::norm_on_gpu(launcher, {at::ones({3}), one, at::ones({1})}).item<double>()));
+  }
+  EXPECT_EQ(kernel::norm_on_gpu(launcher, {at::zeros({0}), at::full({4}, 1.5F)}).item<double>(), 3);
+  EXPECT_THROW(kernel::norm_on_gpu(launcher, {at::ones({3}, at::kHalf)}), InternalError);
+}
+
+// Logits of a few columns, of more than a block has threads, and of many.
+struct Classified {
+  at::Tensor logits, target, shares;
+  Classified(int64_t rows, int64_t columns, at::ScalarType type)
+      : logits((at::randn({rows, columns}) * 4).to(type)),
+        target(at::randint(columns, {rows}, at::kLong)),
+        shares(at::softmax(at::randn({rows, columns}), 1)) {
+    target[rows / 2] = -100;
+    // Two largest: the first counts.
+    logits[0][0] = 30;
+    logits[0][columns - 1] = 30;
+    target[0] = columns - 1;
+  }
+};
+
+class CudaCrossEntropy : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(CudaCrossEntropy, IsLibTorchsOfFp64) {
+  EmulatedLauncher launcher;
+  const at::ScalarType type = GetParam();
+  const double unit = type == at::kFloat ? 0x1p-22 : type == at::kHalf ? 0x1p-11 : 0x1p-8;
+  const std::pair<int64_t, int64_t> sizes[] = {{3, 2}, {40, 10}, {9, 257}, {5, 4000}};
+  const at::AutoGradMode with_gradients(true);
+  for (const auto& [rows, columns] : sizes) {
+    const Classified c(rows, columns, type);
+    for (const auto& [smoothing, classes] :
+         {std::pair(0.0, true), {0.1, true}, {0.0, false}, {0.1, false}}) {
+      const at::Tensor target = classes ? c.target : c.shares;
+      const kernel::CrossEntropyOptions options{.label_smoothing = smoothing};
+      launcher.reversed = classes;
+      const auto found = kernel::cross_entropy_on_gpu(launcher, c.logits, target, options);
+      const at::Tensor exact = c.logits.to(at::kDouble).set_requires_grad(true);
+      const at::Tensor wanted =
+          at::cross_entropy_loss(exact, classes ? target : target.to(at::kDouble), {},
+                                 at::Reduction::Sum, -100, smoothing);
+      wanted.backward(at::full({}, 0.25, at::kDouble));
+      EXPECT_NEAR(found.loss.item<double>() / wanted.item<double>(), 1, 1e-6);
+      const at::Tensor dx = kernel::cross_entropy_backward_on_gpu(
+          launcher, at::full({}, 0.25F), c.logits, target, found.rows, options);
+      EXPECT_EQ(dx.scalar_type(), type);
+      EXPECT_LE((dx.to(at::kDouble) - exact.grad()).abs().max().item<double>(), 0.25 * unit);
+      EXPECT_EQ(found.right.defined(), classes);
+      if (!classes) continue;
+      const auto first = c.logits.to(at::kFloat).argmax(1);
+      EXPECT_EQ(found.right.item<int64_t>(), at::eq(first, target).sum().item<int64_t>());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaCrossEntropy, testing::Values(at::kFloat, at::kBFloat16, at::kHalf));
+
+TEST(CudaCrossEntropyRows, AClassThatIsNotThereIsNoNumber) {
+  EmulatedLauncher launcher;
+  for (const int64_t bad : {-1, 7}) {
+    const at::Tensor logits = at::randn({4, 7}), target = at::zeros({4}, at::kLong);
+    target[2] = bad;
+    const auto found = kernel::cross_entropy_on_gpu(launcher, logits, target, {});
+    EXPECT_TRUE(std::isnan(found.loss.item<float>()));
+    const at::Tensor dx = kernel::cross_entropy_backward_on_gpu(launcher, at::full({}, 1.0F),
+                                                                logits, target, found.rows, {});
+    EXPECT_TRUE(std::isnan(dx[2][3].item<float>()));
+    EXPECT_TRUE(std::isfinite(dx[1].sum().item<float>()));
+  }
+}
+
+// A step of LibTorch's operators gets the kernel on a GPU that has it, and memory there.
+TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
+  const Function function = [](const Tensors& in) -> Tensors {
+    const at::AutoGradMode with_gradients(true);
+    const at::Tensor x = in[0].detach().set_requires_grad(true);
+    const at::Tensor loss = at::cross_entropy_loss(x, in[1], {}, at::Reduction::Mean, -100, 0.1);
+    loss.backward();
+    return {loss.detach(), x.grad()};
+  };
+  const Tensors inputs = {at::randn({20, 30}), at::randint(30, {20}, at::kLong)};
+  const CacheFolder folder;
+  KernelCompiler compiler({.cache_folder = folder.path(), .cuda_driver = "libcuda-of-nobody.so"});
+  PassContext context{.compiler = compiler};
+  Graph graph = record(function, inputs).graph;
+  for (Buffer& buffer : graph.buffers) buffer.device = {c10::kCUDA, 0};
+  kernel::set_cuda_launcher(std::make_shared<EmulatedLauncher>());
+  run_passes(graph, {"fuse", "recompute", "order"}, context);
+  kernel::set_cuda_launcher(nullptr);
+  const auto calls = [&](const char* op) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [&](const Node& node) { return name_of(node.op) == op; });
+  };
+  EXPECT_EQ(calls("gallop::cross_entropy"), 1);
+  EXPECT_EQ(calls("gallop::cross_entropy_backward"), 1);
+  for (Buffer& buffer : graph.buffers) {
+    EXPECT_TRUE(buffer.device.is_cuda());
+    buffer.device = c10::kCPU;
+  }
+  const Tensors found = Executor(graph).run(inputs), wanted = function(inputs);
+  EXPECT_NEAR(found[0].item<float>(), wanted[0].item<float>(), 1e-5);
+  EXPECT_LE((found[1] - wanted[1]).abs().max().item<float>(), 1e-7);
+}
+
+class CudaTexts : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (!compiler_.is_there(why)) GTEST_SKIP() << why;
+    driver_ = dlopen(GALLOP_FAKE_CUDA_DRIVER, RTLD_NOW);
+    ASSERT_NE(driver_, nullptr) << dlerror();
+    told();
+  }
+  void TearDown() override {
+    if (driver_ == nullptr) return;
+    fail("");
+    dlclose(driver_);
+  }
+  std::string told() { return reinterpret_cast<const char* (*)()>(dlsym(driver_, "fake_told"))(); }
+  void fail(const char* function) {
+    reinterpret_cast<void (*)(const char*)>(dlsym(driver_, "fake_fail"))(function);
+  }
+
+  CacheFolder folder_;
+  CudaCompiler compiler_{{.libraries = {}, .cache_folder = folder_.path()}};
+  void* driver_ = nullptr;
+};
+
+TEST_F(CudaTexts, CompileForTwoGpus) {
+  for (const int capability : {80, 90}) {
+    for (const char* path :
+         {kernel::kCrossEntropyText, kernel::kDropoutText, kernel::kUpdateText}) {
+      const CudaBinary binary = compiler_.submit({cuda_text(path)}, capability)[0].get();
+      EXPECT_EQ(binary.lost, "");
+      EXPECT_EQ(binary.image.substr(1, 3), "ELF");
+    }
+  }
+}
+
+TEST_F(CudaTexts, StartOnTheStream) {
+  const CudaTextKernels kernels(compiler_, 0, GALLOP_FAKE_CUDA_DRIVER);
+  ASSERT_EQ(kernels.lost(), "");
+  std::vector<uint64_t> slots(kernel::kCudaSlots);
+  slots[0] = 77;
+  kernel::CudaLaunch launch{.text = kernel::kUpdateText,
+                            .kernel = "gallop_sgd",
+                            .blocks = 5,
+                            .device = {c10::kCUDA, 0},
+                            .slots = slots};
+  kernels.launch(launch, reinterpret_cast<void*>(0x88));
+  EXPECT_EQ(told(), "gallop_sgd grid 5 1 block 256 1 stream 0x88 first 77\n");
+  launch.kernel = "gallop_nothing";
+  EXPECT_THROW(kernels.launch(launch, nullptr), InternalError);
+  launch.kernel = "gallop_sgd";
+  launch.slots.resize(3);
+  EXPECT_THROW(kernels.launch(launch, nullptr), InternalError);
+  launch.slots = slots;
+  fail("cuLaunchKernel");
+  EXPECT_THROW(kernels.launch(launch, nullptr), DeviceError);
+}
+
+TEST_F(CudaTexts, SayWhatIsMissing) {
+  EXPECT_NE(CudaTextKernels(compiler_, 0, "libcuda-of-nobody.so").lost().find("cannot be loaded"),
+            std::string::npos);
+  fail("cuModuleLoadData");
+  EXPECT_NE(CudaTextKernels(compiler_, 0, GALLOP_FAKE_CUDA_DRIVER).lost().find("cannot load"),
+            std::string::npos);
+  fail("");
+  CudaCompiler none({.libraries = {"libnvrtc-of-nobody.so"}, .cache_folder = folder_.path()});
+  EXPECT_NE(CudaTextKernels(none, 0, GALLOP_FAKE_CUDA_DRIVER).lost().find("there is no NVRTC"),
+            std::string::npos);
+  EXPECT_THROW(cuda_text("gallop/kernel/cuda/nothing.h"), InternalError);
+}
+
+// No launcher, no GPU: LibTorch's operators.
+TEST(CudaLauncher, IsForGpusThatHaveOne) {
+  EXPECT_EQ(kernel::cuda_launcher_for({c10::kCUDA, 0}), nullptr);
+  kernel::set_cuda_launcher(std::make_shared<EmulatedLauncher>());
+  EXPECT_NE(kernel::cuda_launcher_for({c10::kCUDA, 0}), nullptr);
+  EXPECT_EQ(kernel::cuda_launcher_for(c10::kCPU), nullptr);
+  kernel::set_cuda_launcher(nullptr);
+}
+
+}  // namespace
+}  // namespace gallop::compile

@@ -1,0 +1,56 @@
+#include "unit/compile/emulated_launcher.h"
+
+#include <array>
+#include <regex>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gallop/compile/codegen/cuda_launcher.h"
+#include "unit/compile/cuda_emulation.h"
+
+namespace gallop::compile {
+
+namespace {
+
+// A function that starts any of the text's kernels by name.
+KernelSource with_launcher(const std::string& path) {
+  KernelSource source = cuda_text(path);
+  source.symbol = "run_" + source.symbol;
+  std::string starts;
+  const std::regex kernel("(gallop_\\w+)\\(const __grid_constant__ (\\w+) a\\)");
+  for (std::sregex_iterator at(source.text.begin(), source.text.end(), kernel), end; at != end;
+       ++at) {
+    starts += fmt::format(
+        "  if (strcmp(kernel, \"{0}\") == 0) {{\n"
+        "    gallop_cuda::{1} a;\n    memcpy(a.slots, slots, sizeof a.slots);\n"
+        "    return launch(shape, reversed, [&] {{ gallop_cuda::{0}(a); }});\n  }}\n",
+        (*at)[1].str(), (*at)[2].str());
+  }
+  source.text += fmt::format(
+      "extern \"C\" __attribute__((visibility(\"default\"))) bool {}(const char* kernel,\n"
+      "    const unsigned long long* slots, const unsigned* shape, bool reversed) {{\n{}"
+      "  return false;\n}}\n",
+      source.symbol, starts);
+  return source;
+}
+
+}  // namespace
+
+EmulatedLauncher::EmulatedLauncher() : compiler_({.cache_folder = folder_.path()}) {}
+
+void EmulatedLauncher::launch(const kernel::CudaLaunch& launch) {
+  launches += 1;
+  CompiledKernel& text = texts_[launch.text];
+  if (text.function == nullptr) {
+    text = compiler_.submit(emulated_prefix(), {with_launcher(launch.text)})[0].get();
+    ASSERT_NE(text.function, nullptr) << text.lost;
+  }
+  ASSERT_EQ(launch.slots.size(), kernel::kCudaSlots);
+  const std::array<uint32_t, 4> shape = {launch.blocks, 1, kernel::kCudaThreads, 1};
+  ASSERT_TRUE(reinterpret_cast<Run>(text.function)(launch.kernel, launch.slots.data(), shape.data(),
+                                                   reversed))
+      << launch.kernel << ": no such kernel, or a barrier that not all threads reach";
+}
+
+}  // namespace gallop::compile

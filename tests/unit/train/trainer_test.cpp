@@ -1,0 +1,204 @@
+#include "gallop/train/trainer.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <random>
+
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/model/model.h"
+#include "gallop/schedule/schedule.h"
+
+namespace gallop::train {
+namespace {
+
+constexpr int64_t kBatch = 4;
+
+/// Images 1 x 4 x 4 of three classes; one may be not a number.
+class RandomImages final : public data::Samples {
+ public:
+  explicit RandomImages(int64_t bad = -1) : bad_(bad) {}
+  int64_t size() const override { return 64; }
+  data::RowShape input_shape() const override { return {{1, 4, 4}, c10::kFloat}; }
+  data::RowShape target_shape() const override { return {{}, c10::kLong}; }
+  std::unique_ptr<data::Scratch> make_scratch() const override {
+    return std::make_unique<data::Scratch>();
+  }
+  bool fill(int64_t index, int64_t, void* input_row, void* target_row,
+            data::Scratch&) const override {
+    std::mt19937 random(static_cast<unsigned>(index));
+    std::normal_distribution<float> normal;
+    for (int i = 0; i < 16; ++i) static_cast<float*>(input_row)[i] = normal(random);
+    if (index == bad_) {
+      static_cast<float*>(input_row)[0] = std::numeric_limits<float>::quiet_NaN();
+    }
+    *static_cast<int64_t*>(target_row) = index % 3;
+    return true;
+  }
+
+ private:
+  int64_t bad_;
+};
+
+/// A device whose numbers arrive only when they are waited for.
+struct LateReadings final : StepReadings {
+  LateReadings(int64_t& pushes_, int64_t& waits_) : pushes(pushes_), waits(waits_) {}
+  void push(const at::Tensor& numbers) override {
+    pushes += 1;
+    under_way.push_back(numbers.clone());
+  }
+  bool is_there() const override { return under_way.empty(); }
+  bool is_full() const override { return under_way.size() == 10; }
+  std::vector<double> pop() override {
+    waits += 1;
+    const at::Tensor oldest = under_way.front();
+    under_way.pop_front();
+    const auto* data = oldest.const_data_ptr<double>();
+    return {data, data + oldest.numel()};
+  }
+  std::deque<at::Tensor> under_way;
+  int64_t &pushes, &waits;
+};
+
+/// What the trainer said, a line each.
+struct Told : Observer {
+  explicit Told(const int64_t& pushes_) : pushes(pushes_) {}
+  void stepped(const StepEvent& e) override {
+    lines.push_back(fmt::format(
+        "step {} of {} epoch {} lr {} loss {} norm {} accuracy {} skipped {}", e.step, e.steps,
+        e.epoch, e.lr, e.loss, e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
+    started_before.push_back(pushes);
+  }
+  void evaluated(const EvaluationEvent& e) override {
+    lines.push_back(
+        fmt::format("evaluation at {}: {} {}", e.step, e.evaluation.tally.loss(), e.best));
+  }
+  void saved(int64_t step, const std::string&) override {
+    lines.push_back(fmt::format("saved at {}", step));
+  }
+  const int64_t& pushes;
+  std::vector<std::string> lines;
+  std::vector<int64_t> started_before;  // Steps, when each was told.
+};
+
+struct Trained {
+  int64_t pushes = 0, waits = 0;
+  Told told{pushes};
+  std::vector<at::Tensor> parameters;
+  std::string error;
+  Outcome outcome;
+};
+
+class Trainers : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / fmt::format("gallop-trainer-{}", getpid());
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::unique_ptr<Trained> run(bool late, TrainConfig config, StepConfig step_config = {},
+                               int64_t bad = -1) {
+    auto run = std::make_unique<Trained>();
+    const model::ModelRegistry models = model::built_in_models();
+    const optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
+    const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
+    const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
+    const auto model = models.build(config::Component(models, "mlp"), task, 1);
+    const auto optimizer =
+        optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
+    const auto schedule = schedules.build(config::Component(schedules, "cosine"));
+    const RandomImages images(bad);
+    CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"));
+    const StopRequest stop;
+    if (late) {
+      step_config.make_readings = [&](c10::Device) -> std::unique_ptr<StepReadings> {
+        return std::make_unique<LateReadings>(run->pushes, run->waits);
+      };
+    }
+    const data::LoaderConfig loader{.batch = kBatch, .threads = 0};
+    Trainer trainer({.model = *model,
+                     .optimizer = *optimizer,
+                     .schedule = *schedule,
+                     .train_samples = images,
+                     .evaluation_samples = bad < 0 ? &images : nullptr,
+                     .checkpoints = checkpoints,
+                     .observers = {&run->told},
+                     .stop = stop},
+                    config, step_config, loader, {.loader = loader});
+    try {
+      run->outcome = trainer.run();
+    } catch (const DataError& error) {
+      run->error = error.what();
+    }
+    for (const auto& parameter : model->parameters()) {
+      run->parameters.push_back(parameter.tensor.detach().clone());
+    }
+    return run;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Trainers, LateNumbersTellTheSame) {
+  const TrainConfig config{
+      .steps = 45, .evaluate_every = "12 steps", .checkpoint_every = "20 steps"};
+  for (const StepConfig& step : {StepConfig{}, StepConfig{.clip = 0.5}}) {
+    fs::remove_all(folder_);
+    const auto at_once = run(false, config, step), late = run(true, config, step);
+    EXPECT_EQ(late->error, "");
+    EXPECT_EQ(late->told.lines, at_once->told.lines);
+    EXPECT_EQ(at_once->waits, 0);
+    EXPECT_EQ(late->waits, 45);
+    for (size_t i = 0; i < late->parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(late->parameters[i], at_once->parameters[i]));
+    }
+  }
+}
+
+// The oldest once the host is ten steps ahead; all of them before an evaluation or a checkpoint.
+TEST_F(Trainers, NothingIsWaitedForUntilItIsDue) {
+  const auto started_before = [&](const TrainConfig& config) {
+    fs::remove_all(folder_);
+    return run(true, config)->told.started_before;
+  };
+  using Steps = std::vector<int64_t>;
+  EXPECT_EQ(started_before({.steps = 5, .evaluate_every = "never", .checkpoint_every = "never"}),
+            Steps({5, 5, 5, 5, 5}));
+  EXPECT_EQ(started_before({.steps = 12, .evaluate_every = "never", .checkpoint_every = "never"}),
+            Steps({10, 11, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12}));
+  EXPECT_EQ(started_before({.steps = 6, .evaluate_every = "3 steps", .checkpoint_every = "never"}),
+            Steps({3, 3, 3, 6, 6, 6}));
+  EXPECT_EQ(started_before({.steps = 6, .evaluate_every = "never", .checkpoint_every = "4 steps"}),
+            Steps({4, 4, 4, 4, 6, 6}));
+}
+
+TEST_F(Trainers, ALossThatIsNotFiniteIsToldWithItsStep) {
+  const TrainConfig stops{.steps = 40, .checkpoint_every = "7 steps"};
+  const auto at_once = run(false, stops, {}, 50), late = run(true, stops, {}, 50);
+  EXPECT_NE(at_once->error, "");
+  EXPECT_NE(at_once->error.find("the loss is not finite"), std::string::npos) << at_once->error;
+  EXPECT_EQ(late->error.substr(0, late->error.find(" The last")),
+            at_once->error.substr(0, at_once->error.find(" The last")));
+  EXPECT_EQ(late->told.lines, at_once->told.lines);
+}
+
+TEST_F(Trainers, SkippedUpdatesAreCounted) {
+  const TrainConfig skips{.steps = 40, .checkpoint_every = "7 steps", .on_nonfinite = "skip"};
+  const auto at_once = run(false, skips, {}, 50), late = run(true, skips, {}, 50);
+  EXPECT_GT(at_once->outcome.skipped_updates, 0);
+  EXPECT_EQ(late->outcome.skipped_updates, at_once->outcome.skipped_updates);
+  EXPECT_EQ(late->told.lines, at_once->told.lines);
+  for (size_t i = 0; i < late->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(late->parameters[i], at_once->parameters[i]));
+  }
+}
+
+}  // namespace
+}  // namespace gallop::train
