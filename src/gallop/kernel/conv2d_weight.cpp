@@ -118,10 +118,8 @@ class Worker {
   static void clear(Bf16* at, int64_t count) {
     std::memset(static_cast<void*>(at), 0, static_cast<size_t>(count) * sizeof(Bf16));
   }
-  // Into the second cache, which wide ones fill without that.
-  void prefetch(const Bf16* at, int64_t count) const {
+  static void prefetch(const Bf16* at, int64_t count) {
     constexpr int64_t kLine = 32;
-    if (!s_.is_narrow()) return;
     for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(at + i, 0, 2);
   }
   Bf16* woven(int64_t phase, int64_t column) {
@@ -157,10 +155,11 @@ class Worker {
   // dy's pixels as columns in panels of at most 32 rows, and zeros for images that are not there.
   void turn(int64_t count) {
     const Bf16* pairs[kLanes];
+    const int64_t fetched = s_.is_narrow() ? 2 * s_.out : 0;
     for (int64_t i = 0; i < count; ++i) {
       for (const Bf16*& pair : pairs) {
         pair = next_pair();
-        prefetch(pair + dy_ahead_, 2 * s_.out);
+        prefetch(pair + dy_ahead_, fetched);
       }
       for (int64_t first = 0; first < s_.out; first += 2 * kLanes) {
         const int64_t channels = std::min(2 * kLanes, s_.out - first);
@@ -203,7 +202,7 @@ class Worker {
         const Bf16* const from = x_ + (image * s_.height + y) * size;
         std::memcpy(static_cast<void*>(row_ + s_.padding * s_.channels), from,
                     static_cast<size_t>(size) * sizeof(Bf16));
-        prefetch(from + x_ahead_, size);
+        if (s_.is_narrow()) prefetch(from + x_ahead_, size);
       }
       for (int64_t column = 0; column < s_.columns(); ++column) {
         for (int64_t first = 0; first < s_.padded_run(); first += panel_) {
@@ -268,7 +267,8 @@ class Worker {
   Scratch scratch_;
   Bf16 *turned_, *row_, *woven_, *nothing_;
   Place place_{};
-  int64_t dy_ahead_ = 0, x_ahead_ = 0;  // To what is taken next.
+  // To what is taken next, and is fetched into the second cache unless channels fill that.
+  int64_t dy_ahead_ = 0, x_ahead_ = 0;
 };
 
 bool is_image_batch(const at::Tensor& tensor) {
