@@ -35,6 +35,8 @@ const std::vector<Pass>& all_passes() {
        true},
       {"linear-weights", "weight gradients of large linear layers become a kernel",
        plain<passes::linear_weights>, true},
+      {"convolutions", "convolutions of few channels become kernels", plain<passes::convolutions>,
+       true},
       {"narrow-gradients", "optimizers take bf16 gradients as they come",
        plain<passes::narrow_gradients>},
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},

@@ -12,6 +12,7 @@
 #include "gallop/kernel/cpu/conv2d.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/operators.h"
 #include "gallop/kernel/products.h"
 
 namespace gallop::kernel {
@@ -335,7 +336,8 @@ at::Tensor data_on_cpu(const at::Tensor& dy, const at::Tensor& weight, int64_t h
 }  // namespace
 
 bool takes_conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWindow& window) {
-  return best_isa() >= Isa::kAmx && fits(x, weight, window) && is_narrow(weight);
+  const bool is_point = window.height == 1 && window.width == 1;  // LibTorch's are as fast.
+  return best_isa() >= Isa::kAmx && fits(x, weight, window) && is_narrow(weight) && !is_point;
 }
 
 bool takes_conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
@@ -344,19 +346,34 @@ bool takes_conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t h
          is_narrow(weight);
 }
 
-at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWindow& window) {
-  static const Operator kOperator(
+namespace {
+
+const auto& forward_operator() {
+  static const Operator kForward(
       "conv2d(Tensor x, Tensor weight, int stride, int padding) -> Tensor", on_cpu);
-  return kOperator(x, weight, window.stride, window.padding);
+  return kForward;
+}
+
+const auto& data_operator() {
+  static const Operator kData(
+      "conv2d_data(Tensor dy, Tensor weight, int height, int width, int stride, int padding) -> "
+      "Tensor",
+      data_on_cpu);
+  return kData;
+}
+
+}  // namespace
+
+c10::OperatorHandle conv2d_operator() { return forward_operator().handle(); }
+c10::OperatorHandle conv2d_data_operator() { return data_operator().handle(); }
+
+at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWindow& window) {
+  return forward_operator()(x, weight, window.stride, window.padding);
 }
 
 at::Tensor conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
                        int64_t width, const Conv2dWindow& window) {
-  static const Operator kOperator(
-      "conv2d_data(Tensor dy, Tensor weight, int height, int width, int stride, int padding) -> "
-      "Tensor",
-      data_on_cpu);
-  return kOperator(dy, weight, height, width, window.stride, window.padding);
+  return data_operator()(dy, weight, height, width, window.stride, window.padding);
 }
 
 }  // namespace gallop::kernel

@@ -146,6 +146,9 @@ TEST(Conv2d, TakesWhatItIsFastestFor) {
   EXPECT_FALSE(takes_conv2d(images({2, 16, 16, 8}), weight, kWindow));
   EXPECT_FALSE(takes_conv2d(images({2, 24, 16, 16}), weight, kWindow));
   EXPECT_FALSE(takes_conv2d(x, weight, {5, 5, 1, 1}));
+  const auto point = weight.narrow(2, 0, 1).narrow(3, 0, 1);
+  EXPECT_FALSE(takes_conv2d(x, point, {1, 1, 1, 0}));
+  EXPECT_TRUE(takes_conv2d_data(x, point, 16, 16, {1, 1, 1, 0}));
   EXPECT_FALSE(takes_conv2d(images({0, 16, 16, 16}), weight, kWindow));
   EXPECT_FALSE(takes_conv2d_data(x, weight, 16, 15, kWindow));
   EXPECT_FALSE(takes_conv2d_data(x, weight, 31, 31, {3, 3, 2, 1}));
