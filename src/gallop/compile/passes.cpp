@@ -39,6 +39,8 @@ const std::vector<Pass>& all_passes() {
        kToKernels},
       {"linear-weights", "weight gradients of large linear layers become a kernel",
        plain<passes::linear_weights>, kToKernels},
+      {"convolutions", "convolutions of few channels become kernels", plain<passes::convolutions>,
+       kToKernels},
       {"narrow-gradients", "optimizers take bf16 gradients as they come",
        plain<passes::narrow_gradients>},
       {"shadow-weights", "updates write the bf16 copies of weights", passes::shadow_weights},

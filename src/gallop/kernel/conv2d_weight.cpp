@@ -21,9 +21,6 @@ namespace {
 int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 int64_t up_to(int64_t size, int64_t step) { return parts_of(size, step) * step; }
 
-// An inner size of products, in pixels, that keeps both sides in the core's cache.
-int64_t wanted_pixels(int64_t channels) { return channels <= 64 ? 1024 : 512; }
-
 struct Shape {
   int64_t images, height, width, channels;  // Of x.
   int64_t out_height, out_width, out;       // Of dy.
@@ -42,6 +39,9 @@ struct Shape {
         stride(window.stride),
         padding(window.padding) {}
 
+  bool is_narrow() const { return channels <= 64; }
+  // An inner size of products, in pixels, that keeps both sides in the core's cache.
+  int64_t wanted_pixels() const { return is_narrow() ? 1024 : 512; }
   // Of few channels, those of a window's whole row, which lie side by side, are one matrix.
   bool joins_columns() const { return channels <= 32; }
   int64_t columns() const { return joins_columns() ? 1 : window_width; }  // Matrices a row.
@@ -52,11 +52,10 @@ struct Shape {
   // Images and rows of each that are taken at a time: pixels are in order (row, image, column), so
   // that the window's rows are offsets within one matrix.
   int64_t images_at_once() const {
-    return std::clamp<int64_t>(wanted_pixels(channels) / (out_height * out_width), 1, images);
+    return std::clamp<int64_t>(wanted_pixels() / (out_height * out_width), 1, images);
   }
   int64_t rows_at_once() const {
-    return std::clamp<int64_t>(wanted_pixels(channels) / (images_at_once() * out_width), 1,
-                               out_height);
+    return std::clamp<int64_t>(wanted_pixels() / (images_at_once() * out_width), 1, out_height);
   }
   int64_t groups() const { return parts_of(images, images_at_once()); }
   // Parts of the batch with sums of their own, so many that they stay small.
@@ -66,7 +65,11 @@ struct Shape {
   }
 };
 
-// The work of one thread.
+// Numbers of bf16 in a row of a tile: pixels that products take at a time.
+constexpr int64_t kStep = 32;
+
+// The work of one thread. Both sides lie in panels, which products read from the first cache, and
+// only some steps of pixels are laid out before they are multiplied.
 class Worker {
  public:
   Worker(Isa isa, const Shape& shape, const Bf16* dy, const Bf16* x)
@@ -75,17 +78,26 @@ class Worker {
         x_(x),
         bodies_(bodies_of<WeightGradientBodies>(isa)),
         products_(isa),
-        pixels_(up_to(s_.images_at_once() * s_.rows_at_once() * s_.out_width, 32)),
-        row_size_(up_to((s_.width + 2 * s_.padding) * s_.channels + s_.padded_run(), 32)),
-        woven_size_((pixels_ + (parts_of(s_.window_height, s_.stride) - 1) * row_pixels()) *
-                    s_.padded_run()),
-        scratch_(Scratch::bytes_of<Bf16>(pixels_ * s_.out) * 2 +
-                 Scratch::bytes_of<Bf16>(row_size_) + Scratch::bytes_of<Bf16>(woven_size_)),
-        copied_(scratch_.take<Bf16>(pixels_ * s_.out)),
-        turned_(scratch_.take<Bf16>(pixels_ * s_.out)),
+        panel_(!s_.is_narrow()    ? s_.padded_run()
+               : s_.out == kLanes ? 4 * kLanes
+                                  : 2 * kLanes),
+        turned_size_(kStepsAtOnce * kStep * s_.out),
+        woven_size_(
+            up_to((s_.rows_at_once() + parts_of(s_.window_height, s_.stride) - 1) * row_pixels() +
+                      kStep,
+                  kStep) *
+            s_.padded_run()),
+        row_size_(up_to((s_.width + 2 * s_.padding) * s_.channels + s_.padded_run(), kStep)),
+        matrices_(std::min(s_.stride, s_.window_height) * s_.columns()),
+        scratch_(Scratch::bytes_of<Bf16>(turned_size_) + Scratch::bytes_of<Bf16>(row_size_) +
+                 Scratch::bytes_of<Bf16>(matrices_ * woven_size_) +
+                 Scratch::bytes_of<Bf16>(2 * s_.out)),
+        turned_(scratch_.take<Bf16>(turned_size_)),
         row_(scratch_.take<Bf16>(row_size_)),
-        woven_(scratch_.take<Bf16>(woven_size_)) {
+        woven_(scratch_.take<Bf16>(matrices_ * woven_size_)),
+        nothing_(scratch_.take<Bf16>(2 * s_.out)) {
     clear(row_, row_size_);
+    clear(nothing_, 2 * s_.out);
   }
 
   /// Adds up groups [begin, end) of images.
@@ -99,81 +111,164 @@ class Worker {
   }
 
  private:
+  // Steps that are laid out and then multiplied.
+  static constexpr int64_t kStepsAtOnce = 16;
+
   int64_t row_pixels() const { return s_.images_at_once() * s_.out_width; }
   static void clear(Bf16* at, int64_t count) {
     std::memset(static_cast<void*>(at), 0, static_cast<size_t>(count) * sizeof(Bf16));
   }
+  static void prefetch(const Bf16* at, int64_t count) {
+    constexpr int64_t kLine = 32;
+    for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(at + i, 0, 2);
+  }
+  Bf16* woven(int64_t phase, int64_t column) {
+    return woven_ + (phase * s_.columns() + column) * woven_size_;
+  }
+  int64_t phases() const { return std::min(s_.stride, s_.window_height); }
 
   void add(int64_t image, int64_t row, float* sums) {
     const int64_t rows = std::min(s_.rows_at_once(), s_.out_height - row);
-    const int64_t pixels = up_to(rows * row_pixels(), 32), width = s_.padded_run();
-    turn(image, row, rows, pixels);
-    for (int64_t column = 0; column < s_.columns(); ++column) {
-      // Rows of x that a window's rows begin in take turns where the stride passes some over.
-      for (int64_t phase = 0; phase < std::min(s_.stride, s_.window_height); ++phase) {
-        const int64_t window_rows = parts_of(s_.window_height - phase, s_.stride);
-        weave(image, row * s_.stride + phase, rows + window_rows - 1, column);
-        for (int64_t i = 0; i < window_rows; ++i) {
-          const int64_t matrix = (phase + i * s_.stride) * s_.columns() + column;
-          products_.multiply(s_.out, width, pixels, turned_, pixels,
-                             woven_ + i * row_pixels() * width, width,
-                             sums + matrix * s_.out * width, width, true);
+    const int64_t steps = parts_of(rows * row_pixels(), kStep);
+    place_ = {.image = image, .row = row, .rows = rows, .dy = dy_row(image, row)};
+    const bool by_rows = s_.rows_at_once() < s_.out_height;
+    dy_ahead_ = (by_rows ? rows : s_.images_at_once() * s_.out_height) * s_.out_width * s_.out;
+    x_ahead_ =
+        (by_rows ? rows * s_.stride : s_.images_at_once() * s_.height) * s_.width * s_.channels;
+    int64_t laid_out = 0;
+    for (int64_t step = 0; step < steps; step += kStepsAtOnce) {
+      const int64_t count = std::min(kStepsAtOnce, steps - step);
+      const int64_t needed = std::min(rows, parts_of((step + count) * kStep, row_pixels()));
+      for (int64_t phase = 0; phase < phases(); ++phase) {
+        const int64_t more = parts_of(s_.window_height - phase, s_.stride) - 1;
+        for (int64_t r = laid_out == 0 ? 0 : laid_out + more; r < needed + more; ++r) {
+          weave(phase, r);
         }
+        if (needed == rows && rows * row_pixels() % kStep != 0) clear_behind(phase, rows + more);
+      }
+      laid_out = needed;
+      turn(count);
+      multiply(step, count, sums);
+    }
+  }
+
+  // dy's pixels as columns in panels of at most 32 rows, and zeros for images that are not there.
+  void turn(int64_t count) {
+    const Bf16* pairs[kLanes];
+    const int64_t fetched = s_.is_narrow() ? 2 * s_.out : 0;
+    for (int64_t i = 0; i < count; ++i) {
+      for (const Bf16*& pair : pairs) {
+        pair = next_pair();
+        prefetch(pair + dy_ahead_, fetched);
+      }
+      for (int64_t first = 0; first < s_.out; first += 2 * kLanes) {
+        const int64_t channels = std::min(2 * kLanes, s_.out - first);
+        bodies_.turn_pairs(pairs, s_.out, first, channels,
+                           turned_ + (first * count + i * channels) * kStep);
       }
     }
   }
 
-  // dy's pixels as columns, and zeros behind and for images that are not there.
-  void turn(int64_t image, int64_t row, int64_t rows, int64_t pixels) {
-    const int64_t size = s_.out_width * s_.out,
-                  there = std::min(s_.images_at_once(), s_.images - image);
-    const auto from = [&](int64_t i, int64_t r) {
-      return dy_ + ((image + i) * s_.out_height + row + r) * size;
-    };
-    const Bf16* all = from(0, 0);
-    if (s_.images_at_once() > 1 || pixels != rows * s_.out_width) {
-      clear(copied_, pixels * s_.out);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t i = 0; i < there; ++i) {
-          std::memcpy(static_cast<void*>(copied_ + (r * s_.images_at_once() + i) * size),
-                      from(i, r), static_cast<size_t>(size) * sizeof(Bf16));
-        }
-      }
-      all = copied_;
+  // The next two pixels of dy in the order (row, image, column).
+  const Bf16* next_pair() {
+    Place& p = place_;
+    if (p.turned_row == p.rows) return nothing_;
+    const Bf16* const pair =
+        p.image + p.turned_image < s_.images ? p.dy + p.turned_column * s_.out : nothing_;
+    p.turned_column += 2;
+    if (p.turned_column < s_.out_width) return pair;
+    p.turned_column = 0;
+    if (++p.turned_image == s_.images_at_once()) {
+      p.turned_image = 0;
+      ++p.turned_row;
     }
-    bodies_.turn(all, s_.out, pixels, s_.out, turned_);
+    p.dy = dy_row(p.image + p.turned_image, p.row + p.turned_row);
+    return pair;
   }
 
-  // Pixels of every stride-th row of x from `first` on, counted with the padding.
-  void weave(int64_t image, int64_t first, int64_t rows, int64_t column) {
-    const int64_t row_size = s_.out_width * s_.padded_run();
-    Bf16* to = woven_;
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t y = first + r * s_.stride - s_.padding;
-      for (int64_t i = 0; i < s_.images_at_once(); ++i, to += row_size) {
-        if (y < 0 || y >= s_.height || image + i >= s_.images) {
-          clear(to, row_size);
-          continue;
-        }
+  const Bf16* dy_row(int64_t image, int64_t row) const {
+    return dy_ + (image * s_.out_height + row) * s_.out_width * s_.out;
+  }
+
+  // The r-th row of x of a phase, for each image: rows that a window's rows begin in take turns
+  // where the stride passes some over.
+  void weave(int64_t phase, int64_t r) {
+    const int64_t y = (place_.row + r) * s_.stride + phase - s_.padding;
+    for (int64_t i = 0; i < s_.images_at_once(); ++i) {
+      const int64_t image = place_.image + i, pixel = r * row_pixels() + i * s_.out_width;
+      const bool there = y >= 0 && y < s_.height && image < s_.images;
+      if (there) {
         const int64_t size = s_.width * s_.channels;
-        std::memcpy(static_cast<void*>(row_ + s_.padding * s_.channels),
-                    x_ + ((image + i) * s_.height + y) * size,
+        const Bf16* const from = x_ + (image * s_.height + y) * size;
+        std::memcpy(static_cast<void*>(row_ + s_.padding * s_.channels), from,
                     static_cast<size_t>(size) * sizeof(Bf16));
-        bodies_.weave(row_ + column * s_.channels, s_.stride * s_.channels, s_.out_width,
-                      s_.padded_run(), to);
+        if (s_.is_narrow()) prefetch(from + x_ahead_, size);
+      }
+      for (int64_t column = 0; column < s_.columns(); ++column) {
+        for (int64_t first = 0; first < s_.padded_run(); first += panel_) {
+          const int64_t width = std::min(panel_, s_.padded_run() - first);
+          Bf16* const to = panel_of(phase, column, first) + pixel * width;
+          if (there) {
+            bodies_.weave(row_ + column * s_.channels + first, s_.stride * s_.channels,
+                          s_.out_width, width, to);
+          } else {
+            clear(to, s_.out_width * width);
+          }
+        }
       }
     }
-    // Pixels that fill the last tile: dy is 0 there, and this must be a number.
-    clear(to, woven_ + woven_size_ - to);
   }
+
+  // Pixels that fill the last step: dy is 0 there, and these must be numbers.
+  void clear_behind(int64_t phase, int64_t rows) {
+    for (int64_t column = 0; column < s_.columns(); ++column) {
+      for (int64_t first = 0; first < s_.padded_run(); first += panel_) {
+        const int64_t width = std::min(panel_, s_.padded_run() - first);
+        clear(panel_of(phase, column, first) + rows * row_pixels() * width, kStep * width);
+      }
+    }
+  }
+
+  Bf16* panel_of(int64_t phase, int64_t column, int64_t first) {
+    return woven(phase, column) + first * (woven_size_ / s_.padded_run());
+  }
+
+  void multiply(int64_t step, int64_t count, float* sums) {
+    const int64_t width = s_.padded_run();
+    for (int64_t y = 0; y < s_.window_height; ++y) {
+      const int64_t pixel = step * kStep + y / s_.stride * row_pixels();
+      for (int64_t column = 0; column < s_.columns(); ++column) {
+        float* const to = sums + (y * s_.columns() + column) * s_.out * width;
+        for (int64_t i = 0; i < s_.out; i += 2 * kLanes) {
+          const int64_t rows = std::min(2 * kLanes, s_.out - i);
+          for (int64_t j = 0; j < width; j += panel_) {
+            const int64_t columns = std::min(panel_, width - j);
+            products_.multiply_blocks(rows, columns, count * kStep, turned_ + i * count * kStep,
+                                      panel_of(y % s_.stride, column, j) + pixel * columns, columns,
+                                      to + i * width + j, width);
+          }
+        }
+      }
+    }
+  }
+
+  // Where the pixels are from that are at hand.
+  struct Place {
+    int64_t image, row, rows;
+    const Bf16* dy;  // The row that is being turned.
+    int64_t turned_row, turned_image, turned_column;
+  };
 
   const Shape& s_;
   const Bf16 *dy_, *x_;
   WeightGradientBodies bodies_;
   Products<Bf16> products_;
-  int64_t pixels_, row_size_, woven_size_;
+  int64_t panel_, turned_size_, woven_size_, row_size_, matrices_;
   Scratch scratch_;
-  Bf16 *copied_, *turned_, *row_, *woven_;
+  Bf16 *turned_, *row_, *woven_, *nothing_;
+  Place place_{};
+  // To what is taken next, and is fetched into the second cache unless channels fill that.
+  int64_t dy_ahead_ = 0, x_ahead_ = 0;
 };
 
 bool is_image_batch(const at::Tensor& tensor) {

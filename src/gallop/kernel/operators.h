@@ -14,6 +14,8 @@ c10::OperatorHandle attention_operator();
 c10::OperatorHandle attention_backward_operator();
 c10::OperatorHandle batch_norm_operator();
 c10::OperatorHandle batch_norm_backward_operator();
+c10::OperatorHandle conv2d_operator();
+c10::OperatorHandle conv2d_data_operator();
 c10::OperatorHandle cross_entropy_operator();
 c10::OperatorHandle cross_entropy_backward_operator();
 c10::OperatorHandle layer_norm_operator();

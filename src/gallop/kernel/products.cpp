@@ -41,6 +41,17 @@ void Products<Number>::multiply(int64_t m, int64_t n, int64_t k, const Number* a
                               reinterpret_cast<const at::BFloat16*>(b), c);
 }
 
+template <typename Number>
+void Products<Number>::multiply_blocks(int64_t m, int64_t n, int64_t k, const Number* a,
+                                       const Number* b, int64_t b_stride, float* c,
+                                       int64_t c_stride) const {
+  if (!by_library_) return bodies_.multiply_blocks(m, n, k, a, b, b_stride, c, c_stride);
+  constexpr int64_t kBlock = kProductPad<Number>;
+  for (int64_t l = 0; l < k; l += kBlock) {
+    multiply(m, n, kBlock, a + l * m, kBlock, b + l * b_stride, b_stride, c, c_stride, true);
+  }
+}
+
 template class Products<float>;
 template class Products<Bf16>;
 

@@ -28,6 +28,9 @@ class Products {
 
   void multiply(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride, const Number* b,
                 int64_t b_stride, float* c, int64_t c_stride, bool add) const;
+  /// c += a b with a in blocks of kProductPad columns, [k / kProductPad, m, kProductPad].
+  void multiply_blocks(int64_t m, int64_t n, int64_t k, const Number* a, const Number* b,
+                       int64_t b_stride, float* c, int64_t c_stride) const;
 
  private:
   ProductBodies<Number> bodies_;

@@ -203,6 +203,40 @@ TEST_P(Patterns, BlocksOfResidualNetworks) {
                                                   .replaced = replaced});
 }
 
+// Two convolutions, the second with a stride, of images that need a gradient.
+StockNetwork convolutions(int64_t channels, int64_t side, at::MemoryFormat format) {
+  const auto laid_out = [format](const at::Tensor& x) { return x.contiguous(format); };
+  return {.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto x = conv(batch[0] * self.weight(0), self.weight(1)).sin();
+            const auto y = conv(x, self.weight(2), 2);
+            return {(y * y.detach()).sum() * 1e-4};
+          },
+          .parameters = {random({1, channels, 1, 1}, 1), random({16, channels, 3, 3}, 2, 0.2),
+                         random({32, 16, 3, 3}, 3, 0.2)},
+          .batches = {{laid_out(random({3, channels, side, side}, 4))},
+                      {laid_out(random({3, channels, side, side}, 5))}}};
+}
+
+TEST_P(Patterns, ConvolutionsOfFewChannels) {
+  const bool tiles = GetParam() && kernel::best_isa() >= kernel::Isa::kAmx;
+  const int all = tiles ? 2 : 0;
+  // The gradients of the weights stay LibTorch's.
+  expect_replaced(in_format(convolutions(16, 32, at::MemoryFormat::ChannelsLast)),
+                  {.wanted = {{"gallop::conv2d", all},
+                              {"gallop::conv2d_data", all},
+                              {"aten::convolution", 2 - all},
+                              {"aten::convolution_backward", 2}},
+                   .replaced = {}});
+}
+
+TEST_P(Patterns, ConvolutionsOfOtherLayoutsChannelsAndSizesStay) {
+  const std::vector<std::string> ours = {"gallop::conv2d"};
+  for (const auto& network : {convolutions(16, 32, at::MemoryFormat::Contiguous),
+                              convolutions(10, 14, at::MemoryFormat::ChannelsLast)}) {
+    expect_replaced(in_format(network), {.wanted = {{"aten::convolution", 2}}, .replaced = ours});
+  }
+}
+
 // Batch norm of `x * weight`, and what comes behind it.
 using Behind = Tensors (*)(const StockNetwork&, const at::Tensor& x);
 StockNetwork one_norm(Behind behind, const at::Tensor& x) {

@@ -21,6 +21,9 @@ void group_products(Graph& graph);
 /// The gradient of a large linear layer's weight becomes a call of kernel/linear_weight.h.
 void linear_weights(Graph& graph);
 
+/// Convolutions of few channels in bf16, and their gradients of x, become calls of kernel/conv2d.h.
+void convolutions(Graph& graph);
+
 /// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
 void narrow_gradients(Graph& graph);
 

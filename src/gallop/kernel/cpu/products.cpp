@@ -100,6 +100,15 @@ void multiply(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride
   multiply_all(m, n, k, Rows<Number>{a, a_stride}, b, b_stride, c, c_stride, add);
 }
 
+template <typename Number>
+void multiply_blocks(int64_t m, int64_t n, int64_t k, const Number* a, const Number* b,
+                     int64_t b_stride, float* c, int64_t c_stride) {
+  constexpr int64_t kBlock = kProductPad<Number>;
+  for (int64_t l = 0; l < k; l += kBlock) {
+    multiply(m, n, kBlock, a + l * m, kBlock, b + l * b_stride, b_stride, c, c_stride, true);
+  }
+}
+
 void multiply_by_columns(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride,
                          const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add) {
   multiply_all(m, n, k, Columns{a, a_stride}, b, b_stride, c, c_stride, add);
@@ -109,7 +118,10 @@ void multiply_by_columns(int64_t m, int64_t n, int64_t k, const float* a, int64_
 
 template <>
 ProductBodies<float> make_bodies<ProductBodies<float>, kIsa>() {
-  return {.begin = nothing, .end = nothing, .multiply = multiply<float>};
+  return {.begin = nothing,
+          .end = nothing,
+          .multiply = multiply<float>,
+          .multiply_blocks = multiply_blocks<float>};
 }
 
 template <>
@@ -153,6 +165,7 @@ void end_tiles(const void* state) {
 struct Sides {
   const Bf16* a;
   std::size_t a_bytes;
+  int64_t a_step;  // Numbers from one tile to that of the next columns.
   const Bf16* b;
   std::size_t b_bytes;
   int64_t k;
@@ -173,9 +186,10 @@ void multiply_row_of_tiles(const Sides& sides, float* c, std::size_t c_bytes, bo
     _tile_zero(2);
     _tile_zero(3);
   }
-  for (int64_t l = 0; l < sides.k; l += kInner) {
+  const Bf16* a = sides.a;
+  for (int64_t l = 0; l < sides.k; l += kInner, a += sides.a_step) {
     const Bf16* b = sides.b + l * static_cast<int64_t>(sides.b_bytes / 4);
-    _tile_loadd(4, sides.a + l, sides.a_bytes);
+    _tile_loadd(4, a, sides.a_bytes);
     _tile_loadd(6, b, sides.b_bytes);
     _tile_dpbf16ps(0, 4, 6);
     if constexpr (kCount > 1) {
@@ -200,7 +214,7 @@ void multiply_row_of_tiles(const Sides& sides, float* c, std::size_t c_bytes, bo
 // 32 x 32 of them.
 void multiply_square_of_tiles(const Sides& sides, float* c, std::size_t c_bytes, bool add) {
   float* const c1 = c + kRows * static_cast<int64_t>(c_bytes / sizeof(float));
-  const Bf16* const a1 = sides.a + kRows * static_cast<int64_t>(sides.a_bytes / sizeof(Bf16));
+  const int64_t a1 = kRows * static_cast<int64_t>(sides.a_bytes / sizeof(Bf16));
   if (add) {
     _tile_loadd(0, c, c_bytes);
     _tile_loadd(1, c + kRows, c_bytes);
@@ -212,14 +226,15 @@ void multiply_square_of_tiles(const Sides& sides, float* c, std::size_t c_bytes,
     _tile_zero(2);
     _tile_zero(3);
   }
-  for (int64_t l = 0; l < sides.k; l += kInner) {
+  const Bf16* a = sides.a;
+  for (int64_t l = 0; l < sides.k; l += kInner, a += sides.a_step) {
     const Bf16* b = sides.b + l * static_cast<int64_t>(sides.b_bytes / 4);
-    _tile_loadd(4, sides.a + l, sides.a_bytes);
+    _tile_loadd(4, a, sides.a_bytes);
     _tile_loadd(6, b, sides.b_bytes);
     _tile_dpbf16ps(0, 4, 6);
     _tile_loadd(7, b + 2 * kRows, sides.b_bytes);
     _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a1 + l, sides.a_bytes);
+    _tile_loadd(5, a + a1, sides.a_bytes);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
@@ -229,12 +244,14 @@ void multiply_square_of_tiles(const Sides& sides, float* c, std::size_t c_bytes,
   _tile_stored(3, c1 + kRows, c_bytes);
 }
 
-void multiply_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
-                    int64_t b_stride, float* c, int64_t c_stride, bool add) {
+void multiply_all_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride,
+                        int64_t a_step, const Bf16* b, int64_t b_stride, float* c, int64_t c_stride,
+                        bool add) {
   const auto c_bytes = static_cast<std::size_t>(c_stride) * sizeof(float);
   const auto sides_at = [&](int64_t i, int64_t j) -> Sides {
     return {.a = a + i * a_stride,
             .a_bytes = static_cast<std::size_t>(a_stride) * sizeof(Bf16),
+            .a_step = a_step,
             .b = b + 2 * j,
             .b_bytes = static_cast<std::size_t>(b_stride) * 2 * sizeof(Bf16),
             .k = k};
@@ -262,18 +279,34 @@ void multiply_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_st
   if (n - j == kRows) multiply_row_of_tiles<1>(rest, c_rest, c_bytes, add);
 }
 
+void multiply_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, const Bf16* b,
+                    int64_t b_stride, float* c, int64_t c_stride, bool add) {
+  multiply_all_tiles(m, n, k, a, a_stride, kInner, b, b_stride, c, c_stride, add);
+}
+
+void multiply_blocks_of_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, const Bf16* b,
+                              int64_t b_stride, float* c, int64_t c_stride) {
+  multiply_all_tiles(m, n, k, a, kInner, m * kInner, b, b_stride, c, c_stride, true);
+}
+
 }  // namespace
 
 template <>
 ProductBodies<Bf16> make_bodies<ProductBodies<Bf16>, kIsa>() {
-  return {.begin = begin_tiles, .end = end_tiles, .multiply = multiply_tiles};
+  return {.begin = begin_tiles,
+          .end = end_tiles,
+          .multiply = multiply_tiles,
+          .multiply_blocks = multiply_blocks_of_tiles};
 }
 
 #else
 
 template <>
 ProductBodies<Bf16> make_bodies<ProductBodies<Bf16>, kIsa>() {
-  return {.begin = nothing, .end = nothing, .multiply = multiply<Bf16>};
+  return {.begin = nothing,
+          .end = nothing,
+          .multiply = multiply<Bf16>,
+          .multiply_blocks = multiply_blocks<Bf16>};
 }
 
 #endif

@@ -27,6 +27,9 @@ struct ProductBodies {
   /// may be multiples of 16 as well.
   void (*multiply)(int64_t m, int64_t n, int64_t k, const Number* a, int64_t a_stride,
                    const Number* b, int64_t b_stride, float* c, int64_t c_stride, bool add);
+  /// c += a b with a in blocks of kProductPad columns, [k / kProductPad, m, kProductPad].
+  void (*multiply_blocks)(int64_t m, int64_t n, int64_t k, const Number* a, const Number* b,
+                          int64_t b_stride, float* c, int64_t c_stride);
 };
 
 /// c[m, n] (+)= a[k, m]^T b[k, n] in fp32, of sizes as above: nothing is transposed in memory.

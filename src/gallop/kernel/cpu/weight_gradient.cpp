@@ -29,6 +29,19 @@ void turn(const Bf16* from, int64_t stride, int64_t rows, int64_t channels, Bf16
   }
 }
 
+void turn_pairs(const Bf16* const* pairs, int64_t stride, int64_t first, int64_t channels,
+                Bf16* to) {
+  F32 block[kLanes];
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) {
+      const Bf16* even = pairs[k] + first + c;
+      block[k] = woven_bits(even, even + stride);
+    }
+    transpose(block);
+    for (int64_t k = 0; k < kLanes; ++k) store_bits(to + (c + k) * 2 * kLanes, block[k]);
+  }
+}
+
 void round(const float* from, int64_t rows, int64_t columns, Bf16* to, int64_t to_stride) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; j += kLanes) {
@@ -52,7 +65,11 @@ void round_turned(const float* from, int64_t rows, int64_t columns, Bf16* to, in
 
 template <>
 WeightGradientBodies make_bodies<WeightGradientBodies, kIsa>() {
-  return {.weave = weave, .turn = turn, .round = round, .round_turned = round_turned};
+  return {.weave = weave,
+          .turn = turn,
+          .turn_pairs = turn_pairs,
+          .round = round,
+          .round_turned = round_turned};
 }
 
 }  // namespace gallop::kernel

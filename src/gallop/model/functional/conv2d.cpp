@@ -6,6 +6,7 @@
 #include <ATen/ops/convolution_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "gallop/kernel/conv2d.h"
 #include "gallop/kernel/conv2d_weight.h"
 #include "gallop/kernel/isa.h"
 #include "gallop/model/functional/first_order.h"
@@ -30,7 +31,9 @@ struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
     context->saved_data["weight"] = narrow;
     context->saved_data["stride"] = stride;
     context->saved_data["padding"] = padding;
-    return at::conv2d(x, narrow, {}, stride, padding);
+    const auto window = window_of(narrow, stride, padding);
+    return kernel::takes_conv2d(x, narrow, window) ? kernel::conv2d(x, narrow, window)
+                                                   : at::conv2d(x, narrow, {}, stride, padding);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -40,14 +43,18 @@ struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
     const int64_t stride = context->saved_data["stride"].toInt(),
                   padding = context->saved_data["padding"].toInt();
     const auto dy = gradients[0].contiguous(at::MemoryFormat::ChannelsLast);
+    const auto window = window_of(weight, stride, padding);
     at::Tensor dx, dweight;
-    if (context->needs_input_grad(0)) {
+    if (context->needs_input_grad(0) &&
+        kernel::takes_conv2d_data(dy, weight, x.size(2), x.size(3), window)) {
+      dx = kernel::conv2d_data(dy, weight, x.size(2), x.size(3), window);
+    } else if (context->needs_input_grad(0)) {
       dx = std::get<0>(at::convolution_backward(
           dy, x, weight, at::OptionalIntArrayRef(), {stride, stride}, {padding, padding}, {1, 1},
           /*transposed=*/false, {0, 0}, /*groups=*/1, {true, false, false}));
     }
     if (context->needs_input_grad(1)) {
-      dweight = kernel::conv2d_weight(dy, x, window_of(weight, stride, padding));
+      dweight = kernel::conv2d_weight(dy, x, window);
     }
     return {dx, dweight, {}, {}};
   }

@@ -1,0 +1,116 @@
+#include <array>
+
+#include "gallop/compile/passes/matcher.h"
+#include "gallop/compile/passes/passes.h"
+#include "gallop/kernel/conv2d.h"
+#include "gallop/kernel/operators.h"
+
+namespace gallop::compile::passes {
+
+namespace {
+
+// Arguments of aten::convolution, and of its gradient, where dy and x come first and the sizes of
+// the bias third.
+enum Convolution : size_t {
+  kX,
+  kWeight,
+  kBias,
+  kStride,
+  kPadding,
+  kDilation,
+  kTransposed,
+  kOutputPadding,
+  kGroups
+};
+enum Gradient : size_t { kDy, kGradientX, kGradientWeight, kBiasSizes, kAfter, kMask = 10 };
+
+std::vector<int64_t> pair_of(const Matcher& matcher, int64_t index, size_t number) {
+  auto sizes = matcher.constant(index, number).toIntVector();
+  if (sizes.size() == 1) sizes.push_back(sizes[0]);
+  return sizes;
+}
+
+// The window of a plain convolution of images whose arguments from the stride on begin at `first`.
+std::optional<kernel::Conv2dWindow> window_of(const Matcher& matcher, int64_t index, size_t first,
+                                              ViewId weight) {
+  const auto at = [&](size_t argument) { return first + argument - kStride; };
+  const auto stride = pair_of(matcher, index, at(kStride)),
+             padding = pair_of(matcher, index, at(kPadding)),
+             dilation = pair_of(matcher, index, at(kDilation));
+  if (stride.size() != 2 || stride[0] != stride[1] || padding.size() != 2 ||
+      padding[0] != padding[1] || dilation != std::vector<int64_t>{1, 1} ||
+      matcher.constant(index, at(kTransposed)).toBool() ||
+      matcher.constant(index, at(kGroups)).toInt() != 1 || matcher.view(weight).sizes.size() != 4) {
+    return std::nullopt;
+  }
+  return kernel::Conv2dWindow{.height = matcher.view(weight).sizes[2],
+                              .width = matcher.view(weight).sizes[3],
+                              .stride = stride[0],
+                              .padding = padding[0]};
+}
+
+bool is_channels_last(const Matcher& matcher, ViewId tensor) {
+  return tensor != kNone && matcher.stand_in(tensor).is_contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+Operand number(int64_t value) { return Operand::of(c10::IValue(value)); }
+
+std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
+  const ViewId x = matcher.argument(index, kX), weight = matcher.argument(index, kWeight);
+  if (x == kNone || weight == kNone || matcher.argument(index, kBias) != kNone ||
+      !matcher.constant(index, kBias).isNone() ||
+      !is_channels_last(matcher, matcher.result(index))) {
+    return std::nullopt;
+  }
+  const auto window = window_of(matcher, index, kStride, weight);
+  if (!window || !kernel::takes_conv2d(matcher.stand_in(x), matcher.stand_in(weight), *window)) {
+    return std::nullopt;
+  }
+  Node node{.op = kernel::conv2d_operator(),
+            .arguments = {Operand::of(x), Operand::of(weight), number(window->stride),
+                          number(window->padding)},
+            .results = {Operand::of(matcher.result(index))}};
+  return Rewrite{.removed = {index}, .added = {{index, std::move(node)}}};
+}
+
+// The gradient of x; that of the weight, where the call has both, stays LibTorch's.
+std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
+  const ViewId dy = matcher.argument(index, kDy), x = matcher.argument(index, kGradientX);
+  const ViewId weight = matcher.argument(index, kGradientWeight), dx = matcher.result(index, 0);
+  if (dy == kNone || x == kNone || weight == kNone || !is_channels_last(matcher, dx)) {
+    return std::nullopt;
+  }
+  const auto wanted = matcher.constant(index, kMask).toBoolList();
+  const auto window = window_of(matcher, index, kAfter, weight);
+  const auto& sizes = matcher.view(x).sizes;
+  if (!wanted[0] || wanted[2] || !window || sizes.size() != 4 ||
+      !kernel::takes_conv2d_data(matcher.stand_in(dy), matcher.stand_in(weight), sizes[2], sizes[3],
+                                 *window)) {
+    return std::nullopt;
+  }
+  Rewrite change{.removed = {index}};
+  change.added.emplace_back(
+      index, Node{.op = kernel::conv2d_data_operator(),
+                  .arguments = {Operand::of(dy), Operand::of(weight), number(sizes[2]),
+                                number(sizes[3]), number(window->stride), number(window->padding)},
+                  .results = {Operand::of(dx)}});
+  if (wanted[1]) {
+    Node rest = matcher.node(index);
+    rest.arguments[kMask] = Operand::of(c10::IValue(c10::List<bool>({false, true, false})));
+    rest.results[0] = Operand::of(ViewId{kNone});
+    change.added.emplace_back(index, std::move(rest));
+  }
+  return change;
+}
+
+std::optional<Rewrite> match(Matcher& matcher, int64_t index) {
+  if (matcher.is(index, "aten::convolution")) return forward(matcher, index);
+  if (matcher.is(index, "aten::convolution_backward")) return gradient(matcher, index);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void convolutions(Graph& graph) { rewrite_all(graph, match); }
+
+}  // namespace gallop::compile::passes
