@@ -10,6 +10,7 @@
 #include <ATen/ops/empty.h>
 
 #include "gallop/kernel/cpu/attention.h"
+#include "gallop/kernel/cpu/attention_tiles.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/operators.h"
@@ -61,6 +62,9 @@ class Attention {
                                                : nullptr) {}
 
   void forward(const Number* qkv, Number* y, float* log_sums) const {
+    if constexpr (std::is_same_v<Number, Bf16>) {
+      if (tiles_.forward != nullptr) return forward_by_tiles(qkv, y, log_sums);
+    }
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
       const Forward work(isa_, tokens_, width_, shape_.block());
       for (int64_t i = begin; i < end; ++i) {
@@ -71,6 +75,9 @@ class Attention {
 
   void backward(const Number* dy, const Number* qkv, const Number* y, const float* log_sums,
                 Number* dqkv) const {
+    if constexpr (std::is_same_v<Number, Bf16>) {
+      if (tiles_.backward != nullptr) return backward_by_tiles(dy, qkv, y, log_sums, dqkv);
+    }
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
       const Backward work(isa_, tokens_, width_, shape_.block());
       for (int64_t i = begin; i < end; ++i) {
@@ -82,6 +89,44 @@ class Attention {
 
  private:
   using Padded = Matrix<const Number>;
+
+  HeadOptions head_options() const {
+    return {.tokens = shape_.tokens,
+            .width = shape_.width,
+            .causal = causal_,
+            .scale = scale_,
+            .cosines = cosines_};
+  }
+  template <typename Any>
+  HeadParts<Any> parts(Any* qkv, int64_t i) const {
+    return {.query = part(qkv, i, 0), .key = part(qkv, i, 1), .value = part(qkv, i, 2)};
+  }
+
+  void forward_by_tiles(const Bf16* qkv, Bf16* y, float* log_sums) const {
+    const HeadOptions options = head_options();
+    at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
+      const Products<Bf16> tiles(isa_);
+      Scratch scratch(tiles_.forward_bytes(options));
+      void* const room = scratch.take<char>(0);
+      for (int64_t i = begin; i < end; ++i) {
+        tiles_.forward(options, parts(qkv, i), output(y, i), log_sums + i * shape_.tokens, room);
+      }
+    });
+  }
+
+  void backward_by_tiles(const Bf16* dy, const Bf16* qkv, const Bf16* y, const float* log_sums,
+                         Bf16* dqkv) const {
+    const HeadOptions options = head_options();
+    at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
+      const Products<Bf16> tiles(isa_);
+      Scratch scratch(tiles_.backward_bytes(options));
+      void* const room = scratch.take<char>(0);
+      for (int64_t i = begin; i < end; ++i) {
+        tiles_.backward(options, parts(qkv, i), output(y, i), output(dy, i),
+                        log_sums + i * shape_.tokens, parts(dqkv, i), room);
+      }
+    });
+  }
 
   // Room for what both passes need of a head.
   struct Head {
@@ -250,6 +295,7 @@ class Attention {
   const float* cosines_;
   AttentionBodies<Number> bodies_ = bodies_of<AttentionBodies<Number>>(isa_);
   LayoutBodies<Number> layout_ = bodies_of<LayoutBodies<Number>>(isa_);
+  AttentionTileBodies tiles_ = bodies_of<AttentionTileBodies>(isa_);
 };
 
 AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation) {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gallop/kernel/cpu/layout.h"
+
+namespace gallop::kernel {
+
+/// What attention does for every head; `cosines` as in AttentionBodies::copy, or null.
+struct HeadOptions {
+  int64_t tokens, width;
+  bool causal;
+  float scale;
+  const float* cosines;
+};
+
+/// Queries, keys and values of a head, or their gradients: [tokens, width] each.
+template <typename Number>
+struct HeadParts {
+  Matrix<Number> query, key, value;
+};
+
+/// Attention of one head in bf16 by AMX tiles. All are null for machines without them. Tiles are to
+/// be set up by ProductBodies<Bf16>::begin; `scratch` begins at a cache line.
+struct AttentionTileBodies {
+  int64_t (*forward_bytes)(const HeadOptions& options);
+  int64_t (*backward_bytes)(const HeadOptions& options);
+  void (*forward)(const HeadOptions& options, const HeadParts<const Bf16>& parts,
+                  const Matrix<Bf16>& y, float* log_sums, void* scratch);
+  void (*backward)(const HeadOptions& options, const HeadParts<const Bf16>& parts,
+                   const Matrix<const Bf16>& y, const Matrix<const Bf16>& dy,
+                   const float* log_sums, const HeadParts<Bf16>& gradients, void* scratch);
+};
+
+}  // namespace gallop::kernel
