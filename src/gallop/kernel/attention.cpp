@@ -102,6 +102,37 @@ class Attention {
     return {.query = part(qkv, i, 0), .key = part(qkv, i, 1), .value = part(qkv, i, 2)};
   }
 
+  // A head's rows are far apart, and fetching them costs more than what is done with them. Those of
+  // the next sample lie in one piece: each head of this one fetches its share of them, if all of it
+  // stays in the core's cache.
+  class NextSample {
+   public:
+    NextSample(const Shape& shape, int64_t head, int64_t end)
+        : heads_(shape.heads),
+          head_(head % shape.heads),
+          sample_(head / shape.heads + 1),
+          numbers_(shape.tokens * shape.heads * shape.width) {
+      constexpr int64_t kMostNumbers = 1 << 16;
+      if (sample_ * heads_ >= end || numbers_ > kMostNumbers) sample_ = -1;
+    }
+    // One of the matrices, each with `columns` times the numbers of the narrowest.
+    NextSample& add(const Bf16* from, int64_t columns) {
+      if (sample_ < 0) return *this;
+      constexpr int64_t kLineNumbers = ReadSoon::kLine / static_cast<int64_t>(sizeof(Bf16));
+      const int64_t lines = numbers_ * columns / kLineNumbers;
+      const int64_t begin = lines * head_ / heads_;
+      soon_.parts[count_] =
+          reinterpret_cast<const char*>(from + sample_ * numbers_ * columns + begin * kLineNumbers);
+      soon_.lines[count_++] = lines * (head_ + 1) / heads_ - begin;
+      return *this;
+    }
+    const ReadSoon& soon() const { return soon_; }
+
+   private:
+    int64_t heads_, head_, sample_, numbers_, count_ = 0;
+    ReadSoon soon_ = {};
+  };
+
   void forward_by_tiles(const Bf16* qkv, Bf16* y, float* log_sums) const {
     const HeadOptions options = head_options();
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
@@ -109,7 +140,9 @@ class Attention {
       Scratch scratch(tiles_.forward_bytes(options));
       void* const room = scratch.take<char>(0);
       for (int64_t i = begin; i < end; ++i) {
-        tiles_.forward(options, parts(qkv, i), output(y, i), log_sums + i * shape_.tokens, room);
+        const auto next = NextSample(shape_, i, end).add(qkv, 3);
+        tiles_.forward(options, parts(qkv, i), output(y, i), log_sums + i * shape_.tokens,
+                       next.soon(), room);
       }
     });
   }
@@ -122,8 +155,9 @@ class Attention {
       Scratch scratch(tiles_.backward_bytes(options));
       void* const room = scratch.take<char>(0);
       for (int64_t i = begin; i < end; ++i) {
+        const auto next = NextSample(shape_, i, end).add(qkv, 3).add(dy, 1).add(y, 1);
         tiles_.backward(options, parts(qkv, i), output(y, i), output(dy, i),
-                        log_sums + i * shape_.tokens, parts(dqkv, i), room);
+                        log_sums + i * shape_.tokens, parts(dqkv, i), next.soon(), room);
       }
     });
   }

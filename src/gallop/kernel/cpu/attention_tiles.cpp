@@ -40,6 +40,11 @@ struct Counts {
   int64_t numbers() const { return 2 * blocks * chunks * kTile; }
 };
 
+// Of 32 queries and 32 keys, as far as they see each other.
+inline int64_t squares_of(const HeadOptions& options, const Counts& counts) {
+  return options.causal ? counts.blocks * (counts.blocks + 1) / 2 : counts.blocks * counts.blocks;
+}
+
 // Hands out memory in parts that begin at cache lines; from null it counts.
 struct Room {
   char* next;
@@ -50,6 +55,27 @@ struct Room {
     next += (count * static_cast<int64_t>(sizeof(Number)) + 63) / 64 * 64;
     return at;
   }
+};
+
+// Fetches what is read soon, some lines at a time, so that products do not wait for it.
+class Fetcher {
+ public:
+  Fetcher(const ReadSoon& soon, int64_t calls) : soon_(soon) {
+    for (const int64_t lines : soon.lines) lines_a_call_ += lines;
+    lines_a_call_ = parts_of(lines_a_call_, calls);
+  }
+  void fetch() {
+    for (int64_t left = lines_a_call_; part_ < ReadSoon::kParts; ++part_, line_ = 0) {
+      for (; line_ < soon_.lines[part_]; ++line_, --left) {
+        if (left == 0) return;
+        _mm_prefetch(soon_.parts[part_] + line_ * ReadSoon::kLine, _MM_HINT_T1);
+      }
+    }
+  }
+
+ private:
+  const ReadSoon& soon_;
+  int64_t lines_a_call_ = 0, part_ = 0, line_ = 0;
 };
 
 // Products of tiles.
@@ -141,8 +167,7 @@ struct Chunk {
 inline void transpose_to(const void* from, int64_t stride_bytes, F32 (&columns)[kLanes]) {
   const auto* const bytes = static_cast<const char*>(from);
   const auto quarter = [&](int64_t row, int64_t column) {
-    return _mm_loadu_ps(
-        reinterpret_cast<const float*>(bytes + row * stride_bytes + column * 4));
+    return _mm_loadu_ps(reinterpret_cast<const float*>(bytes + row * stride_bytes + column * 4));
   };
   for (int64_t c = 0; c < kSide; c += 4) {
     __m512 t[4];
@@ -240,10 +265,8 @@ inline F32 fold(const F32 (&rows)[kLanes], const Function& function) {
   __m512 quarters[4];
   for (int64_t i = 0; i < 4; ++i) {
     const __m512 a = rows[i].v, b = rows[i + 4].v, c = rows[i + 8].v, d = rows[i + 12].v;
-    const __m512 ab =
-        joined(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
-    const __m512 cd =
-        joined(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
+    const __m512 ab = joined(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    const __m512 cd = joined(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
     quarters[i] = joined(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
   }
   const auto woven = [&](__m512 a, __m512 b) {
@@ -264,8 +287,7 @@ inline void write_rows(const float* from, int64_t stride, const float* cosines,
       continue;
     }
     for (int64_t j = 0; j < to.columns; j += kInner) {
-      const auto mask =
-          static_cast<__mmask32>((uint64_t{1} << least(kInner, to.columns - j)) - 1);
+      const auto mask = static_cast<__mmask32>((uint64_t{1} << least(kInner, to.columns - j)) - 1);
       _mm512_mask_storeu_epi16(out + j, mask, both(load(row + j), load(row + j + kLanes)));
     }
   }
@@ -278,7 +300,7 @@ inline Matrix<Bf16> rows_from(const Matrix<Bf16>& all, int64_t first, int64_t mo
 // Forward: 16 queries at a time are rows of scores, keys their columns.
 
 struct Forward {
-  Forward(const HeadOptions& options, const Counts& counts, Room& room)
+  Forward(const Counts& counts, Room& room)
       : query_room(room.take<Bf16>(counts.numbers())),
         key_room(room.take<Bf16>(counts.numbers())),
         query_rows(room.take<Bf16>(2 * counts.chunks * kTile)),
@@ -286,9 +308,7 @@ struct Forward {
         value_pairs(room.take<Bf16>(counts.numbers())),
         weights(room.take<Bf16>(2 * counts.blocks * kTile)),
         scores(room.take<float>(4 * counts.blocks * kSums)),
-        y(room.take<float>(2 * counts.chunks * kTile)) {
-    static_cast<void>(options);
-  }
+        y(room.take<float>(2 * counts.chunks * kTile)) {}
   Bf16 *query_room, *key_room, *query_rows, *key_columns, *value_pairs, *weights;
   float *scores, *y;
 };
@@ -374,10 +394,11 @@ inline void softmax(const float* scores, const Visible& visible, float scale, Bf
 }
 
 void forward(const HeadOptions& options, const HeadParts<const Bf16>& parts, const Matrix<Bf16>& y,
-             float* log_sums, void* scratch) {
+             float* log_sums, const ReadSoon& soon, void* scratch) {
   const Counts counts(options);
+  Fetcher fetcher(soon, squares_of(options, counts));
   Room room{static_cast<char*>(scratch)};
-  const Forward work(options, counts, room);
+  const Forward work(counts, room);
   const int64_t chunks = counts.chunks, width = chunks * kInner;
   const Rows query = turned_by(options.cosines, parts.query, work.query_room);
   lay_columns(turned_by(options.cosines, parts.key, work.key_room), counts, work.key_columns);
@@ -390,17 +411,17 @@ void forward(const HeadOptions& options, const HeadParts<const Bf16>& parts, con
       lay_rows(query, first + group * kSide, chunks, work.query_rows + group * chunks * kTile);
     }
     for (int64_t keys = 0; keys < seen; ++keys) {
-      multiply(groups, least(2, counts.sides - 2 * keys),
-               {work.query_rows, chunks * kTile, kTile},
+      multiply(groups, least(2, counts.sides - 2 * keys), {work.query_rows, chunks * kTile, kTile},
                {work.key_columns + 2 * keys * chunks * kTile, chunks * kTile, kTile}, chunks,
                in_pieces(work.scores + 2 * keys * kSums, scores_down));
+      fetcher.fetch();
     }
     alignas(64) float inverses[kInner];
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t at = first + group * kSide;
       softmax(work.scores + group * scores_down, Visible(options, at), options.scale,
-              work.weights + group * counts.blocks * kTile, inverses + group * kSide,
-              log_sums + at, least(kSide, options.tokens - at));
+              work.weights + group * counts.blocks * kTile, inverses + group * kSide, log_sums + at,
+              least(kSide, options.tokens - at));
     }
     for (int64_t c = 0; c < chunks; ++c) {
       multiply(groups, 2, {work.weights, counts.blocks * kTile, kTile},
@@ -479,7 +500,8 @@ struct Square {
 // Which query column i of tile `tile` of the woven pairs belongs to.
 constexpr int64_t weave_order(int64_t tile, int64_t i) { return i / 4 * 8 + tile * 4 + i % 4; }
 
-// Weights and gradients of scores of 16 keys. `masks` if kMasked: the queries that see each of them.
+// Weights and gradients of scores of 16 keys. `masks` if kMasked: the queries that see each of
+// them.
 template <bool kMasked>
 inline void weigh(const Square& s, int64_t side, float scale, const uint32_t* masks) {
   const F32 log0 = load(s.logs), log1 = load(s.logs + kLanes);
@@ -517,8 +539,8 @@ inline void weigh(const Square& s, int64_t side, float scale, const uint32_t* ma
 class BackwardHead {
  public:
   BackwardHead(const HeadOptions& options, const Counts& counts, const Backward& work,
-               const HeadParts<Bf16>& gradients)
-      : options_(options), counts_(counts), work_(work), gradients_(gradients) {}
+               const HeadParts<Bf16>& gradients, Fetcher& fetcher)
+      : options_(options), counts_(counts), work_(work), gradients_(gradients), fetcher_(fetcher) {}
 
   void run() const {
     for (int64_t first = 0; first < counts_.blocks; first += kPanel) {
@@ -568,6 +590,7 @@ class BackwardHead {
     const int64_t left = options_.tokens - keys * kInner;
     const bool diagonal = options_.causal && keys == queries;
     for (int64_t side = 0; side < 2; ++side) {
+      fetcher_.fetch();
       if (!diagonal && left >= (side + 1) * kSide && sides_of(queries) > 1) {
         weigh<false>(square, side, options_.scale, nullptr);
         continue;
@@ -599,7 +622,8 @@ class BackwardHead {
     const int64_t steps = (options_.causal ? least(end, queries + 1) : end) - first;
     float* sums = work_.dquery + 2 * queries * tiles();
     for (int64_t c = 0; c < counts_.chunks; ++c) {
-      multiply(2, 2, {work_.key_turned + 2 * (first * counts_.chunks + c) * kTile, kTile, 2 * tiles()},
+      multiply(2, 2,
+               {work_.key_turned + 2 * (first * counts_.chunks + c) * kTile, kTile, 2 * tiles()},
                {work_.dscore_pairs + 2 * queries * kTile, kTile, 2 * counts_.blocks * kTile}, steps,
                in_pieces(sums + c * 2 * kTile, 2 * kSums), first > 0);
     }
@@ -628,11 +652,12 @@ class BackwardHead {
   const Counts& counts_;
   const Backward& work_;
   const HeadParts<Bf16>& gradients_;
+  Fetcher& fetcher_;
 };
 
 void backward(const HeadOptions& options, const HeadParts<const Bf16>& parts, const Rows& y,
               const Rows& dy, const float* log_sums, const HeadParts<Bf16>& gradients,
-              void* scratch) {
+              const ReadSoon& soon, void* scratch) {
   const Counts counts(options);
   Room room{static_cast<char*>(scratch)};
   const Backward work(counts, room);
@@ -649,12 +674,13 @@ void backward(const HeadOptions& options, const HeadParts<const Bf16>& parts, co
   lay_columns(dy, counts, work.dy_columns);
   lay_pairs(dy, counts, work.dy_pairs);
   lay_queries(options, counts, y, dy, log_sums, work);
-  BackwardHead(options, counts, work, gradients).run();
+  Fetcher fetcher(soon, 2 * squares_of(options, counts));
+  BackwardHead(options, counts, work, gradients, fetcher).run();
 }
 
 int64_t forward_bytes(const HeadOptions& options) {
   Room room{nullptr};
-  const Forward work(options, Counts(options), room);
+  const Forward work(Counts(options), room);
   return room.next - static_cast<char*>(nullptr);
 }
 
