@@ -63,7 +63,7 @@ class Attention {
 
   void forward(const Number* qkv, Number* y, float* log_sums) const {
     if constexpr (std::is_same_v<Number, Bf16>) {
-      if (tiles_.forward != nullptr) return forward_by_tiles(qkv, y, log_sums);
+      if (forward_tiles_.run != nullptr) return forward_by_tiles(qkv, y, log_sums);
     }
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
       const Forward work(isa_, tokens_, width_, shape_.block());
@@ -76,7 +76,7 @@ class Attention {
   void backward(const Number* dy, const Number* qkv, const Number* y, const float* log_sums,
                 Number* dqkv) const {
     if constexpr (std::is_same_v<Number, Bf16>) {
-      if (tiles_.backward != nullptr) return backward_by_tiles(dy, qkv, y, log_sums, dqkv);
+      if (backward_tiles_.run != nullptr) return backward_by_tiles(dy, qkv, y, log_sums, dqkv);
     }
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
       const Backward work(isa_, tokens_, width_, shape_.block());
@@ -137,12 +137,12 @@ class Attention {
     const HeadOptions options = head_options();
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
       const Products<Bf16> tiles(isa_);
-      Scratch scratch(tiles_.forward_bytes(options));
+      Scratch scratch(forward_tiles_.scratch_bytes(options));
       void* const room = scratch.take<char>(0);
       for (int64_t i = begin; i < end; ++i) {
         const auto next = NextSample(shape_, i, end).add(qkv, 3);
-        tiles_.forward(options, parts(qkv, i), output(y, i), log_sums + i * shape_.tokens,
-                       next.soon(), room);
+        forward_tiles_.run(options, parts(qkv, i), output(y, i), log_sums + i * shape_.tokens,
+                           next.soon(), room);
       }
     });
   }
@@ -152,12 +152,12 @@ class Attention {
     const HeadOptions options = head_options();
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
       const Products<Bf16> tiles(isa_);
-      Scratch scratch(tiles_.backward_bytes(options));
+      Scratch scratch(backward_tiles_.scratch_bytes(options));
       void* const room = scratch.take<char>(0);
       for (int64_t i = begin; i < end; ++i) {
         const auto next = NextSample(shape_, i, end).add(qkv, 3).add(dy, 1).add(y, 1);
-        tiles_.backward(options, parts(qkv, i), output(y, i), output(dy, i),
-                        log_sums + i * shape_.tokens, parts(dqkv, i), next.soon(), room);
+        backward_tiles_.run(options, parts(qkv, i), output(y, i), output(dy, i),
+                            log_sums + i * shape_.tokens, parts(dqkv, i), next.soon(), room);
       }
     });
   }
@@ -329,7 +329,8 @@ class Attention {
   const float* cosines_;
   AttentionBodies<Number> bodies_ = bodies_of<AttentionBodies<Number>>(isa_);
   LayoutBodies<Number> layout_ = bodies_of<LayoutBodies<Number>>(isa_);
-  AttentionTileBodies tiles_ = bodies_of<AttentionTileBodies>(isa_);
+  AttentionForwardTiles forward_tiles_ = bodies_of<AttentionForwardTiles>(isa_);
+  AttentionBackwardTiles backward_tiles_ = bodies_of<AttentionBackwardTiles>(isa_);
 };
 
 AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation) {

@@ -27,16 +27,18 @@ struct ReadSoon {
   int64_t lines[kParts];
 };
 
-/// Attention of one head in bf16 by AMX tiles. All are null for machines without them. Tiles are to
-/// be set up by ProductBodies<Bf16>::begin; `scratch` begins at a cache line.
-struct AttentionTileBodies {
-  int64_t (*forward_bytes)(const HeadOptions& options);
-  int64_t (*backward_bytes)(const HeadOptions& options);
-  void (*forward)(const HeadOptions& options, const HeadParts<const Bf16>& parts,
-                  const Matrix<Bf16>& y, float* log_sums, const ReadSoon& soon, void* scratch);
-  void (*backward)(const HeadOptions& options, const HeadParts<const Bf16>& parts,
-                   const Matrix<const Bf16>& y, const Matrix<const Bf16>& dy, const float* log_sums,
-                   const HeadParts<Bf16>& gradients, const ReadSoon& soon, void* scratch);
+/// Attention of one head in bf16 by AMX tiles; null for machines without them. Tiles are to be set
+/// up by ProductBodies<Bf16>::begin; `scratch` begins at a cache line.
+struct AttentionForwardTiles {
+  int64_t (*scratch_bytes)(const HeadOptions& options);
+  void (*run)(const HeadOptions& options, const HeadParts<const Bf16>& parts, const Matrix<Bf16>& y,
+              float* log_sums, const ReadSoon& soon, void* scratch);
+};
+struct AttentionBackwardTiles {
+  int64_t (*scratch_bytes)(const HeadOptions& options);
+  void (*run)(const HeadOptions& options, const HeadParts<const Bf16>& parts,
+              const Matrix<const Bf16>& y, const Matrix<const Bf16>& dy, const float* log_sums,
+              const HeadParts<Bf16>& gradients, const ReadSoon& soon, void* scratch);
 };
 
 }  // namespace gallop::kernel
