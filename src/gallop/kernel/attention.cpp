@@ -10,6 +10,7 @@
 #include <ATen/ops/empty.h>
 
 #include "gallop/kernel/cpu/attention.h"
+#include "gallop/kernel/cpu/attention_tiles.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/operators.h"
@@ -61,6 +62,9 @@ class Attention {
                                                : nullptr) {}
 
   void forward(const Number* qkv, Number* y, float* log_sums) const {
+    if constexpr (std::is_same_v<Number, Bf16>) {
+      if (forward_tiles_.run != nullptr) return forward_by_tiles(qkv, y, log_sums);
+    }
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
       const Forward work(isa_, tokens_, width_, shape_.block());
       for (int64_t i = begin; i < end; ++i) {
@@ -71,6 +75,9 @@ class Attention {
 
   void backward(const Number* dy, const Number* qkv, const Number* y, const float* log_sums,
                 Number* dqkv) const {
+    if constexpr (std::is_same_v<Number, Bf16>) {
+      if (backward_tiles_.run != nullptr) return backward_by_tiles(dy, qkv, y, log_sums, dqkv);
+    }
     at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
       const Backward work(isa_, tokens_, width_, shape_.block());
       for (int64_t i = begin; i < end; ++i) {
@@ -82,6 +89,78 @@ class Attention {
 
  private:
   using Padded = Matrix<const Number>;
+
+  HeadOptions head_options() const {
+    return {.tokens = shape_.tokens,
+            .width = shape_.width,
+            .causal = causal_,
+            .scale = scale_,
+            .cosines = cosines_};
+  }
+  template <typename Any>
+  HeadParts<Any> parts(Any* qkv, int64_t i) const {
+    return {.query = part(qkv, i, 0), .key = part(qkv, i, 1), .value = part(qkv, i, 2)};
+  }
+
+  // A head's rows are far apart, and fetching them costs more than what is done with them. Those of
+  // the next sample lie in one piece: each head of this one fetches its share of them, if all of it
+  // stays in the core's cache.
+  class NextSample {
+   public:
+    NextSample(const Shape& shape, int64_t head, int64_t end)
+        : heads_(shape.heads),
+          head_(head % shape.heads),
+          sample_(head / shape.heads + 1),
+          numbers_(shape.tokens * shape.heads * shape.width) {
+      constexpr int64_t kMostNumbers = 1 << 16;
+      if (sample_ * heads_ >= end || numbers_ > kMostNumbers) sample_ = -1;
+    }
+    // One of the matrices, each with `columns` times the numbers of the narrowest.
+    NextSample& add(const Bf16* from, int64_t columns) {
+      if (sample_ < 0) return *this;
+      constexpr int64_t kLineNumbers = ReadSoon::kLine / static_cast<int64_t>(sizeof(Bf16));
+      const int64_t lines = numbers_ * columns / kLineNumbers;
+      const int64_t begin = lines * head_ / heads_;
+      soon_.parts[count_] =
+          reinterpret_cast<const char*>(from + sample_ * numbers_ * columns + begin * kLineNumbers);
+      soon_.lines[count_++] = lines * (head_ + 1) / heads_ - begin;
+      return *this;
+    }
+    const ReadSoon& soon() const { return soon_; }
+
+   private:
+    int64_t heads_, head_, sample_, numbers_, count_ = 0;
+    ReadSoon soon_ = {};
+  };
+
+  void forward_by_tiles(const Bf16* qkv, Bf16* y, float* log_sums) const {
+    const HeadOptions options = head_options();
+    at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
+      const Products<Bf16> tiles(isa_);
+      Scratch scratch(forward_tiles_.scratch_bytes(options));
+      void* const room = scratch.take<char>(0);
+      for (int64_t i = begin; i < end; ++i) {
+        const auto next = NextSample(shape_, i, end).add(qkv, 3);
+        forward_tiles_.run(options, parts(qkv, i), output(y, i), log_sums + i * shape_.tokens,
+                           next.soon(), room);
+      }
+    });
+  }
+
+  void backward_by_tiles(const Bf16* dy, const Bf16* qkv, const Bf16* y, const float* log_sums,
+                         Bf16* dqkv) const {
+    const HeadOptions options = head_options();
+    at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
+      const Products<Bf16> tiles(isa_);
+      Scratch scratch(backward_tiles_.scratch_bytes(options));
+      void* const room = scratch.take<char>(0);
+      for (int64_t i = begin; i < end; ++i) {
+        const auto next = NextSample(shape_, i, end).add(qkv, 3).add(dy, 1).add(y, 1);
+        backward_tiles_.run(options, parts(qkv, i), output(y, i), output(dy, i),
+                            log_sums + i * shape_.tokens, parts(dqkv, i), next.soon(), room);
+      }
+    });
+  }
 
   // Room for what both passes need of a head.
   struct Head {
@@ -250,6 +329,8 @@ class Attention {
   const float* cosines_;
   AttentionBodies<Number> bodies_ = bodies_of<AttentionBodies<Number>>(isa_);
   LayoutBodies<Number> layout_ = bodies_of<LayoutBodies<Number>>(isa_);
+  AttentionForwardTiles forward_tiles_ = bodies_of<AttentionForwardTiles>(isa_);
+  AttentionBackwardTiles backward_tiles_ = bodies_of<AttentionBackwardTiles>(isa_);
 };
 
 AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation) {

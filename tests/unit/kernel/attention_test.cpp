@@ -132,6 +132,8 @@ std::vector<Case> cases() {
       all.push_back({2, 1, 3, 2, causal, false, type});
       all.push_back({1, 65, 2, 100, causal, false, type});
       all.push_back({1, 33, 1, 256, causal, true, type});
+      all.push_back({5, 81, 2, 64, causal, false, type});
+      all.push_back({2, 257, 3, 48, causal, false, type});
       for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
         all.push_back({1, 70, 2, 34, causal, true, type, isa});
         all.push_back({2, 128, 1, 32, causal, false, type, isa});

@@ -1,6 +1,7 @@
 #include "gallop/kernel/cpu/attention.h"
 
 #include "gallop/kernel/cpu/math.h"
+#include "gallop/kernel/cpu/rotary.h"
 #include "gallop/kernel/cpu/vectors.h"
 
 namespace gallop::kernel {
@@ -12,20 +13,6 @@ inline F32 iota() {
   float lanes[kLanes];
   for (int64_t i = 0; i < kLanes; ++i) lanes[i] = static_cast<float>(i);
   return load(lanes);
-}
-
-// Turns by the angle of `cosines`, or back for kBack.
-template <bool kBack, typename From, typename To>
-inline void rotate_row(const From* from, const float* cosines, int64_t width, To* to) {
-  const int64_t half = width / 2;
-  over_vectors(0, half, [&](int64_t i, auto lanes) {
-    const F32 cosine = lanes.get(cosines + i);
-    F32 sine = lanes.get(cosines + half + i);
-    if (kBack) sine = fill(0) - sine;
-    const F32 a = lanes.get(from + i), b = lanes.get(from + half + i);
-    lanes.put(to + i, fnma(b, sine, a * cosine));
-    lanes.put(to + half + i, fma(a, sine, b * cosine));
-  });
 }
 
 template <typename Number>
