@@ -42,6 +42,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/heap.h"
+#include "gallop/kernel/linear_product.h"
 #include "gallop/kernel/linear_weight.h"
 #include "gallop/kernel/update.h"
 #include "gallop/model/functional/activation.h"
@@ -342,8 +343,31 @@ Case linear_weight_case(int64_t rows, int64_t outputs, int64_t inputs) {
   return result;
 }
 
+// Other products of a linear layer, forward and backward to its inputs.
+Case linear_product_case(int64_t rows, int64_t inner, int64_t outputs, bool turned) {
+  const at::Tensor x = at::randn({rows, inner}).to(at::kBFloat16);
+  const at::Tensor weight =
+      (turned ? at::randn({outputs, inner}) : at::randn({inner, outputs})).to(at::kBFloat16);
+  Case result{.name = fmt::format("linear-product{}/bf16/{}x{}x{}", turned ? "" : "-data", rows,
+                                  inner, outputs)};
+  result.forms.push_back({"gallop", [=] { kernel::linear_product(x, weight, turned); }});
+  result.forms.push_back({"mm", [=] { at::mm(x, turned ? weight.t() : weight); }});
+  return result;
+}
+
 std::vector<MakeCase> all_cases() {
   std::vector<MakeCase> cases;
+  for (const auto& [rows, inputs, outputs] :
+       std::vector<std::array<int64_t, 3>>{{2048, 256, 768},
+                                           {2048, 256, 256},
+                                           {2048, 256, 1024},
+                                           {2048, 1024, 256},
+                                           {8320, 192, 576},
+                                           {8320, 192, 768},
+                                           {8320, 768, 192}}) {
+    cases.push_back([=] { return linear_product_case(rows, inputs, outputs, true); });
+    cases.push_back([=] { return linear_product_case(rows, outputs, inputs, false); });
+  }
   for (const auto& [rows, outputs, inputs] :
        std::vector<std::array<int64_t, 3>>{{2048, 768, 256},
                                            {2048, 256, 256},
