@@ -46,6 +46,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/heap.h"
 #include "gallop/kernel/conv2d.h"
+#include "gallop/kernel/linear_product.h"
 #include "gallop/kernel/linear_weight.h"
 #include "gallop/kernel/update.h"
 #include "gallop/model/functional/activation.h"
@@ -424,6 +425,18 @@ void add_convolutions(std::vector<MakeCase>& cases, const Convolution& of) {
   }
 }
 
+// Other products of a linear layer, forward and backward to its inputs.
+Case linear_product_case(int64_t rows, int64_t inner, int64_t outputs, bool turned) {
+  const at::Tensor x = at::randn({rows, inner}).to(at::kBFloat16);
+  const at::Tensor weight =
+      (turned ? at::randn({outputs, inner}) : at::randn({inner, outputs})).to(at::kBFloat16);
+  Case result{.name = fmt::format("linear-product{}/bf16/{}x{}x{}", turned ? "" : "-data", rows,
+                                  inner, outputs)};
+  result.forms.push_back({"gallop", [=] { kernel::linear_product(x, weight, turned); }});
+  result.forms.push_back({"mm", [=] { at::mm(x, turned ? weight.t() : weight); }});
+  return result;
+}
+
 std::vector<MakeCase> all_cases() {
   std::vector<MakeCase> cases;
   const kernel::Conv2dWindow three{3, 3, 1, 1}, halving{3, 3, 2, 1}, pixel{1, 1, 2, 0};
@@ -435,6 +448,17 @@ std::vector<MakeCase> all_cases() {
         Convolution{128, 64, 64, 32, three}, Convolution{128, 128, 128, 16, three},
         Convolution{128, 256, 256, 8, three}, Convolution{128, 512, 512, 4, three}}) {
     add_convolutions(cases, of);
+  }
+  for (const auto& [rows, inputs, outputs] :
+       std::vector<std::array<int64_t, 3>>{{2048, 256, 768},
+                                           {2048, 256, 256},
+                                           {2048, 256, 1024},
+                                           {2048, 1024, 256},
+                                           {8320, 192, 576},
+                                           {8320, 192, 768},
+                                           {8320, 768, 192}}) {
+    cases.push_back([=] { return linear_product_case(rows, inputs, outputs, true); });
+    cases.push_back([=] { return linear_product_case(rows, outputs, inputs, false); });
   }
   for (const auto& [rows, outputs, inputs] :
        std::vector<std::array<int64_t, 3>>{{2048, 768, 256},

@@ -39,6 +39,8 @@ const std::vector<Pass>& all_passes() {
        kToKernels},
       {"linear-weights", "weight gradients of large linear layers become a kernel",
        plain<passes::linear_weights>, kToKernels},
+      {"linear-products", "other products of large linear layers become a kernel",
+       plain<passes::linear_products>, kToKernels},
       {"convolutions", "convolutions of few channels become kernels", plain<passes::convolutions>,
        kToKernels},
       {"narrow-gradients", "optimizers take bf16 gradients as they come",

@@ -20,6 +20,7 @@ c10::OperatorHandle cross_entropy_operator();
 c10::OperatorHandle cross_entropy_backward_operator();
 c10::OperatorHandle layer_norm_operator();
 c10::OperatorHandle layer_norm_backward_operator();
+c10::OperatorHandle linear_product_operator();
 c10::OperatorHandle linear_weight_operator();
 
 }  // namespace gallop::kernel

@@ -24,6 +24,9 @@ void linear_weights(Graph& graph);
 /// Convolutions of few channels in bf16, and their gradients of x, become calls of kernel/conv2d.h.
 void convolutions(Graph& graph);
 
+/// Other products of large linear layers become calls of kernel/linear_product.h.
+void linear_products(Graph& graph);
+
 /// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
 void narrow_gradients(Graph& graph);
 
