@@ -27,8 +27,8 @@ at::Tensor Shadows::of(const at::Tensor& state) {
   }
   for (const at::Tensor& parameter : parameters_) {
     if (!is_same(parameter, state) || parameter.is_inference()) continue;
-    const at::Tensor copy = at::empty_strided(parameter.sizes(), parameter.strides(),
-                                              parameter.options().dtype(at::kBFloat16));
+    at::Tensor copy = at::empty_strided(parameter.sizes(), parameter.strides(),
+                                        parameter.options().dtype(at::kBFloat16));
     shadows_.push_back({.parameter = parameter, .copy = copy, .version = kNever});
     return copy;
   }

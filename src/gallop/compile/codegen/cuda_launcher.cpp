@@ -55,7 +55,8 @@ KernelSource cuda_text(const std::string& path) {
   for (const Text& known : all_texts()) {
     if (path != known.path) continue;
     std::string text = embedded(known.slots) + embedded(path);
-    return {.symbol = "gallop_" + xxh3_128(text), .text = std::move(text)};
+    std::string symbol = "gallop_" + xxh3_128(text);
+    return {.symbol = std::move(symbol), .text = std::move(text)};
   }
   throw InternalError(path + " has no kernels for GPUs");
 }

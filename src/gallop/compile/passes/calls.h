@@ -23,7 +23,7 @@ class Calls {
   ViewId multiply(ViewId a, double b);
   ViewId at_least(ViewId a, double b);
   ViewId rsqrt(ViewId a, ViewId into = kNone);
-  ViewId cast(ViewId a, at::ScalarType format, ViewId into = kNone);
+  ViewId cast(ViewId a, at::ScalarType type, ViewId into = kNone);
   /// Over these dimensions, in fp32.
   ViewId mean(ViewId a, const std::vector<int64_t>& dims, ViewId into = kNone);
   ViewId sum(ViewId a, const std::vector<int64_t>& dims, bool keep, ViewId into = kNone);

@@ -118,7 +118,8 @@ std::optional<Rewrite> batch_norm(Matcher& matcher, int64_t node) {
   const ViewId x = matcher.argument(node, kX);
   const View shape = matcher.view(x);
   const List dims = dims_but(shape, 1);
-  const auto count = static_cast<double>(shape.numel() / shape.sizes[1]);
+  const int64_t elements = shape.numel() / shape.sizes[1];
+  const auto count = static_cast<double>(elements);
   const auto row = [&](size_t argument) {
     return for_channels(calls, matcher.argument(node, argument), shape);
   };

@@ -97,7 +97,7 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
         const Bf16* const from = block.from[tile] + i * block.from_stride + steps[s].offset;
         const int64_t inner = s < full ? Conv2dBodies::kInner : Conv2dBodies::kHalf;
         for (int64_t k = 0; k < inner; k += 2) {
-          F32 first, second;
+          F32 first = fill(0), second = fill(0);
           load_woven(weights + steps[s].weight + k * kLanes, first, second);
           even = fma(all_of(from[k]), first, even);
           odd = fma(all_of(from[k + 1]), second, odd);

@@ -60,7 +60,7 @@ class Update {
     for (const int64_t blocks : blocks_) all_blocks += blocks;
     const auto options = at::TensorOptions(at::kDouble).device(device_);
     const at::Tensor sums = at::empty({std::max<int64_t>(all_blocks, 1)}, options);
-    const at::Tensor norm = at::empty({}, options);
+    at::Tensor norm = at::empty({}, options);
     set(UpdateSlot::kAllSums, sums);
     set(UpdateSlot::kAllBlocks, bits(all_blocks));
     int64_t before = 0;
