@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <array>
-#include <map>
 #include <optional>
-#include <string_view>
 
 #include "gallop/compile/passes/matcher.h"
+#include "gallop/compile/passes/moved_views.h"
 #include "gallop/compile/passes/passes.h"
 
 // Shapes: N rows, K inputs, O outputs of a layer, and S of all layers of a group together.
@@ -39,8 +37,9 @@ std::optional<Layer> layer_at(Matcher& matcher, int64_t index) {
     return std::nullopt;
   }
   const View weight = transposed(matcher.view(turned));
-  const bool fits = is_contiguous(weight) && !is_contiguous(matcher.view(turned)) &&
-                    is_contiguous(matcher.view(y)) && is_whole(matcher.graph(), y) &&
+  const bool fits = weight.numel() > 0 && is_contiguous(weight) &&
+                    !is_contiguous(matcher.view(turned)) && is_contiguous(matcher.view(y)) &&
+                    is_whole(matcher.graph(), y) &&
                     (!has_bias || matcher.view(bias).sizes == std::vector{weight.sizes[0]});
   if (!fits) return std::nullopt;
   return Layer{.node = index, .x = x, .weight = matcher.intern(weight), .bias = bias, .y = y};
@@ -74,21 +73,12 @@ int64_t outputs_of(const Matcher& matcher, const Layers& layers) {
   return sum;
 }
 
-constexpr std::array<std::string_view, 2> kAttention = {
-    "aten::_scaled_dot_product_flash_attention_for_cpu",
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward"};
-
-bool is_attention(const Matcher& matcher, int64_t node) {
-  return std::any_of(kAttention.begin(), kAttention.end(),
-                     [&](std::string_view op) { return matcher.is(node, op); });
-}
-
 /// Whether queries, keys and values come from these: attention has a kernel where they are one.
 bool feed_attention(const Matcher& matcher, const Layers& layers) {
   return layers.size() == 3 && std::all_of(layers.begin(), layers.end(), [&](const Layer& layer) {
            const auto readers = matcher.readers_of(layer.y);
            return std::any_of(readers.begin(), readers.end(),
-                              [&](int64_t reader) { return is_attention(matcher, reader); });
+                              [&](int64_t reader) { return is_flash_attention(matcher, reader); });
          });
 }
 
@@ -104,95 +94,6 @@ bool pays(const Matcher& matcher, const Layers& layers) {
   return (x.dtype == c10::kBFloat16 || x.dtype == c10::kHalf) && x.sizes[0] >= kFewestRows &&
          products <= kMostProducts;
 }
-
-/// Buffers of results that become parts of other buffers.
-class Moves {
- public:
-  explicit Moves(Matcher& matcher) : matcher_(matcher) {}
-
-  /// All views of the buffer of `from`, contiguous [N, O], become views of `to`, [N, S], from this
-  /// column on. False where one goes from row to row as if there were nothing between them.
-  bool add(ViewId from, ViewId to, int64_t column) {
-    const View old = matcher_.view(from), target = matcher_.view(to);
-    const int64_t width = old.sizes[1], row = target.sizes[1];
-    const auto count = static_cast<ViewId>(matcher_.graph().views.size());
-    for (ViewId id = 0; id < count; ++id) {
-      View view = matcher_.view(id);
-      if (view.buffer != old.buffer) continue;
-      if (view.dtype != old.dtype) return false;
-      const int64_t within = view.offset % width;
-      int64_t last = within;
-      for (size_t d = 0; d < view.sizes.size(); ++d) {
-        if (view.strides[d] % width == 0) {
-          view.strides[d] = view.strides[d] / width * row;
-        } else {
-          last += (view.sizes[d] - 1) * view.strides[d];
-        }
-      }
-      if (last >= width) return false;
-      view.offset = view.offset / width * row + column + within;
-      view.buffer = target.buffer;
-      moved_[id] = matcher_.intern(view);
-    }
-    return true;
-  }
-
-  /// All views of the buffer of `from`, contiguous, lie so many elements after the start of `to`.
-  bool shift(ViewId from, ViewId to, int64_t elements) {
-    const View old = matcher_.view(from), target = matcher_.view(to);
-    const auto count = static_cast<ViewId>(matcher_.graph().views.size());
-    for (ViewId id = 0; id < count; ++id) {
-      View view = matcher_.view(id);
-      if (view.buffer != old.buffer) continue;
-      if (view.dtype != old.dtype) return false;
-      view.buffer = target.buffer;
-      view.offset += elements;
-      moved_[id] = matcher_.intern(view);
-    }
-    return true;
-  }
-
-  ViewId now(ViewId id) const {
-    const auto found = moved_.find(id);
-    return found == moved_.end() ? id : found->second;
-  }
-
-  /// Whether all who read the buffer of this tensor take its numbers with other strides, and give
-  /// results of the same layout for them.
-  bool is_welcome(ViewId tensor) const {
-    const auto readers = matcher_.readers_of(tensor);
-    return std::all_of(readers.begin(), readers.end(), [&](int64_t reader) {
-      if (is_attention(matcher_, reader)) return true;
-      Node node = matcher_.node(reader);
-      if (node.op.schema().name().starts_with("gallop::")) return false;
-      for (Operand& operand : node.arguments) {
-        for (ViewId& view : operand.views) view = now(view);
-      }
-      const auto layouts = result_layouts(matcher_.graph(), node);
-      if (layouts.size() != node.results.size()) return false;
-      for (size_t i = 0; i < layouts.size(); ++i) {
-        const ViewId made = node.results[i].views[0];
-        if (made != kNone && !is_laid_out_alike(layouts[i], matcher_.view(made))) return false;
-      }
-      return true;
-    });
-  }
-
-  void apply_to(Rewrite& change) const {
-    for (Node& node : matcher_.graph().nodes) apply_to(node);
-    for (auto& [place, node] : change.added) apply_to(node);
-  }
-
- private:
-  void apply_to(Node& node) const {
-    for (Operand& operand : node.arguments) {
-      for (ViewId& view : operand.views) view = now(view);
-    }
-  }
-
-  Matcher& matcher_;
-  std::map<ViewId, ViewId> moved_;
-};
 
 Node call(const char* op, const char* overload, std::vector<Operand> arguments, ViewId result) {
   return {.op = c10::Dispatcher::singleton().findSchemaOrThrow(op, overload),
@@ -273,7 +174,7 @@ void move_to(const Matcher& matcher, const Place& place, Rewrite& change) {
 }
 
 /// The products y of all layers as one.
-bool group_forward(Matcher& matcher, const Layers& layers, Moves& moves, Rewrite& change) {
+bool group_forward(Matcher& matcher, const Layers& layers, MovedViews& moves, Rewrite& change) {
   std::vector<Use> read;
   for (const Layer& layer : layers) {
     read.push_back({layer.x, layer.node});
@@ -292,12 +193,12 @@ bool group_forward(Matcher& matcher, const Layers& layers, Moves& moves, Rewrite
   const ViewId turned = matcher.intern(transposed(matcher.view(weights)));
   int64_t column = 0;
   for (const Layer& layer : layers) {
-    if (!moves.add(layer.y, y, column)) return false;
+    if (!moves.add_columns(layer.y, y, column)) return false;
     column += outputs_of(matcher, layer);
     change.removed.push_back(layer.node);
   }
   for (const Layer& layer : layers) {
-    if (!moves.is_welcome(layer.y)) return false;
+    if (!moves.suit_readers_of(layer.y)) return false;
   }
   move_to(matcher, *place, change);
   const auto add = [&](Node node) { change.added.emplace_back(place->node, std::move(node)); };
@@ -417,7 +318,7 @@ std::optional<Sum> sum_of_gradients(const Matcher& matcher, const Layers& layers
 
 /// Gradients of x, weights and biases of all layers as one product, one product and one sum, from
 /// the gradients of y side by side.
-bool group_backward(Matcher& matcher, Layers layers, Moves& moves, Rewrite& change) {
+bool group_backward(Matcher& matcher, Layers layers, MovedViews& moves, Rewrite& change) {
   std::vector<Use> read;
   std::vector<ViewId> made;
   std::vector<int64_t> nodes;
@@ -486,8 +387,8 @@ bool group_backward(Matcher& matcher, Layers layers, Moves& moves, Rewrite& chan
   }
   int64_t row = 0;
   for (const Layer& layer : layers) {
-    if (!moves.shift(matcher.result(layer.dweight), dweights, row * inputs) ||
-        (dbias != kNone && !moves.shift(matcher.result(layer.dbias), dbias, row))) {
+    if (!moves.add_shifted(matcher.result(layer.dweight), dweights, row * inputs) ||
+        (dbias != kNone && !moves.add_shifted(matcher.result(layer.dbias), dbias, row))) {
       return false;
     }
     row += outputs_of(matcher, layer);
@@ -500,10 +401,10 @@ bool group_backward(Matcher& matcher, Layers layers, Moves& moves, Rewrite& chan
 std::optional<Rewrite> group(Matcher& matcher, int64_t index) {
   const Layers layers = layers_from(matcher, index);
   if (!pays(matcher, layers)) return std::nullopt;
-  Moves moves(matcher);
+  MovedViews moves(matcher);
   Rewrite change;
   if (!group_forward(matcher, layers, moves, change)) return std::nullopt;
-  Moves with_gradients = moves;
+  MovedViews with_gradients = moves;
   Rewrite both = change;
   if (group_backward(matcher, layers, with_gradients, both)) {
     with_gradients.apply_to(both);
