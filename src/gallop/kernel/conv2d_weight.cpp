@@ -18,9 +18,6 @@ namespace gallop::kernel {
 
 namespace {
 
-int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
-int64_t up_to(int64_t size, int64_t step) { return parts_of(size, step) * step; }
-
 struct Shape {
   int64_t images, height, width, channels;  // Of x.
   int64_t out_height, out_width, out;       // Of dy.

@@ -32,8 +32,6 @@ AnyMatrix matrix_of(const at::Tensor& tensor) {
   return {tensor.data_ptr(), tensor.scalar_type() == at::kBFloat16, rows, columns, columns};
 }
 
-int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
-
 // Products of one format by one instruction set.
 template <typename Number>
 class Linear {

@@ -47,7 +47,7 @@ at::Tensor on_cpu(const at::Tensor& x, const at::Tensor& weight, bool turned) {
       bodies.lay_panel(side_of(weight), turned, panel, panels + panel * kColumns * inner);
     }
   });
-  at::parallel_for(0, (rows + kRows - 1) / kRows, 1, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, parts_of(rows, kRows), 1, [&](int64_t begin, int64_t end) {
     const Products<Bf16> tiles(best_isa());
     Scratch room(Scratch::bytes_of<Bf16>(kRows * inner) +
                  Scratch::bytes_of<float>(kRows * outputs));

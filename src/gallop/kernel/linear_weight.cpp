@@ -24,9 +24,6 @@ constexpr int64_t kRows = 512;   // That are laid out at a time: in the core's c
 constexpr int64_t kPanel = 128;  // Columns of the woven side in one product.
 constexpr int64_t kColumns = 16;
 
-int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
-int64_t up_to(int64_t size, int64_t step) { return parts_of(size, step) * step; }
-
 // Into how many parts each side is cut, for as many tasks.
 struct Cut {
   int64_t turned = 1, woven = 1;

@@ -10,10 +10,13 @@
 
 namespace gallop::kernel {
 
+/// How many parts of one size a whole has, and the size of all of them.
+inline int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
+inline int64_t up_to(int64_t size, int64_t step) { return parts_of(size, step) * step; }
+
 template <typename Number>
 int64_t padded(int64_t size) {
-  constexpr int64_t kPad = kProductPad<Number>;
-  return (size + kPad - 1) / kPad * kPad;
+  return up_to(size, kProductPad<Number>);
 }
 
 /// The products of one thread, made and gone there: c[m, n] (+)= a[m, k] b[k, n], b paired, k

@@ -10,7 +10,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
-#include "gallop/compile/codegen/embedded_headers.h"
+#include "gallop/compile/codegen/cuda_source.h"
 
 namespace gallop::compile {
 
@@ -39,22 +39,12 @@ const std::array<Text, 3>& all_texts() {
   return kTexts;
 }
 
-std::string embedded(const std::string& path) {
-  constexpr std::string_view kOnce = "#pragma once\n";
-  for (const EmbeddedHeader& header : embedded_headers()) {
-    if (path != header.path) continue;
-    std::string text = header.text;
-    return text.replace(text.find(kOnce), kOnce.size(), "");
-  }
-  throw InternalError(path + " is not built into the program");
-}
-
 }  // namespace
 
 KernelSource cuda_text(const std::string& path) {
   for (const Text& known : all_texts()) {
     if (path != known.path) continue;
-    std::string text = embedded(known.slots) + embedded(path);
+    std::string text = cuda_header(known.slots) + cuda_header(path);
     std::string symbol = "gallop_" + xxh3_128(text);
     return {.symbol = std::move(symbol), .text = std::move(text)};
   }

@@ -326,21 +326,19 @@ KernelSource cuda_source(const CudaPlan& plan) {
   return {.symbol = symbol, .text = std::move(text)};
 }
 
+std::string cuda_header(const std::string& path) {
+  constexpr std::string_view kOnce = "#pragma once\n";
+  for (const EmbeddedHeader& header : embedded_headers()) {
+    if (path != header.path) continue;
+    std::string text = header.text;
+    return text.replace(text.find(kOnce), kOnce.size(), "");
+  }
+  throw InternalError(path + " is not built into the program");
+}
+
 const std::string& cuda_prefix() {
-  static const std::string kPrefix = [] {
-    constexpr std::string_view kOnce = "#pragma once\n";
-    std::string prefix;
-    for (const char* name : {"loop_cuda.h", "loop_cuda_reductions.h"}) {
-      const std::string path = std::string("gallop/compile/codegen/") + name;
-      std::string text;
-      for (const EmbeddedHeader& header : embedded_headers()) {
-        if (path == header.path) text = header.text;
-      }
-      if (text.empty()) throw InternalError(path + " is not built into the program");
-      prefix += text.replace(text.find(kOnce), kOnce.size(), "");
-    }
-    return prefix;
-  }();
+  static const std::string kPrefix = cuda_header("gallop/compile/codegen/loop_cuda.h") +
+                                     cuda_header("gallop/compile/codegen/loop_cuda_reductions.h");
   return kPrefix;
 }
 

@@ -13,6 +13,9 @@ namespace gallop::compile {
 /// Plans that differ in sizes, strides and constants alone mostly have the same text.
 KernelSource cuda_source(const CudaPlan& plan);
 
+/// A header that is built into the program, for such texts. Throws InternalError where it is not.
+std::string cuda_header(const std::string& path);
+
 /// What the texts stand behind: loop_cuda.h and loop_cuda_reductions.h.
 const std::string& cuda_prefix();
 
