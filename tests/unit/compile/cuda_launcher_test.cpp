@@ -30,6 +30,7 @@
 #include "gallop/compile/recorder.h"
 #include "gallop/kernel/cuda/cross_entropy.h"
 #include "gallop/kernel/cuda/dropout.h"
+#include "gallop/kernel/cuda/linear_cross_entropy.h"
 #include "gallop/kernel/cuda/update.h"
 #include "gallop/kernel/dropout.h"
 #include "unit/compile/cache_folder.h"
@@ -262,6 +263,44 @@ TEST(CudaCrossEntropyRows, AClassThatIsNotThereIsNoNumber) {
     EXPECT_TRUE(std::isfinite(dx[1].sum().item<float>()));
   }
 }
+
+class CudaLinearCrossEntropy : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(CudaLinearCrossEntropy, IsThatOfAllLogitsInFp64WhateverThePartsAre) {
+  EmulatedLauncher launcher;
+  const at::AutoGradMode with_gradients(true);
+  const at::ScalarType type = GetParam();
+  const double unit = type == at::kFloat ? 0x1p-20 : type == at::kHalf ? 0x1p-9 : 0x1p-6;
+  const at::Tensor x = at::randn({7, 32}).to(type), weight = (at::randn({40, 32}) / 4).to(type);
+  const at::Tensor target = at::randint(40, {7}, at::kLong);
+  target[5] = -100;
+  const at::Tensor exact_x = x.to(at::kDouble).set_requires_grad(true);
+  const at::Tensor exact_weight = weight.to(at::kDouble).set_requires_grad(true);
+  const at::Tensor logits = exact_x.matmul(exact_weight.t());
+  const at::Tensor wanted =
+      at::cross_entropy_loss(logits, target, {}, at::Reduction::Sum, -100, 0.1);
+  wanted.backward();
+  for (const int64_t most_logits : {1, 3 * 40, 1 << 20}) {
+    const auto found = kernel::linear_cross_entropy_on_gpu(
+        launcher, x, weight, target,
+        {.targets = {.label_smoothing = 0.1}, .most_logits = most_logits});
+    EXPECT_NEAR(found.loss.item<double>() / wanted.item<double>(), 1, unit);
+    EXPECT_EQ(found.x.scalar_type(), type);
+    EXPECT_EQ(found.weight.scalar_type(), at::kFloat);
+    EXPECT_LE((found.x.to(at::kDouble) - exact_x.grad()).abs().max().item<double>(), 2 * unit);
+    EXPECT_LE((found.weight.to(at::kDouble) - exact_weight.grad()).abs().max().item<double>(),
+              8 * unit);
+    if (type != at::kFloat) continue;
+    EXPECT_EQ(found.right.item<int64_t>(), at::eq(logits.argmax(1), target).sum().item<int64_t>());
+  }
+  const auto loss_alone = kernel::linear_cross_entropy_on_gpu(
+      launcher, x, weight, target, {.wants_x = false, .wants_weight = false});
+  EXPECT_FALSE(loss_alone.x.defined());
+  EXPECT_FALSE(loss_alone.weight.defined());
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaLinearCrossEntropy,
+                         testing::Values(at::kFloat, at::kBFloat16, at::kHalf));
 
 // A step of LibTorch's operators gets the kernel on a GPU that has it, and memory there.
 TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
