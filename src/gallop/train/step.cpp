@@ -79,6 +79,10 @@ at::Tensor in_one(const std::vector<at::Tensor>& results) {
   return at::stack(numbers);
 }
 
+bool is_finite(const StepResult& result) {
+  return std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
+}
+
 }  // namespace
 
 TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
@@ -142,7 +146,7 @@ void TrainStep::read_now(StepResult& result, const Tensors& results, const Tenso
   result.tally.loss_sum = results[kLossSum].item<double>();
   if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
   result.gradient_norm = results[kNorm].item<double>();
-  result.finite = std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
+  result.finite = is_finite(result);
   if (!result.finite) {
     result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
   }
@@ -155,7 +159,7 @@ void TrainStep::read_late(StepResult& result) {
   result.tally.loss_sum = numbers[kLossNumber];
   result.gradient_norm = numbers[kNormNumber];
   if (numbers.size() > kTop1Number) result.tally.top1 = static_cast<int64_t>(numbers[kTop1Number]);
-  result.finite = std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
+  result.finite = is_finite(result);
   if (result.finite || config_.skip_nonfinite || scaler_) return;
   result.bad_tensor = std::isfinite(result.tally.loss_sum) ? first_bad_parameter() : "loss";
 }

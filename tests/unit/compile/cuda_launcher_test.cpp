@@ -1,7 +1,5 @@
 #include "gallop/compile/codegen/cuda_launcher.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -35,6 +33,7 @@
 #include "gallop/kernel/dropout.h"
 #include "unit/compile/cache_folder.h"
 #include "unit/compile/emulated_launcher.h"
+#include "unit/compile/fake_driver.h"
 
 namespace gallop::compile {
 namespace {
@@ -335,29 +334,7 @@ TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
   EXPECT_LE((found[1] - wanted[1]).abs().max().item<float>(), 1e-7);
 }
 
-class CudaTexts : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    if (!compiler_.is_there(why)) GTEST_SKIP() << why;
-    driver_ = dlopen(GALLOP_FAKE_CUDA_DRIVER, RTLD_NOW);
-    ASSERT_NE(driver_, nullptr) << dlerror();
-    told();
-  }
-  void TearDown() override {
-    if (driver_ == nullptr) return;
-    fail("");
-    dlclose(driver_);
-  }
-  std::string told() { return reinterpret_cast<const char* (*)()>(dlsym(driver_, "fake_told"))(); }
-  void fail(const char* function) {
-    reinterpret_cast<void (*)(const char*)>(dlsym(driver_, "fake_fail"))(function);
-  }
-
-  CacheFolder folder_;
-  CudaCompiler compiler_{{.libraries = {}, .cache_folder = folder_.path()}};
-  void* driver_ = nullptr;
-};
+using CudaTexts = FakeDriverTest;
 
 TEST_F(CudaTexts, CompileForTwoGpus) {
   for (const int capability : {80, 90}) {
@@ -371,7 +348,7 @@ TEST_F(CudaTexts, CompileForTwoGpus) {
 }
 
 TEST_F(CudaTexts, StartOnTheStream) {
-  const CudaTextKernels kernels(compiler_, 0, GALLOP_FAKE_CUDA_DRIVER);
+  const CudaTextKernels kernels(compiler_, 0, kFakeDriver);
   ASSERT_EQ(kernels.lost(), "");
   std::vector<uint64_t> slots(kernel::kCudaSlots);
   slots[0] = 77;
@@ -396,11 +373,11 @@ TEST_F(CudaTexts, SayWhatIsMissing) {
   EXPECT_NE(CudaTextKernels(compiler_, 0, "libcuda-of-nobody.so").lost().find("cannot be loaded"),
             std::string::npos);
   fail("cuModuleLoadData");
-  EXPECT_NE(CudaTextKernels(compiler_, 0, GALLOP_FAKE_CUDA_DRIVER).lost().find("cannot load"),
+  EXPECT_NE(CudaTextKernels(compiler_, 0, kFakeDriver).lost().find("cannot load"),
             std::string::npos);
   fail("");
   CudaCompiler none({.libraries = {"libnvrtc-of-nobody.so"}, .cache_folder = folder_.path()});
-  EXPECT_NE(CudaTextKernels(none, 0, GALLOP_FAKE_CUDA_DRIVER).lost().find("there is no NVRTC"),
+  EXPECT_NE(CudaTextKernels(none, 0, kFakeDriver).lost().find("there is no NVRTC"),
             std::string::npos);
   EXPECT_THROW(cuda_text("gallop/kernel/cuda/nothing.h"), InternalError);
 }

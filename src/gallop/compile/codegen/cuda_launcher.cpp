@@ -20,7 +20,7 @@ namespace {
 struct Text {
   const char* path;
   const char* slots;
-  std::vector<const char*> kernels;
+  std::vector<std::string> kernels;
 };
 
 const std::array<Text, 3>& all_texts() {
@@ -39,16 +39,25 @@ const std::array<Text, 3>& all_texts() {
   return kTexts;
 }
 
+const Text& text_at(const std::string& path) {
+  for (const Text& text : all_texts()) {
+    if (path == text.path) return text;
+  }
+  throw InternalError(path + " has no kernels for GPUs");
+}
+
 }  // namespace
 
 KernelSource cuda_text(const std::string& path) {
-  for (const Text& known : all_texts()) {
-    if (path != known.path) continue;
-    std::string text = cuda_header(known.slots) + cuda_header(path);
-    std::string symbol = "gallop_" + xxh3_128(text);
-    return {.symbol = std::move(symbol), .text = std::move(text)};
-  }
-  throw InternalError(path + " has no kernels for GPUs");
+  std::string text = cuda_header("gallop/kernel/cuda/kernel_slots.h") +
+                     cuda_header("gallop/kernel/cuda/kernel_cuda.h") +
+                     cuda_header(text_at(path).slots) + cuda_header(path);
+  std::string symbol = "gallop_" + xxh3_128(text);
+  return {.symbol = std::move(symbol), .text = std::move(text)};
+}
+
+const std::vector<std::string>& cuda_text_kernels(const std::string& path) {
+  return text_at(path).kernels;
 }
 
 CudaTextKernels::CudaTextKernels(CudaCompiler& compiler, int device, const std::string& driver) {
@@ -65,7 +74,7 @@ CudaTextKernels::CudaTextKernels(CudaCompiler& compiler, int device, const std::
         return;
       }
       modules_.push_back(driver_->load(binary.image));
-      for (const char* name : all_texts()[i].kernels) {
+      for (const std::string& name : all_texts()[i].kernels) {
         functions_[name] = driver_->find(modules_.back(), name);
       }
     }
