@@ -66,7 +66,10 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   const auto row = [&](const std::string& name, const std::string& value) {
     text += fmt::format("  {:<18} {}\n", name, value);
   };
-  text += outcome.finished
+  text += !outcome.ended_early.empty()
+              ? fmt::format("\nFinished early, after step {} of {}: {}\n", outcome.step,
+                            outcome.steps, outcome.ended_early)
+          : outcome.finished
               ? "\nFinished\n"
               : fmt::format("\nStopped after step {} of {}\n", outcome.step, outcome.steps);
   if (outcome.last) {
@@ -81,6 +84,9 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
       row(labels.part + " accuracy", accuracy);
     }
     row(labels.part + " loss", fmt::format("{:.4f}", tally.loss()));
+  }
+  if (outcome.restored_step >= 0) {
+    row("weights", fmt::format("those of step {}, the best", outcome.restored_step));
   }
   row("training time",
       fmt::format("{}  (this process {})", format_duration(outcome.training_seconds),
@@ -202,6 +208,8 @@ class JsonConsole final : public train::Observer {
                                   {"skipped_updates", outcome.skipped_updates},
                                   {"skipped_samples", outcome.skipped_samples},
                                   {"run_folder", labels_.run_folder}};
+    if (!outcome.ended_early.empty()) object["ended_early"] = outcome.ended_early;
+    if (outcome.restored_step >= 0) object["restored_step"] = outcome.restored_step;
     if (outcome.last) object["last"] = evaluation(*outcome.last);
     if (outcome.best) object["best"] = evaluation(*outcome.best);
     print(object);

@@ -38,12 +38,14 @@ void RunLog::saved(int64_t step, const std::string& folder) {
 }
 
 void RunLog::finished(const train::Outcome& outcome) {
-  writer_.append({.step = outcome.step,
-                  .kind = "end",
-                  .values = {{"training_seconds", outcome.training_seconds},
-                             {"seconds", outcome.seconds},
-                             {"samples", static_cast<double>(outcome.samples)}},
-                  .texts = {{"how", outcome.finished ? "finished" : "stopped"}}});
+  track::Record record{.step = outcome.step,
+                       .kind = "end",
+                       .values = {{"training_seconds", outcome.training_seconds},
+                                  {"seconds", outcome.seconds},
+                                  {"samples", static_cast<double>(outcome.samples)}},
+                       .texts = {{"how", outcome.finished ? "finished" : "stopped"}}};
+  if (!outcome.ended_early.empty()) record.texts["ended_early"] = outcome.ended_early;
+  writer_.append(record);
   writer_.sync();
 }
 

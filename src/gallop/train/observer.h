@@ -34,7 +34,9 @@ struct EvaluationEvent {
 
 /// How a run ended.
 struct Outcome {
-  bool finished = false;  ///< False where it was stopped and can be resumed.
+  bool finished = false;       ///< False where it was stopped and can be resumed.
+  std::string ended_early{};   ///< Why a finished run has not done all of its steps, in one line.
+  int64_t restored_step = -1;  ///< Of the weights that it ends with, where those are not the last.
   int64_t step = 0;
   int64_t steps = 0;
   int64_t samples = 0;

@@ -20,6 +20,8 @@ void each_value(P& progress, L& loader, Visit visit) {
   visit("evaluated_step", progress.evaluated_step);
   visit("best_score", progress.best_score);
   visit("best_step", progress.best_step);
+  visit("score_to_beat", progress.score_to_beat);
+  visit("evaluations_without_gain", progress.evaluations_without_gain);
   visit("training_seconds", progress.training_seconds);
   visit("loader.seed", loader.seed);
   visit("loader.epoch", loader.epoch);
@@ -29,8 +31,14 @@ void each_value(P& progress, L& loader, Visit visit) {
 
 }  // namespace
 
-bool Progress::note_evaluation(double score) {
+bool Progress::note_evaluation(double score, double min_change) {
   evaluated_step = step;
+  if (best_step < 0 || score > score_to_beat + min_change) {
+    score_to_beat = score;
+    evaluations_without_gain = 0;
+  } else {
+    evaluations_without_gain += 1;
+  }
   if (best_step >= 0 && !(score > best_score)) return false;
   best_score = score;
   best_step = step;

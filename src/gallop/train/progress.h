@@ -16,12 +16,14 @@ struct Progress {
   int64_t skipped_updates = 0;
   int64_t evaluated_step = 0;  ///< Of the last evaluation.
   double best_score = 0;
-  int64_t best_step = -1;  ///< -1 before the first evaluation.
+  int64_t best_step = -1;                ///< -1 before the first evaluation.
+  double score_to_beat = 0;              ///< Of the last evaluation that was a gain.
+  int64_t evaluations_without_gain = 0;  ///< Since then.
   double training_seconds = 0;
 
-  /// Notes an evaluation; true where it is the best so far. Higher scores are
-  /// better.
-  bool note_evaluation(double score);
+  /// Notes an evaluation; true where it is the best so far. Higher scores are better. It is a gain
+  /// where it is better by more than `min_change` than the last that was.
+  bool note_evaluation(double score, double min_change);
 
   /// As written to a checkpoint, with the loader's four integers; numbers read back exactly.
   std::map<std::string, std::string> to_map(const data::LoaderState& loader) const;

@@ -58,6 +58,18 @@ std::string wrong_interval(const std::string& text) {
 
 }  // namespace
 
+void visit(config::Visitor& v, EarlyStoppingConfig& c) {
+  v.field({.name = "patience",
+           .help = "evaluations in a row without a better metric that end the run; 0: none do",
+           .min = 0},
+          c.patience);
+  v.field({.name = "min_change", .help = "by how much it must be better", .min = 0}, c.min_change);
+  v.field({.name = "restore_best",
+           .help = "end with the best weights in place of the last, also where the run was not "
+                   "ended early"},
+          c.restore_best);
+}
+
 void visit(config::Visitor& v, TrainConfig& c) {
   v.field({.name = "epochs", .help = "passes over the training data", .min = 0, .above_min = true},
           c.epochs);
@@ -102,6 +114,11 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .help = "'500 steps', '1 epoch', '10 min', 'never'; the end is always evaluated",
            .check = wrong_interval},
           c.evaluate_every);
+  v.field({.name = "metric",
+           .help = "what tells the best evaluation; auto: accuracy of images, loss of text",
+           .choices = {"auto", "loss", "accuracy", "top5"}},
+          c.metric);
+  v.section({.name = "early_stopping", .help = ""}, c.early_stopping);
   v.field({.name = "checkpoint_every",
            .help = "the most that a crash can cost: '500 steps', '1 epoch', '10 min', 'never'",
            .check = wrong_interval},

@@ -171,8 +171,28 @@ struct Trainer::Impl {
     return seconds > 0 ? loader.wait_seconds() / seconds : 0;
   }
 
-  // Higher is better: accuracy for images, the loss with its sign turned for text.
-  double score(const Tally& tally) const { return parts.text ? -tally.loss() : tally.accuracy(); }
+  const char* metric() const {
+    if (config.metric != "auto") return config.metric.c_str();
+    return parts.text ? "loss" : "accuracy";
+  }
+
+  // Higher is better.
+  double score(const Tally& tally) const {
+    const std::string_view name = metric();
+    if (name == "loss") return -tally.loss();
+    return name == "top5" ? tally.top5_accuracy() : tally.accuracy();
+  }
+
+  bool is_out_of_patience() const {
+    const int64_t patience = config.early_stopping.patience;
+    return patience > 0 && progress.evaluations_without_gain >= patience;
+  }
+
+  std::string why_early() const {
+    if (is_last()) return {};
+    return fmt::format("no better {} in {} evaluations", metric(),
+                       progress.evaluations_without_gain);
+  }
 
   // False where a stop request came first; the evaluation is then done at the resume.
   bool evaluate_now() {
@@ -180,7 +200,8 @@ struct Trainer::Impl {
     const auto evaluation =
         train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
     if (!evaluation) return false;
-    const bool best = progress.note_evaluation(score(evaluation->tally));
+    const bool best =
+        progress.note_evaluation(score(evaluation->tally), config.early_stopping.min_change);
     const EvaluationEvent event{
         .step = progress.step, .epoch = epoch(), .evaluation = *evaluation, .best = best};
     outcome.last = event;
@@ -214,6 +235,8 @@ struct Trainer::Impl {
 
   Outcome finish(bool finished) {
     report_all();
+    if (finished) outcome.ended_early = why_early();
+    if (finished && config.early_stopping.restore_best) restore_best();
     if (saved_step != progress.step) save(false);
     outcome.finished = finished;
     outcome.step = progress.step;
@@ -228,6 +251,14 @@ struct Trainer::Impl {
     return outcome;
   }
 
+  void restore_best() {
+    const auto best = parts.checkpoints.best();
+    if (!best || best->step == progress.step) return;
+    parts.checkpoints.load_model(*best, state().model);
+    outcome.restored_step = best->step;
+    save(false);
+  }
+
   Outcome run() {
     parts.model.set_training(true);
     for (;;) {
@@ -236,7 +267,7 @@ struct Trainer::Impl {
         clock.pause();
         if (!evaluate_now()) return finish(false);
       }
-      if (is_last()) return finish(true);
+      if (is_last() || is_out_of_patience()) return finish(true);
       if (checkpoint_due.at(progress.step)) {
         report_all();
         save(false);
@@ -257,7 +288,13 @@ struct Trainer::Impl {
 Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
                  const StepConfig& step_config, const data::LoaderConfig& loader_config,
                  const EvaluateConfig& evaluate_config)
-    : impl_(std::make_unique<Impl>(parts, config, step_config, loader_config, evaluate_config)) {}
+    : impl_(std::make_unique<Impl>(parts, config, step_config, loader_config, evaluate_config)) {
+  if (config.early_stopping.patience > 0 && parts.evaluation_samples == nullptr) {
+    throw UsageError(
+        "train.early_stopping.patience needs evaluations, but the data have no part to evaluate "
+        "on; set data.validation, or patience to 0");
+  }
+}
 
 Trainer::~Trainer() = default;
 

@@ -39,7 +39,7 @@ struct TrainerParts {
   CheckpointStore& checkpoints;
   std::vector<Observer*> observers;
   const StopRequest& stop;
-  bool text = false;  ///< The best checkpoint has the lowest loss, not the highest accuracy.
+  bool text = false;  ///< The metric that "auto" stands for is the loss, not the accuracy.
 };
 
 /// Runs the loop: data, step, schedule, evaluation, checkpoints.

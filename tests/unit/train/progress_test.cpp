@@ -35,12 +35,24 @@ TEST(Progress, NamesWhatACheckpointLacks) {
 
 TEST(Progress, FirstEvaluationIsBestThenOnlyHigherOnes) {
   Progress progress;
-  EXPECT_TRUE(progress.note_evaluation(-3));
-  EXPECT_FALSE(progress.note_evaluation(-3));
+  EXPECT_TRUE(progress.note_evaluation(-3, 0));
+  EXPECT_FALSE(progress.note_evaluation(-3, 0));
   progress.step = 5;
-  EXPECT_TRUE(progress.note_evaluation(-2));
+  EXPECT_TRUE(progress.note_evaluation(-2, 0));
   EXPECT_EQ(progress.best_step, 5);
-  EXPECT_FALSE(progress.note_evaluation(std::nan("")));
+  EXPECT_FALSE(progress.note_evaluation(std::nan(""), 0));
+}
+
+TEST(Progress, CountsEvaluationsWithoutAGain) {
+  Progress progress;
+  // 0.5, 0.55 and 0.59 are each the best so far, but not 0.1 above the last gain.
+  const std::pair<double, int64_t> expected[] = {{0.5, 0}, {0.55, 1}, {0.59, 2}, {0.61, 0},
+                                                 {0.6, 1}, {0.9, 0},  {0.2, 1}};
+  for (const auto& [score, without] : expected) {
+    progress.note_evaluation(score, 0.1);
+    EXPECT_EQ(progress.evaluations_without_gain, without) << score;
+  }
+  EXPECT_EQ(progress.best_score, 0.9);
 }
 
 TEST(Length, RoundsTheLastEpochUpToABatchAndCountsTheRaggedOnes) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -137,13 +138,16 @@ class Trainers : public testing::Test {
     } catch (const DataError& error) {
       run->error = error.what();
     }
+    model_names_.clear();
     for (const auto& parameter : model->parameters()) {
+      model_names_.push_back(parameter.name);
       run->parameters.push_back(parameter.tensor.detach().clone());
     }
     return run;
   }
 
   fs::path folder_;
+  std::vector<std::string> model_names_;  // Of the last run's parameters.
 };
 
 TEST_F(Trainers, LateNumbersTellTheSame) {
@@ -198,6 +202,55 @@ TEST_F(Trainers, SkippedUpdatesAreCounted) {
   for (size_t i = 0; i < late->parameters.size(); ++i) {
     EXPECT_TRUE(at::equal(late->parameters[i], at_once->parameters[i]));
   }
+}
+
+TEST_F(Trainers, EndsEarlyWithoutABetterMetric) {
+  TrainConfig config{.epochs = 10, .early_stopping = {.patience = 2, .min_change = 10}};
+  const auto accuracy = run(false, config);
+  EXPECT_TRUE(accuracy->outcome.finished);
+  EXPECT_EQ(accuracy->outcome.step, 48);
+  EXPECT_EQ(accuracy->outcome.steps, 160);
+  EXPECT_EQ(accuracy->outcome.ended_early, "no better accuracy in 2 evaluations");
+  fs::remove_all(folder_);
+  config.metric = "loss";
+  EXPECT_EQ(run(false, config)->outcome.ended_early, "no better loss in 2 evaluations");
+  fs::remove_all(folder_);
+  config.early_stopping.min_change = 0;
+  config.epochs = 2;
+  const auto whole = run(false, config);
+  EXPECT_EQ(whole->outcome.step, 32);
+  EXPECT_EQ(whole->outcome.ended_early, "");
+}
+
+TEST_F(Trainers, EndsWithTheBestWeightsWhereThatIsWanted) {
+  // On few guesses the accuracy does not rise at every evaluation.
+  TrainConfig config{.epochs = 4, .evaluate_every = "3 steps"};
+  const auto plain = run(false, config);
+  EXPECT_EQ(plain->outcome.restored_step, -1);
+  ASSERT_LT(plain->outcome.best->step, plain->outcome.step);
+  const CheckpointStore store(folder_ / "at-once");
+  NamedTensors best;
+  for (size_t i = 0; i < plain->parameters.size(); ++i) {
+    best.push_back({model_names_.at(i), at::empty_like(plain->parameters[i])});
+  }
+  store.load_model(*store.best(), best);
+  fs::remove_all(folder_);
+  config.early_stopping.restore_best = true;
+  const auto restored = run(false, config);
+  EXPECT_EQ(restored->outcome.restored_step, plain->outcome.best->step);
+  NamedTensors latest;
+  for (const auto& [name, tensor] : best) latest.push_back({name, at::empty_like(tensor)});
+  store.load_model(*store.newest(), latest);
+  EXPECT_EQ(store.newest()->step, restored->outcome.step);
+  for (size_t i = 0; i < best.size(); ++i) {
+    EXPECT_TRUE(at::equal(restored->parameters[i], best[i].tensor));
+    EXPECT_TRUE(at::equal(latest[i].tensor, best[i].tensor));
+  }
+}
+
+TEST_F(Trainers, PatienceNeedsEvaluations) {
+  const TrainConfig config{.early_stopping = {.patience = 1}};
+  EXPECT_THROW(run(false, config, {}, /*bad=*/50), UsageError);
 }
 
 }  // namespace
