@@ -55,6 +55,8 @@ train::StepConfig PreparedRecipe::step_config() const {
   train::StepConfig config{.precision = format_.precision,
                            .accumulate = recipe.accumulate,
                            .clip = recipe.clip,
+                           .clip_value = recipe.clip_value,
+                           .clip_adaptive = recipe.clip_adaptive,
                            .label_smoothing = recipe.label_smoothing,
                            .seed = static_cast<uint64_t>(recipe.seed)};
   if (recipe.compile != "false") {

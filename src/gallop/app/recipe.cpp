@@ -66,6 +66,7 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
       resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
       problems);
   problems.throw_if_any();
+  train::check(resolved.recipe.train);
   return resolved;
 }
 

@@ -220,12 +220,13 @@ TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
   return {losses.sum.detach().to(at::kDouble), losses.right};
 }
 
-// Returns the norm of the gradients. Clips, where that is wanted, as part of the update's own pass
-// over them.
+// Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
+// update's own pass over them.
 at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
   const at::NoGradGuard no_grad;
   at::Tensor bad = zero_if_finite(loss_sum);
-  if (!config_.skip_nonfinite && !config_.clip && !scaler_) {
+  const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
+  if (!config_.skip_nonfinite && !clips && !scaler_) {
     const at::Tensor norm = optimizer_.step(lr, {}, bad);
     return norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_));
   }
@@ -241,6 +242,11 @@ at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
     const at::Tensor clip = optim::clip_divisor(unscaled, *config_.clip);
     divisor = scaler_ ? clip.mul(divisor) : clip;
   }
+  const at::Tensor scale = scaler_ ? scaler_->scale() : at::Tensor();
+  if (config_.clip_value) {
+    optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
+  }
+  if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
   optimizer_.step(lr, divisor, bad);
   if (scaler_) scaler_->update();
   return unscaled;

@@ -22,8 +22,10 @@ namespace gallop::train {
 
 struct StepConfig {
   precision::Precision precision = precision::Precision::kFp32;
-  int64_t accumulate = 1;      ///< Micro-batches a batch is cut into.
-  std::optional<double> clip;  ///< Largest global norm of the gradients.
+  int64_t accumulate = 1;                 ///< Micro-batches a batch is cut into.
+  std::optional<double> clip;             ///< Largest global norm of the gradients.
+  std::optional<double> clip_value{};     ///< See optim::clip_values().
+  std::optional<double> clip_adaptive{};  ///< See optim::clip_adaptively().
   double label_smoothing = 0;
   uint64_t seed = 1;  ///< Of dropout.
   /// A gradient that is not finite leaves the parameters as they are, which takes one more pass

@@ -2,10 +2,12 @@
 
 #include <charconv>
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/text.h"
 
 namespace gallop::train {
 
@@ -99,6 +101,14 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.field(
       {.name = "clip", .help = "largest global norm of the gradients", .min = 0, .above_min = true},
       c.clip);
+  v.field(
+      {.name = "clip_value", .help = "largest number in a gradient", .min = 0, .above_min = true},
+      c.clip_value);
+  v.field({.name = "clip_adaptive",
+           .help = "largest norm of a unit's gradient, as a share of the norm of its weights",
+           .min = 0,
+           .above_min = true},
+          c.clip_adaptive);
   v.field({.name = "label_smoothing",
            .help = "share of the target that is spread over all classes",
            .min = 0,
@@ -131,6 +141,18 @@ void visit(config::Visitor& v, TrainConfig& c) {
        .help = "what a loss or gradient that is not finite does: end the run, or skip the update",
        .choices = {"stop", "skip"}},
       c.on_nonfinite);
+}
+
+void check(const TrainConfig& config) {
+  std::vector<std::string> clips;
+  if (config.clip) clips.emplace_back("clip");
+  if (config.clip_value) clips.emplace_back("clip_value");
+  if (config.clip_adaptive) clips.emplace_back("clip_adaptive");
+  if (clips.size() > 1) {
+    throw UsageError(
+        fmt::format("train has {}: gradients are clipped in one way; set the {} to none",
+                    join_names(clips, "and"), clips.size() == 2 ? "other" : "others"));
+  }
 }
 
 }  // namespace gallop::train

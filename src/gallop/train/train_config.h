@@ -34,7 +34,7 @@ struct TrainConfig {
   std::string channels_last = "auto";
   std::string compile = "auto";
   int64_t accumulate = 1;
-  std::optional<double> clip;
+  std::optional<double> clip, clip_value, clip_adaptive;
   double label_smoothing = 0;
   int64_t seed = 1;
   int64_t threads = 0;
@@ -48,5 +48,8 @@ struct TrainConfig {
 
 void visit(config::Visitor& visitor, EarlyStoppingConfig& config);
 void visit(config::Visitor& visitor, TrainConfig& config);
+
+/// Throws UsageError where options contradict each other.
+void check(const TrainConfig& config);
 
 }  // namespace gallop::train

@@ -54,6 +54,8 @@ std::vector<Case> all_cases() {
       {"Plain", {}},
       {"Accumulate", {.accumulate = 3}},
       {"Clip", {.clip = 0.1}},
+      {"ClipValue", {.clip_value = 1e-3}},
+      {"ClipAdaptive", {.clip_adaptive = 0.02}},
       {"Smooth", {.label_smoothing = 0.1}},
       {"Skip", {.skip_nonfinite = true}},
       {"Dropout", {}},
