@@ -57,6 +57,7 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .clip = recipe.clip,
                            .clip_value = recipe.clip_value,
                            .clip_adaptive = recipe.clip_adaptive,
+                           .sam = recipe.sam,
                            .label_smoothing = recipe.label_smoothing,
                            .seed = static_cast<uint64_t>(recipe.seed)};
   if (recipe.compile != "false") {

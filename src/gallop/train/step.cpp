@@ -180,6 +180,7 @@ bool TrainStep::must_take() const { return readings_ && readings_->is_full(); }
 
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   Tensors results = forward_backward(arguments, count_guesses);
+  if (config_.sam) forward_backward_sam(arguments, *config_.sam);
   results.push_back(update(arguments[kLr], results[kLossSum]));
   if (readings_) return {in_one(results)};
   return results;
@@ -203,6 +204,30 @@ TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool co
     if (sums[kTop1].defined()) top1 = sum_of(top1, sums[kTop1]);
   }
   return {loss_sum, top1};
+}
+
+// In place of the gradients leaves those at `distance` from the weights.
+void TrainStep::forward_backward_sam(const Tensors& arguments, double distance) {
+  constexpr double kLeastNorm = 1e-12;
+  Tensors live, kept;
+  const auto keep = [&](const at::Tensor& tensor) {
+    live.push_back(tensor);
+    kept.push_back(tensor.detach().clone());
+  };
+  {
+    const at::NoGradGuard no_grad;
+    const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
+    const at::Tensor share = norm.add(kLeastNorm).reciprocal().mul(distance).to(at::kFloat);
+    for (const auto& [name, tensor] : parameters_) {
+      if (!tensor.grad().defined()) continue;
+      keep(tensor);
+      tensor.add_(tensor.grad().mul(share));
+    }
+    for (const auto& buffer : model_.buffers()) keep(buffer.tensor);
+  }
+  forward_backward(arguments, /*count_guesses=*/false);
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < live.size(); ++i) live[i].copy_(kept[i]);
 }
 
 TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,

@@ -26,6 +26,10 @@ struct StepConfig {
   std::optional<double> clip;             ///< Largest global norm of the gradients.
   std::optional<double> clip_value{};     ///< See optim::clip_values().
   std::optional<double> clip_adaptive{};  ///< See optim::clip_adaptively().
+  /// If set, the update takes the gradients of weights that lie so far from the model's, where the
+  /// loss rises fastest (Foret et al., "Sharpness-aware minimization for efficiently improving
+  /// generalization", ICLR 2021). Each step is computed twice; buffers see the first time alone.
+  std::optional<double> sam{};
   double label_smoothing = 0;
   uint64_t seed = 1;  ///< Of dropout.
   /// A gradient that is not finite leaves the parameters as they are, which takes one more pass
@@ -95,6 +99,7 @@ class TrainStep {
   void read_late(StepResult& result);
   Tensors compute(const Tensors& arguments, bool count_guesses);
   Tensors forward_backward(const Tensors& arguments, bool count_guesses);
+  void forward_backward_sam(const Tensors& arguments, double distance);
   Tensors forward_backward_piece(const at::Tensor& input, const at::Tensor& target,
                                  const at::Tensor& loss_weight, bool count_guesses);
   at::Tensor update(const at::Tensor& lr, const at::Tensor& loss_sum);

@@ -109,6 +109,12 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .min = 0,
            .above_min = true},
           c.clip_adaptive);
+  v.field({.name = "sam",
+           .help = "sharpness-aware minimization: how far from the weights, towards a higher loss, "
+                   "gradients are taken; often 0.05",
+           .min = 0,
+           .above_min = true},
+          c.sam);
   v.field({.name = "label_smoothing",
            .help = "share of the target that is spread over all classes",
            .min = 0,

@@ -35,6 +35,7 @@ struct TrainConfig {
   std::string compile = "auto";
   int64_t accumulate = 1;
   std::optional<double> clip, clip_value, clip_adaptive;
+  std::optional<double> sam;
   double label_smoothing = 0;
   int64_t seed = 1;
   int64_t threads = 0;

@@ -56,6 +56,7 @@ std::vector<Case> all_cases() {
       {"Clip", {.clip = 0.1}},
       {"ClipValue", {.clip_value = 1e-3}},
       {"ClipAdaptive", {.clip_adaptive = 0.02}},
+      {"Sam", {.accumulate = 2, .sam = 0.05}},
       {"Smooth", {.label_smoothing = 0.1}},
       {"Skip", {.skip_nonfinite = true}},
       {"Dropout", {}},

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -278,6 +279,42 @@ TEST(TrainStepDeathTest, StepsOnADeviceWaitForNothingUntilAResultIsTaken) {
     std::_Exit(testing::Test::HasFailure() ? 1 : 0);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+}
+
+// The gradients are those that a step takes at weights moved by hand.
+TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
+  seed_step(1, 0, at::kCPU);
+  const at::Tensor input = images(9), target = labels(9);
+  const double distance = 0.3;
+  Fixture moved;
+  TrainStep first(*moved.model, *moved.optimizer, {});
+  const StepResult plain = first.run(input, target, 0, 0.0, false);
+  double squares = 0;
+  for (const at::Tensor& gradient : moved.gradients()) {
+    squares += gradient.to(at::kDouble).square().sum().item<double>();
+  }
+  {
+    const at::NoGradGuard no_grad;
+    for (const auto& parameter : moved.model->parameters()) {
+      parameter.tensor.add_(parameter.tensor.grad() * (distance / std::sqrt(squares)));
+    }
+  }
+  const StepResult uphill = first.run(input, target, 0, 0.0, false);
+  EXPECT_GT(uphill.tally.loss(), plain.tally.loss());
+
+  Fixture fixture;
+  std::vector<at::Tensor> before;
+  for (const auto& parameter : fixture.model->parameters()) {
+    before.push_back(parameter.tensor.detach().clone());
+  }
+  TrainStep step(*fixture.model, *fixture.optimizer, {.sam = distance});
+  const StepResult result = step.run(input, target, 0, 0.0, false);
+  EXPECT_EQ(result.tally.loss(), plain.tally.loss());
+  EXPECT_NEAR(result.gradient_norm, uphill.gradient_norm, 1e-6);
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(at::allclose(fixture.gradients()[i], moved.gradients()[i], 1e-5, 1e-7));
+    EXPECT_TRUE(at::equal(fixture.model->parameters()[i].tensor, before[i]));
+  }
 }
 
 }  // namespace
