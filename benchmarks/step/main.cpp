@@ -46,7 +46,7 @@
 #include "gallop/model/vit.h"
 #include "gallop/optim/adamw.h"
 #include "gallop/optim/sgd.h"
-#include "gallop/schedule/schedules.h"
+#include "gallop/schedule/decays.h"
 #include "gallop/train/trainer.h"
 #include "limit.h"
 
@@ -359,26 +359,26 @@ class SteppedObserver final : public train::Observer {
 
 void serve_trainer(Workload& work, const Form& form, Server& server) {
   const BatchSamples samples(work);
-  const auto schedule = schedule::make_cosine({.warmup = 0.05});
+  const auto schedule = schedule::make_cosine({.warmup = {.length = "0.05"}}, {});
   const auto folder =
       std::filesystem::temp_directory_path() / fmt::format("bench_step-{}", getpid());
   train::CheckpointStore checkpoints(folder);
   StopRequest stop;
   SteppedObserver observer(server, stop);
-  const train::TrainerParts parts{.model = *work.model,
+  const train::TrainerParts parts {.model = *work.model,
                                   .optimizer = *work.optimizer,
                                   .schedule = *schedule,
-                                  .train_samples = samples,
-                                  .checkpoints = checkpoints,
-                                  .observers = {&observer},
-                                  .stop = stop};
-  train::TrainConfig config;
-  config.steps = 1'000'000;
-  config.checkpoint_every = "never";
-  train::Trainer trainer(parts, config, {.precision = form.precision, .compile = form.compile()},
-                         loader_config(work), {});
-  if (server.wants_step()) trainer.run();
-  std::filesystem::remove_all(folder);
+                                                                     length);
+  }
+  , .train_samples = samples, .checkpoints = checkpoints, .observers = {&observer}, .stop = stop
+};
+train::TrainConfig config;
+config.steps = 1'000'000;
+config.checkpoint_every = "never";
+train::Trainer trainer(parts, config, {.precision = form.precision, .compile = form.compile()},
+                       loader_config(work), {});
+if (server.wants_step()) trainer.run();
+std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "gallop/app/device.h"
 #include "gallop/app/session.h"
 #include "gallop/base/text.h"
+#include "gallop/train/trainer.h"
 
 namespace gallop::app {
 
@@ -33,6 +34,10 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   note(use_gpu_kernels(device_));
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
+  schedule_ = families.schedules.build(
+      recipe().schedule,
+      train::Length::of(recipe().train, recipe().data.batch, data_.train->size()).for_schedules());
+  train::check_schedule(*schedule_, recipe().train, data_.evaluation() != nullptr);
   inputs_ = inputs_of(data_, recipe());
   model_ = families.models.build(recipe().model, inputs_.task(),
                                  model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));

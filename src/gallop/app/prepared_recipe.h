@@ -8,6 +8,7 @@
 #include "gallop/base/hardware.h"
 #include "gallop/data/training_data.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/schedule/schedule.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/step.h"
 #include "gallop/train/step_format.h"
@@ -32,6 +33,7 @@ class PreparedRecipe {
   const train::StepFormat& format() const { return format_; }
   model::Model& model() { return *model_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
+  schedule::Schedule& schedule() { return *schedule_; }
 
   data::LoaderConfig training_loader() const;
   train::EvaluateConfig evaluate_config() const;
@@ -57,6 +59,7 @@ class PreparedRecipe {
   std::string measured_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<schedule::Schedule> schedule_;
 };
 
 }  // namespace gallop::app

@@ -52,13 +52,12 @@ class PreparedRun final : public TrainingRun {
   }
 
   train::Outcome train(ConsoleStyle style, const StopRequest& stop) override {
-    const auto schedule = families_.schedules.build(recipe().schedule);
     const auto console = make_console(style, labels());
     const auto newest = checkpoints_->newest();
     RunLog log(folder_->log(), newest ? newest->step : 0, labels().part);
     const train::TrainerParts parts{.model = prepared_.model(),
                                     .optimizer = prepared_.optimizer(),
-                                    .schedule = *schedule,
+                                    .schedule = prepared_.schedule(),
                                     .train_samples = *data().train,
                                     .evaluation_samples = data().evaluation(),
                                     .checkpoints = *checkpoints_,

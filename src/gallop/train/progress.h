@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gallop/data/loader.h"
+#include "gallop/schedule/schedule.h"
 
 namespace gallop::train {
 
@@ -29,5 +30,10 @@ struct Progress {
   static Progress from_map(const std::map<std::string, std::string>& map,
                            data::LoaderState& loader);
 };
+
+/// Adds the schedule's state to what is written, as "schedule.0" and so on.
+void write_schedule(const schedule::Schedule& schedule, std::map<std::string, std::string>& map);
+/// The inverse. Throws DataError where a value is missing or no number.
+void read_schedule(const std::map<std::string, std::string>& map, schedule::Schedule& schedule);
 
 }  // namespace gallop::train

@@ -15,14 +15,23 @@
 
 namespace gallop::train {
 
-Length Length::of(const TrainConfig& config, int64_t batches_per_epoch, int64_t batch,
-                  int64_t samples_per_epoch) {
-  Length length;
+Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch) {
+  const int64_t batches_per_epoch = (samples_per_epoch + batch - 1) / batch;
+  Length length{.batches_per_epoch = batches_per_epoch,
+                .batch = batch,
+                .samples_per_epoch = samples_per_epoch};
   length.steps = config.steps.value_or(static_cast<int64_t>(
       std::ceil(config.epochs * static_cast<double>(batches_per_epoch) - 1e-9)));
   length.samples = length.steps / batches_per_epoch * samples_per_epoch +
                    length.steps % batches_per_epoch * batch;
   return length;
+}
+
+schedule::RunLength Length::for_schedules() const {
+  return {.samples = static_cast<double>(samples),
+          .samples_per_epoch = static_cast<double>(samples_per_epoch),
+          .batch = static_cast<double>(batch),
+          .batches_per_epoch = static_cast<double>(batches_per_epoch)};
 }
 
 namespace {
@@ -71,11 +80,12 @@ struct Trainer::Impl {
         evaluate_config(evaluate_config_),
         loader(parts.train_samples, loader_config, {.seed = config.seed}, evaluate_config.device),
         step(parts.model, parts.optimizer, for_policy(step_config, config.on_nonfinite)),
-        length(Length::of(config, loader.batches_per_epoch(), loader_config.batch,
-                          parts.train_samples.size())),
+        length(Length::of(config, loader_config.batch, parts.train_samples.size())),
         evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
         checkpoint_due(Interval::parse(config.checkpoint_every), loader.batches_per_epoch()),
-        record_every(std::max<int64_t>(1, length.steps / 500)) {}
+        record_every(std::max<int64_t>(1, length.steps / 500)) {
+    check_schedule(parts.schedule, config, parts.evaluation_samples != nullptr);
+  }
 
   template <typename Function, typename... Args>
   void tell(Function function, const Args&... args) {
@@ -83,6 +93,11 @@ struct Trainer::Impl {
   }
 
   bool is_last() const { return progress.step == length.steps; }
+  // What schedules call progress.
+  double share_done() const {
+    return std::min(1.0,
+                    static_cast<double>(progress.samples) / static_cast<double>(length.samples));
+  }
   double epoch() const {
     return static_cast<double>(progress.step) / static_cast<double>(loader.batches_per_epoch());
   }
@@ -91,9 +106,7 @@ struct Trainer::Impl {
     const auto batch = loader.next(&parts.stop);
     if (!batch) return false;
     const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
-    const double lr = parts.optimizer.base_lr() *
-                      parts.schedule.factor(std::min(1.0, static_cast<double>(progress.samples) /
-                                                              static_cast<double>(length.samples)));
+    const double lr = parts.optimizer.base_lr() * parts.schedule.factor(share_done());
     const bool has_samples = batch->size() > 0;
     if (has_samples) step.start(batch->input, batch->target, progress.step, lr, record);
     tell_of_compiling();
@@ -181,6 +194,8 @@ struct Trainer::Impl {
         train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
     if (!evaluation) return false;
     const bool best = progress.note_evaluation(score(evaluation->tally));
+    parts.schedule.evaluated(
+        share_done(), {.loss = evaluation->tally.loss(), .accuracy = evaluation->tally.accuracy()});
     const EvaluationEvent event{
         .step = progress.step, .epoch = epoch(), .evaluation = *evaluation, .best = best};
     outcome.last = event;
@@ -207,6 +222,7 @@ struct Trainer::Impl {
     state.optimizer = parts.optimizer.state();
     for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
     state.trainer = progress.to_map(loader.state());
+    write_schedule(parts.schedule, state.trainer);
     return state;
   }
 
@@ -254,6 +270,13 @@ struct Trainer::Impl {
   }
 };
 
+void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates) {
+  if (schedule.state().empty() || (evaluates && config.evaluate_every != "never")) return;
+  throw UsageError(fmt::format(
+      "the schedule follows evaluations, but there are none: {}",
+      evaluates ? "train.evaluate_every is never" : "the data have no part to evaluate on"));
+}
+
 Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
                  const StepConfig& step_config, const data::LoaderConfig& loader_config,
                  const EvaluateConfig& evaluate_config)
@@ -267,6 +290,7 @@ void Trainer::resume(const CheckpointInfo& checkpoint) {
   data::LoaderState loader_state;
   impl_->progress = Progress::from_map(state.trainer, loader_state);
   impl_->loader.seek(loader_state);
+  read_schedule(state.trainer, impl_->parts.schedule);
   impl_->evaluation_due.done(impl_->progress.evaluated_step);
   impl_->checkpoint_due.done(impl_->progress.step);
   impl_->saved_step = impl_->progress.step;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
 #include "gallop/schedule/schedule.h"
 
@@ -87,6 +89,16 @@ struct Told : Observer {
   std::vector<int64_t> started_before;  // Steps, when each was told.
 };
 
+/// Asks for a stop after a step.
+struct StopsAt : Observer {
+  StopsAt(StopRequest& stop_, int64_t step_) : stop(stop_), step(step_) {}
+  void stepped(const StepEvent& e) override {
+    if (e.step == step) stop.request(-1);
+  }
+  StopRequest& stop;
+  int64_t step;
+};
+
 struct Trained {
   int64_t pushes = 0, waits = 0;
   Told told{pushes};
@@ -105,6 +117,13 @@ class Trainers : public testing::Test {
 
   std::unique_ptr<Trained> run(bool late, TrainConfig config, StepConfig step_config = {},
                                int64_t bad = -1) {
+    return run_schedule("{name: cosine}", late, config, step_config, bad);
+  }
+
+  // Continues from the newest checkpoint where there is one.
+  std::unique_ptr<Trained> run_schedule(const std::string& yaml, bool late, TrainConfig config,
+                                        StepConfig step_config = {}, int64_t bad = -1,
+                                        int64_t stop_at = -1) {
     auto run = std::make_unique<Trained>();
     const model::ModelRegistry models = model::built_in_models();
     const optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
@@ -113,10 +132,19 @@ class Trainers : public testing::Test {
     const auto model = models.build(config::Component(models, "mlp"), task, 1);
     const auto optimizer =
         optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
-    const auto schedule = schedules.build(config::Component(schedules, "cosine"));
+    config::Component chosen(schedules, "constant");
+    config::Problems problems;
+    config::read_fields(
+        config::parse_yaml(yaml, "recipe"),
+        [&](config::Visitor& v) { v.field({.name = "name", .help = "schedule"}, chosen); },
+        problems);
+    problems.throw_if_any();
     const RandomImages images(bad);
     CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"));
-    const StopRequest stop;
+    const auto schedule =
+        schedules.build(chosen, Length::of(config, kBatch, images.size()).for_schedules());
+    StopRequest stop;
+    StopsAt stops(stop, stop_at);
     if (late) {
       step_config.make_readings = [&](c10::Device) -> std::unique_ptr<StepReadings> {
         return std::make_unique<LateReadings>(run->pushes, run->waits);
@@ -129,9 +157,10 @@ class Trainers : public testing::Test {
                      .train_samples = images,
                      .evaluation_samples = bad < 0 ? &images : nullptr,
                      .checkpoints = checkpoints,
-                     .observers = {&run->told},
+                     .observers = {&run->told, &stops},
                      .stop = stop},
                     config, step_config, loader, {.loader = loader});
+    if (const auto newest = checkpoints.newest()) trainer.resume(*newest);
     try {
       run->outcome = trainer.run();
     } catch (const DataError& error) {
@@ -197,6 +226,59 @@ TEST_F(Trainers, SkippedUpdatesAreCounted) {
   EXPECT_EQ(late->told.lines, at_once->told.lines);
   for (size_t i = 0; i < late->parameters.size(); ++i) {
     EXPECT_TRUE(at::equal(late->parameters[i], at_once->parameters[i]));
+  }
+}
+
+// What evaluations have done to the schedule is in the checkpoint.
+TEST_F(Trainers, AScheduleThatFollowsEvaluationsIsResumedToTheBit) {
+  const std::string plateau =
+      "{name: reduce-on-plateau, patience: 0, cooldown: 1, threshold: 0.5, factor: 0.7}";
+  const TrainConfig config{.steps = 40, .evaluate_every = "4 steps", .checkpoint_every = "never"};
+  const auto whole = run_schedule(plateau, false, config);
+  fs::remove_all(folder_);
+  auto lines = run_schedule(plateau, false, config, {}, -1, 18)->told.lines;
+  EXPECT_EQ(lines.back(), "saved at 18");
+  lines.pop_back();
+  const auto rest = run_schedule(plateau, false, config);
+  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
+  EXPECT_EQ(lines, whole->told.lines);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+  }
+  // The rate has fallen before and after.
+  const auto has = [&](const char* lr) {
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.find(lr) != std::string::npos; });
+  };
+  EXPECT_TRUE(has("lr 0.069") && has("lr 0.034")) << lines.back();
+}
+
+TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
+  const TrainConfig never{.steps = 4, .evaluate_every = "never"};
+  const auto error_of = [&](const TrainConfig& config, int64_t bad) -> std::string {
+    try {
+      run_schedule("{name: reduce-on-plateau}", false, config, {}, bad);
+      return {};
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of(never, -1),
+            "the schedule follows evaluations, but there are none: train.evaluate_every is never");
+  EXPECT_EQ(error_of({.steps = 4}, 60),
+            "the schedule follows evaluations, but there are none: the data have no part to "
+            "evaluate on");
+}
+
+TEST_F(Trainers, EpochsAndStepsOfAScheduleAreThoseOfTheRun) {
+  // 16 steps an epoch.
+  const auto told = run_schedule("{name: multi-step, milestones: [5 steps, 1 epoch]}", false,
+                                 {.steps = 20, .evaluate_every = "never"})
+                        ->told.lines;
+  for (const auto& [step, lr] : std::vector<std::pair<int, const char*>>{
+           {4, "lr 0.1 "}, {5, "lr 0.010"}, {15, "lr 0.010"}, {16, "lr 0.0010"}}) {
+    EXPECT_NE(told[static_cast<size_t>(step)].find(lr), std::string::npos)
+        << told[static_cast<size_t>(step)];
   }
 }
 
