@@ -1,0 +1,96 @@
+#include "gallop/app/schedule_plots.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gallop/app/session.h"
+#include "gallop/config/resolve.h"
+#include "gallop/config/scalar.h"
+#include "gallop/train/trainer.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr int kPoints = 2000;
+
+// The length as the recipe alone tells it, in epochs or in steps.
+schedule::RunLength length_without_data(const train::TrainConfig& config) {
+  if (config.steps) return {.samples = static_cast<double>(*config.steps), .batch = 1};
+  return {.samples = config.epochs, .samples_per_epoch = 1};
+}
+
+std::unique_ptr<schedule::Schedule> build_schedule(const Families& families, const Recipe& recipe) {
+  try {
+    return families.schedules.build(recipe.schedule, length_without_data(recipe.train));
+  } catch (const schedule::UnknownLength&) {
+    const data::TrainingData data = open_data(families, recipe);
+    return families.schedules.build(
+        recipe.schedule,
+        train::Length::of(recipe.train, recipe.data.batch, data.train->size()).for_schedules());
+  }
+}
+
+double base_lr(config::Component optimizer) {
+  const config::Node options =
+      config::write_fields([&](config::Visitor& visitor) { optimizer.visit_fields(visitor); }, {});
+  const config::Node* lr = options.find("lr");
+  return lr != nullptr ? config::as_number(*lr).value_or(1) : 1;
+}
+
+// `value` of progress, over a run that ends at `end`. Its last step comes before the end, where
+// another cycle would begin.
+template <typename Value>
+plot::Series curve(double end, Value value) {
+  plot::Series series;
+  for (int i = 0; i <= kPoints; ++i) {
+    const double progress = static_cast<double>(i) / kPoints;
+    series.x.push_back(end * progress);
+    series.y.push_back(value(std::min(progress, 1 - 1e-9)));
+  }
+  return series;
+}
+
+}  // namespace
+
+std::vector<plot::LinePlot> schedule_plots(const Families& families, const Recipe& recipe) {
+  const auto schedule = build_schedule(families, recipe);
+  const plot::Axis x{recipe.train.steps ? "step" : "epoch"};
+  const double end = length_without_data(recipe.train).samples, lr = base_lr(recipe.optimizer);
+  std::string title = fmt::format("learning rate, {}", recipe.schedule.name());
+  if (!schedule->state().empty()) title += " (as long as evaluations get better)";
+  std::vector<plot::LinePlot> plots = {
+      {title, x, {.label = "", .min = 0.}, {curve(end, [&](double p) {
+         return lr * schedule->factor(p);
+       })}}};
+  if (schedule->momentum(0)) {
+    plots.push_back({"momentum", x, {}, {curve(end, [&](double p) {
+                       return schedule->momentum(p).value_or(std::nan(""));
+                     })}});
+  }
+  return plots;
+}
+
+std::vector<plot::LinePlot> all_schedules(const Families& families) {
+  const schedule::RunLength length{
+      .samples = 1000, .samples_per_epoch = 100, .batch = 1, .batches_per_epoch = 100};
+  std::vector<plot::LinePlot> plots;
+  for (const auto& member : families.schedules.members()) {
+    std::unique_ptr<schedule::Schedule> schedule;
+    try {
+      schedule = families.schedules.build({families.schedules, member.name}, length);
+    } catch (const UsageError&) {
+      continue;  // It has no defaults.
+    }
+    if (!schedule->state().empty()) continue;
+    plots.push_back({member.name,
+                     {},
+                     {.label = "", .min = 0., .max = 1.},
+                     {curve(10, [&](double p) { return schedule->factor(p); })}});
+  }
+  return plots;
+}
+
+}  // namespace gallop::app
