@@ -22,15 +22,10 @@ schedule::RunLength length_without_data(const train::TrainConfig& config) {
   return {.samples = config.epochs, .samples_per_epoch = 1};
 }
 
-std::unique_ptr<schedule::Schedule> build_schedule(const Families& families, const Recipe& recipe) {
-  try {
-    return families.schedules.build(recipe.schedule, length_without_data(recipe.train));
-  } catch (const schedule::UnknownLength&) {
-    const data::TrainingData data = open_data(families, recipe);
-    return families.schedules.build(
-        recipe.schedule,
-        train::Length::of(recipe.train, recipe.data.batch, data.train->size()).for_schedules());
-  }
+// Of a schedule that counts in what the recipe alone does not tell.
+schedule::RunLength length_with_data(const Families& families, const Recipe& recipe) {
+  const data::TrainingData data = open_data(families, recipe);
+  return train::Length::of(recipe.train, recipe.data.batch, data.train->size()).for_schedules();
 }
 
 double base_lr(config::Component optimizer) {
@@ -53,24 +48,44 @@ plot::Series curve(double end, Value value) {
   return series;
 }
 
-}  // namespace
-
-std::vector<plot::LinePlot> schedule_plots(const Families& families, const Recipe& recipe) {
-  const auto schedule = build_schedule(families, recipe);
-  const plot::Axis x{recipe.train.steps ? "step" : "epoch"};
+std::vector<plot::LinePlot> plots_of(const Families& families, const Recipe& recipe,
+                                     const schedule::RunLength& length) {
+  const auto schedule = families.schedules.build(recipe.schedule, length);
+  const plot::Axis x{recipe.train.steps ? "step" : "epoch"}, from_zero{.label = "", .min = 0.};
   const double end = length_without_data(recipe.train).samples, lr = base_lr(recipe.optimizer);
-  std::string title = fmt::format("learning rate, {}", recipe.schedule.name());
-  if (!schedule->state().empty()) title += " (as long as evaluations get better)";
+  const auto title = [](const char* value, const std::string& name, const schedule::Schedule& one) {
+    return fmt::format("{}, {}{}", value, name,
+                       one.state().empty() ? "" : " (as long as evaluations get better)");
+  };
   std::vector<plot::LinePlot> plots = {
-      {title, x, {.label = "", .min = 0.}, {curve(end, [&](double p) {
-         return lr * schedule->factor(p);
-       })}}};
+      {title("learning rate", recipe.schedule.name(), *schedule),
+       x,
+       from_zero,
+       {curve(end, [&](double p) { return lr * schedule->factor(p); })}}};
   if (schedule->momentum(0)) {
     plots.push_back({"momentum", x, {}, {curve(end, [&](double p) {
                        return schedule->momentum(p).value_or(std::nan(""));
                      })}});
   }
+  if (const auto& vary = recipe.vary.label_smoothing; vary.varies()) {
+    const schedule::Variation smoothing("label_smoothing", vary, recipe.train.label_smoothing,
+                                        length);
+    plots.push_back({title("label smoothing", vary.schedule.name(), smoothing.schedule()),
+                     x,
+                     from_zero,
+                     {curve(end, [&](double p) { return smoothing.at(p); })}});
+  }
   return plots;
+}
+
+}  // namespace
+
+std::vector<plot::LinePlot> schedule_plots(const Families& families, const Recipe& recipe) {
+  try {
+    return plots_of(families, recipe, length_without_data(recipe.train));
+  } catch (const schedule::UnknownLength&) {
+    return plots_of(families, recipe, length_with_data(families, recipe));
+  }
 }
 
 std::vector<plot::LinePlot> all_schedules(const Families& families) {

@@ -8,7 +8,8 @@
 
 namespace gallop::app {
 
-/// The learning rate of a recipe along its run, and its momentum where the schedule has one. Opens
+/// The learning rate of a recipe along its run, its momentum where the schedule has one, and what
+/// the recipe varies. Opens
 /// the data only where the schedule counts in what they decide: steps of a run that is given in
 /// epochs, or epochs of one given in steps.
 std::vector<plot::LinePlot> schedule_plots(const Families& families, const Recipe& recipe);

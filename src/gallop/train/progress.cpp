@@ -68,15 +68,17 @@ Progress Progress::from_map(const std::map<std::string, std::string>& map,
   return progress;
 }
 
-void write_schedule(const schedule::Schedule& schedule, std::map<std::string, std::string>& map) {
+void write_schedule(const schedule::Schedule& schedule, const std::string& name,
+                    std::map<std::string, std::string>& map) {
   const std::vector<double> state = schedule.state();
-  for (size_t i = 0; i < state.size(); ++i) map[fmt::format("schedule.{}", i)] = text_of(state[i]);
+  for (size_t i = 0; i < state.size(); ++i) map[fmt::format("{}.{}", name, i)] = text_of(state[i]);
 }
 
-void read_schedule(const std::map<std::string, std::string>& map, schedule::Schedule& schedule) {
+void read_schedule(const std::map<std::string, std::string>& map, const std::string& name,
+                   schedule::Schedule& schedule) {
   std::vector<double> state = schedule.state();
   for (size_t i = 0; i < state.size(); ++i) {
-    read_value(map, fmt::format("schedule.{}", i), state[i]);
+    read_value(map, fmt::format("{}.{}", name, i), state[i]);
   }
   schedule.restore(state);
 }

@@ -31,9 +31,11 @@ struct Progress {
                            data::LoaderState& loader);
 };
 
-/// Adds the schedule's state to what is written, as "schedule.0" and so on.
-void write_schedule(const schedule::Schedule& schedule, std::map<std::string, std::string>& map);
+/// Adds a schedule's state to what is written, as "NAME.0" and so on.
+void write_schedule(const schedule::Schedule& schedule, const std::string& name,
+                    std::map<std::string, std::string>& map);
 /// The inverse. Throws DataError where a value is missing or no number.
-void read_schedule(const std::map<std::string, std::string>& map, schedule::Schedule& schedule);
+void read_schedule(const std::map<std::string, std::string>& map, const std::string& name,
+                   schedule::Schedule& schedule);
 
 }  // namespace gallop::train

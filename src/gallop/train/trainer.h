@@ -9,7 +9,7 @@
 #include "gallop/data/loader.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
-#include "gallop/schedule/schedule.h"
+#include "gallop/schedule/variation.h"
 #include "gallop/train/checkpoint.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/observer.h"
@@ -34,11 +34,18 @@ struct Length {
   schedule::RunLength for_schedules() const;
 };
 
+/// A value that changes along a run.
+struct VariedValue {
+  Value value;
+  const schedule::Variation* variation;
+};
+
 /// What a run is made of. Everything outlives the trainer.
 struct TrainerParts {
   model::Model& model;
   optim::Optimizer& optimizer;
   schedule::Schedule& schedule;  ///< Of the learning rate.
+  std::vector<VariedValue> varied{};
   const data::Samples& train_samples;
   const data::Samples* evaluation_samples = nullptr;  ///< May be null: then nothing is evaluated.
   CheckpointStore& checkpoints;
@@ -47,8 +54,9 @@ struct TrainerParts {
   bool text = false;  ///< The best checkpoint has the lowest loss, not the highest accuracy.
 };
 
-/// Throws UsageError where a schedule follows evaluations and there are none. `evaluates`: there
-/// are samples to evaluate on.
+/// Throws UsageError where a schedule follows evaluations and there are none, and where it has a
+/// momentum, which no optimizer takes from step to step. `evaluates`: there are samples to evaluate
+/// on.
 void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates);
 
 /// Runs the loop: data, step, schedule, evaluation, checkpoints.

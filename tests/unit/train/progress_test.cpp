@@ -36,15 +36,15 @@ TEST(Progress, TheSchedulesStateSurvivesExactly) {
   LastLoss schedule, again;
   schedule.loss_ = 0.1 + 0.2;
   std::map<std::string, std::string> map;
-  write_schedule(schedule, map);
-  read_schedule(map, again);
+  write_schedule(schedule, "schedule", map);
+  read_schedule(map, "schedule", again);
   EXPECT_EQ(again.state(), schedule.state());
   schedule.loss_ = 0;  // The second number is infinite.
-  write_schedule(schedule, map);
-  read_schedule(map, again);
+  write_schedule(schedule, "schedule", map);
+  read_schedule(map, "schedule", again);
   EXPECT_EQ(again.state(), schedule.state());
   map.erase("schedule.1");
-  EXPECT_THROW(read_schedule(map, again), DataError);
+  EXPECT_THROW(read_schedule(map, "schedule", again), DataError);
 }
 
 TEST(Progress, NamesWhatACheckpointLacks) {

@@ -72,9 +72,10 @@ struct LateReadings final : StepReadings {
 struct Told : Observer {
   explicit Told(const int64_t& pushes_) : pushes(pushes_) {}
   void stepped(const StepEvent& e) override {
-    lines.push_back(fmt::format(
-        "step {} of {} epoch {} lr {} loss {} norm {} accuracy {} skipped {}", e.step, e.steps,
-        e.epoch, e.lr, e.loss, e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
+    lines.push_back(
+        fmt::format("step {} of {} epoch {} lr {} varied {} loss {} norm {} accuracy {} skipped {}",
+                    e.step, e.steps, e.epoch, e.lr, e.varied.empty() ? 0 : e.varied.front(), e.loss,
+                    e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
     started_before.push_back(pushes);
   }
   void evaluated(const EvaluationEvent& e) override {
@@ -123,7 +124,7 @@ class Trainers : public testing::Test {
   // Continues from the newest checkpoint where there is one.
   std::unique_ptr<Trained> run_schedule(const std::string& yaml, bool late, TrainConfig config,
                                         StepConfig step_config = {}, int64_t bad = -1,
-                                        int64_t stop_at = -1) {
+                                        int64_t stop_at = -1, const std::string& smoothing = {}) {
     auto run = std::make_unique<Trained>();
     const model::ModelRegistry models = model::built_in_models();
     const optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
@@ -132,17 +133,22 @@ class Trainers : public testing::Test {
     const auto model = models.build(config::Component(models, "mlp"), task, 1);
     const auto optimizer =
         optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
-    config::Component chosen(schedules, "constant");
+    schedule::VariationConfig chosen(schedules), vary(schedules);
     config::Problems problems;
-    config::read_fields(
-        config::parse_yaml(yaml, "recipe"),
-        [&](config::Visitor& v) { v.field({.name = "name", .help = "schedule"}, chosen); },
-        problems);
+    for (const auto& [text, part] : {std::pair{&yaml, &chosen}, std::pair{&smoothing, &vary}}) {
+      config::read_fields(
+          config::parse_yaml(*text, "recipe"), [&](config::Visitor& v) { visit(v, *part); },
+          problems);
+    }
     problems.throw_if_any();
     const RandomImages images(bad);
     CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"));
-    const auto schedule =
-        schedules.build(chosen, Length::of(config, kBatch, images.size()).for_schedules());
+    const auto length = Length::of(config, kBatch, images.size()).for_schedules();
+    const auto schedule = schedules.build(chosen.schedule, length);
+    std::optional<schedule::Variation> variation;
+    if (vary.varies()) variation.emplace("label_smoothing", vary, config.label_smoothing, length);
+    std::vector<VariedValue> varied;
+    if (variation) varied.push_back({Value::kLabelSmoothing, &*variation});
     StopRequest stop;
     StopsAt stops(stop, stop_at);
     if (late) {
@@ -154,6 +160,7 @@ class Trainers : public testing::Test {
     Trainer trainer({.model = *model,
                      .optimizer = *optimizer,
                      .schedule = *schedule,
+                     .varied = varied,
                      .train_samples = images,
                      .evaluation_samples = bad < 0 ? &images : nullptr,
                      .checkpoints = checkpoints,
@@ -229,6 +236,33 @@ TEST_F(Trainers, SkippedUpdatesAreCounted) {
   }
 }
 
+TEST_F(Trainers, AValueThatVariesIsResumedToTheBit) {
+  const std::string plateau =
+      "{name: chained, to: 0.5, members: [linear, {reduce-on-plateau: {patience: 0, threshold: "
+      "0.5}}]}";
+  const TrainConfig config{.steps = 40,
+                           .label_smoothing = 0.1,
+                           .evaluate_every = "4 steps",
+                           .checkpoint_every = "never"};
+  const auto run_it = [&](int64_t stop_at) {
+    return run_schedule("{name: cosine}", false, config, {}, -1, stop_at, plateau);
+  };
+  const auto whole = run_it(-1);
+  fs::remove_all(folder_);
+  auto lines = run_it(18)->told.lines;
+  ASSERT_EQ(lines.back(), "saved at 18");
+  lines.pop_back();
+  const auto rest = run_it(-1);
+  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
+  EXPECT_EQ(lines, whole->told.lines);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+  }
+  // From 0.1 at the start: evaluations have moved it to 0.5 faster than the line alone.
+  EXPECT_NE(lines.front().find("varied 0.1"), std::string::npos) << lines.front();
+  EXPECT_NE(lines[lines.size() - 3].find("varied 0.49"), std::string::npos) << lines.back();
+}
+
 // What evaluations have done to the schedule is in the checkpoint.
 TEST_F(Trainers, AScheduleThatFollowsEvaluationsIsResumedToTheBit) {
   const std::string plateau =
@@ -268,6 +302,40 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
   EXPECT_EQ(error_of({.steps = 4}, 60),
             "the schedule follows evaluations, but there are none: the data have no part to "
             "evaluate on");
+}
+
+TEST_F(Trainers, AMomentumThatNoOptimizerTakesIsRefused) {
+  EXPECT_THROW(run_schedule("{name: sequence, milestones: [0.5], members: [constant, {one-cycle: "
+                            "{base_momentum: 0.8, max_momentum: 0.9}}]}",
+                            false, {.steps = 4}),
+               UsageError);
+}
+
+// Of each schedule with its defaults, or around a member where it has none.
+TEST_F(Trainers, EveryScheduleIsResumedToTheBit) {
+  const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
+  const TrainConfig config{.steps = 12, .evaluate_every = "3 steps", .checkpoint_every = "never"};
+  for (const std::string& name : schedules.names()) {
+    SCOPED_TRACE(name);
+    std::string yaml = fmt::format("{{name: {}}}", name);
+    try {
+      schedules.build(config::Component(schedules, name), {.samples = 1, .samples_per_epoch = 1});
+    } catch (const UsageError&) {
+      yaml = fmt::format("{{name: {}, members: [cosine]}}", name);
+    }
+    const auto run_it = [&](int64_t stop_at) {
+      return run_schedule(yaml, false, config, {}, -1, stop_at);
+    };
+    fs::remove_all(folder_);
+    const auto whole = run_it(-1);
+    fs::remove_all(folder_);
+    run_it(7);
+    const auto rest = run_it(-1);
+    EXPECT_EQ(rest->outcome.step, 12);
+    for (size_t i = 0; i < whole->parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+    }
+  }
 }
 
 TEST_F(Trainers, EpochsAndStepsOfAScheduleAreThoseOfTheRun) {
