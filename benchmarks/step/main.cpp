@@ -365,20 +365,20 @@ void serve_trainer(Workload& work, const Form& form, Server& server) {
   train::CheckpointStore checkpoints(folder);
   StopRequest stop;
   SteppedObserver observer(server, stop);
-  const train::TrainerParts parts {.model = *work.model,
+  const train::TrainerParts parts{.model = *work.model,
                                   .optimizer = *work.optimizer,
                                   .schedule = *schedule,
-                                                                     length);
-  }
-  , .train_samples = samples, .checkpoints = checkpoints, .observers = {&observer}, .stop = stop
-};
-train::TrainConfig config;
-config.steps = 1'000'000;
-config.checkpoint_every = "never";
-train::Trainer trainer(parts, config, {.precision = form.precision, .compile = form.compile()},
-                       loader_config(work), {});
-if (server.wants_step()) trainer.run();
-std::filesystem::remove_all(folder);
+                                  .train_samples = samples,
+                                  .checkpoints = checkpoints,
+                                  .observers = {&observer},
+                                  .stop = stop};
+  train::TrainConfig config;
+  config.steps = 1'000'000;
+  config.checkpoint_every = "never";
+  train::Trainer trainer(parts, config, {.precision = form.precision, .compile = form.compile()},
+                         loader_config(work), {});
+  if (server.wants_step()) trainer.run();
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
