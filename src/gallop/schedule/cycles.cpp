@@ -99,12 +99,13 @@ class OneCycle final : public Schedule {
         blend_(blend_of(config.shape)),
         rise_(length.share_of(config.warmup)),
         momentum_("one-cycle", config.momentum) {
-    const double most = config.phases == 3 ? 0.5 : 1;
-    if (rise_ < most || (config.phases == 3 && rise_ <= most)) return;
-    throw UsageError(fmt::format(
-        "schedule one-cycle: a warm-up of '{}' is {:.3g} of the run; with {} phases it must be {} "
-        "of it",
-        config.warmup, rise_, config.phases, config.phases == 3 ? "at most a half" : "less"));
+    const bool fits = config.phases == 3 ? rise_ <= 0.5 : rise_ < 1;
+    if (fits) return;
+    throw UsageError(
+        fmt::format("schedule one-cycle: a warm-up of '{}' is {:.3g} of the run; with {} phases it "
+                    "must be {}",
+                    config.warmup, rise_, config.phases,
+                    config.phases == 3 ? "at most half of it" : "shorter than it"));
   }
 
   double factor(double progress) const override {
@@ -136,8 +137,6 @@ void visit_momentum(config::Visitor& visitor, MomentumConfig& config) {
   visitor.field(field("base_momentum", "momentum (or beta1) at the peak"), config.base_momentum);
   visitor.field(field("max_momentum", "momentum (or beta1) at the foot"), config.max_momentum);
 }
-
-const config::Field kFinal{.name = "final", .help = "factor at the end", .min = 0, .max = 1};
 
 }  // namespace
 

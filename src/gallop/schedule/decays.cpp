@@ -12,7 +12,6 @@ namespace {
 
 const config::Field kGamma{
     .name = "gamma", .help = "factor of each decay", .min = 0, .max = 1, .above_min = true};
-const config::Field kFinal{.name = "final", .help = "factor at the end", .min = 0, .max = 1};
 
 // The warm-up, then `rest` of the share of the remaining run.
 template <typename Rest>
@@ -29,13 +28,7 @@ std::unique_ptr<Schedule> after_warmup(const char* schedule, const WarmupConfig&
 void visit(config::Visitor&, ConstantConfig&) {}
 
 void visit(config::Visitor& visitor, RiseConfig& config) {
-  visitor.field(span_field("length", "how long it rises"), config.length);
-  visitor.field({.name = "kind",
-                 .help = "curve of the rise",
-                 .choices = {"linear", "exponential", "constant"}},
-                config.kind);
-  visitor.field({.name = "start", .help = "factor at the beginning", .min = 0, .max = 1},
-                config.start);
+  visit_warmup(visitor, config, {.length = "length", .kind = "kind", .start = "start"});
 }
 
 void visit(config::Visitor& visitor, StepConfig& config) {

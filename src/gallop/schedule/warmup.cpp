@@ -6,13 +6,13 @@
 
 namespace gallop::schedule {
 
-void visit_warmup(config::Visitor& visitor, WarmupConfig& config) {
-  visitor.field(span_field("warmup", "how long the factor rises to 1 at first"), config.length);
-  visitor.field({.name = "warmup_kind",
+void visit_warmup(config::Visitor& visitor, WarmupConfig& config, const WarmupNames& names) {
+  visitor.field(span_field(names.length, "how long the factor rises to 1 at first"), config.length);
+  visitor.field({.name = names.kind,
                  .help = "curve of that rise",
                  .choices = {"linear", "exponential", "constant"}},
                 config.kind);
-  visitor.field({.name = "warmup_start", .help = "factor at its beginning", .min = 0, .max = 1},
+  visitor.field({.name = names.start, .help = "factor at its beginning", .min = 0, .max = 1},
                 config.start);
 }
 

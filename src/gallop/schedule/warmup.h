@@ -18,8 +18,14 @@ struct WarmupConfig {
   double start = 0;
 };
 
-/// As options "warmup", "warmup_kind" and "warmup_start" of another schedule.
-void visit_warmup(config::Visitor& visitor, WarmupConfig& config);
+/// What the options of a warm-up are called: by default those of another schedule.
+struct WarmupNames {
+  const char* length = "warmup";
+  const char* kind = "warmup_kind";
+  const char* start = "warmup_start";
+};
+
+void visit_warmup(config::Visitor& visitor, WarmupConfig& config, const WarmupNames& names = {});
 
 /// A warm-up in shares of a run.
 class Warmup {

@@ -103,9 +103,9 @@ TEST(Refused, ContradictionsByName) {
        "'500 steps', not '1.2'"},
       {"{name: one-cycle, warmup: 5 epochs}",
        "schedule one-cycle: a warm-up of '5 epochs' is 1.25 of the run; with 2 phases it must be "
-       "less of it"},
-      {"{name: one-cycle, warmup: 1}", "with 2 phases it must be less"},
-      {"{name: one-cycle, warmup: 0.6, phases: 3}", "with 3 phases it must be at most a half"},
+       "shorter than it"},
+      {"{name: one-cycle, warmup: 1}", "with 2 phases it must be shorter than it"},
+      {"{name: one-cycle, warmup: 0.6, phases: 3}", "with 3 phases it must be at most half of it"},
       {"{name: one-cycle, base_momentum: 0.8}", "base_momentum and max_momentum go together"},
       {"{name: cyclic, base_momentum: 0.9, max_momentum: 0.8}",
        "base_momentum 0.9 is above max_momentum 0.8"},
