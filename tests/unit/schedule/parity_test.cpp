@@ -27,6 +27,7 @@ double largest_difference(const json& wanted, const RunLength& length) {
   const auto schedule = build(wanted["recipe"].dump(), length);
   double largest = 0;
   const auto compare = [&](double got, const json& number) {
+    EXPECT_TRUE(std::isfinite(got)) << wanted["recipe"];
     largest = std::fmax(largest, std::abs(got - number.get<double>()));
   };
   for (size_t step = 0; step < wanted["factor"].size(); ++step) {
