@@ -1,6 +1,5 @@
 #include "gallop/app/console.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/terminal.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/text.h"
 
@@ -26,11 +26,6 @@ constexpr double kLiveInterval = 0.1;
 constexpr double kPlainInterval = 10;
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
-
-int terminal_width() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 std::string step_text(const StepEvent& event, const ConsoleLabels& labels, double accuracy) {
   std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {:.4f}", event.epoch, event.step,
@@ -152,7 +147,7 @@ class TextConsole final : public train::Observer {
     live_ = false;
   }
   void rewrite(const std::string& text) {
-    const auto width = static_cast<size_t>(terminal_width() - 1);
+    const auto width = static_cast<size_t>(terminal_columns() - 1);
     fmt::print("\r{}\x1b[K", text.substr(0, width));
     std::fflush(stdout);
     live_ = true;

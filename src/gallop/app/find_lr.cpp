@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include <CLI/App.hpp>
@@ -9,7 +10,10 @@
 #include "gallop/app/command.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/terminal.h"
+#include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/plot/line_plot.h"
 #include "gallop/schedule/lr_suggestion.h"
 #include "gallop/train/lr_range_test.h"
 
@@ -21,6 +25,7 @@ struct Arguments {
   std::string recipe;
   train::LrRangeTestConfig test;
   std::string rule;
+  std::string svg;
   bool json = false;
   std::vector<Override> overrides;
 };
@@ -81,6 +86,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   parser.add_option("--divergence", test.divergence,
                     "end where the smoothed loss is so many times its lowest; 4 by default");
   parser.add_option("--rule", arguments.rule, "the rule to take");
+  parser.add_option("--svg", arguments.svg, "FILE: draw the curve there, for a browser");
   parser.add_flag("--json", arguments.json, "print JSON");
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);
@@ -93,11 +99,46 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   return true;
 }
 
+// To two digits: the curve tells no more.
+double rounded(double lr) { return std::stod(fmt::format("{:.1e}", lr)); }
+
 // What each rule says, in their order.
 std::vector<std::optional<double>> suggestions(const train::LrRangeTest& test) {
   std::vector<std::optional<double>> all;
-  for (const auto& rule : schedule::lr_rules()) all.push_back(rule.suggest(test.points));
+  for (const auto& rule : schedule::lr_rules()) {
+    all.push_back(rule.suggest(test.points));
+    if (all.back()) all.back() = rounded(*all.back());
+  }
   return all;
+}
+
+constexpr int kPlotRows = 14;
+
+plot::LinePlot curve(const std::string& name, const Arguments& arguments,
+                     const train::LrRangeTest& test) {
+  plot::Series losses{.name = "of a step", .x = {}, .y = {}};
+  plot::Series smoothed{.name = "smoothed", .x = {}, .y = {}};
+  double highest = 0;
+  for (const auto& point : test.points) {
+    losses.x.push_back(point.lr);
+    losses.y.push_back(point.loss);
+    smoothed.x.push_back(point.lr);
+    smoothed.y.push_back(point.smoothed);
+    highest = std::max(highest, point.smoothed);
+  }
+  plot::LinePlot plot{
+      .title = name + ": loss by learning rate",
+      .x = {.label = "learning rate",
+            .scale = arguments.test.linear ? plot::Scale::kLinear : plot::Scale::kLog},
+      // Where training diverges, the losses of steps leave all bounds.
+      .y = {.label = "loss", .max = highest},
+      .series = {smoothed}};
+  if (arguments.test.memory > 0) plot.series.push_back(losses);
+  const auto found = suggestions(test);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i]) plot.marks.push_back({.x = *found[i], .label = schedule::lr_rules()[i].name});
+  }
+  return plot;
 }
 
 void print_json(const Arguments& arguments, const train::LrRangeTest& test) {
@@ -156,9 +197,16 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
       train::test_lr_range({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
                            parsed.test, prepared.step_config(), prepared.training_loader());
   if (test.stopped) return ExitCode::kStopped;
+  const plot::LinePlot plot = curve(prepared.resolved().name, parsed, test);
+  if (!parsed.svg.empty()) write_file_atomically(parsed.svg, plot::to_svg({plot}));
   if (parsed.json) {
     print_json(parsed, test);
   } else {
+    plot::LinePlot terse = plot;
+    terse.series.resize(1);
+    fmt::print("{}\n", plot::to_text(terse, {.columns = terminal_columns(),
+                                             .rows = kPlotRows,
+                                             .unicode = is_utf8_terminal()}));
     print_table(parsed, test);
   }
   return ExitCode::kDone;

@@ -2,8 +2,10 @@
 
 namespace gallop::app {
 
-RunLog::RunLog(const fs::path& log, int64_t step, std::string part)
-    : writer_(log, step, {{"version", GALLOP_VERSION}}), part_(std::move(part)) {}
+RunLog::RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied)
+    : writer_(log, step, {{"version", GALLOP_VERSION}}),
+      part_(std::move(part)),
+      varied_(std::move(varied)) {}
 
 void RunLog::stepped(const train::StepEvent& event) {
   if (!event.record) return;
@@ -15,6 +17,7 @@ void RunLog::stepped(const train::StepEvent& event) {
                                   {"gradient_norm", event.gradient_norm},
                                   {"samples_per_second", event.samples_per_second},
                                   {"wait_share", event.wait_share}}};
+  for (size_t i = 0; i < varied_.size(); ++i) record.values[varied_[i]] = event.varied[i];
   if (event.accuracy) record.values["accuracy"] = *event.accuracy;
   writer_.append(record);
 }

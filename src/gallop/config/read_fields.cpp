@@ -81,8 +81,11 @@ class Reader final : public Visitor {
     });
   }
   void field(const Field& field, std::vector<std::string>& value) override {
-    read_list(field, "texts", value, [](const Node& item) {
-      return item.kind == Node::Kind::kScalar ? std::optional(item.scalar) : std::nullopt;
+    read_list(field, "texts", value, [&](const Node& item) -> std::optional<std::string> {
+      if (item.kind != Node::Kind::kScalar) return std::nullopt;
+      const std::string wrong = field.check ? field.check(item.scalar) : "";
+      if (!wrong.empty()) problem(field, item, wrong);
+      return item.scalar;
     });
   }
   void field(const Field& field, std::optional<int64_t>& value) override {

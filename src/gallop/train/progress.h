@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gallop/data/loader.h"
+#include "gallop/schedule/schedule.h"
 
 namespace gallop::train {
 
@@ -31,5 +32,12 @@ struct Progress {
   static Progress from_map(const std::map<std::string, std::string>& map,
                            data::LoaderState& loader);
 };
+
+/// Adds a schedule's state to what is written, as "NAME.0" and so on.
+void write_schedule(const schedule::Schedule& schedule, const std::string& name,
+                    std::map<std::string, std::string>& map);
+/// The inverse. Throws DataError where a value is missing or no number.
+void read_schedule(const std::map<std::string, std::string>& map, const std::string& name,
+                   schedule::Schedule& schedule);
 
 }  // namespace gallop::train

@@ -68,7 +68,7 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
 }
 
 // The arguments and results of the step as a function of tensors.
-enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep };
+enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
 enum Result : size_t { kLossSum, kTop1, kNorm };
 // Results in one tensor, for one copy to the host; guesses only where they are counted.
 enum Number : size_t { kLossNumber, kNormNumber, kTop1Number };
@@ -85,6 +85,13 @@ bool is_finite(const StepResult& result) {
 
 }  // namespace
 
+const char* name_of(Value value) {
+  switch (value) {
+    case Value::kLabelSmoothing: return "label_smoothing";
+  }
+  throw InternalError("train step: a value without a name");
+}
+
 TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
     : model_(model),
       optimizer_(optimizer),
@@ -95,6 +102,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       loss_weight_(at::zeros_like(lr_)),
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
       readings_(config.make_readings(device_)) {
+  for (size_t i = 0; i < config.varied.size(); ++i) varied_.push_back(at::zeros_like(lr_));
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
   if (config.compile) {
@@ -110,21 +118,25 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
 }
 
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
-                          double lr, bool count_guesses) {
+                          double lr, bool count_guesses, const std::vector<double>& values) {
   if (!started_.empty()) throw InternalError("train step: earlier results have not been taken");
-  start(input, target, step, lr, count_guesses);
+  start(input, target, step, lr, count_guesses, values);
   return take();
 }
 
 void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                      bool count_guesses) {
+                      bool count_guesses, const std::vector<double>& values) {
   if (must_take()) throw InternalError("train step: too many results have not been taken");
+  if (values.size() != varied_.size()) {
+    throw InternalError("train step: another number of values than those that vary");
+  }
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
+  for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
   set(seed_and_step_, config_.seed, step);
-  const Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
+  const Tensors arguments = arguments_of(input, target);
   const Tensors results = compiled_ ? (*compiled_)(arguments, count_guesses ? 1 : 0)
                                     : compute(arguments, count_guesses);
 
@@ -178,6 +190,20 @@ bool TrainStep::can_take() const {
 
 bool TrainStep::must_take() const { return readings_ && readings_->is_full(); }
 
+TrainStep::Tensors TrainStep::arguments_of(const at::Tensor& input,
+                                           const at::Tensor& target) const {
+  Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
+  arguments.insert(arguments.end(), varied_.begin(), varied_.end());
+  return arguments;
+}
+
+at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
+  for (size_t i = 0; i < config_.varied.size(); ++i) {
+    if (config_.varied[i] == value) return arguments[kVaried + i];
+  }
+  return {};
+}
+
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   Tensors results = forward_backward(arguments, count_guesses);
   if (config_.sam) forward_backward_sam(arguments, *config_.sam);
@@ -190,8 +216,6 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
 TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
   drop_gradients();
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
-  const at::Tensor loss_weight =
-      scaler_ ? arguments[kLossWeight].mul(scaler_->scale()) : arguments[kLossWeight];
   const model::functional::DropoutScope draws(arguments[kSeedAndStep]);
   const int64_t rows = input.size(0);
   const int64_t pieces = std::min(config_.accumulate, rows);
@@ -199,7 +223,7 @@ TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool co
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
     const Tensors sums = forward_backward_piece(
-        rows_of(input, begin, end), rows_of(target, begin, end), loss_weight, count_guesses);
+        rows_of(input, begin, end), rows_of(target, begin, end), arguments, count_guesses);
     loss_sum = sum_of(loss_sum, sums[kLossSum]);
     if (sums[kTop1].defined()) top1 = sum_of(top1, sums[kTop1]);
   }
@@ -232,15 +256,18 @@ void TrainStep::forward_backward_sam(const Tensors& arguments, double distance) 
 
 TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
                                                      const at::Tensor& target,
-                                                     const at::Tensor& loss_weight,
-                                                     bool count_guesses) {
+                                                     const Tensors& arguments, bool count_guesses) {
   Losses losses;
   {
     const precision::AutocastGuard autocast(config_.precision, input.device().type());
-    losses = cross_entropy_sum(model_.forward_to_head(input), target, config_.label_smoothing,
-                               count_guesses);
+    const model::Output output = model_.forward_to_head(input);
+    const at::Tensor smoothing = varied(Value::kLabelSmoothing, arguments);
+    losses = smoothing.defined()
+                 ? cross_entropy_sum(output, target, smoothing, count_guesses)
+                 : cross_entropy_sum(output, target, config_.label_smoothing, count_guesses);
   }
-  losses.sum.backward(loss_weight);
+  const at::Tensor& weight = arguments[kLossWeight];
+  losses.sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
   const at::NoGradGuard no_grad;
   return {losses.sum.detach().to(at::kDouble), losses.right};
 }
@@ -307,12 +334,12 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   if (config_.compile) config.passes_off = config_.compile->passes_off;
   set(lr_, 0);
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
-  const compile::GraphNames names{
-      .inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
-      .state = all_state(model_, optimizer_, state())};
+  compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
+                            .state = all_state(model_, optimizer_, state())};
+  for (const Value value : config_.varied) names.inputs.emplace_back(name_of(value));
   auto stages = compile::graph_stages(
       [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
-      {input, target, lr_, loss_weight_, seed_and_step_}, names, config);
+      arguments_of(input, target), names, config);
   drop_gradients();
   return stages;
 }

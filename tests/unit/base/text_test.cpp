@@ -36,5 +36,9 @@ TEST(JoinNames, ReadsAsASentence) {
   EXPECT_EQ(join_names({"a", "b", "c"}), "a, b or c");
 }
 
+TEST(XmlText, HasNoMarkupAndNoControlCharacters) {
+  EXPECT_EQ(xml_text("a<b> & \"c\"\x1b é"), "a&lt;b&gt; &amp; &quot;c&quot;? é");
+}
+
 }  // namespace
 }  // namespace gallop

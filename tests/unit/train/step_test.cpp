@@ -21,11 +21,13 @@
 
 #include "gallop/base/error.h"
 #include "gallop/data/text_samples.h"
+#include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "unit/data/fake_accelerator.h"
 #include "unit/train/fake_operators.h"
+#include "unit/train/trainee.h"
 
 namespace gallop::train {
 namespace {
@@ -315,6 +317,41 @@ TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
     EXPECT_TRUE(at::allclose(fixture.gradients()[i], moved.gradients()[i], 1e-5, 1e-7));
     EXPECT_TRUE(at::equal(fixture.model->parameters()[i].tensor, before[i]));
   }
+}
+
+// A smoothing that is given anew each step does what the same smoothing of the config does.
+TEST(Varied, LabelSmoothingIsThatOfTheConfig) {
+  const Case tested{"mlp", [] { return make_mlp({.hidden = {16}}, kImages, 1); }, "sgd"};
+  const Case text{"gpt",
+                  [] { return make_gpt({.layers = 1, .width = 12, .heads = 2}, kText, 1); },
+                  "sgd",
+                  {},
+                  true};
+  for (const Case& one : {tested, text}) {
+    auto [input, target] = batch_of(one, 6);
+    target.select(0, 2).fill_(data::kIgnoredTarget);
+    for (const double smoothing : {0.0, 0.1, 0.9}) {
+      Case fixed = one, varied = one;
+      fixed.config.label_smoothing = smoothing;
+      varied.config.varied = {Value::kLabelSmoothing};
+      Trainee first(fixed, std::nullopt), second(varied, std::nullopt);
+      const StepResult wanted = first.step->run(input, target, 0, 0.1, true);
+      const StepResult got = second.step->run(input, target, 0, 0.1, true, {smoothing});
+      EXPECT_NEAR(got.tally.loss(), wanted.tally.loss(), 1e-5) << one.name << smoothing;
+      EXPECT_NEAR(got.gradient_norm, wanted.gradient_norm, 1e-5) << one.name << smoothing;
+      EXPECT_EQ(got.tally.top1, wanted.tally.top1);
+    }
+  }
+}
+
+TEST(Varied, ValuesAreGivenForEachOfThem) {
+  Case tested{"mlp", [] { return make_mlp({.hidden = {16}}, kImages, 1); }, "sgd"};
+  const auto [input, target] = batch_of(tested, 6);
+  EXPECT_THROW(Trainee(tested, std::nullopt).step->run(input, target, 0, 0.1, false, {0.1}),
+               InternalError);
+  tested.config.varied = {Value::kLabelSmoothing};
+  EXPECT_THROW(Trainee(tested, std::nullopt).step->run(input, target, 0, 0.1, false),
+               InternalError);
 }
 
 }  // namespace

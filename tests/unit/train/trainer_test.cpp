@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
 #include "gallop/schedule/schedule.h"
 
@@ -71,9 +73,10 @@ struct LateReadings final : StepReadings {
 struct Told : Observer {
   explicit Told(const int64_t& pushes_) : pushes(pushes_) {}
   void stepped(const StepEvent& e) override {
-    lines.push_back(fmt::format(
-        "step {} of {} epoch {} lr {} loss {} norm {} accuracy {} skipped {}", e.step, e.steps,
-        e.epoch, e.lr, e.loss, e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
+    lines.push_back(
+        fmt::format("step {} of {} epoch {} lr {} varied {} loss {} norm {} accuracy {} skipped {}",
+                    e.step, e.steps, e.epoch, e.lr, e.varied.empty() ? 0 : e.varied.front(), e.loss,
+                    e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
     started_before.push_back(pushes);
   }
   void evaluated(const EvaluationEvent& e) override {
@@ -86,6 +89,16 @@ struct Told : Observer {
   const int64_t& pushes;
   std::vector<std::string> lines;
   std::vector<int64_t> started_before;  // Steps, when each was told.
+};
+
+/// Asks for a stop after a step.
+struct StopsAt : Observer {
+  StopsAt(StopRequest& stop_, int64_t step_) : stop(stop_), step(step_) {}
+  void stepped(const StepEvent& e) override {
+    if (e.step == step) stop.request(-1);
+  }
+  StopRequest& stop;
+  int64_t step;
 };
 
 struct Trained {
@@ -106,6 +119,13 @@ class Trainers : public testing::Test {
 
   std::unique_ptr<Trained> run(bool late, TrainConfig config, StepConfig step_config = {},
                                int64_t bad = -1) {
+    return run_schedule("{name: cosine}", late, config, step_config, bad);
+  }
+
+  // Continues from the newest checkpoint where there is one.
+  std::unique_ptr<Trained> run_schedule(const std::string& yaml, bool late, TrainConfig config,
+                                        StepConfig step_config = {}, int64_t bad = -1,
+                                        int64_t stop_at = -1, const std::string& smoothing = {}) {
     auto run = std::make_unique<Trained>();
     const model::ModelRegistry models = model::built_in_models();
     const optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
@@ -114,10 +134,24 @@ class Trainers : public testing::Test {
     const auto model = models.build(config::Component(models, "mlp"), task, 1);
     const auto optimizer =
         optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
-    const auto schedule = schedules.build(config::Component(schedules, "cosine"));
+    schedule::VariationConfig chosen(schedules), vary(schedules);
+    config::Problems problems;
+    for (const auto& [text, part] : {std::pair{&yaml, &chosen}, std::pair{&smoothing, &vary}}) {
+      config::read_fields(
+          config::parse_yaml(*text, "recipe"), [&](config::Visitor& v) { visit(v, *part); },
+          problems);
+    }
+    problems.throw_if_any();
     const RandomImages images(bad);
     CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"));
-    const StopRequest stop;
+    const auto length = Length::of(config, kBatch, images.size()).for_schedules();
+    const auto schedule = schedules.build(chosen.schedule, length);
+    std::optional<schedule::Variation> variation;
+    if (vary.varies()) variation.emplace("label_smoothing", vary, config.label_smoothing, length);
+    std::vector<VariedValue> varied;
+    if (variation) varied.push_back({Value::kLabelSmoothing, &*variation});
+    StopRequest stop;
+    StopsAt stops(stop, stop_at);
     if (late) {
       step_config.make_readings = [&](c10::Device) -> std::unique_ptr<StepReadings> {
         return std::make_unique<LateReadings>(run->pushes, run->waits);
@@ -127,12 +161,14 @@ class Trainers : public testing::Test {
     Trainer trainer({.model = *model,
                      .optimizer = *optimizer,
                      .schedule = *schedule,
+                     .varied = varied,
                      .train_samples = images,
                      .evaluation_samples = bad < 0 ? &images : nullptr,
                      .checkpoints = checkpoints,
-                     .observers = {&run->told},
+                     .observers = {&run->told, &stops},
                      .stop = stop},
                     config, step_config, loader, {.loader = loader});
+    if (const auto newest = checkpoints.newest()) trainer.resume(*newest);
     try {
       run->outcome = trainer.run();
     } catch (const DataError& error) {
@@ -251,6 +287,120 @@ TEST_F(Trainers, EndsWithTheBestWeightsWhereThatIsWanted) {
 TEST_F(Trainers, PatienceNeedsEvaluations) {
   const TrainConfig config{.early_stopping = {.patience = 1}};
   EXPECT_THROW(run(false, config, {}, /*bad=*/50), UsageError);
+}
+
+TEST_F(Trainers, AValueThatVariesIsResumedToTheBit) {
+  const std::string plateau =
+      "{name: chained, to: 0.5, members: [linear, {reduce-on-plateau: {patience: 0, threshold: "
+      "0.5}}]}";
+  const TrainConfig config{.steps = 40,
+                           .label_smoothing = 0.1,
+                           .evaluate_every = "4 steps",
+                           .checkpoint_every = "never"};
+  const auto run_it = [&](int64_t stop_at) {
+    return run_schedule("{name: cosine}", false, config, {}, -1, stop_at, plateau);
+  };
+  const auto whole = run_it(-1);
+  fs::remove_all(folder_);
+  auto lines = run_it(18)->told.lines;
+  ASSERT_EQ(lines.back(), "saved at 18");
+  lines.pop_back();
+  const auto rest = run_it(-1);
+  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
+  EXPECT_EQ(lines, whole->told.lines);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+  }
+  // From 0.1 at the start: evaluations have moved it to 0.5 faster than the line alone.
+  EXPECT_NE(lines.front().find("varied 0.1"), std::string::npos) << lines.front();
+  EXPECT_NE(lines[lines.size() - 3].find("varied 0.49"), std::string::npos) << lines.back();
+}
+
+// What evaluations have done to the schedule is in the checkpoint.
+TEST_F(Trainers, AScheduleThatFollowsEvaluationsIsResumedToTheBit) {
+  const std::string plateau =
+      "{name: reduce-on-plateau, patience: 0, cooldown: 1, threshold: 0.5, factor: 0.7}";
+  const TrainConfig config{.steps = 40, .evaluate_every = "4 steps", .checkpoint_every = "never"};
+  const auto whole = run_schedule(plateau, false, config);
+  fs::remove_all(folder_);
+  auto lines = run_schedule(plateau, false, config, {}, -1, 18)->told.lines;
+  EXPECT_EQ(lines.back(), "saved at 18");
+  lines.pop_back();
+  const auto rest = run_schedule(plateau, false, config);
+  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
+  EXPECT_EQ(lines, whole->told.lines);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+  }
+  // The rate has fallen before and after.
+  const auto has = [&](const char* lr) {
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.find(lr) != std::string::npos; });
+  };
+  EXPECT_TRUE(has("lr 0.069") && has("lr 0.034")) << lines.back();
+}
+
+TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
+  const TrainConfig never{.steps = 4, .evaluate_every = "never"};
+  const auto error_of = [&](const TrainConfig& config, int64_t bad) -> std::string {
+    try {
+      run_schedule("{name: reduce-on-plateau}", false, config, {}, bad);
+      return {};
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of(never, -1),
+            "the schedule follows evaluations, but there are none: train.evaluate_every is never");
+  EXPECT_EQ(error_of({.steps = 4}, 60),
+            "the schedule follows evaluations, but there are none: the data have no part to "
+            "evaluate on");
+}
+
+TEST_F(Trainers, AMomentumThatNoOptimizerTakesIsRefused) {
+  EXPECT_THROW(run_schedule("{name: sequence, milestones: [0.5], members: [constant, {one-cycle: "
+                            "{base_momentum: 0.8, max_momentum: 0.9}}]}",
+                            false, {.steps = 4}),
+               UsageError);
+}
+
+// Of each schedule with its defaults, or around a member where it has none.
+TEST_F(Trainers, EveryScheduleIsResumedToTheBit) {
+  const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
+  const TrainConfig config{.steps = 12, .evaluate_every = "3 steps", .checkpoint_every = "never"};
+  for (const std::string& name : schedules.names()) {
+    SCOPED_TRACE(name);
+    std::string yaml = fmt::format("{{name: {}}}", name);
+    try {
+      schedules.build(config::Component(schedules, name), {.samples = 1, .samples_per_epoch = 1});
+    } catch (const UsageError&) {
+      yaml = fmt::format("{{name: {}, members: [cosine]}}", name);
+    }
+    const auto run_it = [&](int64_t stop_at) {
+      return run_schedule(yaml, false, config, {}, -1, stop_at);
+    };
+    fs::remove_all(folder_);
+    const auto whole = run_it(-1);
+    fs::remove_all(folder_);
+    run_it(7);
+    const auto rest = run_it(-1);
+    EXPECT_EQ(rest->outcome.step, 12);
+    for (size_t i = 0; i < whole->parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+    }
+  }
+}
+
+TEST_F(Trainers, EpochsAndStepsOfAScheduleAreThoseOfTheRun) {
+  // 16 steps an epoch.
+  const auto told = run_schedule("{name: multi-step, milestones: [5 steps, 1 epoch]}", false,
+                                 {.steps = 20, .evaluate_every = "never"})
+                        ->told.lines;
+  for (const auto& [step, lr] : std::vector<std::pair<int, const char*>>{
+           {4, "lr 0.1 "}, {5, "lr 0.010"}, {15, "lr 0.010"}, {16, "lr 0.0010"}}) {
+    EXPECT_NE(told[static_cast<size_t>(step)].find(lr), std::string::npos)
+        << told[static_cast<size_t>(step)];
+  }
 }
 
 }  // namespace
