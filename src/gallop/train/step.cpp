@@ -12,6 +12,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
+#include "gallop/kernel/shared_cores.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
 
@@ -130,6 +131,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   if (values.size() != varied_.size()) {
     throw InternalError("train step: another number of values than those that vary");
   }
+  kernel::yield_cores_if_shared();
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
