@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Milliseconds a training step takes alone, and beside a second program on the same cores.
+
+    run.py [--rounds 5] [--steps 10] NAME=COMMAND ... [--neighbor COMMAND]
+
+Each COMMAND takes steps on demand, as bench_step and benchmarks/step/torch_step.py do; by default each one's
+neighbor is a second process of itself. Two that share the cores evenly take twice as long each. Prints JSON.
+
+    run.py "gallop=build/release/bench_step resnet20 bf16 compiled" \\
+           "pytorch=python3 benchmarks/step/torch_step.py resnet20 bf16 eager,channels_last wall"
+"""
+
+import argparse
+import json
+import shlex
+import statistics
+import subprocess
+import threading
+
+
+class Steps:
+    def __init__(self, command):
+        self.process = subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, steps):
+        self.process.stdin.write(f"run {steps}\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())["ms"]
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Busy:
+    """Takes steps without end in a process of its own."""
+
+    def __init__(self, command):
+        self.steps = Steps(command)
+        self.wanted = True
+        self.steps.run(2)
+        self.thread = threading.Thread(target=self.go)
+        self.thread.start()
+
+    def go(self):
+        while self.wanted:
+            self.steps.run(1)
+
+    def end(self):
+        self.wanted = False
+        self.thread.join()
+        self.steps.end()
+
+
+def median_ms(command, steps):
+    program = Steps(command)
+    try:
+        program.run(3)
+        return statistics.median(program.run(steps))
+    finally:
+        program.end()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--neighbor", help="command of the neighbor of all")
+    parser.add_argument("programs", nargs="+", metavar="NAME=COMMAND")
+    arguments = parser.parse_args()
+    programs = [program.split("=", 1) for program in arguments.programs]
+    times = {name: {"alone": [], "beside": []} for name, _ in programs}
+    for _ in range(arguments.rounds):
+        for name, command in programs:
+            times[name]["alone"].append(median_ms(command, arguments.steps))
+            neighbor = Busy(arguments.neighbor or command)
+            try:
+                times[name]["beside"].append(median_ms(command, arguments.steps))
+            finally:
+                neighbor.end()
+    results = {}
+    for name, found in times.items():
+        ratios = [beside / alone for alone, beside in zip(found["alone"], found["beside"])]
+        results[name] = {"alone_ms": round(statistics.median(found["alone"]), 2),
+                         "beside_ms": round(statistics.median(found["beside"]), 2),
+                         "ratio": [round(q, 2) for q in statistics.quantiles(ratios, n=4)]}
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
