@@ -11,6 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
 #include "gallop/compile/codegen/cuda_source.h"
+#include "gallop/kernel/cuda/update.h"
 
 namespace gallop::compile {
 
@@ -19,23 +20,40 @@ namespace {
 /// A text with its kernels.
 struct Text {
   const char* path;
-  const char* slots;
-  std::vector<const char*> kernels;
+  std::vector<const char*> before;  // Headers.
+  std::vector<std::string> kernels;
+  std::string behind{};
 };
+
+Text update_text() {
+  Text text{kernel::kUpdateText,
+            {"gallop/kernel/cuda/update_slots.h", "gallop/kernel/update_rules.h"},
+            {}};
+  text.behind =
+      "namespace gallop_cuda {\nusing gallop::kernel::RuleOf;\n"
+      "using gallop::kernel::UpdateRules;\n";
+  for (const kernel::UpdateKernel& kernel : kernel::update_kernels()) {
+    text.behind += fmt::format(
+        "extern \"C\" __global__ void __launch_bounds__(256) {}(const __grid_constant__ "
+        "UpdateSlots a) {{ {}(a); }}\n",
+        kernel.name, kernel.function);
+    text.kernels.push_back(kernel.name);
+  }
+  text.behind += "}  // namespace gallop_cuda\n";
+  return text;
+}
 
 const std::array<Text, 3>& all_texts() {
   static const std::array<Text, 3> kTexts = {
       {{kernel::kCrossEntropyText,
-        "gallop/kernel/cuda/cross_entropy_slots.h",
+        {"gallop/kernel/cuda/cross_entropy_slots.h"},
         {"gallop_cross_entropy_fp32", "gallop_cross_entropy_bf16", "gallop_cross_entropy_fp16",
          "gallop_cross_entropy_backward_fp32", "gallop_cross_entropy_backward_bf16",
          "gallop_cross_entropy_backward_fp16", "gallop_cross_entropy_sum"}},
        {kernel::kDropoutText,
-        "gallop/kernel/cuda/dropout_slots.h",
+        {"gallop/kernel/cuda/dropout_slots.h"},
         {"gallop_dropout_fp32", "gallop_dropout_bf16", "gallop_dropout_fp16"}},
-       {kernel::kUpdateText,
-        "gallop/kernel/cuda/update_slots.h",
-        {"gallop_adamw", "gallop_sgd", "gallop_norm", "gallop_finish_update"}}}};
+       update_text()}};
   return kTexts;
 }
 
@@ -44,7 +62,9 @@ const std::array<Text, 3>& all_texts() {
 KernelSource cuda_text(const std::string& path) {
   for (const Text& known : all_texts()) {
     if (path != known.path) continue;
-    std::string text = cuda_header(known.slots) + cuda_header(path);
+    std::string text;
+    for (const char* header : known.before) text += cuda_header(header);
+    text += cuda_header(path) + known.behind;
     std::string symbol = "gallop_" + xxh3_128(text);
     return {.symbol = std::move(symbol), .text = std::move(text)};
   }
@@ -65,7 +85,7 @@ CudaTextKernels::CudaTextKernels(CudaCompiler& compiler, int device, const std::
         return;
       }
       modules_.push_back(driver_->load(binary.image));
-      for (const char* name : all_texts()[i].kernels) {
+      for (const std::string& name : all_texts()[i].kernels) {
         functions_[name] = driver_->find(modules_.back(), name);
       }
     }
