@@ -35,6 +35,10 @@ class RuleOptimizer : public Optimizer {
   NamedTensors state() const override;
   double base_lr() const override { return config_.lr; }
 
+ protected:
+  const RuleConfig& config() const { return config_; }
+  const OptimizerParameters& all() const { return all_; }
+
  private:
   RuleConfig config_;
   OptimizerParameters all_;

@@ -1,5 +1,9 @@
 #include "gallop/optim/sgd.h"
 
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "gallop/base/error.h"
 #include "gallop/optim/fields.h"
 #include "gallop/optim/rule_optimizer.h"
@@ -8,28 +12,25 @@ namespace gallop::optim {
 
 namespace {
 
-void check(const SgdConfig& config) {
+template <typename Config>
+void check(const char* name, const Config& config) {
   if (config.nesterov && config.momentum == 0) {
-    throw UsageError("sgd: nesterov is true with momentum 0; give a momentum, such as 0.9");
+    throw UsageError(
+        fmt::format("{}: nesterov is true with momentum 0; give a momentum, such as 0.9", name));
   }
   if (config.nesterov && config.dampening != 0) {
-    throw UsageError("sgd: nesterov is true with dampening; set dampening to 0");
+    throw UsageError(fmt::format("{}: nesterov is true with dampening; set dampening to 0", name));
   }
   if (config.dampening != 0 && config.momentum == 0) {
-    throw UsageError("sgd: dampening acts on momentum, which is 0; leave dampening out");
+    throw UsageError(
+        fmt::format("{}: dampening acts on momentum, which is 0; leave dampening out", name));
   }
 }
 
-}  // namespace
-
-void visit(config::Visitor& visitor, SgdConfig& config) {
+template <typename Config>
+void visit_sgd(config::Visitor& visitor, Config& config) {
   visitor.field(kLearningRate, config.lr);
-  visitor.field({.name = "momentum",
-                 .help = "share of the last update that is kept",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
-                config.momentum);
+  visitor.field(kMomentum, config.momentum);
   visitor.field({.name = "dampening",
                  .help = "share of the gradient that momentum leaves out",
                  .min = 0,
@@ -41,20 +42,34 @@ void visit(config::Visitor& visitor, SgdConfig& config) {
   visitor.field(kDecay1d, config.decay_1d);
 }
 
+template <typename Config>
+std::unique_ptr<Optimizer> make(const char* name, const Config& config,
+                                const NamedTensors& parameters) {
+  check(name, config);
+  RuleConfig rule{.rule = name,
+                  .options = {config.momentum, config.dampening},
+                  .counts_steps = config.dampening != 0,
+                  .lr = config.lr,
+                  .weight_decay = config.weight_decay,
+                  .decay_1d = config.decay_1d};
+  if (config.momentum != 0) {
+    rule.rule += config.nesterov ? "_nesterov" : "_momentum";
+    rule.states = {"momentum"};
+  }
+  return make_rule_optimizer(std::move(rule), parameters);
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, SgdConfig& config) { visit_sgd(visitor, config); }
+void visit(config::Visitor& visitor, SgdwConfig& config) { visit_sgd(visitor, config); }
+
 std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const NamedTensors& parameters) {
-  check(config);
-  const bool has_momentum = config.momentum != 0;
-  return make_rule_optimizer(
-      {.rule = !has_momentum     ? "sgd"
-               : config.nesterov ? "sgd_nesterov"
-                                 : "sgd_momentum",
-       .options = {config.momentum, config.dampening},
-       .states = has_momentum ? std::vector<const char*>{"momentum"} : std::vector<const char*>(),
-       .counts_steps = config.dampening != 0,
-       .lr = config.lr,
-       .weight_decay = config.weight_decay,
-       .decay_1d = config.decay_1d},
-      parameters);
+  return make("sgd", config, parameters);
+}
+
+std::unique_ptr<Optimizer> make_sgdw(const SgdwConfig& config, const NamedTensors& parameters) {
+  return make("sgdw", config, parameters);
 }
 
 }  // namespace gallop::optim

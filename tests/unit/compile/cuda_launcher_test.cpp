@@ -184,7 +184,7 @@ TEST_P(CudaUpdate, ThatIsSkippedChangesNothingButTellsTheNorm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CudaUpdate, testing::ValuesIn(kernel::update_rules()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(CudaNorm, IsThatOfTheCpuInOneOrder) {
   EmulatedLauncher launcher;

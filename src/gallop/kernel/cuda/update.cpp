@@ -37,7 +37,8 @@ class Update {
       : launcher_(launcher),
         rule_(rule),
         device_(device),
-        states_(rule == nullptr ? 0 : rule->states),
+        states_(rule == nullptr ? 0 : static_cast<size_t>(rule->states)),
+        fields_(UpdateField::kFirstState + states_),
         head_(kCudaSlots) {}
 
   void set(int slot, const at::Tensor& tensor) { set(slot, address(tensor)); }
@@ -50,7 +51,7 @@ class Update {
     if (format != at::kFloat && format != at::kBFloat16) {
       throw InternalError("update on a GPU: gradients that it does not take");
     }
-    Fields fields(static_cast<size_t>(update_fields(states_)));
+    Fields fields(fields_);
     fields[UpdateField::kGradient] = address(gradient);
     fields[UpdateField::kSize] = bits(gradient.numel());
     fields[UpdateField::kIndexAndIsBf16] = format == at::kBFloat16 ? 1 : 0;
@@ -60,7 +61,7 @@ class Update {
       fields[UpdateField::kIndexAndIsBf16] |= bits(step->indices[i]) << 1;
       fields[UpdateField::kWeightDecay] = bits(step->weight_decays[i]);
       fields[UpdateField::kLrFactor] = bits(step->lr_factors.empty() ? 1 : step->lr_factors[i]);
-      for (size_t k = 0; k < static_cast<size_t>(states_); ++k) {
+      for (size_t k = 0; k < states_; ++k) {
         fields[UpdateField::kFirstState + k] =
             address(step->states[k * step->parameters.size() + i]);
       }
@@ -82,11 +83,11 @@ class Update {
     }
     set(UpdateSlot::kAllSums, sums);
     set(UpdateSlot::kAllBlocks, bits(all_blocks));
+    const size_t room = (kCudaSlots - UpdateSlot::kFirstTensor) / fields_;
     int64_t before = 0;
     size_t begin = 0;
     do {
-      const size_t end =
-          std::min(begin + static_cast<size_t>(update_tensors(states_)), tensors_.size());
+      const size_t end = std::min(begin + room, tensors_.size());
       std::vector<uint64_t> slots = head_;
       slots[UpdateSlot::kSums] = address(sums) + static_cast<uint64_t>(before) * sizeof(double);
       if (has_ratio()) {
@@ -117,7 +118,7 @@ class Update {
       blocks += blocks_[i];
       std::copy(tensors_[i].begin(), tensors_[i].end(),
                 slots.begin() + UpdateSlot::kFirstTensor +
-                    static_cast<std::ptrdiff_t>(i - begin) * update_fields(states_));
+                    static_cast<std::ptrdiff_t>((i - begin) * fields_));
     }
     return blocks;
   }
@@ -144,7 +145,7 @@ class Update {
   CudaLauncher& launcher_;
   const UpdateRule* rule_;
   c10::Device device_;
-  int states_;
+  size_t states_, fields_;  // Of a tensor.
   std::vector<uint64_t> head_;
   std::vector<Fields> tensors_;
   std::vector<int64_t> blocks_;  // Of each tensor.

@@ -41,7 +41,7 @@ struct UpdateTensor {
   int tensor;
 
   __device__ int at(int field) const {
-    constexpr int kFields = gallop::kernel::update_fields(Rule::kStates);
+    constexpr int kFields = UpdateField::kFirstState + Rule::kStates;
     return UpdateSlot::kFirstTensor + tensor * kFields + field;
   }
   __device__ unsigned long long get(int field) const { return a.slots[at(field)]; }

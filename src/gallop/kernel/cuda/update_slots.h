@@ -35,15 +35,11 @@ struct UpdateField {
     kIndexAndIsBf16,  ///< Among steps, times two; and 1 for a gradient in bf16.
     kWeightDecay,
     kLrFactor,
-    kFirstState,
+    kFirstState,  ///< As many as the rule has.
   };
 };
 
-/// Numbers that a block has, and tensors of one start by a rule of so many states.
+/// Numbers that a block has.
 inline constexpr int kUpdateBlock = 4096;
-constexpr int update_fields(int states) { return UpdateField::kFirstState + states; }
-constexpr int update_tensors(int states) {
-  return (512 - UpdateSlot::kFirstTensor) / update_fields(states);
-}
 
 }  // namespace gallop::kernel
