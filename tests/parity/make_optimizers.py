@@ -32,11 +32,15 @@ OPTIONS = {
     "adadelta": {"rho": (0.9, 0.5), "eps": (1e-6, 1e-3)} | DECAYS,
     "rmsprop": {"alpha": (0.99, 0.8), "eps": (1e-8, 1e-3), "momentum": (0.0, 0.9),
                 "centered": (False, True)} | DECAYS,
+    "adafactor": {"beta2_decay": (-0.8, -0.5), "eps": ((None, 1e-3), (1e-2, 1e-1)),
+                  "d": (1.0, 2.0)} | DECAYS,
+    "muon": {"momentum": (0.95, 0.8), "nesterov": (True, False), "ns_steps": (5, 3),
+             "adjust_lr_fn": ("original", "match_rms_adamw")} | DECAYS,
 }
 CLASSES = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW, "adam": torch.optim.Adam,
            "nadam": torch.optim.NAdam, "radam": torch.optim.RAdam, "adamax": torch.optim.Adamax,
            "adagrad": torch.optim.Adagrad, "adadelta": torch.optim.Adadelta,
-           "rmsprop": torch.optim.RMSprop}
+           "rmsprop": torch.optim.RMSprop, "adafactor": torch.optim.Adafactor}
 
 
 def cases():
@@ -49,6 +53,9 @@ def cases():
                 continue
             if chosen["weight_decay"] == 0 and not decay_1d:
                 continue
+            # Muon's parameters are all matrices.
+            if kind == "muon" and not decay_1d:
+                continue
             # One form of decay where there is none.
             if chosen["weight_decay"] == 0 and chosen.get("decoupled_weight_decay"):
                 continue
@@ -60,11 +67,33 @@ def name_of(kind, options, decay_1d):
     for key, value in options.items():
         if key == "betas":
             flat["beta1"], flat["beta2"] = value
+        elif kind == "adafactor" and key == "eps":
+            flat["eps1"], flat["eps2"] = value[0] or 0, value[1]
         else:
             flat[key] = value
-    flat["decay_1d"] = decay_1d
+    if kind != "muon":
+        flat["decay_1d"] = decay_1d
     text = " ".join(f"{key}={str(value).lower()}" for key, value in flat.items())
     return f"{kind} {text}"
+
+
+def run_muon(options, parameters, gradients, lr):
+    """Filters as matrices, and the bias by AdamW with 0.015 of the learning rate."""
+    matrices = {name: torch.nn.Parameter(value.data.flatten(1))
+                for name, value in parameters.items() if value.dim() > 1}
+    muon = torch.optim.Muon(matrices.values(), lr=1.0, **options)
+    adamw = torch.optim.AdamW([parameters["bias"]], lr=1.0, betas=(0.9, 0.95), weight_decay=0.0,
+                              foreach=False)
+    for step in range(STEPS):
+        muon.param_groups[0]["lr"] = lr[step].item()
+        adamw.param_groups[0]["lr"] = lr[step].item() * 0.015
+        for name, matrix in matrices.items():
+            matrix.grad = gradients[name][step].flatten(1).clone()
+        parameters["bias"].grad = gradients["bias"][step].clone()
+        muon.step()
+        adamw.step()
+    return torch.cat([matrices.get(name, value).data.flatten()
+                      for name, value in parameters.items()])
 
 
 def run(kind, options, decay_1d, start, gradients, lr):
@@ -74,6 +103,8 @@ def run(kind, options, decay_1d, start, gradients, lr):
     groups = [{"params": matrices}]
     if others:
         groups.append({"params": others, "weight_decay": 0.0})
+    if kind == "muon":
+        return run_muon(options, parameters, gradients, lr)
     apart = {} if kind == "adagrad" else {"foreach": False}
     optimizer = CLASSES[kind](groups, lr=1.0, **apart, **options)
     for step in range(STEPS):

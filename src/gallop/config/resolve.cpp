@@ -148,6 +148,29 @@ class Reader final : public Visitor {
   }
 
  protected:
+  void nested_list(const Field& field, const ListAccess& list) override {
+    const Node* node = take(field);
+    if (node == nullptr) return;
+    list.resize(0);
+    if (is_null(*node)) return;
+    if (node->kind != Node::Kind::kList) {
+      problem(field, *node, fmt::format("must be a list of maps, not {}", shown(*node)));
+      return;
+    }
+    list.resize(node->items.size());
+    for (size_t i = 0; i < node->items.size(); ++i) {
+      const Node& item = node->items[i];
+      const std::string key = join_key(key_of(field), std::to_string(i));
+      if (item.kind != Node::Kind::kMap) {
+        problems_.add(item.origin, key,
+                      fmt::format("must be a map of options, not {}", shown(item)));
+        continue;
+      }
+      Reader reader(item, key, problems_);
+      list.visit_item(i, reader);
+      reader.check_unknown();
+    }
+  }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
     static const Node kEmpty = [] {
       Node node;
@@ -308,6 +331,18 @@ class Writer final : public Visitor {
   }
 
  protected:
+  void nested_list(const Field& field, const ListAccess& access) override {
+    const Node* written = written_ != nullptr ? written_->find(field.name) : nullptr;
+    Node list;
+    list.kind = Node::Kind::kList;
+    list.origin = origin_of(field.name);
+    for (size_t i = 0; i < access.size(); ++i) {
+      Writer item(written != nullptr && i < written->items.size() ? &written->items[i] : nullptr);
+      access.visit_item(i, item);
+      list.items.push_back(item.take());
+    }
+    map_.at_or_add(field.name, {}) = std::move(list);
+  }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
     Writer inner(written_ != nullptr ? written_->find(field.name) : nullptr);
     visit_fields(inner);
@@ -382,6 +417,18 @@ class Describer final : public Visitor {
   }
 
  protected:
+  void nested_list(const Field& field, const ListAccess& access) override {
+    std::vector<FieldHelp> options;
+    Describer inner("", options);
+    access.visit_sample(inner);
+    std::string keys;
+    for (const FieldHelp& option : options) keys += (keys.empty() ? "" : ", ") + option.key;
+    add(field, "list of {" + keys + "}", access.size() == 0 ? "[]" : "see recipe");
+    for (FieldHelp& option : options) {
+      option.key = join_key(join_key(prefix_, field.name), "N." + option.key);
+      lines_.push_back(std::move(option));
+    }
+  }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
     Describer inner(join_key(prefix_, field.name), lines_);
     visit_fields(inner);

@@ -19,6 +19,7 @@ void visit(config::Visitor& visitor, AdagradConfig& config) {
                 config.initial_accumulator_value);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 void visit(config::Visitor& visitor, AdadeltaConfig& config) {
@@ -29,6 +30,7 @@ void visit(config::Visitor& visitor, AdadeltaConfig& config) {
   visitor.field(kEps, config.eps);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 void visit(config::Visitor& visitor, RmspropConfig& config) {
@@ -45,6 +47,7 @@ void visit(config::Visitor& visitor, RmspropConfig& config) {
                 config.centered);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 std::unique_ptr<Optimizer> make_adagrad(const AdagradConfig& config,
@@ -55,7 +58,8 @@ std::unique_ptr<Optimizer> make_adagrad(const AdagradConfig& config,
                               .initial_state = config.initial_accumulator_value,
                               .lr = config.lr,
                               .weight_decay = config.weight_decay,
-                              .decay_1d = config.decay_1d},
+                              .decay_1d = config.decay_1d,
+                              .groups = config.groups},
                              parameters);
 }
 
@@ -67,7 +71,8 @@ std::unique_ptr<Optimizer> make_adadelta(const AdadeltaConfig& config,
                               .counts_steps = false,
                               .lr = config.lr,
                               .weight_decay = config.weight_decay,
-                              .decay_1d = config.decay_1d},
+                              .decay_1d = config.decay_1d,
+                              .groups = config.groups},
                              parameters);
 }
 
@@ -79,7 +84,8 @@ std::unique_ptr<Optimizer> make_rmsprop(const RmspropConfig& config,
                   .counts_steps = false,
                   .lr = config.lr,
                   .weight_decay = config.weight_decay,
-                  .decay_1d = config.decay_1d};
+                  .decay_1d = config.decay_1d,
+                  .groups = config.groups};
   if (config.centered) {
     rule.rule += "_centered";
     rule.states.push_back("grad_avg");

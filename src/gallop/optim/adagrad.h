@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "gallop/config/visitor.h"
+#include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
 
 namespace gallop::optim {
@@ -19,6 +20,7 @@ struct AdagradConfig {
   double initial_accumulator_value = 0;  ///< v before the first step.
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 /// Adadelta (Zeiler, "ADADELTA: an adaptive learning rate method", arXiv:1212.5701), as in PyTorch:
@@ -32,6 +34,7 @@ struct AdadeltaConfig {
   double eps = 1e-6;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 /// RMSprop (Hinton, Srivastava and Swersky, lecture 6a of "Neural networks for machine learning",
@@ -49,6 +52,7 @@ struct RmspropConfig {
   bool centered = false;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 void visit(config::Visitor& visitor, AdagradConfig& config);

@@ -22,6 +22,7 @@ template <typename Config>
 void visit_decay(config::Visitor& visitor, Config& config) {
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 const config::Field kAmsgrad{.name = "amsgrad", .help = "divide by the largest mean square so far"};
@@ -33,7 +34,8 @@ RuleConfig adam_rule(std::string rule, const Config& config) {
           .states = {"exp_avg", "exp_avg_sq"},
           .lr = config.lr,
           .weight_decay = config.weight_decay,
-          .decay_1d = config.decay_1d};
+          .decay_1d = config.decay_1d,
+          .groups = config.groups};
 }
 
 template <typename Config>

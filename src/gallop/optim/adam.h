@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "gallop/config/visitor.h"
+#include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
 
 namespace gallop::optim {
@@ -22,6 +23,7 @@ struct AdamConfig {
   bool amsgrad = false;
   double weight_decay = 0;
   bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
+  GroupsConfig groups{};
 };
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay
@@ -34,6 +36,7 @@ struct AdamwConfig {
   bool amsgrad = false;
   double weight_decay = 0.01;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 /// Adam with Nesterov's momentum (Dozat, "Incorporating Nesterov momentum into Adam", ICLR 2016
@@ -51,6 +54,7 @@ struct NadamConfig {
   bool decoupled_weight_decay = false;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 /// Rectified Adam (Liu et al., "On the variance of the adaptive learning rate and beyond", ICLR
@@ -67,6 +71,7 @@ struct RadamConfig {
   bool decoupled_weight_decay = false;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 /// Adam by the largest gradient in place of the mean square (Kingma and Ba, section 7), as in
@@ -82,6 +87,7 @@ struct AdamaxConfig {
   double eps = 1e-8;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 void visit(config::Visitor& visitor, AdamConfig& config);

@@ -17,6 +17,7 @@ void visit(config::Visitor& visitor, LarsConfig& config) {
   visitor.field(kAlwaysAdapt, config.always_adapt);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 void visit(config::Visitor& visitor, LambConfig& config) {
@@ -27,6 +28,7 @@ void visit(config::Visitor& visitor, LambConfig& config) {
   visitor.field(kAlwaysAdapt, config.always_adapt);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 std::unique_ptr<Optimizer> make_lars(const LarsConfig& config, const NamedTensors& parameters) {
@@ -37,7 +39,8 @@ std::unique_ptr<Optimizer> make_lars(const LarsConfig& config, const NamedTensor
                               .counts_steps = false,
                               .lr = config.lr,
                               .weight_decay = config.weight_decay,
-                              .decay_1d = config.decay_1d},
+                              .decay_1d = config.decay_1d,
+                              .groups = config.groups},
                              parameters);
 }
 
@@ -48,7 +51,8 @@ std::unique_ptr<Optimizer> make_lamb(const LambConfig& config, const NamedTensor
        .states = {"exp_avg", "exp_avg_sq"},
        .lr = config.lr,
        .weight_decay = config.weight_decay,
-       .decay_1d = config.decay_1d},
+       .decay_1d = config.decay_1d,
+       .groups = config.groups},
       parameters);
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "gallop/config/visitor.h"
+#include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
 
 namespace gallop::optim {
@@ -24,6 +25,7 @@ struct LarsConfig {
   bool always_adapt = false;
   double weight_decay = 1e-4;
   bool decay_1d = false;
+  GroupsConfig groups{};
 };
 
 /// LAMB (You et al., "Large batch optimization for deep learning: training BERT in 76 minutes",
@@ -41,6 +43,7 @@ struct LambConfig {
   bool always_adapt = false;
   double weight_decay = 0.01;
   bool decay_1d = false;
+  GroupsConfig groups{};
 };
 
 void visit(config::Visitor& visitor, LarsConfig& config);

@@ -21,6 +21,7 @@ void visit(config::Visitor& visitor, LionConfig& config) {
                 config.beta2);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 std::unique_ptr<Optimizer> make_lion(const LionConfig& config, const NamedTensors& parameters) {
@@ -30,7 +31,8 @@ std::unique_ptr<Optimizer> make_lion(const LionConfig& config, const NamedTensor
                               .counts_steps = false,
                               .lr = config.lr,
                               .weight_decay = config.weight_decay,
-                              .decay_1d = config.decay_1d},
+                              .decay_1d = config.decay_1d,
+                              .groups = config.groups},
                              parameters);
 }
 

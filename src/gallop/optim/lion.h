@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "gallop/config/visitor.h"
+#include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
 
 namespace gallop::optim {
@@ -19,6 +20,7 @@ struct LionConfig {
   double beta2 = 0.99;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 void visit(config::Visitor& visitor, LionConfig& config);

@@ -83,8 +83,8 @@ void OptimizerParameters::put_into(kernel::OptimizerStep& step) const {
     if (!parameter.grad().defined()) continue;
     step.parameters.push_back(parameter);
     step.gradients.push_back(gradient_in_layout_of(parameter, name));
-    step.weight_decays.push_back(weight_decays[i]);
-    step.lr_factors.push_back(lr_factors[i]);
+    step.weight_decays.push_back(options.weight_decays[i]);
+    step.lr_factors.push_back(options.lr_factors[i]);
     step.indices.push_back(static_cast<int64_t>(i));
     for (size_t kind = 0; kind < states.size(); ++kind) {
       const at::Tensor& state = states[kind][i].tensor;

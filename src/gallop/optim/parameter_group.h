@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/kernel/optimizer_step.h"
+#include "gallop/optim/groups.h"
 #include "gallop/tensor/named_tensor.h"
 
 // Only for sources of optim/: what optimizers do with their parameters.
@@ -22,7 +23,7 @@ NamedTensors make_state(const char* prefix, const NamedTensors& parameters, doub
 struct OptimizerParameters {
   NamedTensors parameters;
   std::vector<NamedTensors> states;  ///< One list for each kind, in the parameters' order.
-  std::vector<double> weight_decays, lr_factors;
+  ParameterOptions options;
 
   /// Fills in what the step of the parameters that have a gradient now takes. A gradient in another
   /// memory layout than its parameter is copied into the same one. Throws UsageError where a

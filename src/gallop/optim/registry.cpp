@@ -1,7 +1,9 @@
+#include "gallop/optim/adafactor.h"
 #include "gallop/optim/adagrad.h"
 #include "gallop/optim/adam.h"
 #include "gallop/optim/large_batch.h"
 #include "gallop/optim/lion.h"
+#include "gallop/optim/muon.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/optim/schedule_free.h"
 #include "gallop/optim/sgd.h"
@@ -23,6 +25,8 @@ OptimizerRegistry built_in_optimizers() {
       .add("lion", "steps of one size, by the sign of the mean gradient", make_lion)
       .add("lars", "momentum that follows each parameter's norm, for large batches", make_lars)
       .add("lamb", "AdamW that follows each parameter's norm, for large batches", make_lamb)
+      .add("adafactor", "mean squares of rows and columns alone, for little memory", make_adafactor)
+      .add("muon", "orthogonal updates of matrices, and AdamW or SGD for the rest", make_muon)
       .add("schedule-free-sgd", "SGD that averages weights instead of lowering its rate",
            make_schedule_free_sgd)
       .add("schedule-free-adamw", "AdamW that averages weights instead of lowering its rate",

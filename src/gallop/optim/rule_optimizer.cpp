@@ -17,11 +17,7 @@ RuleOptimizer::RuleOptimizer(RuleConfig config, const NamedTensors& parameters)
   for (const char* name : config_.states) {
     all_.states.push_back(make_state(name, parameters, config_.initial_state));
   }
-  for (const NamedTensor& parameter : parameters) {
-    const bool decays = parameter.tensor.dim() > 1 || config_.decay_1d;
-    all_.weight_decays.push_back(decays ? config_.weight_decay : 0);
-    all_.lr_factors.push_back(1);
-  }
+  all_.options = options_of(parameters, config_.weight_decay, config_.decay_1d, config_.groups);
   const auto count = static_cast<int64_t>(parameters.size());
   const auto options = at::TensorOptions(c10::kFloat).device(parameters.front().tensor.device());
   if (config_.counts_steps) steps_ = at::zeros({count}, options);

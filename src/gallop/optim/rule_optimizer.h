@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/optim/parameter_group.h"
 
@@ -21,6 +22,7 @@ struct RuleConfig {
   double lr = 0;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 /// State: "STATE.NAME" for each kind and parameter, "step", fp32 [parameters], where steps are

@@ -58,6 +58,7 @@ void visit_schedule_free(config::Visitor& visitor, Config& config) {
                 config.weight_lr_power);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 config::Field above_zero(config::Field field) {
@@ -91,7 +92,8 @@ std::unique_ptr<Optimizer> make_schedule_free_sgd(const ScheduleFreeSgdConfig& c
                  .running = {0, 0},
                  .lr = config.lr,
                  .weight_decay = config.weight_decay,
-                 .decay_1d = config.decay_1d},
+                 .decay_1d = config.decay_1d,
+                 .groups = config.groups},
       parameters);
 }
 
@@ -105,7 +107,8 @@ std::unique_ptr<Optimizer> make_schedule_free_adamw(const ScheduleFreeAdamwConfi
           .running = {0, 0},
           .lr = config.lr,
           .weight_decay = config.weight_decay,
-          .decay_1d = config.decay_1d},
+          .decay_1d = config.decay_1d,
+          .groups = config.groups},
       parameters);
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "gallop/config/visitor.h"
+#include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
 
 namespace gallop::optim {
@@ -23,6 +24,7 @@ struct ScheduleFreeSgdConfig {
   double weight_lr_power = 2;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 /// The same for AdamW: beta1 is the momentum, and with v as in Adam
@@ -37,6 +39,7 @@ struct ScheduleFreeAdamwConfig {
   double weight_lr_power = 2;
   double weight_decay = 0;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 void visit(config::Visitor& visitor, ScheduleFreeSgdConfig& config);

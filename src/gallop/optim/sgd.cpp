@@ -40,6 +40,7 @@ void visit_sgd(config::Visitor& visitor, Config& config) {
   visitor.field({.name = "nesterov", .help = "look ahead along the momentum"}, config.nesterov);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
 }
 
 template <typename Config>
@@ -51,7 +52,8 @@ std::unique_ptr<Optimizer> make(const char* name, const Config& config,
                   .counts_steps = config.dampening != 0,
                   .lr = config.lr,
                   .weight_decay = config.weight_decay,
-                  .decay_1d = config.decay_1d};
+                  .decay_1d = config.decay_1d,
+                  .groups = config.groups};
   if (config.momentum != 0) {
     rule.rule += config.nesterov ? "_nesterov" : "_momentum";
     rule.states = {"momentum"};

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "gallop/config/visitor.h"
+#include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
 
 namespace gallop::optim {
@@ -20,6 +21,7 @@ struct SgdConfig {
   bool nesterov = false;
   double weight_decay = 0;
   bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
+  GroupsConfig groups{};
 };
 
 /// SGD with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay
@@ -31,6 +33,7 @@ struct SgdwConfig {
   bool nesterov = false;
   double weight_decay = 0.01;
   bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 void visit(config::Visitor& visitor, SgdConfig& config);

@@ -36,5 +36,16 @@ TEST(JoinNames, ReadsAsASentence) {
   EXPECT_EQ(join_names({"a", "b", "c"}), "a, b or c");
 }
 
+TEST(MatchesPattern, TakesStarsAndQuestionMarks) {
+  EXPECT_TRUE(matches_pattern("layer1.0.bias", "*.bias"));
+  EXPECT_TRUE(matches_pattern("layer1.0.bias", "layer?.*.bias"));
+  EXPECT_TRUE(matches_pattern("abcabd", "*ab?"));
+  EXPECT_TRUE(matches_pattern("", "*"));
+  EXPECT_FALSE(matches_pattern("bias", "*.bias"));
+  EXPECT_FALSE(matches_pattern("layer1.0.bias.x", "*.bias"));
+  EXPECT_FALSE(matches_pattern("a", "??"));
+  EXPECT_FALSE(matches_pattern("a", ""));
+}
+
 }  // namespace
 }  // namespace gallop

@@ -80,16 +80,19 @@ class Parity : public testing::Test {
 };
 
 TEST_F(Parity, EveryCombinationOfOptionsFollowsPyTorch) {
-  const std::map<std::string, size_t> counts = {{"adadelta", 12}, {"adagrad", 24}, {"adam", 24},
-                                                {"adamax", 12},   {"adamw", 24},   {"nadam", 40},
-                                                {"radam", 20},    {"rmsprop", 48}, {"sgd", 12}};
+  const std::map<std::string, size_t> counts = {
+      {"adadelta", 12}, {"adafactor", 24}, {"adagrad", 24}, {"adam", 24},
+      {"adamax", 12},   {"adamw", 24},     {"muon", 32},    {"nadam", 40},
+      {"radam", 20},    {"rmsprop", 48},   {"sgd", 12}};
   for (const auto& [optimizer, count] : counts) EXPECT_EQ(cases_[optimizer].size(), count);
   EXPECT_EQ(cases_.size(), counts.size());
   for (const auto& [optimizer, texts] : cases_) {
+    // Muon's products are in bf16 in both, and other machines round them in another order.
+    const double allowed = optimizer == "muon" ? 2e-2 : 2e-6;
     double largest = 0;
     for (const std::string& text : texts) {
       const double difference = largest_difference(text);
-      EXPECT_LT(difference, 2e-6) << text;
+      EXPECT_LT(difference, allowed) << text;
       largest = std::max(largest, difference);
     }
     RecordProperty(optimizer, fmt::format("{:.1e}", largest));
