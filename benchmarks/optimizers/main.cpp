@@ -11,6 +11,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
+#include "gallop/base/heap.h"
 #include "gallop/config/resolve.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/optim/optimizer.h"
@@ -77,6 +78,7 @@ int main(int count, char** words) {
     std::cerr << "usage: bench_optimizers OPTIMIZER TENSORS [OPTION=VALUE...]\n";
     return 2;
   }
+  gallop::keep_freed_memory();  // As the program does.
   try {
     serve(words + 1);
   } catch (const gallop::Error& error) {

@@ -5,7 +5,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/addcmul.h>
 #include <ATen/ops/lerp.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/zeros.h>
@@ -18,7 +20,14 @@ namespace gallop::optim {
 
 namespace {
 
-at::Tensor rms(const at::Tensor& tensor) { return tensor.square().mean().sqrt(); }
+// As norms, which make no tensor of squares.
+at::Tensor rms(const at::Tensor& tensor) {
+  return at::linalg_vector_norm(tensor) / std::sqrt(static_cast<double>(tensor.numel()));
+}
+at::Tensor mean_square(const at::Tensor& tensor, int64_t dim) {
+  return at::linalg_vector_norm(tensor, 2, dim, true).square() /
+         static_cast<double>(tensor.size(dim));
+}
 
 class Adafactor final : public Optimizer {
  public:
@@ -64,38 +73,38 @@ class Adafactor final : public Optimizer {
 
  private:
   void update(const TensorStep& step, size_t i) const {
-    const at::Tensor &p = step.parameter(i), lr = step.lr(i);
-    const at::Tensor g = step.gradient(i);
+    const at::Tensor &p = step.parameter(i), &g = step.raw_gradient(i), lr = step.lr(i);
     const at::Tensor count = steps_.select(0, static_cast<int64_t>(step.index(i)));
     const at::Tensor t = count + 1;
-    const at::Tensor change = clipped(g, variance_of(step, i, g, t.pow(config_.beta2_decay)));
+    const at::Tensor scale = step.gradient_scale();
+    const at::Tensor variance = variance_of(step, i, g, t.pow(config_.beta2_decay));
+    // Scales of the whole tensor become part of the rate, which spares passes over it.
+    const at::Tensor change = variance.clamp_min_(eps1_ * eps1_).rsqrt_().mul_(g);
     at::Tensor rate = config_.relative_step ? at::minimum(lr, t.rsqrt()) : lr;
     if (config_.scale_parameter) rate = rate * rms(p).clamp_min(config_.eps2);
+    const at::Tensor size = scale.defined() ? rms(change) * scale : rms(change);
+    rate = rate / (size / config_.d).clamp_min(1);
+    if (scale.defined()) rate = rate * scale;
     const at::Tensor kept = step.weight_decay(i) == 0 ? p : p * (1 - lr * step.weight_decay(i));
-    step.write(p, kept - rate * change);
+    step.write(p, at::addcmul(kept, change, rate.to(p.scalar_type()), -1));
     step.write(count, t);
   }
 
-  // Takes the share `take` of the gradient's square in.
+  // Takes the share `take` of the gradient's square in; a tensor of its own.
   at::Tensor variance_of(const TensorStep& step, size_t i, const at::Tensor& g,
                          const at::Tensor& take) const {
     const std::vector<size_t>& own = of_parameter_[step.index(i)];
-    const at::Tensor square = g.square(), share = take.to(g.scalar_type());
-    const auto next = [&](size_t which, const at::Tensor& value) {
+    const at::Tensor share = take.to(g.scalar_type()), scale = step.gradient_scale();
+    const auto next = [&](size_t which, const at::Tensor& square) {
       const at::Tensor& state = state_[own[which]].tensor;
-      at::Tensor result = at::lerp(state, value, share);
+      at::Tensor result =
+          at::lerp(state, scale.defined() ? square * scale.square() : square, share);
       step.write(state, result);
       return result;
     };
-    if (own.size() == 1) return next(0, square);
-    const at::Tensor rows = next(0, square.mean(-1, true)),
-                     columns = next(1, square.mean(-2, true));
-    return at::matmul(rows, columns) / rows.mean(-2, true).clamp_min(eps1_);
-  }
-
-  at::Tensor clipped(const at::Tensor& g, const at::Tensor& variance) const {
-    const at::Tensor change = g * variance.clamp_min(eps1_ * eps1_).rsqrt();
-    return change / (rms(change) / config_.d).clamp_min(1);
+    if (own.size() == 1) return next(0, g.square());
+    const at::Tensor rows = next(0, mean_square(g, -1)), columns = next(1, mean_square(g, -2));
+    return at::matmul(rows / rows.mean(-2, true).clamp_min(eps1_), columns);
   }
 
   AdafactorConfig config_;

@@ -6,6 +6,7 @@
 namespace gallop::optim {
 
 TensorStep::TensorStep(const kernel::OptimizerStep& step) : step_(step) {
+  if (step.divisor.defined()) scale_ = 1 / step.divisor;
   if (step.skip.defined()) skip_ = step.skip.ne(0);
 }
 

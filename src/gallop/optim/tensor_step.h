@@ -22,6 +22,9 @@ class TensorStep {
   const at::Tensor& parameter(size_t i) const { return step_.parameters[i]; }
   /// Divided by the loss scale, in the parameter's type.
   at::Tensor gradient(size_t i) const;
+  /// The same in two: as it came, and what it is to be multiplied by, which may be undefined.
+  const at::Tensor& raw_gradient(size_t i) const { return step_.gradients[i]; }
+  const at::Tensor& gradient_scale() const { return scale_; }
   /// fp32, no dimensions.
   at::Tensor lr(size_t i) const;
   double weight_decay(size_t i) const { return step_.weight_decays[i]; }
@@ -31,6 +34,7 @@ class TensorStep {
 
  private:
   const kernel::OptimizerStep& step_;
+  at::Tensor scale_;
   std::optional<at::Tensor> skip_;
 };
 
