@@ -13,7 +13,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "gallop/optim/fields.h"
-#include "gallop/optim/parameter_group.h"
+#include "gallop/optim/optimizer_parameters.h"
 #include "gallop/optim/tensor_step.h"
 
 namespace gallop::optim {

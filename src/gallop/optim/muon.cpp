@@ -15,7 +15,7 @@
 #include "gallop/base/text.h"
 #include "gallop/optim/adam.h"
 #include "gallop/optim/fields.h"
-#include "gallop/optim/parameter_group.h"
+#include "gallop/optim/optimizer_parameters.h"
 #include "gallop/optim/sgd.h"
 #include "gallop/optim/tensor_step.h"
 

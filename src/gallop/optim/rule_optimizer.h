@@ -5,7 +5,7 @@
 
 #include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
-#include "gallop/optim/parameter_group.h"
+#include "gallop/optim/optimizer_parameters.h"
 
 // Only for sources of optim/.
 namespace gallop::optim {

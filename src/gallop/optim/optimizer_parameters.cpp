@@ -1,4 +1,4 @@
-#include "gallop/optim/parameter_group.h"
+#include "gallop/optim/optimizer_parameters.h"
 
 #include <set>
 #include <string>
