@@ -46,7 +46,7 @@
 #include "gallop/model/vit.h"
 #include "gallop/optim/adam.h"
 #include "gallop/optim/sgd.h"
-#include "gallop/schedule/schedules.h"
+#include "gallop/schedule/decays.h"
 #include "gallop/train/trainer.h"
 #include "limit.h"
 
@@ -359,7 +359,7 @@ class SteppedObserver final : public train::Observer {
 
 void serve_trainer(Workload& work, const Form& form, Server& server) {
   const BatchSamples samples(work);
-  const auto schedule = schedule::make_cosine({.warmup = 0.05});
+  const auto schedule = schedule::make_cosine({.warmup = {.length = "0.05"}}, {});
   const auto folder =
       std::filesystem::temp_directory_path() / fmt::format("bench_step-{}", getpid());
   train::CheckpointStore checkpoints(folder);

@@ -68,7 +68,8 @@ std::pair<at::Tensor, at::Tensor> draw_points(const Recipe& recipe) {
 
 void fit(const Recipe& recipe) {
   const auto [x, y] = draw_points(recipe);
-  const auto schedule = schedules.build(recipe.schedule);
+  const auto schedule =
+      schedules.build(recipe.schedule, {.samples = static_cast<double>(recipe.steps), .batch = 1});
   auto line = at::zeros({2}).set_requires_grad(true);
   double loss = 0;
   for (int64_t step = 0; step < recipe.steps; ++step) {

@@ -15,7 +15,9 @@ const std::vector<Command>& commands() {
       {"train", "train a model from a recipe, or resume a run", run_train},
       {"evaluate", "measure a trained model on data", run_evaluate},
       {"predict", "classify image files, or continue a text", run_predict},
-      {"recipes", "list, show or copy the recipes that come with Gallop", run_recipes},
+      {"recipes", "list, show or copy the recipes that come with Gallop, draw a schedule",
+       run_recipes},
+      {"find-lr", "find a learning rate for a recipe", run_find_lr},
       {"graph", "show a training step as a graph, with the time of each node", run_graph},
       {"env", "describe this machine, a recipe's data or its model", run_env},
   };

@@ -1,6 +1,5 @@
 #include "gallop/app/console.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/terminal.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/text.h"
 
@@ -26,11 +26,6 @@ constexpr double kLiveInterval = 0.1;
 constexpr double kPlainInterval = 10;
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
-
-int terminal_width() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 std::string step_text(const StepEvent& event, const ConsoleLabels& labels, double accuracy) {
   std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {:.4f}", event.epoch, event.step,
@@ -66,7 +61,10 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   const auto row = [&](const std::string& name, const std::string& value) {
     text += fmt::format("  {:<18} {}\n", name, value);
   };
-  text += outcome.finished
+  text += !outcome.ended_early.empty()
+              ? fmt::format("\nFinished early, after step {} of {}: {}\n", outcome.step,
+                            outcome.steps, outcome.ended_early)
+          : outcome.finished
               ? "\nFinished\n"
               : fmt::format("\nStopped after step {} of {}\n", outcome.step, outcome.steps);
   if (outcome.last) {
@@ -81,6 +79,9 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
       row(labels.part + " accuracy", accuracy);
     }
     row(labels.part + " loss", fmt::format("{:.4f}", tally.loss()));
+  }
+  if (outcome.restored_step >= 0) {
+    row("weights", fmt::format("those of step {}, the best", outcome.restored_step));
   }
   row("training time",
       fmt::format("{}  (this process {})", format_duration(outcome.training_seconds),
@@ -146,7 +147,7 @@ class TextConsole final : public train::Observer {
     live_ = false;
   }
   void rewrite(const std::string& text) {
-    const auto width = static_cast<size_t>(terminal_width() - 1);
+    const auto width = static_cast<size_t>(terminal_columns() - 1);
     fmt::print("\r{}\x1b[K", text.substr(0, width));
     std::fflush(stdout);
     live_ = true;
@@ -202,6 +203,8 @@ class JsonConsole final : public train::Observer {
                                   {"skipped_updates", outcome.skipped_updates},
                                   {"skipped_samples", outcome.skipped_samples},
                                   {"run_folder", labels_.run_folder}};
+    if (!outcome.ended_early.empty()) object["ended_early"] = outcome.ended_early;
+    if (outcome.restored_step >= 0) object["restored_step"] = outcome.restored_step;
     if (outcome.last) object["last"] = evaluation(*outcome.last);
     if (outcome.best) object["best"] = evaluation(*outcome.best);
     print(object);

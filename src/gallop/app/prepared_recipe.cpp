@@ -33,11 +33,30 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   note(use_gpu_kernels(device_));
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
+  build_schedules(families);
   inputs_ = inputs_of(data_, recipe());
   model_ = families.models.build(recipe().model, inputs_.task(),
                                  model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   choose_format();
   optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
+}
+
+void PreparedRecipe::build_schedules(const Families& families) {
+  const train::TrainConfig& config = recipe().train;
+  const bool evaluates = data_.evaluation() != nullptr;
+  const schedule::RunLength length =
+      train::Length::of(config, recipe().data.batch, data_.train->size()).for_schedules();
+  schedule_ = families.schedules.build(recipe().schedule, length);
+  train::check_schedule(*schedule_, config, evaluates);
+  if (const auto& vary = recipe().vary.label_smoothing; vary.varies()) {
+    label_smoothing_.emplace("label_smoothing", vary, config.label_smoothing, length);
+    train::check_schedule(label_smoothing_->schedule(), config, evaluates);
+  }
+}
+
+std::vector<train::VariedValue> PreparedRecipe::varied() const {
+  if (!label_smoothing_) return {};
+  return {{train::Value::kLabelSmoothing, &*label_smoothing_}};
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {
@@ -55,8 +74,12 @@ train::StepConfig PreparedRecipe::step_config() const {
   train::StepConfig config{.precision = format_.precision,
                            .accumulate = recipe.accumulate,
                            .clip = recipe.clip,
+                           .clip_value = recipe.clip_value,
+                           .clip_adaptive = recipe.clip_adaptive,
+                           .sam = recipe.sam,
                            .label_smoothing = recipe.label_smoothing,
                            .seed = static_cast<uint64_t>(recipe.seed)};
+  for (const auto& one : varied()) config.varied.push_back(one.value);
   if (recipe.compile != "false") {
     config.compile =
         compile::CompileConfig{.verify_every = recipe.compile == "verify" ? kVerifyEvery : 0};

@@ -8,9 +8,11 @@
 #include "gallop/base/hardware.h"
 #include "gallop/data/training_data.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/schedule/variation.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/step.h"
 #include "gallop/train/step_format.h"
+#include "gallop/train/trainer.h"
 
 namespace gallop::app {
 
@@ -32,6 +34,8 @@ class PreparedRecipe {
   const train::StepFormat& format() const { return format_; }
   model::Model& model() { return *model_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
+  schedule::Schedule& schedule() { return *schedule_; }
+  std::vector<train::VariedValue> varied() const;
 
   data::LoaderConfig training_loader() const;
   train::EvaluateConfig evaluate_config() const;
@@ -44,6 +48,7 @@ class PreparedRecipe {
   std::string describe_training() const;
 
  private:
+  void build_schedules(const Families& families);
   void choose_format();
   void resolve(const std::string& path, std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
@@ -57,6 +62,8 @@ class PreparedRecipe {
   std::string measured_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<schedule::Schedule> schedule_;
+  std::optional<schedule::Variation> label_smoothing_;  // Where it varies.
 };
 
 }  // namespace gallop::app

@@ -14,7 +14,8 @@ Recipe::Recipe(const Families& families)
     : data(families.readers, families.augmentations),
       model(families.models, "resnet"),
       optimizer(families.optimizers, "sgd"),
-      schedule(families.schedules, "constant") {}
+      schedule(families.schedules, "constant"),
+      vary(families.schedules) {}
 
 namespace {
 
@@ -40,11 +41,16 @@ bool is_path(const std::string& text) {
 
 }  // namespace
 
+void visit(config::Visitor& visitor, VaryConfig& config) {
+  visitor.section({.name = "label_smoothing", .help = ""}, config.label_smoothing);
+}
+
 void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "data", .help = ""}, recipe.data);
   visit_choice(visitor, "model", "the network", recipe.model);
   visit_choice(visitor, "optimizer", "the rule that updates the weights", recipe.optimizer);
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
+  visitor.section({.name = "vary", .help = ""}, recipe.vary);
   visitor.section({.name = "train", .help = ""}, recipe.train);
 }
 
@@ -66,6 +72,7 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
       resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
       problems);
   problems.throw_if_any();
+  train::check(resolved.recipe.train);
   return resolved;
 }
 

@@ -8,9 +8,16 @@
 #include "gallop/config/component.h"
 #include "gallop/config/node.h"
 #include "gallop/data/data_config.h"
+#include "gallop/schedule/variation.h"
 #include "gallop/train/train_config.h"
 
 namespace gallop::app {
+
+/// The `vary:` section: values besides the learning rate that change along a run.
+struct VaryConfig {
+  explicit VaryConfig(const config::Catalog& schedules) : label_smoothing(schedules) {}
+  schedule::VariationConfig label_smoothing;
+};
 
 /// Everything that decides a run, as written in a recipe.
 struct Recipe {
@@ -20,9 +27,11 @@ struct Recipe {
   config::Component model;
   config::Component optimizer;
   config::Component schedule;
+  VaryConfig vary;
   train::TrainConfig train;
 };
 
+void visit(config::Visitor& visitor, VaryConfig& config);
 void visit(config::Visitor& visitor, Recipe& recipe);
 
 /// A recipe and where each of its values comes from.

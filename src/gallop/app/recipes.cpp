@@ -7,6 +7,8 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/recipe.h"
+#include "gallop/app/schedule_plots.h"
+#include "gallop/app/terminal.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
@@ -14,6 +16,32 @@
 namespace gallop::app {
 
 namespace {
+
+struct Arguments {
+  std::string action = "list";
+  std::string recipe;
+  std::string target;
+  std::string svg;
+  std::vector<Override> overrides;
+};
+
+// What an action has no use for is a mistake.
+void check(const Arguments& arguments) {
+  const std::string& action = arguments.action;
+  const bool draws = action == "schedule" || action == "schedules";
+  const bool takes_recipe = action == "show" || action == "copy" || action == "schedule";
+  if (takes_recipe && arguments.recipe.empty()) {
+    throw UsageError(
+        fmt::format("which recipe? For example: gallop recipes {} fashion-mnist", action));
+  }
+  if (!arguments.svg.empty() && !draws) {
+    throw UsageError(fmt::format("--svg is for schedule and schedules, not for {}", action));
+  }
+  if (!arguments.overrides.empty() && action != "schedule") {
+    throw UsageError(fmt::format("{} changes nothing in 'gallop recipes {}'; schedule takes it",
+                                 arguments.overrides.front().path, action));
+  }
+}
 
 const BuiltInRecipe& find_recipe(const std::string& name) {
   std::vector<std::string> names;
@@ -44,7 +72,7 @@ void copy_recipe(const std::string& name, std::string target) {
 void print_members(const char* section, const config::Catalog& catalog) {
   for (const auto& member : catalog.members()) {
     fmt::print("\n{}: {}  {}\n", section, member.name, member.help);
-    const auto options = member.make_options();
+    const auto options = member.make_options(catalog);
     const auto visit_fields = [&](config::Visitor& visitor) { options->visit_fields(visitor); };
     for (const auto& line : config::describe_fields(visit_fields, section)) {
       fmt::print("  {:<34} {}  [{}; default {}]\n", line.key, line.help, line.type, line.initial);
@@ -59,8 +87,8 @@ void print_options() {
   fmt::print("Options of every recipe\n");
   const auto visit_fields = [&](config::Visitor& visitor) { visit(visitor, recipe); };
   for (const auto& line : config::describe_fields(visit_fields, "")) {
-    const bool common = line.key.starts_with("train.") || line.key.ends_with(".name") ||
-                        line.key.starts_with("data.");
+    const bool common = line.key.starts_with("train.") || line.key.starts_with("vary.") ||
+                        line.key.ends_with(".name") || line.key.starts_with("data.");
     if (!common) continue;
     fmt::print("  {:<34} {}  [{}; default {}]\n", line.key, line.help, line.type, line.initial);
   }
@@ -71,32 +99,67 @@ void print_options() {
   print_members("schedule", families.schedules);
 }
 
+constexpr int kPlotRows = 14;
+
+void draw_schedule(const Arguments& arguments) {
+  const Families families;
+  const ResolvedRecipe resolved = load_recipe(families, arguments.recipe, arguments.overrides);
+  auto plots = schedule_plots(families, resolved.recipe);
+  plots.front().title = resolved.name + ": " + plots.front().title;
+  for (const plot::LinePlot& each : plots) {
+    fmt::print("{}", plot::to_text(each, {.columns = terminal_columns(),
+                                          .rows = kPlotRows,
+                                          .unicode = is_utf8_terminal()}));
+  }
+  if (!arguments.svg.empty()) write_file_atomically(arguments.svg, plot::to_svg(plots));
+}
+
+void list_schedules(const std::string& svg) {
+  const Families families;
+  for (const auto& member : families.schedules.members()) {
+    fmt::print("{:<18} {}\n", member.name, member.help);
+  }
+  if (!svg.empty()) {
+    write_file_atomically(svg, plot::to_svg(all_schedules(families), /*columns=*/3));
+  }
+}
+
+bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+  CLI::App parser(
+      "List the recipes that come with Gallop, show one, copy one to edit it, list every option\n"
+      "that a recipe may have, draw the schedule of a recipe, or list all schedules.\n\n"
+      "Example: gallop recipes copy cifar10 my.yaml",
+      "gallop recipes");
+  parser.add_option("ACTION", arguments.action, "list, show, copy, options, schedule or schedules")
+      ->check(CLI::IsMember({"list", "show", "copy", "options", "schedule", "schedules"}));
+  parser.add_option("RECIPE", arguments.recipe, "the recipe; for schedule also a file");
+  parser.add_option("FILE", arguments.target, "where to copy it; RECIPE.yaml by default");
+  parser.add_option("--svg", arguments.svg, "FILE: draw the schedules there, for a browser");
+  std::vector<std::string> rest = words;
+  arguments.overrides = take_overrides(rest);
+  if (!parse_arguments(parser, rest)) return false;
+  check(arguments);
+  return true;
+}
+
 }  // namespace
 
-ExitCode run_recipes(const std::vector<std::string>& arguments) {
-  CLI::App parser(
-      "List the recipes that come with Gallop, show one, copy one to edit it, or list every "
-      "option\n"
-      "that a recipe may have.\n\nExample: gallop recipes copy cifar10 my.yaml",
-      "gallop recipes");
-  std::string action = "list", name, target;
-  parser.add_option("ACTION", action, "list, show, copy or options")
-      ->check(CLI::IsMember({"list", "show", "copy", "options"}));
-  parser.add_option("RECIPE", name, "the recipe to show or copy");
-  parser.add_option("FILE", target, "where to copy it; RECIPE.yaml by default");
-  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-
+ExitCode run_recipes(const std::vector<std::string>& words) {
+  Arguments arguments;
+  if (!parse(words, arguments)) return ExitCode::kDone;
+  const std::string& action = arguments.action;
   if (action == "list") {
     list_recipes();
   } else if (action == "options") {
     print_options();
-  } else if (name.empty()) {
-    throw UsageError(
-        fmt::format("which recipe? For example: gallop recipes {} fashion-mnist", action));
+  } else if (action == "schedules") {
+    list_schedules(arguments.svg);
+  } else if (action == "schedule") {
+    draw_schedule(arguments);
   } else if (action == "show") {
-    std::fputs(find_recipe(name).yaml, stdout);
+    std::fputs(find_recipe(arguments.recipe).yaml, stdout);
   } else {
-    copy_recipe(name, target);
+    copy_recipe(arguments.recipe, arguments.target);
   }
   return ExitCode::kDone;
 }

@@ -2,8 +2,10 @@
 
 namespace gallop::app {
 
-RunLog::RunLog(const fs::path& log, int64_t step, std::string part)
-    : writer_(log, step, {{"version", GALLOP_VERSION}}), part_(std::move(part)) {}
+RunLog::RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied)
+    : writer_(log, step, {{"version", GALLOP_VERSION}}),
+      part_(std::move(part)),
+      varied_(std::move(varied)) {}
 
 void RunLog::stepped(const train::StepEvent& event) {
   if (!event.record) return;
@@ -15,6 +17,7 @@ void RunLog::stepped(const train::StepEvent& event) {
                                   {"gradient_norm", event.gradient_norm},
                                   {"samples_per_second", event.samples_per_second},
                                   {"wait_share", event.wait_share}}};
+  for (size_t i = 0; i < varied_.size(); ++i) record.values[varied_[i]] = event.varied[i];
   if (event.accuracy) record.values["accuracy"] = *event.accuracy;
   writer_.append(record);
 }
@@ -38,12 +41,14 @@ void RunLog::saved(int64_t step, const std::string& folder) {
 }
 
 void RunLog::finished(const train::Outcome& outcome) {
-  writer_.append({.step = outcome.step,
-                  .kind = "end",
-                  .values = {{"training_seconds", outcome.training_seconds},
-                             {"seconds", outcome.seconds},
-                             {"samples", static_cast<double>(outcome.samples)}},
-                  .texts = {{"how", outcome.finished ? "finished" : "stopped"}}});
+  track::Record record{.step = outcome.step,
+                       .kind = "end",
+                       .values = {{"training_seconds", outcome.training_seconds},
+                                  {"seconds", outcome.seconds},
+                                  {"samples", static_cast<double>(outcome.samples)}},
+                       .texts = {{"how", outcome.finished ? "finished" : "stopped"}}};
+  if (!outcome.ended_early.empty()) record.texts["ended_early"] = outcome.ended_early;
+  writer_.append(record);
   writer_.sync();
 }
 

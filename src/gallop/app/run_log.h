@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "gallop/base/file.h"
 #include "gallop/track/log.h"
@@ -11,8 +12,9 @@ namespace gallop::app {
 /// Writes what happens in a run to its log.
 class RunLog final : public train::Observer {
  public:
-  /// Begins a session of the log that continues after `step`. `part` is the one evaluated.
-  RunLog(const fs::path& log, int64_t step, std::string part);
+  /// Begins a session of the log that continues after `step`. `part` is the one evaluated, `varied`
+  /// the names of StepEvent::varied.
+  RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied);
 
   void stepped(const train::StepEvent& event) override;
   void evaluated(const train::EvaluationEvent& event) override;
@@ -22,6 +24,7 @@ class RunLog final : public train::Observer {
  private:
   track::LogWriter writer_;
   std::string part_;
+  std::vector<std::string> varied_;
 };
 
 }  // namespace gallop::app

@@ -52,13 +52,15 @@ class PreparedRun final : public TrainingRun {
   }
 
   train::Outcome train(ConsoleStyle style, const StopRequest& stop) override {
-    const auto schedule = families_.schedules.build(recipe().schedule);
     const auto console = make_console(style, labels());
     const auto newest = checkpoints_->newest();
-    RunLog log(folder_->log(), newest ? newest->step : 0, labels().part);
+    std::vector<std::string> varied;
+    for (const auto& one : prepared_.varied()) varied.emplace_back(train::name_of(one.value));
+    RunLog log(folder_->log(), newest ? newest->step : 0, labels().part, varied);
     const train::TrainerParts parts{.model = prepared_.model(),
                                     .optimizer = prepared_.optimizer(),
-                                    .schedule = *schedule,
+                                    .schedule = prepared_.schedule(),
+                                    .varied = prepared_.varied(),
                                     .train_samples = *data().train,
                                     .evaluation_samples = data().evaluation(),
                                     .checkpoints = *checkpoints_,

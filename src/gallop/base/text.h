@@ -30,4 +30,7 @@ std::string format_duration(double seconds);
 /// Control characters replaced by '?', so that a file name cannot steer the terminal. UTF-8 stays.
 std::string printable(std::string_view text);
 
+/// printable() text as it stands in XML, between tags or in an attribute.
+std::string xml_text(std::string_view text);
+
 }  // namespace gallop

@@ -7,9 +7,12 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <optional>
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+
+#include "gallop/compile/free_ranges.h"
 
 namespace gallop::compile {
 
@@ -18,7 +21,7 @@ namespace {
 constexpr int kSlots = 16;
 constexpr int64_t kPage = 4096;
 constexpr int64_t kSmallestApart = 64 << 10;
-// Recordings use up addresses, not memory; all slots together must fit into 47 bits.
+// All slots together must fit into 47 bits.
 constexpr int64_t kSlotOfMemory = 8, kMostSlotBytes = int64_t{1} << 42;
 
 // Before each block, and within it as long as nobody asks.
@@ -41,6 +44,10 @@ struct Region {
   std::array<bool, kSlots> taken{};
   std::array<std::atomic<int64_t>, kSlots> blocks_held{};  // Apart ones and placed ones.
   std::array<std::atomic<int64_t>, kSlots> placed_held{};
+  // The upper half of a slot, where blocks apart lie; there is one while an arena has the slot or
+  // blocks of it are held.
+  std::array<std::optional<FreeRanges>, kSlots> apart;
+  std::array<bool, kSlots> keeps_pages{};  // Those of blocks apart that become free.
 
   Region() {
     const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -59,10 +66,38 @@ struct Region {
   int slot_of(const void* pointer) const {
     return static_cast<int>((static_cast<const std::byte*>(pointer) - begin) / slot_bytes);
   }
+  // Where the upper half of a slot begins, in bytes.
+  int64_t half() const { return slot_bytes / 2 / kPage * kPage; }
+
+  std::byte* take_apart(int slot, int64_t bytes) {
+    const std::lock_guard lock(mutex);
+    const int64_t offset = apart[slot]->take(bytes);
+    return offset < 0 ? nullptr : begin + slot_bytes * slot + offset;
+  }
+
+  void give_back_apart(std::byte* block, int64_t bytes) {
+    const std::lock_guard lock(mutex);
+    const int slot = slot_of(block);
+    if (!keeps_pages[slot]) madvise(block, static_cast<size_t>(bytes), MADV_DONTNEED);
+    apart[slot]->give_back(block - begin - slot_bytes * slot, bytes);
+  }
+
+  void keep_pages_apart(int slot, bool keep) {
+    const std::lock_guard lock(mutex);
+    keeps_pages[slot] = keep;
+    if (keep) return;
+    for (const auto& [offset, end] : apart[slot]->ranges()) {
+      const int64_t used_end = std::min(end, apart[slot]->highest());
+      if (offset >= used_end) break;
+      madvise(begin + slot_bytes * slot + offset, static_cast<size_t>(used_end - offset),
+              MADV_DONTNEED);
+    }
+  }
 };
 
+// Stays for good: blocks may be released after the end of main().
 Region& region() {
-  static Region region;
+  static Region& region = *new Region;
   return region;
 }
 
@@ -70,7 +105,7 @@ Region& region() {
 struct Placing {
   std::byte* base = nullptr;
   std::vector<Arena::Block> blocks;
-  int64_t* next_apart = nullptr;  // Set while blocks lie apart.
+  std::optional<int> apart_in;  // A slot, while blocks lie apart.
 };
 thread_local Placing placing;
 
@@ -78,7 +113,7 @@ c10::Allocator* inner_allocator = nullptr;
 
 bool is_apart(const void* pointer) {
   const auto offset = static_cast<const std::byte*>(pointer) - region().begin;
-  return offset % region().slot_bytes >= region().slot_bytes / 2;
+  return offset % region().slot_bytes >= region().half();
 }
 
 void release(void* pointer) {
@@ -88,7 +123,7 @@ void release(void* pointer) {
   }
   Header* header = header_of(pointer);
   if (is_apart(pointer)) {
-    madvise(header, static_cast<size_t>(header->bytes), MADV_DONTNEED);
+    region().give_back_apart(reinterpret_cast<std::byte*>(header), header->bytes);
   } else {
     header->held.store(false, std::memory_order_release);
     region().placed_held[region().slot_of(pointer)] -= 1;
@@ -101,7 +136,7 @@ void release(void* pointer) {
 class PlacingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    std::byte* data = placing.next_apart == nullptr ? take_place(bytes) : take_apart(bytes);
+    std::byte* data = placing.apart_in ? take_apart(bytes) : take_place(bytes);
     if (data != nullptr) return {data, data, &release, c10::Device(c10::kCPU)};
     c10::DataPtr pointer = inner_allocator->allocate(bytes);
     // Does nothing for an empty one, which has no deleter to call.
@@ -133,14 +168,12 @@ class PlacingAllocator final : public c10::Allocator {
   static std::byte* take_apart(size_t bytes) {
     const int64_t whole =
         (static_cast<int64_t>(bytes) + Arena::kMargin + kPage - 1) / kPage * kPage;
-    int64_t& next = *placing.next_apart;
-    if (static_cast<int64_t>(bytes) < kSmallestApart || next + whole > region().slot_bytes) {
-      return nullptr;
-    }
-    std::byte* data = placing.base + next + Arena::kMargin;
-    next += whole;
+    if (static_cast<int64_t>(bytes) < kSmallestApart) return nullptr;
+    std::byte* block = region().take_apart(*placing.apart_in, whole);
+    if (block == nullptr) return nullptr;
+    std::byte* data = block + Arena::kMargin;
     header_of(data)->bytes = whole;
-    region().blocks_held[region().slot_of(data)] += 1;
+    region().blocks_held[*placing.apart_in] += 1;
     return data;
   }
 };
@@ -166,16 +199,14 @@ std::unique_ptr<Arena> Arena::reserve() {
     // One whose blocks are still held somewhere is not given away a second time.
     if (all.taken[slot] || all.blocks_held[slot] != 0) continue;
     all.taken[slot] = true;
+    all.apart[slot].emplace(all.half(), all.slot_bytes);
     return std::unique_ptr<Arena>(new Arena(slot));
   }
   return nullptr;
 }
 
-Arena::Arena(int slot)
-    : slot_(slot),
-      base_(region().begin + region().slot_bytes * slot),
-      next_apart_((region().slot_bytes / 2 + kPage - 1) / kPage * kPage) {
-  madvise(base_, static_cast<size_t>(capacity()), MADV_HUGEPAGE);
+Arena::Arena(int slot) : slot_(slot), base_(region().begin + region().slot_bytes * slot) {
+  madvise(base_, static_cast<size_t>(region().slot_bytes), MADV_HUGEPAGE);
 }
 
 Arena::~Arena() {
@@ -187,7 +218,7 @@ Arena::~Arena() {
   all.taken[slot_] = false;
 }
 
-int64_t Arena::capacity() const { return region().slot_bytes / 2 / kPage * kPage; }
+int64_t Arena::capacity() const { return region().half(); }
 
 void Arena::place(const std::vector<Block>& blocks) {
   placing.base = base_;
@@ -203,16 +234,20 @@ bool Arena::is_free(const void* data) const {
   return !header_of(data)->held.load(std::memory_order_acquire);
 }
 
-Arena::Apart::Apart(Arena* arena) {
+Arena::Apart::Apart(Arena* arena) : arena_(arena) {
   if (arena == nullptr) return;
   // The places are taken anew when a graph runs next; until then their pages would only add up.
   if (region().placed_held[arena->slot_] == 0) {
     madvise(arena->base_, static_cast<size_t>(arena->capacity()), MADV_DONTNEED);
   }
-  placing.base = arena->base_;
-  placing.next_apart = &arena->next_apart_;
+  region().keep_pages_apart(arena->slot_, true);
+  placing.apart_in = arena->slot_;
 }
 
-Arena::Apart::~Apart() { placing.next_apart = nullptr; }
+Arena::Apart::~Apart() {
+  if (arena_ == nullptr) return;
+  placing.apart_in.reset();
+  region().keep_pages_apart(arena_->slot_, false);
+}
 
 }  // namespace gallop::compile

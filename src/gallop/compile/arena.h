@@ -38,14 +38,18 @@ class Arena {
   bool is_spent() const { return is_spent_; }
 
   /// While it lives, large blocks that this thread allocates have pages of their own, which are
-  /// given back as soon as they are free. For phases in which small blocks are made that stay: from
-  /// the heap, those would lie between the large ones and split it for good.
+  /// given back at its end, or as soon as a block is free after it. For phases in which small
+  /// blocks are made that stay: from the heap, those would lie between the large ones and split it
+  /// for good.
   class Apart {
    public:
     explicit Apart(Arena* arena);  ///< Does nothing without one.
     ~Apart();
     Apart(const Apart&) = delete;
     Apart& operator=(const Apart&) = delete;
+
+   private:
+    Arena* arena_;
   };
 
   /// Whether `data` lies in the arena.
@@ -59,7 +63,6 @@ class Arena {
   int slot_;
   bool is_spent_ = false;
   std::byte* base_;
-  int64_t next_apart_ = 0;  // Offset in the upper half, where blocks apart lie.
 };
 
 }  // namespace gallop::compile

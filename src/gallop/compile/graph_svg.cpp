@@ -58,20 +58,6 @@ svg.addEventListener("mouseover", event => {
 });
 )js";
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 class Drawing {
  public:
   Drawing(const GraphListing& listing, const std::string& title) : listing_(listing) {
@@ -91,8 +77,8 @@ class Drawing {
     const double height = kHeader + kRow * static_cast<double>(listing.nodes.size()) + kEdge;
     add("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
         "viewBox=\"0 0 {0:.0f} {1:.0f}\">\n<title>{2}</title>\n<style>{3}</style>\n",
-        width, height, escaped(title), kStyle);
-    add("<text class=\"title\" x=\"{}\" y=\"28\">{}</text>\n", kEdge, escaped(title));
+        width, height, xml_text(title), kStyle);
+    add("<text class=\"title\" x=\"{}\" y=\"28\">{}</text>\n", kEdge, xml_text(title));
     draw_summary();
     draw_legend();
     draw_heads();
@@ -171,15 +157,15 @@ class Drawing {
     add("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{:.1f}</text>", times_x() + kTimes, base,
         100 * listing_.share_of(node.seconds));
     const auto index = static_cast<size_t>(node.number);
-    add("<text x=\"{}\" y=\"{}\">{}</text>", result_x(), base, escaped(results_[index]));
-    add("<text x=\"{:.1f}\" y=\"{}\">{}</text></g>\n", call_x(), base, escaped(calls_[index]));
+    add("<text x=\"{}\" y=\"{}\">{}</text>", result_x(), base, xml_text(results_[index]));
+    add("<text x=\"{:.1f}\" y=\"{}\">{}</text></g>\n", call_x(), base, xml_text(calls_[index]));
   }
 
   std::string title_of(const ListedNode& node) const {
-    return escaped(fmt::format("{}: {:.4f} ms, {:.1f} %, {}", node.number, 1e3 * node.seconds,
-                               100 * listing_.share_of(node.seconds), name_of(node.kind))) +
-           "\n" + escaped(node.text_of_results(kMostInTitle)) + "\n" +
-           escaped(node.text_of_call(kMostInTitle));
+    return xml_text(fmt::format("{}: {:.4f} ms, {:.1f} %, {}", node.number, 1e3 * node.seconds,
+                                100 * listing_.share_of(node.seconds), name_of(node.kind))) +
+           "\n" + xml_text(node.text_of_results(kMostInTitle)) + "\n" +
+           xml_text(node.text_of_call(kMostInTitle));
   }
 
   // The further apart the ends, the wider.

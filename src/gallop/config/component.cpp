@@ -21,7 +21,7 @@ Component::Component(const Catalog& catalog, const std::string& name)
   if (member == nullptr) {
     throw InternalError(std::string("no ") + catalog.family() + " named '" + name + "'");
   }
-  options_ = member->make_options();
+  options_ = member->make_options(catalog);
 }
 
 Component::Component(const Component& other)

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@ class Options {
 template <typename C>
 class OptionsOf final : public Options {
  public:
+  explicit OptionsOf(C config_) : config(std::move(config_)) {}
   void visit_fields(Visitor& visitor) override { visit(visitor, config); }
   std::unique_ptr<Options> clone() const override { return std::make_unique<OptionsOf>(*this); }
   C config;
@@ -33,7 +35,7 @@ class Catalog {
   struct Member {
     std::string name;
     std::string help;  ///< One line.
-    std::unique_ptr<Options> (*make_options)();
+    std::unique_ptr<Options> (*make_options)(const Catalog& catalog);
   };
 
   virtual ~Catalog() = default;
@@ -80,7 +82,8 @@ class ComponentList {
 };
 
 /// A plug-in family: a table from a name to its options and to the function that builds a `T` from
-/// them and `Args`. Each family has one such table, in its registry.cpp, one line an entry:
+/// them and `Args`. A config that is made of members of its own family has a constructor from the
+/// catalog. Each family has one such table, in its registry.cpp, one line an entry:
 ///
 ///     registry.add<SgdConfig>("sgd", "stochastic gradient descent", make_sgd);
 template <typename T, typename... Args>
@@ -97,9 +100,7 @@ class Registry final : public Catalog {
     if (find(name) != nullptr) {
       throw UsageError(std::string(family_) + " '" + name + "' is registered twice");
     }
-    members_.push_back({name, help, []() -> std::unique_ptr<Options> {
-                          return std::make_unique<OptionsOf<C>>();
-                        }});
+    members_.push_back({name, help, make_options<C>});
     builders_.push_back([function](const Options& options, Args... args) {
       return function(dynamic_cast<const OptionsOf<C>&>(options).config,
                       std::forward<Args>(args)...);
@@ -118,6 +119,15 @@ class Registry final : public Catalog {
   }
 
  private:
+  template <typename C>
+  static std::unique_ptr<Options> make_options(const Catalog& catalog) {
+    if constexpr (std::is_constructible_v<C, const Catalog&>) {
+      return std::make_unique<OptionsOf<C>>(C(catalog));
+    } else {
+      return std::make_unique<OptionsOf<C>>(C());
+    }
+  }
+
   const char* family_;
   std::vector<Member> members_;
   std::vector<std::function<std::unique_ptr<T>(const Options&, Args...)>> builders_;

@@ -20,7 +20,7 @@ struct Field {
   bool above_min = false;              ///< `min` itself is not allowed.
   bool below_max = false;              ///< `max` itself is not allowed.
   std::vector<std::string> choices{};  ///< Allowed words, for text options.
-  /// Says what is wrong with a text, or nothing.
+  /// Says what is wrong with a text or an item of a list of texts, or nothing.
   std::function<std::string(const std::string&)> check{};
 };
 

@@ -1,21 +1,19 @@
 #include "gallop/data/loader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <exception>
 #include <mutex>
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
-#include "gallop/base/checked.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/permutation.h"
-#include "gallop/base/text.h"
 #include "gallop/base/thread_pool.h"
+#include "gallop/data/batch_slot.h"
 
 namespace gallop::data {
 
@@ -29,88 +27,9 @@ constexpr milliseconds kWaitSlice(20);
 constexpr int64_t kMaxChunk = 32;
 constexpr int64_t kChunksPerThread = 4;
 
-/// One reused buffer for a column of a batch.
-struct Rows {
-  at::Tensor tensor;  ///< [rows, ...]
-  char* data = nullptr;
-  int64_t row_bytes = 0;
-
-  char* row(int64_t index) const { return data + index * row_bytes; }
-  at::Tensor first(int64_t count) const {
-    return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
-  }
-};
-
-Rows make_rows(const RowShape& shape, int64_t rows, bool pinned) {
-  std::vector<int64_t> sizes = {rows};
-  sizes.insert(sizes.end(), shape.sizes.begin(), shape.sizes.end());
-  const auto item_bytes = static_cast<int64_t>(c10::elementSize(shape.dtype));
-  const auto elements = checked_product(sizes);
-  const auto bytes = elements ? checked_multiply(*elements, item_bytes) : std::nullopt;
-  if (!bytes) throw UsageError(fmt::format("a batch of {} samples does not fit memory", rows));
-  const auto format =
-      shape.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-  Rows result;
-  try {
-    result.tensor =
-        at::empty(sizes, at::TensorOptions().dtype(shape.dtype).pinned_memory(pinned), format);
-  } catch (const c10::Error& error) {
-    throw DeviceError(fmt::format("cannot get {} of {} memory for a batch of {} samples: {}",
-                                  format_bytes(*bytes), pinned ? "page-locked" : "main", rows,
-                                  error.what_without_backtrace()));
-  }
-  result.data = static_cast<char*>(result.tensor.data_ptr());
-  result.row_bytes = *bytes / rows;
-  return result;
-}
-
-/// Samples of one epoch that lie side by side.
-struct Range {
-  int64_t epoch = 0;
-  int64_t position = 0;
-  int64_t rows = 0;
-};
-
-/// A batch that is being filled or waits to be taken.
-struct Slot {
-  Rows input;
-  Rows target;
-  Range range;
-  int64_t taken = 0;        ///< Rows that threads have begun or finished.
-  int64_t done = 0;         ///< Rows that threads have finished.
-  int64_t broken_rows = 0;  ///< Of those.
-  std::vector<uint8_t> broken;
-  std::exception_ptr error;  ///< Of the first row that has one.
-  int64_t error_row = 0;
-
-  bool ready() const { return done == range.rows; }
-
-  void open(const Range& next) {
-    range = next;
-    taken = done = broken_rows = 0;
-    std::fill(broken.begin(), broken.end(), 0);
-    error = nullptr;
-  }
-
-  int64_t kept() const { return range.rows - broken_rows; }
-
-  void remove_broken() {
-    if (broken_rows == 0) return;
-    int64_t kept = 0;
-    for (int64_t row = 0; row < range.rows; ++row) {
-      if (broken[static_cast<size_t>(row)]) continue;
-      if (kept != row) {
-        std::memcpy(input.row(kept), input.row(row), static_cast<size_t>(input.row_bytes));
-        std::memcpy(target.row(kept), target.row(row), static_cast<size_t>(target.row_bytes));
-      }
-      ++kept;
-    }
-  }
-};
-
 /// Rows [begin, end) of a slot, claimed by one thread.
 struct Chunk {
-  Slot* slot = nullptr;
+  BatchSlot* slot = nullptr;
   int64_t begin = 0;
   int64_t end = 0;
 };
@@ -134,7 +53,7 @@ struct Loader::Impl {
 
   void check(const LoaderState& start) const;
   void begin_at(const LoaderState& start);
-  Range next_range();
+  BatchRange next_range();
   std::optional<Chunk> claim();
   Outcome fill(const Chunk& chunk, Scratch& scratch, const StopRequest* stop) const;
   void finish(const Chunk& chunk, const Outcome& outcome);
@@ -142,11 +61,11 @@ struct Loader::Impl {
   bool fill_here(const StopRequest* stop);
   void wake_threads();
   bool wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop);
-  Batch deliver(const Slot& slot);
+  Batch deliver(const BatchSlot& slot);
 
   bool next_is_ready() { return opened > delivered && slot_of(delivered).ready(); }
   bool at_end() const { return config.one_epoch && cursor.epoch != first_epoch; }
-  Slot& slot_of(int64_t ticket) {
+  BatchSlot& slot_of(int64_t ticket) {
     return slots[static_cast<size_t>(ticket % static_cast<int64_t>(slots.size()))];
   }
 
@@ -154,7 +73,7 @@ struct Loader::Impl {
   const LoaderConfig config;
   const int64_t size;  ///< Samples of an epoch that are delivered.
   int64_t chunk_rows = 1;
-  std::vector<Slot> slots;
+  std::vector<BatchSlot> slots;
   std::vector<std::unique_ptr<Scratch>> scratches;
   LoaderState state;  ///< After the last batch that next() returned.
   double waited_seconds = 0;
@@ -166,8 +85,8 @@ struct Loader::Impl {
   int64_t released = 0;
   int64_t delivered = 0;
   int64_t opened = 0;
-  int64_t busy = 0;  ///< Threads that fill a chunk now.
-  Range cursor;      ///< Where the next batch to be opened begins.
+  int64_t busy = 0;   ///< Threads that fill a chunk now.
+  BatchRange cursor;  ///< Where the next batch to be opened begins.
   int64_t first_epoch = 0;
   std::atomic<bool> abandon{false};  ///< Threads drop what they do: a seek or the end.
   bool closing = false;
@@ -252,8 +171,8 @@ void Loader::Impl::begin_at(const LoaderState& start) {
   released = delivered = opened = 0;
 }
 
-Range Loader::Impl::next_range() {
-  Range range = cursor;
+BatchRange Loader::Impl::next_range() {
+  BatchRange range = cursor;
   range.rows = std::min(config.batch, size - range.position);
   cursor.position += range.rows;
   if (cursor.position >= size) cursor = {.epoch = range.epoch + 1};
@@ -268,7 +187,7 @@ std::optional<Chunk> Loader::Impl::claim() {
     slot_of(opened).open(next_range());
     ++opened;
   }
-  Slot& slot = slot_of(opened - 1);
+  BatchSlot& slot = slot_of(opened - 1);
   const int64_t begin = slot.taken;
   slot.taken = std::min(begin + chunk_rows, slot.range.rows);
   return Chunk{&slot, begin, slot.taken};
@@ -276,7 +195,7 @@ std::optional<Chunk> Loader::Impl::claim() {
 
 Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopRequest* stop) const {
   Outcome outcome;
-  Slot& slot = *chunk.slot;
+  BatchSlot& slot = *chunk.slot;
   const auto epoch = slot.range.epoch;
   const Permutation order(static_cast<uint64_t>(state.seed), static_cast<uint64_t>(epoch),
                           samples.size());
@@ -301,7 +220,7 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
 
 // Needs the mutex.
 void Loader::Impl::finish(const Chunk& chunk, const Outcome& outcome) {
-  Slot& slot = *chunk.slot;
+  BatchSlot& slot = *chunk.slot;
   if (outcome.error && (!slot.error || outcome.error_row < slot.error_row)) {
     slot.error = outcome.error;
     slot.error_row = outcome.error_row;
@@ -329,8 +248,8 @@ void Loader::Impl::work(Scratch& scratch) {
 // Fills the next batch in the caller's thread; false where it was asked to stop, which leaves
 // everything as it was.
 bool Loader::Impl::fill_here(const StopRequest* stop) {
-  const Range before = cursor;
-  Slot& slot = slot_of(opened);
+  const BatchRange before = cursor;
+  BatchSlot& slot = slot_of(opened);
   slot.open(next_range());
   const Chunk chunk{&slot, 0, slot.range.rows};
   const Outcome outcome = fill(chunk, *scratches.front(), stop);
@@ -380,7 +299,7 @@ std::optional<Batch> Loader::Impl::next(const StopRequest* stop) {
     waited_seconds += monotonic_seconds() - begin;
     if (!filled) return std::nullopt;
   }
-  Slot& slot = slot_of(delivered++);
+  BatchSlot& slot = slot_of(delivered++);
   lock.unlock();
   if (slot.error) std::rethrow_exception(slot.error);
   slot.remove_broken();
@@ -392,8 +311,8 @@ bool Loader::Impl::ready() {
   return next_is_ready();
 }
 
-Batch Loader::Impl::deliver(const Slot& slot) {
-  const Range& range = slot.range;
+Batch Loader::Impl::deliver(const BatchSlot& slot) {
+  const BatchRange& range = slot.range;
   Batch batch;
   batch.input = slot.input.first(slot.kept());
   batch.target = slot.target.first(slot.kept());

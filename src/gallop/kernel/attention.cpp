@@ -9,8 +9,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include "gallop/kernel/attention_by_tiles.h"
 #include "gallop/kernel/cpu/attention.h"
-#include "gallop/kernel/cpu/attention_tiles.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/operators.h"
@@ -19,19 +19,6 @@
 namespace gallop::kernel {
 
 namespace {
-
-struct Shape {
-  int64_t batch, tokens, heads, width;
-
-  explicit Shape(const at::Tensor& qkv_BT3HD)
-      : batch(qkv_BT3HD.size(0)),
-        tokens(qkv_BT3HD.size(1)),
-        heads(qkv_BT3HD.size(3)),
-        width(qkv_BT3HD.size(4)) {}
-
-  // Queries that are worked on at once. Smaller blocks compute less behind the diagonal.
-  int64_t block() const { return tokens <= 256 ? 32 : 64; }
-};
 
 // Memory of one thread, handed out in parts that begin at cache lines.
 class Workspace {
@@ -53,7 +40,7 @@ class Workspace {
 template <typename Number>
 class Attention {
  public:
-  Attention(Isa isa, const Shape& shape, const AttentionOptions& options)
+  Attention(Isa isa, const AttentionShape& shape, const AttentionOptions& options)
       : isa_(isa),
         shape_(shape),
         causal_(options.causal),
@@ -63,12 +50,13 @@ class Attention {
 
   void forward(const Number* qkv, Number* y, float* log_sums) const {
     if constexpr (std::is_same_v<Number, Bf16>) {
-      if (forward_tiles_.run != nullptr) return forward_by_tiles(qkv, y, log_sums);
+      const AttentionByTiles tiles(isa_, shape_, head_options());
+      if (tiles.is_there()) return tiles.forward(qkv, y, log_sums);
     }
-    at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
-      const Forward work(isa_, tokens_, width_, shape_.block());
+    at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
+      const Forward work(isa_, tokens_, width_, block());
       for (int64_t i = begin; i < end; ++i) {
-        forward_head(qkv, i, output(y, i), log_sums + i * shape_.tokens, work);
+        forward_head(qkv, i, shape_.output(y, i), log_sums + i * shape_.tokens, work);
       }
     });
   }
@@ -76,13 +64,14 @@ class Attention {
   void backward(const Number* dy, const Number* qkv, const Number* y, const float* log_sums,
                 Number* dqkv) const {
     if constexpr (std::is_same_v<Number, Bf16>) {
-      if (backward_tiles_.run != nullptr) return backward_by_tiles(dy, qkv, y, log_sums, dqkv);
+      const AttentionByTiles tiles(isa_, shape_, head_options());
+      if (tiles.is_there()) return tiles.backward(dy, qkv, y, log_sums, dqkv);
     }
-    at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
-      const Backward work(isa_, tokens_, width_, shape_.block());
+    at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
+      const Backward work(isa_, tokens_, width_, block());
       for (int64_t i = begin; i < end; ++i) {
-        bodies_.dot(output(dy, i), output(y, i), work.dots);
-        backward_head(qkv, output(dy, i), log_sums + i * shape_.tokens, dqkv, i, work);
+        bodies_.dot(shape_.output(dy, i), shape_.output(y, i), work.dots);
+        backward_head(qkv, shape_.output(dy, i), log_sums + i * shape_.tokens, dqkv, i, work);
       }
     });
   }
@@ -97,71 +86,6 @@ class Attention {
             .scale = scale_,
             .cosines = cosines_};
   }
-  template <typename Any>
-  HeadParts<Any> parts(Any* qkv, int64_t i) const {
-    return {.query = part(qkv, i, 0), .key = part(qkv, i, 1), .value = part(qkv, i, 2)};
-  }
-
-  // A head's rows are far apart, and fetching them costs more than what is done with them. Those of
-  // the next sample lie in one piece: each head of this one fetches its share of them, if all of it
-  // stays in the core's cache.
-  class NextSample {
-   public:
-    NextSample(const Shape& shape, int64_t head, int64_t end)
-        : heads_(shape.heads),
-          head_(head % shape.heads),
-          sample_(head / shape.heads + 1),
-          numbers_(shape.tokens * shape.heads * shape.width) {
-      constexpr int64_t kMostNumbers = 1 << 16;
-      if (sample_ * heads_ >= end || numbers_ > kMostNumbers) sample_ = -1;
-    }
-    // One of the matrices, each with `columns` times the numbers of the narrowest.
-    NextSample& add(const Bf16* from, int64_t columns) {
-      if (sample_ < 0) return *this;
-      constexpr int64_t kLineNumbers = ReadSoon::kLine / static_cast<int64_t>(sizeof(Bf16));
-      const int64_t lines = numbers_ * columns / kLineNumbers;
-      const int64_t begin = lines * head_ / heads_;
-      soon_.parts[count_] =
-          reinterpret_cast<const char*>(from + sample_ * numbers_ * columns + begin * kLineNumbers);
-      soon_.lines[count_++] = lines * (head_ + 1) / heads_ - begin;
-      return *this;
-    }
-    const ReadSoon& soon() const { return soon_; }
-
-   private:
-    int64_t heads_, head_, sample_, numbers_, count_ = 0;
-    ReadSoon soon_ = {};
-  };
-
-  void forward_by_tiles(const Bf16* qkv, Bf16* y, float* log_sums) const {
-    const HeadOptions options = head_options();
-    at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
-      const Products<Bf16> tiles(isa_);
-      Scratch scratch(forward_tiles_.scratch_bytes(options));
-      void* const room = scratch.take<char>(0);
-      for (int64_t i = begin; i < end; ++i) {
-        const auto next = NextSample(shape_, i, end).add(qkv, 3);
-        forward_tiles_.run(options, parts(qkv, i), output(y, i), log_sums + i * shape_.tokens,
-                           next.soon(), room);
-      }
-    });
-  }
-
-  void backward_by_tiles(const Bf16* dy, const Bf16* qkv, const Bf16* y, const float* log_sums,
-                         Bf16* dqkv) const {
-    const HeadOptions options = head_options();
-    at::parallel_for(0, shape_.batch * shape_.heads, 1, [&](int64_t begin, int64_t end) {
-      const Products<Bf16> tiles(isa_);
-      Scratch scratch(backward_tiles_.scratch_bytes(options));
-      void* const room = scratch.take<char>(0);
-      for (int64_t i = begin; i < end; ++i) {
-        const auto next = NextSample(shape_, i, end).add(qkv, 3).add(dy, 1).add(y, 1);
-        backward_tiles_.run(options, parts(qkv, i), output(y, i), output(dy, i),
-                            log_sums + i * shape_.tokens, parts(dqkv, i), next.soon(), room);
-      }
-    });
-  }
-
   // Room for what both passes need of a head.
   struct Head {
     Head(Workspace& space, int64_t tokens, int64_t width)
@@ -214,21 +138,8 @@ class Attention {
     float *scores, *dweights, *dquery, *dkey, *dvalue, *dots;
   };
 
-  // Queries (0), keys (1) or values (2) of head i, counted over the batch.
-  template <typename Any>
-  Matrix<Any> part(Any* qkv, int64_t i, int64_t which) const {
-    const int64_t row = 3 * shape_.heads * shape_.width;
-    const int64_t sample = i / shape_.heads, h = i % shape_.heads;
-    return {qkv + sample * shape_.tokens * row + (which * shape_.heads + h) * shape_.width,
-            shape_.tokens, shape_.width, row};
-  }
-
-  template <typename Any>
-  Matrix<Any> output(Any* y, int64_t i) const {
-    const int64_t row = shape_.heads * shape_.width;
-    const int64_t sample = i / shape_.heads, h = i % shape_.heads;
-    return {y + sample * shape_.tokens * row + h * shape_.width, shape_.tokens, shape_.width, row};
-  }
+  // Queries that are worked on at once. Smaller blocks compute less behind the diagonal.
+  int64_t block() const { return shape_.tokens <= 256 ? 32 : 64; }
 
   // Keys that queries [first, first + count) see, and how many of them the first one does.
   int64_t keys_of(int64_t first, int64_t count) const {
@@ -250,14 +161,13 @@ class Attention {
 
   void forward_head(const Number* qkv, int64_t i, const Matrix<Number>& y, float* log_sums,
                     const Forward& work) const {
-    const Padded query = padded_part(part(qkv, i, 0), cosines_, work.head.query);
-    const Padded key = padded_part(part(qkv, i, 1), cosines_, work.head.key);
-    const Padded value = padded_part(part(qkv, i, 2), nullptr, work.head.value);
+    const Padded query = padded_part(shape_.part(qkv, i, 0), cosines_, work.head.query);
+    const Padded key = padded_part(shape_.part(qkv, i, 1), cosines_, work.head.key);
+    const Padded value = padded_part(shape_.part(qkv, i, 2), nullptr, work.head.value);
     layout_.transpose_and_pair(key, work.head.key_transposed);
     layout_.pair(value, work.value_paired);
-    for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
-      const int64_t count = std::min(shape_.block(), shape_.tokens - first),
-                    rows = padded<Number>(count);
+    for (int64_t first = 0; first < shape_.tokens; first += block()) {
+      const int64_t count = std::min(block(), shape_.tokens - first), rows = padded<Number>(count);
       const int64_t keys = keys_of(first, count), columns = padded<Number>(keys);
       work.products.multiply(rows, columns, width_, query.row(first), query.stride,
                              work.head.key_transposed, tokens_, work.scores, columns, false);
@@ -273,9 +183,9 @@ class Attention {
   // the products that give the gradients of keys and values.
   void backward_head(const Number* qkv, const Matrix<const Number>& dy, const float* log_sums,
                      Number* dqkv, int64_t i, const Backward& work) const {
-    const Padded query = padded_part(part(qkv, i, 0), cosines_, work.head.query);
-    const Padded key = padded_part(part(qkv, i, 1), cosines_, work.head.key);
-    const Padded value = padded_part(part(qkv, i, 2), nullptr, work.head.value);
+    const Padded query = padded_part(shape_.part(qkv, i, 0), cosines_, work.head.query);
+    const Padded key = padded_part(shape_.part(qkv, i, 1), cosines_, work.head.key);
+    const Padded value = padded_part(shape_.part(qkv, i, 2), nullptr, work.head.value);
     const Padded dy_padded = padded_part(dy, nullptr, work.dy);
     layout_.transpose_and_pair(query, work.query_transposed);
     layout_.pair(query, work.query_paired);
@@ -285,9 +195,9 @@ class Attention {
     std::fill_n(work.dkey, tokens_ * width_, 0.0F);
     std::fill_n(work.dvalue, tokens_ * width_, 0.0F);
 
-    const Matrix<Number> dquery = part(dqkv, i, 0);
-    for (int64_t first = 0; first < shape_.tokens; first += shape_.block()) {
-      const int64_t count = std::min(shape_.block(), shape_.tokens - first);
+    const Matrix<Number> dquery = shape_.part(dqkv, i, 0);
+    for (int64_t first = 0; first < shape_.tokens; first += block()) {
+      const int64_t count = std::min(block(), shape_.tokens - first);
       const int64_t columns = padded<Number>(count);
       const int64_t keys = keys_of(first, count), rows = padded<Number>(keys);
       const auto& products = work.products;
@@ -309,8 +219,8 @@ class Attention {
       bodies_.write_transposed(work.dquery, columns, cosines_of(first),
                                {dquery.row(first), count, dquery.columns, dquery.stride});
     }
-    bodies_.write(work.dkey, width_, cosines_, part(dqkv, i, 1));
-    bodies_.write(work.dvalue, width_, nullptr, part(dqkv, i, 2));
+    bodies_.write(work.dkey, width_, cosines_, shape_.part(dqkv, i, 1));
+    bodies_.write(work.dvalue, width_, nullptr, shape_.part(dqkv, i, 2));
   }
 
   // Where column `first` of a paired matrix begins.
@@ -322,15 +232,13 @@ class Attention {
   }
 
   Isa isa_;
-  Shape shape_;
+  AttentionShape shape_;
   int64_t tokens_ = padded<Number>(shape_.tokens), width_ = padded<Number>(shape_.width);
   bool causal_;
   float scale_;
   const float* cosines_;
   AttentionBodies<Number> bodies_ = bodies_of<AttentionBodies<Number>>(isa_);
   LayoutBodies<Number> layout_ = bodies_of<LayoutBodies<Number>>(isa_);
-  AttentionForwardTiles forward_tiles_ = bodies_of<AttentionForwardTiles>(isa_);
-  AttentionBackwardTiles backward_tiles_ = bodies_of<AttentionBackwardTiles>(isa_);
 };
 
 AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation) {
@@ -376,7 +284,7 @@ bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal) {
   const auto type = qkv_BT3HD.scalar_type();
   if (!qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() || qkv_BT3HD.dim() != 5) return false;
   if (type != at::kFloat && type != at::kBFloat16) return false;
-  const Shape shape(qkv_BT3HD);
+  const AttentionShape shape(qkv_BT3HD);
   // In fp32 LibTorch's kernel is ahead of ours where whole rows of scores leave the cache.
   const int64_t most_tokens = type == at::kBFloat16 || causal ? 2048 : 1024;
   return shape.tokens <= most_tokens && shape.width <= kMaxHeadWidth && shape.width % 2 == 0;
@@ -384,7 +292,7 @@ bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal) {
 
 AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD,
                              const AttentionOptions& options) {
-  const Shape shape(qkv_BT3HD);
+  const AttentionShape shape(qkv_BT3HD);
   AttentionOutput output{
       .y_BTHD =
           at::empty({shape.batch, shape.tokens, shape.heads, shape.width}, qkv_BT3HD.options()),
@@ -403,7 +311,7 @@ AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD,
 
 at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                                  const AttentionOutput& output, const AttentionOptions& options) {
-  const Shape shape(qkv_BT3HD);
+  const AttentionShape shape(qkv_BT3HD);
   const at::Tensor dy = dy_BTHD.contiguous();
   at::Tensor dqkv = at::empty(qkv_BT3HD.sizes(), qkv_BT3HD.options());
   const auto run = [&]<typename Number>(const Attention<Number>& kernel) {

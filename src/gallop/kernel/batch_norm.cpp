@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/batch_norm_layout.h"
 #include "gallop/kernel/cpu/batch_norm.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/operator.h"
@@ -23,97 +22,14 @@ namespace gallop::kernel {
 
 namespace {
 
-// A tensor as a matrix whose rows are so many pixels that their numbers fill whole vectors, cut
-// into parts that are the same for any number of threads.
-struct Layout {
-  int64_t channels, pixels;
-  int64_t count;    // Numbers in all.
-  int64_t columns;  // A multiple of the channels.
-  int64_t rows;     // The last may be short.
-  int64_t part_rows;
-  int64_t parts;
-};
-
-constexpr int64_t kLeastColumns = 64, kMostColumns = 4096;
-constexpr int64_t kMostParts = 64, kLeastRows = 4 * kBatchNormChunk;
-
-int64_t ratio_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-Layout layout_of(const at::Tensor& x) {
-  Layout layout{.channels = x.size(1), .count = x.numel()};
-  layout.pixels = layout.count / layout.channels;
-  layout.columns = std::lcm(layout.channels, kLanes);
-  while (layout.columns < kLeastColumns) layout.columns *= 2;
-  if (layout.columns > kMostColumns) layout.columns = layout.channels;
-  layout.rows = ratio_up(layout.count, layout.columns);
-  layout.part_rows =
-      std::max(kLeastRows, ratio_up(layout.rows, kMostParts * kBatchNormChunk) * kBatchNormChunk);
-  layout.parts = ratio_up(layout.rows, layout.part_rows);
-  return layout;
-}
-
-// For one bit a number, each row's in words of its own.
-int64_t words_of(const Layout& layout) { return layout.rows * ratio_up(layout.columns, kLanes); }
-
 at::MemoryFormat format_of(const at::Tensor& x) {
   return x.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-}
-
-template <typename Number>
-BatchNormPart<Number> part_of(BatchNormPart<Number> all, const Layout& layout, int64_t part) {
-  const int64_t row = part * layout.part_rows, at = row * layout.columns;
-  const auto advance = [](auto*& array, int64_t by) {
-    if (array != nullptr) array += by;
-  };
-  all.columns = layout.columns;
-  all.count = std::min(layout.part_rows * layout.columns, layout.count - at);
-  advance(all.x, at);
-  advance(all.residual, at);
-  advance(all.y, at);
-  advance(all.positive, row * ratio_up(layout.columns, kLanes));
-  advance(all.dy, at);
-  advance(all.more_dy, at);
-  advance(all.g, at);
-  advance(all.dx, at);
-  return all;
-}
-
-// Two sums for each channel, of what `body` adds to sums [2, columns] for each part.
-template <typename Body>
-std::vector<double> sum_parts(const Layout& layout, const Body& body) {
-  const auto wide = static_cast<size_t>(2 * layout.columns);
-  std::vector<double> sums(static_cast<size_t>(layout.parts) * wide);
-  at::parallel_for(0, layout.parts, 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> scratch(static_cast<size_t>(3 * layout.columns));
-    for (int64_t part = begin; part < end; ++part) {
-      body(part, scratch.data(), sums.data() + static_cast<size_t>(part) * wide);
-    }
-  });
-  for (size_t i = wide; i < sums.size(); i += wide) {
-    for (size_t column = 0; column < wide; ++column) sums[column] += sums[i + column];
-  }
-  std::vector<double> result(static_cast<size_t>(2 * layout.channels));
-  for (int64_t column = 0; column < 2 * layout.columns; ++column) {
-    const int64_t half = column / layout.columns;
-    const int64_t channel = column % layout.columns % layout.channels;
-    result[static_cast<size_t>(half * layout.channels + channel)] +=
-        sums[static_cast<size_t>(column)];
-  }
-  return result;
-}
-
-// From the last part to the first: what the pass before read last may lie in the cache.
-template <typename Body>
-void each_part(const Layout& layout, const Body& body) {
-  at::parallel_for(0, layout.parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = end; part-- > begin;) body(part);
-  });
 }
 
 // Constants of the columns, each array in one vector.
 class Columns {
  public:
-  Columns(const Layout& layout, size_t arrays)
+  Columns(const BatchNormLayout& layout, size_t arrays)
       : columns_(layout.columns),
         channels_(layout.channels),
         values_(arrays * static_cast<size_t>(layout.columns)) {}
@@ -179,12 +95,12 @@ BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
                         const BatchNormParameters& parameters, bool relu, bool keep_positive,
                         Isa isa) {
   const BatchNormBodies<Number> bodies = bodies_of<BatchNormBodies<Number>>(isa);
-  const Layout layout = layout_of(x);
+  const BatchNormLayout layout(x);
   const auto format = format_of(x);
   BatchNormResult result{.y = at::empty_like(x)};
   result.mean = at::empty({layout.channels}, at::kDouble);
   result.inverse_deviation = at::empty({layout.channels}, at::kDouble);
-  if (keep_positive) result.positive = at::empty({words_of(layout)}, at::kShort);
+  if (keep_positive) result.positive = at::empty({layout.words()}, at::kShort);
   const auto added = residual.defined() ? residual.contiguous(format) : at::Tensor();
   const BatchNormPart<Number> all{.x = data_of<Number>(x),
                                   .residual = data_of<Number>(added),
@@ -231,7 +147,7 @@ ReluFrom relu_of(const BatchNormGradientInput& input) {
 template <typename Number>
 BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
   const BatchNormBodies<Number> bodies = bodies_of<BatchNormBodies<Number>>(isa);
-  const Layout layout = layout_of(input.x);
+  const BatchNormLayout layout(input.x);
   const auto format = format_of(input.x);
   const auto dy = input.dy.contiguous(format);
   const auto more_dy = input.more_dy.defined() ? input.more_dy.contiguous(format) : at::Tensor();
@@ -302,7 +218,7 @@ bool takes_batch_norm(const at::Tensor& x) {
          (x.dim() == 2 || x.dim() == 4) && x.is_contiguous(format_of(x));
 }
 
-int64_t batch_norm_sign_words(const at::Tensor& x) { return words_of(layout_of(x)); }
+int64_t batch_norm_sign_words(const at::Tensor& x) { return BatchNormLayout(x).words(); }
 
 BatchNormResult batch_norm_by(Isa isa, const at::Tensor& x, const at::Tensor& residual,
                               const BatchNormParameters& parameters, bool relu,

@@ -27,4 +27,8 @@ void cross_entropy_gradient_rows(const at::Tensor& logits, const at::Tensor& tar
                                  const float* saved, const CrossEntropyOptions& options,
                                  float scale, const at::Tensor& gradient);
 
+/// As many rows as make at most `most_logits`, or one, in parts of about the same size: each part
+/// reads all the weights of the last layer.
+int64_t rows_at_once(int64_t rows, int64_t classes, int64_t most_logits);
+
 }  // namespace gallop::kernel

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -15,6 +16,7 @@
 #include "gallop/kernel/cpu/arrays.h"
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/cross_entropy_rows.h"
+#include "gallop/kernel/cuda/linear_cross_entropy.h"
 #include "gallop/kernel/operator.h"
 
 namespace gallop::kernel {
@@ -25,13 +27,6 @@ constexpr int64_t kGrain = 1 << 16;  // Numbers that one thread takes at a time.
 
 // Classes whose gradients stay in the caches between their product and their sum.
 constexpr int64_t kClasses = 2048;
-
-// As many rows as may be, in parts of about the same size: each reads all the weights.
-int64_t rows_at_once(int64_t rows, int64_t classes, int64_t most_logits) {
-  const int64_t most = std::max<int64_t>(most_logits / classes, 1);
-  const int64_t parts = (rows + most - 1) / most;
-  return (rows + parts - 1) / parts;
-}
 
 // sum_CK = products, or += where they are not the first.
 void add_products(const at::Tensor& products, const at::Tensor& sum_CK, bool first) {
@@ -99,6 +94,13 @@ LinearCrossEntropyResult compute(const at::Tensor& x, const at::Tensor& weight,
   return result;
 }
 
+bool is_taken(const at::Tensor& x) {
+  if (!x.defined() || !x.is_cuda()) return is_plain(x);
+  const at::ScalarType type = x.scalar_type();
+  return x.is_contiguous() && (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf) &&
+         cuda_launcher_for(x.device()) != nullptr;
+}
+
 using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 Four forward_on_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target,
@@ -113,6 +115,21 @@ Four forward_on_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Ten
                          .wants_x = wants_x,
                          .wants_weight = wants_weight,
                          .most_logits = most_logits});
+  return {result.loss, result.right, result.x, result.weight};
+}
+
+Four forward_on_cuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target,
+                     int64_t ignored, double label_smoothing, bool wants_x, bool wants_weight,
+                     int64_t most_logits) {
+  if (!takes_linear_cross_entropy(x, weight, target)) {
+    throw InternalError("linear_cross_entropy: tensors that it does not take");
+  }
+  auto result = linear_cross_entropy_on_gpu(
+      *cuda_launcher_for(x.device()), x, weight.to(x.scalar_type()), target,
+      {.targets = {.ignored = ignored, .label_smoothing = label_smoothing},
+       .wants_x = wants_x,
+       .wants_weight = wants_weight,
+       .most_logits = most_logits});
   return {result.loss, result.right, result.x, result.weight};
 }
 
@@ -136,15 +153,41 @@ void backward_on_cpu(const at::Tensor& gradient, const std::optional<at::Tensor>
   if (weight) scale(*weight, factor);
 }
 
+void backward_on_cuda(const at::Tensor& gradient, const std::optional<at::Tensor>& x,
+                      const std::optional<at::Tensor>& weight) {
+  if (gradient.numel() != 1 || !gradient.is_cuda() || gradient.scalar_type() != at::kFloat) {
+    throw InternalError("linear_cross_entropy_backward: a gradient that it does not take");
+  }
+  if (x) x->mul_(gradient);
+  if (weight) weight->mul_(gradient);
+}
+
+Four forward_without_memory(const at::Tensor& x, const at::Tensor& weight, const at::Tensor&,
+                            int64_t, double, bool wants_x, bool wants_weight, int64_t) {
+  const auto fp32 = x.options().dtype(at::kFloat);
+  return {at::empty({}, fp32), at::empty({}, fp32.dtype(at::kLong)),
+          wants_x ? at::empty_like(x) : at::Tensor(),
+          wants_weight ? at::empty(weight.sizes(), fp32) : at::Tensor()};
+}
+
+void backward_without_memory(const at::Tensor&, const std::optional<at::Tensor>&,
+                             const std::optional<at::Tensor>&) {}
+
 }  // namespace
+
+int64_t rows_at_once(int64_t rows, int64_t classes, int64_t most_logits) {
+  const int64_t most = std::max<int64_t>(most_logits / classes, 1);
+  const int64_t parts = (rows + most - 1) / most;
+  return (rows + parts - 1) / parts;
+}
 
 bool takes_linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& target) {
-  return is_plain(x) && x.dim() == 2 && is_plain(weight) && weight.dim() == 2 &&
+  return is_taken(x) && x.dim() == 2 && is_taken(weight) && weight.dim() == 2 &&
          (weight.scalar_type() == at::kFloat || weight.scalar_type() == x.scalar_type()) &&
-         weight.size(1) == x.size(1) && target.defined() && target.scalar_type() == at::kLong &&
-         target.is_cpu() && target.is_contiguous() && target.dim() == 1 &&
-         target.size(0) == x.size(0);
+         weight.device() == x.device() && weight.size(1) == x.size(1) && target.defined() &&
+         target.scalar_type() == at::kLong && target.device() == x.device() &&
+         target.is_contiguous() && target.dim() == 1 && target.size(0) == x.size(0);
 }
 
 LinearCrossEntropyResult linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
@@ -154,7 +197,7 @@ LinearCrossEntropyResult linear_cross_entropy(const at::Tensor& x, const at::Ten
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor target, int ignored, float "
       "label_smoothing, bool wants_x, bool wants_weight, int most_logits) -> (Tensor loss, Tensor "
       "right, Tensor dx, Tensor dweight)",
-      forward_on_cpu);
+      forward_on_cpu, forward_without_memory, forward_on_cuda);
   auto [loss, right, dx, dweight] =
       kForward(x, weight, target, options.targets.ignored, options.targets.label_smoothing,
                options.wants_x, options.wants_weight, options.most_logits);
@@ -165,7 +208,7 @@ void linear_cross_entropy_backward(const at::Tensor& gradient,
                                    const LinearCrossEntropyResult& result) {
   static const Operator kBackward(
       "linear_cross_entropy_backward(Tensor gradient, Tensor(a!)? dx, Tensor(b!)? dweight) -> ()",
-      backward_on_cpu);
+      backward_on_cpu, backward_without_memory, backward_on_cuda);
   const auto optional = [](const at::Tensor& tensor) {
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
   };

@@ -7,7 +7,8 @@
 namespace gallop::kernel {
 
 /// Whether linear_cross_entropy() takes them: x [N, K] in fp32 or bf16 and weight [C, K] in fp32 or
-/// the format of x, contiguous and on the CPU, and classes as targets, int64 [N].
+/// the format of x, contiguous and on the CPU, or on a GPU that has our kernels, there also fp16;
+/// and classes as targets, int64 [N].
 bool takes_linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& target);
 

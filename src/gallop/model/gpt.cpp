@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
@@ -130,14 +131,8 @@ void visit(config::Visitor& visitor, GptConfig& config) {
                 config.layers);
   visitor.field({.name = "width", .help = "numbers that stand for a token", .min = 1},
                 config.width);
-  visitor.field({.name = "heads", .help = "attention heads; must divide the width", .min = 1},
-                config.heads);
-  visitor.field({.name = "dropout",
-                 .help = "share of activations set to 0 in training",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
-                config.dropout);
+  visitor.field(kHeads, config.heads);
+  visitor.field(kDropout, config.dropout);
   visitor.field({.name = "bias", .help = "biases in linear layers and norms"}, config.bias);
   visitor.field({.name = "tied", .help = "the last layer is the embedding, transposed"},
                 config.tied);
@@ -163,9 +158,7 @@ std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, Initi
   require_text(task, "gpt");
   require(config.layers > 0 && config.width > 0 && config.heads > 0,
           "gpt: layers, width and heads must be positive");
-  require(config.width % config.heads == 0, "gpt: " + std::to_string(config.heads) +
-                                                " heads do not divide the width " +
-                                                std::to_string(config.width));
+  require_heads(config.width, config.heads, "gpt");
   require(config.positions != "rotary" || config.width / config.heads % 2 == 0,
           "gpt: rotary positions need heads of even width, but they have " +
               std::to_string(config.width / config.heads));

@@ -1,5 +1,6 @@
 #include "gallop/model/mlp.h"
 
+#include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/layers.h"
 #include "gallop/model/network.h"
@@ -53,12 +54,7 @@ void visit(config::Visitor& visitor, MlpConfig& config) {
   visitor.field(
       {.name = "activation", .help = "function between the layers", .choices = {"relu", "gelu"}},
       config.activation);
-  visitor.field({.name = "dropout",
-                 .help = "share of activations set to 0 in training",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
-                config.dropout);
+  visitor.field(kDropout, config.dropout);
   visitor.field({.name = "linear_init", .help = "how weights are drawn", .choices = init_names()},
                 config.linear_init);
 }

@@ -1,5 +1,7 @@
 #include "gallop/model/transformer_layer.h"
 
+#include "gallop/model/network.h"
+
 namespace gallop::model {
 
 TransformerLayer::TransformerLayer(Initializer& initializer, const Options& options)
@@ -18,6 +20,11 @@ Stream TransformerLayer::forward(const Stream& stream_BTC) {
   const auto middle = norm2_->forward(Stream{start.sum, attended.value, attended.bias});
   const Branch fed = feed_forward_->forward(middle.y);
   return {middle.sum, fed.value, fed.bias};
+}
+
+void require_heads(int64_t width, int64_t heads, const std::string& model) {
+  require(width % heads == 0, model + ": " + std::to_string(heads) +
+                                  " heads do not divide the width " + std::to_string(width));
 }
 
 }  // namespace gallop::model

@@ -26,4 +26,8 @@ class TransformerLayer final : public torch::nn::Module {
   std::shared_ptr<FeedForward> feed_forward_;
 };
 
+/// Throws UsageError where heads of equal width do not fill the width; `model` is named in the
+/// message.
+void require_heads(int64_t width, int64_t heads, const std::string& model);
+
 }  // namespace gallop::model

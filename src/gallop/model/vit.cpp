@@ -5,6 +5,7 @@
 
 #include <ATen/ops/cat.h>
 
+#include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
@@ -125,19 +126,13 @@ void visit(config::Visitor& visitor, VitConfig& config) {
                 config.width);
   visitor.field({.name = "depth", .help = "blocks of attention and feed-forward", .min = 1},
                 config.depth);
-  visitor.field({.name = "heads", .help = "attention heads; must divide the width", .min = 1},
-                config.heads);
+  visitor.field(kHeads, config.heads);
   visitor.field({.name = "mlp_ratio",
                  .help = "inner width of the feed-forward part over the width",
                  .min = 0,
                  .above_min = true},
                 config.mlp_ratio);
-  visitor.field({.name = "dropout",
-                 .help = "share of activations set to 0 in training",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
-                config.dropout);
+  visitor.field(kDropout, config.dropout);
   visitor.field({.name = "pool", .help = "what the head reads", .choices = {"token", "mean"}},
                 config.pool);
   visitor.field({.name = "conv_init",
@@ -156,9 +151,7 @@ std::unique_ptr<Model> make_vit(const VitConfig& config, const Task& task, Initi
   require_images(task, "vit");
   require(config.patch > 0 && config.width > 0 && config.depth > 0 && config.heads > 0,
           "vit: patch, width, depth and heads must be positive");
-  require(config.width % config.heads == 0, "vit: " + std::to_string(config.heads) +
-                                                " heads do not divide the width " +
-                                                std::to_string(config.width));
+  require_heads(config.width, config.heads, "vit");
   const auto size = std::to_string(task.height) + "x" + std::to_string(task.width);
   require(
       task.height >= config.patch && task.width >= config.patch,

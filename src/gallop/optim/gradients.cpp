@@ -1,6 +1,8 @@
 #include "gallop/optim/gradients.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_norm.h>
@@ -48,6 +50,43 @@ at::Tensor clip_divisor(const at::Tensor& norm, double max_norm) {
   // The host never learns the norm, so a step on a GPU does not wait and can be captured.
   const at::Tensor divisor = norm.div(max_norm).clamp_min(1);
   return at::where(at::isfinite(divisor), divisor, at::ones_like(divisor)).to(c10::kFloat);
+}
+
+void clip_values(at::TensorList gradients, double limit, const at::Tensor& scale) {
+  const at::NoGradGuard no_grad;
+  if (!scale.defined()) {
+    for (const at::Tensor& gradient : gradients) gradient.clamp_(-limit, limit);
+    return;
+  }
+  const at::Tensor high = scale.mul(limit), low = high.neg();
+  for (const at::Tensor& gradient : gradients) gradient.clamp_(low, high);
+}
+
+namespace {
+
+// Of each unit, with the dimensions of the tensor.
+at::Tensor unit_norms(const at::Tensor& tensor) {
+  if (tensor.dim() < 2) return at::linalg_vector_norm(tensor);
+  std::vector<int64_t> within(static_cast<size_t>(tensor.dim() - 1));
+  std::iota(within.begin(), within.end(), 1);
+  return at::linalg_vector_norm(tensor, 2, within, /*keepdim=*/true);
+}
+
+}  // namespace
+
+void clip_adaptively(const NamedTensors& parameters, double limit, const at::Tensor& scale) {
+  constexpr double kLeastWeight = 1e-3, kLeastGradient = 1e-6;
+  const at::NoGradGuard no_grad;
+  const auto is_matrix = [](const NamedTensor& parameter) { return parameter.tensor.dim() == 2; };
+  const auto last = std::find_if(parameters.rbegin(), parameters.rend(), is_matrix);
+  const auto end = last == parameters.rend() ? parameters.end() : std::prev(last.base());
+  for (auto parameter = parameters.begin(); parameter != end; ++parameter) {
+    const at::Tensor& gradient = parameter->tensor.grad();
+    if (!gradient.defined()) continue;
+    at::Tensor most = unit_norms(parameter->tensor.detach()).clamp_min(kLeastWeight).mul(limit);
+    if (scale.defined()) most = most.mul(scale);
+    gradient.mul_(most.div(unit_norms(gradient).clamp_min(kLeastGradient)).clamp_max(1));
+  }
 }
 
 std::string first_non_finite_gradient(const NamedTensors& parameters) {

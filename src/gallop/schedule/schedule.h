@@ -1,20 +1,46 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "gallop/config/component.h"
+#include "gallop/schedule/span.h"
 
 namespace gallop::schedule {
 
-/// A factor of the base learning rate as a pure function of progress.
+/// What an evaluation found.
+struct Metrics {
+  double loss = 0;
+  double accuracy = 0;  ///< Share of right first guesses.
+};
+
+/// How a value changes along a run: a factor of its base value, for the learning rate that of the
+/// recipe. A pure function of progress, but for schedules with a state.
 class Schedule {
  public:
   virtual ~Schedule() = default;
-  /// `progress` in [0, 1]: samples (or tokens) seen before this step over the run's total.
+
+  /// From 0 to 1. `progress` in [0, 1]: samples (or tokens) seen before this step over the run's
+  /// total.
   virtual double factor(double progress) const = 0;
+
+  /// The momentum (beta1 of the Adam family) that goes with it, where the schedule has its own.
+  virtual std::optional<double> momentum(double /*progress*/) const { return {}; }
+
+  /// What an evaluation at `progress` found, for schedules that follow it.
+  virtual void evaluated(double /*progress*/, const Metrics& /*metrics*/) {}
+
+  /// All that factor() depends on besides progress, for checkpoints. Empty where nothing is: such a
+  /// schedule takes no notice of evaluations.
+  virtual std::vector<double> state() const { return {}; }
+  /// The inverse; `state` has the size of state().
+  virtual void restore(const std::vector<double>& /*state*/) {}
 };
 
-using ScheduleRegistry = config::Registry<Schedule>;
+/// Schedules by name, for a run of the given length. They throw UsageError where options contradict
+/// each other, UnknownLength where the run's length does not say enough.
+using ScheduleRegistry = config::Registry<Schedule, const RunLength&>;
 
 /// The schedules that come with Gallop.
 ScheduleRegistry built_in_schedules();

@@ -3,10 +3,16 @@
 #include <algorithm>
 
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
+#include <ATen/ops/scatter.h>
+#include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
 
 #include "gallop/data/text_samples.h"
 #include "gallop/model/functional/cross_entropy.h"
@@ -16,6 +22,29 @@ namespace gallop::train {
 namespace {
 
 at::Tensor as_rows(const at::Tensor& logits) { return logits.reshape({-1, logits.size(-1)}); }
+
+struct Smoothed {
+  at::Tensor shares;  // fp32 [N, C].
+  at::Tensor right;
+};
+
+// Of classes [..] or shares [.., C]; a row that does not count has no share of anything.
+Smoothed smoothed(const at::Tensor& logits, const at::Tensor& target,
+                  const at::Tensor& label_smoothing, bool count_right) {
+  const at::Tensor even =
+      at::full({}, 1.0 / static_cast<double>(logits.size(1)), logits.options().dtype(at::kFloat));
+  if (target.is_floating_point()) {
+    const at::Tensor rows = as_rows(target).to(at::kFloat);
+    return {.shares = rows.add(even.sub(rows).mul(label_smoothing)), .right = {}};
+  }
+  const at::Tensor wanted = target.reshape({-1, 1});
+  const at::Tensor counts = wanted.ne(data::kIgnoredTarget).to(at::kFloat);
+  const at::Tensor rows =
+      at::zeros(logits.sizes(), even.options()).scatter(1, wanted.clamp_min(0), 1.0);
+  Smoothed result{.shares = rows.add(even.sub(rows).mul(label_smoothing)).mul(counts), .right = {}};
+  if (count_right) result.right = logits.argmax(1, /*keepdim=*/true).eq(wanted).sum();
+  return result;
+}
 
 }  // namespace
 
@@ -31,6 +60,14 @@ Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
       {.targets = {.ignored = data::kIgnoredTarget, .label_smoothing = label_smoothing},
        .count_right = count_right});
   return {.sum = both.loss, .right = count_right ? both.right : at::Tensor()};
+}
+
+Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
+                         const at::Tensor& label_smoothing, bool count_right) {
+  const at::Tensor logits = as_rows(output.logits());
+  const auto [shares, right] = smoothed(logits.detach(), target, label_smoothing, count_right);
+  auto both = model::functional::cross_entropy(logits, shares, {});
+  return {.sum = both.loss, .right = right};
 }
 
 int64_t count_targets(const at::Tensor& target) {

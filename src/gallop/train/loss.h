@@ -24,6 +24,11 @@ struct Losses {
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
                          double label_smoothing, bool count_right);
 
+/// The same with a smoothing that changes from step to step: a number without dimensions. All
+/// logits and a share for each class are stored.
+Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
+                         const at::Tensor& label_smoothing, bool count_right);
+
 /// Number of targets that count.
 int64_t count_targets(const at::Tensor& target);
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gallop/train/evaluate.h"
 
@@ -14,6 +15,7 @@ struct StepEvent {
   int64_t steps = 0;  ///< Updates of the whole run.
   double epoch = 0;   ///< Passes over the data done, 1.5 in the middle of the second.
   double lr = 0;
+  std::vector<double> varied{};      ///< Values that vary, in the order of TrainerParts::varied.
   double loss = 0;                   ///< Mean over the batch.
   std::optional<double> accuracy{};  ///< Share of right first guesses, where counted.
   double gradient_norm = 0;
@@ -34,7 +36,9 @@ struct EvaluationEvent {
 
 /// How a run ended.
 struct Outcome {
-  bool finished = false;  ///< False where it was stopped and can be resumed.
+  bool finished = false;       ///< False where it was stopped and can be resumed.
+  std::string ended_early{};   ///< Why a finished run has not done all of its steps, in one line.
+  int64_t restored_step = -1;  ///< Of the weights that it ends with, where those are not the last.
   int64_t step = 0;
   int64_t steps = 0;
   int64_t samples = 0;

@@ -20,6 +20,8 @@ void each_value(P& progress, L& loader, Visit visit) {
   visit("evaluated_step", progress.evaluated_step);
   visit("best_score", progress.best_score);
   visit("best_step", progress.best_step);
+  visit("score_to_beat", progress.score_to_beat);
+  visit("evaluations_without_gain", progress.evaluations_without_gain);
   visit("training_seconds", progress.training_seconds);
   visit("loader.seed", loader.seed);
   visit("loader.epoch", loader.epoch);
@@ -27,10 +29,33 @@ void each_value(P& progress, L& loader, Visit visit) {
   visit("loader.skipped", loader.skipped);
 }
 
+// Reads back exactly: the shortest text of the same number.
+template <typename T>
+std::string text_of(const T& value) {
+  return fmt::format("{}", value);
+}
+
+template <typename T>
+void read_value(const std::map<std::string, std::string>& map, const std::string& name, T& value) {
+  const auto found = map.find(name);
+  if (found == map.end()) throw DataError(fmt::format("the checkpoint lacks '{}'", name));
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw DataError(fmt::format("the checkpoint's '{}' is no number: '{}'", name, text));
+  }
+}
+
 }  // namespace
 
-bool Progress::note_evaluation(double score) {
+bool Progress::note_evaluation(double score, double min_change) {
   evaluated_step = step;
+  if (best_step < 0 || score > score_to_beat + min_change) {
+    score_to_beat = score;
+    evaluations_without_gain = 0;
+  } else {
+    evaluations_without_gain += 1;
+  }
   if (best_step >= 0 && !(score > best_score)) return false;
   best_score = score;
   best_step = step;
@@ -39,25 +64,31 @@ bool Progress::note_evaluation(double score) {
 
 std::map<std::string, std::string> Progress::to_map(const data::LoaderState& loader) const {
   std::map<std::string, std::string> map;
-  each_value(*this, loader, [&](const char* name, auto value) {
-    map[name] = fmt::format("{}", value);  // shortest text that reads back as the same number
-  });
+  each_value(*this, loader, [&](const char* name, auto value) { map[name] = text_of(value); });
   return map;
 }
 
 Progress Progress::from_map(const std::map<std::string, std::string>& map,
                             data::LoaderState& loader) {
   Progress progress;
-  each_value(progress, loader, [&](const char* name, auto& value) {
-    const auto found = map.find(name);
-    if (found == map.end()) throw DataError(fmt::format("the checkpoint lacks '{}'", name));
-    const std::string& text = found->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) {
-      throw DataError(fmt::format("the checkpoint's '{}' is no number: '{}'", name, text));
-    }
-  });
+  each_value(progress, loader,
+             [&](const char* name, auto& value) { read_value(map, name, value); });
   return progress;
+}
+
+void write_schedule(const schedule::Schedule& schedule, const std::string& name,
+                    std::map<std::string, std::string>& map) {
+  const std::vector<double> state = schedule.state();
+  for (size_t i = 0; i < state.size(); ++i) map[fmt::format("{}.{}", name, i)] = text_of(state[i]);
+}
+
+void read_schedule(const std::map<std::string, std::string>& map, const std::string& name,
+                   schedule::Schedule& schedule) {
+  std::vector<double> state = schedule.state();
+  for (size_t i = 0; i < state.size(); ++i) {
+    read_value(map, fmt::format("{}.{}", name, i), state[i]);
+  }
+  schedule.restore(state);
 }
 
 }  // namespace gallop::train

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gallop/data/loader.h"
+#include "gallop/schedule/schedule.h"
 
 namespace gallop::train {
 
@@ -16,12 +17,14 @@ struct Progress {
   int64_t skipped_updates = 0;
   int64_t evaluated_step = 0;  ///< Of the last evaluation.
   double best_score = 0;
-  int64_t best_step = -1;  ///< -1 before the first evaluation.
+  int64_t best_step = -1;                ///< -1 before the first evaluation.
+  double score_to_beat = 0;              ///< Of the last evaluation that was a gain.
+  int64_t evaluations_without_gain = 0;  ///< Since then.
   double training_seconds = 0;
 
-  /// Notes an evaluation; true where it is the best so far. Higher scores are
-  /// better.
-  bool note_evaluation(double score);
+  /// Notes an evaluation; true where it is the best so far. Higher scores are better. It is a gain
+  /// where it is better by more than `min_change` than the last that was.
+  bool note_evaluation(double score, double min_change);
 
   /// As written to a checkpoint, with the loader's four integers; numbers read back exactly.
   std::map<std::string, std::string> to_map(const data::LoaderState& loader) const;
@@ -29,5 +32,12 @@ struct Progress {
   static Progress from_map(const std::map<std::string, std::string>& map,
                            data::LoaderState& loader);
 };
+
+/// Adds a schedule's state to what is written, as "NAME.0" and so on.
+void write_schedule(const schedule::Schedule& schedule, const std::string& name,
+                    std::map<std::string, std::string>& map);
+/// The inverse. Throws DataError where a value is missing or no number.
+void read_schedule(const std::map<std::string, std::string>& map, const std::string& name,
+                   schedule::Schedule& schedule);
 
 }  // namespace gallop::train

@@ -68,7 +68,7 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
 }
 
 // The arguments and results of the step as a function of tensors.
-enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep };
+enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
 enum Result : size_t { kLossSum, kTop1, kNorm };
 // Results in one tensor, for one copy to the host; guesses only where they are counted.
 enum Number : size_t { kLossNumber, kNormNumber, kTop1Number };
@@ -79,7 +79,18 @@ at::Tensor in_one(const std::vector<at::Tensor>& results) {
   return at::stack(numbers);
 }
 
+bool is_finite(const StepResult& result) {
+  return std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
+}
+
 }  // namespace
+
+const char* name_of(Value value) {
+  switch (value) {
+    case Value::kLabelSmoothing: return "label_smoothing";
+  }
+  throw InternalError("train step: a value without a name");
+}
 
 TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
     : model_(model),
@@ -91,6 +102,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       loss_weight_(at::zeros_like(lr_)),
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
       readings_(config.make_readings(device_)) {
+  for (size_t i = 0; i < config.varied.size(); ++i) varied_.push_back(at::zeros_like(lr_));
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
   if (config.compile) {
@@ -106,21 +118,25 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
 }
 
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
-                          double lr, bool count_guesses) {
+                          double lr, bool count_guesses, const std::vector<double>& values) {
   if (!started_.empty()) throw InternalError("train step: earlier results have not been taken");
-  start(input, target, step, lr, count_guesses);
+  start(input, target, step, lr, count_guesses, values);
   return take();
 }
 
 void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                      bool count_guesses) {
+                      bool count_guesses, const std::vector<double>& values) {
   if (must_take()) throw InternalError("train step: too many results have not been taken");
+  if (values.size() != varied_.size()) {
+    throw InternalError("train step: another number of values than those that vary");
+  }
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
+  for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
   set(seed_and_step_, config_.seed, step);
-  const Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
+  const Tensors arguments = arguments_of(input, target);
   const Tensors results = compiled_ ? (*compiled_)(arguments, count_guesses ? 1 : 0)
                                     : compute(arguments, count_guesses);
 
@@ -142,7 +158,7 @@ void TrainStep::read_now(StepResult& result, const Tensors& results, const Tenso
   result.tally.loss_sum = results[kLossSum].item<double>();
   if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
   result.gradient_norm = results[kNorm].item<double>();
-  result.finite = std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
+  result.finite = is_finite(result);
   if (!result.finite) {
     result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
   }
@@ -155,7 +171,7 @@ void TrainStep::read_late(StepResult& result) {
   result.tally.loss_sum = numbers[kLossNumber];
   result.gradient_norm = numbers[kNormNumber];
   if (numbers.size() > kTop1Number) result.tally.top1 = static_cast<int64_t>(numbers[kTop1Number]);
-  result.finite = std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
+  result.finite = is_finite(result);
   if (result.finite || config_.skip_nonfinite || scaler_) return;
   result.bad_tensor = std::isfinite(result.tally.loss_sum) ? first_bad_parameter() : "loss";
 }
@@ -174,8 +190,23 @@ bool TrainStep::can_take() const {
 
 bool TrainStep::must_take() const { return readings_ && readings_->is_full(); }
 
+TrainStep::Tensors TrainStep::arguments_of(const at::Tensor& input,
+                                           const at::Tensor& target) const {
+  Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
+  arguments.insert(arguments.end(), varied_.begin(), varied_.end());
+  return arguments;
+}
+
+at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
+  for (size_t i = 0; i < config_.varied.size(); ++i) {
+    if (config_.varied[i] == value) return arguments[kVaried + i];
+  }
+  return {};
+}
+
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   Tensors results = forward_backward(arguments, count_guesses);
+  if (config_.sam) forward_backward_sam(arguments, *config_.sam);
   results.push_back(update(arguments[kLr], results[kLossSum]));
   if (readings_) return {in_one(results)};
   return results;
@@ -185,8 +216,6 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
 TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
   drop_gradients();
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
-  const at::Tensor loss_weight =
-      scaler_ ? arguments[kLossWeight].mul(scaler_->scale()) : arguments[kLossWeight];
   const model::functional::DropoutScope draws(arguments[kSeedAndStep]);
   const int64_t rows = input.size(0);
   const int64_t pieces = std::min(config_.accumulate, rows);
@@ -194,34 +223,62 @@ TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool co
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
     const Tensors sums = forward_backward_piece(
-        rows_of(input, begin, end), rows_of(target, begin, end), loss_weight, count_guesses);
+        rows_of(input, begin, end), rows_of(target, begin, end), arguments, count_guesses);
     loss_sum = sum_of(loss_sum, sums[kLossSum]);
     if (sums[kTop1].defined()) top1 = sum_of(top1, sums[kTop1]);
   }
   return {loss_sum, top1};
 }
 
+// In place of the gradients leaves those at `distance` from the weights.
+void TrainStep::forward_backward_sam(const Tensors& arguments, double distance) {
+  constexpr double kLeastNorm = 1e-12;
+  Tensors live, kept;
+  const auto keep = [&](const at::Tensor& tensor) {
+    live.push_back(tensor);
+    kept.push_back(tensor.detach().clone());
+  };
+  {
+    const at::NoGradGuard no_grad;
+    const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
+    const at::Tensor share = norm.add(kLeastNorm).reciprocal().mul(distance).to(at::kFloat);
+    for (const auto& [name, tensor] : parameters_) {
+      if (!tensor.grad().defined()) continue;
+      keep(tensor);
+      tensor.add_(tensor.grad().mul(share));
+    }
+    for (const auto& buffer : model_.buffers()) keep(buffer.tensor);
+  }
+  forward_backward(arguments, /*count_guesses=*/false);
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < live.size(); ++i) live[i].copy_(kept[i]);
+}
+
 TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
                                                      const at::Tensor& target,
-                                                     const at::Tensor& loss_weight,
-                                                     bool count_guesses) {
+                                                     const Tensors& arguments, bool count_guesses) {
   Losses losses;
   {
     const precision::AutocastGuard autocast(config_.precision, input.device().type());
-    losses = cross_entropy_sum(model_.forward_to_head(input), target, config_.label_smoothing,
-                               count_guesses);
+    const model::Output output = model_.forward_to_head(input);
+    const at::Tensor smoothing = varied(Value::kLabelSmoothing, arguments);
+    losses = smoothing.defined()
+                 ? cross_entropy_sum(output, target, smoothing, count_guesses)
+                 : cross_entropy_sum(output, target, config_.label_smoothing, count_guesses);
   }
-  losses.sum.backward(loss_weight);
+  const at::Tensor& weight = arguments[kLossWeight];
+  losses.sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
   const at::NoGradGuard no_grad;
   return {losses.sum.detach().to(at::kDouble), losses.right};
 }
 
-// Returns the norm of the gradients. Clips, where that is wanted, as part of the update's own pass
-// over them.
+// Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
+// update's own pass over them.
 at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
   const at::NoGradGuard no_grad;
   at::Tensor bad = zero_if_finite(loss_sum);
-  if (!config_.skip_nonfinite && !config_.clip && !scaler_) {
+  const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
+  if (!config_.skip_nonfinite && !clips && !scaler_) {
     const at::Tensor norm = optimizer_.step(lr, {}, bad);
     return norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_));
   }
@@ -237,6 +294,11 @@ at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
     const at::Tensor clip = optim::clip_divisor(unscaled, *config_.clip);
     divisor = scaler_ ? clip.mul(divisor) : clip;
   }
+  const at::Tensor scale = scaler_ ? scaler_->scale() : at::Tensor();
+  if (config_.clip_value) {
+    optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
+  }
+  if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
   optimizer_.step(lr, divisor, bad);
   if (scaler_) scaler_->update();
   return unscaled;
@@ -272,12 +334,12 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   if (config_.compile) config.passes_off = config_.compile->passes_off;
   set(lr_, 0);
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
-  const compile::GraphNames names{
-      .inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
-      .state = all_state(model_, optimizer_, state())};
+  compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
+                            .state = all_state(model_, optimizer_, state())};
+  for (const Value value : config_.varied) names.inputs.emplace_back(name_of(value));
   auto stages = compile::graph_stages(
       [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
-      {input, target, lr_, loss_weight_, seed_and_step_}, names, config);
+      arguments_of(input, target), names, config);
   drop_gradients();
   return stages;
 }

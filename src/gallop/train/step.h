@@ -20,11 +20,26 @@
 
 namespace gallop::train {
 
+/// What may change from step to step besides the learning rate.
+enum class Value { kLabelSmoothing };
+
+/// "label_smoothing"
+const char* name_of(Value value);
+
 struct StepConfig {
   precision::Precision precision = precision::Precision::kFp32;
-  int64_t accumulate = 1;      ///< Micro-batches a batch is cut into.
-  std::optional<double> clip;  ///< Largest global norm of the gradients.
+  int64_t accumulate = 1;                 ///< Micro-batches a batch is cut into.
+  std::optional<double> clip;             ///< Largest global norm of the gradients.
+  std::optional<double> clip_value{};     ///< See optim::clip_values().
+  std::optional<double> clip_adaptive{};  ///< See optim::clip_adaptively().
+  /// If set, the update takes the gradients of weights that lie so far from the model's, where the
+  /// loss rises fastest (Foret et al., "Sharpness-aware minimization for efficiently improving
+  /// generalization", ICLR 2021). Each step is computed twice; buffers see the first time alone.
+  std::optional<double> sam{};
   double label_smoothing = 0;
+  /// Values that every start() is given anew, in this order: inputs of the step, so that a compiled
+  /// one stays as it is. Of those, what stands above does not count.
+  std::vector<Value> varied{};
   uint64_t seed = 1;  ///< Of dropout.
   /// A gradient that is not finite leaves the parameters as they are, which takes one more pass
   /// over the gradients, before the update. Else it is told after the update, for those who then
@@ -58,12 +73,12 @@ class TrainStep {
   /// finite is not applied; gradients that are not, as the config says, and never with clipping or
   /// fp16, which know their norm before.
   StepResult run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                 bool count_guesses);
+                 bool count_guesses, const std::vector<double>& values = {});
 
   /// The same in two: several may be started before the first result is taken, in their order.
   /// Throws InternalError where must_take().
   void start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-             bool count_guesses);
+             bool count_guesses, const std::vector<double>& values = {});
   /// Of the oldest that was started; waits for it. Throws InternalError where there is none.
   StepResult take();
   /// Whether take() would not wait.
@@ -93,8 +108,13 @@ class TrainStep {
   void read_late(StepResult& result);
   Tensors compute(const Tensors& arguments, bool count_guesses);
   Tensors forward_backward(const Tensors& arguments, bool count_guesses);
+  void forward_backward_sam(const Tensors& arguments, double distance);
   Tensors forward_backward_piece(const at::Tensor& input, const at::Tensor& target,
-                                 const at::Tensor& loss_weight, bool count_guesses);
+                                 const Tensors& arguments, bool count_guesses);
+  /// The arguments of the function of tensors that a step is.
+  Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
+  /// That of a value that varies, else undefined.
+  at::Tensor varied(Value value, const Tensors& arguments) const;
   at::Tensor update(const at::Tensor& lr, const at::Tensor& loss_sum);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
@@ -106,6 +126,7 @@ class TrainStep {
   StepConfig config_;
   at::Device device_;
   at::Tensor lr_, loss_weight_;
+  Tensors varied_;            ///< In the order of the config's.
   at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
   std::optional<precision::GradScaler> scaler_;
   std::optional<compile::CompiledFunction> compiled_;

@@ -19,8 +19,8 @@ using precision::Precision;
 constexpr int kPasses = 3;
 constexpr double kWorthwhile = 0.95;
 // A pass that takes as long is timed well enough with fewer rows than the batch has.
-constexpr double kLongMilliseconds = 30;
-constexpr int64_t kFewRows = 8;
+constexpr double kLongMilliseconds = 15;
+constexpr int64_t kFewRows = 4;
 // So much slower, a format need not be timed again.
 constexpr double kHopeless = 1.5;
 

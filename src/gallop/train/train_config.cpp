@@ -2,10 +2,12 @@
 
 #include <charconv>
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/text.h"
 
 namespace gallop::train {
 
@@ -58,6 +60,18 @@ std::string wrong_interval(const std::string& text) {
 
 }  // namespace
 
+void visit(config::Visitor& v, EarlyStoppingConfig& c) {
+  v.field({.name = "patience",
+           .help = "evaluations in a row without a better metric that end the run; 0: none do",
+           .min = 0},
+          c.patience);
+  v.field({.name = "min_change", .help = "by how much it must be better", .min = 0}, c.min_change);
+  v.field({.name = "restore_best",
+           .help = "end with the best weights in place of the last, also where the run was not "
+                   "ended early"},
+          c.restore_best);
+}
+
 void visit(config::Visitor& v, TrainConfig& c) {
   v.field({.name = "epochs", .help = "passes over the training data", .min = 0, .above_min = true},
           c.epochs);
@@ -87,6 +101,20 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.field(
       {.name = "clip", .help = "largest global norm of the gradients", .min = 0, .above_min = true},
       c.clip);
+  v.field(
+      {.name = "clip_value", .help = "largest number in a gradient", .min = 0, .above_min = true},
+      c.clip_value);
+  v.field({.name = "clip_adaptive",
+           .help = "largest norm of a unit's gradient, as a share of the norm of its weights",
+           .min = 0,
+           .above_min = true},
+          c.clip_adaptive);
+  v.field({.name = "sam",
+           .help = "sharpness-aware minimization: how far from the weights, towards a higher loss, "
+                   "gradients are taken; often 0.05",
+           .min = 0,
+           .above_min = true},
+          c.sam);
   v.field({.name = "label_smoothing",
            .help = "share of the target that is spread over all classes",
            .min = 0,
@@ -102,6 +130,11 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .help = "'500 steps', '1 epoch', '10 min', 'never'; the end is always evaluated",
            .check = wrong_interval},
           c.evaluate_every);
+  v.field({.name = "metric",
+           .help = "what tells the best evaluation; auto: accuracy of images, loss of text",
+           .choices = {"auto", "loss", "accuracy", "top5"}},
+          c.metric);
+  v.section({.name = "early_stopping", .help = ""}, c.early_stopping);
   v.field({.name = "checkpoint_every",
            .help = "the most that a crash can cost: '500 steps', '1 epoch', '10 min', 'never'",
            .check = wrong_interval},
@@ -114,6 +147,18 @@ void visit(config::Visitor& v, TrainConfig& c) {
        .help = "what a loss or gradient that is not finite does: end the run, or skip the update",
        .choices = {"stop", "skip"}},
       c.on_nonfinite);
+}
+
+void check(const TrainConfig& config) {
+  std::vector<std::string> clips;
+  if (config.clip) clips.emplace_back("clip");
+  if (config.clip_value) clips.emplace_back("clip_value");
+  if (config.clip_adaptive) clips.emplace_back("clip_adaptive");
+  if (clips.size() > 1) {
+    throw UsageError(
+        fmt::format("train has {}: gradients are clipped in one way; set the {} to none",
+                    join_names(clips, "and"), clips.size() == 2 ? "other" : "others"));
+  }
 }
 
 }  // namespace gallop::train

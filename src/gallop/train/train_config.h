@@ -18,6 +18,13 @@ struct Interval {
   static Interval parse(const std::string& text);
 };
 
+/// When a run ends before its time, for want of a better metric.
+struct EarlyStoppingConfig {
+  int64_t patience = 0;  ///< Evaluations without a gain; 0 never ends it.
+  double min_change = 0;
+  bool restore_best = false;
+};
+
 /// The `train:` section of a recipe.
 struct TrainConfig {
   double epochs = 1;
@@ -27,16 +34,23 @@ struct TrainConfig {
   std::string channels_last = "auto";
   std::string compile = "auto";
   int64_t accumulate = 1;
-  std::optional<double> clip;
+  std::optional<double> clip, clip_value, clip_adaptive;
+  std::optional<double> sam;
   double label_smoothing = 0;
   int64_t seed = 1;
   int64_t threads = 0;
   std::string evaluate_every = "1 epoch";
+  std::string metric = "auto";
+  EarlyStoppingConfig early_stopping;
   std::string checkpoint_every = "10 min";
   int64_t keep_checkpoints = 2;
   std::string on_nonfinite = "stop";
 };
 
+void visit(config::Visitor& visitor, EarlyStoppingConfig& config);
 void visit(config::Visitor& visitor, TrainConfig& config);
+
+/// Throws UsageError where options contradict each other.
+void check(const TrainConfig& config);
 
 }  // namespace gallop::train

@@ -15,14 +15,23 @@
 
 namespace gallop::train {
 
-Length Length::of(const TrainConfig& config, int64_t batches_per_epoch, int64_t batch,
-                  int64_t samples_per_epoch) {
-  Length length;
+Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch) {
+  const int64_t batches_per_epoch = (samples_per_epoch + batch - 1) / batch;
+  Length length{.batches_per_epoch = batches_per_epoch,
+                .batch = batch,
+                .samples_per_epoch = samples_per_epoch};
   length.steps = config.steps.value_or(static_cast<int64_t>(
       std::ceil(config.epochs * static_cast<double>(batches_per_epoch) - 1e-9)));
   length.samples = length.steps / batches_per_epoch * samples_per_epoch +
                    length.steps % batches_per_epoch * batch;
   return length;
+}
+
+schedule::RunLength Length::for_schedules() const {
+  return {.samples = static_cast<double>(samples),
+          .samples_per_epoch = static_cast<double>(samples_per_epoch),
+          .batch = static_cast<double>(batch),
+          .batches_per_epoch = static_cast<double>(batches_per_epoch)};
 }
 
 namespace {
@@ -32,8 +41,11 @@ std::string name_of_bad(const std::string& tensor) {
   return tensor.empty() ? "a gradient" : "the gradient of " + tensor;
 }
 
-StepConfig for_policy(StepConfig config, const std::string& on_nonfinite) {
+StepConfig step_config_of(StepConfig config, const std::string& on_nonfinite,
+                          const std::vector<VariedValue>& varied) {
   config.skip_nonfinite = on_nonfinite == "skip";
+  config.varied.clear();
+  for (const VariedValue& one : varied) config.varied.push_back(one.value);
   return config;
 }
 
@@ -84,12 +96,16 @@ struct Trainer::Impl {
         config(config_),
         evaluate_config(evaluate_config_),
         loader(parts.train_samples, loader_config, {.seed = config.seed}, evaluate_config.device),
-        step(parts.model, parts.optimizer, for_policy(step_config, config.on_nonfinite)),
-        length(Length::of(config, loader.batches_per_epoch(), loader_config.batch,
-                          parts.train_samples.size())),
+        step(parts.model, parts.optimizer,
+             step_config_of(step_config, config.on_nonfinite, parts.varied)),
+        length(Length::of(config, loader_config.batch, parts.train_samples.size())),
         evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
         checkpoint_due(Interval::parse(config.checkpoint_every), loader.batches_per_epoch()),
-        record_every(std::max<int64_t>(1, length.steps / 500)) {}
+        record_every(std::max<int64_t>(1, length.steps / 500)) {
+    for (const auto& [name, schedule] : schedules()) {
+      check_schedule(*schedule, config, parts.evaluation_samples != nullptr);
+    }
+  }
 
   template <typename Function, typename... Args>
   void tell(Function function, const Args&... args) {
@@ -97,6 +113,20 @@ struct Trainer::Impl {
   }
 
   bool is_last() const { return progress.step == length.steps; }
+  // Each with what its state is called in checkpoints.
+  std::vector<std::pair<std::string, schedule::Schedule*>> schedules() const {
+    std::vector<std::pair<std::string, schedule::Schedule*>> all = {{"schedule", &parts.schedule}};
+    for (const auto& [value, variation] : parts.varied) {
+      all.emplace_back(std::string("vary.") + name_of(value), &variation->schedule());
+    }
+    return all;
+  }
+
+  // What schedules call progress.
+  double share_done() const {
+    return std::min(1.0,
+                    static_cast<double>(progress.samples) / static_cast<double>(length.samples));
+  }
   double epoch() const {
     return static_cast<double>(progress.step) / static_cast<double>(loader.batches_per_epoch());
   }
@@ -105,17 +135,17 @@ struct Trainer::Impl {
     const auto batch = loader.next(&parts.stop);
     if (!batch) return false;
     const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
-    const double lr = parts.optimizer.base_lr() *
-                      parts.schedule.factor(std::min(1.0, static_cast<double>(progress.samples) /
-                                                              static_cast<double>(length.samples)));
+    const double lr = parts.optimizer.base_lr() * parts.schedule.factor(share_done());
     const bool has_samples = batch->size() > 0;
-    if (has_samples) step.start(batch->input, batch->target, progress.step, lr, record);
+    std::vector<double> varied;
+    for (const VariedValue& one : parts.varied) varied.push_back(one.variation->at(share_done()));
+    if (has_samples) step.start(batch->input, batch->target, progress.step, lr, record, varied);
     tell_of_compiling();
     progress.step += 1;
     progress.samples += batch->size() + batch->skipped;
     progress.skipped_samples += batch->skipped;
     speed.add(batch->size(), clock.seconds());
-    started_steps.push_back({.event = event_of(lr, record), .has_samples = has_samples});
+    started_steps.push_back({.event = event_of(lr, varied, record), .has_samples = has_samples});
     report_what_is_there();
     return true;
   }
@@ -167,11 +197,12 @@ struct Trainer::Impl {
   }
 
   // What is known when a step has been started.
-  StepEvent event_of(double lr, bool record) const {
+  StepEvent event_of(double lr, const std::vector<double>& varied, bool record) const {
     return {.step = progress.step,
             .steps = length.steps,
             .epoch = epoch(),
             .lr = lr,
+            .varied = varied,
             .samples_per_second = speed.samples_per_second(),
             .wait_share = wait_share(),
             .seconds_left =
@@ -185,8 +216,28 @@ struct Trainer::Impl {
     return seconds > 0 ? loader.wait_seconds() / seconds : 0;
   }
 
-  // Higher is better: accuracy for images, the loss with its sign turned for text.
-  double score(const Tally& tally) const { return parts.text ? -tally.loss() : tally.accuracy(); }
+  const char* metric() const {
+    if (config.metric != "auto") return config.metric.c_str();
+    return parts.text ? "loss" : "accuracy";
+  }
+
+  // Higher is better.
+  double score(const Tally& tally) const {
+    const std::string_view name = metric();
+    if (name == "loss") return -tally.loss();
+    return name == "top5" ? tally.top5_accuracy() : tally.accuracy();
+  }
+
+  bool is_out_of_patience() const {
+    const int64_t patience = config.early_stopping.patience;
+    return patience > 0 && progress.evaluations_without_gain >= patience;
+  }
+
+  std::string why_early() const {
+    if (is_last()) return {};
+    return fmt::format("no better {} in {} evaluations", metric(),
+                       progress.evaluations_without_gain);
+  }
 
   // False where a stop request came first; the evaluation is then done at the resume.
   bool evaluate_now() {
@@ -195,7 +246,12 @@ struct Trainer::Impl {
     const auto evaluation =
         train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
     if (!evaluation) return false;
-    const bool best = progress.note_evaluation(score(evaluation->tally));
+    const bool best =
+        progress.note_evaluation(score(evaluation->tally), config.early_stopping.min_change);
+    for (const auto& [name, schedule] : schedules()) {
+      schedule->evaluated(share_done(), {.loss = evaluation->tally.loss(),
+                                         .accuracy = evaluation->tally.accuracy()});
+    }
     const EvaluationEvent event{
         .step = progress.step, .epoch = epoch(), .evaluation = *evaluation, .best = best};
     outcome.last = event;
@@ -223,6 +279,9 @@ struct Trainer::Impl {
     state.optimizer = parts.optimizer.state();
     for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
     state.trainer = progress.to_map(loader.state());
+    for (const auto& [name, schedule] : schedules()) {
+      write_schedule(*schedule, name, state.trainer);
+    }
     return state;
   }
 
@@ -230,6 +289,8 @@ struct Trainer::Impl {
 
   Outcome finish(bool finished) {
     report_all();
+    if (finished) outcome.ended_early = why_early();
+    if (finished && config.early_stopping.restore_best) restore_best();
     if (saved_step != progress.step) save(false);
     outcome.finished = finished;
     outcome.step = progress.step;
@@ -244,6 +305,14 @@ struct Trainer::Impl {
     return outcome;
   }
 
+  void restore_best() {
+    const auto best = parts.checkpoints.best();
+    if (!best || best->step == progress.step) return;
+    parts.checkpoints.load_model(*best, state().model);
+    outcome.restored_step = best->step;
+    save(false);
+  }
+
   Outcome run() {
     parts.model.set_training(true);
     for (;;) {
@@ -252,7 +321,7 @@ struct Trainer::Impl {
         clock.pause();
         if (!evaluate_now()) return finish(false);
       }
-      if (is_last()) return finish(true);
+      if (is_last() || is_out_of_patience()) return finish(true);
       if (checkpoint_due.at(progress.step)) {
         report_all();
         save(false);
@@ -270,10 +339,30 @@ struct Trainer::Impl {
   }
 };
 
+void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates) {
+  // A sequence may have it in a later part only.
+  for (int i = 0; i < 1000; ++i) {
+    if (!schedule.momentum(i / 1000.)) continue;
+    throw UsageError(
+        "the schedule has base_momentum and max_momentum, but no optimizer can change its momentum "
+        "from step to step yet; leave them out");
+  }
+  if (schedule.state().empty() || (evaluates && config.evaluate_every != "never")) return;
+  throw UsageError(fmt::format(
+      "the schedule follows evaluations, but there are none: {}",
+      evaluates ? "train.evaluate_every is never" : "the data have no part to evaluate on"));
+}
+
 Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
                  const StepConfig& step_config, const data::LoaderConfig& loader_config,
                  const EvaluateConfig& evaluate_config)
-    : impl_(std::make_unique<Impl>(parts, config, step_config, loader_config, evaluate_config)) {}
+    : impl_(std::make_unique<Impl>(parts, config, step_config, loader_config, evaluate_config)) {
+  if (config.early_stopping.patience > 0 && parts.evaluation_samples == nullptr) {
+    throw UsageError(
+        "train.early_stopping.patience needs evaluations, but the data have no part to evaluate "
+        "on; set data.validation, or patience to 0");
+  }
+}
 
 Trainer::~Trainer() = default;
 
@@ -284,6 +373,9 @@ void Trainer::resume(const CheckpointInfo& checkpoint) {
   data::LoaderState loader_state;
   impl_->progress = Progress::from_map(state.trainer, loader_state);
   impl_->loader.seek(loader_state);
+  for (const auto& [name, schedule] : impl_->schedules()) {
+    read_schedule(state.trainer, name, *schedule);
+  }
   impl_->evaluation_due.done(impl_->progress.evaluated_step);
   impl_->checkpoint_due.done(impl_->progress.step);
   impl_->saved_step = impl_->progress.step;

@@ -9,7 +9,7 @@
 #include "gallop/data/loader.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
-#include "gallop/schedule/schedule.h"
+#include "gallop/schedule/variation.h"
 #include "gallop/train/checkpoint.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/observer.h"
@@ -23,24 +23,41 @@ namespace gallop::train {
 struct Length {
   int64_t steps = 0;
   int64_t samples = 0;
+  int64_t batches_per_epoch = 0;
+  int64_t batch = 0;
+  int64_t samples_per_epoch = 0;
 
   /// From `train.steps`, or from `train.epochs`, whose last part rounds up to a whole batch.
-  static Length of(const TrainConfig& config, int64_t batches_per_epoch, int64_t batch,
-                   int64_t samples_per_epoch);
+  static Length of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch);
+
+  /// What schedules want to know of it.
+  schedule::RunLength for_schedules() const;
+};
+
+/// A value that changes along a run.
+struct VariedValue {
+  Value value;
+  const schedule::Variation* variation;
 };
 
 /// What a run is made of. Everything outlives the trainer.
 struct TrainerParts {
   model::Model& model;
   optim::Optimizer& optimizer;
-  const schedule::Schedule& schedule;
+  schedule::Schedule& schedule;  ///< Of the learning rate.
+  std::vector<VariedValue> varied{};
   const data::Samples& train_samples;
   const data::Samples* evaluation_samples = nullptr;  ///< May be null: then nothing is evaluated.
   CheckpointStore& checkpoints;
   std::vector<Observer*> observers;
   const StopRequest& stop;
-  bool text = false;  ///< The best checkpoint has the lowest loss, not the highest accuracy.
+  bool text = false;  ///< The metric that "auto" stands for is the loss, not the accuracy.
 };
+
+/// Throws UsageError where a schedule follows evaluations and there are none, and where it has a
+/// momentum, which no optimizer takes from step to step. `evaluates`: there are samples to evaluate
+/// on.
+void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates);
 
 /// Runs the loop: data, step, schedule, evaluation, checkpoints.
 class Trainer {

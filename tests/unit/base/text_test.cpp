@@ -47,5 +47,9 @@ TEST(MatchesPattern, TakesStarsAndQuestionMarks) {
   EXPECT_FALSE(matches_pattern("a", ""));
 }
 
+TEST(XmlText, HasNoMarkupAndNoControlCharacters) {
+  EXPECT_EQ(xml_text("a<b> & \"c\"\x1b é"), "a&lt;b&gt; &amp; &quot;c&quot;? é");
+}
+
 }  // namespace
 }  // namespace gallop

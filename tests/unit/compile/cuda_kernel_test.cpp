@@ -1,19 +1,15 @@
 #include "gallop/compile/codegen/cuda_kernel.h"
 
-#include <dlfcn.h>
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
 #include "gallop/compile/codegen/cuda_source.h"
 #include "gallop/compile/codegen/loop_builder.h"
-#include "unit/compile/cache_folder.h"
+#include "unit/compile/fake_driver.h"
 
 namespace gallop::compile {
 namespace {
-
-constexpr const char* kFakeDriver = GALLOP_FAKE_CUDA_DRIVER;
 
 // y = relu(x), and its sums over columns.
 LoopProgram relu_with_sums(int64_t rows, int64_t columns) {
@@ -25,31 +21,11 @@ LoopProgram relu_with_sums(int64_t rows, int64_t columns) {
   return std::move(b).finish();
 }
 
-class CudaKernelTest : public testing::Test {
+class CudaKernelTest : public FakeDriverTest {
  protected:
-  void SetUp() override {
-    std::string why;
-    if (!compiler_.is_there(why)) GTEST_SKIP() << why;
-    driver_ = dlopen(kFakeDriver, RTLD_NOW);
-    ASSERT_NE(driver_, nullptr) << dlerror();
-    told();
-  }
-  void TearDown() override {
-    if (driver_ == nullptr) return;
-    fail("");
-    dlclose(driver_);
-  }
-  std::string told() { return reinterpret_cast<const char* (*)()>(dlsym(driver_, "fake_told"))(); }
-  void fail(const char* function) {
-    reinterpret_cast<void (*)(const char*)>(dlsym(driver_, "fake_fail"))(function);
-  }
   std::unique_ptr<CudaKernel> make(const LoopProgram& program) {
     return CudaKernel::make(program, compiler_, 0, kFakeDriver);
   }
-
-  CacheFolder folder_;
-  CudaCompiler compiler_{{.libraries = {}, .cache_folder = folder_.path()}};
-  void* driver_ = nullptr;
 };
 
 TEST_F(CudaKernelTest, StartsItsKernelsOnTheStreamInOrder) {

@@ -1,7 +1,5 @@
 #include "gallop/compile/codegen/cuda_launcher.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -31,11 +29,13 @@
 #include "gallop/compile/recorder.h"
 #include "gallop/kernel/cuda/cross_entropy.h"
 #include "gallop/kernel/cuda/dropout.h"
+#include "gallop/kernel/cuda/linear_cross_entropy.h"
 #include "gallop/kernel/cuda/update.h"
 #include "gallop/kernel/dropout.h"
 #include "gallop/kernel/update_table.h"
 #include "unit/compile/cache_folder.h"
 #include "unit/compile/emulated_launcher.h"
+#include "unit/compile/fake_driver.h"
 
 namespace gallop::compile {
 namespace {
@@ -271,6 +271,44 @@ TEST(CudaCrossEntropyRows, AClassThatIsNotThereIsNoNumber) {
   }
 }
 
+class CudaLinearCrossEntropy : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(CudaLinearCrossEntropy, IsThatOfAllLogitsInFp64WhateverThePartsAre) {
+  EmulatedLauncher launcher;
+  const at::AutoGradMode with_gradients(true);
+  const at::ScalarType type = GetParam();
+  const double unit = type == at::kFloat ? 0x1p-20 : type == at::kHalf ? 0x1p-9 : 0x1p-6;
+  const at::Tensor x = at::randn({7, 32}).to(type), weight = (at::randn({40, 32}) / 4).to(type);
+  const at::Tensor target = at::randint(40, {7}, at::kLong);
+  target[5] = -100;
+  const at::Tensor exact_x = x.to(at::kDouble).set_requires_grad(true);
+  const at::Tensor exact_weight = weight.to(at::kDouble).set_requires_grad(true);
+  const at::Tensor logits = exact_x.matmul(exact_weight.t());
+  const at::Tensor wanted =
+      at::cross_entropy_loss(logits, target, {}, at::Reduction::Sum, -100, 0.1);
+  wanted.backward();
+  for (const int64_t most_logits : {1, 3 * 40, 1 << 20}) {
+    const auto found = kernel::linear_cross_entropy_on_gpu(
+        launcher, x, weight, target,
+        {.targets = {.label_smoothing = 0.1}, .most_logits = most_logits});
+    EXPECT_NEAR(found.loss.item<double>() / wanted.item<double>(), 1, unit);
+    EXPECT_EQ(found.x.scalar_type(), type);
+    EXPECT_EQ(found.weight.scalar_type(), at::kFloat);
+    EXPECT_LE((found.x.to(at::kDouble) - exact_x.grad()).abs().max().item<double>(), 2 * unit);
+    EXPECT_LE((found.weight.to(at::kDouble) - exact_weight.grad()).abs().max().item<double>(),
+              8 * unit);
+    if (type != at::kFloat) continue;
+    EXPECT_EQ(found.right.item<int64_t>(), at::eq(logits.argmax(1), target).sum().item<int64_t>());
+  }
+  const auto loss_alone = kernel::linear_cross_entropy_on_gpu(
+      launcher, x, weight, target, {.wants_x = false, .wants_weight = false});
+  EXPECT_FALSE(loss_alone.x.defined());
+  EXPECT_FALSE(loss_alone.weight.defined());
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaLinearCrossEntropy,
+                         testing::Values(at::kFloat, at::kBFloat16, at::kHalf));
+
 // A step of LibTorch's operators gets the kernel on a GPU that has it, and memory there.
 TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
   const Function function = [](const Tensors& in) -> Tensors {
@@ -304,29 +342,7 @@ TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
   EXPECT_LE((found[1] - wanted[1]).abs().max().item<float>(), 1e-7);
 }
 
-class CudaTexts : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    if (!compiler_.is_there(why)) GTEST_SKIP() << why;
-    driver_ = dlopen(GALLOP_FAKE_CUDA_DRIVER, RTLD_NOW);
-    ASSERT_NE(driver_, nullptr) << dlerror();
-    told();
-  }
-  void TearDown() override {
-    if (driver_ == nullptr) return;
-    fail("");
-    dlclose(driver_);
-  }
-  std::string told() { return reinterpret_cast<const char* (*)()>(dlsym(driver_, "fake_told"))(); }
-  void fail(const char* function) {
-    reinterpret_cast<void (*)(const char*)>(dlsym(driver_, "fake_fail"))(function);
-  }
-
-  CacheFolder folder_;
-  CudaCompiler compiler_{{.libraries = {}, .cache_folder = folder_.path()}};
-  void* driver_ = nullptr;
-};
+using CudaTexts = FakeDriverTest;
 
 TEST_F(CudaTexts, CompileForTwoGpus) {
   for (const int capability : {80, 90}) {
@@ -340,7 +356,7 @@ TEST_F(CudaTexts, CompileForTwoGpus) {
 }
 
 TEST_F(CudaTexts, StartOnTheStream) {
-  const CudaTextKernels kernels(compiler_, 0, GALLOP_FAKE_CUDA_DRIVER);
+  const CudaTextKernels kernels(compiler_, 0, kFakeDriver);
   ASSERT_EQ(kernels.lost(), "");
   std::vector<uint64_t> slots(kernel::kCudaSlots);
   slots[0] = 77;
@@ -365,11 +381,11 @@ TEST_F(CudaTexts, SayWhatIsMissing) {
   EXPECT_NE(CudaTextKernels(compiler_, 0, "libcuda-of-nobody.so").lost().find("cannot be loaded"),
             std::string::npos);
   fail("cuModuleLoadData");
-  EXPECT_NE(CudaTextKernels(compiler_, 0, GALLOP_FAKE_CUDA_DRIVER).lost().find("cannot load"),
+  EXPECT_NE(CudaTextKernels(compiler_, 0, kFakeDriver).lost().find("cannot load"),
             std::string::npos);
   fail("");
   CudaCompiler none({.libraries = {"libnvrtc-of-nobody.so"}, .cache_folder = folder_.path()});
-  EXPECT_NE(CudaTextKernels(none, 0, GALLOP_FAKE_CUDA_DRIVER).lost().find("there is no NVRTC"),
+  EXPECT_NE(CudaTextKernels(none, 0, kFakeDriver).lost().find("there is no NVRTC"),
             std::string::npos);
   EXPECT_THROW(cuda_text("gallop/kernel/cuda/nothing.h"), InternalError);
 }

@@ -1,7 +1,6 @@
 #include "unit/compile/emulated_launcher.h"
 
 #include <array>
-#include <regex>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -18,14 +17,11 @@ KernelSource with_launcher(const std::string& path) {
   KernelSource source = cuda_text(path);
   source.symbol = "run_" + source.symbol;
   std::string starts;
-  const std::regex kernel("(gallop_\\w+)\\(const __grid_constant__ (\\w+) a\\)");
-  for (std::sregex_iterator at(source.text.begin(), source.text.end(), kernel), end; at != end;
-       ++at) {
+  for (const std::string& kernel : cuda_text_kernels(path)) {
     starts += fmt::format(
-        "  if (strcmp(kernel, \"{0}\") == 0) {{\n"
-        "    gallop_cuda::{1} a;\n    memcpy(a.slots, slots, sizeof a.slots);\n"
-        "    return launch(shape, reversed, [&] {{ gallop_cuda::{0}(a); }});\n  }}\n",
-        (*at)[1].str(), (*at)[2].str());
+        "  if (strcmp(kernel, \"{0}\") == 0)\n"
+        "    return launch_with(gallop_cuda::{0}, slots, shape, reversed);\n",
+        kernel);
   }
   source.text += fmt::format(
       "extern \"C\" __attribute__((visibility(\"default\"))) bool {}(const char* kernel,\n"
@@ -48,8 +44,8 @@ void EmulatedLauncher::launch(const kernel::CudaLaunch& launch) {
   }
   ASSERT_EQ(launch.slots.size(), kernel::kCudaSlots);
   const std::array<uint32_t, 4> shape = {launch.blocks, 1, kernel::kCudaThreads, 1};
-  ASSERT_TRUE(reinterpret_cast<Run>(text.function)(launch.kernel, launch.slots.data(), shape.data(),
-                                                   reversed))
+  ASSERT_TRUE(reinterpret_cast<Run>(text.function)(launch.kernel.c_str(), launch.slots.data(),
+                                                   shape.data(), reversed))
       << launch.kernel << ": no such kernel, or a barrier that not all threads reach";
 }
 

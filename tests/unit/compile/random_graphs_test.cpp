@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 
 #include <ATen/Context.h>
@@ -128,24 +129,30 @@ std::string difference(const Outcome& got, const Outcome& wanted) {
   return found;
 }
 
-// What goes wrong with the program compiled; empty where nothing does.
-std::string failure_of(const Program& program, const std::vector<Outcome>& wanted,
-                       const Names& passes_off) {
+// What `judge` finds wrong with a call of the program compiled, or else why it is not; empty where
+// nothing is.
+std::string failure_by(const std::function<std::string(size_t call, const Outcome& got)>& judge,
+                       const Program& program, const Names& passes_off) {
   const RandomFunction function(program);
   CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); },
                             function.state(), {.passes_off = passes_off});
   try {
     const auto got = outcomes_of(program, function.state(),
                                  [&](const Tensors& inputs) { return compiled(inputs); });
-    for (size_t call = 0; call < wanted.size(); ++call) {
-      const std::string found = difference(got[call], wanted[call]);
+    for (size_t call = 0; call < got.size(); ++call) {
+      const std::string found = judge(call, got[call]);
       if (!found.empty()) return fmt::format("call {}: {}", call, found);
     }
   } catch (const std::exception& error) {
     return std::string(error.what()).substr(0, 300);
   }
-  if (!compiled.report().reasons.empty()) return compiled.report().reasons.front();
-  return {};
+  return compiled.report().reasons.empty() ? std::string() : compiled.report().reasons.front();
+}
+
+std::string failure_of(const Program& program, const std::vector<Outcome>& wanted,
+                       const Names& passes_off) {
+  return failure_by([&](size_t call, const Outcome& got) { return difference(got, wanted[call]); },
+                    program, passes_off);
 }
 
 std::string failure_of(const Program& program, const Names& passes_off) {
@@ -230,24 +237,12 @@ std::string excess_of(const Program& program, const Names& passes_off) {
   } catch (const std::exception&) {  // Two formats meet that are one now.
     return {};
   }
-  const RandomFunction function(program);
-  CompiledFunction compiled([&](const Tensors& inputs, int64_t) { return function(inputs); },
-                            function.state(), {.passes_off = passes_off});
-  try {
-    const auto got = outcomes_of(program, function.state(),
-                                 [&](const Tensors& inputs) { return compiled(inputs); });
-    for (size_t i = 0; i < got.size(); ++i) {
-      std::string found =
-          excess_of("result", got[i].results, (*plain)[i].results, wanted[i].results);
-      if (found.empty()) {
-        found = excess_of("state", got[i].state, (*plain)[i].state, wanted[i].state);
-      }
-      if (!found.empty()) return fmt::format("call {}: {}", i, found);
-    }
-  } catch (const std::exception& error) {
-    return std::string(error.what()).substr(0, 300);
-  }
-  return compiled.report().reasons.empty() ? std::string() : compiled.report().reasons.front();
+  const auto judge = [&](size_t call, const Outcome& got) {
+    const Outcome &as_is = (*plain)[call], &exact = wanted[call];
+    const std::string found = excess_of("result", got.results, as_is.results, exact.results);
+    return found.empty() ? excess_of("state", got.state, as_is.state, exact.state) : found;
+  };
+  return failure_by(judge, program, passes_off);
 }
 
 // Generated code is compiled for every program, so there are fewer: one for so many of the others.

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/config/component.h"
-#include "gallop/schedule/schedules.h"
+#include "gallop/schedule/schedule.h"
 
 namespace gallop::config {
 namespace {
@@ -75,8 +76,8 @@ TEST(ReadFields, ReadsEveryType) {
   EXPECT_EQ(outer.optimizer.clip, 1.0);
   EXPECT_EQ(outer.schedule.name(), "one-cycle");
   EXPECT_EQ(outer.chain.items.size(), 2u);
-  EXPECT_NEAR(outer.registry.build(outer.schedule)->factor(0.75), 0.5, 1e-12);
-  EXPECT_NEAR(outer.registry.build(outer.chain.items[1])->factor(0.05), 0.5, 1e-12);
+  EXPECT_NEAR(outer.registry.build(outer.schedule, {})->factor(0.75), 0.5, 1e-12);
+  EXPECT_NEAR(outer.registry.build(outer.chain.items[1], {})->factor(0.05), 0.5, 1e-12);
 }
 
 TEST(ReadFields, TellsEveryMistakeAtOnceWithItsPlaceAndTheNearestName) {
@@ -95,7 +96,25 @@ TEST(ReadFields, TellsEveryMistakeAtOnceWithItsPlaceAndTheNearestName) {
             "r.yaml:5:3: optimizer.nestrov: unknown key 'nestrov'; did you mean 'nesterov'? "
             "Known: lr, nesterov and clip\n"
             "r.yaml:6:7: name: unknown schedule 'one-cicle'; did you mean 'one-cycle'? "
-            "Known: constant, one-cycle and cosine");
+            "Known: " +
+                join_names(outer.registry.names(), "and"));
+}
+
+TEST(ReadFields, ChecksEachTextOfAList) {
+  Outer outer;
+  EXPECT_EQ(read("name: multi-step\nmilestones: [0.5, soon, 2]\n", outer),
+            "r.yaml:2:19: milestones: must be a share of the run from 0 to 1, or such as '30 "
+            "epochs' or '500 steps', not 'soon'\n"
+            "r.yaml:2:25: milestones: must be a share of the run from 0 to 1, or such as '30 "
+            "epochs' or '500 steps', not '2'");
+}
+
+TEST(ReadFields, AMemberMayBeMadeOfMembersOfItsFamily) {
+  Outer outer;
+  EXPECT_EQ(read("name: chained\nmembers: [{chained: {members: [step]}}, cosine]\n", outer), "");
+  EXPECT_NEAR(outer.registry.build(outer.schedule, {})->factor(0.5), 0.01 * 0.5, 1e-15);
+  EXPECT_EQ(read("name: chained\nmembers: [{chained: {members: [stepp]}}]\n", outer).substr(0, 80),
+            "r.yaml:2:32: members.0.chained.members.0: unknown schedule 'stepp'; did you mean");
 }
 
 TEST(ReadFields, OverridesWinAndKeepTheirOrigin) {
@@ -112,22 +131,21 @@ TEST(ReadFields, OverridesWinAndKeepTheirOrigin) {
 
 TEST(WriteFields, RoundTripsAndShowsOrigins) {
   Outer outer;
-  const Node root =
-      parse_yaml("optimizer: {lr: 0.25}\nchain: [{cosine: {warmup: 0.1}}]\n", "r.yaml");
+  const Node root = parse_yaml("optimizer: {lr: 0.25}\nchain: [{step: {gamma: 0.5}}]\n", "r.yaml");
   Problems problems;
   const VisitFields fields = [&](Visitor& v) { visit(v, outer); };
   read_fields(root, fields, problems);
   const Node resolved = write_fields(fields, root);
   EXPECT_EQ(to_yaml(resolved, true),
-            "batch: 32                                   # default\n"
-            "precision: auto                             # default\n"
-            "sizes: [1, 2]                               # default\n"
+            "batch: 32                                       # default\n"
+            "precision: auto                                 # default\n"
+            "sizes: [1, 2]                                   # default\n"
             "optimizer:\n"
-            "  lr: 0.25                                  # r.yaml:1:17\n"
-            "  nesterov: false                           # default\n"
-            "  clip: none                                # default\n"
-            "name: constant                              # default\n"
-            "chain: [{cosine: {warmup: 0.1, final: 0}}]  # r.yaml:2:8\n");
+            "  lr: 0.25                                      # r.yaml:1:17\n"
+            "  nesterov: false                               # default\n"
+            "  clip: none                                    # default\n"
+            "name: constant                                  # default\n"
+            "chain: [{step: {step_size: 0.25, gamma: 0.5}}]  # r.yaml:2:8\n");
   Outer again;
   EXPECT_EQ(read(to_yaml(resolved, false), again), "");
   EXPECT_EQ(to_yaml(write_fields([&](Visitor& v) { visit(v, again); }, Node()), false),

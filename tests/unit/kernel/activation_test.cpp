@@ -14,9 +14,10 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "errors.h"
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/activation.h"
+#include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -85,12 +86,7 @@ Results by_bodies(Isa isa, Activation kind, const Case& c) {
                                          : by_bodies<Bf16>(bodies, kind, c);
 }
 
-class ActivationOfIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
-};
+class ActivationOfIsa : public IsaTest {};
 
 TEST_P(ActivationOfIsa, IsThatOfFp64ForEveryShape) {
   for (const auto kind : kKinds) {
@@ -150,8 +146,7 @@ TEST_P(ActivationOfIsa, HasTheRightEnds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, ActivationOfIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernel, ActivationOfIsa, every_isa());
 
 TEST(Activation, IsThatOfItsBodiesForTensors) {
   for (const auto format : kFormats) {

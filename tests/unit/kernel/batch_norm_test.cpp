@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -96,6 +97,18 @@ Results by_library(const Data& data, Form form, at::ScalarType type, const at::T
   return r;
 }
 
+BatchNormGradientInput gradient_input(const Data& data, Form form, const BatchNormResult& forward) {
+  return {.dy = data.dy,
+          .x = data.x,
+          .weight = data.weight,
+          .bias = data.bias,
+          .mean = forward.mean,
+          .inverse_deviation = forward.inverse_deviation,
+          .positive = forward.positive,
+          .relu = form != Form::kPlain,
+          .wants_residual = form == Form::kResidual};
+}
+
 Results by_kernel(const Data& data, Form form, Isa isa) {
   auto parameters = data.parameters();
   Results r;
@@ -105,16 +118,7 @@ Results by_kernel(const Data& data, Form form, Isa isa) {
   const auto forward = batch_norm_by(isa, data.x, residual ? data.residual : at::Tensor(),
                                      parameters, form != Form::kPlain, /*keep_positive=*/residual);
   r.y = forward.y;
-  const auto gradients =
-      batch_norm_backward_by(isa, {.dy = data.dy,
-                                   .x = data.x,
-                                   .weight = data.weight,
-                                   .bias = data.bias,
-                                   .mean = forward.mean,
-                                   .inverse_deviation = forward.inverse_deviation,
-                                   .positive = forward.positive,
-                                   .relu = form != Form::kPlain,
-                                   .wants_residual = residual});
+  const auto gradients = batch_norm_backward_by(isa, gradient_input(data, form, forward));
   r.dx = gradients.x;
   r.dresidual = gradients.residual;
   r.dweight = gradients.weight;
@@ -146,12 +150,7 @@ void expect_near(const Results& actual, const Results& expected, double rounding
 
 constexpr Form kForms[] = {Form::kPlain, Form::kRelu, Form::kResidual};
 
-class BatchNorm : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
-};
+class BatchNorm : public IsaTest {};
 
 TEST_P(BatchNorm, IsThatOfTheFormulasForAllShapes) {
   const std::vector<std::vector<int64_t>> shapes = {
@@ -187,16 +186,8 @@ TEST_P(BatchNorm, AddsASecondGradient) {
       const auto forward =
           batch_norm_by(GetParam(), data.x, residual ? data.residual : at::Tensor(),
                         data.parameters(), form != Form::kPlain, residual);
-      BatchNormGradientInput input{.dy = data.dy,
-                                   .more_dy = data.more_dy,
-                                   .x = data.x,
-                                   .weight = data.weight,
-                                   .bias = data.bias,
-                                   .mean = forward.mean,
-                                   .inverse_deviation = forward.inverse_deviation,
-                                   .positive = forward.positive,
-                                   .relu = form != Form::kPlain,
-                                   .wants_residual = residual};
+      BatchNormGradientInput input = gradient_input(data, form, forward);
+      input.more_dy = data.more_dy;
       const auto both = batch_norm_backward_by(GetParam(), input);
       input.dy = data.dy + data.more_dy;
       input.more_dy = at::Tensor();
@@ -300,8 +291,7 @@ TEST_P(BatchNorm, GivesTheBiasForASingleValue) {
   EXPECT_LE(distance(parameters.running_var, 0.75 * before), 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, BatchNorm,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernels, BatchNorm, every_isa());
 
 TEST(BatchNormInput, IsTakenOrRefused) {
   const auto image = at::ones({2, 3, 4, 4});
@@ -323,14 +313,7 @@ TEST(BatchNormInput, IsTakenOrRefused) {
   wrong.weight = at::ones({4});
   EXPECT_THROW(batch_norm(data.x, {}, wrong, true, false), InternalError);
   const auto result = batch_norm(data.x, data.residual, parameters, true, false);
-  BatchNormGradientInput input{.dy = data.dy,
-                               .x = data.x,
-                               .weight = data.weight,
-                               .bias = data.bias,
-                               .mean = result.mean,
-                               .inverse_deviation = result.inverse_deviation,
-                               .relu = true,
-                               .wants_residual = true};
+  BatchNormGradientInput input = gradient_input(data, Form::kResidual, result);
   EXPECT_THROW(batch_norm_backward(input), InternalError);
   input.wants_residual = false;
   input.dy = data.dy[0];

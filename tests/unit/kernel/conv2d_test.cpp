@@ -1,70 +1,27 @@
 #include "gallop/kernel/conv2d.h"
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "unit/kernel/conv2d_cases.h"
 #include "unit/kernel/errors.h"
 
 namespace gallop::kernel {
 namespace {
 
-struct Case {
-  int64_t images, channels, height, width, out;
-  Conv2dWindow window;
-  Isa isa = best_isa();
-};
-
-std::string name_of(const testing::TestParamInfo<Case>& info) {
-  const Case& c = info.param;
-  return std::to_string(c.images) + "x" + std::to_string(c.channels) + "x" +
-         std::to_string(c.height) + "x" + std::to_string(c.width) + "_to_" + std::to_string(c.out) +
-         "_by_" + std::to_string(c.window.height) + "x" + std::to_string(c.window.width) +
-         "_stride" + std::to_string(c.window.stride) + "_padding" +
-         std::to_string(c.window.padding) + "_isa" + std::to_string(static_cast<int>(c.isa));
-}
-
-at::Tensor images(at::IntArrayRef sizes) {
-  return at::randn(sizes).to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
-}
-
-at::Tensor weights(const Case& c) {
-  return at::randn({c.out, c.channels, c.window.height, c.window.width}).to(at::kBFloat16);
-}
-
-class Conv2dOf : public testing::TestWithParam<Case> {
+class Conv2dOf : public Conv2dTest {
  protected:
-  void SetUp() override {
-    const Case& c = GetParam();
-    if (!has(c.isa)) GTEST_SKIP() << "this machine does not have these instructions";
-    at::manual_seed(12);
-    x = images({c.images, c.channels, c.height, c.width});
-    weight = weights(c);
-    const auto size = [&](int64_t in, int64_t window) {
-      return (in + 2 * c.window.padding - window) / c.window.stride + 1;
-    };
-    dy = images({c.images, c.out, size(c.height, c.window.height), size(c.width, c.window.width)});
-  }
   at::Tensor by_library(at::ScalarType format) const {
     const Conv2dWindow& w = GetParam().window;
     return at::conv2d(x.to(format), weight.to(format), {}, w.stride, w.padding);
   }
-  at::Tensor data_by_library(at::ScalarType format) const {
-    const Conv2dWindow& w = GetParam().window;
-    return std::get<0>(at::convolution_backward(dy.to(format), x.to(format), weight.to(format),
-                                                at::OptionalIntArrayRef(), {w.stride, w.stride},
-                                                {w.padding, w.padding}, {1, 1}, false, {0, 0}, 1,
-                                                {true, false, false}));
-  }
   at::Tensor result() const { return conv2d_by(GetParam().isa, x, weight, GetParam().window); }
   at::Tensor data() const {
-    const Case& c = GetParam();
+    const Conv2dCase& c = GetParam();
     return conv2d_data_by(c.isa, dy, weight, c.height, c.width, c.window);
   }
   bool has_data() const { return GetParam().width / GetParam().window.stride >= 16; }
-
-  at::Tensor x, weight, dy;
 };
 
 TEST_P(Conv2dOf, IsNoFurtherFromTheTruthThanLibTorch) {
@@ -77,9 +34,10 @@ TEST_P(Conv2dOf, IsNoFurtherFromTheTruthThanLibTorch) {
 
 TEST_P(Conv2dOf, HasAGradientNoFurtherFromTheTruthThanLibTorchs) {
   if (!has_data()) GTEST_SKIP() << "too few columns for the gradient";
-  const auto truth = data_by_library(at::kDouble), found = data();
+  const auto truth = gradient_by_library(at::kDouble, /*of_x=*/true), found = data();
   ASSERT_EQ(found.sizes(), truth.sizes());
-  EXPECT_LE(error_of(found, truth), 1.01 * error_of(data_by_library(at::kBFloat16), truth));
+  const auto library = gradient_by_library(at::kBFloat16, /*of_x=*/true);
+  EXPECT_LE(error_of(found, truth), 1.01 * error_of(library, truth));
 }
 
 TEST_P(Conv2dOf, HasTheSameBitsForAnyNumberOfThreads) {
@@ -95,15 +53,16 @@ TEST_P(Conv2dOf, HasTheSameBitsForAnyNumberOfThreads) {
   at::set_num_threads(threads);
 }
 
-std::vector<Case> cases() {
+std::vector<Conv2dCase> cases() {
   constexpr Conv2dWindow k3x3 = {3, 3, 1, 1}, kHalving = {3, 3, 2, 1};
-  std::vector<Case> all = {{4, 16, 32, 32, 16, k3x3},         {9, 32, 16, 16, 32, k3x3},
-                           {3, 64, 17, 19, 48, k3x3},         {5, 16, 32, 32, 32, kHalving},
-                           {3, 16, 33, 35, 32, kHalving},     {6, 16, 32, 32, 32, {1, 1, 2, 0}},
-                           {1, 16, 1, 16, 16, {1, 1, 1, 0}},  {1, 48, 5, 31, 16, {5, 2, 1, 2}},
-                           {2, 16, 6, 40, 16, {2, 5, 1, 3}},  {2, 16, 40, 50, 64, {7, 7, 2, 3}},
-                           {2, 32, 11, 70, 16, {3, 3, 3, 1}}, {2, 16, 8, 64, 16, {1, 3, 4, 0}},
-                           {130, 16, 4, 18, 16, {3, 3, 1, 0}}};
+  std::vector<Conv2dCase> all = {
+      {4, 16, 32, 32, 16, k3x3},         {9, 32, 16, 16, 32, k3x3},
+      {3, 64, 17, 19, 48, k3x3},         {5, 16, 32, 32, 32, kHalving},
+      {3, 16, 33, 35, 32, kHalving},     {6, 16, 32, 32, 32, {1, 1, 2, 0}},
+      {1, 16, 1, 16, 16, {1, 1, 1, 0}},  {1, 48, 5, 31, 16, {5, 2, 1, 2}},
+      {2, 16, 6, 40, 16, {2, 5, 1, 3}},  {2, 16, 40, 50, 64, {7, 7, 2, 3}},
+      {2, 32, 11, 70, 16, {3, 3, 3, 1}}, {2, 16, 8, 64, 16, {1, 3, 4, 0}},
+      {130, 16, 4, 18, 16, {3, 3, 1, 0}}};
   for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
     all.push_back({3, 16, 9, 21, 16, k3x3, isa});
     all.push_back({3, 48, 9, 40, 32, kHalving, isa});

@@ -1,60 +1,25 @@
 #include "gallop/kernel/conv2d_weight.h"
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "unit/kernel/conv2d_cases.h"
 #include "unit/kernel/errors.h"
 
 namespace gallop::kernel {
 namespace {
 
-struct Case {
-  int64_t images, channels, height, width, out;
-  Conv2dWindow window;
-  Isa isa = best_isa();
-};
-
-std::string name_of(const testing::TestParamInfo<Case>& info) {
-  const Case& c = info.param;
-  return std::to_string(c.images) + "x" + std::to_string(c.channels) + "x" +
-         std::to_string(c.height) + "x" + std::to_string(c.width) + "_to_" + std::to_string(c.out) +
-         "_by_" + std::to_string(c.window.height) + "x" + std::to_string(c.window.width) +
-         "_stride" + std::to_string(c.window.stride) + "_padding" +
-         std::to_string(c.window.padding) + "_isa" + std::to_string(static_cast<int>(c.isa));
-}
-
-at::Tensor images(at::IntArrayRef sizes) {
-  return at::randn(sizes).to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
-}
-
-class Conv2dWeightOf : public testing::TestWithParam<Case> {
+class Conv2dWeightOf : public Conv2dTest {
  protected:
-  void SetUp() override {
-    const Case& c = GetParam();
-    if (!has(c.isa)) GTEST_SKIP() << "this machine does not have these instructions";
-    at::manual_seed(11);
-    x = images({c.images, c.channels, c.height, c.width});
-    const auto size = [&](int64_t in, int64_t window) {
-      return (in + 2 * c.window.padding - window) / c.window.stride + 1;
-    };
-    dy = images({c.images, c.out, size(c.height, c.window.height), size(c.width, c.window.width)});
-  }
   at::Tensor by_library(at::ScalarType format) const {
-    const Case& c = GetParam();
-    const auto weight = at::zeros({c.out, c.channels, c.window.height, c.window.width}, format);
-    const int64_t stride = c.window.stride, padding = c.window.padding;
-    return std::get<1>(at::convolution_backward(
-        dy.to(format), x.to(format), weight, at::OptionalIntArrayRef(), {stride, stride},
-        {padding, padding}, {1, 1}, false, {0, 0}, 1, {false, true, false}));
+    return gradient_by_library(format, /*of_x=*/false);
   }
-  at::Tensor x, dy;
+  at::Tensor result() const { return conv2d_weight_by(GetParam().isa, dy, x, GetParam().window); }
 };
 
 TEST_P(Conv2dWeightOf, IsNoFurtherFromTheTruthThanLibTorch) {
-  const auto truth = by_library(at::kDouble);
-  const auto found = conv2d_weight_by(GetParam().isa, dy, x, GetParam().window);
+  const auto truth = by_library(at::kDouble), found = result();
   EXPECT_EQ(found.scalar_type(), at::kFloat);
   EXPECT_EQ(found.sizes(), truth.sizes());
   // LibTorch's fp32 has the same numbers, exactly; its bf16 rounds the result.
@@ -64,32 +29,32 @@ TEST_P(Conv2dWeightOf, IsNoFurtherFromTheTruthThanLibTorch) {
 
 TEST_P(Conv2dWeightOf, HasTheSameBitsForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
-  const auto first = conv2d_weight_by(GetParam().isa, dy, x, GetParam().window);
+  const auto first = result();
   for (const int count : {1, 3, 8}) {
     at::set_num_threads(count);
-    EXPECT_TRUE(at::equal(conv2d_weight_by(GetParam().isa, dy, x, GetParam().window), first));
+    EXPECT_TRUE(at::equal(result(), first));
   }
   at::set_num_threads(threads);
 }
 
-std::vector<Case> cases() {
+std::vector<Conv2dCase> cases() {
   constexpr Conv2dWindow k3x3 = {3, 3, 1, 1}, kHalving = {3, 3, 2, 1}, k1x1 = {1, 1, 1, 0};
-  std::vector<Case> all = {{4, 16, 32, 32, 16, k3x3},
-                           {9, 32, 16, 16, 32, k3x3},
-                           {37, 64, 8, 8, 64, k3x3},
-                           {5, 3, 32, 32, 16, k3x3},
-                           {5, 16, 32, 32, 32, kHalving},
-                           {6, 64, 16, 16, 48, {1, 1, 2, 0}},
-                           {3, 40, 6, 10, 16, k3x3},
-                           {2, 33, 7, 12, 32, k1x1},
-                           {1, 5, 9, 4, 16, kHalving},
-                           {2, 3, 40, 36, 64, {7, 7, 2, 3}},
-                           {1, 1, 1, 2, 16, k1x1},
-                           {3, 17, 5, 7, 80, {2, 4, 1, 1}},
-                           {2, 31, 11, 13, 16, {5, 2, 3, 2}},
-                           {130, 128, 2, 2, 16, k3x3},
-                           {2, 32, 64, 64, 16, {1, 3, 1, 0}},
-                           {2, 48, 3, 9, 32, {3, 2, 4, 0}}};
+  std::vector<Conv2dCase> all = {{4, 16, 32, 32, 16, k3x3},
+                                 {9, 32, 16, 16, 32, k3x3},
+                                 {37, 64, 8, 8, 64, k3x3},
+                                 {5, 3, 32, 32, 16, k3x3},
+                                 {5, 16, 32, 32, 32, kHalving},
+                                 {6, 64, 16, 16, 48, {1, 1, 2, 0}},
+                                 {3, 40, 6, 10, 16, k3x3},
+                                 {2, 33, 7, 12, 32, k1x1},
+                                 {1, 5, 9, 4, 16, kHalving},
+                                 {2, 3, 40, 36, 64, {7, 7, 2, 3}},
+                                 {1, 1, 1, 2, 16, k1x1},
+                                 {3, 17, 5, 7, 80, {2, 4, 1, 1}},
+                                 {2, 31, 11, 13, 16, {5, 2, 3, 2}},
+                                 {130, 128, 2, 2, 16, k3x3},
+                                 {2, 32, 64, 64, 16, {1, 3, 1, 0}},
+                                 {2, 48, 3, 9, 32, {3, 2, 4, 0}}};
   for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
     all.push_back({3, 20, 8, 8, 16, k3x3, isa});
     all.push_back({3, 40, 9, 8, 32, kHalving, isa});

@@ -21,9 +21,10 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "errors.h"
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/cross_entropy.h"
+#include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -109,12 +110,7 @@ Results by_bodies(Isa isa, const Case& c, float gradient) {
                                               : by_bodies<Bf16>(bodies, c, gradient);
 }
 
-class CrossEntropyOfIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
-};
+class CrossEntropyOfIsa : public IsaTest {};
 
 TEST_P(CrossEntropyOfIsa, IsThatOfFp64ForEveryShape) {
   for (const auto format : kFormats) {
@@ -196,8 +192,7 @@ TEST_P(CrossEntropyOfIsa, TellsWhatIsNotFinite) {
   EXPECT_LE(error_of(by_bodies(GetParam(), c, 1).loss, truth_of(c, 1).loss), 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, CrossEntropyOfIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernel, CrossEntropyOfIsa, every_isa());
 
 TEST(CrossEntropy, IsThatOfItsBodiesForTensors) {
   for (const auto format : kFormats) {

@@ -14,10 +14,11 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "errors.h"
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
 #include "gallop/kernel/cpu/dropout.h"
+#include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -35,12 +36,7 @@ uint32_t bits_of(uint64_t seed, uint64_t step, uint32_t call, int64_t i) {
   return vector % 2 == 0 ? word & 0xffff : word >> 16;
 }
 
-class DropoutOfIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
-};
+class DropoutOfIsa : public IsaTest {};
 
 TEST_P(DropoutOfIsa, DrawsTheNumbersOfTheScalarForm) {
   const uint64_t seed = 0x0123456789abcdef, step = 0xfedcba9876543210;
@@ -67,8 +63,7 @@ TEST_P(DropoutOfIsa, DrawsTheNumbersOfTheScalarForm) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, DropoutOfIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernel, DropoutOfIsa, every_isa());
 
 TEST(Dropout, KeepsTheShareAndTheMean) {
   const int64_t count = 1'000'000;

@@ -12,9 +12,10 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "errors.h"
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/embedding.h"
+#include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -81,10 +82,9 @@ TEST(Embedding, ErrsNoMoreThanTheLibraryForEveryShape) {
   }
 }
 
-class EmbeddingOfIsa : public testing::TestWithParam<Isa> {};
+class EmbeddingOfIsa : public IsaTest {};
 
 TEST_P(EmbeddingOfIsa, AddsAndSumsRowsOfEveryWidth) {
-  if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
   const auto bodies = bodies_of<EmbeddingBodies>(GetParam());
   const std::vector<int64_t> rows = {0, 3, 3, 1, 8, 8, 8, 2, 5};
   for (const int64_t columns : {1, 15, 16, 40, 65}) {
@@ -111,8 +111,7 @@ TEST_P(EmbeddingOfIsa, AddsAndSumsRowsOfEveryWidth) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, EmbeddingOfIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernel, EmbeddingOfIsa, every_isa());
 
 TEST(Embedding, DoesNotDependOnTheNumberOfThreads) {
   const int threads = at::get_num_threads();

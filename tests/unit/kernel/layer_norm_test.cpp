@@ -10,9 +10,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "errors.h"
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/layer_norm.h"
+#include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -124,12 +125,7 @@ Results by_bodies(Isa isa, const Inputs& in, const Case& c) {
   return {y, sum, dx, sums[0], sums[1]};
 }
 
-class LayerNormOfIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
-};
+class LayerNormOfIsa : public IsaTest {};
 
 TEST_P(LayerNormOfIsa, IsThatOfFp64ForEveryShapeAndFormat) {
   for (const Case& c : all_cases()) {
@@ -173,8 +169,7 @@ TEST_P(LayerNormOfIsa, ErrsNoMoreThanTheLibrary) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, LayerNormOfIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernel, LayerNormOfIsa, every_isa());
 
 TEST(LayerNorm, IsThatOfItsBodiesForTensors) {
   for (const Case& c : all_cases()) {

@@ -12,8 +12,8 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include "errors.h"
 #include "gallop/base/error.h"
+#include "unit/kernel/errors.h"
 
 namespace gallop::kernel {
 namespace {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/kernel/cpu/math_more_table.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -37,11 +38,8 @@ bool is_same(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-class MathMore : public testing::TestWithParam<Isa> {
+class MathMore : public IsaTest {
  protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
   MathMoreTable table() const { return bodies_of<MathMoreTable>(GetParam()); }
 };
 
@@ -172,8 +170,7 @@ TEST_P(MathMore, ReadsAndWritesBoolsOnePerByte) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, MathMore,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernel, MathMore, every_isa());
 
 }  // namespace
 }  // namespace gallop::kernel

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/kernel/cpu/math_table.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -44,11 +45,8 @@ float at(void (*function)(const float*, float*), float x) {
   return out[3];
 }
 
-class Math : public testing::TestWithParam<Isa> {
+class Math : public IsaTest {
  protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
   MathTable table() const { return bodies_of<MathTable>(GetParam()); }
   // Bounds are stated for machines with fused multiply-add.
   double bound(double ulps) const { return GetParam() == Isa::kBaseline ? 2 * ulps + 0.5 : ulps; }
@@ -150,8 +148,7 @@ TEST_P(Math, RoundsToBf16AsTheDefinitionSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, Math,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernel, Math, every_isa());
 
 }  // namespace
 }  // namespace gallop::kernel

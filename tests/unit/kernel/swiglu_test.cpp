@@ -14,9 +14,10 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "errors.h"
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/swiglu.h"
+#include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -68,12 +69,7 @@ Results by_bodies(Isa isa, const Case& c) {
   return c.x.scalar_type() == at::kFloat ? by_bodies<float>(bodies, c) : by_bodies<Bf16>(bodies, c);
 }
 
-class SwigluOfIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
-};
+class SwigluOfIsa : public IsaTest {};
 
 TEST_P(SwigluOfIsa, ErrsNoMoreThanTheLibraryForEveryShape) {
   for (const auto format : kFormats) {
@@ -110,8 +106,7 @@ TEST_P(SwigluOfIsa, HasTheRightEnds) {
   EXPECT_EQ(found.dx[0][6].item<float>(), 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, SwigluOfIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Kernel, SwigluOfIsa, every_isa());
 
 TEST(Swiglu, IsThatOfItsBodiesForTensorsAndAnyNumberOfThreads) {
   const int threads = at::get_num_threads();

@@ -3,12 +3,12 @@
 #include "gallop/model/functional/cross_entropy.h"
 
 #include <ATen/Functions.h>
-#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "gallop/base/error.h"
 #include "gallop/model/gpt.h"
+#include "unit/model/bf16_autocast.h"
 
 namespace gallop::model::functional {
 namespace {
@@ -20,18 +20,6 @@ void expect_close(const at::Tensor& found, const at::Tensor& truth, double bound
   EXPECT_LE((found.to(at::kDouble) - truth.to(at::kDouble)).norm().item<double>(),
             bound * truth.to(at::kDouble).norm().item<double>());
 }
-
-class Bf16Autocast {
- public:
-  Bf16Autocast() {
-    at::autocast::set_autocast_enabled(at::kCPU, true);
-    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-  }
-  ~Bf16Autocast() {
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(at::kCPU, false);
-  }
-};
 
 TEST(CrossEntropyFunction, HasTheLibrarysValuesAndGradientsHoweverTheLogitsLie) {
   const LossOptions options{.targets = {.label_smoothing = 0.1}, .count_right = true};

@@ -1,6 +1,5 @@
 // The kernels' autograd functions against LibTorch's operators.
 #include <ATen/Functions.h>
-#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -14,6 +13,7 @@
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/functional/swiglu.h"
 #include "gallop/model/layers.h"
+#include "unit/model/bf16_autocast.h"
 
 namespace gallop::model::functional {
 namespace {
@@ -33,18 +33,6 @@ void expect_close(const at::Tensor& found, const at::Tensor& truth, double bound
   const auto difference = (found.to(at::kDouble) - truth).norm().item<double>();
   EXPECT_LE(difference, bound * truth.norm().item<double>());
 }
-
-class Bf16Autocast {
- public:
-  Bf16Autocast() {
-    at::autocast::set_autocast_enabled(at::kCPU, true);
-    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-  }
-  ~Bf16Autocast() {
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(at::kCPU, false);
-  }
-};
 
 TEST(ActivationFunction, HasTheLibrarysValuesAndGradients) {
   for (const auto kind :

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
@@ -12,6 +11,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
+#include "unit/model/bf16_autocast.h"
 
 namespace gallop::model {
 namespace {
@@ -211,10 +211,12 @@ TEST(Gpt, AttendsAlikeByBothWays) {
   const auto model = make_gpt({.layers = 1, .width = 32, .heads = 4}, text(65, 520), 1);
   const auto tokens = at::randint(65, {2, 520}, at::kLong);
   const auto expected = model->forward(tokens);
-  at::autocast::set_autocast_enabled(at::kCPU, true);
-  const auto fused = model->forward(tokens), products = model->forward(tokens.narrow(1, 0, 512));
-  at::autocast::clear_cache();
-  at::autocast::set_autocast_enabled(at::kCPU, false);
+  at::Tensor fused, products;
+  {
+    const Bf16Autocast autocast;
+    fused = model->forward(tokens);
+    products = model->forward(tokens.narrow(1, 0, 512));
+  }
   const double norm = expected.norm().item<double>();
   EXPECT_EQ(fused.scalar_type(), at::kBFloat16);
   EXPECT_LT((fused - expected).norm().item<double>(), 0.02 * norm);

@@ -10,6 +10,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 namespace gallop::optim {
@@ -94,6 +95,49 @@ TEST(FirstNonFiniteGradient, NamesIt) {
   EXPECT_EQ(first_non_finite_gradient(parameters), "");
   parameters[2].tensor.mutable_grad().data_ptr<float>()[1] = std::nanf("");
   EXPECT_EQ(first_non_finite_gradient(parameters), "bad");
+}
+
+NamedTensor parameter_with(const char* name, const at::Tensor& values, const at::Tensor& gradient) {
+  at::Tensor parameter = values.clone().set_requires_grad(true);
+  parameter.mutable_grad() = gradient.clone();
+  return {name, parameter};
+}
+
+TEST(ClipValues, KeepsNumbersWithinTheLimitWhateverTheScale) {
+  const at::Tensor gradient = at::tensor({-5.0F, -0.5F, 0.0F, 0.25F, 3.0F});
+  const at::Tensor wanted = at::tensor({-1.0F, -0.5F, 0.0F, 0.25F, 1.0F});
+  at::Tensor plain = gradient.clone(), scaled = gradient * 64;
+  clip_values({plain}, 1);
+  EXPECT_TRUE(at::equal(plain, wanted));
+  clip_values({scaled}, 1, at::full({}, 64.0F));
+  EXPECT_TRUE(at::equal(scaled, wanted * 64));
+}
+
+TEST(ClipAdaptively, BoundsEachUnitByItsWeights) {
+  const double limit = 0.01;
+  // Rows of norms 5, 0 and 1; filters; a vector; the classifier with its bias.
+  const at::Tensor matrix = at::tensor({3.0F, 4.0F, 0.0F, 0.0F, 0.6F, 0.8F}).reshape({3, 2});
+  const at::Tensor of_matrix = at::tensor({6.0F, 8.0F, 3.0F, 4.0F, 3e-4F, 4e-4F}).reshape({3, 2});
+  const at::Tensor filters = at::ones({2, 1, 2, 2}), vector = at::full({4}, 0.5F);
+  for (const double scale : {1.0, 128.0}) {
+    const NamedTensors parameters = {
+        parameter_with("matrix", matrix, of_matrix * scale),
+        parameter_with("filters", filters, at::full({2, 1, 2, 2}, 3 * scale)),
+        parameter_with("vector", vector, at::full({4}, 8 * scale)),
+        parameter_with("head", matrix, of_matrix * scale),
+        parameter_with("head_bias", vector, at::full({4}, 8 * scale))};
+    clip_adaptively(parameters, limit,
+                    scale == 1 ? at::Tensor() : at::full({}, static_cast<float>(scale)));
+    const auto gradient = [&](size_t i) { return parameters[i].tensor.grad() / scale; };
+    // 0.01 * 5 of norm 10; 0.01 * 1e-3 of norm 5; the last is small enough.
+    const at::Tensor wanted =
+        at::tensor({0.03F, 0.04F, 6e-6F, 8e-6F, 3e-4F, 4e-4F}).reshape({3, 2});
+    EXPECT_TRUE(at::allclose(gradient(0), wanted, 1e-5, 0));
+    EXPECT_TRUE(at::allclose(gradient(1), at::full({2, 1, 2, 2}, 0.01F), 1e-5, 0));
+    EXPECT_TRUE(at::allclose(gradient(2), at::full({4}, 0.005F), 1e-5, 0));
+    EXPECT_TRUE(at::equal(gradient(3), of_matrix));
+    EXPECT_TRUE(at::equal(gradient(4), at::full({4}, 8.0F)));
+  }
 }
 
 }  // namespace

@@ -1,30 +1,156 @@
-#include "gallop/schedule/schedules.h"
+// Schedules by their papers' formulas where PyTorch has none, and what is refused.
+#include <cmath>
 
 #include <gtest/gtest.h>
+
+#include "unit/schedule/build.h"
 
 namespace gallop::schedule {
 namespace {
 
-TEST(Constant, IsOne) { EXPECT_EQ(make_constant({})->factor(0.3), 1); }
-
-TEST(OneCycle, RisesThenFallsToTheEnd) {
-  const auto schedule = make_one_cycle({.warmup = 0.25, .start = 0.04, .final = 0.01});
-  EXPECT_DOUBLE_EQ(schedule->factor(0), 0.04);
-  EXPECT_DOUBLE_EQ(schedule->factor(0.125), 0.52);
-  EXPECT_DOUBLE_EQ(schedule->factor(0.25), 1);
-  EXPECT_DOUBLE_EQ(schedule->factor(1), 0.01);
+// Of the schedule and of a formula of progress, all along the run.
+void expect_formula(const std::string& yaml, double (*formula)(double progress)) {
+  const auto schedule = build(yaml);
+  for (int i = 0; i <= 1000; ++i) {
+    const double progress = i / 1000.;
+    EXPECT_NEAR(schedule->factor(progress), formula(progress), 1e-12) << yaml << " " << progress;
+  }
 }
 
-TEST(OneCycle, WithoutWarmUpStartsAtThePeak) {
-  EXPECT_DOUBLE_EQ(make_one_cycle({.warmup = 0})->factor(0), 1);
+TEST(InverseSqrt, IsThatOfTheTransformer) {
+  // d^-0.5 min(t^-0.5, t w^-1.5), over its peak (d w)^-0.5.
+  expect_formula("{name: inverse-sqrt, warmup: 0.1}", [](double t) {
+    const double w = 0.1;
+    return t == 0 ? 0 : std::sqrt(w) * std::fmin(std::pow(t, -0.5), t * std::pow(w, -1.5));
+  });
 }
 
-TEST(Cosine, IsHalfwayInTheMiddle) {
-  const auto schedule = make_cosine({.warmup = 0.2, .final = 0});
-  EXPECT_DOUBLE_EQ(schedule->factor(0.1), 0.5);
-  EXPECT_DOUBLE_EQ(schedule->factor(0.2), 1);
-  EXPECT_NEAR(schedule->factor(0.6), 0.5, 1e-12);
-  EXPECT_NEAR(schedule->factor(1), 0, 1e-12);
+TEST(Wsd, DecaysInTheEndOnly) {
+  expect_formula("{name: wsd, warmup: 0.1, decay: 0.2}", [](double t) {
+    if (t < 0.1) return t / 0.1;
+    return t <= 0.8 ? 1 : 1 - std::sqrt((t - 0.8) / 0.2);
+  });
+  expect_formula("{name: wsd, warmup: 4 steps, decay: 1 epoch, shape: linear, final: 0.1}",
+                 [](double t) {
+                   if (t < 0.1) return t / 0.1;
+                   return t <= 0.75 ? 1 : 1 - 0.9 * (t - 0.75) / 0.25;
+                 });
+  expect_formula("{name: wsd, warmup: 0, decay: 0.5, shape: cosine}", [](double t) {
+    return t <= 0.5 ? 1 : 0.5 + 0.5 * std::cos(M_PI * (t - 0.5) / 0.5);
+  });
+  expect_formula("{name: wsd, warmup: 0, decay: 0}", [](double) { return 1.0; });
+}
+
+TEST(Warmup, ComesBeforeWhatTheRestOfTheRunIsFor) {
+  expect_formula("{name: cosine, warmup: 0.2, final: 0.5}", [](double t) {
+    return t < 0.2 ? t / 0.2 : 0.75 + 0.25 * std::cos(M_PI * (t - 0.2) / 0.8);
+  });
+  expect_formula(
+      "{name: linear, warmup: 0.2, warmup_kind: exponential, warmup_start: 0.01}",
+      [](double t) { return t < 0.2 ? std::pow(0.01, 1 - t / 0.2) : 1 - (t - 0.2) / 0.8; });
+  expect_formula(
+      "{name: polynomial, warmup: 1 epoch, warmup_kind: constant, warmup_start: 0.1, "
+      "power: 2}",
+      [](double t) { return t < 0.25 ? 0.1 : std::pow((1 - t) / 0.75, 2); });
+  // Epochs and steps of a line count from the end of the warm-up.
+  expect_formula("{name: linear, warmup: 1 epoch, length: 1 epoch}", [](double t) {
+    return t < 0.25 ? t / 0.25 : std::fmax(0, 1 - (t - 0.25) / 0.25);
+  });
+}
+
+TEST(Chained, MultipliesItsMembers) {
+  expect_formula(
+      "{name: chained, members: [{warmup: {length: 0.1}}, {step: {step_size: 1 epoch}}]}",
+      [](double t) { return std::fmin(1, t / 0.1) * std::pow(0.1, std::floor(t / 0.25)); });
+}
+
+TEST(Sequence, GivesEachMemberItsPart) {
+  expect_formula(
+      "{name: sequence, milestones: [0.2], members: [{warmup: {length: 1}}, cosine]}",
+      [](double t) { return t < 0.2 ? t / 0.2 : 0.5 + 0.5 * std::cos(M_PI * (t - 0.2) / 0.8); });
+  // Of members, too, epochs are those of the run.
+  expect_formula(
+      "{name: sequence, milestones: [2 epochs], members: [constant, {linear: {length: 1 "
+      "epoch}}]}",
+      [](double t) { return t < 0.5 ? 1 : std::fmax(0, 1 - (t - 0.5) / 0.25); });
+}
+
+TEST(Sequence, TakesTheMomentumOfItsMember) {
+  const auto schedule = build(
+      "{name: sequence, milestones: [0.5], members: [{cyclic: {period: 1, base_momentum: 0.8, "
+      "max_momentum: 0.9}}, constant]}");
+  EXPECT_EQ(schedule->momentum(0), 0.9);
+  EXPECT_NEAR(*schedule->momentum(0.25), 0.8, 1e-12);
+  EXPECT_EQ(schedule->momentum(0.5), std::nullopt);
+}
+
+TEST(Plateau, FollowsOnlyEvaluationsOfItsPart) {
+  const auto schedule = build(
+      "{name: sequence, milestones: [0.5], members: [constant, {reduce-on-plateau: {patience: "
+      "0}}]}");
+  for (int i = 0; i < 5; ++i) schedule->evaluated(0.1, {.loss = 1});
+  EXPECT_EQ(schedule->factor(0.6), 1);
+  schedule->evaluated(0.6, {.loss = 1});
+  schedule->evaluated(0.7, {.loss = 1});
+  EXPECT_EQ(schedule->factor(0.8), 0.1);
+  EXPECT_EQ(schedule->factor(0.2), 1);
+}
+
+TEST(Refused, ContradictionsByName) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"{name: one-cycle, warmup: 1.2}",
+       "recipe:1:27: warmup: must be a share of the run from 0 to 1, or such as '30 epochs' or "
+       "'500 steps', not '1.2'"},
+      {"{name: one-cycle, warmup: 5 epochs}",
+       "schedule one-cycle: a warm-up of '5 epochs' is 1.25 of the run; with 2 phases it must be "
+       "shorter than it"},
+      {"{name: one-cycle, warmup: 1}", "with 2 phases it must be shorter than it"},
+      {"{name: one-cycle, warmup: 0.6, phases: 3}", "with 3 phases it must be at most half of it"},
+      {"{name: one-cycle, base_momentum: 0.8}", "base_momentum and max_momentum go together"},
+      {"{name: cyclic, base_momentum: 0.9, max_momentum: 0.8}",
+       "base_momentum 0.9 is above max_momentum 0.8"},
+      {"{name: cyclic, period: 0}", "schedule cyclic: period is '0'; it must be above 0"},
+      {"{name: cyclic, rise: 1}", "rise: must be a number above 0 and below 1"},
+      {"{name: cosine-restarts, period: 0 epochs}", "period is '0 epochs'; it must be above 0"},
+      {"{name: cosine-restarts, multiplier: 0.5}", "multiplier: must be a number of at least 1"},
+      {"{name: step, step_size: 0}", "schedule step: step_size is '0'"},
+      {"{name: step, gamma: 0}", "gamma: must be a number above 0"},
+      {"{name: exponential, step_size: 0 steps}", "schedule exponential: step_size is '0 steps'"},
+      {"{name: linear, length: 0}", "schedule linear: length is '0'"},
+      {"{name: multi-step, milestones: [0.5, 0.5]}",
+       "schedule multi-step: milestones must rise, but '0.5' comes after '0.5'"},
+      {"{name: multi-step, milestones: [3 epochs, 5 steps]}",
+       "milestones must rise, but '5 steps' comes after '3 epochs'"},
+      {"{name: multi-step, milestones: []}", "schedule multi-step: milestones is empty"},
+      {"{name: multi-step, milestones: [0]}", "the first milestone is '0'"},
+      {"{name: multi-step, milestones: [0.5, soon]}", "recipe:1:38: milestones: must be a share"},
+      {"{name: cosine, warmup: 5 epochs}", "a warm-up of '5 epochs' is longer than the run"},
+      {"{name: cosine, warmup: 0.1, warmup_kind: constant}",
+       "schedule cosine: the constant warm-up would stay at 0"},
+      {"{name: warmup, kind: exponential}", "schedule warmup: the exponential warm-up would stay"},
+      {"{name: inverse-sqrt, warmup: 0}", "schedule inverse-sqrt: warmup is 0"},
+      {"{name: wsd, warmup: 0.5, decay: 0.6}",
+       "schedule wsd: a warm-up of '0.5' and a decay of '0.6' do not fit into one run"},
+      {"{name: chained}", "schedule chained: it has no members"},
+      {"{name: chained, members: []}", "schedule chained: it has no members"},
+      {"{name: chained, members: [{cosin: {}}]}", "did you mean 'cosine'?"},
+      {"{name: chained, members: [{cyclic: {base_momentum: 0.8, max_momentum: 0.9}}, {cyclic: "
+       "{base_momentum: 0.8, max_momentum: 0.9}}]}",
+       "more than one member has a momentum"},
+      {"{name: sequence}", "schedule sequence: it has no members"},
+      {"{name: sequence, members: [constant, cosine]}",
+       "schedule sequence: 2 members need 1 milestones, not 0"},
+      {"{name: sequence, members: [constant, cosine], milestones: [4 epochs]}",
+       "milestone '4 epochs' is not within the run"},
+      {"{name: sequence, members: [constant, {chained: {}}], milestones: [0.5]}",
+       "schedule chained: it has no members"},
+  };
+  for (const auto& [yaml, message] : kCases) {
+    EXPECT_NE(refusal(yaml).find(message), std::string::npos) << yaml << ": " << refusal(yaml);
+  }
+  EXPECT_NE(refusal("{name: step, step_size: 5 steps}", RunLength())
+                .find("the schedule counts in steps, of which the run's number is not known"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "unit/base/error_of.h"
 
 namespace gallop::track {
 namespace {
@@ -27,15 +28,6 @@ RunInfo example() {
           .data_files = {{.path = "train.gz", .bytes = 5, .checksum = "ff"},
                          {.path = "test.gz", .bytes = 6}},
           .started = "2026-03-01T12:00:00Z"};
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 class Runs : public testing::Test {

@@ -17,6 +17,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
 #include "gallop/train/manifest.h"
+#include "unit/base/error_of.h"
 
 namespace gallop::train {
 namespace {
@@ -31,15 +32,6 @@ TrainingState state_with(double value) {
   state.optimizer = {{"momentum.weight", filled({3, 4})}};
   state.trainer = {{"epoch", fmt::format("{}", value)}, {"note", "line\n\"quoted\" ä"}};
   return state;
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 class Checkpoints : public testing::Test {

@@ -41,13 +41,14 @@ TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
     const int64_t rows = step == 4 ? 3 : 6;
     const auto [input, target] = batch_of(tested, rows);
     const double lr = 0.01 * static_cast<double>(step + 1);
-    const StepResult wanted = plain.step->run(input, target, step, lr, step % 4 == 0);
-    const StepResult got = compiled.step->run(input, target, step, lr, step % 4 == 0);
+    const std::vector<double> varied(tested.config.varied.size(), lr);
+    const StepResult wanted = plain.step->run(input, target, step, lr, step % 4 == 0, varied);
+    const StepResult got = compiled.step->run(input, target, step, lr, step % 4 == 0, varied);
     EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;
     EXPECT_EQ(got.tally.top1, wanted.tally.top1);
     EXPECT_EQ(got.gradient_norm, wanted.gradient_norm);
     EXPECT_TRUE(got.finite && wanted.finite);
-    faster.step->run(input, target, step, lr, step % 4 == 0);
+    faster.step->run(input, target, step, lr, step % 4 == 0, varied);
   }
   EXPECT_EQ(faster.step->compile_report()->verified, 8);
   const NamedTensors wanted = plain.everything(), got = compiled.everything();
@@ -70,6 +71,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"MlpClipped", mlp, "sgd", {.accumulate = 3, .clip = 0.1}},
         Case{"MlpFp16", mlp, "adamw", {.precision = Precision::kFp16}},
         Case{"Resnet", resnet, "sgd", {.label_smoothing = 0.1}},
+        Case{"MlpVaried",
+             mlp,
+             "sgd",
+             {.precision = Precision::kBf16, .accumulate = 2, .varied = {Value::kLabelSmoothing}}},
         Case{"ResnetBf16", resnet, "sgd", {.precision = Precision::kBf16, .accumulate = 2}},
         Case{"ResnetBf16Contiguous",
              resnet,

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -20,11 +21,13 @@
 
 #include "gallop/base/error.h"
 #include "gallop/data/text_samples.h"
+#include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "unit/data/fake_accelerator.h"
 #include "unit/train/fake_operators.h"
+#include "unit/train/trainee.h"
 
 namespace gallop::train {
 namespace {
@@ -278,6 +281,77 @@ TEST(TrainStepDeathTest, StepsOnADeviceWaitForNothingUntilAResultIsTaken) {
     std::_Exit(testing::Test::HasFailure() ? 1 : 0);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+}
+
+// The gradients are those that a step takes at weights moved by hand.
+TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
+  seed_step(1, 0, at::kCPU);
+  const at::Tensor input = images(9), target = labels(9);
+  const double distance = 0.3;
+  Fixture moved;
+  TrainStep first(*moved.model, *moved.optimizer, {});
+  const StepResult plain = first.run(input, target, 0, 0.0, false);
+  double squares = 0;
+  for (const at::Tensor& gradient : moved.gradients()) {
+    squares += gradient.to(at::kDouble).square().sum().item<double>();
+  }
+  {
+    const at::NoGradGuard no_grad;
+    for (const auto& parameter : moved.model->parameters()) {
+      parameter.tensor.add_(parameter.tensor.grad() * (distance / std::sqrt(squares)));
+    }
+  }
+  const StepResult uphill = first.run(input, target, 0, 0.0, false);
+  EXPECT_GT(uphill.tally.loss(), plain.tally.loss());
+
+  Fixture fixture;
+  std::vector<at::Tensor> before;
+  for (const auto& parameter : fixture.model->parameters()) {
+    before.push_back(parameter.tensor.detach().clone());
+  }
+  TrainStep step(*fixture.model, *fixture.optimizer, {.sam = distance});
+  const StepResult result = step.run(input, target, 0, 0.0, false);
+  EXPECT_EQ(result.tally.loss(), plain.tally.loss());
+  EXPECT_NEAR(result.gradient_norm, uphill.gradient_norm, 1e-6);
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(at::allclose(fixture.gradients()[i], moved.gradients()[i], 1e-5, 1e-7));
+    EXPECT_TRUE(at::equal(fixture.model->parameters()[i].tensor, before[i]));
+  }
+}
+
+// A smoothing that is given anew each step does what the same smoothing of the config does.
+TEST(Varied, LabelSmoothingIsThatOfTheConfig) {
+  const Case tested{"mlp", [] { return make_mlp({.hidden = {16}}, kImages, 1); }, "sgd"};
+  const Case text{"gpt",
+                  [] { return make_gpt({.layers = 1, .width = 12, .heads = 2}, kText, 1); },
+                  "sgd",
+                  {},
+                  true};
+  for (const Case& one : {tested, text}) {
+    auto [input, target] = batch_of(one, 6);
+    target.select(0, 2).fill_(data::kIgnoredTarget);
+    for (const double smoothing : {0.0, 0.1, 0.9}) {
+      Case fixed = one, varied = one;
+      fixed.config.label_smoothing = smoothing;
+      varied.config.varied = {Value::kLabelSmoothing};
+      Trainee first(fixed, std::nullopt), second(varied, std::nullopt);
+      const StepResult wanted = first.step->run(input, target, 0, 0.1, true);
+      const StepResult got = second.step->run(input, target, 0, 0.1, true, {smoothing});
+      EXPECT_NEAR(got.tally.loss(), wanted.tally.loss(), 1e-5) << one.name << smoothing;
+      EXPECT_NEAR(got.gradient_norm, wanted.gradient_norm, 1e-5) << one.name << smoothing;
+      EXPECT_EQ(got.tally.top1, wanted.tally.top1);
+    }
+  }
+}
+
+TEST(Varied, ValuesAreGivenForEachOfThem) {
+  Case tested{"mlp", [] { return make_mlp({.hidden = {16}}, kImages, 1); }, "sgd"};
+  const auto [input, target] = batch_of(tested, 6);
+  EXPECT_THROW(Trainee(tested, std::nullopt).step->run(input, target, 0, 0.1, false, {0.1}),
+               InternalError);
+  tested.config.varied = {Value::kLabelSmoothing};
+  EXPECT_THROW(Trainee(tested, std::nullopt).step->run(input, target, 0, 0.1, false),
+               InternalError);
 }
 
 }  // namespace

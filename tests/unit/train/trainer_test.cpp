@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -9,11 +10,13 @@
 #include <random>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
 #include "gallop/schedule/schedule.h"
 
@@ -72,9 +75,10 @@ struct LateReadings final : StepReadings {
 struct Told : Observer {
   explicit Told(const int64_t& pushes_) : pushes(pushes_) {}
   void stepped(const StepEvent& e) override {
-    lines.push_back(fmt::format(
-        "step {} of {} epoch {} lr {} loss {} norm {} accuracy {} skipped {}", e.step, e.steps,
-        e.epoch, e.lr, e.loss, e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
+    lines.push_back(
+        fmt::format("step {} of {} epoch {} lr {} varied {} loss {} norm {} accuracy {} skipped {}",
+                    e.step, e.steps, e.epoch, e.lr, e.varied.empty() ? 0 : e.varied.front(), e.loss,
+                    e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
     started_before.push_back(pushes);
   }
   void evaluated(const EvaluationEvent& e) override {
@@ -87,6 +91,16 @@ struct Told : Observer {
   const int64_t& pushes;
   std::vector<std::string> lines;
   std::vector<int64_t> started_before;  // Steps, when each was told.
+};
+
+/// Asks for a stop after a step.
+struct StopsAt : Observer {
+  StopsAt(StopRequest& stop_, int64_t step_) : stop(stop_), step(step_) {}
+  void stepped(const StepEvent& e) override {
+    if (e.step == step) stop.request(-1);
+  }
+  StopRequest& stop;
+  int64_t step;
 };
 
 struct Trained {
@@ -107,6 +121,13 @@ class Trainers : public testing::Test {
 
   std::unique_ptr<Trained> run(bool late, TrainConfig config, StepConfig step_config = {},
                                int64_t bad = -1) {
+    return run_schedule("{name: cosine}", late, config, step_config, bad);
+  }
+
+  // Continues from the newest checkpoint where there is one.
+  std::unique_ptr<Trained> run_schedule(const std::string& yaml, bool late, TrainConfig config,
+                                        StepConfig step_config = {}, int64_t bad = -1,
+                                        int64_t stop_at = -1, const std::string& smoothing = {}) {
     auto run = std::make_unique<Trained>();
     const model::ModelRegistry models = model::built_in_models();
     const optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
@@ -115,10 +136,24 @@ class Trainers : public testing::Test {
     const auto model = models.build(config::Component(models, "mlp"), task, 1);
     const auto optimizer =
         optimizers.build(config::Component(optimizers, optimizer_), model->parameters());
-    const auto schedule = schedules.build(config::Component(schedules, "cosine"));
+    schedule::VariationConfig chosen(schedules), vary(schedules);
+    config::Problems problems;
+    for (const auto& [text, part] : {std::pair{&yaml, &chosen}, std::pair{&smoothing, &vary}}) {
+      config::read_fields(
+          config::parse_yaml(*text, "recipe"), [&](config::Visitor& v) { visit(v, *part); },
+          problems);
+    }
+    problems.throw_if_any();
     const RandomImages images(bad);
     CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"), {.keep_last = 10});
-    const StopRequest stop;
+    const auto length = Length::of(config, kBatch, images.size()).for_schedules();
+    const auto schedule = schedules.build(chosen.schedule, length);
+    std::optional<schedule::Variation> variation;
+    if (vary.varies()) variation.emplace("label_smoothing", vary, config.label_smoothing, length);
+    std::vector<VariedValue> varied;
+    if (variation) varied.push_back({Value::kLabelSmoothing, &*variation});
+    StopRequest stop;
+    StopsAt stops(stop, stop_at);
     if (late) {
       step_config.make_readings = [&](c10::Device) -> std::unique_ptr<StepReadings> {
         return std::make_unique<LateReadings>(run->pushes, run->waits);
@@ -128,19 +163,26 @@ class Trainers : public testing::Test {
     Trainer trainer({.model = *model,
                      .optimizer = *optimizer,
                      .schedule = *schedule,
+                     .varied = varied,
                      .train_samples = images,
                      .evaluation_samples = bad < 0 ? &images : nullptr,
                      .checkpoints = checkpoints,
-                     .observers = {&run->told},
+                     .observers = {&run->told, &stops},
                      .stop = stop},
                     config, step_config, loader, {.loader = loader});
-    if (resume_from_) trainer.resume(*resume_from_);
+    if (resume_from_) {
+      trainer.resume(*resume_from_);
+    } else if (const auto newest = checkpoints.newest()) {
+      trainer.resume(*newest);
+    }
     try {
       run->outcome = trainer.run();
     } catch (const DataError& error) {
       run->error = error.what();
     }
+    model_names_.clear();
     for (const auto& parameter : model->parameters()) {
+      model_names_.push_back(parameter.name);
       run->parameters.push_back(parameter.tensor.detach().clone());
     }
     return run;
@@ -149,6 +191,7 @@ class Trainers : public testing::Test {
   fs::path folder_;
   std::string optimizer_ = "sgd";
   std::optional<CheckpointInfo> resume_from_;
+  std::vector<std::string> model_names_;  // Of the last run's parameters.
 };
 
 // Those too that train at other weights than they evaluate and save.
@@ -238,6 +281,169 @@ TEST_F(Trainers, SkippedUpdatesAreCounted) {
   EXPECT_EQ(late->told.lines, at_once->told.lines);
   for (size_t i = 0; i < late->parameters.size(); ++i) {
     EXPECT_TRUE(at::equal(late->parameters[i], at_once->parameters[i]));
+  }
+}
+
+TEST_F(Trainers, EndsEarlyWithoutABetterMetric) {
+  TrainConfig config{.epochs = 10, .early_stopping = {.patience = 2, .min_change = 10}};
+  const auto accuracy = run(false, config);
+  EXPECT_TRUE(accuracy->outcome.finished);
+  EXPECT_EQ(accuracy->outcome.step, 48);
+  EXPECT_EQ(accuracy->outcome.steps, 160);
+  EXPECT_EQ(accuracy->outcome.ended_early, "no better accuracy in 2 evaluations");
+  fs::remove_all(folder_);
+  config.metric = "loss";
+  EXPECT_EQ(run(false, config)->outcome.ended_early, "no better loss in 2 evaluations");
+  fs::remove_all(folder_);
+  config.early_stopping.min_change = 0;
+  config.epochs = 2;
+  const auto whole = run(false, config);
+  EXPECT_EQ(whole->outcome.step, 32);
+  EXPECT_EQ(whole->outcome.ended_early, "");
+}
+
+TEST_F(Trainers, EndsWithTheBestWeightsWhereThatIsWanted) {
+  // On few guesses the accuracy does not rise at every evaluation.
+  TrainConfig config{.epochs = 4, .evaluate_every = "3 steps"};
+  const auto plain = run(false, config);
+  EXPECT_EQ(plain->outcome.restored_step, -1);
+  ASSERT_LT(plain->outcome.best->step, plain->outcome.step);
+  const CheckpointStore store(folder_ / "at-once");
+  NamedTensors best;
+  for (size_t i = 0; i < plain->parameters.size(); ++i) {
+    best.push_back({model_names_.at(i), at::empty_like(plain->parameters[i])});
+  }
+  store.load_model(*store.best(), best);
+  fs::remove_all(folder_);
+  config.early_stopping.restore_best = true;
+  const auto restored = run(false, config);
+  EXPECT_EQ(restored->outcome.restored_step, plain->outcome.best->step);
+  NamedTensors latest;
+  for (const auto& [name, tensor] : best) latest.push_back({name, at::empty_like(tensor)});
+  store.load_model(*store.newest(), latest);
+  EXPECT_EQ(store.newest()->step, restored->outcome.step);
+  for (size_t i = 0; i < best.size(); ++i) {
+    EXPECT_TRUE(at::equal(restored->parameters[i], best[i].tensor));
+    EXPECT_TRUE(at::equal(latest[i].tensor, best[i].tensor));
+  }
+}
+
+TEST_F(Trainers, PatienceNeedsEvaluations) {
+  const TrainConfig config{.early_stopping = {.patience = 1}};
+  EXPECT_THROW(run(false, config, {}, /*bad=*/50), UsageError);
+}
+
+TEST_F(Trainers, AValueThatVariesIsResumedToTheBit) {
+  const std::string plateau =
+      "{name: chained, to: 0.5, members: [linear, {reduce-on-plateau: {patience: 0, threshold: "
+      "0.5}}]}";
+  const TrainConfig config{.steps = 40,
+                           .label_smoothing = 0.1,
+                           .evaluate_every = "4 steps",
+                           .checkpoint_every = "never"};
+  const auto run_it = [&](int64_t stop_at) {
+    return run_schedule("{name: cosine}", false, config, {}, -1, stop_at, plateau);
+  };
+  const auto whole = run_it(-1);
+  fs::remove_all(folder_);
+  auto lines = run_it(18)->told.lines;
+  ASSERT_EQ(lines.back(), "saved at 18");
+  lines.pop_back();
+  const auto rest = run_it(-1);
+  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
+  EXPECT_EQ(lines, whole->told.lines);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+  }
+  // From 0.1 at the start: evaluations have moved it to 0.5 faster than the line alone.
+  EXPECT_NE(lines.front().find("varied 0.1"), std::string::npos) << lines.front();
+  EXPECT_NE(lines[lines.size() - 3].find("varied 0.49"), std::string::npos) << lines.back();
+}
+
+// What evaluations have done to the schedule is in the checkpoint.
+TEST_F(Trainers, AScheduleThatFollowsEvaluationsIsResumedToTheBit) {
+  const std::string plateau =
+      "{name: reduce-on-plateau, patience: 0, cooldown: 1, threshold: 0.5, factor: 0.7}";
+  const TrainConfig config{.steps = 40, .evaluate_every = "4 steps", .checkpoint_every = "never"};
+  const auto whole = run_schedule(plateau, false, config);
+  fs::remove_all(folder_);
+  auto lines = run_schedule(plateau, false, config, {}, -1, 18)->told.lines;
+  EXPECT_EQ(lines.back(), "saved at 18");
+  lines.pop_back();
+  const auto rest = run_schedule(plateau, false, config);
+  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
+  EXPECT_EQ(lines, whole->told.lines);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+  }
+  // The rate has fallen before and after.
+  const auto has = [&](const char* lr) {
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.find(lr) != std::string::npos; });
+  };
+  EXPECT_TRUE(has("lr 0.069") && has("lr 0.034")) << lines.back();
+}
+
+TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
+  const TrainConfig never{.steps = 4, .evaluate_every = "never"};
+  const auto error_of = [&](const TrainConfig& config, int64_t bad) -> std::string {
+    try {
+      run_schedule("{name: reduce-on-plateau}", false, config, {}, bad);
+      return {};
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of(never, -1),
+            "the schedule follows evaluations, but there are none: train.evaluate_every is never");
+  EXPECT_EQ(error_of({.steps = 4}, 60),
+            "the schedule follows evaluations, but there are none: the data have no part to "
+            "evaluate on");
+}
+
+TEST_F(Trainers, AMomentumThatNoOptimizerTakesIsRefused) {
+  EXPECT_THROW(run_schedule("{name: sequence, milestones: [0.5], members: [constant, {one-cycle: "
+                            "{base_momentum: 0.8, max_momentum: 0.9}}]}",
+                            false, {.steps = 4}),
+               UsageError);
+}
+
+// Of each schedule with its defaults, or around a member where it has none.
+TEST_F(Trainers, EveryScheduleIsResumedToTheBit) {
+  const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
+  const TrainConfig config{.steps = 12, .evaluate_every = "3 steps", .checkpoint_every = "never"};
+  for (const std::string& name : schedules.names()) {
+    SCOPED_TRACE(name);
+    std::string yaml = fmt::format("{{name: {}}}", name);
+    try {
+      schedules.build(config::Component(schedules, name), {.samples = 1, .samples_per_epoch = 1});
+    } catch (const UsageError&) {
+      yaml = fmt::format("{{name: {}, members: [cosine]}}", name);
+    }
+    const auto run_it = [&](int64_t stop_at) {
+      return run_schedule(yaml, false, config, {}, -1, stop_at);
+    };
+    fs::remove_all(folder_);
+    const auto whole = run_it(-1);
+    fs::remove_all(folder_);
+    run_it(7);
+    const auto rest = run_it(-1);
+    EXPECT_EQ(rest->outcome.step, 12);
+    for (size_t i = 0; i < whole->parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
+    }
+  }
+}
+
+TEST_F(Trainers, EpochsAndStepsOfAScheduleAreThoseOfTheRun) {
+  // 16 steps an epoch.
+  const auto told = run_schedule("{name: multi-step, milestones: [5 steps, 1 epoch]}", false,
+                                 {.steps = 20, .evaluate_every = "never"})
+                        ->told.lines;
+  for (const auto& [step, lr] : std::vector<std::pair<int, const char*>>{
+           {4, "lr 0.1 "}, {5, "lr 0.010"}, {15, "lr 0.010"}, {16, "lr 0.0010"}}) {
+    EXPECT_NE(told[static_cast<size_t>(step)].find(lr), std::string::npos)
+        << told[static_cast<size_t>(step)];
   }
 }
 

@@ -33,10 +33,8 @@ Text update_text() {
       "namespace gallop_cuda {\nusing gallop::kernel::RuleOf;\n"
       "using gallop::kernel::UpdateRules;\n";
   for (const kernel::UpdateKernel& kernel : kernel::update_kernels()) {
-    text.behind += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(256) {}(const __grid_constant__ "
-        "UpdateSlots a) {{ {}(a); }}\n",
-        kernel.name, kernel.function);
+    text.behind +=
+        fmt::format("GALLOP_CUDA_KERNEL({}) {{ {}(a); }}\n", kernel.name, kernel.function);
     text.kernels.push_back(kernel.name);
   }
   text.behind += "}  // namespace gallop_cuda\n";
@@ -57,18 +55,27 @@ const std::array<Text, 3>& all_texts() {
   return kTexts;
 }
 
+const Text& text_at(const std::string& path) {
+  for (const Text& text : all_texts()) {
+    if (path == text.path) return text;
+  }
+  throw InternalError(path + " has no kernels for GPUs");
+}
+
 }  // namespace
 
 KernelSource cuda_text(const std::string& path) {
-  for (const Text& known : all_texts()) {
-    if (path != known.path) continue;
-    std::string text;
-    for (const char* header : known.before) text += cuda_header(header);
-    text += cuda_header(path) + known.behind;
-    std::string symbol = "gallop_" + xxh3_128(text);
-    return {.symbol = std::move(symbol), .text = std::move(text)};
-  }
-  throw InternalError(path + " has no kernels for GPUs");
+  const Text& known = text_at(path);
+  std::string text = cuda_header("gallop/kernel/cuda/kernel_slots.h") +
+                     cuda_header("gallop/kernel/cuda/kernel_cuda.h");
+  for (const char* header : known.before) text += cuda_header(header);
+  text += cuda_header(path) + known.behind;
+  std::string symbol = "gallop_" + xxh3_128(text);
+  return {.symbol = std::move(symbol), .text = std::move(text)};
+}
+
+const std::vector<std::string>& cuda_text_kernels(const std::string& path) {
+  return text_at(path).kernels;
 }
 
 CudaTextKernels::CudaTextKernels(CudaCompiler& compiler, int device, const std::string& driver) {

@@ -15,6 +15,8 @@ namespace gallop::compile {
 /// One of the texts of kernel/cuda with what it stands behind but for cuda_prefix(). Throws
 /// InternalError for another path.
 KernelSource cuda_text(const std::string& path);
+/// The names of its kernels. Throws likewise.
+const std::vector<std::string>& cuda_text_kernels(const std::string& path);
 
 /// All texts of kernel/cuda on one GPU.
 class CudaTextKernels {

@@ -4,6 +4,7 @@
 #include "gallop/compile/passes/matcher.h"
 #include "gallop/compile/passes/moved_views.h"
 #include "gallop/compile/passes/passes.h"
+#include "gallop/compile/passes/place.h"
 
 // Shapes: N rows, K inputs, O outputs of a layer, and S of all layers of a group together.
 namespace gallop::compile::passes {
@@ -112,65 +113,6 @@ std::vector<ViewId> all_of(const Layers& layers, Member member) {
   std::vector<ViewId> views;
   for (const Layer& layer : layers) views.push_back(layer.*member);
   return views;
-}
-
-/// What a node reads.
-struct Use {
-  ViewId view = kNone;
-  int64_t node = kNone;
-};
-
-/// Where one node may stand for several: from there on everything that they read is what it is for
-/// them, and before it nobody reads what they make.
-struct Place {
-  int64_t node = kNone;
-  std::vector<int64_t> moved;  ///< Nodes that are to stand there too, in front of it.
-};
-
-/// The node that has to move to `place` for the tensor to be there, such as the conversion of a
-/// weight; nothing where that is not possible.
-std::optional<int64_t> movable_maker(const Matcher& matcher, ViewId tensor, int64_t place) {
-  const int64_t maker = matcher.source_of(tensor);
-  if (maker == kNone || maker < place || !is_pure(matcher.node(maker))) return std::nullopt;
-  for (const Operand& operand : matcher.node(maker).arguments) {
-    for (const ViewId view : operand.views) {
-      if (!matcher.can_be_read_at(view, maker, place)) return std::nullopt;
-    }
-  }
-  return maker;
-}
-
-std::optional<Place> place_at(const Matcher& matcher, int64_t node, const std::vector<Use>& read,
-                              const std::vector<ViewId>& made) {
-  Place place{.node = node, .moved = {}};
-  for (const ViewId view : made) {
-    const auto readers = matcher.readers_of(view);
-    if (std::any_of(readers.begin(), readers.end(), [&](int64_t r) { return r < node; })) {
-      return std::nullopt;
-    }
-  }
-  for (const Use& use : read) {
-    if (matcher.can_be_read_at(use.view, use.node, node)) continue;
-    const auto maker = movable_maker(matcher, use.view, node);
-    if (!maker) return std::nullopt;
-    if (std::find(place.moved.begin(), place.moved.end(), *maker) == place.moved.end()) {
-      place.moved.push_back(*maker);
-    }
-  }
-  return place;
-}
-
-std::optional<Place> place_for(const Matcher& matcher, int64_t first, int64_t last,
-                               const std::vector<Use>& read, const std::vector<ViewId>& made) {
-  auto place = place_at(matcher, first, read, made);
-  return place ? place : place_at(matcher, last, read, made);
-}
-
-void move_to(const Matcher& matcher, const Place& place, Rewrite& change) {
-  for (const int64_t node : place.moved) {
-    change.removed.push_back(node);
-    change.added.emplace_back(place.node, matcher.node(node));
-  }
 }
 
 /// The products y of all layers as one.
@@ -316,14 +258,20 @@ std::optional<Sum> sum_of_gradients(const Matcher& matcher, const Layers& layers
   return sum;
 }
 
-/// Gradients of x, weights and biases of all layers as one product, one product and one sum, from
-/// the gradients of y side by side.
-bool group_backward(Matcher& matcher, Layers layers, MovedViews& moves, Rewrite& change) {
+/// The gradients of all layers, and where one node may stand for those of a kind.
+struct Gradients {
+  Layers layers;
+  std::vector<int64_t> nodes;
+  Sum sum;
+  Place place;
+};
+
+std::optional<Gradients> gradients_of(Matcher& matcher, Layers layers) {
   std::vector<Use> read;
   std::vector<ViewId> made;
   std::vector<int64_t> nodes;
   for (Layer& layer : layers) {
-    if (!find_gradients(matcher, layer)) return false;
+    if (!find_gradients(matcher, layer)) return std::nullopt;
     read.push_back({layer.x, layer.dweight});
     read.push_back({layer.weight, layer.dx});
     for (const int64_t node : {layer.dx, layer.dweight, layer.dbias}) {
@@ -333,68 +281,90 @@ bool group_backward(Matcher& matcher, Layers layers, MovedViews& moves, Rewrite&
       if (node != layer.dx) made.push_back(matcher.result(node));
     }
   }
-  const auto sum = sum_of_gradients(matcher, layers);
-  if (!sum) return false;
+  auto sum = sum_of_gradients(matcher, layers);
+  if (!sum) return std::nullopt;
   const auto [first, last] = std::minmax_element(nodes.begin(), nodes.end());
-  const auto place = place_for(matcher, *first, *last, read, made);
-  if (!place || place->node > sum->node) return false;
+  auto place = place_for(matcher, *first, *last, read, made);
+  if (!place || place->node > sum->node) return std::nullopt;
+  return Gradients{.layers = std::move(layers),
+                   .nodes = std::move(nodes),
+                   .sum = *std::move(sum),
+                   .place = *std::move(place)};
+}
 
-  const View& x = matcher.view(layers[0].x);
-  const int64_t rows = x.sizes[0], inputs = x.sizes[1], outputs = outputs_of(matcher, layers);
-  const auto dtype = x.dtype;
-  const ViewId dy = matcher.fresh({rows, outputs}, dtype, layers[0].x);
-  const ViewId weights = matcher.fresh({outputs, inputs}, dtype, layers[0].x);
-  const ViewId dweights = matcher.fresh({outputs, inputs}, dtype, layers[0].x);
-  move_to(matcher, *place, change);
-  const auto add = [&](Node node) { change.added.emplace_back(place->node, std::move(node)); };
-  add(side_by_side(all_of(layers, &Layer::dy), 1, dy));
-  add(side_by_side(all_of(layers, &Layer::weight), 0, weights));
+/// The gradient of x as one product, with the conversion and the addition that its parts met.
+void add_dx(Matcher& matcher, const Gradients& all, ViewId dy, ViewId weights, Rewrite& change) {
+  const Sum& sum = all.sum;
+  const ViewId x = all.layers[0].x;
+  const View layout = matcher.view(x);
+  const auto add = [&](int64_t place, Node node) {
+    change.added.emplace_back(place, std::move(node));
+  };
+  const auto in_rows = [&](ViewId view) { return matcher.reshaped(view, layout.sizes); };
   // The sum's own result where nothing else happens to the product, so that nobody need know.
-  const bool is_last = sum->first_cast == kNone && sum->other == kNone;
-  const auto in_rows = [&](ViewId view) { return matcher.reshaped(view, {rows, inputs}); };
-  const ViewId dx =
-      is_last ? in_rows(sum->result) : matcher.fresh({rows, inputs}, dtype, layers[0].x);
-  add(call("aten::mm", "", {Operand::of(dy), Operand::of(weights)}, dx));
+  const bool is_last = sum.first_cast == kNone && sum.other == kNone;
+  const ViewId dx = is_last ? in_rows(sum.result) : matcher.fresh(layout.sizes, layout.dtype, x);
+  add(all.place.node, call("aten::mm", "", {Operand::of(dy), Operand::of(weights)}, dx));
   ViewId part = dx;
-  if (sum->first_cast != kNone) {
-    Node cast = matcher.node(sum->first_cast);
-    const auto to = matcher.view(sum->result).dtype;
-    part =
-        sum->other == kNone ? in_rows(sum->result) : matcher.fresh({rows, inputs}, to, layers[0].x);
+  if (sum.first_cast != kNone) {
+    Node cast = matcher.node(sum.first_cast);
+    const auto to = matcher.view(sum.result).dtype;
+    part = sum.other == kNone ? in_rows(sum.result) : matcher.fresh(layout.sizes, to, x);
     cast.arguments[0] = Operand::of(dx);
     cast.results[0] = Operand::of(part);
-    add(std::move(cast));
+    add(all.place.node, std::move(cast));
   }
-  if (sum->other != kNone) {
-    Node addition = matcher.node(sum->node);
-    const auto sizes = matcher.view(sum->result).sizes;
-    addition.arguments[0] = Operand::of(sum->other);
-    addition.arguments[1] = Operand::of(matcher.reshaped(part, sizes));
-    change.added.emplace_back(sum->node, std::move(addition));
-  }
-  add(call("aten::mm", "",
-           {Operand::of(matcher.intern(transposed(matcher.view(dy)))), Operand::of(layers[0].x)},
-           dweights));
-  ViewId dbias = kNone;
-  if (layers[0].bias != kNone) {
-    Node total = matcher.node(layers[0].dbias);
-    auto sizes = matcher.view(matcher.result(layers[0].dbias)).sizes;
-    sizes.back() = outputs;
-    dbias = matcher.fresh(sizes, matcher.view(matcher.result(layers[0].dbias)).dtype, layers[0].x);
-    total.arguments[0] = Operand::of(dy);
-    total.results[0] = Operand::of(dbias);
-    add(std::move(total));
-  }
+  if (sum.other == kNone) return;
+  Node addition = matcher.node(sum.node);
+  const auto sizes = matcher.view(sum.result).sizes;
+  addition.arguments[0] = Operand::of(sum.other);
+  addition.arguments[1] = Operand::of(matcher.reshaped(part, sizes));
+  add(sum.node, std::move(addition));
+}
+
+/// The sum over the rows of dy, [S].
+ViewId add_dbias(Matcher& matcher, const Gradients& all, ViewId dy, Rewrite& change) {
+  Node total = matcher.node(all.layers[0].dbias);
+  const ViewId first = matcher.result(all.layers[0].dbias);
+  auto sizes = matcher.view(first).sizes;
+  sizes.back() = outputs_of(matcher, all.layers);
+  const ViewId dbias = matcher.fresh(sizes, matcher.view(first).dtype, all.layers[0].x);
+  total.arguments[0] = Operand::of(dy);
+  total.results[0] = Operand::of(dbias);
+  change.added.emplace_back(all.place.node, std::move(total));
+  return dbias;
+}
+
+/// Gradients of x, weights and biases of all layers as one product, one product and one sum, from
+/// the gradients of y side by side.
+bool group_backward(Matcher& matcher, const Layers& layers, MovedViews& moves, Rewrite& change) {
+  const auto all = gradients_of(matcher, layers);
+  if (!all) return false;
+  const ViewId x = layers[0].x;
+  const int64_t rows = matcher.view(x).sizes[0], inputs = matcher.view(x).sizes[1];
+  const int64_t outputs = outputs_of(matcher, layers);
+  const auto dtype = matcher.view(x).dtype;
+  const ViewId dy = matcher.fresh({rows, outputs}, dtype, x);
+  const ViewId weights = matcher.fresh({outputs, inputs}, dtype, x);
+  const ViewId dweights = matcher.fresh({outputs, inputs}, dtype, x);
+  move_to(matcher, all->place, change);
+  const auto add = [&](Node node) { change.added.emplace_back(all->place.node, std::move(node)); };
+  add(side_by_side(all_of(all->layers, &Layer::dy), 1, dy));
+  add(side_by_side(all_of(layers, &Layer::weight), 0, weights));
+  add_dx(matcher, *all, dy, weights, change);
+  const ViewId turned = matcher.intern(transposed(matcher.view(dy)));
+  add(call("aten::mm", "", {Operand::of(turned), Operand::of(x)}, dweights));
+  const ViewId dbias = layers[0].bias != kNone ? add_dbias(matcher, *all, dy, change) : kNone;
   int64_t row = 0;
-  for (const Layer& layer : layers) {
+  for (const Layer& layer : all->layers) {
     if (!moves.add_shifted(matcher.result(layer.dweight), dweights, row * inputs) ||
         (dbias != kNone && !moves.add_shifted(matcher.result(layer.dbias), dbias, row))) {
       return false;
     }
     row += outputs_of(matcher, layer);
   }
-  change.removed.insert(change.removed.end(), nodes.begin(), nodes.end());
-  change.removed.insert(change.removed.end(), sum->removed.begin(), sum->removed.end());
+  change.removed.insert(change.removed.end(), all->nodes.begin(), all->nodes.end());
+  change.removed.insert(change.removed.end(), all->sum.removed.begin(), all->sum.removed.end());
   return true;
 }
 

@@ -1,13 +1,12 @@
 #include "gallop/kernel/cpu/attention.h"
 
+#include "gallop/kernel/cpu/integers.h"
 #include "gallop/kernel/cpu/math.h"
 #include "gallop/kernel/cpu/rotary.h"
 #include "gallop/kernel/cpu/vectors.h"
 
 namespace gallop::kernel {
 namespace {
-
-inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 inline F32 iota() {
   float lanes[kLanes];

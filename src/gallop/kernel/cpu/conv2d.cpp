@@ -1,6 +1,7 @@
 #include "gallop/kernel/cpu/conv2d.h"
 
 #include "gallop/kernel/cpu/simd.h"
+#include "gallop/kernel/cpu/tiles.h"
 
 namespace gallop::kernel {
 namespace {
@@ -8,28 +9,25 @@ namespace {
 #if defined(__AMX_BF16__)
 
 // Tiles 0 to 3 hold sums, 4 pixels and 5 weights of full steps, 6 and 7 those of half ones.
-struct alignas(64) Setup {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t unused[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 32, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 8};
-};
-static_assert(sizeof(Setup) == Conv2dBodies::kStateBytes);
-constexpr Setup kSetup;  // Not on the stack, as in products.cpp.
+constexpr TileSetup kSetup{.row_bytes = {64, 64, 64, 64, 64, 64, 32, 64},
+                           .rows = {16, 16, 16, 16, 16, 16, 16, 8}};
+static_assert(sizeof(TileSetup) == Conv2dBodies::kStateBytes);
 
-void begin(void* state) {
-  _tile_storeconfig(state);
-  _tile_loadconfig(&kSetup);
-}
+void begin(void* state) { begin_tiles(kSetup, state); }
+void end(const void* state) { end_tiles(state); }
 
-void end(const void* state) {
-  if (static_cast<const Setup*>(state)->palette == 0) {
-    _tile_release();
-  } else {
-    _tile_loadconfig(state);
-  }
-}
+// What a step of run() adds to all sums. The instructions take their tiles' numbers as they stand
+// in the source, hence no function.
+#define GALLOP_ADD_STEP(pixel_tile, weight_tile)         \
+  _tile_loadd(weight_tile, weights + steps->weight, 64); \
+  _tile_loadd(pixel_tile, a + steps->offset, bytes);     \
+  _tile_dpbf16ps(0, pixel_tile, weight_tile);            \
+  _tile_loadd(pixel_tile, b + steps->offset, bytes);     \
+  _tile_dpbf16ps(1, pixel_tile, weight_tile);            \
+  _tile_loadd(pixel_tile, c + steps->offset, bytes);     \
+  _tile_dpbf16ps(2, pixel_tile, weight_tile);            \
+  _tile_loadd(pixel_tile, d + steps->offset, bytes);     \
+  _tile_dpbf16ps(3, pixel_tile, weight_tile)
 
 void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
          const Bf16* weights) {
@@ -42,26 +40,10 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
   _tile_zero(3);
   const Conv2dStep* const last = steps + full;
   for (; steps < last; ++steps) {
-    _tile_loadd(5, weights + steps->weight, 64);
-    _tile_loadd(4, a + steps->offset, bytes);
-    _tile_dpbf16ps(0, 4, 5);
-    _tile_loadd(4, b + steps->offset, bytes);
-    _tile_dpbf16ps(1, 4, 5);
-    _tile_loadd(4, c + steps->offset, bytes);
-    _tile_dpbf16ps(2, 4, 5);
-    _tile_loadd(4, d + steps->offset, bytes);
-    _tile_dpbf16ps(3, 4, 5);
+    GALLOP_ADD_STEP(4, 5);
   }
   for (; steps < last + half; ++steps) {
-    _tile_loadd(7, weights + steps->weight, 64);
-    _tile_loadd(6, a + steps->offset, bytes);
-    _tile_dpbf16ps(0, 6, 7);
-    _tile_loadd(6, b + steps->offset, bytes);
-    _tile_dpbf16ps(1, 6, 7);
-    _tile_loadd(6, c + steps->offset, bytes);
-    _tile_dpbf16ps(2, 6, 7);
-    _tile_loadd(6, d + steps->offset, bytes);
-    _tile_dpbf16ps(3, 6, 7);
+    GALLOP_ADD_STEP(6, 7);
   }
   alignas(64) float sums[Conv2dBlock::kTiles][Conv2dBlock::kPixels * kLanes];
   _tile_stored(0, sums[0], 64);
@@ -76,17 +58,12 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
   }
 }
 
+#undef GALLOP_ADD_STEP
+
 #else
 
 void begin(void*) {}
 void end(const void*) {}
-
-F32 all_of(Bf16 x) {
-  const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
-  float value;
-  __builtin_memcpy(&value, &bits, sizeof(value));
-  return fill(value);
-}
 
 void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
          const Bf16* weights) {
@@ -99,8 +76,8 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
         for (int64_t k = 0; k < inner; k += 2) {
           F32 first = fill(0), second = fill(0);
           load_woven(weights + steps[s].weight + k * kLanes, first, second);
-          even = fma(all_of(from[k]), first, even);
-          odd = fma(all_of(from[k + 1]), second, odd);
+          even = fma(fill(as_fp32(from[k])), first, even);
+          odd = fma(fill(as_fp32(from[k + 1])), second, odd);
         }
       }
       store(block.to[tile] + i * block.to_stride, even + odd);

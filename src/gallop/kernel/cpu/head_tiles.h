@@ -4,6 +4,7 @@
 // machine has them.
 
 #include "gallop/kernel/cpu/attention_tiles.h"
+#include "gallop/kernel/cpu/integers.h"
 #include "gallop/kernel/cpu/vectors.h"
 
 namespace gallop::kernel {
@@ -20,10 +21,6 @@ constexpr int64_t kTile = kSide * kInner, kSums = kSide * kSide;  // Numbers of 
 constexpr float kLog2E = 1.44269504F;
 
 using Rows = Matrix<const Bf16>;
-
-inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
-inline int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
 // How many tiles a head has.
 struct Counts {

@@ -1,5 +1,6 @@
 #include "gallop/kernel/cpu/linear_product.h"
 
+#include "gallop/kernel/cpu/integers.h"
 #include "gallop/kernel/cpu/vectors.h"
 
 namespace gallop::kernel {
@@ -12,8 +13,6 @@ namespace {
 constexpr int64_t kSide = 16, kStep = 32, kTile = kSide * kStep, kSums = kSide * kSide;
 constexpr int64_t kParts = LinearProductBodies::kRows / kSide;
 constexpr std::size_t kTileBytes = 64;  // From one row of a tile to the next.
-
-inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 void lay_panel(const Matrix<const Bf16>& weight, bool turned, int64_t panel, Bf16* to) {
   const int64_t first = panel * kSide;

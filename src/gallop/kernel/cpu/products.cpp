@@ -1,6 +1,7 @@
 #include "gallop/kernel/cpu/products.h"
 
 #include "gallop/kernel/cpu/simd.h"
+#include "gallop/kernel/cpu/tiles.h"
 
 namespace gallop::kernel {
 namespace {
@@ -137,30 +138,10 @@ namespace {
 constexpr int64_t kRows = 16;
 constexpr int64_t kInner = 32;  // Numbers of bf16 in a row.
 
-struct alignas(64) Setup {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t unused[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {kRows, kRows, kRows, kRows, kRows, kRows, kRows, kRows};
-};
-static_assert(sizeof(Setup) == ProductBodies<Bf16>::kStateBytes);
-// Not on the stack: g++ 12 does not know that the instruction reads all of it, and drops the
-// stores.
-constexpr Setup kSetup;
+constexpr TileSetup kSetup;
+static_assert(sizeof(TileSetup) == ProductBodies<Bf16>::kStateBytes);
 
-void begin_tiles(void* state) {
-  _tile_storeconfig(state);
-  _tile_loadconfig(&kSetup);
-}
-
-void end_tiles(const void* state) {
-  if (static_cast<const Setup*>(state)->palette == 0) {
-    _tile_release();
-  } else {
-    _tile_loadconfig(state);
-  }
-}
+void begin(void* state) { begin_tiles(kSetup, state); }
 
 struct Sides {
   const Bf16* a;
@@ -293,7 +274,7 @@ void multiply_blocks_of_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, co
 
 template <>
 ProductBodies<Bf16> make_bodies<ProductBodies<Bf16>, kIsa>() {
-  return {.begin = begin_tiles,
+  return {.begin = begin,
           .end = end_tiles,
           .multiply = multiply_tiles,
           .multiply_blocks = multiply_blocks_of_tiles};

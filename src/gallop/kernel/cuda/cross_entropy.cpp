@@ -18,21 +18,11 @@ uint64_t address(const at::Tensor& tensor) {
   return tensor.defined() ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0;
 }
 
-const char* kernel_of(const at::Tensor& logits, bool backward) {
-  switch (logits.scalar_type()) {
-    case at::kBFloat16:
-      return backward ? "gallop_cross_entropy_backward_bf16" : "gallop_cross_entropy_bf16";
-    case at::kHalf:
-      return backward ? "gallop_cross_entropy_backward_fp16" : "gallop_cross_entropy_fp16";
-    default: return backward ? "gallop_cross_entropy_backward_fp32" : "gallop_cross_entropy_fp32";
-  }
-}
-
 /// What both ways are given.
 CudaLaunch launch_of(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& rows,
                      const CrossEntropyOptions& options) {
   CudaLaunch launch{.text = kCrossEntropyText,
-                    .kernel = nullptr,
+                    .kernel = {},
                     .blocks = static_cast<uint32_t>(std::min(logits.size(0), kMostBlocks)),
                     .device = logits.device(),
                     .slots = std::vector<uint64_t>(kCudaSlots)};
@@ -69,7 +59,7 @@ CrossEntropyResult cross_entropy_on_gpu(CudaLauncher& launcher, const at::Tensor
       address(by_row) + static_cast<uint64_t>(count) * sizeof(double);
   launch.slots[CrossEntropySlot::kLoss] = address(result.loss);
   launch.slots[CrossEntropySlot::kAllRight] = address(result.right);
-  launch.kernel = kernel_of(logits, false);
+  launch.kernel = cuda_kernel_of("gallop_cross_entropy", logits.scalar_type());
   launcher.launch(launch);
   launch.kernel = "gallop_cross_entropy_sum";
   launch.blocks = 1;
@@ -85,7 +75,7 @@ at::Tensor cross_entropy_backward_on_gpu(CudaLauncher& launcher, const at::Tenso
   CudaLaunch launch = launch_of(logits, target, rows, options);
   launch.slots[CrossEntropySlot::kGradient] = address(gradient);
   launch.slots[CrossEntropySlot::kResult] = address(result);
-  launch.kernel = kernel_of(logits, true);
+  launch.kernel = cuda_kernel_of("gallop_cross_entropy_backward", logits.scalar_type());
   launcher.launch(launch);
   return result;
 }

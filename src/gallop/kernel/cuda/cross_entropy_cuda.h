@@ -2,13 +2,10 @@
 
 // Softmax cross-entropy on a GPU, a block for each row: what kernel/cpu/cross_entropy.cpp is on the
 // CPU. A class that is out of range makes the loss no number, as the host is not to wait. Behind
-// loop_cuda.h, loop_cuda_reductions.h and cross_entropy_slots.h.
+// loop_cuda.h, loop_cuda_reductions.h, kernel_cuda.h and cross_entropy_slots.h.
 
 namespace gallop_cuda {
 
-struct CrossEntropySlots {
-  unsigned long long slots[512];
-};
 using gallop::kernel::CrossEntropySlot;
 
 /// What is wanted of a row.
@@ -18,7 +15,7 @@ struct RowTarget {
   const float* shares;
   const Bf16* bf16_shares;
 
-  __device__ RowTarget(const CrossEntropySlots& a, Int64 row, Int64 columns) {
+  __device__ RowTarget(const KernelSlots& a, Int64 row, Int64 columns) {
     const auto* const classes = address<const Int64>(a, CrossEntropySlot::kClasses);
     has_class = classes != nullptr;
     index = has_class ? classes[row] : 0;
@@ -57,8 +54,8 @@ struct BlockSum {
 };
 
 template <typename T>
-__device__ inline void cross_entropy_row(const CrossEntropySlots& a, Int64 row) {
-  __shared__ double shared[256];
+__device__ inline void cross_entropy_row(const KernelSlots& a, Int64 row) {
+  __shared__ double shared[kCudaThreads];
   const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
   const T* const x = address<const T>(a, CrossEntropySlot::kLogits) + row * columns;
   const RowTarget target(a, row, columns);
@@ -114,13 +111,13 @@ __device__ inline void cross_entropy_row(const CrossEntropySlots& a, Int64 row) 
 }
 
 template <typename T>
-__device__ inline void cross_entropy(const CrossEntropySlots& a) {
+__device__ inline void cross_entropy(const KernelSlots& a) {
   const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
   for (Int64 row = blockIdx.x; row < rows; row += gridDim.x) cross_entropy_row<T>(a, row);
 }
 
 template <typename T>
-__device__ inline void cross_entropy_backward(const CrossEntropySlots& a) {
+__device__ inline void cross_entropy_backward(const KernelSlots& a) {
   const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
   const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
   const float scale = *address<const float>(a, CrossEntropySlot::kGradient);
@@ -146,35 +143,12 @@ __device__ inline void cross_entropy_backward(const CrossEntropySlots& a) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_cross_entropy_fp32(const __grid_constant__ CrossEntropySlots a) {
-  cross_entropy<float>(a);
-}
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_cross_entropy_bf16(const __grid_constant__ CrossEntropySlots a) {
-  cross_entropy<Bf16>(a);
-}
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_cross_entropy_fp16(const __grid_constant__ CrossEntropySlots a) {
-  cross_entropy<Fp16>(a);
-}
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_cross_entropy_backward_fp32(const __grid_constant__ CrossEntropySlots a) {
-  cross_entropy_backward<float>(a);
-}
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_cross_entropy_backward_bf16(const __grid_constant__ CrossEntropySlots a) {
-  cross_entropy_backward<Bf16>(a);
-}
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_cross_entropy_backward_fp16(const __grid_constant__ CrossEntropySlots a) {
-  cross_entropy_backward<Fp16>(a);
-}
+GALLOP_CUDA_KERNELS(gallop_cross_entropy, cross_entropy)
+GALLOP_CUDA_KERNELS(gallop_cross_entropy_backward, cross_entropy_backward)
 
 // Of all rows, by one block.
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_cross_entropy_sum(const __grid_constant__ CrossEntropySlots a) {
-  __shared__ double shared[256];
+GALLOP_CUDA_KERNEL(gallop_cross_entropy_sum) {
+  __shared__ double shared[kCudaThreads];
   const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
   const auto* const losses = address<const double>(a, CrossEntropySlot::kLosses);
   const auto* const right = address<const double>(a, CrossEntropySlot::kRight);

@@ -17,14 +17,6 @@ namespace {
 // More blocks than a GPU runs at once, each with several counters where there are many.
 constexpr int64_t kMostBlocks = 4096;
 
-const char* kernel_of(at::ScalarType format) {
-  switch (format) {
-    case at::kBFloat16: return "gallop_dropout_bf16";
-    case at::kHalf: return "gallop_dropout_fp16";
-    default: return "gallop_dropout_fp32";
-  }
-}
-
 }  // namespace
 
 at::Tensor dropout_on_gpu(CudaLauncher& launcher, const at::Tensor& x, double p,
@@ -43,7 +35,7 @@ at::Tensor dropout_on_gpu(CudaLauncher& launcher, const at::Tensor& x, double p,
   slots[DropoutSlot::kScale] = std::bit_cast<uint64_t>(share.scale);
   const int64_t blocks = (counters + kCudaThreads - 1) / kCudaThreads;
   launcher.launch({.text = kDropoutText,
-                   .kernel = kernel_of(x.scalar_type()),
+                   .kernel = cuda_kernel_of("gallop_dropout", x.scalar_type()),
                    .blocks = static_cast<uint32_t>(std::min(blocks, kMostBlocks)),
                    .device = x.device(),
                    .slots = std::move(slots)});

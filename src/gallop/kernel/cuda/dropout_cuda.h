@@ -1,13 +1,9 @@
 #pragma once
 
-// Dropout on a GPU, with the numbers of the CPU's kernel (kernel/cpu/dropout.h). Behind loop_cuda.h
-// and dropout_slots.h.
+// Dropout on a GPU, with the numbers of the CPU's kernel (kernel/cpu/dropout.h). Behind
+// loop_cuda.h, kernel_cuda.h and dropout_slots.h.
 
 namespace gallop_cuda {
-
-struct DropoutSlots {
-  unsigned long long slots[512];
-};
 
 // base/philox.h's function.
 __device__ inline void philox4x32(unsigned key0, unsigned key1, unsigned (&words)[4]) {
@@ -24,7 +20,7 @@ __device__ inline void philox4x32(unsigned key0, unsigned key1, unsigned (&words
 
 // A thread has one counter, which decides over 8 numbers of a group, 16 apart.
 template <typename T>
-__device__ inline void dropout(const DropoutSlots& a) {
+__device__ inline void dropout(const KernelSlots& a) {
   using Slot = gallop::kernel::DropoutSlot;
   const T* const x = address<const T>(a, Slot::kX);
   T* const y = address<T>(a, Slot::kY);
@@ -53,17 +49,6 @@ __device__ inline void dropout(const DropoutSlots& a) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_dropout_fp32(const __grid_constant__ DropoutSlots a) {
-  dropout<float>(a);
-}
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_dropout_bf16(const __grid_constant__ DropoutSlots a) {
-  dropout<Bf16>(a);
-}
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_dropout_fp16(const __grid_constant__ DropoutSlots a) {
-  dropout<Fp16>(a);
-}
+GALLOP_CUDA_KERNELS(gallop_dropout, dropout)
 
 }  // namespace gallop_cuda

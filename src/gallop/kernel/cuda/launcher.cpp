@@ -13,6 +13,14 @@ std::shared_ptr<CudaLauncher>& chosen() {
 
 }  // namespace
 
+std::string cuda_kernel_of(const char* name, c10::ScalarType format) {
+  switch (format) {
+    case c10::kBFloat16: return std::string(name) + "_bf16";
+    case c10::kHalf: return std::string(name) + "_fp16";
+    default: return std::string(name) + "_fp32";
+  }
+}
+
 void set_cuda_launcher(std::shared_ptr<CudaLauncher> launcher) { chosen() = std::move(launcher); }
 
 CudaLauncher* cuda_launcher_for(c10::Device device) {

@@ -6,25 +6,27 @@
 #include <vector>
 
 #include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include "gallop/kernel/cuda/kernel_slots.h"
 
 namespace gallop::kernel {
 
 /// A start of a kernel that is written in CUDA C++.
 struct CudaLaunch {
-  const char* text;     ///< The header with it, as in #include, such as kDropoutText.
-  const char* kernel;   ///< Its name there.
-  uint32_t blocks = 1;  ///< Of kCudaThreads each.
-  c10::Device device;   ///< On its current stream.
-  /// The only argument, a struct of kCudaSlots: addresses, and numbers as their bits.
-  std::vector<uint64_t> slots;
+  const char* text;             ///< The header with it, as in #include, such as kDropoutText.
+  std::string kernel;           ///< Its name there.
+  uint32_t blocks = 1;          ///< Of kCudaThreads each.
+  c10::Device device;           ///< On its current stream.
+  std::vector<uint64_t> slots;  ///< kCudaSlots of them: the only argument, KernelSlots.
 };
-
-inline constexpr uint32_t kCudaThreads = 256;
-inline constexpr size_t kCudaSlots = 512;
 
 inline constexpr const char* kCrossEntropyText = "gallop/kernel/cuda/cross_entropy_cuda.h";
 inline constexpr const char* kDropoutText = "gallop/kernel/cuda/dropout_cuda.h";
 inline constexpr const char* kUpdateText = "gallop/kernel/cuda/update_cuda.h";
+
+/// The kernel for numbers in fp32, bf16 or fp16 among those that GALLOP_CUDA_KERNELS names.
+std::string cuda_kernel_of(const char* name, c10::ScalarType format);
 
 /// Compiles the texts in this folder for a GPU when they are first needed, and starts their
 /// kernels. Never waits for the GPU, and takes no memory of it.

@@ -6,9 +6,7 @@
 
 namespace gallop_cuda {
 
-struct UpdateSlots {
-  unsigned long long slots[512];
-};
+using UpdateSlots = gallop::kernel::KernelSlots;
 using gallop::kernel::Measures;
 using gallop::kernel::UpdateField;
 using gallop::kernel::UpdateMoment;

@@ -101,8 +101,9 @@ LossSum by_library(const at::Tensor& logits, const at::Tensor& target, const Los
 
 // The product under autocast, where it applies, takes its input in this format.
 at::ScalarType product_format(const at::Tensor& x) {
-  if (!at::autocast::is_autocast_enabled(at::kCPU)) return x.scalar_type();
-  return at::autocast::get_autocast_dtype(at::kCPU);
+  const at::DeviceType device = x.device().type();
+  if (!at::autocast::is_autocast_enabled(device)) return x.scalar_type();
+  return at::autocast::get_autocast_dtype(device);
 }
 
 bool is_large(const Output& output) {
@@ -129,7 +130,7 @@ LossSum cross_entropy(const at::Tensor& logits, const at::Tensor& target,
 
 LossSum cross_entropy(const Output& output, const at::Tensor& target, const LossOptions& options) {
   if (!output.weight.defined()) return cross_entropy(output.x, target, options);
-  if (kernel::kernels_are_on() && output.x.is_cpu() && is_large(output)) {
+  if (kernel::kernels_are_on() && is_large(output)) {
     const auto x = as_rows(output.x).to(product_format(output.x)).contiguous();
     const auto wanted = target.reshape(-1).contiguous();
     if (kernel::takes_linear_cross_entropy(x, output.weight, wanted)) {

@@ -1,31 +1,16 @@
-#include "gallop/config/resolve.h"
+#include <algorithm>
 
 #include <fmt/format.h>
 
 #include "gallop/base/text.h"
 #include "gallop/config/component.h"
+#include "gallop/config/field_text.h"
+#include "gallop/config/resolve.h"
 #include "gallop/config/scalar.h"
 
 namespace gallop::config {
 
 namespace {
-
-std::string join_key(const std::string& prefix, const std::string& name) {
-  return prefix.empty() ? name : prefix + "." + name;
-}
-
-std::string allowed_range(const Field& field, const char* noun) {
-  std::string text = noun;
-  if (field.min) {
-    text +=
-        fmt::format(" {} {}", field.above_min ? "above" : "of at least", number_text(*field.min));
-  }
-  if (field.max) {
-    text += fmt::format("{} {} {}", field.min ? " and" : "", field.below_max ? "below" : "at most",
-                        number_text(*field.max));
-  }
-  return text;
-}
 
 bool in_range(const Field& field, double value) {
   if (field.min && (field.above_min ? value <= *field.min : value < *field.min)) return false;
@@ -96,8 +81,11 @@ class Reader final : public Visitor {
     });
   }
   void field(const Field& field, std::vector<std::string>& value) override {
-    read_list(field, "texts", value, [](const Node& item) {
-      return item.kind == Node::Kind::kScalar ? std::optional(item.scalar) : std::nullopt;
+    read_list(field, "texts", value, [&](const Node& item) -> std::optional<std::string> {
+      if (item.kind != Node::Kind::kScalar) return std::nullopt;
+      const std::string wrong = field.check ? field.check(item.scalar) : "";
+      if (!wrong.empty()) problem(field, item, wrong);
+      return item.scalar;
     });
   }
   void field(const Field& field, std::optional<int64_t>& value) override {
@@ -287,171 +275,6 @@ class Reader final : public Visitor {
   bool unknown_allowed_ = false;
 };
 
-class Writer final : public Visitor {
- public:
-  explicit Writer(const Node* written) : written_(written) { map_.kind = Node::Kind::kMap; }
-  Node take() { return std::move(map_); }
-
-  void field(const Field& field, bool& value) override { put(field, value ? "true" : "false"); }
-  void field(const Field& field, int64_t& value) override { put(field, std::to_string(value)); }
-  void field(const Field& field, double& value) override { put(field, number_text(value)); }
-  void field(const Field& field, std::string& value) override { put(field, value); }
-  void field(const Field& field, std::vector<int64_t>& value) override {
-    put_list(field, value, [](int64_t item) { return std::to_string(item); });
-  }
-  void field(const Field& field, std::vector<double>& value) override {
-    put_list(field, value, [](double item) { return number_text(item); });
-  }
-  void field(const Field& field, std::vector<std::string>& value) override {
-    put_list(field, value, [](const std::string& item) { return item; });
-  }
-  void field(const Field& field, std::optional<int64_t>& value) override {
-    put(field, value ? std::to_string(*value) : "none");
-  }
-  void field(const Field& field, std::optional<double>& value) override {
-    put(field, value ? number_text(*value) : "none");
-  }
-  void field(const Field& field, Component& value) override {
-    put(field, value.name());
-    value.visit_fields(*this);
-  }
-  void field(const Field& field, ComponentList& value) override {
-    Node list;
-    list.kind = Node::Kind::kList;
-    list.origin = origin_of(field.name);
-    for (auto& component : value.items) {
-      Writer options(nullptr);
-      component.visit_fields(options);
-      Node item;
-      item.kind = Node::Kind::kMap;
-      item.at_or_add(component.name(), {}) = options.take();
-      list.items.push_back(std::move(item));
-    }
-    map_.at_or_add(field.name, {}) = std::move(list);
-  }
-
- protected:
-  void nested_list(const Field& field, const ListAccess& access) override {
-    const Node* written = written_ != nullptr ? written_->find(field.name) : nullptr;
-    Node list;
-    list.kind = Node::Kind::kList;
-    list.origin = origin_of(field.name);
-    for (size_t i = 0; i < access.size(); ++i) {
-      Writer item(written != nullptr && i < written->items.size() ? &written->items[i] : nullptr);
-      access.visit_item(i, item);
-      list.items.push_back(item.take());
-    }
-    map_.at_or_add(field.name, {}) = std::move(list);
-  }
-  void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
-    Writer inner(written_ != nullptr ? written_->find(field.name) : nullptr);
-    visit_fields(inner);
-    map_.at_or_add(field.name, {}) = inner.take();
-  }
-
- private:
-  Origin origin_of(const char* name) const {
-    const Node* node = written_ != nullptr ? written_->find(name) : nullptr;
-    return node != nullptr ? node->origin : Origin();
-  }
-  void put(const Field& field, std::string text) {
-    map_.at_or_add(field.name, {}) = Node::make_scalar(std::move(text), origin_of(field.name));
-  }
-  template <typename T, typename Convert>
-  void put_list(const Field& field, const std::vector<T>& values, Convert convert) {
-    Node list;
-    list.kind = Node::Kind::kList;
-    list.origin = origin_of(field.name);
-    for (const auto& value : values) list.items.push_back(Node::make_scalar(convert(value)));
-    map_.at_or_add(field.name, {}) = std::move(list);
-  }
-
-  const Node* written_;
-  Node map_;
-};
-
-class Describer final : public Visitor {
- public:
-  Describer(std::string prefix, std::vector<FieldHelp>& lines)
-      : prefix_(std::move(prefix)), lines_(lines) {}
-
-  void field(const Field& field, bool& value) override {
-    add(field, "true | false", value ? "true" : "false");
-  }
-  void field(const Field& field, int64_t& value) override {
-    add(field, allowed_range(field, "whole number"), std::to_string(value));
-  }
-  void field(const Field& field, double& value) override {
-    add(field, allowed_range(field, "number"), number_text(value));
-  }
-  void field(const Field& field, std::string& value) override {
-    std::string type = "text";
-    if (!field.choices.empty()) {
-      type.clear();
-      for (const auto& choice : field.choices) type += (type.empty() ? "" : " | ") + choice;
-    }
-    add(field, type, value.empty() ? "none" : value);
-  }
-  void field(const Field& field, std::vector<int64_t>& value) override {
-    list(field, "list of whole numbers", value.empty());
-  }
-  void field(const Field& field, std::vector<double>& value) override {
-    list(field, "list of numbers", value.empty());
-  }
-  void field(const Field& field, std::vector<std::string>& value) override {
-    list(field, "list of texts", value.empty());
-  }
-  void field(const Field& field, std::optional<int64_t>& value) override {
-    add(field, allowed_range(field, "whole number") + " | none",
-        value ? std::to_string(*value) : "none");
-  }
-  void field(const Field& field, std::optional<double>& value) override {
-    add(field, allowed_range(field, "number") + " | none", value ? number_text(*value) : "none");
-  }
-  void field(const Field& field, Component& value) override {
-    add(field, member_names(value.catalog()), value.name());
-    value.visit_fields(*this);
-  }
-  void field(const Field& field, ComponentList& value) override {
-    add(field, "list of " + member_names(value.catalog()), "[]");
-  }
-
- protected:
-  void nested_list(const Field& field, const ListAccess& access) override {
-    std::vector<FieldHelp> options;
-    Describer inner("", options);
-    access.visit_sample(inner);
-    std::string keys;
-    for (const FieldHelp& option : options) keys += (keys.empty() ? "" : ", ") + option.key;
-    add(field, "list of {" + keys + "}", access.size() == 0 ? "[]" : "see recipe");
-    for (FieldHelp& option : options) {
-      option.key = join_key(join_key(prefix_, field.name), "N." + option.key);
-      lines_.push_back(std::move(option));
-    }
-  }
-  void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
-    Describer inner(join_key(prefix_, field.name), lines_);
-    visit_fields(inner);
-  }
-
- private:
-  static std::string member_names(const Catalog& catalog) {
-    std::string text;
-    for (const auto& name : catalog.names()) text += (text.empty() ? "" : " | ") + name;
-    return text;
-  }
-  void list(const Field& field, const char* type, bool empty) {
-    add(field, type, empty ? "[]" : "see recipe");
-  }
-  void add(const Field& field, std::string type, std::string initial) {
-    lines_.push_back(
-        {join_key(prefix_, field.name), std::move(type), std::move(initial), field.help});
-  }
-
-  std::string prefix_;
-  std::vector<FieldHelp>& lines_;
-};
-
 }  // namespace
 
 void read_fields(const Node& map, const VisitFields& visit_fields, Problems& problems) {
@@ -462,19 +285,6 @@ void read_fields(const Node& map, const VisitFields& visit_fields, Problems& pro
   Reader reader(map, "", problems);
   visit_fields(reader);
   reader.check_unknown();
-}
-
-Node write_fields(const VisitFields& visit_fields, const Node& written) {
-  Writer writer(&written);
-  visit_fields(writer);
-  return writer.take();
-}
-
-std::vector<FieldHelp> describe_fields(const VisitFields& visit_fields, const std::string& prefix) {
-  std::vector<FieldHelp> lines;
-  Describer describer(prefix, lines);
-  visit_fields(describer);
-  return lines;
 }
 
 }  // namespace gallop::config

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace gallop::benchmark {
+
+/// One way to do the work, called often.
+struct Form {
+  std::string name;
+  std::function<void()> run;
+};
+
+/// The first form is ours.
+struct Case {
+  std::string name;
+  std::vector<Form> forms;
+  double bytes = 0;  ///< Read and written at least; 0 where arithmetic is the limit.
+};
+
+using MakeCase = std::function<Case()>;
+
+std::vector<MakeCase> attention_cases();
+/// Of what our kernels take alone.
+std::vector<MakeCase> convolution_cases();
+std::vector<MakeCase> loss_cases();
+std::vector<MakeCase> norm_cases();
+std::vector<MakeCase> pointwise_cases();
+std::vector<MakeCase> product_cases();
+std::vector<MakeCase> update_cases();
+
+inline const char* name_of(at::ScalarType type) { return type == at::kFloat ? "fp32" : "bf16"; }
+
+inline double bytes_of(const at::Tensor& tensor) { return static_cast<double>(tensor.nbytes()); }
+
+inline void forward_backward(const at::Tensor& y, const at::Tensor& dy, const at::Tensor& input) {
+  y.backward(dy);
+  input.mutable_grad().reset();
+}
+
+}  // namespace gallop::benchmark

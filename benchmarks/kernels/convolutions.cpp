@@ -1,0 +1,112 @@
+#include <memory>
+#include <string>
+
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/randn.h>
+#include <fmt/format.h>
+
+#include "cases.h"
+#include "gallop/kernel/conv2d.h"
+#include "gallop/kernel/conv2d_weight.h"
+
+namespace gallop::benchmark {
+
+namespace {
+
+struct Convolution {
+  int64_t images, inputs, outputs, size;
+  kernel::Conv2dWindow window;
+
+  std::string name() const {
+    return fmt::format("{}x{}x{}x{}-to-{}/{}x{}/{}", images, inputs, size, size, outputs,
+                       window.height, window.width, window.stride);
+  }
+};
+
+// Tensors of several calls in turn: in a step they come from memory.
+struct ConvolutionData {
+  std::vector<at::Tensor> x, dy;
+  at::Tensor weight;
+  mutable size_t turn = 0;
+
+  explicit ConvolutionData(const Convolution& of) {
+    const auto bf16 = [](at::IntArrayRef sizes) {
+      return at::randn(sizes).to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
+    };
+    const int64_t to = (of.size + 2 * of.window.padding - of.window.height) / of.window.stride + 1;
+    weight = bf16({of.outputs, of.inputs, of.window.height, of.window.width});
+    for (int64_t bytes = 0; bytes < (int64_t{64} << 20);) {
+      x.push_back(bf16({of.images, of.inputs, of.size, of.size}));
+      dy.push_back(bf16({of.images, of.outputs, to, to}));
+      bytes += static_cast<int64_t>(x.back().nbytes() + dy.back().nbytes());
+    }
+  }
+  size_t next() const { return turn = (turn + 1) % x.size(); }
+};
+
+at::Tensor library_gradient(const ConvolutionData& data, const Convolution& of, bool of_x) {
+  const size_t i = data.next();
+  const auto [dx, dweight, dbias] = at::convolution_backward(
+      data.dy[i], data.x[i], data.weight, {}, {of.window.stride, of.window.stride},
+      {of.window.padding, of.window.padding}, {1, 1}, false, {0, 0}, 1, {of_x, !of_x, false});
+  // The gradient of a weight is wanted in fp32.
+  return of_x ? dx : dweight.to(at::kFloat);
+}
+
+// What a convolution and its gradients are, each alone; only what ours takes.
+void add_convolutions(std::vector<MakeCase>& cases, const Convolution& of) {
+  const auto add = [&](const char* what, auto ours, auto library) {
+    cases.push_back([=] {
+      const auto data = std::make_shared<ConvolutionData>(of);
+      Case result{.name = fmt::format("conv2d{}/bf16/{}", what, of.name())};
+      result.forms.push_back({"gallop", [=] { ours(*data); }});
+      result.forms.push_back({"convolution", [=] { library(*data); }});
+      return result;
+    });
+  };
+  const ConvolutionData some(of);
+  if (kernel::takes_conv2d(some.x[0], some.weight, of.window)) {
+    add(
+        "", [=](const ConvolutionData& d) { kernel::conv2d(d.x[d.next()], d.weight, of.window); },
+        [=](const ConvolutionData& d) {
+          at::conv2d(d.x[d.next()], d.weight, {}, of.window.stride, of.window.padding);
+        });
+  }
+  if (kernel::takes_conv2d_data(some.dy[0], some.weight, of.size, of.size, of.window)) {
+    add(
+        "-data",
+        [=](const ConvolutionData& d) {
+          kernel::conv2d_data(d.dy[d.next()], d.weight, of.size, of.size, of.window);
+        },
+        [=](const ConvolutionData& d) { library_gradient(d, of, true); });
+  }
+  if (kernel::takes_conv2d_weight(some.x[0], of.outputs, of.window)) {
+    add(
+        "-weight",
+        [=](const ConvolutionData& d) {
+          const size_t i = d.next();
+          kernel::conv2d_weight(d.dy[i], d.x[i], of.window);
+        },
+        [=](const ConvolutionData& d) { library_gradient(d, of, false); });
+  }
+}
+
+}  // namespace
+
+std::vector<MakeCase> convolution_cases() {
+  std::vector<MakeCase> cases;
+  const kernel::Conv2dWindow three{3, 3, 1, 1}, halving{3, 3, 2, 1}, pixel{1, 1, 2, 0};
+  for (const Convolution& of :
+       {Convolution{128, 3, 16, 32, three}, Convolution{128, 16, 16, 32, three},
+        Convolution{128, 16, 32, 32, halving}, Convolution{128, 16, 32, 32, pixel},
+        Convolution{128, 32, 32, 16, three}, Convolution{128, 32, 64, 16, halving},
+        Convolution{128, 32, 64, 16, pixel}, Convolution{128, 64, 64, 8, three},
+        Convolution{128, 64, 64, 32, three}, Convolution{128, 128, 128, 16, three},
+        Convolution{128, 256, 256, 8, three}, Convolution{128, 512, 512, 4, three}}) {
+    add_convolutions(cases, of);
+  }
+  return cases;
+}
+
+}  // namespace gallop::benchmark

@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <cstdio>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/command.h"
+#include "gallop/app/prepared_recipe.h"
+#include "gallop/app/signals.h"
+#include "gallop/app/terminal.h"
+#include "gallop/base/file.h"
+#include "gallop/base/text.h"
+#include "gallop/plot/line_plot.h"
+#include "gallop/schedule/lr_suggestion.h"
+#include "gallop/train/lr_range_test.h"
+
+namespace gallop::app {
+
+namespace {
+
+struct Arguments {
+  std::string recipe;
+  train::LrRangeTestConfig test;
+  std::string rule;
+  std::string svg;
+  bool json = false;
+  std::vector<Override> overrides;
+};
+
+std::string list_of_rules() {
+  std::string text;
+  for (const auto& rule : schedule::lr_rules()) {
+    text += fmt::format("  {:<12}{}\n", rule.name, rule.help);
+  }
+  return text;
+}
+
+const schedule::LrRule& find_rule(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& rule : schedule::lr_rules()) {
+    if (name == rule.name) return rule;
+    names.emplace_back(rule.name);
+  }
+  throw UsageError(
+      fmt::format("--rule is one of {}, not '{}'", join_names(names, "and"), printable(name)));
+}
+
+void check(const train::LrRangeTestConfig& test) {
+  if (!(test.min > 0 && test.max > test.min)) {
+    throw UsageError(
+        fmt::format("rates from {:g} to {:g}: --min must be above 0, and --max above --min",
+                    test.min, test.max));
+  }
+  if (test.rates < 20) throw UsageError("--rates must be at least 20, or there is no curve");
+  if (test.steps_each < 0) throw UsageError("--reset needs a number of steps, at least 1");
+  if (!(test.memory >= 0 && test.memory < 1)) {
+    throw UsageError(fmt::format("--smooth must be in [0, 1), not {:g}", test.memory));
+  }
+  if (!(test.divergence > 1)) throw UsageError("--divergence must be above 1");
+}
+
+bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+  CLI::App parser(
+      "Find a learning rate for a recipe: train for a short while at rising rates, and read the\n"
+      "rate off the curve of the loss. Nothing is kept, and no run folder is made.\n\n"
+      "Example: gallop find-lr fashion-mnist optimizer.momentum=0.95\n\n"
+      "Rules that read it, the first of which is taken:\n" +
+          list_of_rules(),
+      "gallop find-lr");
+  auto& test = arguments.test;
+  parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file")->required();
+  parser.add_option("--min", test.min, "the lowest rate; 1e-7 by default");
+  parser.add_option("--max", test.max, "the highest; 10 by default");
+  parser.add_option("--rates", test.rates, "how many rates are tried; 100 by default");
+  parser.add_flag("--linear", test.linear,
+                  "the same step from each rate to the next, not the same "
+                  "factor");
+  parser.add_option("--reset", test.steps_each,
+                    "STEPS: train every rate for so many steps from the same weights, with the "
+                    "same samples");
+  parser.add_option("--smooth", test.memory,
+                    "share of the past in the smoothed loss; 0.98 by default, 0 with --reset");
+  parser.add_option("--divergence", test.divergence,
+                    "end where the smoothed loss is so many times its lowest; 4 by default");
+  parser.add_option("--rule", arguments.rule, "the rule to take");
+  parser.add_option("--svg", arguments.svg, "FILE: draw the curve there, for a browser");
+  parser.add_flag("--json", arguments.json, "print JSON");
+  std::vector<std::string> rest = words;
+  arguments.overrides = take_overrides(rest);
+  if (!parse_arguments(parser, rest)) return false;
+  // Losses of the same samples from the same weights need no smoothing.
+  if (test.steps_each > 0 && parser.count("--smooth") == 0) test.memory = 0;
+  check(test);
+  arguments.rule =
+      find_rule(arguments.rule.empty() ? schedule::lr_rules().front().name : arguments.rule).name;
+  return true;
+}
+
+// To two digits: the curve tells no more.
+double rounded(double lr) { return std::stod(fmt::format("{:.1e}", lr)); }
+
+// What each rule says, in their order.
+std::vector<std::optional<double>> suggestions(const train::LrRangeTest& test) {
+  std::vector<std::optional<double>> all;
+  for (const auto& rule : schedule::lr_rules()) {
+    all.push_back(rule.suggest(test.points));
+    if (all.back()) all.back() = rounded(*all.back());
+  }
+  return all;
+}
+
+constexpr int kPlotRows = 14;
+
+plot::LinePlot curve(const std::string& name, const Arguments& arguments,
+                     const train::LrRangeTest& test) {
+  plot::Series losses{.name = "of a step", .x = {}, .y = {}};
+  plot::Series smoothed{.name = "smoothed", .x = {}, .y = {}};
+  double highest = 0;
+  for (const auto& point : test.points) {
+    losses.x.push_back(point.lr);
+    losses.y.push_back(point.loss);
+    smoothed.x.push_back(point.lr);
+    smoothed.y.push_back(point.smoothed);
+    highest = std::max(highest, point.smoothed);
+  }
+  plot::LinePlot plot{
+      .title = name + ": loss by learning rate",
+      .x = {.label = "learning rate",
+            .scale = arguments.test.linear ? plot::Scale::kLinear : plot::Scale::kLog},
+      // Where training diverges, the losses of steps leave all bounds.
+      .y = {.label = "loss", .max = highest},
+      .series = {smoothed}};
+  if (arguments.test.memory > 0) plot.series.push_back(losses);
+  const auto found = suggestions(test);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i]) plot.marks.push_back({.x = *found[i], .label = schedule::lr_rules()[i].name});
+  }
+  return plot;
+}
+
+void print_json(const Arguments& arguments, const train::LrRangeTest& test) {
+  nlohmann::ordered_json object = {{"recipe", arguments.recipe}, {"diverged", test.diverged}};
+  const auto found = suggestions(test);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const char* const name = schedule::lr_rules()[i].name;
+    if (found[i]) object["suggestions"][name] = *found[i];
+    if (found[i] && name == arguments.rule) object["lr"] = *found[i];
+  }
+  if (const auto range = schedule::range_of_fall(test.points)) {
+    object["range"] = {range->min, range->max};
+  }
+  for (const auto& point : test.points) {
+    object["points"].push_back(
+        {{"lr", point.lr}, {"loss", point.loss}, {"smoothed", point.smoothed}});
+  }
+  fmt::print("{}\n", object.dump());
+}
+
+void print_table(const Arguments& arguments, const train::LrRangeTest& test) {
+  const auto found = suggestions(test);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto& rule = schedule::lr_rules()[i];
+    fmt::print("{:<12} {:>8}  {}{}\n", rule.name, found[i] ? fmt::format("{:.2g}", *found[i]) : "-",
+               rule.help, rule.name == arguments.rule ? "  <- suggested" : "");
+    if (rule.name == arguments.rule && !found[i]) {
+      throw DataError(fmt::format(
+          "the loss does not fall between {:g} and {:g} in a way that the rule '{}' can read; try "
+          "other --min and --max, more --rates, or another --rule",
+          arguments.test.min, arguments.test.max, rule.name));
+    }
+  }
+  if (const auto range = schedule::range_of_fall(test.points)) {
+    fmt::print("{:<12} {:>8}  to {:.2g}: where the loss falls, bounds for a cyclic schedule\n",
+               "range", fmt::format("{:.2g}", range->min), range->max);
+  }
+}
+
+}  // namespace
+
+ExitCode run_find_lr(const std::vector<std::string>& arguments) {
+  StopRequest stop;
+  const SignalGuard signals(stop);
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
+
+  const Families families;
+  PreparedRecipe prepared(families, load_recipe(families, parsed.recipe, parsed.overrides));
+  if (!parsed.json) {
+    fmt::print("{}: {}; {} rates from {:g} to {:g}\n", prepared.resolved().name,
+               prepared.describe_training(), parsed.test.rates, parsed.test.min, parsed.test.max);
+    std::fflush(stdout);
+  }
+  const train::LrRangeTest test =
+      train::test_lr_range({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
+                           parsed.test, prepared.step_config(), prepared.training_loader());
+  if (test.stopped) return ExitCode::kStopped;
+  const plot::LinePlot plot = curve(prepared.resolved().name, parsed, test);
+  if (!parsed.svg.empty()) write_file_atomically(parsed.svg, plot::to_svg({plot}));
+  if (parsed.json) {
+    print_json(parsed, test);
+  } else {
+    plot::LinePlot terse = plot;
+    terse.series.resize(1);
+    fmt::print("{}\n", plot::to_text(terse, {.columns = terminal_columns(),
+                                             .rows = kPlotRows,
+                                             .unicode = is_utf8_terminal()}));
+    print_table(parsed, test);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,111 @@
+#include "gallop/app/schedule_plots.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gallop/app/session.h"
+#include "gallop/config/resolve.h"
+#include "gallop/config/scalar.h"
+#include "gallop/train/trainer.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr int kPoints = 2000;
+
+// The length as the recipe alone tells it, in epochs or in steps.
+schedule::RunLength length_without_data(const train::TrainConfig& config) {
+  if (config.steps) return {.samples = static_cast<double>(*config.steps), .batch = 1};
+  return {.samples = config.epochs, .samples_per_epoch = 1};
+}
+
+// Of a schedule that counts in what the recipe alone does not tell.
+schedule::RunLength length_with_data(const Families& families, const Recipe& recipe) {
+  const data::TrainingData data = open_data(families, recipe);
+  return train::Length::of(recipe.train, recipe.data.batch, data.train->size()).for_schedules();
+}
+
+double base_lr(config::Component optimizer) {
+  const config::Node options =
+      config::write_fields([&](config::Visitor& visitor) { optimizer.visit_fields(visitor); }, {});
+  const config::Node* lr = options.find("lr");
+  return lr != nullptr ? config::as_number(*lr).value_or(1) : 1;
+}
+
+// `value` of progress, over a run that ends at `end`. Its last step comes before the end, where
+// another cycle would begin.
+template <typename Value>
+plot::Series curve(double end, Value value) {
+  plot::Series series;
+  for (int i = 0; i <= kPoints; ++i) {
+    const double progress = static_cast<double>(i) / kPoints;
+    series.x.push_back(end * progress);
+    series.y.push_back(value(std::min(progress, 1 - 1e-9)));
+  }
+  return series;
+}
+
+std::vector<plot::LinePlot> plots_of(const Families& families, const Recipe& recipe,
+                                     const schedule::RunLength& length) {
+  const auto schedule = families.schedules.build(recipe.schedule, length);
+  const plot::Axis x{recipe.train.steps ? "step" : "epoch"}, from_zero{.label = "", .min = 0.};
+  const double end = length_without_data(recipe.train).samples, lr = base_lr(recipe.optimizer);
+  const auto title = [](const char* value, const std::string& name, const schedule::Schedule& one) {
+    return fmt::format("{}, {}{}", value, name,
+                       one.state().empty() ? "" : " (as long as evaluations get better)");
+  };
+  std::vector<plot::LinePlot> plots = {
+      {title("learning rate", recipe.schedule.name(), *schedule),
+       x,
+       from_zero,
+       {curve(end, [&](double p) { return lr * schedule->factor(p); })}}};
+  if (schedule->momentum(0)) {
+    plots.push_back({"momentum", x, {}, {curve(end, [&](double p) {
+                       return schedule->momentum(p).value_or(std::nan(""));
+                     })}});
+  }
+  if (const auto& vary = recipe.vary.label_smoothing; vary.varies()) {
+    const schedule::Variation smoothing("label_smoothing", vary, recipe.train.label_smoothing,
+                                        length);
+    plots.push_back({title("label smoothing", vary.schedule.name(), smoothing.schedule()),
+                     x,
+                     from_zero,
+                     {curve(end, [&](double p) { return smoothing.at(p); })}});
+  }
+  return plots;
+}
+
+}  // namespace
+
+std::vector<plot::LinePlot> schedule_plots(const Families& families, const Recipe& recipe) {
+  try {
+    return plots_of(families, recipe, length_without_data(recipe.train));
+  } catch (const schedule::UnknownLength&) {
+    return plots_of(families, recipe, length_with_data(families, recipe));
+  }
+}
+
+std::vector<plot::LinePlot> all_schedules(const Families& families) {
+  const schedule::RunLength length{
+      .samples = 1000, .samples_per_epoch = 100, .batch = 1, .batches_per_epoch = 100};
+  std::vector<plot::LinePlot> plots;
+  for (const auto& member : families.schedules.members()) {
+    std::unique_ptr<schedule::Schedule> schedule;
+    try {
+      schedule = families.schedules.build({families.schedules, member.name}, length);
+    } catch (const UsageError&) {
+      continue;  // It has no defaults.
+    }
+    if (!schedule->state().empty()) continue;
+    plots.push_back({member.name,
+                     {},
+                     {.label = "", .min = 0., .max = 1.},
+                     {curve(10, [&](double p) { return schedule->factor(p); })}});
+  }
+  return plots;
+}
+
+}  // namespace gallop::app

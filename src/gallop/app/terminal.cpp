@@ -1,0 +1,30 @@
+#include "gallop/app/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <string>
+
+namespace gallop::app {
+
+int terminal_columns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+bool is_utf8_terminal() {
+  if (isatty(STDOUT_FILENO) == 0) return false;
+  // The first that is set and not empty decides, as setlocale() has it.
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    std::string locale(value);
+    for (char& c : locale) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return locale.find("UTF-8") != std::string::npos || locale.find("UTF8") != std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace gallop::app

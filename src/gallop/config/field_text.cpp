@@ -1,0 +1,26 @@
+#include "gallop/config/field_text.h"
+
+#include <fmt/format.h>
+
+#include "gallop/config/scalar.h"
+
+namespace gallop::config {
+
+std::string join_key(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
+
+std::string allowed_range(const Field& field, const char* noun) {
+  std::string text = noun;
+  if (field.min) {
+    text +=
+        fmt::format(" {} {}", field.above_min ? "above" : "of at least", number_text(*field.min));
+  }
+  if (field.max) {
+    text += fmt::format("{} {} {}", field.min ? " and" : "", field.below_max ? "below" : "at most",
+                        number_text(*field.max));
+  }
+  return text;
+}
+
+}  // namespace gallop::config

@@ -1,0 +1,78 @@
+#include "gallop/kernel/attention_by_tiles.h"
+
+#include <ATen/Parallel.h>
+
+#include "gallop/kernel/products.h"
+
+namespace gallop::kernel {
+
+namespace {
+
+// A head's rows are far apart, and fetching them costs more than what is done with them. Those of
+// the next sample lie in one piece: each head of this one fetches its share of them, if all of it
+// stays in the core's cache.
+class NextSample {
+ public:
+  NextSample(const AttentionShape& shape, int64_t head, int64_t end)
+      : heads_(shape.heads),
+        head_(head % shape.heads),
+        sample_(head / shape.heads + 1),
+        numbers_(shape.tokens * shape.heads * shape.width) {
+    constexpr int64_t kMostNumbers = 1 << 16;
+    if (sample_ * heads_ >= end || numbers_ > kMostNumbers) sample_ = -1;
+  }
+  // One of the matrices, each with `columns` times the numbers of the narrowest.
+  NextSample& add(const Bf16* from, int64_t columns) {
+    if (sample_ < 0) return *this;
+    constexpr int64_t kLineNumbers = ReadSoon::kLine / static_cast<int64_t>(sizeof(Bf16));
+    const int64_t lines = numbers_ * columns / kLineNumbers;
+    const int64_t begin = lines * head_ / heads_;
+    soon_.parts[count_] =
+        reinterpret_cast<const char*>(from + sample_ * numbers_ * columns + begin * kLineNumbers);
+    soon_.lines[count_++] = lines * (head_ + 1) / heads_ - begin;
+    return *this;
+  }
+  const ReadSoon& soon() const { return soon_; }
+
+ private:
+  int64_t heads_, head_, sample_, numbers_, count_ = 0;
+  ReadSoon soon_ = {};
+};
+
+}  // namespace
+
+AttentionByTiles::AttentionByTiles(Isa isa, const AttentionShape& shape, const HeadOptions& options)
+    : isa_(isa),
+      shape_(shape),
+      options_(options),
+      forward_(bodies_of<AttentionForwardTiles>(isa)),
+      backward_(bodies_of<AttentionBackwardTiles>(isa)) {}
+
+void AttentionByTiles::forward(const Bf16* qkv, Bf16* y, float* log_sums) const {
+  at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
+    const Products<Bf16> tiles(isa_);
+    Scratch scratch(forward_.scratch_bytes(options_));
+    void* const room = scratch.take<char>(0);
+    for (int64_t i = begin; i < end; ++i) {
+      const auto next = NextSample(shape_, i, end).add(qkv, 3);
+      forward_.run(options_, shape_.parts(qkv, i), shape_.output(y, i),
+                   log_sums + i * shape_.tokens, next.soon(), room);
+    }
+  });
+}
+
+void AttentionByTiles::backward(const Bf16* dy, const Bf16* qkv, const Bf16* y,
+                                const float* log_sums, Bf16* dqkv) const {
+  at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
+    const Products<Bf16> tiles(isa_);
+    Scratch scratch(backward_.scratch_bytes(options_));
+    void* const room = scratch.take<char>(0);
+    for (int64_t i = begin; i < end; ++i) {
+      const auto next = NextSample(shape_, i, end).add(qkv, 3).add(dy, 1).add(y, 1);
+      backward_.run(options_, shape_.parts(qkv, i), shape_.output(y, i), shape_.output(dy, i),
+                    log_sums + i * shape_.tokens, shape_.parts(dqkv, i), next.soon(), room);
+    }
+  });
+}
+
+}  // namespace gallop::kernel

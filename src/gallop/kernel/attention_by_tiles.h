@@ -1,0 +1,28 @@
+#pragma once
+
+#include "gallop/kernel/attention_shape.h"
+#include "gallop/kernel/isa.h"
+
+namespace gallop::kernel {
+
+/// Attention in bf16 by AMX tiles, a head at a time, by all threads.
+class AttentionByTiles {
+ public:
+  AttentionByTiles(Isa isa, const AttentionShape& shape, const HeadOptions& options);
+
+  /// False where the instruction set has no tiles.
+  bool is_there() const { return forward_.run != nullptr; }
+
+  void forward(const Bf16* qkv, Bf16* y, float* log_sums) const;
+  void backward(const Bf16* dy, const Bf16* qkv, const Bf16* y, const float* log_sums,
+                Bf16* dqkv) const;
+
+ private:
+  Isa isa_;
+  AttentionShape shape_;
+  HeadOptions options_;
+  AttentionForwardTiles forward_;
+  AttentionBackwardTiles backward_;
+};
+
+}  // namespace gallop::kernel

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/kernel/cpu/attention_tiles.h"
+
+namespace gallop::kernel {
+
+/// Sizes of a packed tensor of queries, keys and values, and where its heads lie. Heads are counted
+/// over the batch.
+struct AttentionShape {
+  int64_t batch, tokens, heads, width;
+
+  explicit AttentionShape(const at::Tensor& qkv_BT3HD)
+      : batch(qkv_BT3HD.size(0)),
+        tokens(qkv_BT3HD.size(1)),
+        heads(qkv_BT3HD.size(3)),
+        width(qkv_BT3HD.size(4)) {}
+
+  int64_t count() const { return batch * heads; }
+
+  /// Queries (0), keys (1) or values (2) of head i.
+  template <typename Any>
+  Matrix<Any> part(Any* qkv, int64_t i, int64_t which) const {
+    const int64_t row = 3 * heads * width;
+    const int64_t sample = i / heads, h = i % heads;
+    return {qkv + sample * tokens * row + (which * heads + h) * width, tokens, width, row};
+  }
+
+  /// Of a tensor [B, T, H, D].
+  template <typename Any>
+  Matrix<Any> output(Any* y, int64_t i) const {
+    const int64_t row = heads * width;
+    const int64_t sample = i / heads, h = i % heads;
+    return {y + sample * tokens * row + h * width, tokens, width, row};
+  }
+
+  template <typename Any>
+  HeadParts<Any> parts(Any* qkv, int64_t i) const {
+    return {.query = part(qkv, i, 0), .key = part(qkv, i, 1), .value = part(qkv, i, 2)};
+  }
+};
+
+}  // namespace gallop::kernel

@@ -1,0 +1,97 @@
+#include "gallop/schedule/plateau.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace gallop::schedule {
+
+namespace {
+
+class Plateau final : public Schedule {
+ public:
+  explicit Plateau(const PlateauConfig& config) : config_(config) {
+    best_ = rises() ? -kInfinity : kInfinity;
+  }
+
+  double factor(double) const override { return factor_; }
+
+  void evaluated(double, const Metrics& metrics) override {
+    const double found = rises() ? metrics.accuracy : metrics.loss;
+    if (is_better(found)) {
+      best_ = found;
+      bad_ = 0;
+    } else {
+      bad_ += 1;
+    }
+    if (cooldown_ > 0) {
+      cooldown_ -= 1;
+      bad_ = 0;
+    }
+    if (bad_ <= static_cast<double>(config_.patience)) return;
+    const double reduced = std::max(factor_ * config_.factor, config_.min);
+    if (factor_ - reduced > config_.eps) factor_ = reduced;
+    cooldown_ = static_cast<double>(config_.cooldown);
+    bad_ = 0;
+  }
+
+  std::vector<double> state() const override { return {factor_, best_, bad_, cooldown_}; }
+  void restore(const std::vector<double>& state) override {
+    factor_ = state[0];
+    best_ = state[1];
+    bad_ = state[2];
+    cooldown_ = state[3];
+  }
+
+ private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  bool rises() const { return config_.metric == "accuracy"; }
+
+  bool is_better(double found) const {
+    const double share = config_.threshold_mode == "rel" ? config_.threshold : 0;
+    const double step = config_.threshold_mode == "abs" ? config_.threshold : 0;
+    return rises() ? found > best_ * (1 + share) + step : found < best_ * (1 - share) - step;
+  }
+
+  PlateauConfig config_;
+  double factor_ = 1, best_, bad_ = 0, cooldown_ = 0;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, PlateauConfig& config) {
+  visitor.field(
+      {.name = "metric", .help = "what evaluations are judged by", .choices = {"loss", "accuracy"}},
+      config.metric);
+  visitor.field({.name = "factor",
+                 .help = "factor of each decay",
+                 .min = 0,
+                 .max = 1,
+                 .above_min = true,
+                 .below_max = true},
+                config.factor);
+  visitor.field(
+      {.name = "patience", .help = "evaluations without progress that are let pass", .min = 0},
+      config.patience);
+  visitor.field({.name = "threshold",
+                 .help = "what counts as progress over the best",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.threshold);
+  visitor.field({.name = "threshold_mode",
+                 .help = "threshold as a share of the best, or as it is",
+                 .choices = {"rel", "abs"}},
+                config.threshold_mode);
+  visitor.field(
+      {.name = "cooldown", .help = "evaluations after a decay that are not judged", .min = 0},
+      config.cooldown);
+  visitor.field({.name = "min", .help = "lowest factor", .min = 0, .max = 1}, config.min);
+  visitor.field({.name = "eps", .help = "smaller changes are not made", .min = 0}, config.eps);
+}
+
+std::unique_ptr<Schedule> make_plateau(const PlateauConfig& config, const RunLength&) {
+  return std::make_unique<Plateau>(config);
+}
+
+}  // namespace gallop::schedule

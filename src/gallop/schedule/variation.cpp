@@ -1,0 +1,36 @@
+#include "gallop/schedule/variation.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace gallop::schedule {
+
+void visit(config::Visitor& visitor, VariationConfig& config) {
+  visitor.field({.name = "name", .help = "its schedule"}, config.schedule);
+  visitor.field({.name = "to",
+                 .help = "the value where the factor is 0; where it is 1, that of the recipe",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.to);
+}
+
+Variation::Variation(const char* name, const VariationConfig& config, double base,
+                     const RunLength& length)
+    : schedule_(dynamic_cast<const ScheduleRegistry&>(config.schedule.catalog())
+                    .build(config.schedule, length)),
+      base_(base),
+      to_(config.to) {
+  if (base != config.to) return;
+  throw UsageError(
+      fmt::format("vary.{0} goes from {1} to {1}; give the recipe another {0}, or "
+                  "vary.{0}.to",
+                  name, base));
+}
+
+double Variation::at(double progress) const {
+  return std::lerp(to_, base_, schedule_->factor(progress));
+}
+
+}  // namespace gallop::schedule

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include "gallop/schedule/schedule.h"
+
+namespace gallop::schedule {
+
+/// How a value other than the learning rate changes, as in a recipe.
+struct VariationConfig {
+  explicit VariationConfig(const config::Catalog& schedules) : schedule(schedules, "constant") {}
+
+  config::Component schedule;
+  double to = 0;  ///< The value where the factor is 0.
+
+  bool varies() const { return schedule.name() != "constant"; }
+};
+
+void visit(config::Visitor& visitor, VariationConfig& config);
+
+/// A value that is `base` where its schedule's factor is 1, `to` where it is 0, and in between
+/// accordingly.
+class Variation {
+ public:
+  /// `name` stands in messages. Throws UsageError where both ends are the same, and what the
+  /// schedule throws.
+  Variation(const char* name, const VariationConfig& config, double base, const RunLength& length);
+
+  double at(double progress) const;
+  Schedule& schedule() const { return *schedule_; }
+
+ private:
+  std::unique_ptr<Schedule> schedule_;
+  double base_, to_;
+};
+
+}  // namespace gallop::schedule

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "gallop/compile/codegen/cuda_compiler.h"
+#include "unit/compile/cache_folder.h"
+
+namespace gallop::compile {
+
+/// NVRTC with a driver that only tells what it is asked for (tests/fixtures/fake_cuda_driver.cpp).
+/// Skips where there is no NVRTC.
+class FakeDriverTest : public testing::Test {
+ protected:
+  static constexpr const char* kFakeDriver = GALLOP_FAKE_CUDA_DRIVER;
+
+  void SetUp() override {
+    std::string why;
+    if (!compiler_.is_there(why)) GTEST_SKIP() << why;
+    driver_ = dlopen(kFakeDriver, RTLD_NOW);
+    ASSERT_NE(driver_, nullptr) << dlerror();
+    told();
+  }
+  void TearDown() override {
+    if (driver_ == nullptr) return;
+    fail("");
+    dlclose(driver_);
+  }
+  /// What was started since the last call.
+  std::string told() { return reinterpret_cast<const char* (*)()>(dlsym(driver_, "fake_told"))(); }
+  /// Which function is to fail from now on; none where it is "".
+  void fail(const char* function) {
+    reinterpret_cast<void (*)(const char*)>(dlsym(driver_, "fake_fail"))(function);
+  }
+
+  CacheFolder folder_;
+  CudaCompiler compiler_{{.libraries = {}, .cache_folder = folder_.path()}};
+  void* driver_ = nullptr;
+};
+
+}  // namespace gallop::compile

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "gallop/kernel/isa.h"
+
+namespace gallop::kernel {
+
+/// A test for each instruction set, skipped where the machine lacks it.
+class IsaTest : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
+  }
+};
+
+inline auto every_isa() {
+  return testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx);
+}
+
+}  // namespace gallop::kernel
