@@ -23,25 +23,19 @@ Case adamw_case(int64_t count, int64_t rows, int64_t columns) {
   }
   Case result{.name = fmt::format("adamw/fp32/{}x{}x{}", count, rows, columns)};
   result.bytes = 7 * static_cast<double>(count) * bytes_of(parameters[0]);
-  result.forms.push_back({"gallop", [=] {
-                            std::vector<kernel::AdamwTensor> tensors;
-                            for (size_t i = 0; i < parameters.size(); ++i) {
-                              tensors.push_back(
-                                  {.parameter = parameters[i].mutable_data_ptr<float>(),
-                                   .gradient = gradients[i].const_data_ptr<float>(),
-                                   .exp_avg = first[i].mutable_data_ptr<float>(),
-                                   .exp_avg_sq = second[i].mutable_data_ptr<float>(),
-                                   .size = rows * columns,
-                                   .take1 = 0.1F,
-                                   .beta2 = 0.999F,
-                                   .take2 = 0.001F,
-                                   .eps = 1e-8F,
-                                   .keep = 0.99999F,
-                                   .rate = 1e-3F,
-                                   .root_scale = 1});
-                            }
-                            kernel::update(tensors);
-                          }});
+  result.forms.push_back(
+      {"gallop", [=] {
+         std::vector<kernel::UpdateTensor> tensors;
+         for (size_t i = 0; i < parameters.size(); ++i) {
+           tensors.push_back(
+               {.parameter = parameters[i].mutable_data_ptr<float>(),
+                .gradient = gradients[i].const_data_ptr<float>(),
+                .states = {first[i].mutable_data_ptr<float>(), second[i].mutable_data_ptr<float>()},
+                .size = rows * columns,
+                .factors = {0.1F, 0.999F, 0.001F, 1e-8F, 0.99999F, 1e-3F, 1}});
+         }
+         kernel::update(kernel::update_rule("adamw"), tensors);
+       }});
   result.forms.push_back({"aten", [=] {
                             at::_fused_adamw_(parameters, gradients, first, second, {}, steps, 1e-3,
                                               0.9, 0.999, 0.01, 1e-8, false, false);

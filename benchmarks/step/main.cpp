@@ -44,7 +44,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
-#include "gallop/optim/adamw.h"
+#include "gallop/optim/adam.h"
 #include "gallop/optim/sgd.h"
 #include "gallop/schedule/decays.h"
 #include "gallop/train/trainer.h"

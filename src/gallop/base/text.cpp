@@ -41,6 +41,27 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return best;
 }
 
+bool matches_pattern(std::string_view text, std::string_view pattern) {
+  // Where the last '*' began to match, to let it match one letter more.
+  size_t at = 0, of = 0, star = std::string_view::npos, from = 0;
+  while (at < text.size()) {
+    if (of < pattern.size() && pattern[of] == '*') {
+      star = of++;
+      from = at;
+    } else if (of < pattern.size() && (pattern[of] == '?' || pattern[of] == text[at])) {
+      ++at;
+      ++of;
+    } else if (star != std::string_view::npos) {
+      of = star + 1;
+      at = ++from;
+    } else {
+      return false;
+    }
+  }
+  while (of < pattern.size() && pattern[of] == '*') ++of;
+  return of == pattern.size();
+}
+
 std::string join_names(const std::vector<std::string>& names, std::string_view last_word) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {

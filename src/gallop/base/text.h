@@ -11,6 +11,10 @@ namespace gallop {
 /// be meant (more than a third of its letters differ).
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
 
+/// Whether a whole text is what a pattern says, in which '*' stands for any letters, also none, and
+/// '?' for any one.
+bool matches_pattern(std::string_view text, std::string_view pattern);
+
 /// "a, b or c" with the given last word; empty for no names.
 std::string join_names(const std::vector<std::string>& names, std::string_view last_word = "or");
 

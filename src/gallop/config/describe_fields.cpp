@@ -54,6 +54,18 @@ class Describer final : public Visitor {
   }
 
  protected:
+  void nested_list(const Field& field, const ListAccess& access) override {
+    std::vector<FieldHelp> options;
+    Describer inner("", options);
+    access.visit_sample(inner);
+    std::string keys;
+    for (const FieldHelp& option : options) keys += (keys.empty() ? "" : ", ") + option.key;
+    add(field, "list of {" + keys + "}", access.size() == 0 ? "[]" : "see recipe");
+    for (FieldHelp& option : options) {
+      option.key = join_key(join_key(prefix_, field.name), "N." + option.key);
+      lines_.push_back(std::move(option));
+    }
+  }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
     Describer inner(join_key(prefix_, field.name), lines_);
     visit_fields(inner);

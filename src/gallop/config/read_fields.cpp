@@ -136,6 +136,29 @@ class Reader final : public Visitor {
   }
 
  protected:
+  void nested_list(const Field& field, const ListAccess& list) override {
+    const Node* node = take(field);
+    if (node == nullptr) return;
+    list.resize(0);
+    if (is_null(*node)) return;
+    if (node->kind != Node::Kind::kList) {
+      problem(field, *node, fmt::format("must be a list of maps, not {}", shown(*node)));
+      return;
+    }
+    list.resize(node->items.size());
+    for (size_t i = 0; i < node->items.size(); ++i) {
+      const Node& item = node->items[i];
+      const std::string key = join_key(key_of(field), std::to_string(i));
+      if (item.kind != Node::Kind::kMap) {
+        problems_.add(item.origin, key,
+                      fmt::format("must be a map of options, not {}", shown(item)));
+        continue;
+      }
+      Reader reader(item, key, problems_);
+      list.visit_item(i, reader);
+      reader.check_unknown();
+    }
+  }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
     static const Node kEmpty = [] {
       Node node;

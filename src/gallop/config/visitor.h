@@ -48,6 +48,20 @@ class Visitor {
   /// A list of members of one family, each `- name: {options}`.
   virtual void field(const Field& field, ComponentList& value) = 0;
 
+  /// A list of maps, each a struct that has a `visit` function.
+  template <typename C>
+  void list(const Field& field, std::vector<C>& configs) {
+    nested_list(field, {.resize = [&configs](size_t size) { configs.resize(size); },
+                        .size = [&configs] { return configs.size(); },
+                        .visit_item = [&configs](size_t i,
+                                                 Visitor& visitor) { visit(visitor, configs[i]); },
+                        .visit_sample =
+                            [](Visitor& visitor) {
+                              C sample;
+                              visit(visitor, sample);
+                            }});
+  }
+
   /// A map of its own, for a nested struct that has a `visit` function.
   template <typename C>
   void section(const Field& field, C& config) {
@@ -55,6 +69,13 @@ class Visitor {
   }
 
  protected:
+  struct ListAccess {
+    std::function<void(size_t)> resize;
+    std::function<size_t()> size;
+    std::function<void(size_t, Visitor&)> visit_item;
+    std::function<void(Visitor&)> visit_sample;  ///< An item that nobody has.
+  };
+  virtual void nested_list(const Field& field, const ListAccess& list) = 0;
   virtual void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) = 0;
 };
 

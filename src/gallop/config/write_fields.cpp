@@ -50,6 +50,18 @@ class Writer final : public Visitor {
   }
 
  protected:
+  void nested_list(const Field& field, const ListAccess& access) override {
+    const Node* written = written_ != nullptr ? written_->find(field.name) : nullptr;
+    Node list;
+    list.kind = Node::Kind::kList;
+    list.origin = origin_of(field.name);
+    for (size_t i = 0; i < access.size(); ++i) {
+      Writer item(written != nullptr && i < written->items.size() ? &written->items[i] : nullptr);
+      access.visit_item(i, item);
+      list.items.push_back(item.take());
+    }
+    map_.at_or_add(field.name, {}) = std::move(list);
+  }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
     Writer inner(written_ != nullptr ? written_->find(field.name) : nullptr);
     visit_fields(inner);

@@ -1,6 +1,6 @@
 #include "gallop/kernel/optimizer_step.h"
 
-#include <cmath>
+#include <algorithm>
 #include <optional>
 
 #include <ATen/ops/empty.h>
@@ -18,8 +18,7 @@ namespace {
 using Optional = std::optional<at::Tensor>;
 using Doubles = c10::ArrayRef<double>;
 
-bool is_set(const Optional& skip) { return skip && skip->item<float>() != 0; }
-float factor_of(const Optional& divisor) { return divisor ? 1 / divisor->item<float>() : 1; }
+bool is_set(const at::Tensor& skip) { return skip.defined() && skip.item<float>() != 0; }
 
 // What the norm of tensors without memory is.
 template <typename... Arguments>
@@ -49,7 +48,7 @@ Bf16* bf16_memory_of(const at::Tensor& shadow) {
   return shadow.defined() ? static_cast<Bf16*>(shadow.mutable_data_ptr()) : nullptr;
 }
 
-// The lists that the operators take.
+// The lists that the operator takes.
 struct Shadows {
   explicit Shadows(const OptimizerStep& step) {
     for (size_t i = 0; i < step.shadows.size(); ++i) {
@@ -77,79 +76,75 @@ at::Tensor norm_on_cpu(at::TensorList tensors) {
   return fp64(norm(arrays));
 }
 
-at::Tensor adamw_on_cpu(at::TensorList parameters, at::TensorList gradients,
-                        at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
-                        const at::Tensor& steps, at::IntArrayRef indices, Doubles weight_decays,
-                        const at::Tensor& lr, const Optional& divisor, const Optional& skip,
-                        double beta1, double beta2, double eps, at::TensorList shadows,
-                        at::IntArrayRef shadowed) {
-  if (is_set(skip)) return norm_on_cpu(gradients);
-  const double rate = lr.item<float>();
-  const float factor = factor_of(divisor);
-  auto* counts = steps.mutable_data_ptr<float>();
-  // Bias corrections of one step count: nearly always the same for all parameters.
-  double corrected = 0, correction1 = 1, correction2 = 1;
-  const auto shadow_of = by_parameter(parameters.size(), shadows, shadowed);
-  std::vector<AdamwTensor> tensors;
-  tensors.reserve(parameters.size());
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const double step = counts[indices[i]] += 1;
-    if (step != corrected) {
-      corrected = step;
-      correction1 = 1 - std::pow(beta1, step);
-      correction2 = 1 - std::pow(beta2, step);
-    }
-    tensors.push_back({.parameter = parameters[i].mutable_data_ptr<float>(),
-                       .gradient = fp32_of(gradients[i]),
-                       .bf16_gradient = bf16_of(gradients[i]),
-                       .exp_avg = exp_avgs[i].mutable_data_ptr<float>(),
-                       .exp_avg_sq = exp_avg_sqs[i].mutable_data_ptr<float>(),
-                       .shadow = bf16_memory_of(shadow_of[i]),
-                       .size = parameters[i].numel(),
-                       .gradient_scale = factor,
-                       .take1 = static_cast<float>(1 - beta1),
-                       .beta2 = static_cast<float>(beta2),
-                       .take2 = static_cast<float>(1 - beta2),
-                       .eps = static_cast<float>(eps),
-                       .keep = static_cast<float>(1 - rate * weight_decays[i]),
-                       .rate = static_cast<float>(rate / correction1),
-                       .root_scale = static_cast<float>(1 / std::sqrt(correction2))});
-  }
-  return fp64(update(tensors));
-}
+// Makes the factors of one parameter after the other, and counts its step.
+class Factors {
+ public:
+  Factors(const UpdateRule& rule, const OptimizerStep& step)
+      : rule_(rule),
+        step_(step),
+        lr_(step.lr.item<float>()),
+        counts_(step.steps.defined() ? step.steps.mutable_data_ptr<float>() : nullptr),
+        running_(step.running.defined() ? step.running.mutable_data_ptr<double>() : nullptr) {}
 
-at::Tensor sgd_on_cpu(at::TensorList parameters, at::TensorList gradients,
-                      at::TensorList momentum_buffers, const Optional& steps,
-                      at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
-                      const Optional& divisor, const Optional& skip, double momentum,
-                      double dampening, bool nesterov, at::TensorList shadows,
-                      at::IntArrayRef shadowed) {
-  if (is_set(skip)) return norm_on_cpu(gradients);
-  const float factor = factor_of(divisor);
-  const auto rate = lr.item<float>();
-  float* counts = steps ? steps->mutable_data_ptr<float>() : nullptr;
-  const auto shadow_of = by_parameter(parameters.size(), shadows, shadowed);
-  std::vector<SgdTensor> tensors;
-  tensors.reserve(parameters.size());
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    tensors.push_back({.parameter = parameters[i].mutable_data_ptr<float>(),
-                       .gradient = fp32_of(gradients[i]),
-                       .bf16_gradient = bf16_of(gradients[i]),
-                       .momentum_buffer = momentum_buffers.empty()
-                                              ? nullptr
-                                              : momentum_buffers[i].mutable_data_ptr<float>(),
-                       .shadow = bf16_memory_of(shadow_of[i]),
-                       .size = parameters[i].numel(),
-                       .gradient_scale = factor,
-                       .lr = rate,
-                       .weight_decay = static_cast<float>(weight_decays[i]),
-                       .momentum = static_cast<float>(momentum),
-                       .nesterov = nesterov});
-    if (counts != nullptr && (counts[indices[i]] += 1) > 1) {
-      tensors.back().take = static_cast<float>(1 - dampening);
+  void put(size_t i, UpdateTensor& tensor) {
+    const int64_t index = step_.indices[i];
+    double* const running = running_ == nullptr ? nullptr : running_ + index * rule_.running;
+    const UpdateMoment<double> moment{
+        .step = counts_ == nullptr ? 1 : static_cast<double>(counts_[index] += 1),
+        .lr = step_.lr_factors.empty() ? lr_ : lr_ * step_.lr_factors[i],
+        .weight_decay = step_.weight_decays[i],
+        .options = step_.options.data(),
+        .running = running};
+    // Nearly always the same for all parameters, and powers take their time.
+    if (!is_that_before(moment)) {
+      double next[kMostRunning];
+      rule_.begin(moment, factors_, next);
+      before_ = moment;
+      std::copy(running, running + rule_.running, running_before_);
+      std::copy(next, next + rule_.running, next_);
     }
+    std::copy(next_, next_ + rule_.running, running);
+    for (int f = 0; f < rule_.factors; ++f) tensor.factors[f] = static_cast<float>(factors_[f]);
+    tensor.moment = moment;
   }
-  return fp64(update(tensors));
+
+ private:
+  bool is_that_before(const UpdateMoment<double>& moment) const {
+    return before_ && before_->step == moment.step && before_->lr == moment.lr &&
+           before_->weight_decay == moment.weight_decay &&
+           std::equal(moment.running, moment.running + rule_.running, running_before_);
+  }
+
+  const UpdateRule& rule_;
+  const OptimizerStep& step_;
+  double lr_;
+  float* counts_;
+  double* running_;
+  std::optional<UpdateMoment<double>> before_;
+  double factors_[kMostFactors], running_before_[kMostRunning], next_[kMostRunning];
+};
+
+at::Tensor update_on_cpu(const OptimizerStep& step) {
+  if (is_set(step.skip)) return norm_on_cpu(step.gradients);
+  const UpdateRule& rule = update_rule(step.rule);
+  const float factor = step.divisor.defined() ? 1 / step.divisor.item<float>() : 1;
+  Factors factors(rule, step);
+  const size_t count = step.parameters.size();
+  std::vector<UpdateTensor> tensors(count);
+  for (size_t i = 0; i < count; ++i) {
+    UpdateTensor& tensor = tensors[i];
+    tensor.parameter = step.parameters[i].mutable_data_ptr<float>();
+    tensor.gradient = fp32_of(step.gradients[i]);
+    tensor.bf16_gradient = bf16_of(step.gradients[i]);
+    for (size_t kind = 0; kind < static_cast<size_t>(rule.states); ++kind) {
+      tensor.states[kind] = step.states[kind * count + i].mutable_data_ptr<float>();
+    }
+    tensor.shadow = bf16_memory_of(step.shadows[i]);
+    tensor.size = step.parameters[i].numel();
+    tensor.gradient_scale = factor;
+    factors.put(i, tensor);
+  }
+  return fp64(update(rule, tensors));
 }
 
 CudaLauncher& launcher_of(const at::Tensor& tensor) {
@@ -162,88 +157,69 @@ at::Tensor norm_on_cuda(at::TensorList tensors) {
   return norm_on_gpu(launcher_of(tensors.front()), tensors);
 }
 
-OptimizerStep step_of(at::TensorList parameters, at::TensorList gradients, const Optional& steps,
-                      at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
-                      const Optional& divisor, const Optional& skip, at::TensorList shadows,
-                      at::IntArrayRef shadowed) {
-  return {.parameters = parameters.vec(),
-          .gradients = gradients.vec(),
-          .weight_decays = weight_decays.vec(),
-          .indices = indices.vec(),
-          .steps = steps.value_or(at::Tensor()),
-          .lr = lr,
-          .divisor = divisor.value_or(at::Tensor()),
-          .skip = skip.value_or(at::Tensor()),
-          .shadows = by_parameter(parameters.size(), shadows, shadowed)};
+at::Tensor update_on_cuda(const OptimizerStep& step) {
+  return update_on_gpu(launcher_of(step.lr), step);
 }
 
-at::Tensor adamw_on_cuda(at::TensorList parameters, at::TensorList gradients,
-                         at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
-                         const at::Tensor& steps, at::IntArrayRef indices, Doubles weight_decays,
-                         const at::Tensor& lr, const Optional& divisor, const Optional& skip,
-                         double beta1, double beta2, double eps, at::TensorList shadows,
-                         at::IntArrayRef shadowed) {
-  return adamw_on_gpu(launcher_of(lr),
-                      step_of(parameters, gradients, steps, indices, weight_decays, lr, divisor,
-                              skip, shadows, shadowed),
-                      exp_avgs, exp_avg_sqs, {.beta1 = beta1, .beta2 = beta2, .eps = eps});
-}
-
-at::Tensor sgd_on_cuda(at::TensorList parameters, at::TensorList gradients,
-                       at::TensorList momentum_buffers, const Optional& steps,
-                       at::IntArrayRef indices, Doubles weight_decays, const at::Tensor& lr,
-                       const Optional& divisor, const Optional& skip, double momentum,
-                       double dampening, bool nesterov, at::TensorList shadows,
-                       at::IntArrayRef shadowed) {
-  return sgd_on_gpu(launcher_of(lr),
-                    step_of(parameters, gradients, steps, indices, weight_decays, lr, divisor, skip,
-                            shadows, shadowed),
-                    momentum_buffers,
-                    {.momentum = momentum, .dampening = dampening, .nesterov = nesterov});
+// The operator's arguments as a step.
+template <at::Tensor (*kUpdate)(const OptimizerStep&)>
+at::Tensor with_step(c10::string_view rule, at::TensorList parameters, at::TensorList gradients,
+                     at::TensorList states, const Optional& steps, const Optional& running,
+                     at::IntArrayRef indices, Doubles weight_decays, Doubles lr_factors,
+                     const at::Tensor& lr, const Optional& divisor, const Optional& skip,
+                     Doubles options, at::TensorList shadows, at::IntArrayRef shadowed) {
+  return kUpdate({.rule = std::string(rule),
+                  .options = options.vec(),
+                  .parameters = parameters.vec(),
+                  .gradients = gradients.vec(),
+                  .states = states.vec(),
+                  .weight_decays = weight_decays.vec(),
+                  .lr_factors = lr_factors.vec(),
+                  .indices = indices.vec(),
+                  .steps = steps.value_or(at::Tensor()),
+                  .running = running.value_or(at::Tensor()),
+                  .lr = lr,
+                  .divisor = divisor.value_or(at::Tensor()),
+                  .skip = skip.value_or(at::Tensor()),
+                  .shadows = by_parameter(parameters.size(), shadows, shadowed)});
 }
 
 Optional optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
 
-}  // namespace
-
-at::Tensor adamw(const OptimizerStep& step, at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
-                 const AdamwOptions& options) {
-  static const Operator kAdamw(
-      "adamw_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] exp_avgs, Tensor(c!)[] "
-      "exp_avg_sqs, Tensor(d!) steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? "
-      "divisor, Tensor? skip, float beta1, float beta2, float eps, Tensor(e!)[] shadows, int[] "
-      "shadowed) -> Tensor norm",
-      adamw_on_cpu, norm_without_memory, adamw_on_cuda);
-  const Shadows shadows(step);
-  at::Tensor norm =
-      kAdamw(step.parameters, step.gradients, exp_avgs, exp_avg_sqs, step.steps, step.indices,
-             step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
-             options.beta1, options.beta2, options.eps, shadows.tensors, shadows.of);
-  count_changes(step.parameters);
-  return norm;
+void check(const OptimizerStep& step) {
+  const UpdateRule& rule = update_rule(step.rule);
+  const size_t count = step.parameters.size(), states = count * static_cast<size_t>(rule.states);
+  if (step.states.size() != states || step.gradients.size() != count ||
+      step.options.size() != static_cast<size_t>(rule.options) ||
+      step.running.defined() != (rule.running > 0)) {
+    throw InternalError("optimizer step: lists that do not fit the rule " + step.rule);
+  }
 }
 
-at::Tensor sgd(const OptimizerStep& step, at::TensorList momentum_buffers,
-               const SgdOptions& options) {
-  static const Operator kSgd(
-      "sgd_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] momentum_buffers, "
-      "Tensor(c!)? steps, int[] indices, float[] weight_decays, Tensor lr, Tensor? divisor, "
-      "Tensor? skip, float momentum, float dampening, bool nesterov, Tensor(d!)[] shadows, int[] "
-      "shadowed) -> Tensor norm",
-      sgd_on_cpu, norm_without_memory, sgd_on_cuda);
+}  // namespace
+
+at::Tensor update(const OptimizerStep& step) {
+  static const Operator kUpdate(
+      "update_(str rule, Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] states, "
+      "Tensor(c!)? steps, Tensor(d!)? running, int[] indices, float[] weight_decays, float[] "
+      "lr_factors, Tensor lr, Tensor? divisor, Tensor? skip, float[] options, Tensor(e!)[] "
+      "shadows, int[] shadowed) -> Tensor norm",
+      with_step<update_on_cpu>, norm_without_memory, with_step<update_on_cuda>);
+  check(step);
+  if (step.parameters.empty()) return fp64(0);  // The dispatcher would not know where to go.
   const Shadows shadows(step);
-  at::Tensor norm =
-      kSgd(step.parameters, step.gradients, momentum_buffers, optional(step.steps), step.indices,
-           step.weight_decays, step.lr, optional(step.divisor), optional(step.skip),
-           options.momentum, options.dampening, options.nesterov, shadows.tensors, shadows.of);
+  at::Tensor norm = kUpdate(step.rule, step.parameters, step.gradients, step.states,
+                            optional(step.steps), optional(step.running), step.indices,
+                            step.weight_decays, step.lr_factors, step.lr, optional(step.divisor),
+                            optional(step.skip), step.options, shadows.tensors, shadows.of);
   count_changes(step.parameters);
   return norm;
 }
 
 at::Tensor norm(at::TensorList tensors) {
-  if (tensors.empty()) return fp64(0);  // The dispatcher would not know where to go.
+  if (tensors.empty()) return fp64(0);  // Likewise.
   static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu, norm_without_memory,
                               norm_on_cuda);
   return kNorm(tensors);

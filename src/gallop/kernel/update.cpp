@@ -16,29 +16,18 @@ namespace {
 
 int64_t chunks_of(int64_t size) { return (size + kUpdateChunk - 1) / kUpdateChunk; }
 
-// What both optimizers have.
-template <typename Tensor>
-void cut(Tensor& tensor, int64_t offset, int64_t size) {
+UpdateTensor part(UpdateTensor tensor, int64_t offset, int64_t size) {
   tensor.parameter += offset;
   if (tensor.bf16_gradient != nullptr) {
     tensor.bf16_gradient += offset;
   } else {
     tensor.gradient += offset;
   }
+  for (float*& state : tensor.states) {
+    if (state != nullptr) state += offset;
+  }
   if (tensor.shadow != nullptr) tensor.shadow += offset;
   tensor.size = size;
-}
-
-AdamwTensor part(AdamwTensor tensor, int64_t offset, int64_t size) {
-  cut(tensor, offset, size);
-  tensor.exp_avg += offset;
-  tensor.exp_avg_sq += offset;
-  return tensor;
-}
-
-SgdTensor part(SgdTensor tensor, int64_t offset, int64_t size) {
-  cut(tensor, offset, size);
-  if (tensor.momentum_buffer != nullptr) tensor.momentum_buffer += offset;
   return tensor;
 }
 
@@ -47,48 +36,84 @@ ConstArray part(const ConstArray& array, int64_t offset, int64_t size) {
   return {.data = array.data + offset, .size = size};
 }
 
-// The root of the sum of what `body` returns for every chunk. Each thread takes the same part of
-// each tensor at every call, and finds its state in its core's cache.
-template <typename Tensor, typename Body>
-double over_chunks(std::span<const Tensor> tensors, const Body& body) {
-  std::vector<int64_t> first;  // Chunk of each tensor among all.
-  int64_t chunks = 0;
-  first.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) {
-    first.push_back(chunks);
-    chunks += chunks_of(tensor.size);
+// The chunks of tensors, in their order.
+template <typename Tensor>
+class Chunks {
+ public:
+  explicit Chunks(std::span<const Tensor> tensors) : tensors_(tensors) {
+    first_.reserve(tensors.size() + 1);
+    first_.push_back(0);
+    for (const Tensor& tensor : tensors) first_.push_back(first_.back() + chunks_of(tensor.size));
   }
-  std::vector<double> sums(static_cast<size_t>(chunks));
-  const int64_t threads = chunks > 1 ? at::get_num_threads() : 1;
-  at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t end_thread) {
-    // Where a gradient stays 0, as behind a ReLU that is never positive, the moments fade to that.
-    const FlushTiny flush_tiny;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      const Tensor& tensor = tensors[i];
-      const int64_t count = chunks_of(tensor.size);
-      const auto begin_of = [&](int64_t t) { return (count * t + threads - 1) / threads; };
-      for (int64_t chunk = begin_of(thread); chunk < begin_of(end_thread); ++chunk) {
-        const int64_t offset = chunk * kUpdateChunk;
-        sums[static_cast<size_t>(first[i] + chunk)] =
-            body(part(tensor, offset, std::min(kUpdateChunk, tensor.size - offset)));
+
+  /// What `body` returns for every chunk. Each thread takes the same part of each tensor at every
+  /// call, and finds its state in its core's cache.
+  template <typename Result, typename Body>
+  std::vector<Result> over(const Body& body) const {
+    std::vector<Result> results(static_cast<size_t>(first_.back()));
+    const int64_t threads = first_.back() > 1 ? at::get_num_threads() : 1;
+    at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t end_thread) {
+      // Where a gradient stays 0, as behind a ReLU that is never positive, moments fade to that.
+      const FlushTiny flush_tiny;
+      for (size_t i = 0; i < tensors_.size(); ++i) {
+        const Tensor& tensor = tensors_[i];
+        const int64_t count = chunks_of(tensor.size);
+        const auto begin_of = [&](int64_t t) { return (count * t + threads - 1) / threads; };
+        for (int64_t chunk = begin_of(thread); chunk < begin_of(end_thread); ++chunk) {
+          const int64_t offset = chunk * kUpdateChunk;
+          results[static_cast<size_t>(first_[i] + chunk)] =
+              body(part(tensor, offset, std::min(kUpdateChunk, tensor.size - offset)));
+        }
       }
-    }
-  });
+    });
+    return results;
+  }
+
+  /// Of a tensor's chunks.
+  template <typename Result>
+  std::span<const Result> of(size_t tensor, const std::vector<Result>& results) const {
+    const auto begin = static_cast<size_t>(first_[tensor]);
+    return std::span(results).subspan(begin, static_cast<size_t>(first_[tensor + 1]) - begin);
+  }
+
+ private:
+  std::span<const Tensor> tensors_;
+  std::vector<int64_t> first_;  // Chunk of each tensor among all; behind them the count.
+};
+
+double root_of_sum(std::span<const double> sums) {
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+}
+
+// With the trust ratio behind the rule's factors.
+std::vector<UpdateTensor> with_ratios(const UpdateRule& rule, const UpdateBody& body,
+                                      std::span<const UpdateTensor> tensors) {
+  const Chunks chunks(tensors);
+  const auto sums = chunks.over<MeasuredSums>(body.measure);
+  std::vector<UpdateTensor> result(tensors.begin(), tensors.end());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    MeasuredSums all;
+    for (const MeasuredSums& part : chunks.of(i, sums)) {
+      all.parameter += part.parameter;
+      all.measured += part.measured;
+    }
+    result[i].factors[rule.factors] = static_cast<float>(
+        rule.ratio(tensors[i].moment, std::sqrt(all.parameter), std::sqrt(all.measured)));
+  }
+  return result;
 }
 
 }  // namespace
 
-double update(std::span<const AdamwTensor> tensors) {
-  return over_chunks(tensors, best_bodies<UpdateBodies>().adamw);
-}
-
-double update(std::span<const SgdTensor> tensors) {
-  return over_chunks(tensors, best_bodies<UpdateBodies>().sgd);
+double update(const UpdateRule& rule, std::span<const UpdateTensor> tensors) {
+  const UpdateBody& body = best_bodies<UpdateBodies>().rules[rule.number];
+  std::vector<UpdateTensor> measured;
+  if (rule.measures != Measures::kNothing) tensors = measured = with_ratios(rule, body, tensors);
+  return root_of_sum(Chunks(tensors).over<double>(body.update));
 }
 
 double norm(std::span<const ConstArray> arrays) {
-  return over_chunks(arrays, best_bodies<UpdateBodies>().sum_of_squares);
+  return root_of_sum(Chunks(arrays).over<double>(best_bodies<UpdateBodies>().sum_of_squares));
 }
 
 }  // namespace gallop::kernel

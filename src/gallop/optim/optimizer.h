@@ -28,6 +28,12 @@ class Optimizer {
   /// "momentum.layer1.0.conv1.weight". The tensors are the live ones: copying into them restores.
   virtual NamedTensors state() const = 0;
 
+  /// Puts the weights that the training is for in place of those that it trains at, where an
+  /// optimizer tells them apart, and back. What is evaluated, exported or saved is asked for with
+  /// true; before the next step() with false. state() is then complete for a resume: give it to a
+  /// checkpoint, and load one, between both calls.
+  virtual void use_averaged_weights(bool /*averaged*/) {}
+
   /// Base learning rate of the recipe, which a schedule multiplies.
   virtual double base_lr() const = 0;
 };

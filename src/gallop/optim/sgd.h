@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "gallop/config/visitor.h"
+#include "gallop/optim/groups.h"
 #include "gallop/optim/optimizer.h"
 
 namespace gallop::optim {
@@ -20,14 +21,29 @@ struct SgdConfig {
   bool nesterov = false;
   double weight_decay = 0;
   bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
+  GroupsConfig groups{};
+};
+
+/// SGD with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay
+/// regularization", ICLR 2019): g is the gradient, and p = p - lr * weight_decay * p comes first.
+struct SgdwConfig {
+  double lr = 0.1;
+  double momentum = 0.9;
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0.01;
+  bool decay_1d = true;
+  GroupsConfig groups{};
 };
 
 void visit(config::Visitor& visitor, SgdConfig& config);
+void visit(config::Visitor& visitor, SgdwConfig& config);
 
 /// State: "momentum.NAME" for each parameter, and with dampening "step", fp32 [parameters], in the
-/// order of `parameters`. Dampening reads "step" on the host in each step, which waits for a GPU.
+/// order of `parameters`.
 /// Throws UsageError for Nesterov without momentum or with dampening, and dampening without
 /// momentum.
 std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const NamedTensors& parameters);
+std::unique_ptr<Optimizer> make_sgdw(const SgdwConfig& config, const NamedTensors& parameters);
 
 }  // namespace gallop::optim

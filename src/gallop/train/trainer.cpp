@@ -49,6 +49,20 @@ StepConfig step_config_of(StepConfig config, const std::string& on_nonfinite,
   return config;
 }
 
+// While it lives, the model has the weights that the training is for.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(optim::Optimizer& optimizer) : optimizer_(optimizer) {
+    optimizer_.use_averaged_weights(true);
+  }
+  ~AveragedWeights() { optimizer_.use_averaged_weights(false); }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  optim::Optimizer& optimizer_;
+};
+
 }  // namespace
 
 struct Trainer::Impl {
@@ -228,6 +242,7 @@ struct Trainer::Impl {
   // False where a stop request came first; the evaluation is then done at the resume.
   bool evaluate_now() {
     tell(&Observer::evaluating);
+    const AveragedWeights averaged(parts.optimizer);
     const auto evaluation =
         train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
     if (!evaluation) return false;
@@ -249,6 +264,7 @@ struct Trainer::Impl {
 
   void save(bool best) {
     clock.pause();
+    const AveragedWeights averaged(parts.optimizer);
     progress.training_seconds = training_seconds();
     const auto info = parts.checkpoints.save(state(), progress.step, best);
     checkpoint_due.done(progress.step);
@@ -351,6 +367,7 @@ Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
 Trainer::~Trainer() = default;
 
 void Trainer::resume(const CheckpointInfo& checkpoint) {
+  const AveragedWeights averaged(impl_->parts.optimizer);
   TrainingState state = impl_->state();
   impl_->parts.checkpoints.load(checkpoint, state);
   data::LoaderState loader_state;

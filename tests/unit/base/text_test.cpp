@@ -36,6 +36,17 @@ TEST(JoinNames, ReadsAsASentence) {
   EXPECT_EQ(join_names({"a", "b", "c"}), "a, b or c");
 }
 
+TEST(MatchesPattern, TakesStarsAndQuestionMarks) {
+  EXPECT_TRUE(matches_pattern("layer1.0.bias", "*.bias"));
+  EXPECT_TRUE(matches_pattern("layer1.0.bias", "layer?.*.bias"));
+  EXPECT_TRUE(matches_pattern("abcabd", "*ab?"));
+  EXPECT_TRUE(matches_pattern("", "*"));
+  EXPECT_FALSE(matches_pattern("bias", "*.bias"));
+  EXPECT_FALSE(matches_pattern("layer1.0.bias.x", "*.bias"));
+  EXPECT_FALSE(matches_pattern("a", "??"));
+  EXPECT_FALSE(matches_pattern("a", ""));
+}
+
 TEST(XmlText, HasNoMarkupAndNoControlCharacters) {
   EXPECT_EQ(xml_text("a<b> & \"c\"\x1b é"), "a&lt;b&gt; &amp; &quot;c&quot;? é");
 }

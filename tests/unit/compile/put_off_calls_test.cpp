@@ -68,15 +68,15 @@ TEST_P(Updates, AreMadeWhereTheyAreNeeded) {
 }
 
 at::Tensor adamw_norm(const at::Tensor& gradient, const Tensors& state) {
-  const kernel::OptimizerStep step{.parameters = {state[0]},
-                                   .gradients = {gradient},
-                                   .weight_decays = {0.1},
-                                   .indices = {0},
-                                   .steps = at::zeros({1}),
-                                   .lr = at::full({}, 0.1),
-                                   .divisor = {},
-                                   .skip = {}};
-  return kernel::adamw(step, {state[1]}, {state[2]}, {});
+  return kernel::update({.rule = "adamw",
+                         .options = {0.9, 0.999, 1e-8},
+                         .parameters = {state[0]},
+                         .gradients = {gradient},
+                         .states = {state[1], state[2]},
+                         .weight_decays = {0.1},
+                         .indices = {0},
+                         .steps = at::zeros({1}),
+                         .lr = at::full({}, 0.1)});
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -47,19 +47,16 @@ struct Layer {
     if (mode == 1) {
       weight.sub_(gradient * inputs[1]);
     } else {
-      const kernel::OptimizerStep update{.parameters = {weight},
-                                         .gradients = {gradient},
-                                         .weight_decays = {0.01},
-                                         .indices = {0},
-                                         .steps = steps,
-                                         .lr = inputs[1],
-                                         .divisor = {},
-                                         .skip = inputs[2]};
-      if (adamw) {
-        kernel::adamw(update, {moments[0]}, {moments[1]}, {});
-      } else {
-        kernel::sgd(update, {moments[0]}, {.momentum = 0.9});
-      }
+      kernel::update({.rule = adamw ? "adamw" : "sgd_momentum",
+                      .options = adamw ? std::vector{0.9, 0.999, 1e-8} : std::vector{0.9, 0.0},
+                      .parameters = {weight},
+                      .gradients = {gradient},
+                      .states = adamw ? moments : Tensors{moments[0]},
+                      .weight_decays = {0.01},
+                      .indices = {0},
+                      .steps = steps,
+                      .lr = inputs[1],
+                      .skip = inputs[2]});
     }
     return {back.sum()};
   }
@@ -83,9 +80,8 @@ bool rounds(const Graph& graph) {
 }
 
 bool updates(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-    return name_of(node.op) == "gallop::adamw_" || name_of(node.op) == "gallop::sgd_";
-  });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return name_of(node.op) == "gallop::update_"; });
 }
 
 // What is done to both layers before a call.

@@ -9,10 +9,15 @@
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <c10/util/BFloat16.h>
 #include <gtest/gtest.h>
 
+#include "gallop/base/error.h"
 #include "gallop/kernel/cpu/update.h"
+#include "gallop/kernel/plain_update.h"
 
 namespace gallop::kernel {
 namespace {
@@ -25,50 +30,76 @@ std::vector<float> numbers(int64_t count, uint64_t seed, double spread = 1) {
   return result;
 }
 
+// The options that a rule is tried with: any share, and what is to be added.
+std::vector<double> options_of(const UpdateRule& rule) {
+  std::vector<double> options;
+  for (int i = 0; i < rule.options; ++i) options.push_back(i % 2 == 0 ? 0.9 : 0.75);
+  return options;
+}
+
 // Arrays of one tensor, offset by one number so that nothing is aligned.
 struct Arrays {
-  explicit Arrays(int64_t count)
-      : size(count),
+  Arrays(const UpdateRule& of, int64_t count)
+      : rule(of),
+        size(count),
         parameter(numbers(count + 1, 1)),
         gradient(numbers(count + 1, 2)),
-        first(numbers(count + 1, 3)),
-        second(numbers(count + 1, 4)) {
-    for (float& number : second) number = number * number;
-    // From nothing to what makes the root leave its range.
-    for (size_t i = 1; i < second.size(); i += 7) second[i] = i % 2 ? 0 : 1e-39F;
+        options(options_of(of)),
+        running(static_cast<size_t>(of.running), 0.5) {
+    for (int k = 0; k < rule.states; ++k) {
+      states.push_back(numbers(count + 1, 3 + static_cast<uint64_t>(k)));
+      for (float& number : states.back()) number = number * number;
+      // From nothing to what makes the root leave its range.
+      for (size_t i = 1; i < states.back().size(); i += 7) states.back()[i] = i % 2 ? 0 : 1e-39F;
+    }
   }
 
-  AdamwTensor adamw() {
-    return {.parameter = parameter.data() + 1,
-            .gradient = gradient.data() + 1,
-            .exp_avg = first.data() + 1,
-            .exp_avg_sq = second.data() + 1,
-            .size = size,
-            .gradient_scale = 0.125F,
-            .take1 = 0.1F,
-            .beta2 = 0.999F,
-            .take2 = 0.001F,
-            .eps = 1e-8F,
-            .keep = 0.999F,
-            .rate = 0.003F,
-            .root_scale = 1.5F};
-  }
-  SgdTensor sgd(bool with_momentum, bool nesterov) {
-    return {.parameter = parameter.data() + 1,
-            .gradient = gradient.data() + 1,
-            .momentum_buffer = with_momentum ? first.data() + 1 : nullptr,
-            .size = size,
-            .gradient_scale = 0.125F,
-            .lr = 0.1F,
-            .weight_decay = 0.01F,
-            .momentum = 0.9F,
-            .take = 0.75F,
-            .nesterov = nesterov};
+  UpdateTensor tensor() {
+    UpdateTensor tensor;
+    tensor.parameter = parameter.data() + 1;
+    tensor.gradient = gradient.data() + 1;
+    for (size_t k = 0; k < states.size(); ++k) tensor.states[k] = states[k].data() + 1;
+    tensor.size = size;
+    tensor.gradient_scale = 0.125F;
+    tensor.moment = {.step = 3,
+                     .lr = 0.125,
+                     .weight_decay = 0.25,
+                     .options = options.data(),
+                     .running = running.data()};
+    double factors[kMostFactors], next[kMostRunning];
+    rule.begin(tensor.moment, factors, next);
+    for (int i = 0; i < rule.factors; ++i) tensor.factors[i] = static_cast<float>(factors[i]);
+    return tensor;
   }
 
+  const UpdateRule& rule;
   int64_t size;
-  std::vector<float> parameter, gradient, first, second;
+  std::vector<float> parameter, gradient;
+  std::vector<std::vector<float>> states;
+  std::vector<double> options, running;
 };
+
+// What the arrays hold after an update in fp64 by LibTorch's operators.
+OptimizerStep exact_update(Arrays& arrays) {
+  const UpdateTensor tensor = arrays.tensor();
+  const auto exact = [&](const std::vector<float>& from) {
+    return at::tensor(at::ArrayRef<float>(from).slice(1), at::kDouble);
+  };
+  const auto number = [](double value) { return at::scalar_tensor(value, at::kDouble); };
+  OptimizerStep step{.rule = arrays.rule.name,
+                     .options = arrays.options,
+                     .parameters = {exact(arrays.parameter)},
+                     .gradients = {exact(arrays.gradient)},
+                     .weight_decays = {tensor.moment.weight_decay},
+                     .indices = {0},
+                     .steps = at::full({1}, tensor.moment.step - 1, at::kFloat),
+                     .lr = number(tensor.moment.lr),
+                     .divisor = number(8)};
+  for (const auto& state : arrays.states) step.states.push_back(exact(state));
+  if (arrays.rule.running > 0) step.running = at::full({1, arrays.rule.running}, 0.5, at::kDouble);
+  update_by_operators(step);
+  return step;
+}
 
 double exact_norm(const std::vector<float>& gradient) {
   double sum = 0;
@@ -82,55 +113,41 @@ class EveryIsa : public testing::TestWithParam<Isa> {
     if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
   }
   UpdateBodies bodies() const { return bodies_of<UpdateBodies>(GetParam()); }
+
+  // All of an update of one chunk; returns the sum of the gradients' squares.
+  double update_chunk(const UpdateRule& rule, UpdateTensor tensor) const {
+    const UpdateBody& body = bodies().rules[rule.number];
+    if (body.measure != nullptr) {
+      const MeasuredSums sums = body.measure(tensor);
+      tensor.factors[rule.factors] = static_cast<float>(
+          rule.ratio(tensor.moment, std::sqrt(sums.parameter), std::sqrt(sums.measured)));
+    }
+    return body.update(tensor);
+  }
 };
 
-TEST_P(EveryIsa, AdamwIsThatOfThePaperForEveryLength) {
-  for (const int64_t count : {1, 15, 16, 17, 63, 64, 65, 127, 1000, 4095, 4096}) {
-    const Arrays before(count);
-    Arrays after(count);
-    const AdamwTensor t = after.adamw();
-    const double sum = bodies().adamw(t);
-    EXPECT_NEAR(std::sqrt(sum) / exact_norm(before.gradient), 1, 2e-7) << count;
-    EXPECT_EQ(after.gradient, before.gradient);
-    EXPECT_EQ(after.parameter[0], before.parameter[0]);
-    for (size_t i = 1; i <= static_cast<size_t>(count); ++i) {
-      const double g = static_cast<double>(t.gradient_scale) * before.gradient[i];
-      const double m = before.first[i] + static_cast<double>(t.take1) * (g - before.first[i]);
-      const double v =
-          static_cast<double>(t.beta2) * before.second[i] + static_cast<double>(t.take2) * g * g;
-      const double change =
-          static_cast<double>(t.rate) * m /
-          (static_cast<double>(t.root_scale) * std::sqrt(v) + static_cast<double>(t.eps));
-      const double p = static_cast<double>(t.keep) * before.parameter[i] - change;
-      EXPECT_NEAR(after.first[i], m, 2e-7 * (1 + std::abs(m)));
-      EXPECT_NEAR(after.second[i], v, 3e-7 * v + 1e-45);
-      EXPECT_NEAR(after.parameter[i], p,
-                  2e-7 * (std::abs(before.parameter[i]) + std::abs(p)) + 1e-6 * std::abs(change))
-          << "number " << i << " of " << count << ", v " << v;
-    }
+void expect_near(const std::vector<float>& found, const at::Tensor& wanted, const char* what,
+                 const UpdateRule& rule) {
+  for (size_t i = 1; i < found.size(); ++i) {
+    const double exact = wanted[static_cast<int64_t>(i) - 1].item<double>();
+    ASSERT_NEAR(found[i], exact, 1e-6 * (1 + std::abs(exact)))
+        << rule.name << ": " << what << ' ' << i << " of " << found.size() - 1;
   }
 }
 
-TEST_P(EveryIsa, SgdIsThatOfItsFormulasForEveryLength) {
-  for (const auto& [with_momentum, nesterov] :
-       {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
-    for (const int64_t count : {1, 17, 64, 65, 1000, 4096}) {
-      const Arrays before(count);
-      Arrays after(count);
-      const SgdTensor t = after.sgd(with_momentum, nesterov);
-      const double sum = bodies().sgd(t);
+TEST_P(EveryIsa, EveryRuleIsThatOfFp64ForEveryLength) {
+  for (const UpdateRule& rule : update_rules()) {
+    for (const int64_t count : {1, 15, 16, 17, 63, 64, 65, 127, 1000, 4095, 4096}) {
+      Arrays before(rule, count), after(rule, count);
+      const OptimizerStep exact = exact_update(before);
+      const double sum = update_chunk(rule, after.tensor());
       EXPECT_NEAR(std::sqrt(sum) / exact_norm(before.gradient), 1, 2e-7) << count;
-      for (size_t i = 1; i <= static_cast<size_t>(count); ++i) {
-        const double g = static_cast<double>(t.gradient_scale) * before.gradient[i] +
-                         static_cast<double>(t.weight_decay) * before.parameter[i];
-        const double b =
-            static_cast<double>(t.momentum) * before.first[i] + static_cast<double>(t.take) * g;
-        const double change = !with_momentum ? g
-                              : nesterov     ? g + static_cast<double>(t.momentum) * b
-                                             : b;
-        EXPECT_NEAR(after.parameter[i], before.parameter[i] - static_cast<double>(t.lr) * change,
-                    1e-6);
-        EXPECT_NEAR(after.first[i], with_momentum ? b : static_cast<double>(before.first[i]), 1e-6);
+      EXPECT_EQ(after.gradient, before.gradient);
+      EXPECT_EQ(after.parameter[0], before.parameter[0]);
+      expect_near(after.parameter, exact.parameters[0], "parameter", rule);
+      for (size_t k = 0; k < after.states.size(); ++k) {
+        EXPECT_EQ(after.states[k][0], before.states[k][0]);
+        expect_near(after.states[k], exact.states[k], "state", rule);
       }
     }
   }
@@ -138,10 +155,11 @@ TEST_P(EveryIsa, SgdIsThatOfItsFormulasForEveryLength) {
 
 TEST_P(EveryIsa, SumsOfSquaresHaveTheSameBitsInEveryKernel) {
   for (const int64_t count : {1, 64, 100, 4000, 4096}) {
-    Arrays a(count), b(count);
-    const double wanted = bodies().sum_of_squares({.data = a.gradient.data() + 1, .size = count});
-    EXPECT_EQ(bodies().adamw(a.adamw()), wanted);
-    EXPECT_EQ(bodies().sgd(b.sgd(true, true)), wanted);
+    for (const UpdateRule& rule : update_rules()) {
+      Arrays a(rule, count);
+      const double wanted = bodies().sum_of_squares({.data = a.gradient.data() + 1, .size = count});
+      EXPECT_EQ(update_chunk(rule, a.tensor()), wanted);
+    }
   }
 }
 
@@ -172,54 +190,48 @@ std::vector<Bf16> narrowed(const std::vector<float>& gradient, std::vector<float
 }
 
 TEST_P(EveryIsa, Bf16GradientsDoWhatTheSameNumbersDoInFp32) {
-  for (const int64_t count : {1, 17, 64, 4001, 4096}) {
-    Arrays fp32(count), bf16(count);
-    const std::vector<Bf16> narrow = narrowed(bf16.gradient, fp32.gradient);
-    AdamwTensor adamw = bf16.adamw();
-    adamw.gradient = nullptr;
-    adamw.bf16_gradient = narrow.data() + 1;
-    EXPECT_EQ(bodies().adamw(adamw), bodies().adamw(fp32.adamw()));
-    SgdTensor sgd = bf16.sgd(true, true);
-    sgd.gradient = nullptr;
-    sgd.bf16_gradient = narrow.data() + 1;
-    EXPECT_EQ(bodies().sgd(sgd), bodies().sgd(fp32.sgd(true, true)));
-    EXPECT_EQ(bf16.parameter, fp32.parameter);
-    EXPECT_EQ(bf16.first, fp32.first);
-    EXPECT_EQ(bf16.second, fp32.second);
-    EXPECT_EQ(bodies().sum_of_squares({.size = count, .bf16_data = narrow.data() + 1}),
-              bodies().sum_of_squares({.data = fp32.gradient.data() + 1, .size = count}));
+  for (const UpdateRule& rule : update_rules()) {
+    for (const int64_t count : {1, 17, 64, 4001, 4096}) {
+      Arrays fp32(rule, count), bf16(rule, count);
+      const std::vector<Bf16> narrow = narrowed(bf16.gradient, fp32.gradient);
+      UpdateTensor tensor = bf16.tensor();
+      tensor.gradient = nullptr;
+      tensor.bf16_gradient = narrow.data() + 1;
+      EXPECT_EQ(update_chunk(rule, tensor), update_chunk(rule, fp32.tensor()));
+      EXPECT_EQ(bf16.parameter, fp32.parameter) << rule.name;
+      EXPECT_EQ(bf16.states, fp32.states) << rule.name;
+      EXPECT_EQ(bodies().sum_of_squares({.size = count, .bf16_data = narrow.data() + 1}),
+                bodies().sum_of_squares({.data = fp32.gradient.data() + 1, .size = count}));
+    }
   }
 }
 
 TEST_P(EveryIsa, ShadowsAreTheNewParametersRounded) {
   const auto rounded = [](float number) { return static_cast<uint16_t>(c10::BFloat16(number).x); };
-  for (const int64_t count : {1, 17, 64, 4001, 4096}) {
-    Arrays adamw(count), sgd(count), plain(count);
-    for (Arrays* arrays : {&adamw, &plain}) {
-      arrays->gradient[1] = std::nanf("");
-      arrays->parameter.back() = std::numeric_limits<float>::infinity();
-    }
-    const Bf16 kUntouched{0x1234};
-    std::vector<Bf16> shadow(static_cast<size_t>(count) + 2, kUntouched);
-    AdamwTensor t = adamw.adamw();
-    t.shadow = shadow.data() + 1;
-    bodies().adamw(t);
-    bodies().adamw(plain.adamw());
-    const auto expect_rounded = [&](const std::vector<float>& parameter) {
+  const Bf16 kUntouched{0x1234};
+  for (const UpdateRule& rule : update_rules()) {
+    for (const int64_t count : {1, 17, 64, 4001, 4096}) {
+      Arrays shadowed(rule, count), plain(rule, count);
+      for (Arrays* arrays : {&shadowed, &plain}) {
+        arrays->gradient[1] = std::nanf("");
+        arrays->parameter.back() = std::numeric_limits<float>::infinity();
+      }
+      std::vector<Bf16> shadow(static_cast<size_t>(count) + 2, kUntouched);
+      UpdateTensor tensor = shadowed.tensor();
+      tensor.shadow = shadow.data() + 1;
+      update_chunk(rule, tensor);
+      update_chunk(rule, plain.tensor());
       for (size_t i = 1; i <= static_cast<size_t>(count); ++i) {
-        EXPECT_EQ(shadow[i].bits, rounded(parameter[i])) << parameter[i];
+        // A NaN may keep its sign.
+        const int sign = std::isnan(shadowed.parameter[i]) ? 0x8000 : 0;
+        ASSERT_EQ(shadow[i].bits | sign, rounded(shadowed.parameter[i]) | sign);
       }
       EXPECT_EQ(shadow.front().bits, kUntouched.bits);
       EXPECT_EQ(shadow.back().bits, kUntouched.bits);
-    };
-    expect_rounded(adamw.parameter);
-    EXPECT_EQ(std::memcmp(adamw.parameter.data(), plain.parameter.data(),
-                          sizeof(float) * static_cast<size_t>(count + 1)),
-              0);
-    SgdTensor s = sgd.sgd(true, true);
-    s.shadow = shadow.data() + 1;
-    bodies().sgd(s);
-    expect_rounded(sgd.parameter);
+      EXPECT_EQ(std::memcmp(shadowed.parameter.data(), plain.parameter.data(),
+                            sizeof(float) * static_cast<size_t>(count + 1)),
+                0);
+    }
   }
 }
 
@@ -228,27 +240,32 @@ INSTANTIATE_TEST_SUITE_P(Update, EveryIsa,
 
 TEST(Update, DoesNotDependOnTheNumberOfThreadsAndTellsTheNormBefore) {
   const int threads = at::get_num_threads();
-  std::vector<std::vector<float>> results;
-  std::vector<double> norms;
-  for (const int count : {1, 2, 3}) {
-    at::set_num_threads(count);
-    Arrays small(10), large(70'001), middle(5000);
-    norms.push_back(update(std::vector{small.adamw(), large.adamw(), middle.adamw()}));
-    norms.push_back(norm(std::vector<ConstArray>{{small.gradient.data() + 1, 10},
-                                                 {large.gradient.data() + 1, 70'001},
-                                                 {middle.gradient.data() + 1, 5000}}));
-    results.push_back(large.parameter);
+  for (const UpdateRule& rule : update_rules()) {
+    std::vector<std::vector<float>> results;
+    std::vector<double> norms;
+    for (const int count : {1, 2, 3}) {
+      at::set_num_threads(count);
+      Arrays small(rule, 10), large(rule, 70'001), middle(rule, 5000);
+      norms.push_back(update(rule, std::vector{small.tensor(), large.tensor(), middle.tensor()}));
+      norms.push_back(norm(std::vector<ConstArray>{{small.gradient.data() + 1, 10},
+                                                   {large.gradient.data() + 1, 70'001},
+                                                   {middle.gradient.data() + 1, 5000}}));
+      results.push_back(large.parameter);
+    }
+    at::set_num_threads(threads);
+    for (const double norm : norms) EXPECT_EQ(norm, norms.front());
+    for (const auto& result : results) EXPECT_EQ(result, results.front()) << rule.name;
+    EXPECT_EQ(update(rule, {}), 0);
   }
-  at::set_num_threads(threads);
-  for (const double norm : norms) EXPECT_EQ(norm, norms.front());
-  for (const auto& result : results) EXPECT_EQ(result, results.front());
-  EXPECT_EQ(update(std::span<const SgdTensor>()), 0);
 }
 
 TEST(Update, TellsOfAGradientThatIsNotFinite) {
-  Arrays arrays(10'000);
-  arrays.gradient[7000] = std::nanf("");
-  EXPECT_FALSE(std::isfinite(update(std::vector{arrays.sgd(true, false)})));
+  for (const UpdateRule& rule : update_rules()) {
+    Arrays arrays(rule, 10'000);
+    arrays.gradient[7000] = std::nanf("");
+    EXPECT_FALSE(std::isfinite(update(rule, std::vector{arrays.tensor()})));
+    EXPECT_FALSE(std::isfinite(arrays.parameter[7000])) << rule.name;
+  }
 }
 
 TEST(Update, EndsMomentsThatFaded) {
@@ -256,25 +273,30 @@ TEST(Update, EndsMomentsThatFaded) {
   GTEST_SKIP() << "this machine has no such mode";
 #endif
   constexpr float kTiny = 1e-40F;
-  std::vector<float> parameter(1000, 2.0F), gradient(1000, 0.0F), mean(1000, kTiny),
-      square(1000, kTiny);
-  const std::vector<AdamwTensor> tensors = {{.parameter = parameter.data(),
-                                             .gradient = gradient.data(),
-                                             .exp_avg = mean.data(),
-                                             .exp_avg_sq = square.data(),
-                                             .size = 1000,
-                                             .take1 = 0.1F,
-                                             .beta2 = 0.999F,
-                                             .take2 = 0.001F,
-                                             .eps = 1e-8F,
-                                             .rate = 1e-3F}};
-  EXPECT_EQ(update(std::span(tensors)), 0);
-  EXPECT_EQ(mean[999], 0);
-  EXPECT_EQ(square[0], 0);
-  EXPECT_EQ(parameter[0], 2.0F);
+  Arrays arrays(update_rule("adamw"), 1000);
+  std::fill(arrays.gradient.begin(), arrays.gradient.end(), 0.0F);
+  for (auto& state : arrays.states) std::fill(state.begin(), state.end(), kTiny);
+  EXPECT_EQ(update(arrays.rule, std::vector{arrays.tensor()}), 0);
+  EXPECT_EQ(arrays.states[0][999], 0);
+  EXPECT_EQ(arrays.states[1][1], 0);
   // The mode ends with the call.
   volatile float tiny = kTiny;
   EXPECT_GT(tiny * 0.5F, 0);
+}
+
+TEST(UpdateRules, HaveNamesOfTheirOwn) {
+  for (const UpdateRule& rule : update_rules())
+    EXPECT_EQ(update_rule(rule.name).number, rule.number);
+  EXPECT_THROW(update_rule("nothing"), InternalError);
+}
+
+TEST(OptimizerStep, RefusesListsThatDoNotFitTheRule) {
+  EXPECT_THROW(update({.rule = "adamw",
+                       .options = {0.9, 0.999, 1e-8},
+                       .parameters = {at::full({3}, 1.0)},
+                       .gradients = {at::full({3}, 1.0)},
+                       .lr = at::full({}, 0.1)}),
+               InternalError);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/config/resolve.h"
@@ -21,8 +23,8 @@ class Parity : public testing::Test {
     const fs::path path = fs::path(GALLOP_FIXTURES) / "optimizers.safetensors";
     for (const auto& [name, tensor] : read_safetensors(path).tensors) {
       stored_.emplace(name, tensor);
-      if (const size_t end = name.find("/1/"); end != std::string::npos) {
-        cases_.insert(name.substr(0, end));
+      if (const size_t end = name.find(' '); end != std::string::npos) {
+        cases_[name.substr(0, end)].insert(name);
       }
     }
   }
@@ -54,40 +56,46 @@ class Parity : public testing::Test {
     return registry.build(component, parameters);
   }
 
-  // Largest difference from PyTorch after 1, 2 and 50 steps.
+  // Largest difference from PyTorch after 50 steps, relative to the largest weight if above 1.
   double largest_difference(const std::string& text) const {
     NamedTensors parameters = start();
     const auto optimizer = build(built_in_optimizers(), text, parameters);
     const at::Tensor& lr = stored_.at("LR");
-    double largest = 0;
     for (int64_t step = 0; step < lr.numel(); ++step) {
       for (auto& [name, tensor] : parameters) {
         tensor.mutable_grad() = stored_.at("GRADIENT/" + name)[step].clone();
       }
       optimizer->step(lr[step]);
-      for (const auto& [name, tensor] : parameters) {
-        const auto expected = stored_.find(text + "/" + std::to_string(step + 1) + "/" + name);
-        if (expected == stored_.end()) continue;
-        ++compared_;
-        largest = std::max(largest, (tensor - expected->second).abs().max().item<double>());
-      }
     }
-    return largest;
+    std::vector<at::Tensor> all;
+    for (const auto& [name, tensor] : parameters) all.push_back(tensor.flatten());
+    const at::Tensor& wanted = stored_.at(text);
+    const double size = std::max(1.0, wanted.abs().max().item<double>());
+    return (at::cat(all) - wanted).abs().max().item<double>() / size;
   }
 
   std::map<std::string, at::Tensor> stored_;
-  std::set<std::string> cases_;
-  mutable int compared_ = 0;
+  std::map<std::string, std::set<std::string>> cases_;  // By optimizer.
   int threads_ = at::get_num_threads();
 };
 
 TEST_F(Parity, EveryCombinationOfOptionsFollowsPyTorch) {
-  ASSERT_EQ(cases_.size(), 24u);
-  for (const std::string& text : cases_) {
-    compared_ = 0;
-    // The weights are of order 1, so that this is also the relative difference.
-    EXPECT_LT(largest_difference(text), 1e-6) << text;
-    EXPECT_EQ(compared_, 3 * 3) << text;
+  const std::map<std::string, size_t> counts = {
+      {"adadelta", 12}, {"adafactor", 24}, {"adagrad", 24}, {"adam", 24},
+      {"adamax", 12},   {"adamw", 24},     {"muon", 32},    {"nadam", 40},
+      {"radam", 20},    {"rmsprop", 48},   {"sgd", 12}};
+  for (const auto& [optimizer, count] : counts) EXPECT_EQ(cases_[optimizer].size(), count);
+  EXPECT_EQ(cases_.size(), counts.size());
+  for (const auto& [optimizer, texts] : cases_) {
+    // Muon's products are in bf16 in both, and other machines round them in another order.
+    const double allowed = optimizer == "muon" ? 2e-2 : 2e-6;
+    double largest = 0;
+    for (const std::string& text : texts) {
+      const double difference = largest_difference(text);
+      EXPECT_LT(difference, allowed) << text;
+      largest = std::max(largest, difference);
+    }
+    RecordProperty(optimizer, fmt::format("{:.1e}", largest));
   }
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -48,7 +49,12 @@ const std::vector<Network>& networks() {
   return kNetworks;
 }
 
-// Every model with every optimizer in every precision, with one option at a time and all at once.
+std::string in_a_name(std::string text) {
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+// Every model in every precision, with one option at a time and all at once.
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {}},
@@ -66,7 +72,11 @@ std::vector<Case> all_cases() {
       {"Fp32", Precision::kFp32}, {"Bf16", Precision::kBf16}, {"Fp16", Precision::kFp16}};
   std::vector<Case> cases;
   for (const Network& network : networks()) {
-    for (const char* optimizer : {"sgd", "adamw"}) {
+    // Every optimizer with one network, and the usual ones with all.
+    const bool is_first = &network == &networks().front();
+    const std::vector<std::string> optimizers =
+        is_first ? optim::built_in_optimizers().names() : std::vector<std::string>{"sgd", "adamw"};
+    for (const std::string& optimizer : optimizers) {
       for (const auto& [precision_name, precision] : precisions) {
         for (auto [option_name, config] : options) {
           const bool drops = option_name == "Dropout" || option_name == "All";
@@ -74,12 +84,12 @@ std::vector<Case> all_cases() {
           config.precision = precision;
           const auto make =
               drops && network.with_dropout != nullptr ? network.with_dropout : network.plain;
-          cases.push_back(
-              {.name = network.name + "_" + optimizer + "_" + precision_name + "_" + option_name,
-               .make_model = make,
-               .optimizer = optimizer,
-               .config = config,
-               .text = network.text});
+          cases.push_back({.name = network.name + "_" + in_a_name(optimizer) + "_" +
+                                   precision_name + "_" + option_name,
+                           .make_model = make,
+                           .optimizer = optimizer,
+                           .config = config,
+                           .text = network.text});
         }
       }
     }

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <random>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
@@ -133,7 +135,7 @@ class Trainers : public testing::Test {
     const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
     const auto model = models.build(config::Component(models, "mlp"), task, 1);
     const auto optimizer =
-        optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
+        optimizers.build(config::Component(optimizers, optimizer_), model->parameters());
     schedule::VariationConfig chosen(schedules), vary(schedules);
     config::Problems problems;
     for (const auto& [text, part] : {std::pair{&yaml, &chosen}, std::pair{&smoothing, &vary}}) {
@@ -143,7 +145,7 @@ class Trainers : public testing::Test {
     }
     problems.throw_if_any();
     const RandomImages images(bad);
-    CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"));
+    CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"), {.keep_last = 10});
     const auto length = Length::of(config, kBatch, images.size()).for_schedules();
     const auto schedule = schedules.build(chosen.schedule, length);
     std::optional<schedule::Variation> variation;
@@ -168,7 +170,11 @@ class Trainers : public testing::Test {
                      .observers = {&run->told, &stops},
                      .stop = stop},
                     config, step_config, loader, {.loader = loader});
-    if (const auto newest = checkpoints.newest()) trainer.resume(*newest);
+    if (resume_from_) {
+      trainer.resume(*resume_from_);
+    } else if (const auto newest = checkpoints.newest()) {
+      trainer.resume(*newest);
+    }
     try {
       run->outcome = trainer.run();
     } catch (const DataError& error) {
@@ -183,8 +189,46 @@ class Trainers : public testing::Test {
   }
 
   fs::path folder_;
+  std::string optimizer_ = "sgd";
+  std::optional<CheckpointInfo> resume_from_;
   std::vector<std::string> model_names_;  // Of the last run's parameters.
 };
+
+// Those too that train at other weights than they evaluate and save.
+TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
+  const TrainConfig config{
+      .steps = 24, .evaluate_every = "7 steps", .checkpoint_every = "10 steps"};
+  for (const std::string& name : optim::built_in_optimizers().names()) {
+    fs::remove_all(folder_);
+    optimizer_ = name;
+    resume_from_.reset();
+    const auto undisturbed = run(false, config);
+    for (const CheckpointInfo& saved : CheckpointStore(folder_ / "at-once").list()) {
+      if (saved.step == 10) resume_from_ = saved;
+    }
+    ASSERT_TRUE(resume_from_) << name;
+    const auto resumed = run(true, config);
+    for (size_t i = 0; i < resumed->parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(resumed->parameters[i], undisturbed->parameters[i])) << name;
+    }
+    EXPECT_EQ(resumed->told.lines.back(), undisturbed->told.lines.back());
+  }
+}
+
+TEST_F(Trainers, SaveTheAveragedWeights) {
+  optimizer_ = "schedule-free-adamw";
+  const auto trained = run(false, {.steps = 12, .evaluate_every = "never"});
+  const CheckpointStore store(folder_ / "at-once");
+  const model::ModelRegistry models = model::built_in_models();
+  const auto model =
+      models.build(config::Component(models, "mlp"),
+                   model::Task{.channels = 1, .height = 4, .width = 4, .classes = 3}, 2);
+  store.load_model(*store.newest(), model->parameters());
+  const at::Tensor x = model->parameters()[0].tensor.detach(), y = trained->parameters[0];
+  EXPECT_FALSE(at::equal(x, y));
+  // Near, as an average is.
+  EXPECT_LT((x - y).abs().max().item<double>(), 0.1);
+}
 
 TEST_F(Trainers, LateNumbersTellTheSame) {
   const TrainConfig config{

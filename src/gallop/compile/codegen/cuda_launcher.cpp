@@ -11,6 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
 #include "gallop/compile/codegen/cuda_source.h"
+#include "gallop/kernel/cuda/update.h"
 
 namespace gallop::compile {
 
@@ -19,23 +20,38 @@ namespace {
 /// A text with its kernels.
 struct Text {
   const char* path;
-  const char* slots;
+  std::vector<const char*> before;  // Headers.
   std::vector<std::string> kernels;
+  std::string behind{};
 };
+
+Text update_text() {
+  Text text{kernel::kUpdateText,
+            {"gallop/kernel/cuda/update_slots.h", "gallop/kernel/update_rules.h"},
+            {}};
+  text.behind =
+      "namespace gallop_cuda {\nusing gallop::kernel::RuleOf;\n"
+      "using gallop::kernel::UpdateRules;\n";
+  for (const kernel::UpdateKernel& kernel : kernel::update_kernels()) {
+    text.behind +=
+        fmt::format("GALLOP_CUDA_KERNEL({}) {{ {}(a); }}\n", kernel.name, kernel.function);
+    text.kernels.push_back(kernel.name);
+  }
+  text.behind += "}  // namespace gallop_cuda\n";
+  return text;
+}
 
 const std::array<Text, 3>& all_texts() {
   static const std::array<Text, 3> kTexts = {
       {{kernel::kCrossEntropyText,
-        "gallop/kernel/cuda/cross_entropy_slots.h",
+        {"gallop/kernel/cuda/cross_entropy_slots.h"},
         {"gallop_cross_entropy_fp32", "gallop_cross_entropy_bf16", "gallop_cross_entropy_fp16",
          "gallop_cross_entropy_backward_fp32", "gallop_cross_entropy_backward_bf16",
          "gallop_cross_entropy_backward_fp16", "gallop_cross_entropy_sum"}},
        {kernel::kDropoutText,
-        "gallop/kernel/cuda/dropout_slots.h",
+        {"gallop/kernel/cuda/dropout_slots.h"},
         {"gallop_dropout_fp32", "gallop_dropout_bf16", "gallop_dropout_fp16"}},
-       {kernel::kUpdateText,
-        "gallop/kernel/cuda/update_slots.h",
-        {"gallop_adamw", "gallop_sgd", "gallop_norm", "gallop_finish_update"}}}};
+       update_text()}};
   return kTexts;
 }
 
@@ -49,9 +65,11 @@ const Text& text_at(const std::string& path) {
 }  // namespace
 
 KernelSource cuda_text(const std::string& path) {
+  const Text& known = text_at(path);
   std::string text = cuda_header("gallop/kernel/cuda/kernel_slots.h") +
-                     cuda_header("gallop/kernel/cuda/kernel_cuda.h") +
-                     cuda_header(text_at(path).slots) + cuda_header(path);
+                     cuda_header("gallop/kernel/cuda/kernel_cuda.h");
+  for (const char* header : known.before) text += cuda_header(header);
+  text += cuda_header(path) + known.behind;
   std::string symbol = "gallop_" + xxh3_128(text);
   return {.symbol = std::move(symbol), .text = std::move(text)};
 }

@@ -1,5 +1,7 @@
 #include "gallop/compile/codegen/cuda_source.h"
 
+#include <set>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -326,14 +328,34 @@ KernelSource cuda_source(const CudaPlan& plan) {
   return {.symbol = symbol, .text = std::move(text)};
 }
 
-std::string cuda_header(const std::string& path) {
-  constexpr std::string_view kOnce = "#pragma once\n";
+namespace {
+
+// Behind the headers that it includes, which are each taken once.
+std::string with_includes(const std::string& path, std::set<std::string>& taken) {
+  if (!taken.insert(path).second) return "";
   for (const EmbeddedHeader& header : embedded_headers()) {
     if (path != header.path) continue;
-    std::string text = header.text;
-    return text.replace(text.find(kOnce), kOnce.size(), "");
+    std::string text;
+    constexpr std::string_view kInclude = "#include \"";
+    std::istringstream lines(header.text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(kInclude)) {
+        text +=
+            with_includes(line.substr(kInclude.size(), line.size() - kInclude.size() - 1), taken);
+      } else if (line != "#pragma once") {
+        text += line + '\n';
+      }
+    }
+    return text;
   }
   throw InternalError(path + " is not built into the program");
+}
+
+}  // namespace
+
+std::string cuda_header(const std::string& path) {
+  std::set<std::string> taken;
+  return with_includes(path, taken);
 }
 
 const std::string& cuda_prefix() {

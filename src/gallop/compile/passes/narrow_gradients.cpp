@@ -13,8 +13,7 @@ struct Taker {
   std::string_view op;
   size_t gradients;
 };
-constexpr std::array<Taker, 3> kTakers = {
-    {{"gallop::adamw_", 1}, {"gallop::sgd_", 1}, {"gallop::norm", 0}}};
+constexpr std::array<Taker, 2> kTakers = {{{"gallop::update_", 2}, {"gallop::norm", 0}}};
 
 // The bf16 tensor that a cast made `view` from, place for place; kNone where there is none.
 ViewId before_cast(const Graph& graph, const std::vector<Uses>& uses, ViewId view) {

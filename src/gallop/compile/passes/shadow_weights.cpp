@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 
@@ -12,9 +11,10 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// Updates whose last two arguments are bf16 copies of parameters that they are to write, and whose
-// the copies are, by number in the first argument.
-constexpr std::array<std::string_view, 2> kUpdates = {"gallop::adamw_", "gallop::sgd_"};
+// Its last two arguments are bf16 copies of parameters that it is to write, and whose the copies
+// are, by number among the parameters.
+constexpr std::string_view kUpdate = "gallop::update_";
+constexpr size_t kParameters = 1;
 
 // The numbers that a conversion rounds to bf16, where it does nothing else.
 ViewId rounded_by(const Graph& graph, const Node& node) {
@@ -38,10 +38,7 @@ class ShadowWeights {
 
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const std::string name = name_of(graph_.nodes[i].op);
-      if (std::find(kUpdates.begin(), kUpdates.end(), name) != kUpdates.end()) {
-        take(static_cast<int64_t>(i));
-      }
+      if (name_of(graph_.nodes[i].op) == kUpdate) take(static_cast<int64_t>(i));
     }
     remove_nodes(graph_, removed_);
     compact(graph_);
@@ -50,7 +47,7 @@ class ShadowWeights {
  private:
   // The update writes the copies of what it updates.
   void take(int64_t update) {
-    const std::vector<ViewId> parameters = graph_.nodes[update].arguments[0].views;
+    const std::vector<ViewId> parameters = graph_.nodes[update].arguments[kParameters].views;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const BufferId buffer = graph_.views[parameters[i]].buffer;
       if (!is_whole(graph_, parameters[i]) || uses_[buffer].writers.size() != 1) continue;

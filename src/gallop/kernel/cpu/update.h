@@ -10,11 +10,21 @@ namespace gallop::kernel {
 /// Numbers of one tensor that one thread takes at a time: 16 KiB an array.
 inline constexpr int64_t kUpdateChunk = 4096;
 
-/// The bodies of the update kernels, for at most kUpdateChunk numbers. Each returns the sum of the
-/// squares of the gradients, to which fp32 lanes add in an order that depends on the count only.
+/// Sums of squares for a trust ratio.
+struct MeasuredSums {
+  double parameter = 0, measured = 0;
+};
+
+/// One rule's passes over at most kUpdateChunk numbers.
+struct UpdateBody {
+  /// Returns the sum of the squares of the gradients, to which fp32 lanes add in an order that
+  /// depends on the count only. The trust ratio, where there is one, stands behind the factors.
+  double (*update)(const UpdateTensor& chunk);
+  MeasuredSums (*measure)(const UpdateTensor& chunk);  ///< Null without a trust ratio.
+};
+
 struct UpdateBodies {
-  double (*adamw)(const AdamwTensor& chunk);
-  double (*sgd)(const SgdTensor& chunk);
+  UpdateBody rules[UpdateRules::kCount];  ///< In the order of UpdateRules.
   double (*sum_of_squares)(const ConstArray& chunk);
 };
 

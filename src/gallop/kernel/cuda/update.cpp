@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 
 #include <ATen/ops/empty.h>
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cuda/update_slots.h"
+#include "gallop/kernel/update_table.h"
 
 namespace gallop::kernel {
 
@@ -23,34 +25,47 @@ int64_t blocks_of(const at::Tensor& tensor) {
   return (tensor.numel() + kUpdateBlock - 1) / kUpdateBlock;
 }
 
-/// One update of all tensors.
+// Its parts are gallop_update_NAME, gallop_finish_NAME, and with a trust ratio gallop_measure_NAME
+// and gallop_join_NAME.
+constexpr const char* kNorm = "norm";
+
+/// One update of all tensors, or their norm.
 class Update {
  public:
-  Update(CudaLauncher& launcher, const char* kernel, c10::Device device)
-      : launcher_(launcher), kernel_(kernel), device_(device), head_(kCudaSlots) {}
+  /// `rule` is null for the norm.
+  Update(CudaLauncher& launcher, const UpdateRule* rule, c10::Device device)
+      : launcher_(launcher),
+        rule_(rule),
+        device_(device),
+        states_(rule == nullptr ? 0 : static_cast<size_t>(rule->states)),
+        fields_(UpdateField::kFirstState + states_),
+        head_(kCudaSlots) {}
 
   void set(int slot, const at::Tensor& tensor) { set(slot, address(tensor)); }
   void set(int slot, double number) { set(slot, bits(number)); }
   void set(int slot, uint64_t number) { head_[static_cast<size_t>(slot)] = number; }
 
   /// A tensor without elements has nothing to be done but to be counted.
-  void add(const at::Tensor& gradient, const OptimizerStep* step, size_t i, const at::Tensor& state,
-           const at::Tensor& second_state) {
+  void add(const at::Tensor& gradient, const OptimizerStep* step = nullptr, size_t i = 0) {
     const auto format = gradient.scalar_type();
     if (format != at::kFloat && format != at::kBFloat16) {
       throw InternalError("update on a GPU: gradients that it does not take");
     }
-    Fields fields(UpdateField::kFields);
-    fields[UpdateField::kParameter] = step == nullptr ? 0 : address(step->parameters[i]);
+    Fields fields(fields_);
     fields[UpdateField::kGradient] = address(gradient);
-    fields[UpdateField::kIsBf16] = format == at::kBFloat16 ? 1 : 0;
-    fields[UpdateField::kState] = address(state);
-    fields[UpdateField::kSecondState] = address(second_state);
-    const bool has_shadow = step != nullptr && !step->shadows.empty();
-    fields[UpdateField::kShadow] = has_shadow ? address(step->shadows[i]) : 0;
     fields[UpdateField::kSize] = bits(gradient.numel());
-    fields[UpdateField::kStepIndex] = step == nullptr ? 0 : bits(step->indices[i]);
-    fields[UpdateField::kWeightDecay] = step == nullptr ? 0 : bits(step->weight_decays[i]);
+    fields[UpdateField::kIndexAndIsBf16] = format == at::kBFloat16 ? 1 : 0;
+    if (step != nullptr) {
+      fields[UpdateField::kParameter] = address(step->parameters[i]);
+      fields[UpdateField::kShadow] = step->shadows.empty() ? 0 : address(step->shadows[i]);
+      fields[UpdateField::kIndexAndIsBf16] |= bits(step->indices[i]) << 1;
+      fields[UpdateField::kWeightDecay] = bits(step->weight_decays[i]);
+      fields[UpdateField::kLrFactor] = bits(step->lr_factors.empty() ? 1 : step->lr_factors[i]);
+      for (size_t k = 0; k < states_; ++k) {
+        fields[UpdateField::kFirstState + k] =
+            address(step->states[k * step->parameters.size() + i]);
+      }
+    }
     tensors_.push_back(std::move(fields));
     blocks_.push_back(blocks_of(gradient));
   }
@@ -61,26 +76,29 @@ class Update {
     const auto options = at::TensorOptions(at::kDouble).device(device_);
     const at::Tensor sums = at::empty({std::max<int64_t>(all_blocks, 1)}, options);
     at::Tensor norm = at::empty({}, options);
+    at::Tensor measures, measured;
+    if (has_ratio()) {
+      measures = at::empty({2 * std::max<int64_t>(all_blocks, 1)}, options);
+      measured = at::empty({2 * static_cast<int64_t>(tensors_.size())}, options);
+    }
     set(UpdateSlot::kAllSums, sums);
     set(UpdateSlot::kAllBlocks, bits(all_blocks));
+    const size_t room = (kCudaSlots - UpdateSlot::kFirstTensor) / fields_;
     int64_t before = 0;
     size_t begin = 0;
     do {
-      const size_t end = std::min(begin + kUpdateTensors, tensors_.size());
+      const size_t end = std::min(begin + room, tensors_.size());
       std::vector<uint64_t> slots = head_;
       slots[UpdateSlot::kSums] = address(sums) + static_cast<uint64_t>(before) * sizeof(double);
+      if (has_ratio()) {
+        slots[UpdateSlot::kMeasures] =
+            address(measures) + static_cast<uint64_t>(before) * 2 * sizeof(double);
+        slots[UpdateSlot::kMeasured] = address(measured) + begin * 2 * sizeof(double);
+      }
       slots[UpdateSlot::kTensors] = end - begin;
       if (end == tensors_.size()) slots[UpdateSlot::kNorm] = address(norm);
-      int64_t blocks = 0;
-      for (size_t i = begin; i < end; ++i) {
-        tensors_[i][UpdateField::kFirstBlock] = bits(blocks);
-        blocks += blocks_[i];
-        std::copy(tensors_[i].begin(), tensors_[i].end(),
-                  slots.begin() + UpdateSlot::kFirstTensor +
-                      static_cast<std::ptrdiff_t>((i - begin) * UpdateField::kFields));
-      }
-      if (blocks > 0) launch(kernel_, blocks, slots);
-      launch("gallop_finish_update", 1, slots);
+      const int64_t blocks = place(begin, end, slots);
+      start(blocks, static_cast<int64_t>(end - begin), slots);
       before += blocks;
       begin = end;
     } while (begin < tensors_.size());
@@ -90,62 +108,84 @@ class Update {
  private:
   using Fields = std::vector<uint64_t>;
 
-  void launch(const char* kernel, int64_t blocks, const std::vector<uint64_t>& slots) {
+  bool has_ratio() const { return rule_ != nullptr && rule_->measures != Measures::kNothing; }
+
+  // Returns their blocks.
+  int64_t place(size_t begin, size_t end, std::vector<uint64_t>& slots) {
+    int64_t blocks = 0;
+    for (size_t i = begin; i < end; ++i) {
+      tensors_[i][UpdateField::kFirstBlock] = bits(blocks);
+      blocks += blocks_[i];
+      std::copy(tensors_[i].begin(), tensors_[i].end(),
+                slots.begin() + UpdateSlot::kFirstTensor +
+                    static_cast<std::ptrdiff_t>((i - begin) * fields_));
+    }
+    return blocks;
+  }
+
+  void start(int64_t blocks, int64_t tensors, const std::vector<uint64_t>& slots) {
+    if (blocks > 0 && has_ratio()) {
+      launch("measure", blocks, slots);
+      launch("join", tensors, slots);
+    }
+    if (blocks > 0) launch("update", blocks, slots);
+    launch("finish", 1, slots);
+  }
+
+  void launch(const char* part, int64_t blocks, const std::vector<uint64_t>& slots) {
+    const std::string kernel =
+        std::string("gallop_") + part + "_" + (rule_ == nullptr ? kNorm : rule_->name);
     launcher_.launch({.text = kUpdateText,
-                      .kernel = kernel,
+                      .kernel = kernel.c_str(),
                       .blocks = static_cast<uint32_t>(blocks),
                       .device = device_,
                       .slots = slots});
   }
 
   CudaLauncher& launcher_;
-  const char* kernel_;
+  const UpdateRule* rule_;
   c10::Device device_;
+  size_t states_, fields_;  // Of a tensor.
   std::vector<uint64_t> head_;
   std::vector<Fields> tensors_;
   std::vector<int64_t> blocks_;  // Of each tensor.
 };
 
-Update update_of(CudaLauncher& launcher, const char* kernel, const OptimizerStep& step) {
-  Update update(launcher, kernel, step.lr.device());
+}  // namespace
+
+at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step) {
+  Update update(launcher, &update_rule(step.rule), step.lr.device());
   update.set(UpdateSlot::kLr, step.lr);
   update.set(UpdateSlot::kDivisor, step.divisor);
   update.set(UpdateSlot::kSkip, step.skip);
   update.set(UpdateSlot::kSteps, step.steps);
-  return update;
-}
-
-}  // namespace
-
-at::Tensor adamw_on_gpu(CudaLauncher& launcher, const OptimizerStep& step, at::TensorList exp_avgs,
-                        at::TensorList exp_avg_sqs, const AdamwOptions& options) {
-  Update update = update_of(launcher, "gallop_adamw", step);
-  update.set(UpdateSlot::kFirstNumber, options.beta1);
-  update.set(UpdateSlot::kFirstNumber + 1, options.beta2);
-  update.set(UpdateSlot::kFirstNumber + 2, options.eps);
-  for (size_t i = 0; i < step.gradients.size(); ++i) {
-    update.add(step.gradients[i], &step, i, exp_avgs[i], exp_avg_sqs[i]);
+  update.set(UpdateSlot::kRunning, step.running);
+  for (size_t i = 0; i < step.options.size(); ++i) {
+    update.set(UpdateSlot::kFirstOption + static_cast<int>(i), step.options[i]);
   }
-  return update.run();
-}
-
-at::Tensor sgd_on_gpu(CudaLauncher& launcher, const OptimizerStep& step,
-                      at::TensorList momentum_buffers, const SgdOptions& options) {
-  Update update = update_of(launcher, "gallop_sgd", step);
-  update.set(UpdateSlot::kFirstNumber, options.momentum);
-  update.set(UpdateSlot::kFirstNumber + 1, options.dampening);
-  update.set(UpdateSlot::kNesterov, uint64_t{options.nesterov});
-  for (size_t i = 0; i < step.gradients.size(); ++i) {
-    update.add(step.gradients[i], &step, i,
-               momentum_buffers.empty() ? at::Tensor() : momentum_buffers[i], {});
-  }
+  for (size_t i = 0; i < step.gradients.size(); ++i) update.add(step.gradients[i], &step, i);
   return update.run();
 }
 
 at::Tensor norm_on_gpu(CudaLauncher& launcher, at::TensorList tensors) {
-  Update update(launcher, "gallop_norm", tensors.front().device());
-  for (const at::Tensor& tensor : tensors) update.add(tensor, nullptr, 0, {}, {});
+  Update update(launcher, nullptr, tensors.front().device());
+  for (const at::Tensor& tensor : tensors) update.add(tensor);
   return update.run();
+}
+
+std::vector<UpdateKernel> update_kernels() {
+  std::vector<UpdateKernel> kernels = {{"gallop_update_norm", "norm_of"},
+                                       {"gallop_finish_norm", "finish_by<NoRule>"}};
+  for (const UpdateRule& rule : update_rules()) {
+    std::vector<const char*> parts = {"update", "finish"};
+    if (rule.measures != Measures::kNothing) parts.insert(parts.end(), {"measure", "join"});
+    for (const std::string part : parts) {
+      kernels.push_back({"gallop_" + part + "_" + rule.name,
+                         (part == "join" ? "join_measures" : part) + "_by<RuleOf<" +
+                             std::to_string(rule.number) + ", UpdateRules>::Type>"});
+    }
+  }
+  return kernels;
 }
 
 }  // namespace gallop::kernel

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -8,14 +8,18 @@
 #include "gallop/kernel/cuda/launcher.h"
 #include "gallop/kernel/optimizer_step.h"
 
-// optimizer_step.h's operators as starts of kernels: one for every kUpdateTensors parameters, and
-// one behind each. Nothing is read on the host.
+// optimizer_step.h's operators as starts of kernels: one for some 40 parameters and one behind
+// each, and two before it for a rule with a trust ratio. Nothing is read on the host.
 namespace gallop::kernel {
 
-at::Tensor adamw_on_gpu(CudaLauncher& launcher, const OptimizerStep& step, at::TensorList exp_avgs,
-                        at::TensorList exp_avg_sqs, const AdamwOptions& options);
-at::Tensor sgd_on_gpu(CudaLauncher& launcher, const OptimizerStep& step,
-                      at::TensorList momentum_buffers, const SgdOptions& options);
+at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step);
 at::Tensor norm_on_gpu(CudaLauncher& launcher, at::TensorList tensors);
+
+/// A kernel of the text kUpdateText, and the function of update_cuda.h that it consists of.
+struct UpdateKernel {
+  std::string name, function;
+};
+/// Those of all rules.
+std::vector<UpdateKernel> update_kernels();
 
 }  // namespace gallop::kernel

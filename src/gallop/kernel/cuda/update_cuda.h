@@ -1,66 +1,111 @@
 #pragma once
 
-// Updates of many tensors at once, with the norm of their gradients: what kernel/cpu/update.cpp is
-// on the CPU. Behind loop_cuda.h, loop_cuda_reductions.h and update_slots.h.
+// Updates of many tensors at once by a rule, with the norm of their gradients: what
+// kernel/cpu/update.cpp is on the CPU. Behind loop_cuda.h, loop_cuda_reductions.h, update_slots.h
+// and the rules. Behind it stand the kernels of each rule (cuda/update.cpp).
 
 namespace gallop_cuda {
 
-struct UpdateSlots {
-  unsigned long long slots[512];
-};
+using UpdateSlots = gallop::kernel::KernelSlots;
+using gallop::kernel::Measures;
 using gallop::kernel::UpdateField;
+using gallop::kernel::UpdateMoment;
 using gallop::kernel::UpdateSlot;
 
-__device__ inline int field_of(int tensor, int field) {
-  return UpdateSlot::kFirstTensor + tensor * UpdateField::kFields + field;
-}
+/// A number as rules take it.
+struct Single {
+  float v;
+};
+__device__ inline Single operator+(Single a, Single b) { return {a.v + b.v}; }
+__device__ inline Single operator-(Single a, Single b) { return {a.v - b.v}; }
+__device__ inline Single operator*(Single a, Single b) { return {a.v * b.v}; }
+__device__ inline Single fma(Single a, Single b, Single c) { return {fmaf(a.v, b.v, c.v)}; }
+__device__ inline Single fnma(Single a, Single b, Single c) { return {fmaf(-a.v, b.v, c.v)}; }
+__device__ inline Single root(Single a) { return {op_sqrt(a.v)}; }
+__device__ inline Single quotient(Single a, Single b) { return {a.v / b.v}; }
+__device__ inline Single max(Single a, Single b) { return {a.v > b.v ? a.v : b.v}; }
+__device__ inline Single magnitude(Single a) { return {op_abs(a.v)}; }
+__device__ inline Single sign(Single a) { return {a.v > 0 ? 1.0F : a.v < 0 ? -1.0F : a.v}; }
+
+/// For the norm alone.
+struct NoRule {
+  static constexpr int kStates = 0, kRunning = 0;
+};
+
+/// A tensor of a start, by its fields.
+template <typename Rule>
+struct UpdateTensor {
+  const UpdateSlots& a;
+  int tensor;
+
+  __device__ int at(int field) const {
+    constexpr int kFields = UpdateField::kFirstState + Rule::kStates;
+    return UpdateSlot::kFirstTensor + tensor * kFields + field;
+  }
+  __device__ unsigned long long get(int field) const { return a.slots[at(field)]; }
+  __device__ Int64 index() const {
+    return static_cast<Int64>(get(UpdateField::kIndexAndIsBf16) >> 1);
+  }
+
+  /// Its running numbers; null where the rule has none.
+  __device__ double* running() const {
+    auto* const all = address<double>(a, UpdateSlot::kRunning);
+    return all == nullptr ? nullptr : all + index() * Rule::kRunning;
+  }
+
+  /// Of the update that is at hand, which the finishing kernel counts.
+  __device__ UpdateMoment<double> moment() const {
+    const auto* const steps = address<const float>(a, UpdateSlot::kSteps);
+    UpdateMoment<double> moment;
+    moment.step = steps != nullptr ? static_cast<double>(steps[index()] + 1) : 1;
+    moment.lr = static_cast<double>(*address<const float>(a, UpdateSlot::kLr)) *
+                number(a, at(UpdateField::kLrFactor));
+    moment.weight_decay = number(a, at(UpdateField::kWeightDecay));
+    moment.options = reinterpret_cast<const double*>(a.slots + UpdateSlot::kFirstOption);
+    moment.running = running();
+    return moment;
+  }
+};
 
 /// The part of a tensor that a block has.
+template <typename Rule>
 struct UpdatePart {
+  UpdateTensor<Rule> of;
   float* parameter;
   const float* gradient;
   const Bf16* bf16_gradient;
-  float* state;
-  float* second_state;
+  float* states[Rule::kStates > 0 ? Rule::kStates : 1];
   Bf16* shadow;
   Int64 begin, end;
-  double weight_decay;
-  int step_index;
 
-  __device__ explicit UpdatePart(const UpdateSlots& a) {
-    int tensor = 0, end_tensor = static_cast<int>(a.slots[UpdateSlot::kTensors]);
-    while (end_tensor - tensor > 1) {
-      const int middle = (tensor + end_tensor) / 2;
-      if (a.slots[field_of(middle, UpdateField::kFirstBlock)] <= blockIdx.x) {
-        tensor = middle;
+  __device__ explicit UpdatePart(const UpdateSlots& a) : of{a, 0} {
+    int end_tensor = static_cast<int>(a.slots[UpdateSlot::kTensors]);
+    while (end_tensor - of.tensor > 1) {
+      const int middle = (of.tensor + end_tensor) / 2;
+      if (UpdateTensor<Rule>{a, middle}.get(UpdateField::kFirstBlock) <= blockIdx.x) {
+        of.tensor = middle;
       } else {
         end_tensor = middle;
       }
     }
-    parameter = address<float>(a, field_of(tensor, UpdateField::kParameter));
-    const bool is_bf16 = a.slots[field_of(tensor, UpdateField::kIsBf16)] != 0;
-    const int given = field_of(tensor, UpdateField::kGradient);
+    parameter = address<float>(a, of.at(UpdateField::kParameter));
+    const bool is_bf16 = (of.get(UpdateField::kIndexAndIsBf16) & 1) != 0;
+    const int given = of.at(UpdateField::kGradient);
     gradient = is_bf16 ? nullptr : address<const float>(a, given);
     bf16_gradient = is_bf16 ? address<const Bf16>(a, given) : nullptr;
-    state = address<float>(a, field_of(tensor, UpdateField::kState));
-    second_state = address<float>(a, field_of(tensor, UpdateField::kSecondState));
-    shadow = address<Bf16>(a, field_of(tensor, UpdateField::kShadow));
-    const auto size = static_cast<Int64>(a.slots[field_of(tensor, UpdateField::kSize)]);
-    const auto first = static_cast<Int64>(a.slots[field_of(tensor, UpdateField::kFirstBlock)]);
+    for (int k = 0; k < Rule::kStates; ++k) {
+      states[k] = address<float>(a, of.at(UpdateField::kFirstState + k));
+    }
+    shadow = address<Bf16>(a, of.at(UpdateField::kShadow));
+    const auto size = static_cast<Int64>(of.get(UpdateField::kSize));
+    const auto first = static_cast<Int64>(of.get(UpdateField::kFirstBlock));
     begin = (static_cast<Int64>(blockIdx.x) - first) * gallop::kernel::kUpdateBlock;
     end = size - begin < gallop::kernel::kUpdateBlock ? size : begin + gallop::kernel::kUpdateBlock;
-    weight_decay = number(a, field_of(tensor, UpdateField::kWeightDecay));
-    step_index = static_cast<int>(a.slots[field_of(tensor, UpdateField::kStepIndex)]);
-  }
-
-  __device__ void put(Int64 i, float p) const {
-    parameter[i] = p;
-    if (shadow != nullptr) write(shadow[i], p);
   }
 
   /// Calls body(i, gradient) for each number, and leaves the sum of squares where it belongs.
   template <typename Body>
-  __device__ void over(const UpdateSlots& a, Body body) const {
+  __device__ void over(Body body) const {
     __shared__ double shared[256];
     double sum = 0;
     for (Int64 i = begin + threadIdx.x; i < end; i += blockDim.x) {
@@ -69,7 +114,14 @@ struct UpdatePart {
       body(i, g);
     }
     sum = join_block<Plus>(sum, shared);
-    if (threadIdx.x == 0) address<double>(a, UpdateSlot::kSums)[blockIdx.x] = sum;
+    if (threadIdx.x == 0) address<double>(of.a, UpdateSlot::kSums)[blockIdx.x] = sum;
+  }
+
+  __device__ void load_states(Int64 i, Single* s) const {
+    for (int k = 0; k < Rule::kStates; ++k) s[k].v = states[k][i];
+  }
+  __device__ void store_states(Int64 i, const Single* s) const {
+    for (int k = 0; k < Rule::kStates; ++k) states[k][i] = s[k].v;
   }
 };
 
@@ -77,92 +129,120 @@ __device__ inline bool is_skipped(const UpdateSlots& a) {
   const auto* const skip = address<const float>(a, UpdateSlot::kSkip);
   return skip != nullptr && *skip != 0;
 }
-__device__ inline float gradient_scale(const UpdateSlots& a) {
-  const auto* const divisor = address<const float>(a, UpdateSlot::kDivisor);
-  return divisor != nullptr ? 1 / *divisor : 1;
-}
-// Of the update that is at hand; gallop_finish_update counts it.
-__device__ inline float step_of(const UpdateSlots& a, const UpdatePart& part) {
-  const auto* const steps = address<const float>(a, UpdateSlot::kSteps);
-  return steps != nullptr ? steps[part.step_index] + 1 : 1;
-}
 
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_norm(const __grid_constant__ UpdateSlots a) {
-  const UpdatePart part(a);
-  part.over(a, [](Int64, float) {});
-}
+/// A rule's factors, its trust ratio behind them, and that of the gradients.
+template <typename Rule>
+struct UpdateFactors {
+  Single f[Rule::kFactors + 1], scale;
 
-// p = keep * p - rate * m / (root_scale * sqrt(v) + eps); see AdamwTensor of kernel/update.h.
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_adamw(const __grid_constant__ UpdateSlots a) {
-  const UpdatePart part(a);
-  if (is_skipped(a)) {
-    part.over(a, [](Int64, float) {});
-    return;
-  }
-  const double beta1 = number(a, UpdateSlot::kFirstNumber);
-  const double beta2 = number(a, UpdateSlot::kFirstNumber + 1);
-  const float eps = static_cast<float>(number(a, UpdateSlot::kFirstNumber + 2));
-  const double lr = static_cast<double>(*address<const float>(a, UpdateSlot::kLr));
-  // A power costs as much as many numbers.
-  __shared__ float factors[2];
-  if (threadIdx.x == 0) {
-    const double step = static_cast<double>(step_of(a, part));
-    factors[0] = static_cast<float>(lr / (1 - op_power(beta1, step)));
-    factors[1] = static_cast<float>(1 / op_sqrt(1 - op_power(beta2, step)));
-  }
-  __syncthreads();
-  const float rate = factors[0], root_scale = factors[1], scale = gradient_scale(a);
-  const float keep = static_cast<float>(1 - lr * part.weight_decay);
-  const float take1 = static_cast<float>(1 - beta1), take2 = static_cast<float>(1 - beta2);
-  const float kept2 = static_cast<float>(beta2);
-  part.over(a, [&](Int64 i, float raw) {
-    const float g = raw * scale, old_m = part.state[i];
-    const float m = fmaf(g - old_m, take1, old_m);
-    const float v = fmaf(g * g, take2, part.second_state[i] * kept2);
-    const float change = m / fmaf(op_sqrt(v), root_scale, eps);
-    part.state[i] = m;
-    part.second_state[i] = v;
-    part.put(i, fmaf(-rate, change, part.parameter[i] * keep));
-  });
-}
-
-// p = p - lr * change; see SgdTensor of kernel/update.h.
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_sgd(const __grid_constant__ UpdateSlots a) {
-  const UpdatePart part(a);
-  if (is_skipped(a)) {
-    part.over(a, [](Int64, float) {});
-    return;
-  }
-  const float momentum = static_cast<float>(number(a, UpdateSlot::kFirstNumber));
-  const double dampening = number(a, UpdateSlot::kFirstNumber + 1);
-  const bool nesterov = a.slots[UpdateSlot::kNesterov] != 0;
-  const float lr = *address<const float>(a, UpdateSlot::kLr), scale = gradient_scale(a);
-  const float decay = static_cast<float>(part.weight_decay);
-  const float take = step_of(a, part) > 1 ? static_cast<float>(1 - dampening) : 1.0F;
-  part.over(a, [&](Int64 i, float raw) {
-    const float p = part.parameter[i], g = fmaf(decay, p, raw * scale);
-    float change = g;
-    if (part.state != nullptr) {
-      const float b = fmaf(momentum, part.state[i], take * g);
-      part.state[i] = b;
-      change = nesterov ? fmaf(momentum, b, g) : b;
+  __device__ UpdateFactors(const UpdateTensor<Rule>& of, bool with_ratio) {
+    // A power costs as much as many numbers.
+    __shared__ float shared[Rule::kFactors + 1];
+    if (threadIdx.x == 0) {
+      const UpdateMoment<double> moment = of.moment();
+      double wide[Rule::kFactors], next[Rule::kRunning > 0 ? Rule::kRunning : 1];
+      Rule::begin(moment, wide, next);
+      for (int i = 0; i < Rule::kFactors; ++i) shared[i] = static_cast<float>(wide[i]);
+      shared[Rule::kFactors] = with_ratio ? ratio(of, moment) : 1;
     }
-    part.put(i, fmaf(-lr, change, p));
+    __syncthreads();
+    for (int i = 0; i <= Rule::kFactors; ++i) f[i].v = shared[i];
+    const auto* const divisor = address<const float>(of.a, UpdateSlot::kDivisor);
+    scale.v = divisor != nullptr ? 1 / *divisor : 1;
+  }
+
+  __device__ static float ratio(const UpdateTensor<Rule>& of, const UpdateMoment<double>& moment) {
+    if constexpr (Rule::kMeasures == Measures::kNothing) {
+      return 1;
+    } else {
+      const auto* const sums =
+          address<const double>(of.a, UpdateSlot::kMeasured) + Int64{2} * of.tensor;
+      return static_cast<float>(Rule::ratio(moment, op_sqrt(sums[0]), op_sqrt(sums[1])));
+    }
+  }
+};
+
+template <typename Rule>
+__device__ void update_by(const UpdateSlots& a) {
+  const UpdatePart<Rule> part(a);
+  if (is_skipped(a)) {
+    part.over([](Int64, float) {});
+    return;
+  }
+  const UpdateFactors<Rule> factors(part.of, true);
+  part.over([&](Int64 i, float raw) {
+    const Single g = Single{raw} * factors.scale;
+    Single p{part.parameter[i]}, s[Rule::kStates > 0 ? Rule::kStates : 1];
+    part.load_states(i, s);
+    if constexpr (Rule::kMeasures == Measures::kNothing) {
+      Rule::apply(g, p, s, factors.f);
+    } else {
+      Rule::apply(g, p, s, factors.f, factors.f[Rule::kFactors]);
+    }
+    if constexpr (Rule::kMeasures != Measures::kAndUpdates) part.store_states(i, s);
+    part.parameter[i] = p.v;
+    if (part.shadow != nullptr) write(part.shadow[i], p.v);
   });
 }
 
-// Behind a start: counts its updates; behind the last, joins all sums. One block.
-extern "C" __global__ void __launch_bounds__(256)
-    gallop_finish_update(const __grid_constant__ UpdateSlots a) {
-  auto* const steps = address<float>(a, UpdateSlot::kSteps);
+/// Before update_by of a rule with a trust ratio.
+template <typename Rule>
+__device__ void measure_by(const UpdateSlots& a) {
+  if (is_skipped(a)) return;
+  const UpdatePart<Rule> part(a);
+  const UpdateFactors<Rule> factors(part.of, false);
+  __shared__ double shared[256];
+  double of_parameter = 0, measured = 0;
+  part.over([&](Int64 i, float raw) {
+    const Single g = Single{raw} * factors.scale;
+    Single p{part.parameter[i]}, s[Rule::kStates > 0 ? Rule::kStates : 1];
+    part.load_states(i, s);
+    const double m = static_cast<double>(Rule::measure(g, p, s, factors.f).v);
+    if constexpr (Rule::kMeasures == Measures::kAndUpdates) part.store_states(i, s);
+    of_parameter += static_cast<double>(p.v) * static_cast<double>(p.v);
+    measured += m * m;
+  });
+  of_parameter = join_block<Plus>(of_parameter, shared);
+  measured = join_block<Plus>(measured, shared);
+  if (threadIdx.x != 0) return;
+  double* const sums = address<double>(a, UpdateSlot::kMeasures) + Int64{2} * blockIdx.x;
+  sums[0] = of_parameter;
+  sums[1] = measured;
+}
+
+/// Behind measure_by: joins the sums of each tensor. A block for each.
+template <typename Rule>
+__device__ void join_measures_by(const UpdateSlots& a) {
+  if (is_skipped(a)) return;
+  __shared__ double shared[256];
+  const UpdateTensor<Rule> of{a, static_cast<int>(blockIdx.x)};
+  const auto first = static_cast<Int64>(of.get(UpdateField::kFirstBlock));
+  const auto size = static_cast<Int64>(of.get(UpdateField::kSize));
+  const Int64 blocks = (size + gallop::kernel::kUpdateBlock - 1) / gallop::kernel::kUpdateBlock;
+  const double* const sums = address<const double>(a, UpdateSlot::kMeasures) + 2 * first;
+  for (int which = 0; which < 2; ++which) {
+    double sum = 0;
+    for (Int64 i = threadIdx.x; i < blocks; i += blockDim.x) sum += sums[2 * i + which];
+    sum = join_block<Plus>(sum, shared);
+    if (threadIdx.x == 0) {
+      address<double>(a, UpdateSlot::kMeasured)[Int64{2} * of.tensor + which] = sum;
+    }
+  }
+}
+
+/// Behind a start: counts its updates; behind the last, joins all sums. One block.
+template <typename Rule>
+__device__ void finish_by(const UpdateSlots& a) {
   const int tensors = static_cast<int>(a.slots[UpdateSlot::kTensors]);
-  if (steps != nullptr && !is_skipped(a)) {
-    for (int tensor = static_cast<int>(threadIdx.x); tensor < tensors; tensor += 256) {
-      steps[a.slots[field_of(tensor, UpdateField::kStepIndex)]] += 1;
+  for (int t = static_cast<int>(threadIdx.x); t < tensors && !is_skipped(a); t += 256) {
+    const UpdateTensor<Rule> of{a, t};
+    if constexpr (Rule::kRunning > 0) {
+      double factors[Rule::kFactors], next[Rule::kRunning];
+      Rule::begin(of.moment(), factors, next);
+      for (int k = 0; k < Rule::kRunning; ++k) of.running()[k] = next[k];
     }
+    auto* const steps = address<float>(a, UpdateSlot::kSteps);
+    if (steps != nullptr) steps[of.index()] += 1;
   }
   auto* const norm = address<double>(a, UpdateSlot::kNorm);
   if (norm == nullptr) return;
@@ -173,6 +253,11 @@ extern "C" __global__ void __launch_bounds__(256)
   for (Int64 i = threadIdx.x; i < blocks; i += blockDim.x) sum += sums[i];
   sum = join_block<Plus>(sum, shared);
   if (threadIdx.x == 0) *norm = op_sqrt(sum);
+}
+
+__device__ inline void norm_of(const UpdateSlots& a) {
+  const UpdatePart<NoRule> part(a);
+  part.over([](Int64, float) {});
 }
 
 }  // namespace gallop_cuda

@@ -6,19 +6,21 @@ namespace gallop::kernel {
 struct UpdateSlot {
   enum : int {
     // Addresses; 0 where there is none.
-    kLr,       ///< fp32
-    kDivisor,  ///< fp32
-    kSkip,     ///< fp32
-    kSteps,    ///< fp32
-    kSums,     ///< fp64, one for each block of this start.
-    kAllSums,  ///< fp64, of all starts.
-    kNorm,     ///< fp64
+    kLr,        ///< fp32
+    kDivisor,   ///< fp32
+    kSkip,      ///< fp32
+    kSteps,     ///< fp32
+    kRunning,   ///< fp64, a row for each parameter.
+    kSums,      ///< fp64, one for each block of this start.
+    kAllSums,   ///< fp64, of all starts.
+    kNorm,      ///< fp64
+    kMeasures,  ///< fp64, two for each block of this start: of the parameter, and of its change.
+    kMeasured,  ///< fp64, two for each tensor of this start.
     // Numbers.
     kAllBlocks,
     kTensors,
-    kFirstNumber,  ///< AdamW: beta1, beta2, eps; SGD: momentum, dampening.
-    kNesterov = kFirstNumber + 3,
-    kFirstTensor = 16,
+    kFirstOption,
+    kFirstTensor = kFirstOption + 12,
   };
 };
 
@@ -27,20 +29,17 @@ struct UpdateField {
   enum : int {
     kParameter,
     kGradient,
-    kIsBf16,  ///< The gradient.
-    kState,   ///< AdamW: exp_avg; SGD: the momentum buffer or 0.
-    kSecondState,
     kShadow,  ///< bf16, or 0.
     kSize,
     kFirstBlock,
-    kStepIndex,
+    kIndexAndIsBf16,  ///< Among steps, times two; and 1 for a gradient in bf16.
     kWeightDecay,
-    kFields,
+    kLrFactor,
+    kFirstState,  ///< As many as the rule has.
   };
 };
 
-/// Numbers that a block has, and tensors of one start.
+/// Numbers that a block has.
 inline constexpr int kUpdateBlock = 4096;
-inline constexpr int kUpdateTensors = (512 - UpdateSlot::kFirstTensor) / UpdateField::kFields;
 
 }  // namespace gallop::kernel

@@ -1,11 +1,10 @@
-#include "gallop/optim/parameter_group.h"
+#include "gallop/optim/optimizer_parameters.h"
 
 #include <set>
 #include <string>
 
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/full_like.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -68,92 +67,43 @@ void check_parameters(const NamedTensors& parameters) {
   }
 }
 
-NamedTensors make_state(const char* prefix, const NamedTensors& parameters) {
+NamedTensors make_state(const char* prefix, const NamedTensors& parameters, double value) {
   NamedTensors state;
   state.reserve(parameters.size());
   for (const auto& [name, tensor] : parameters) {
-    state.push_back({fmt::format("{}.{}", prefix, name), at::zeros_like(tensor.detach())});
+    state.push_back({fmt::format("{}.{}", prefix, name), at::full_like(tensor.detach(), value)});
   }
   return state;
 }
 
-std::vector<ParameterGroup> group_by_decay(const NamedTensors& parameters,
-                                           const std::vector<NamedTensors>& states,
-                                           double weight_decay, bool decay_1d) {
-  ParameterGroup decayed;
-  ParameterGroup plain;
-  decayed.weight_decay = weight_decay;
+void OptimizerParameters::put_into(kernel::OptimizerStep& step) const {
+  std::vector<std::vector<at::Tensor>> kinds(states.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const at::Tensor& tensor = parameters[i].tensor;
-    ParameterGroup& group = tensor.dim() > 1 || decay_1d ? decayed : plain;
-    group.names.push_back(parameters[i].name);
-    group.indices.push_back(i);
-    group.parameters.push_back(tensor);
-    group.states.resize(states.size());
+    const auto& [name, parameter] = parameters[i];
+    if (!parameter.grad().defined()) continue;
+    step.parameters.push_back(parameter);
+    step.gradients.push_back(gradient_in_layout_of(parameter, name));
+    step.weight_decays.push_back(options.weight_decays[i]);
+    step.lr_factors.push_back(options.lr_factors[i]);
+    step.indices.push_back(static_cast<int64_t>(i));
     for (size_t kind = 0; kind < states.size(); ++kind) {
-      group.states[kind].push_back(states[kind][i].tensor);
-    }
-  }
-  std::vector<ParameterGroup> groups;
-  for (ParameterGroup* group : {&decayed, &plain}) {
-    if (!group->indices.empty()) groups.push_back(std::move(*group));
-  }
-  return groups;
-}
-
-ParameterGroup with_gradients(const ParameterGroup& group,
-                              const std::function<bool(size_t)>& wanted) {
-  ParameterGroup active;
-  active.weight_decay = group.weight_decay;
-  active.states.resize(group.states.size());
-  for (size_t i = 0; i < group.parameters.size(); ++i) {
-    const at::Tensor& parameter = group.parameters[i];
-    if (!parameter.grad().defined() || (wanted && !wanted(group.indices[i]))) continue;
-    active.indices.push_back(group.indices[i]);
-    active.parameters.push_back(parameter);
-    active.gradients.push_back(gradient_in_layout_of(parameter, group.names[i]));
-    for (size_t kind = 0; kind < group.states.size(); ++kind) {
-      const at::Tensor& state = group.states[kind][i];
+      const at::Tensor& state = states[kind][i].tensor;
       if (!same_layout(parameter, state) || parameter.device() != state.device()) {
         throw UsageError(
             fmt::format("parameter '{}' changed its memory layout or device after the "
                         "optimizer was built; move the model first",
-                        group.names[i]));
+                        name));
       }
-      active.states[kind].push_back(state);
+      kinds[kind].push_back(state);
     }
   }
-  return active;
+  for (const auto& kind : kinds) step.states.insert(step.states.end(), kind.begin(), kind.end());
 }
 
-SkipSignal::SkipSignal(const at::Tensor& grad_scale, const at::Tensor& found_inf) {
-  if (grad_scale.defined()) grad_scale_ = grad_scale;
-  if (found_inf.defined()) found_inf_ = found_inf.ne(0).to(c10::kFloat);
-}
-
-bool has_own_kernel(const ParameterGroup& group) {
-  const at::Tensor& first = group.parameters.front();
+bool has_own_kernel(const NamedTensors& parameters) {
+  const at::Tensor& first = parameters.front().tensor;
   return kernel::kernels_are_allowed() && first.scalar_type() == c10::kFloat &&
          (first.device().is_cpu() || kernel::cuda_launcher_for(first.device()) != nullptr);
-}
-
-at::Tensor make_steps(const NamedTensors& parameters) {
-  return at::zeros({static_cast<int64_t>(parameters.size())},
-                   at::TensorOptions(c10::kFloat).device(parameters.front().tensor.device()));
-}
-
-void count_step(const at::Tensor& steps, const std::vector<size_t>& indices,
-                const SkipSignal& skip) {
-  if (indices.empty()) return;
-  const auto add = [&skip](const at::Tensor& counts) {
-    counts.add_(1);
-    if (skip.found_inf()) counts.sub_(*skip.found_inf());
-  };
-  if (indices.size() == static_cast<size_t>(steps.numel())) {
-    add(steps);
-  } else {
-    for (const size_t i : indices) add(steps.select(0, static_cast<int64_t>(i)));
-  }
 }
 
 }  // namespace gallop::optim

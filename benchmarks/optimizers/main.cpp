@@ -1,0 +1,89 @@
+// bench_optimizers OPTIMIZER TENSORS [OPTION=VALUE...]: updates 40 M parameters in so many
+// matrices, with clipping. For each line with a number on standard input it takes as many updates
+// and writes their seconds in one line.
+#include <iostream>
+#include <string>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/heap.h"
+#include "gallop/config/resolve.h"
+#include "gallop/optim/gradients.h"
+#include "gallop/optim/optimizer.h"
+
+namespace {
+
+using namespace gallop;
+
+constexpr int64_t kColumns = 1000, kRows = 40'000;
+
+NamedTensors make_parameters(int64_t count) {
+  NamedTensors parameters;
+  for (int64_t i = 0; i < count; ++i) {
+    parameters.push_back(
+        {fmt::format("blocks.{}.weight", i), at::randn({kRows / count, kColumns})});
+    parameters.back().tensor.mutable_grad() = at::randn({kRows / count, kColumns});
+  }
+  return parameters;
+}
+
+std::unique_ptr<optim::Optimizer> build(const optim::OptimizerRegistry& registry, char** words,
+                                        const NamedTensors& parameters) {
+  config::Component component(registry, words[0]);
+  config::Node options;
+  for (char** word = words + 2; *word != nullptr; ++word) {
+    const std::string text = *word;
+    options.at_or_add(text.substr(0, text.find('=')), {}) =
+        config::Node::make_scalar(text.substr(text.find('=') + 1));
+  }
+  config::Problems problems;
+  config::read_fields(
+      options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
+  problems.throw_if_any();
+  return registry.build(component, parameters);
+}
+
+// As train/step.cpp does it.
+void update(optim::Optimizer& optimizer, const NamedTensors& parameters, const at::Tensor& lr) {
+  const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters));
+  optimizer.step(lr, optim::clip_divisor(norm, 1.0), norm.sub(norm).to(at::kFloat));
+}
+
+void serve(char** words) {
+  const at::NoGradGuard no_grad;
+  const optim::OptimizerRegistry registry = optim::built_in_optimizers();
+  const NamedTensors parameters = make_parameters(std::stoll(words[1]));
+  const auto optimizer = build(registry, words, parameters);
+  const at::Tensor lr = at::scalar_tensor(optimizer->base_lr(), at::TensorOptions(at::kFloat));
+  int64_t count = 0;
+  while (std::cin >> count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const double begin = monotonic_seconds();
+      update(*optimizer, parameters, lr);
+      std::cout << monotonic_seconds() - begin << (i + 1 < count ? ' ' : '\n');
+    }
+    std::cout.flush();
+  }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 3) {
+    std::cerr << "usage: bench_optimizers OPTIMIZER TENSORS [OPTION=VALUE...]\n";
+    return 2;
+  }
+  gallop::keep_freed_memory();  // As the program does.
+  try {
+    serve(words + 1);
+  } catch (const gallop::Error& error) {
+    std::cerr << "bench_optimizers: " << error.what() << '\n';
+    return 2;
+  }
+  return 0;
+}

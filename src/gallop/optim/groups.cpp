@@ -1,0 +1,106 @@
+#include "gallop/optim/groups.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::optim {
+
+namespace {
+
+// Its name up to the first part that is a number; empty where none is.
+std::string block_of(const std::string& name) {
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const bool is_number = end > begin && std::all_of(name.begin() + static_cast<int64_t>(begin),
+                                                      name.begin() + static_cast<int64_t>(end),
+                                                      [](char c) { return c >= '0' && c <= '9'; });
+    if (is_number) return name.substr(0, end);
+    begin = end + 1;
+  }
+  return {};
+}
+
+// The number of each parameter's layer.
+std::vector<int64_t> layers_of(const NamedTensors& parameters) {
+  std::vector<int64_t> layers;
+  std::vector<std::string> blocks;
+  for (const auto& [name, tensor] : parameters) {
+    const std::string block = block_of(name);
+    if (block.empty()) {
+      layers.push_back(blocks.empty() ? 0 : -1);
+      continue;
+    }
+    auto found = std::find(blocks.begin(), blocks.end(), block);
+    if (found == blocks.end()) found = blocks.insert(blocks.end(), block);
+    layers.push_back(found - blocks.begin() + 1);
+  }
+  const auto last = static_cast<int64_t>(blocks.size()) + 1;
+  std::replace(layers.begin(), layers.end(), int64_t{-1}, last);
+  return layers;
+}
+
+[[noreturn]] void throw_unmatched(const std::string& pattern, const NamedTensors& parameters) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parameters) names.push_back(name);
+  const std::string nearest = nearest_name(pattern, names);
+  throw UsageError(fmt::format(
+      "optimizer.groups: no parameter is named '{}'{}; the model's parameters are {} to {}",
+      pattern, nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest), names.front(),
+      names.back()));
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, GroupConfig& config) {
+  visitor.field(
+      {.name = "match", .help = "names of parameters; * stands for any letters, ? for one"},
+      config.match);
+  visitor.field({.name = "lr_factor", .help = "factor of their learning rate", .min = 0},
+                config.lr_factor);
+  visitor.field({.name = "weight_decay", .help = "their own; none for the optimizer's", .min = 0},
+                config.weight_decay);
+}
+
+void visit_groups(config::Visitor& visitor, GroupsConfig& config) {
+  visitor.field({.name = "layer_decay",
+                 .help = "factor of a layer's learning rate in that of the next",
+                 .min = 0,
+                 .max = 1,
+                 .above_min = true},
+                config.layer_decay);
+  visitor.list({.name = "groups", .help = "parameters with a learning rate or decay of their own"},
+               config.groups);
+}
+
+ParameterOptions options_of(const NamedTensors& parameters, double weight_decay, bool decay_1d,
+                            const GroupsConfig& config) {
+  ParameterOptions options;
+  const std::vector<int64_t> layers = layers_of(parameters);
+  const int64_t last = layers.empty() ? 0 : *std::max_element(layers.begin(), layers.end());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const bool decays = parameters[i].tensor.dim() > 1 || decay_1d;
+    options.weight_decays.push_back(decays ? weight_decay : 0);
+    options.lr_factors.push_back(1);
+  }
+  for (const GroupConfig& group : config.groups) {
+    bool matched = false;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (!matches_pattern(parameters[i].name, group.match)) continue;
+      matched = true;
+      options.lr_factors[i] = group.lr_factor;
+      if (group.weight_decay) options.weight_decays[i] = *group.weight_decay;
+    }
+    if (!matched) throw_unmatched(group.match, parameters);
+  }
+  for (size_t i = 0; i < parameters.size() && config.layer_decay != 1; ++i) {
+    options.lr_factors[i] *= std::pow(config.layer_decay, static_cast<double>(last - layers[i]));
+  }
+  return options;
+}
+
+}  // namespace gallop::optim

@@ -1,0 +1,225 @@
+#include "gallop/optim/muon.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/lerp.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/mm.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/optim/adam.h"
+#include "gallop/optim/fields.h"
+#include "gallop/optim/optimizer_parameters.h"
+#include "gallop/optim/sgd.h"
+#include "gallop/optim/tensor_step.h"
+
+namespace gallop::optim {
+
+namespace {
+
+bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches_pattern(name, pattern); });
+}
+
+void check_matrices(const MuonConfig& config, const NamedTensors& parameters) {
+  for (const std::string& pattern : config.matrices) {
+    bool matched = false;
+    for (const auto& [name, tensor] : parameters) {
+      if (!matches_pattern(name, pattern)) continue;
+      matched = true;
+      if (tensor.dim() < 2) {
+        throw UsageError(fmt::format(
+            "muon: matrices names '{}' by '{}', which is no matrix but has {} dimension{}; leave "
+            "it "
+            "to {}",
+            name, pattern, tensor.dim(), tensor.dim() == 1 ? "" : "s", config.other_optimizer));
+      }
+    }
+    if (!matched) {
+      throw UsageError(fmt::format("muon: matrices has '{}', which matches no parameter", pattern));
+    }
+  }
+}
+
+bool is_muons(const MuonConfig& config, const NamedTensor& parameter) {
+  return parameter.tensor.dim() >= 2 && (!matches_any(parameter.name, config.others) ||
+                                         matches_any(parameter.name, config.matrices));
+}
+
+// The parameters for which `wanted` holds, with what the groups say of all.
+OptimizerParameters part_of(const NamedTensors& parameters, const ParameterOptions& options,
+                            const std::vector<bool>& wanted) {
+  OptimizerParameters part;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!wanted[i]) continue;
+    part.parameters.push_back(parameters[i]);
+    part.options.lr_factors.push_back(options.lr_factors[i]);
+    part.options.weight_decays.push_back(options.weight_decays[i]);
+  }
+  return part;
+}
+
+// Groups that name each parameter with its options.
+GroupsConfig groups_of(const OptimizerParameters& part) {
+  GroupsConfig groups;
+  for (size_t i = 0; i < part.parameters.size(); ++i) {
+    groups.groups.push_back({.match = part.parameters[i].name,
+                             .lr_factor = part.options.lr_factors[i],
+                             .weight_decay = part.options.weight_decays[i]});
+  }
+  return groups;
+}
+
+std::unique_ptr<Optimizer> make_other(const MuonConfig& config, const OptimizerParameters& part) {
+  const GroupsConfig groups = groups_of(part);
+  if (config.other_optimizer == "sgd") {
+    return make_sgd({.lr = config.other_lr, .momentum = 0.9, .nesterov = true, .groups = groups},
+                    part.parameters);
+  }
+  return make_adamw({.lr = config.other_lr,
+                     .beta1 = config.other_beta1,
+                     .beta2 = config.other_beta2,
+                     .groups = groups},
+                    part.parameters);
+}
+
+class Muon final : public Optimizer {
+ public:
+  Muon(const MuonConfig& config, OptimizerParameters matrices, std::unique_ptr<Optimizer> other)
+      : config_(config), all_(std::move(matrices)), other_(std::move(other)) {
+    all_.states.push_back(make_state("momentum", all_.parameters));
+  }
+
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
+                  const at::Tensor& found_inf) override {
+    const at::NoGradGuard no_grad;
+    kernel::OptimizerStep lists{.lr = lr, .divisor = grad_scale, .skip = found_inf};
+    all_.put_into(lists);
+    const TensorStep step(lists);
+    for (size_t i = 0; i < step.size(); ++i) update(step, i);
+    if (other_) other_->step(lr * (config_.other_lr / config_.lr), grad_scale, found_inf);
+    return {};
+  }
+
+  NamedTensors state() const override {
+    NamedTensors state = all_.states[0];
+    if (!other_) return state;
+    for (const NamedTensor& item : other_->state()) {
+      state.push_back({"other." + item.name, item.tensor});
+    }
+    return state;
+  }
+
+  double base_lr() const override { return config_.lr; }
+
+ private:
+  void update(const TensorStep& step, size_t i) const {
+    const at::Tensor &p = step.parameter(i), g = step.gradient(i), lr = step.lr(i);
+    const at::Tensor& momentum = all_.states[0][step.index(i)].tensor;
+    const at::Tensor m = at::lerp(momentum, g, 1 - config_.momentum);
+    const at::Tensor u = config_.nesterov ? at::lerp(g, m, config_.momentum) : m;
+    const at::Tensor change = orthogonal(u.reshape({u.size(0), -1}));
+    const at::Tensor kept = step.weight_decay(i) == 0 ? p : p * (1 - lr * step.weight_decay(i));
+    const at::Tensor rate = lr * scale_of(change.size(0), change.size(1));
+    step.write(p, kept - rate * change.to(p.scalar_type()).reshape(p.sizes()));
+    step.write(momentum, m);
+  }
+
+  double scale_of(int64_t rows, int64_t columns) const {
+    const auto r = static_cast<double>(rows), c = static_cast<double>(columns);
+    if (config_.adjust_lr_fn == "original") return std::sqrt(std::max(1.0, r / c));
+    return 0.2 * std::sqrt(std::max(r, c));
+  }
+
+  at::Tensor orthogonal(const at::Tensor& matrix) const {
+    // Of Jordan's post: the steepest at 0 that does not leave [0.7, 1.2].
+    constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315, kEps = 1e-7;
+    const bool is_tall = matrix.size(0) > matrix.size(1);
+    at::Tensor x = is_tall ? matrix.t() : matrix;
+    if (config_.ns_precision == "bf16") x = x.to(at::kBFloat16);
+    x = x / at::linalg_vector_norm(x).clamp_min(kEps);
+    for (int64_t step = 0; step < config_.ns_steps; ++step) {
+      const at::Tensor gram = x.mm(x.t());
+      x = at::addmm(x, at::addmm(gram, gram, gram, kB, kC), x, kA);
+    }
+    return is_tall ? x.t() : x;
+  }
+
+  MuonConfig config_;
+  OptimizerParameters all_;
+  std::unique_ptr<Optimizer> other_;  // Null where all is Muon's.
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, MuonConfig& config) {
+  visitor.field(kLearningRate, config.lr);
+  visitor.field(kMomentum, config.momentum);
+  visitor.field({.name = "nesterov", .help = "look ahead along the momentum"}, config.nesterov);
+  visitor.field({.name = "ns_steps", .help = "steps of Newton and Schulz", .min = 1, .max = 99},
+                config.ns_steps);
+  visitor.field(
+      {.name = "ns_precision", .help = "number format of these steps", .choices = {"bf16", "fp32"}},
+      config.ns_precision);
+  visitor.field({.name = "adjust_lr_fn",
+                 .help = "how the rate follows a matrix's shape",
+                 .choices = {"original", "match_rms_adamw"}},
+                config.adjust_lr_fn);
+  visitor.field(kWeightDecay, config.weight_decay);
+  visitor.field(
+      {.name = "others", .help = "names of matrices that are left to the other optimizer"},
+      config.others);
+  visitor.field(
+      {.name = "matrices", .help = "names of matrices that are not, whatever others says"},
+      config.matrices);
+  visitor.field({.name = "other_optimizer",
+                 .help = "what updates all that is no matrix",
+                 .choices = {"adamw", "sgd"}},
+                config.other_optimizer);
+  visitor.field({.name = "other_lr", .help = "its learning rate", .min = 0, .above_min = true},
+                config.other_lr);
+  visitor.field({.name = "other_beta1",
+                 .help = "AdamW's memory of the mean of the gradients",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.other_beta1);
+  visitor.field({.name = "other_beta2",
+                 .help = "AdamW's memory of the mean of their squares",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.other_beta2);
+  visitor.field({.name = "other_weight_decay", .help = "its weight decay of matrices", .min = 0},
+                config.other_weight_decay);
+  visit_groups(visitor, config.groups);
+}
+
+std::unique_ptr<Optimizer> make_muon(const MuonConfig& config, const NamedTensors& parameters) {
+  check_parameters(parameters);
+  check_matrices(config, parameters);
+  std::vector<bool> muons, others;
+  for (const NamedTensor& parameter : parameters) {
+    muons.push_back(is_muons(config, parameter));
+    others.push_back(!muons.back());
+  }
+  if (std::find(muons.begin(), muons.end(), true) == muons.end()) {
+    throw UsageError(
+        "muon: no parameter of the model is a matrix of its own; name some in matrices");
+  }
+  auto matrices =
+      part_of(parameters, options_of(parameters, config.weight_decay, false, config.groups), muons);
+  const auto rest = part_of(
+      parameters, options_of(parameters, config.other_weight_decay, false, config.groups), others);
+  auto other = rest.parameters.empty() ? nullptr : make_other(config, rest);
+  return std::make_unique<Muon>(config, std::move(matrices), std::move(other));
+}
+
+}  // namespace gallop::optim

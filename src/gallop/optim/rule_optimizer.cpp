@@ -1,0 +1,59 @@
+#include "gallop/optim/rule_optimizer.h"
+
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include "gallop/kernel/plain_update.h"
+
+namespace gallop::optim {
+
+RuleOptimizer::RuleOptimizer(RuleConfig config, const NamedTensors& parameters)
+    : config_(std::move(config)) {
+  check_parameters(parameters);
+  all_.parameters = parameters;
+  for (const char* name : config_.states) {
+    all_.states.push_back(make_state(name, parameters, config_.initial_state));
+  }
+  all_.options = options_of(parameters, config_.weight_decay, config_.decay_1d, config_.groups);
+  const auto count = static_cast<int64_t>(parameters.size());
+  const auto options = at::TensorOptions(c10::kFloat).device(parameters.front().tensor.device());
+  if (config_.counts_steps) steps_ = at::zeros({count}, options);
+  if (!config_.running.empty()) {
+    running_ = at::tensor(config_.running, at::TensorOptions(c10::kDouble))
+                   .repeat({count, 1})
+                   .to(options.device());
+  }
+}
+
+at::Tensor RuleOptimizer::step(const at::Tensor& lr, const at::Tensor& grad_scale,
+                               const at::Tensor& found_inf) {
+  const at::NoGradGuard no_grad;
+  kernel::OptimizerStep step{.rule = config_.rule,
+                             .options = config_.options,
+                             .steps = steps_,
+                             .running = running_,
+                             .lr = lr,
+                             .divisor = grad_scale,
+                             .skip = found_inf};
+  all_.put_into(step);
+  if (has_own_kernel(all_.parameters)) return kernel::update(step);
+  kernel::update_by_operators(step);
+  return {};
+}
+
+NamedTensors RuleOptimizer::state() const {
+  NamedTensors state;
+  for (const NamedTensors& kind : all_.states) state.insert(state.end(), kind.begin(), kind.end());
+  if (steps_.defined()) state.push_back({"step", steps_});
+  if (running_.defined()) state.push_back({"running", running_});
+  return state;
+}
+
+std::unique_ptr<Optimizer> make_rule_optimizer(RuleConfig config, const NamedTensors& parameters) {
+  return std::make_unique<RuleOptimizer>(std::move(config), parameters);
+}
+
+}  // namespace gallop::optim

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/optim/groups.h"
+#include "gallop/optim/optimizer.h"
+#include "gallop/optim/optimizer_parameters.h"
+
+// Only for sources of optim/.
+namespace gallop::optim {
+
+/// An optimizer that is a rule of kernel/update_rules.h.
+struct RuleConfig {
+  std::string rule{};
+  std::vector<double> options{};      ///< In the order of the rule's Option.
+  std::vector<const char*> states{};  ///< Names of the rule's states.
+  double initial_state = 0;
+  bool counts_steps = true;       ///< Whether the rule asks for the step.
+  std::vector<double> running{};  ///< What the rule's running numbers are at first.
+
+  double lr = 0;
+  double weight_decay = 0;
+  bool decay_1d = true;
+  GroupsConfig groups{};
+};
+
+/// State: "STATE.NAME" for each kind and parameter, "step", fp32 [parameters], where steps are
+/// counted, and "running", fp64 [parameters, numbers], where the rule has such, in the order of
+/// `parameters`.
+class RuleOptimizer : public Optimizer {
+ public:
+  RuleOptimizer(RuleConfig config, const NamedTensors& parameters);
+
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
+                  const at::Tensor& found_inf) override;
+  NamedTensors state() const override;
+  double base_lr() const override { return config_.lr; }
+
+ protected:
+  const RuleConfig& config() const { return config_; }
+  const OptimizerParameters& all() const { return all_; }
+
+ private:
+  RuleConfig config_;
+  OptimizerParameters all_;
+  at::Tensor steps_, running_;  // Undefined where they are not needed.
+};
+
+std::unique_ptr<Optimizer> make_rule_optimizer(RuleConfig config, const NamedTensors& parameters);
+
+}  // namespace gallop::optim

@@ -1,0 +1,115 @@
+#include "gallop/optim/schedule_free.h"
+
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+
+#include "gallop/optim/fields.h"
+#include "gallop/optim/rule_optimizer.h"
+
+namespace gallop::optim {
+
+namespace {
+
+class ScheduleFree final : public RuleOptimizer {
+ public:
+  ScheduleFree(RuleConfig config, const NamedTensors& parameters)
+      : RuleOptimizer(std::move(config), parameters) {
+    // z begins where y does.
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      all().states[0][i].tensor.copy_(parameters[i].tensor);
+    }
+  }
+
+  void use_averaged_weights(bool averaged) override {
+    if (averaged == !training_.empty()) return;
+    const at::NoGradGuard no_grad;
+    const NamedTensors &parameters = all().parameters, &z = all().states[0];
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const at::Tensor& parameter = parameters[i].tensor;
+      if (averaged) {
+        training_.push_back({"training." + parameters[i].name, parameter.detach().clone()});
+        parameter.lerp_(z[i].tensor, 1 - 1 / config().options.front());
+      } else {
+        parameter.copy_(training_[i].tensor);
+      }
+    }
+    if (!averaged) training_.clear();
+  }
+
+  NamedTensors state() const override {
+    NamedTensors state = RuleOptimizer::state();
+    state.insert(state.end(), training_.begin(), training_.end());
+    return state;
+  }
+
+ private:
+  NamedTensors training_;  // y, while the parameters are x.
+};
+
+template <typename Config>
+void visit_schedule_free(config::Visitor& visitor, Config& config) {
+  visitor.field({.name = "r", .help = "power of the step in its weight in the average", .min = 0},
+                config.r);
+  visitor.field({.name = "weight_lr_power",
+                 .help = "power of the learning rate in a step's weight in the average",
+                 .min = 0},
+                config.weight_lr_power);
+  visitor.field(kWeightDecay, config.weight_decay);
+  visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
+}
+
+config::Field above_zero(config::Field field) {
+  field.above_min = true;
+  return field;
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, ScheduleFreeSgdConfig& config) {
+  visitor.field(kLearningRate, config.lr);
+  visitor.field(above_zero(kMomentum), config.momentum);
+  visit_schedule_free(visitor, config);
+}
+
+void visit(config::Visitor& visitor, ScheduleFreeAdamwConfig& config) {
+  visitor.field(kLearningRate, config.lr);
+  visitor.field(above_zero(kBeta1), config.beta1);
+  visitor.field(kBeta2, config.beta2);
+  visitor.field(kEps, config.eps);
+  visit_schedule_free(visitor, config);
+}
+
+std::unique_ptr<Optimizer> make_schedule_free_sgd(const ScheduleFreeSgdConfig& config,
+                                                  const NamedTensors& parameters) {
+  // The last two are AdamW's.
+  return std::make_unique<ScheduleFree>(
+      RuleConfig{.rule = "schedule_free_sgd",
+                 .options = {config.momentum, config.r, config.weight_lr_power, 0, 0},
+                 .states = {"z"},
+                 .running = {0, 0},
+                 .lr = config.lr,
+                 .weight_decay = config.weight_decay,
+                 .decay_1d = config.decay_1d,
+                 .groups = config.groups},
+      parameters);
+}
+
+std::unique_ptr<Optimizer> make_schedule_free_adamw(const ScheduleFreeAdamwConfig& config,
+                                                    const NamedTensors& parameters) {
+  return std::make_unique<ScheduleFree>(
+      RuleConfig{
+          .rule = "schedule_free_adamw",
+          .options = {config.beta1, config.r, config.weight_lr_power, config.beta2, config.eps},
+          .states = {"z", "exp_avg_sq"},
+          .running = {0, 0},
+          .lr = config.lr,
+          .weight_decay = config.weight_decay,
+          .decay_1d = config.decay_1d,
+          .groups = config.groups},
+      parameters);
+}
+
+}  // namespace gallop::optim

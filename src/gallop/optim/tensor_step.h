@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/kernel/optimizer_step.h"
+
+// Only for sources of optim/.
+namespace gallop::optim {
+
+/// A step of an optimizer that consists of LibTorch's operators: nothing is read on the host, so it
+/// can be recorded, and the step compiler joins its pointwise parts.
+class TensorStep {
+ public:
+  /// `step` has the parameters that are updated.
+  explicit TensorStep(const kernel::OptimizerStep& step);
+
+  size_t size() const { return step_.parameters.size(); }
+  /// Its number among all parameters of the optimizer.
+  size_t index(size_t i) const { return static_cast<size_t>(step_.indices[i]); }
+  const at::Tensor& parameter(size_t i) const { return step_.parameters[i]; }
+  /// Divided by the loss scale, in the parameter's type.
+  at::Tensor gradient(size_t i) const;
+  /// The same in two: as it came, and what it is to be multiplied by, which may be undefined.
+  const at::Tensor& raw_gradient(size_t i) const { return step_.gradients[i]; }
+  const at::Tensor& gradient_scale() const { return scale_; }
+  /// fp32, no dimensions.
+  at::Tensor lr(size_t i) const;
+  double weight_decay(size_t i) const { return step_.weight_decays[i]; }
+
+  /// Of a parameter or state; one that is skipped stays, whatever came out.
+  void write(const at::Tensor& to, const at::Tensor& value) const;
+
+ private:
+  const kernel::OptimizerStep& step_;
+  at::Tensor scale_;
+  std::optional<at::Tensor> skip_;
+};
+
+}  // namespace gallop::optim

@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include "gallop/config/resolve.h"
+
+namespace gallop::config {
+namespace {
+
+struct Item {
+  std::string match;
+  double factor = 1;
+  std::optional<double> decay;
+};
+void visit(Visitor& v, Item& c) {
+  v.field({.name = "match", .help = "names"}, c.match);
+  v.field({.name = "factor", .help = "of the rate", .min = 0}, c.factor);
+  v.field({.name = "decay", .help = "own decay"}, c.decay);
+}
+
+struct Holder {
+  std::vector<Item> items{{.match = "preset"}};
+};
+void visit(Visitor& v, Holder& c) { v.list({.name = "items", .help = "all of them"}, c.items); }
+
+std::string read(const Node& root, Holder& holder) {
+  Problems problems;
+  read_fields(
+      root, [&](Visitor& v) { visit(v, holder); }, problems);
+  std::string text;
+  for (const Problem& problem : problems.list()) {
+    text += problem.origin.describe() + " " + problem.key + ": " + problem.message + "\n";
+  }
+  return text;
+}
+
+TEST(ListOfMaps, IsReadItemByItem) {
+  Holder holder;
+  Node root = parse_yaml("items:\n- {match: a, factor: 2}\n- {match: b, decay: 0}\n", "r.yaml");
+  Problems problems;
+  apply_override(root, "items.1.factor", parse_override_value("3", "items.1.factor"), problems);
+  EXPECT_EQ(read(root, holder), "");
+  ASSERT_EQ(holder.items.size(), 2u);
+  EXPECT_EQ(holder.items[0].factor, 2);
+  EXPECT_EQ(holder.items[0].decay, std::nullopt);
+  EXPECT_EQ(holder.items[1].match, "b");
+  EXPECT_EQ(holder.items[1].factor, 3);
+  EXPECT_EQ(holder.items[1].decay, 0);
+}
+
+TEST(ListOfMaps, StaysWhereItIsNotNamedAndMayBeEmpty) {
+  Holder holder;
+  EXPECT_EQ(read(parse_yaml("{}", "r.yaml"), holder), "");
+  EXPECT_EQ(holder.items.size(), 1u);
+  EXPECT_EQ(read(parse_yaml("items: []", "r.yaml"), holder), "");
+  EXPECT_TRUE(holder.items.empty());
+}
+
+TEST(ListOfMaps, TellsEveryMistakeWithItsPlace) {
+  Holder holder;
+  const std::string told =
+      read(parse_yaml("items:\n- {mach: a}\n- {factor: -1}\n- 7\n", "r.yaml"), holder);
+  EXPECT_NE(told.find("r.yaml:2:4 items.0.mach: unknown key 'mach'; did you mean 'match'?"),
+            std::string::npos)
+      << told;
+  EXPECT_NE(told.find("items.1.factor: must be a number of at least 0"), std::string::npos) << told;
+  EXPECT_NE(told.find("items.2: must be a map of options, not '7'"), std::string::npos) << told;
+  EXPECT_NE(read(parse_yaml("items: {a: 1}", "r.yaml"), holder).find("must be a list of maps"),
+            std::string::npos);
+}
+
+TEST(ListOfMaps, IsWrittenAsItWasReadAndExplained) {
+  Holder holder, again;
+  const Node root = parse_yaml("items: [{match: a*, decay: 0.5}]", "r.yaml");
+  EXPECT_EQ(read(root, holder), "");
+  const auto visit_holder = [&](Visitor& v) { visit(v, holder); };
+  const Node written = write_fields(visit_holder, root);
+  EXPECT_EQ(read(parse_yaml(to_yaml(written, true), "again.yaml"), again), "");
+  ASSERT_EQ(again.items.size(), 1u);
+  EXPECT_EQ(again.items[0].match, "a*");
+  EXPECT_EQ(again.items[0].decay, 0.5);
+  const auto help = describe_fields(visit_holder, "");
+  ASSERT_EQ(help.size(), 4u);
+  EXPECT_EQ(help[0].type, "list of {match, factor, decay}");
+  EXPECT_EQ(help[1].key, "items.N.match");
+}
+
+}  // namespace
+}  // namespace gallop::config

@@ -1,0 +1,115 @@
+// What every optimizer of the registry must do in a training step: a new entry is tested by being
+// listed. compiled_options_test.cpp holds the compiled step of each against the step as it is.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full_like.h>
+#include <gtest/gtest.h>
+
+#include "gallop/model/mlp.h"
+#include "unit/train/trainee.h"
+
+namespace gallop::train {
+namespace {
+
+using precision::Precision;
+
+std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {16, 12}}, kImages, 1); }
+
+std::vector<Case> all_cases() {
+  const std::vector<std::pair<std::string, StepConfig>> configs = {
+      {"Plain", {}},
+      {"Accumulated", {.accumulate = 3}},
+      {"Clipped", {.clip = 0.5}},
+      {"Bf16", {.precision = Precision::kBf16}},
+      {"Fp16", {.precision = Precision::kFp16}},
+      {"Skipping", {.skip_nonfinite = true}},
+  };
+  std::vector<Case> cases;
+  for (const std::string& optimizer : optim::built_in_optimizers().names()) {
+    std::string name = optimizer;
+    std::replace(name.begin(), name.end(), '-', '_');
+    for (const auto& [config_name, config] : configs) {
+      cases.push_back({name + "_" + config_name, mlp, optimizer, config});
+    }
+  }
+  return cases;
+}
+
+class EveryOptimizer : public testing::TestWithParam<Case> {
+ protected:
+  // Steps on one batch; those of numbers that are not finite have no loss.
+  static double run(Trainee& trainee, const std::pair<at::Tensor, at::Tensor>& batch, int64_t from,
+                    int64_t to) {
+    double loss = 0;
+    for (int64_t step = from; step < to; ++step) {
+      loss = trainee.step->run(batch.first, batch.second, step, trainee.optimizer->base_lr(), false)
+                 .tally.loss();
+    }
+    return loss;
+  }
+};
+
+TEST_P(EveryOptimizer, LearnsABatch) {
+  seed_step(7, 0, at::kCPU);
+  const auto batch = batch_of(GetParam(), 12);
+  Trainee trainee(GetParam(), std::nullopt);
+  const double first = run(trainee, batch, 0, 1), last = run(trainee, batch, 1, 60);
+  EXPECT_LT(last, first);
+}
+
+TEST_P(EveryOptimizer, ContinuesBitForBitFromItsState) {
+  seed_step(7, 0, at::kCPU);
+  const auto batch = batch_of(GetParam(), 7);
+  Trainee undisturbed(GetParam(), std::nullopt), resumed(GetParam(), std::nullopt);
+  run(undisturbed, batch, 0, 3);
+  // As a checkpoint is written, and read into a new run.
+  undisturbed.optimizer->use_averaged_weights(true);
+  resumed.optimizer->use_averaged_weights(true);
+  const NamedTensors from = undisturbed.everything(), to = resumed.everything();
+  ASSERT_EQ(from.size(), to.size());
+  {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < from.size(); ++i) {
+      EXPECT_EQ(from[i].name, to[i].name);
+      to[i].tensor.copy_(from[i].tensor);
+    }
+  }
+  undisturbed.optimizer->use_averaged_weights(false);
+  resumed.optimizer->use_averaged_weights(false);
+  run(undisturbed, batch, 3, 6);
+  run(resumed, batch, 3, 6);
+  const NamedTensors wanted = undisturbed.everything(), got = resumed.everything();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_TRUE(at::equal(got[i].tensor, wanted[i].tensor)) << wanted[i].name;
+  }
+}
+
+TEST_P(EveryOptimizer, SkipsAStepThatIsNotFinite) {
+  seed_step(7, 0, at::kCPU);
+  const auto batch = batch_of(GetParam(), 7);
+  Trainee trainee(GetParam(), std::nullopt);
+  run(trainee, batch, 0, 2);
+  NamedTensors before;
+  const auto kept = [&] {
+    NamedTensors all = trainee.model->parameters();
+    for (const auto& item : trainee.optimizer->state()) all.push_back(item);
+    return all;
+  };
+  for (const auto& [name, tensor] : kept()) before.push_back({name, tensor.detach().clone()});
+  run(trainee, {at::full_like(batch.first, INFINITY), batch.second}, 2, 3);
+  const NamedTensors after = kept();
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(at::equal(before[i].tensor, after[i].tensor)) << before[i].name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, EveryOptimizer, testing::ValuesIn(all_cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace gallop::train
