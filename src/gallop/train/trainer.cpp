@@ -308,6 +308,7 @@ struct Trainer::Impl {
   void restore_best() {
     const auto best = parts.checkpoints.best();
     if (!best || best->step == progress.step) return;
+    const AveragedWeights averaged(parts.optimizer);  // Those that the checkpoint has.
     parts.checkpoints.load_model(*best, state().model);
     outcome.restored_step = best->step;
     save(false);

@@ -44,6 +44,7 @@ class RandomOptions final : public config::Visitor {
   }
 
  protected:
+  void nested_list(const config::Field&, const ListAccess&) override { FAIL(); }
   void nested(const config::Field&, const std::function<void(config::Visitor&)>& fields) override {
     fields(*this);
   }
