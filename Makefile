@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 # Tests that train use every core by themselves.
 TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 
-.PHONY: build train test chaos conformance lint format benchmark install clean help configure
+.PHONY: build train test chaos conformance parity lint format benchmark install clean help configure
 
 build: configure ## build everything (the default)
 	cmake --build --preset $(PRESET)
@@ -24,6 +24,9 @@ chaos: build ## kill runs at random moments and compare their weights (a few min
 
 conformance: build ## run 10,000 random functions compiled and as they are (GALLOP_TEST_SEED: others)
 	GALLOP_TEST_COUNT=10000 $(BUILD)/tests/test_compile --gtest_filter='RandomGraphs.*'
+
+parity: build ## write docs/parity.md: differences of optimizers and schedules from PyTorch's
+	tests/parity/write_parity.py $(BUILD)/tests docs/parity.md
 
 benchmark: configure ## steps beside PyTorch's, time to the first step, one training (about 15 minutes)
 	cmake --preset $(PRESET) -DGALLOP_BENCHMARKS=ON

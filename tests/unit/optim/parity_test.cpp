@@ -96,6 +96,7 @@ TEST_F(Parity, EveryCombinationOfOptionsFollowsPyTorch) {
       largest = std::max(largest, difference);
     }
     RecordProperty(optimizer, fmt::format("{:.1e}", largest));
+    RecordProperty(optimizer + ".cases", static_cast<int>(texts.size()));
   }
 }
 
