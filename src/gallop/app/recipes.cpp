@@ -144,22 +144,22 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
 
 }  // namespace
 
-ExitCode run_recipes(const std::vector<std::string>& words) {
-  Arguments arguments;
-  if (!parse(words, arguments)) return ExitCode::kDone;
-  const std::string& action = arguments.action;
+ExitCode run_recipes(const std::vector<std::string>& arguments) {
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
+  const std::string& action = parsed.action;
   if (action == "list") {
     list_recipes();
   } else if (action == "options") {
     print_options();
   } else if (action == "schedules") {
-    list_schedules(arguments.svg);
+    list_schedules(parsed.svg);
   } else if (action == "schedule") {
-    draw_schedule(arguments);
+    draw_schedule(parsed);
   } else if (action == "show") {
-    std::fputs(find_recipe(arguments.recipe).yaml, stdout);
+    std::fputs(find_recipe(parsed.recipe).yaml, stdout);
   } else {
-    copy_recipe(arguments.recipe, arguments.target);
+    copy_recipe(parsed.recipe, parsed.target);
   }
   return ExitCode::kDone;
 }

@@ -37,9 +37,9 @@ template <typename Number>
 struct UpdateMoment {
   Number step;  ///< Of this update, from 1; always 1 where steps are not counted.
   Number lr;
-  double weight_decay;
-  const double* options;
-  const Number* running;
+  double weight_decay = 0;
+  const double* options = nullptr;
+  const Number* running = nullptr;
 };
 
 /// Whether weight decay is part of the gradient.

@@ -76,7 +76,7 @@ class Adafactor final : public Optimizer {
     const at::Tensor &p = step.parameter(i), &g = step.raw_gradient(i), lr = step.lr(i);
     const at::Tensor count = steps_.select(0, static_cast<int64_t>(step.index(i)));
     const at::Tensor t = count + 1;
-    const at::Tensor scale = step.gradient_scale();
+    const at::Tensor& scale = step.gradient_scale();
     const at::Tensor variance = variance_of(step, i, g, t.pow(config_.beta2_decay));
     // Scales of the whole tensor become part of the rate, which spares passes over it.
     const at::Tensor change = variance.clamp_min_(eps1_ * eps1_).rsqrt_().mul_(g);

@@ -39,7 +39,7 @@ RuleConfig adam_rule(std::string rule, const Config& config) {
 }
 
 template <typename Config>
-RuleConfig with_amsgrad(std::string rule, const Config& config) {
+RuleConfig with_amsgrad(const std::string& rule, const Config& config) {
   RuleConfig all = adam_rule(config.amsgrad ? rule + "_amsgrad" : rule, config);
   if (config.amsgrad) all.states.push_back("max_exp_avg_sq");
   return all;

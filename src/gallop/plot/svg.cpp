@@ -241,8 +241,9 @@ std::string to_svg(const std::vector<LinePlot>& plots, int columns) {
       "<g class=\"{4}\">\n",
       width, height, xml_text(plots.front().title), kStyle, columns == 1 ? "large" : "small");
   for (size_t i = 0; i < plots.size(); ++i) {
-    SvgPlot(plots[i], size, kEdge + size.width * static_cast<double>(i % across),
-            kEdge + size.height * static_cast<double>(i / across), out)
+    const size_t row = i / across, column = i % across;
+    SvgPlot(plots[i], size, kEdge + size.width * static_cast<double>(column),
+            kEdge + size.height * static_cast<double>(row), out)
         .draw();
   }
   return out + "</g>\n</svg>\n";

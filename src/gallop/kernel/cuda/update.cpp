@@ -136,7 +136,7 @@ class Update {
     const std::string kernel =
         std::string("gallop_") + part + "_" + (rule_ == nullptr ? kNorm : rule_->name);
     launcher_.launch({.text = kUpdateText,
-                      .kernel = kernel.c_str(),
+                      .kernel = kernel,
                       .blocks = static_cast<uint32_t>(blocks),
                       .device = device_,
                       .slots = slots});

@@ -15,7 +15,7 @@ struct RmspropRule {
       kCentered ? (kMomentum ? "rmsprop_centered_momentum" : "rmsprop_centered")
                 : (kMomentum ? "rmsprop_momentum" : "rmsprop");
   enum Option { kAlpha, kEps, kMomentumOption, kOptions };
-  enum Factor { kPull, kKeep, kTake, kAdded, kShare, kLr, kFactors };
+  enum Factor { kPull, kKeep, kTake, kAdded, kShare, kLr, kNothing, kFactors };
   static constexpr int kStates = 1 + (kCentered ? 1 : 0) + (kMomentum ? 1 : 0);
   static constexpr int kRunning = 0;
   static constexpr Measures kMeasures = Measures::kNothing;
@@ -28,6 +28,7 @@ struct RmspropRule {
     f[kAdded] = at.options[kEps];
     f[kShare] = at.options[kMomentumOption];
     f[kLr] = at.lr;
+    f[kNothing] = 0;
   }
 
   template <typename V>
@@ -38,7 +39,7 @@ struct RmspropRule {
     if constexpr (kCentered) {
       s[1] = fma(g - s[1], f[kTake], s[1]);
       square = fnma(s[1], s[1], s[0]);
-      square = max(square, square - square);  // Rounding can leave less than 0.
+      square = max(square, f[kNothing]);  // Rounding can leave less than 0.
     }
     V change = quotient(g, root(square) + f[kAdded]);
     if constexpr (kMomentum) change = s[kStates - 1] = fma(f[kShare], s[kStates - 1], change);
