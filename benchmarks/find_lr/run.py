@@ -71,7 +71,8 @@ def main():
             rules = {}
             for rule, lr in found["suggestions"].items():
                 value = metric(lr)
-                rules[rule] = {"lr": lr, "metric": value, "worse": round(abs(value - best) / best, 4)}
+                worse = (value - best if is_text else best - value) / best
+                rules[rule] = {"lr": lr, "metric": value, "worse": round(worse, 4)}
         print(json.dumps({"problem": name, "best": best, "rules": rules, "range": found.get("range"), "grid": grid}), flush=True)
 
 

@@ -109,8 +109,8 @@ std::vector<double> rates_between(double min, double max, int64_t count, bool li
 
 const std::vector<LrRule>& lr_rules() {
   static const std::vector<LrRule> kRules = {
-      {"valley", "the middle of the longest fall", valley},
       {"steepest", "where the loss falls fastest", steepest},
+      {"valley", "the middle of the longest fall", valley},
       {"minimum/10", "a tenth of where it is lowest", tenth_of_minimum},
       {"slide", "the last rate before it leaves its course", slide},
   };

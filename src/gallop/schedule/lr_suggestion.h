@@ -42,9 +42,8 @@ struct LrRule {
   std::optional<double> (*suggest)(std::span<const RangePoint> points);
 };
 
-/// "valley", which is the one to take unless another is asked for, "steepest", "minimum/10" and
-/// "slide". Valley and slide are the rules of these names in fastai: two places on the longest
-/// fall, and on the way back from divergence.
+/// "steepest", which is the one to take unless another is asked for (docs/training.md has what each
+/// comes to), "valley", "minimum/10" and "slide", all by the names that fastai gives them.
 const std::vector<LrRule>& lr_rules();
 
 /// Where the smoothed loss falls: bounds for a cyclic schedule.
