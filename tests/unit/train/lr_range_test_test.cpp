@@ -60,17 +60,15 @@ std::vector<at::Tensor> copies(const NamedTensors& tensors) {
 
 class LrRange : public testing::TestWithParam<std::string> {};
 
-TEST_P(LrRange, LossFallsAndRisesAndAllIsAsItWas) {
+TEST_P(LrRange, LossFallsSomewhereAndAllIsAsItWas) {
   Fixture fixture(GetParam());
   const auto before = copies(fixture.trainee.everything());
   for (const int64_t accumulate : {1, 4}) {
     const StepConfig step{.accumulate = accumulate, .compile = compile::CompileConfig()};
     const LrRangeTest test =
         fixture.test({.min = 1e-6, .max = 1e4, .rates = 60, .memory = 0.5}, step);
-    EXPECT_TRUE(test.diverged);
     EXPECT_FALSE(test.stopped);
-    ASSERT_GT(test.points.size(), 30);
-    EXPECT_LT(test.points.size(), 60);
+    ASSERT_GT(test.points.size(), 20);
     EXPECT_NEAR(test.points.front().loss, std::log(5), 0.5);
     const auto range = schedule::range_of_fall(test.points);
     ASSERT_TRUE(range);
@@ -83,6 +81,14 @@ TEST_P(LrRange, LossFallsAndRisesAndAllIsAsItWas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, LrRange, testing::ValuesIn(optim::built_in_optimizers().names()));
+
+TEST(LrRangeTest, EndsWhereTrainingDiverges) {
+  const LrRangeTest test =
+      Fixture("sgd").test({.min = 1e-6, .max = 1e4, .rates = 60, .memory = 0.5});
+  EXPECT_TRUE(test.diverged);
+  ASSERT_GT(test.points.size(), 30);
+  EXPECT_LT(test.points.size(), 60);
+}
 
 TEST(LrRangeTest, SameTestSameLosses) {
   Fixture fixture("sgd");
