@@ -28,8 +28,8 @@ void visit_decay(config::Visitor& visitor, Config& config) {
 const config::Field kAmsgrad{.name = "amsgrad", .help = "divide by the largest mean square so far"};
 
 template <typename Config>
-RuleConfig adam_rule(std::string rule, const Config& config) {
-  return {.rule = std::move(rule),
+RuleConfig adam_rule(const std::string& rule, const Config& config) {
+  return {.rule = rule,
           .options = {config.beta1, config.beta2, config.eps},
           .states = {"exp_avg", "exp_avg_sq"},
           .lr = config.lr,
