@@ -112,8 +112,6 @@ std::vector<std::optional<double>> suggestions(const train::LrRangeTest& test) {
   return all;
 }
 
-constexpr int kPlotRows = 14;
-
 plot::LinePlot curve(const std::string& name, const Arguments& arguments,
                      const train::LrRangeTest& test) {
   plot::Series losses{.name = "of a step", .x = {}, .y = {}};
@@ -204,9 +202,8 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
   } else {
     plot::LinePlot terse = plot;
     terse.series.resize(1);
-    fmt::print("{}\n", plot::to_text(terse, {.columns = terminal_columns(),
-                                             .rows = kPlotRows,
-                                             .unicode = is_utf8_terminal()}));
+    print_plot(terse);
+    fmt::print("\n");
     print_table(parsed, test);
   }
   return ExitCode::kDone;

@@ -99,18 +99,12 @@ void print_options() {
   print_members("schedule", families.schedules);
 }
 
-constexpr int kPlotRows = 14;
-
 void draw_schedule(const Arguments& arguments) {
   const Families families;
   const ResolvedRecipe resolved = load_recipe(families, arguments.recipe, arguments.overrides);
   auto plots = schedule_plots(families, resolved.recipe);
   plots.front().title = resolved.name + ": " + plots.front().title;
-  for (const plot::LinePlot& each : plots) {
-    fmt::print("{}", plot::to_text(each, {.columns = terminal_columns(),
-                                          .rows = kPlotRows,
-                                          .unicode = is_utf8_terminal()}));
-  }
+  for (const plot::LinePlot& each : plots) print_plot(each);
   if (!arguments.svg.empty()) write_file_atomically(arguments.svg, plot::to_svg(plots));
 }
 

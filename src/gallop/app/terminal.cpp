@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -14,7 +15,8 @@ int terminal_columns() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-bool is_utf8_terminal() {
+// By the locale that the environment names.
+static bool is_utf8_terminal() {
   if (isatty(STDOUT_FILENO) == 0) return false;
   // The first that is set and not empty decides, as setlocale() has it.
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
@@ -25,6 +27,12 @@ bool is_utf8_terminal() {
     return locale.find("UTF-8") != std::string::npos || locale.find("UTF8") != std::string::npos;
   }
   return false;
+}
+
+void print_plot(const plot::LinePlot& plot) {
+  const std::string text =
+      plot::to_text(plot, {.columns = terminal_columns(), .unicode = is_utf8_terminal()});
+  std::fputs(text.c_str(), stdout);
 }
 
 }  // namespace gallop::app

@@ -1,12 +1,13 @@
 #pragma once
 
+#include "gallop/plot/line_plot.h"
+
 namespace gallop::app {
 
 /// Characters in a line of the terminal that standard output is; 80 where it is none.
 int terminal_columns();
 
-/// Whether standard output is a terminal that shows UTF-8, by the locale that the environment
-/// names.
-bool is_utf8_terminal();
+/// Prints a plot on standard output, as wide and in such characters as it shows.
+void print_plot(const plot::LinePlot& plot);
 
 }  // namespace gallop::app

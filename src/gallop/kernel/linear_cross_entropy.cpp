@@ -103,33 +103,26 @@ bool is_taken(const at::Tensor& x) {
 
 using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-Four forward_on_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target,
-                    int64_t ignored, double label_smoothing, bool wants_x, bool wants_weight,
-                    int64_t most_logits) {
+Four forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target,
+             int64_t ignored, double label_smoothing, bool wants_x, bool wants_weight,
+             int64_t most_logits) {
   if (!takes_linear_cross_entropy(x, weight, target)) {
     throw InternalError("linear_cross_entropy: tensors that it does not take");
   }
-  require_classes(target, weight.size(0), ignored);
-  auto result = compute(x, weight.to(x.scalar_type()), target,
-                        {.targets = {.ignored = ignored, .label_smoothing = label_smoothing},
-                         .wants_x = wants_x,
-                         .wants_weight = wants_weight,
-                         .most_logits = most_logits});
-  return {result.loss, result.right, result.x, result.weight};
-}
-
-Four forward_on_cuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target,
-                     int64_t ignored, double label_smoothing, bool wants_x, bool wants_weight,
-                     int64_t most_logits) {
-  if (!takes_linear_cross_entropy(x, weight, target)) {
-    throw InternalError("linear_cross_entropy: tensors that it does not take");
+  const LinearCrossEntropyOptions options{
+      .targets = {.ignored = ignored, .label_smoothing = label_smoothing},
+      .wants_x = wants_x,
+      .wants_weight = wants_weight,
+      .most_logits = most_logits};
+  const at::Tensor same_format = weight.to(x.scalar_type());
+  LinearCrossEntropyResult result;
+  if (x.is_cuda()) {
+    result = linear_cross_entropy_on_gpu(*cuda_launcher_for(x.device()), x, same_format, target,
+                                         options);
+  } else {
+    require_classes(target, weight.size(0), ignored);
+    result = compute(x, same_format, target, options);
   }
-  auto result = linear_cross_entropy_on_gpu(
-      *cuda_launcher_for(x.device()), x, weight.to(x.scalar_type()), target,
-      {.targets = {.ignored = ignored, .label_smoothing = label_smoothing},
-       .wants_x = wants_x,
-       .wants_weight = wants_weight,
-       .most_logits = most_logits});
   return {result.loss, result.right, result.x, result.weight};
 }
 
@@ -197,7 +190,7 @@ LinearCrossEntropyResult linear_cross_entropy(const at::Tensor& x, const at::Ten
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor target, int ignored, float "
       "label_smoothing, bool wants_x, bool wants_weight, int most_logits) -> (Tensor loss, Tensor "
       "right, Tensor dx, Tensor dweight)",
-      forward_on_cpu, forward_without_memory, forward_on_cuda);
+      forward, forward_without_memory, forward);
   auto [loss, right, dx, dweight] =
       kForward(x, weight, target, options.targets.ignored, options.targets.label_smoothing,
                options.wants_x, options.wants_weight, options.most_logits);

@@ -61,9 +61,7 @@ class Adafactor final : public Optimizer {
   at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
                   const at::Tensor& found_inf) override {
     const at::NoGradGuard no_grad;
-    kernel::OptimizerStep lists{.lr = lr, .divisor = grad_scale, .skip = found_inf};
-    all_.put_into(lists);
-    const TensorStep step(lists);
+    const TensorStep step(all_, lr, grad_scale, found_inf);
     for (size_t i = 0; i < step.size(); ++i) update(step, i);
     return {};
   }
@@ -135,9 +133,7 @@ void visit(config::Visitor& visitor, AdafactorConfig& config) {
       config.relative_step);
   visitor.field({.name = "scale_parameter", .help = "a rate that follows the parameter's size"},
                 config.scale_parameter);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visit_decay(visitor, config);
 }
 
 std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config,

@@ -17,75 +17,46 @@ void visit(config::Visitor& visitor, AdagradConfig& config) {
                  .help = "sum of squares before the first step",
                  .min = 0},
                 config.initial_accumulator_value);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visit_decay(visitor, config);
 }
 
 void visit(config::Visitor& visitor, AdadeltaConfig& config) {
   visitor.field(kLearningRate, config.lr);
-  visitor.field(
-      {.name = "rho", .help = "memory of the mean squares", .min = 0, .max = 1, .below_max = true},
-      config.rho);
+  visitor.field(share_field("rho", "memory of the mean squares"), config.rho);
   visitor.field(kEps, config.eps);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visit_decay(visitor, config);
 }
 
 void visit(config::Visitor& visitor, RmspropConfig& config) {
   visitor.field(kLearningRate, config.lr);
-  visitor.field({.name = "alpha",
-                 .help = "memory of the mean of the squares",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
-                config.alpha);
+  visitor.field(share_field("alpha", "memory of the mean of the squares"), config.alpha);
   visitor.field(kEps, config.eps);
   visitor.field(kMomentum, config.momentum);
   visitor.field({.name = "centered", .help = "divide by the spread around the mean gradient"},
                 config.centered);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visit_decay(visitor, config);
 }
 
 std::unique_ptr<Optimizer> make_adagrad(const AdagradConfig& config,
                                         const NamedTensors& parameters) {
-  return make_rule_optimizer({.rule = "adagrad",
-                              .options = {config.lr_decay, config.eps},
-                              .states = {"sum"},
-                              .initial_state = config.initial_accumulator_value,
-                              .lr = config.lr,
-                              .weight_decay = config.weight_decay,
-                              .decay_1d = config.decay_1d,
-                              .groups = config.groups},
-                             parameters);
+  RuleConfig rule = rule_of(config, "adagrad", {config.lr_decay, config.eps}, {"sum"});
+  rule.initial_state = config.initial_accumulator_value;
+  return make_rule_optimizer(std::move(rule), parameters);
 }
 
 std::unique_ptr<Optimizer> make_adadelta(const AdadeltaConfig& config,
                                          const NamedTensors& parameters) {
-  return make_rule_optimizer({.rule = "adadelta",
-                              .options = {config.rho, config.eps},
-                              .states = {"square_avg", "acc_delta"},
-                              .counts_steps = false,
-                              .lr = config.lr,
-                              .weight_decay = config.weight_decay,
-                              .decay_1d = config.decay_1d,
-                              .groups = config.groups},
-                             parameters);
+  RuleConfig rule =
+      rule_of(config, "adadelta", {config.rho, config.eps}, {"square_avg", "acc_delta"});
+  rule.counts_steps = false;
+  return make_rule_optimizer(std::move(rule), parameters);
 }
 
 std::unique_ptr<Optimizer> make_rmsprop(const RmspropConfig& config,
                                         const NamedTensors& parameters) {
-  RuleConfig rule{.rule = "rmsprop",
-                  .options = {config.alpha, config.eps, config.momentum},
-                  .states = {"square_avg"},
-                  .counts_steps = false,
-                  .lr = config.lr,
-                  .weight_decay = config.weight_decay,
-                  .decay_1d = config.decay_1d,
-                  .groups = config.groups};
+  RuleConfig rule =
+      rule_of(config, "rmsprop", {config.alpha, config.eps, config.momentum}, {"square_avg"});
+  rule.counts_steps = false;
   if (config.centered) {
     rule.rule += "_centered";
     rule.states.push_back("grad_avg");

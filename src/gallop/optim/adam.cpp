@@ -18,24 +18,11 @@ void visit_adam(config::Visitor& visitor, Config& config) {
   visitor.field(kEps, config.eps);
 }
 
-template <typename Config>
-void visit_decay(config::Visitor& visitor, Config& config) {
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
-}
-
 const config::Field kAmsgrad{.name = "amsgrad", .help = "divide by the largest mean square so far"};
 
 template <typename Config>
 RuleConfig adam_rule(const std::string& rule, const Config& config) {
-  return {.rule = rule,
-          .options = {config.beta1, config.beta2, config.eps},
-          .states = {"exp_avg", "exp_avg_sq"},
-          .lr = config.lr,
-          .weight_decay = config.weight_decay,
-          .decay_1d = config.decay_1d,
-          .groups = config.groups};
+  return rule_of(config, rule, {config.beta1, config.beta2, config.eps}, {"exp_avg", "exp_avg_sq"});
 }
 
 template <typename Config>

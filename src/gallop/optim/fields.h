@@ -1,8 +1,14 @@
 #pragma once
 
 #include "gallop/config/visitor.h"
+#include "gallop/optim/groups.h"
 
 namespace gallop::optim {
+
+/// A share, or a memory: from 0 on, below 1.
+inline config::Field share_field(const char* name, const char* help) {
+  return {.name = name, .help = help, .min = 0, .max = 1, .below_max = true};
+}
 
 /// Options that several optimizers have.
 inline const config::Field kLearningRate{.name = "lr",
@@ -16,24 +22,22 @@ inline const config::Field kDecay1d{
 
 inline const config::Field kEps{
     .name = "eps", .help = "added to the divisor", .min = 0, .above_min = true};
-inline const config::Field kBeta1{.name = "beta1",
-                                  .help = "memory of the mean of the gradients",
-                                  .min = 0,
-                                  .max = 1,
-                                  .below_max = true};
-inline const config::Field kBeta2{.name = "beta2",
-                                  .help = "memory of the mean of their squares",
-                                  .min = 0,
-                                  .max = 1,
-                                  .below_max = true};
-inline const config::Field kMomentum{.name = "momentum",
-                                     .help = "share of the last update that is kept",
-                                     .min = 0,
-                                     .max = 1,
-                                     .below_max = true};
+inline const config::Field kBeta1 = share_field("beta1", "memory of the mean of the gradients");
+inline const config::Field kBeta2 = share_field("beta2", "memory of the mean of their squares");
+inline const config::Field kMomentum =
+    share_field("momentum", "share of the last update that is kept");
+inline const config::Field kNesterov{.name = "nesterov", .help = "look ahead along the momentum"};
 inline const config::Field kDecoupledDecay{.name = "decoupled_weight_decay",
                                            .help = "weight decay apart from the gradient"};
 inline const config::Field kAlwaysAdapt{
     .name = "always_adapt", .help = "a trust ratio also for parameters without weight decay"};
+
+/// What the options of nearly every optimizer end with.
+template <typename Config>
+void visit_decay(config::Visitor& visitor, Config& config) {
+  visitor.field(kWeightDecay, config.weight_decay);
+  visitor.field(kDecay1d, config.decay_1d);
+  visit_groups(visitor, config.groups);
+}
 
 }  // namespace gallop::optim

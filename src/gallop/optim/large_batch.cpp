@@ -1,5 +1,7 @@
 #include "gallop/optim/large_batch.h"
 
+#include <utility>
+
 #include "gallop/optim/fields.h"
 #include "gallop/optim/rule_optimizer.h"
 
@@ -15,9 +17,7 @@ void visit(config::Visitor& visitor, LarsConfig& config) {
                 config.trust_coefficient);
   visitor.field(kEps, config.eps);
   visitor.field(kAlwaysAdapt, config.always_adapt);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visit_decay(visitor, config);
 }
 
 void visit(config::Visitor& visitor, LambConfig& config) {
@@ -26,33 +26,23 @@ void visit(config::Visitor& visitor, LambConfig& config) {
   visitor.field(kBeta2, config.beta2);
   visitor.field(kEps, config.eps);
   visitor.field(kAlwaysAdapt, config.always_adapt);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visit_decay(visitor, config);
 }
 
 std::unique_ptr<Optimizer> make_lars(const LarsConfig& config, const NamedTensors& parameters) {
-  return make_rule_optimizer({.rule = "lars",
-                              .options = {config.momentum, config.trust_coefficient, config.eps,
-                                          config.always_adapt ? 1.0 : 0.0},
-                              .states = {"momentum"},
-                              .counts_steps = false,
-                              .lr = config.lr,
-                              .weight_decay = config.weight_decay,
-                              .decay_1d = config.decay_1d,
-                              .groups = config.groups},
-                             parameters);
+  RuleConfig rule = rule_of(
+      config, "lars",
+      {config.momentum, config.trust_coefficient, config.eps, config.always_adapt ? 1.0 : 0.0},
+      {"momentum"});
+  rule.counts_steps = false;
+  return make_rule_optimizer(std::move(rule), parameters);
 }
 
 std::unique_ptr<Optimizer> make_lamb(const LambConfig& config, const NamedTensors& parameters) {
   return make_rule_optimizer(
-      {.rule = "lamb",
-       .options = {config.beta1, config.beta2, config.eps, config.always_adapt ? 1.0 : 0.0},
-       .states = {"exp_avg", "exp_avg_sq"},
-       .lr = config.lr,
-       .weight_decay = config.weight_decay,
-       .decay_1d = config.decay_1d,
-       .groups = config.groups},
+      rule_of(config, "lamb",
+              {config.beta1, config.beta2, config.eps, config.always_adapt ? 1.0 : 0.0},
+              {"exp_avg", "exp_avg_sq"}),
       parameters);
 }
 

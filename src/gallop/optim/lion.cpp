@@ -1,5 +1,7 @@
 #include "gallop/optim/lion.h"
 
+#include <utility>
+
 #include "gallop/optim/fields.h"
 #include "gallop/optim/rule_optimizer.h"
 
@@ -7,33 +9,15 @@ namespace gallop::optim {
 
 void visit(config::Visitor& visitor, LionConfig& config) {
   visitor.field(kLearningRate, config.lr);
-  visitor.field({.name = "beta1",
-                 .help = "share of the mean gradient in the sign",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
-                config.beta1);
-  visitor.field({.name = "beta2",
-                 .help = "memory of the mean of the gradients",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
-                config.beta2);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visitor.field(share_field("beta1", "share of the mean gradient in the sign"), config.beta1);
+  visitor.field(share_field("beta2", "memory of the mean of the gradients"), config.beta2);
+  visit_decay(visitor, config);
 }
 
 std::unique_ptr<Optimizer> make_lion(const LionConfig& config, const NamedTensors& parameters) {
-  return make_rule_optimizer({.rule = "lion",
-                              .options = {config.beta1, config.beta2},
-                              .states = {"exp_avg"},
-                              .counts_steps = false,
-                              .lr = config.lr,
-                              .weight_decay = config.weight_decay,
-                              .decay_1d = config.decay_1d,
-                              .groups = config.groups},
-                             parameters);
+  RuleConfig rule = rule_of(config, "lion", {config.beta1, config.beta2}, {"exp_avg"});
+  rule.counts_steps = false;
+  return make_rule_optimizer(std::move(rule), parameters);
 }
 
 }  // namespace gallop::optim

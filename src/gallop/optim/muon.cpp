@@ -100,9 +100,7 @@ class Muon final : public Optimizer {
   at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
                   const at::Tensor& found_inf) override {
     const at::NoGradGuard no_grad;
-    kernel::OptimizerStep lists{.lr = lr, .divisor = grad_scale, .skip = found_inf};
-    all_.put_into(lists);
-    const TensorStep step(lists);
+    const TensorStep step(all_, lr, grad_scale, found_inf);
     for (size_t i = 0; i < step.size(); ++i) update(step, i);
     if (other_) other_->step(lr * (config_.other_lr / config_.lr), grad_scale, found_inf);
     return {};
@@ -162,7 +160,7 @@ class Muon final : public Optimizer {
 void visit(config::Visitor& visitor, MuonConfig& config) {
   visitor.field(kLearningRate, config.lr);
   visitor.field(kMomentum, config.momentum);
-  visitor.field({.name = "nesterov", .help = "look ahead along the momentum"}, config.nesterov);
+  visitor.field(kNesterov, config.nesterov);
   visitor.field({.name = "ns_steps", .help = "steps of Newton and Schulz", .min = 1, .max = 99},
                 config.ns_steps);
   visitor.field(
@@ -185,17 +183,9 @@ void visit(config::Visitor& visitor, MuonConfig& config) {
                 config.other_optimizer);
   visitor.field({.name = "other_lr", .help = "its learning rate", .min = 0, .above_min = true},
                 config.other_lr);
-  visitor.field({.name = "other_beta1",
-                 .help = "AdamW's memory of the mean of the gradients",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
+  visitor.field(share_field("other_beta1", "AdamW's memory of the mean of the gradients"),
                 config.other_beta1);
-  visitor.field({.name = "other_beta2",
-                 .help = "AdamW's memory of the mean of their squares",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
+  visitor.field(share_field("other_beta2", "AdamW's memory of the mean of their squares"),
                 config.other_beta2);
   visitor.field({.name = "other_weight_decay", .help = "its weight decay of matrices", .min = 0},
                 config.other_weight_decay);

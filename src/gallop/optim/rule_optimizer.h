@@ -25,6 +25,19 @@ struct RuleConfig {
   GroupsConfig groups{};
 };
 
+/// With the learning rate, weight decay and groups of an optimizer's own config.
+template <typename Config>
+RuleConfig rule_of(const Config& config, const std::string& rule,
+                   const std::vector<double>& options, const std::vector<const char*>& states) {
+  return {.rule = rule,
+          .options = options,
+          .states = states,
+          .lr = config.lr,
+          .weight_decay = config.weight_decay,
+          .decay_1d = config.decay_1d,
+          .groups = config.groups};
+}
+
 /// State: "STATE.NAME" for each kind and parameter, "step", fp32 [parameters], where steps are
 /// counted, and "running", fp64 [parameters, numbers], where the rule has such, in the order of
 /// `parameters`.

@@ -56,9 +56,12 @@ void visit_schedule_free(config::Visitor& visitor, Config& config) {
                  .help = "power of the learning rate in a step's weight in the average",
                  .min = 0},
                 config.weight_lr_power);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visit_decay(visitor, config);
+}
+
+std::unique_ptr<Optimizer> make_schedule_free(RuleConfig rule, const NamedTensors& parameters) {
+  rule.running = {0, 0};
+  return std::make_unique<ScheduleFree>(std::move(rule), parameters);
 }
 
 config::Field above_zero(config::Field field) {
@@ -85,30 +88,18 @@ void visit(config::Visitor& visitor, ScheduleFreeAdamwConfig& config) {
 std::unique_ptr<Optimizer> make_schedule_free_sgd(const ScheduleFreeSgdConfig& config,
                                                   const NamedTensors& parameters) {
   // The last two are AdamW's.
-  return std::make_unique<ScheduleFree>(
-      RuleConfig{.rule = "schedule_free_sgd",
-                 .options = {config.momentum, config.r, config.weight_lr_power, 0, 0},
-                 .states = {"z"},
-                 .running = {0, 0},
-                 .lr = config.lr,
-                 .weight_decay = config.weight_decay,
-                 .decay_1d = config.decay_1d,
-                 .groups = config.groups},
+  return make_schedule_free(
+      rule_of(config, "schedule_free_sgd",
+              {config.momentum, config.r, config.weight_lr_power, 0, 0}, {"z"}),
       parameters);
 }
 
 std::unique_ptr<Optimizer> make_schedule_free_adamw(const ScheduleFreeAdamwConfig& config,
                                                     const NamedTensors& parameters) {
-  return std::make_unique<ScheduleFree>(
-      RuleConfig{
-          .rule = "schedule_free_adamw",
-          .options = {config.beta1, config.r, config.weight_lr_power, config.beta2, config.eps},
-          .states = {"z", "exp_avg_sq"},
-          .running = {0, 0},
-          .lr = config.lr,
-          .weight_decay = config.weight_decay,
-          .decay_1d = config.decay_1d,
-          .groups = config.groups},
+  return make_schedule_free(
+      rule_of(config, "schedule_free_adamw",
+              {config.beta1, config.r, config.weight_lr_power, config.beta2, config.eps},
+              {"z", "exp_avg_sq"}),
       parameters);
 }
 

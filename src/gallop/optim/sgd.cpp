@@ -31,29 +31,18 @@ template <typename Config>
 void visit_sgd(config::Visitor& visitor, Config& config) {
   visitor.field(kLearningRate, config.lr);
   visitor.field(kMomentum, config.momentum);
-  visitor.field({.name = "dampening",
-                 .help = "share of the gradient that momentum leaves out",
-                 .min = 0,
-                 .max = 1,
-                 .below_max = true},
+  visitor.field(share_field("dampening", "share of the gradient that momentum leaves out"),
                 config.dampening);
-  visitor.field({.name = "nesterov", .help = "look ahead along the momentum"}, config.nesterov);
-  visitor.field(kWeightDecay, config.weight_decay);
-  visitor.field(kDecay1d, config.decay_1d);
-  visit_groups(visitor, config.groups);
+  visitor.field(kNesterov, config.nesterov);
+  visit_decay(visitor, config);
 }
 
 template <typename Config>
 std::unique_ptr<Optimizer> make(const char* name, const Config& config,
                                 const NamedTensors& parameters) {
   check(name, config);
-  RuleConfig rule{.rule = name,
-                  .options = {config.momentum, config.dampening},
-                  .counts_steps = config.dampening != 0,
-                  .lr = config.lr,
-                  .weight_decay = config.weight_decay,
-                  .decay_1d = config.decay_1d,
-                  .groups = config.groups};
+  RuleConfig rule = rule_of(config, name, {config.momentum, config.dampening}, {});
+  rule.counts_steps = config.dampening != 0;
   if (config.momentum != 0) {
     rule.rule += config.nesterov ? "_nesterov" : "_momentum";
     rule.states = {"momentum"};

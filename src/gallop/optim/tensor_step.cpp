@@ -5,9 +5,12 @@
 
 namespace gallop::optim {
 
-TensorStep::TensorStep(const kernel::OptimizerStep& step) : step_(step) {
-  if (step.divisor.defined()) scale_ = 1 / step.divisor;
-  if (step.skip.defined()) skip_ = step.skip.ne(0);
+TensorStep::TensorStep(const OptimizerParameters& all, const at::Tensor& lr,
+                       const at::Tensor& grad_scale, const at::Tensor& found_inf)
+    : step_{.lr = lr, .divisor = grad_scale, .skip = found_inf} {
+  all.put_into(step_);
+  if (grad_scale.defined()) scale_ = 1 / grad_scale;
+  if (found_inf.defined()) skip_ = found_inf.ne(0);
 }
 
 at::Tensor TensorStep::gradient(size_t i) const {

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/kernel/optimizer_step.h"
+#include "gallop/optim/optimizer_parameters.h"
 
 // Only for sources of optim/.
 namespace gallop::optim {
@@ -13,8 +14,9 @@ namespace gallop::optim {
 /// can be recorded, and the step compiler joins its pointwise parts.
 class TensorStep {
  public:
-  /// `step` has the parameters that are updated.
-  explicit TensorStep(const kernel::OptimizerStep& step);
+  /// Of the parameters that have a gradient now; the rest as Optimizer::step() takes it.
+  TensorStep(const OptimizerParameters& all, const at::Tensor& lr, const at::Tensor& grad_scale,
+             const at::Tensor& found_inf);
 
   size_t size() const { return step_.parameters.size(); }
   /// Its number among all parameters of the optimizer.
@@ -33,7 +35,7 @@ class TensorStep {
   void write(const at::Tensor& to, const at::Tensor& value) const;
 
  private:
-  const kernel::OptimizerStep& step_;
+  kernel::OptimizerStep step_;
   at::Tensor scale_;
   std::optional<at::Tensor> skip_;
 };

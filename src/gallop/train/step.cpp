@@ -286,17 +286,17 @@ at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
   }
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
   bad = bad.add(zero_if_finite(norm));
-  at::Tensor divisor, unscaled = norm;
+  at::Tensor scale, unscaled = norm;
   if (scaler_) {
     scaler_->check(norm);
-    divisor = scaler_->scale();
-    unscaled = norm.div(divisor);
+    scale = scaler_->scale();
+    unscaled = norm.div(scale);
   }
+  at::Tensor divisor = scale;
   if (config_.clip) {
     const at::Tensor clip = optim::clip_divisor(unscaled, *config_.clip);
-    divisor = scaler_ ? clip.mul(divisor) : clip;
+    divisor = scaler_ ? clip.mul(scale) : clip;
   }
-  const at::Tensor scale = scaler_ ? scaler_->scale() : at::Tensor();
   if (config_.clip_value) {
     optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
   }
