@@ -64,10 +64,9 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRec
                                    ? "learning rate over the one to be found"
                                    : "learning rate";
   std::vector<plot::LinePlot> plots = {
-      {title(lr_title, recipe.schedule.name(), *schedule),
-       x,
-       from_zero,
-       {curve(end, [&](double p) { return lr * schedule->factor(p); })}}};
+      {title(lr_title, recipe.schedule.name(), *schedule), x, from_zero, {curve(end, [&](double p) {
+         return lr * schedule->factor(p);
+       })}}};
   if (schedule->momentum(0)) {
     plots.push_back({"momentum", x, {}, {curve(end, [&](double p) {
                        return schedule->momentum(p).value_or(std::nan(""));
