@@ -68,10 +68,9 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRec
                                    ? "learning rate over the one to be found"
                                    : "learning rate";
   std::vector<plot::LinePlot> plots = {
-      {title(lr_title, recipe.schedule.name(), *schedule),
-       x,
-       from_zero,
-       {curve(end, [&](double p) { return lr * schedule->factor(p); })}}};
+      {title(lr_title, recipe.schedule.name(), *schedule), x, from_zero, {curve(end, [&](double p) {
+         return lr * schedule->factor(p);
+       })}}};
   const VariedValues varied(recipe, length, *schedule);
   for (const VariedValues::One& one : varied.all()) {
     const auto values = curve(end, [&](double p) { return varied.at(one, p); });
