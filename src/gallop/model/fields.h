@@ -12,5 +12,11 @@ inline const config::Field kDropout{.name = "dropout",
                                     .min = 0,
                                     .max = 1,
                                     .below_max = true};
+inline const config::Field kStochasticDepth{
+    .name = "stochastic_depth",
+    .help = "chance that a sample skips the last block in training; less for earlier blocks",
+    .min = 0,
+    .max = 1,
+    .below_max = true};
 
 }  // namespace gallop::model

@@ -21,7 +21,7 @@ using precision::Precision;
 
 struct Network {
   std::string name;
-  MakeModel plain, with_dropout;  // Null where it has none.
+  MakeModel plain, with_dropout;  // And with stochastic depth, where it has that.
   bool text = false;
 };
 
@@ -34,16 +34,26 @@ const std::vector<Network>& networks() {
        [] {
          return make_mlp({.hidden = {16, 12}, .dropout = 0.2}, kImages, 1);
        }},
-      {"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); }, nullptr},
+      {"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); },
+       [] { return make_resnet({.depth = 8, .stochastic_depth = 0.4}, kImages, 1); }},
       {"Vit",
        [] { return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2}, kImages, 1); },
        [] {
-         return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2, .dropout = 0.1}, kImages,
-                         1);
+         return make_vit({.patch = 4,
+                          .width = 12,
+                          .depth = 2,
+                          .heads = 2,
+                          .dropout = 0.1,
+                          .stochastic_depth = 0.4},
+                         kImages, 1);
        }},
       {"Gpt",
        [] { return make_gpt({.layers = 1, .width = 16, .heads = 2, .dropout = 0}, kText, 1); },
-       [] { return make_gpt({.layers = 1, .width = 16, .heads = 2, .dropout = 0.1}, kText, 1); },
+       [] {
+         return make_gpt(
+             {.layers = 2, .width = 16, .heads = 2, .dropout = 0.1, .stochastic_depth = 0.4}, kText,
+             1);
+       },
        true},
   };
   return kNetworks;
@@ -80,10 +90,8 @@ std::vector<Case> all_cases() {
       for (const auto& [precision_name, precision] : precisions) {
         for (auto [option_name, config] : options) {
           const bool drops = option_name == "Dropout" || option_name == "All";
-          if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
           config.precision = precision;
-          const auto make =
-              drops && network.with_dropout != nullptr ? network.with_dropout : network.plain;
+          const auto make = drops ? network.with_dropout : network.plain;
           cases.push_back({.name = network.name + "_" + in_a_name(optimizer) + "_" +
                                    precision_name + "_" + option_name,
                            .make_model = make,
