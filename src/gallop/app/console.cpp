@@ -52,6 +52,9 @@ std::string evaluation_text(const EvaluationEvent& event, const ConsoleLabels& l
     text += fmt::format("  accuracy {}  top-5 {}", percent(tally.accuracy()),
                         percent(tally.top5_accuracy()));
   }
+  if (const auto& one = event.evaluation.one_view) {
+    text += fmt::format("  one view {}", percent(one->accuracy()));
+  }
   text += fmt::format("  ({})", format_duration(event.evaluation.seconds));
   return text + (event.best ? "  best so far" : "");
 }
@@ -213,15 +216,19 @@ class JsonConsole final : public train::Observer {
  private:
   nlohmann::ordered_json evaluation(const EvaluationEvent& event) const {
     const auto& tally = event.evaluation.tally;
-    return {{"part", labels_.part},
-            {"step", event.step},
-            {"epoch", event.epoch},
-            {"loss", tally.loss()},
-            {"accuracy", tally.accuracy()},
-            {"top5", tally.top5_accuracy()},
-            {"targets", tally.count},
-            {"seconds", event.evaluation.seconds},
-            {"best", event.best}};
+    nlohmann::ordered_json object{{"part", labels_.part},
+                                  {"step", event.step},
+                                  {"epoch", event.epoch},
+                                  {"loss", tally.loss()},
+                                  {"accuracy", tally.accuracy()},
+                                  {"top5", tally.top5_accuracy()},
+                                  {"targets", tally.count},
+                                  {"seconds", event.evaluation.seconds},
+                                  {"best", event.best}};
+    if (const auto& one = event.evaluation.one_view) {
+      object["one_view"] = {{"loss", one->loss()}, {"accuracy", one->accuracy()}};
+    }
+    return object;
   }
   static void print(const nlohmann::ordered_json& object) {
     fmt::print("{}\n", object.dump());

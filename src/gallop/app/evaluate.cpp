@@ -38,12 +38,14 @@ Part choose_part(const data::TrainingData& data, const std::string& wanted) {
       fmt::format("the data have no part '{}'; they have {}", wanted, join_names(present, "and")));
 }
 
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
 void print(const TrainedRun& run, const Part& part, const train::Evaluation& evaluation,
            bool json) {
   const auto& tally = evaluation.tally;
   const bool images = run.inputs.kind == "images";
   if (json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"run", run.folder.string()},
+    nlohmann::ordered_json object{{"run", run.folder.string()},
                                               {"step", run.step},
                                               {"part", part.name},
                                               {"targets", tally.count},
@@ -51,15 +53,25 @@ void print(const TrainedRun& run, const Part& part, const train::Evaluation& eva
                                               {"accuracy", tally.accuracy()},
                                               {"top5", tally.top5_accuracy()},
                                               {"skipped", evaluation.skipped},
-                                              {"seconds", evaluation.seconds}}
-                           .dump());
+                                              {"seconds", evaluation.seconds}};
+    if (const auto& one = evaluation.one_view) {
+      object["one_view"] = {
+          {"loss", one->loss()}, {"accuracy", one->accuracy()}, {"top5", one->top5_accuracy()}};
+    }
+    fmt::print("{}\n", object.dump());
     return;
   }
   fmt::print("{} at step {}, {} part, {} {}\n", run.folder.string(), format_count(run.step),
              part.name, format_count(tally.count), images ? "images" : "tokens");
-  fmt::print("  loss      {:.4f}\n", tally.loss());
-  fmt::print("  accuracy  {:.2f} %\n", 100 * tally.accuracy());
-  fmt::print("  top-5     {:.2f} %\n", 100 * tally.top5_accuracy());
+  const auto& one = evaluation.one_view;
+  const auto beside = [&](const std::string& text) {
+    return one ? fmt::format("  (one view {})", text) : "";
+  };
+  const train::Tally alone = one.value_or(train::Tally());
+  fmt::print("  loss      {:.4f}{}\n", tally.loss(), beside(fmt::format("{:.4f}", alone.loss())));
+  fmt::print("  accuracy  {}{}\n", percent(tally.accuracy()), beside(percent(alone.accuracy())));
+  fmt::print("  top-5     {}{}\n", percent(tally.top5_accuracy()),
+             beside(percent(alone.top5_accuracy())));
   if (evaluation.skipped > 0) {
     fmt::print("  skipped   {} broken samples\n", format_count(evaluation.skipped));
   }
@@ -100,7 +112,8 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
       train::evaluate(*run.model, *part.samples,
                       {.loader = data::evaluation_loader(run.recipe.recipe.data, hardware.cores),
                        .precision = run.precision(),
-                       .device = device},
+                       .device = device,
+                       .views = train::test_views(run.recipe.recipe.evaluate, run.inputs.task())},
                       stop);
   if (!evaluation) return ExitCode::kStopped;
   print(run, part, *evaluation, json);

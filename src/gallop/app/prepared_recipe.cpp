@@ -35,6 +35,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   for (const auto& line : data_.notes) note(line);
   build_schedules(families);
   inputs_ = inputs_of(data_, recipe());
+  views_ = train::test_views(recipe().evaluate, inputs_.task());
   model_ = families.models.build(recipe().model, inputs_.task(),
                                  model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   choose_format();
@@ -66,7 +67,8 @@ data::LoaderConfig PreparedRecipe::training_loader() const {
 train::EvaluateConfig PreparedRecipe::evaluate_config() const {
   return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
           .precision = format_.precision,
-          .device = device_};
+          .device = device_,
+          .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews()};
 }
 
 train::StepConfig PreparedRecipe::step_config() const {

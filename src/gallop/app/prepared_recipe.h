@@ -58,6 +58,7 @@ class PreparedRecipe {
   c10::Device device_ = c10::kCPU;
   data::TrainingData data_;
   RunInputs inputs_;
+  train::TestViews views_;
   train::StepFormat format_;
   std::string measured_;
   std::unique_ptr<model::Model> model_;

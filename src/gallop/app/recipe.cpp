@@ -52,6 +52,7 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
   visitor.section({.name = "train", .help = ""}, recipe.train);
+  visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
 }
 
 std::string ResolvedRecipe::to_yaml(bool show_origins) {

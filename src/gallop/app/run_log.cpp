@@ -24,16 +24,21 @@ void RunLog::stepped(const train::StepEvent& event) {
 
 void RunLog::evaluated(const train::EvaluationEvent& event) {
   const auto& tally = event.evaluation.tally;
-  writer_.append({.step = event.step,
-                  .kind = "evaluation",
-                  .values = {{"epoch", event.epoch},
-                             {"loss", tally.loss()},
-                             {"accuracy", tally.accuracy()},
-                             {"top5", tally.top5_accuracy()},
-                             {"targets", static_cast<double>(tally.count)},
-                             {"seconds", event.evaluation.seconds},
-                             {"best", event.best ? 1.0 : 0.0}},
-                  .texts = {{"part", part_}}});
+  track::Record record{.step = event.step,
+                       .kind = "evaluation",
+                       .values = {{"epoch", event.epoch},
+                                  {"loss", tally.loss()},
+                                  {"accuracy", tally.accuracy()},
+                                  {"top5", tally.top5_accuracy()},
+                                  {"targets", static_cast<double>(tally.count)},
+                                  {"seconds", event.evaluation.seconds},
+                                  {"best", event.best ? 1.0 : 0.0}},
+                       .texts = {{"part", part_}}};
+  if (const auto& one = event.evaluation.one_view) {
+    record.values["one_view_loss"] = one->loss();
+    record.values["one_view_accuracy"] = one->accuracy();
+  }
+  writer_.append(record);
 }
 
 void RunLog::saved(int64_t step, const std::string& folder) {
