@@ -49,6 +49,7 @@ void PreparedRecipe::build_schedules(const Families& families) {
       train::Length::of(config, recipe().data.batch, data_.train->size()).for_schedules();
   schedule_ = families.schedules.build(recipe().schedule, length);
   train::check_schedule(*schedule_, config, evaluates);
+  train::check_snapshots(*schedule_, config);
   if (const auto& vary = recipe().vary.label_smoothing; vary.varies()) {
     label_smoothing_.emplace("label_smoothing", vary, config.label_smoothing, length);
     train::check_schedule(label_smoothing_->schedule(), config, evaluates);

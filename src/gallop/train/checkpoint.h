@@ -36,6 +36,7 @@ struct CheckpointConfig {
 ///
 ///     step-00001234/{model,state}.safetensors  trainer.json  manifest.json
 ///     latest, best                             name of a folder each
+///     snapshots                                names of folders, a line each
 ///
 /// A checkpoint is written to ".tmp-...", made durable and renamed, then the pointers move. A
 /// process that dies at any instant leaves the older checkpoints untouched.
@@ -49,6 +50,9 @@ class CheckpointStore {
   /// names the path and the bytes needed, where the disk is full or cannot be written; nothing
   /// half-written stays then.
   CheckpointInfo save(const TrainingState& state, int64_t step, bool best);
+
+  /// Adds a checkpoint to the snapshots, which stay. Throws DeviceError like save().
+  void keep(const CheckpointInfo& checkpoint);
 
   /// Copies a checkpoint into the live tensors of `state` and fills in `state.trainer`. All sizes
   /// and checksums are verified first: throws DataError that names the damaged file, or UsageError
@@ -66,10 +70,13 @@ class CheckpointStore {
   std::optional<CheckpointInfo> newest() const;
   /// Where "best" points; empty where there is none. Throws like newest().
   std::optional<CheckpointInfo> best() const;
+  /// Those that were kept, in that order. Throws like newest().
+  std::vector<CheckpointInfo> snapshots() const;
 
  private:
   CheckpointInfo publish(const TrainingState& state, const std::string& trainer,
                          int64_t step) const;
+  std::vector<fs::path> follow_all(const char* pointer) const;
   std::optional<fs::path> follow(const char* pointer) const;
   void remove_remains() const;
   void remove_old() const;

@@ -142,6 +142,10 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.field(
       {.name = "keep_checkpoints", .help = "newest checkpoints kept, besides the best", .min = 1},
       c.keep_checkpoints);
+  v.field({.name = "snapshots",
+           .help = "also keep the checkpoint at the end of each cycle of the schedule, for an "
+                   "ensemble"},
+          c.snapshots);
   v.field(
       {.name = "on_nonfinite",
        .help = "what a loss or gradient that is not finite does: end the run, or skip the update",

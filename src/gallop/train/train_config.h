@@ -44,6 +44,7 @@ struct TrainConfig {
   EarlyStoppingConfig early_stopping;
   std::string checkpoint_every = "10 min";
   int64_t keep_checkpoints = 2;
+  bool snapshots = false;
   std::string on_nonfinite = "stop";
 };
 

@@ -22,9 +22,12 @@ Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_
                 .samples_per_epoch = samples_per_epoch};
   length.steps = config.steps.value_or(static_cast<int64_t>(
       std::ceil(config.epochs * static_cast<double>(batches_per_epoch) - 1e-9)));
-  length.samples = length.steps / batches_per_epoch * samples_per_epoch +
-                   length.steps % batches_per_epoch * batch;
+  length.samples = length.samples_after(length.steps);
   return length;
+}
+
+int64_t Length::samples_after(int64_t steps) const {
+  return steps / batches_per_epoch * samples_per_epoch + steps % batches_per_epoch * batch;
 }
 
 schedule::RunLength Length::for_schedules() const {
@@ -123,10 +126,10 @@ struct Trainer::Impl {
   }
 
   // What schedules call progress.
-  double share_done() const {
-    return std::min(1.0,
-                    static_cast<double>(progress.samples) / static_cast<double>(length.samples));
+  double share_of(int64_t samples) const {
+    return std::min(1.0, static_cast<double>(samples) / static_cast<double>(length.samples));
   }
+  double share_done() const { return share_of(progress.samples); }
   double epoch() const {
     return static_cast<double>(progress.step) / static_cast<double>(loader.batches_per_epoch());
   }
@@ -322,6 +325,7 @@ struct Trainer::Impl {
         clock.pause();
         if (!evaluate_now()) return finish(false);
       }
+      if (config.snapshots && cycle_is_over()) keep_snapshot();
       if (is_last() || is_out_of_patience()) return finish(true);
       if (checkpoint_due.at(progress.step)) {
         report_all();
@@ -330,6 +334,21 @@ struct Trainer::Impl {
       clock.go();
       if (parts.stop.requested() || !train_one()) return finish(false);
     }
+  }
+
+  // By the step alone, so that a run that was stopped here finds it again.
+  bool cycle_is_over() const {
+    if (progress.step == 0) return false;
+    return is_last() || parts.schedule
+                            .cycle_ends(share_of(length.samples_after(progress.step - 1)),
+                                        share_of(length.samples_after(progress.step)))
+                            .value_or(false);
+  }
+
+  void keep_snapshot() {
+    report_all();
+    if (saved_step != progress.step) save(false);
+    if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest);
   }
 
   bool evaluation_is_due() const {
@@ -354,6 +373,13 @@ void check_schedule(const schedule::Schedule& schedule, const TrainConfig& confi
       evaluates ? "train.evaluate_every is never" : "the data have no part to evaluate on"));
 }
 
+void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config) {
+  if (!config.snapshots || schedule.cycle_ends(0, 0)) return;
+  throw UsageError(
+      "train.snapshots keeps the end of each cycle, but the schedule has none; take "
+      "schedule.name=cosine-restarts, or cyclic");
+}
+
 Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
                  const StepConfig& step_config, const data::LoaderConfig& loader_config,
                  const EvaluateConfig& evaluate_config)
@@ -363,6 +389,7 @@ Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
         "train.early_stopping.patience needs evaluations, but the data have no part to evaluate "
         "on; set data.validation, or patience to 0");
   }
+  check_snapshots(parts.schedule, config);
 }
 
 Trainer::~Trainer() = default;

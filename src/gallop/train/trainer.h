@@ -30,6 +30,9 @@ struct Length {
   /// From `train.steps`, or from `train.epochs`, whose last part rounds up to a whole batch.
   static Length of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch);
 
+  /// Samples seen after so many steps.
+  int64_t samples_after(int64_t steps) const;
+
   /// What schedules want to know of it.
   schedule::RunLength for_schedules() const;
 };
@@ -58,6 +61,9 @@ struct TrainerParts {
 /// momentum, which no optimizer takes from step to step. `evaluates`: there are samples to evaluate
 /// on.
 void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates);
+
+/// Throws UsageError where the end of each cycle is to be kept and the schedule has no cycles.
+void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config);
 
 /// Runs the loop: data, step, schedule, evaluation, checkpoints.
 class Trainer {

@@ -328,6 +328,40 @@ TEST_F(Trainers, EndsWithTheBestWeightsWhereThatIsWanted) {
   }
 }
 
+TEST_F(Trainers, KeepsTheEndOfEachCycle) {
+  TrainConfig config{.steps = 24, .evaluate_every = "never", .checkpoint_every = "never"};
+  config.snapshots = true;
+  const auto steps_of = [&](const char* schedule, int64_t stop_at) {
+    fs::remove_all(folder_);
+    auto trained = run_schedule(schedule, false, config, {}, -1, stop_at);
+    if (stop_at > 0) trained = run_schedule(schedule, false, config);
+    EXPECT_EQ(trained->outcome.step, 24);
+    std::vector<int64_t> steps;
+    for (const auto& one : CheckpointStore(folder_ / "at-once").snapshots()) {
+      steps.push_back(one.step);
+    }
+    return steps;
+  };
+  using Steps = std::vector<int64_t>;
+  for (const int64_t stop_at : {-1, 11, 12, 13}) {
+    EXPECT_EQ(steps_of("{name: cosine-restarts, period: 0.25}", stop_at), Steps({6, 12, 18, 24}));
+    EXPECT_EQ(steps_of("{name: cyclic, period: 12 steps}", stop_at), Steps({12, 24}));
+    EXPECT_EQ(steps_of("{name: cosine-restarts, period: 4 steps, multiplier: 2}", stop_at),
+              Steps({4, 12, 24}));
+  }
+  // The last has the weights that the run ends with.
+  const auto trained = run_schedule("{name: cosine-restarts, period: 0.25}", false, config);
+  const CheckpointStore store(folder_ / "at-once");
+  EXPECT_EQ(store.snapshots().back().folder, store.newest()->folder);
+}
+
+TEST_F(Trainers, SnapshotsNeedCycles) {
+  TrainConfig config{.steps = 4};
+  config.snapshots = true;
+  EXPECT_THROW(run_schedule("{name: cosine}", false, config), UsageError);
+  EXPECT_FALSE(fs::exists(folder_));
+}
+
 TEST_F(Trainers, PatienceNeedsEvaluations) {
   const TrainConfig config{.early_stopping = {.patience = 1}};
   EXPECT_THROW(run(false, config, {}, /*bad=*/50), UsageError);
