@@ -116,9 +116,7 @@ void check_alike(const Runs& runs) {
                                    "that take the same inputs and have the same outputs",
                                    first.folder.string(), run.folder.string()));
     }
-    if (run.inputs.mean == first.inputs.mean && run.inputs.deviation == first.inputs.deviation) {
-      continue;
-    }
+    if (normalize_alike(first.inputs, run.inputs)) continue;
     throw UsageError(fmt::format(
         "{} and {} normalize images by other means or deviations; give both the same data.mean and "
         "data.std in training",

@@ -220,6 +220,16 @@ void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
   copy_by_name(read_safetensors(file).tensors, file->path().string(), model);
 }
 
+std::map<std::string, std::string> CheckpointStore::read_trainer(
+    const CheckpointInfo& checkpoint) const {
+  return parse_trainer(
+      *open_verified(checkpoint.folder, open_manifest(checkpoint.folder), kTrainer));
+}
+
+std::string CheckpointStore::model_checksum(const CheckpointInfo& checkpoint) const {
+  return open_manifest(checkpoint.folder).files.at(kModel).xxh3_128;
+}
+
 std::vector<CheckpointInfo> CheckpointStore::list() const {
   std::vector<CheckpointInfo> entries;
   std::error_code error;

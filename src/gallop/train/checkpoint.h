@@ -62,6 +62,11 @@ class CheckpointStore {
   /// The same for the model alone, as evaluation needs it; only its file is verified.
   void load_model(const CheckpointInfo& checkpoint, const NamedTensors& model) const;
 
+  /// TrainingState::trainer alone. Throws DataError where it is damaged.
+  std::map<std::string, std::string> read_trainer(const CheckpointInfo& checkpoint) const;
+  /// A checksum of the model in it.
+  std::string model_checksum(const CheckpointInfo& checkpoint) const;
+
   /// Complete checkpoints, the last published first. The next in the list is what to take where one
   /// is damaged.
   std::vector<CheckpointInfo> list() const;

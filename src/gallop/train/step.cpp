@@ -53,15 +53,6 @@ at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
   return sum.defined() ? sum.add(more) : more;
 }
 
-NamedTensors all_state(const model::Model& model, const optim::Optimizer& optimizer,
-                       const NamedTensors& scaler) {
-  NamedTensors all;
-  for (const auto& list : {model.parameters(), model.buffers(), optimizer.state(), scaler}) {
-    all.insert(all.end(), list.begin(), list.end());
-  }
-  return all;
-}
-
 std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   std::vector<at::Tensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);
@@ -114,7 +105,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
           if (compile::is_recording()) drop_gradients();
           return results;
         },
-        tensors_of(all_state(model, optimizer, state())), *config.compile);
+        tensors_of(everything()), *config.compile);
   }
 }
 
@@ -256,18 +247,31 @@ void TrainStep::forward_backward_sam(const Tensors& arguments, double distance) 
   for (size_t i = 0; i < live.size(); ++i) live[i].copy_(kept[i]);
 }
 
+Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
+                            const Tensors& arguments, bool count_guesses) {
+  const precision::AutocastGuard autocast(config_.precision, input.device().type());
+  model::Output output = model_.forward_to_head(input);
+  if (config_.distill) output = {output.logits()};  // Which two losses read.
+  const at::Tensor smoothing = varied(Value::kLabelSmoothing, arguments);
+  Losses losses = smoothing.defined()
+                      ? cross_entropy_sum(output, target, smoothing, count_guesses)
+                      : cross_entropy_sum(output, target, config_.label_smoothing, count_guesses);
+  if (!config_.distill) return losses;
+  const auto& [teacher, temperature, weight] = *config_.distill;
+  at::Tensor taught;
+  {
+    const at::NoGradGuard no_grad;
+    taught = teacher->forward(input);
+  }
+  losses.sum = losses.sum.mul(1 - weight)
+                   .add(distillation_sum(output.x, taught, target, temperature), weight);
+  return losses;
+}
+
 TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
                                                      const at::Tensor& target,
                                                      const Tensors& arguments, bool count_guesses) {
-  Losses losses;
-  {
-    const precision::AutocastGuard autocast(config_.precision, input.device().type());
-    const model::Output output = model_.forward_to_head(input);
-    const at::Tensor smoothing = varied(Value::kLabelSmoothing, arguments);
-    losses = smoothing.defined()
-                 ? cross_entropy_sum(output, target, smoothing, count_guesses)
-                 : cross_entropy_sum(output, target, config_.label_smoothing, count_guesses);
-  }
+  const Losses losses = losses_of(input, target, arguments, count_guesses);
   const at::Tensor& weight = arguments[kLossWeight];
   losses.sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
   const at::NoGradGuard no_grad;
@@ -337,7 +341,7 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   set(lr_, 0);
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
   compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
-                            .state = all_state(model_, optimizer_, state())};
+                            .state = everything()};
   for (const Value value : config_.varied) names.inputs.emplace_back(name_of(value));
   auto stages = compile::graph_stages(
       [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
@@ -348,6 +352,20 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
 
 const compile::CompileReport* TrainStep::compile_report() const {
   return compiled_ ? &compiled_->report() : nullptr;
+}
+
+// All that the step works on besides its arguments.
+NamedTensors TrainStep::everything() const {
+  NamedTensors all;
+  for (const auto& list : {model_.parameters(), model_.buffers(), optimizer_.state(), state()}) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  if (!config_.distill) return all;
+  const model::Model& teacher = *config_.distill->teacher;
+  for (const auto& list : {teacher.parameters(), teacher.buffers()}) {
+    for (const auto& [name, tensor] : list) all.push_back({"teacher." + name, tensor});
+  }
+  return all;
 }
 
 NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : NamedTensors(); }

@@ -15,6 +15,7 @@
 #include "gallop/optim/optimizer.h"
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/distillation.h"
 #include "gallop/train/loss.h"
 #include "gallop/train/step_readings.h"
 
@@ -37,6 +38,7 @@ struct StepConfig {
   /// generalization", ICLR 2021). Each step is computed twice; buffers see the first time alone.
   std::optional<double> sam{};
   double label_smoothing = 0;
+  std::optional<Distillation> distill{};
   /// Values that every start() is given anew, in this order: inputs of the step, so that a compiled
   /// one stays as it is. Of those, what stands above does not count.
   std::vector<Value> varied{};
@@ -66,7 +68,7 @@ struct StepResult {
 /// taken later: the host goes on without waiting.
 class TrainStep {
  public:
-  /// Model and optimizer must outlive the step.
+  /// Model, optimizer and teacher must outlive the step.
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
 
   /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss is not
@@ -109,6 +111,8 @@ class TrainStep {
   Tensors compute(const Tensors& arguments, bool count_guesses);
   Tensors forward_backward(const Tensors& arguments, bool count_guesses);
   void forward_backward_sam(const Tensors& arguments, double distance);
+  Losses losses_of(const at::Tensor& input, const at::Tensor& target, const Tensors& arguments,
+                   bool count_guesses);
   Tensors forward_backward_piece(const at::Tensor& input, const at::Tensor& target,
                                  const Tensors& arguments, bool count_guesses);
   /// The arguments of the function of tensors that a step is.
@@ -119,6 +123,7 @@ class TrainStep {
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
   void drop_gradients();
+  NamedTensors everything() const;
 
   model::Model& model_;
   optim::Optimizer& optimizer_;

@@ -121,6 +121,7 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .max = 1,
            .below_max = true},
           c.label_smoothing);
+  v.section({.name = "distill", .help = ""}, c.distill);
   v.field(
       {.name = "seed", .help = "decides initial weights, order, augmentation, dropout", .min = 0},
       c.seed);
@@ -154,6 +155,7 @@ void visit(config::Visitor& v, TrainConfig& c) {
 }
 
 void check(const TrainConfig& config) {
+  check(config.distill);
   std::vector<std::string> clips;
   if (config.clip) clips.emplace_back("clip");
   if (config.clip_value) clips.emplace_back("clip_value");

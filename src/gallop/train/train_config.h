@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gallop/config/visitor.h"
+#include "gallop/train/distillation.h"
 
 namespace gallop::train {
 
@@ -37,6 +38,7 @@ struct TrainConfig {
   std::optional<double> clip, clip_value, clip_adaptive;
   std::optional<double> sam;
   double label_smoothing = 0;
+  DistillConfig distill;
   int64_t seed = 1;
   int64_t threads = 0;
   std::string evaluate_every = "1 epoch";

@@ -66,6 +66,18 @@ class AveragedWeights {
   optim::Optimizer& optimizer_;
 };
 
+constexpr const char* kTeacher = "distill.teacher";
+
+// A run goes on with the teacher that it had.
+void check_teacher(const std::map<std::string, std::string>& saved, const std::string& teacher) {
+  const auto found = saved.find(kTeacher);
+  if (teacher.empty() || found == saved.end() || found->second == teacher) return;
+  throw UsageError(fmt::format(
+      "train.distill.teacher has other weights than the teacher that this run began with "
+      "(checksum {} in place of {}); give that one, or begin a new run",
+      teacher, found->second));
+}
+
 }  // namespace
 
 struct Trainer::Impl {
@@ -285,6 +297,7 @@ struct Trainer::Impl {
     for (const auto& [name, schedule] : schedules()) {
       write_schedule(*schedule, name, state.trainer);
     }
+    if (!parts.teacher.empty()) state.trainer[kTeacher] = parts.teacher;
     return state;
   }
 
@@ -397,6 +410,7 @@ Trainer::~Trainer() = default;
 void Trainer::resume(const CheckpointInfo& checkpoint) {
   const AveragedWeights averaged(impl_->parts.optimizer);
   TrainingState state = impl_->state();
+  check_teacher(impl_->parts.checkpoints.read_trainer(checkpoint), impl_->parts.teacher);
   impl_->parts.checkpoints.load(checkpoint, state);
   data::LoaderState loader_state;
   impl_->progress = Progress::from_map(state.trainer, loader_state);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -64,6 +66,23 @@ std::string in_a_name(std::string text) {
   return text;
 }
 
+// A model of the same kind with other weights.
+model::Model& teacher_of(const Network& network) {
+  static std::map<std::string, std::unique_ptr<model::Model>> teachers;
+  auto& teacher = teachers[network.name];
+  if (!teacher) {
+    teacher = network.with_dropout();
+    teacher->to(at::kCPU, !network.text);
+    const at::NoGradGuard no_grad;
+    for (const auto& [name, tensor] : teacher->parameters()) {
+      tensor.set_requires_grad(false);
+      tensor.mul_(1.5);
+    }
+    teacher->set_training(false);
+  }
+  return *teacher;
+}
+
 // Every model in every precision, with one option at a time and all at once.
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
@@ -76,6 +95,7 @@ std::vector<Case> all_cases() {
       {"Smooth", {.label_smoothing = 0.1}},
       {"Skip", {.skip_nonfinite = true}},
       {"Dropout", {}},
+      {"Distill", {.accumulate = 2}},
       {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
   };
   const std::vector<std::pair<std::string, Precision>> precisions = {
@@ -91,6 +111,7 @@ std::vector<Case> all_cases() {
         for (auto [option_name, config] : options) {
           const bool drops = option_name == "Dropout" || option_name == "All";
           config.precision = precision;
+          if (option_name == "Distill") config.distill = {.teacher = &teacher_of(network)};
           const auto make = drops ? network.with_dropout : network.plain;
           cases.push_back({.name = network.name + "_" + in_a_name(optimizer) + "_" +
                                    precision_name + "_" + option_name,

@@ -17,6 +17,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/config/resolve.h"
+#include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/schedule/schedule.h"
 
@@ -168,7 +169,8 @@ class Trainers : public testing::Test {
                      .evaluation_samples = bad < 0 ? &images : nullptr,
                      .checkpoints = checkpoints,
                      .observers = {&run->told, &stops},
-                     .stop = stop},
+                     .stop = stop,
+                     .teacher = teacher_},
                     config, step_config, loader, {.loader = loader});
     if (resume_from_) {
       trainer.resume(*resume_from_);
@@ -191,6 +193,7 @@ class Trainers : public testing::Test {
   fs::path folder_;
   std::string optimizer_ = "sgd";
   std::optional<CheckpointInfo> resume_from_;
+  std::string teacher_;
   std::vector<std::string> model_names_;  // Of the last run's parameters.
 };
 
@@ -353,6 +356,43 @@ TEST_F(Trainers, KeepsTheEndOfEachCycle) {
   const auto trained = run_schedule("{name: cosine-restarts, period: 0.25}", false, config);
   const CheckpointStore store(folder_ / "at-once");
   EXPECT_EQ(store.snapshots().back().folder, store.newest()->folder);
+}
+
+TEST_F(Trainers, GoOnWithTheirTeacherBitForBit) {
+  const auto teacher = model::make_mlp(
+      {}, {.channels = 1, .height = 4, .width = 4, .classes = 3}, 7);
+  for (const auto& parameter : teacher->parameters()) parameter.tensor.set_requires_grad(false);
+  teacher->set_training(false);
+  const StepConfig step{.distill = Distillation{.teacher = teacher.get()},
+                        .compile = compile::CompileConfig()};
+  const TrainConfig config{.steps = 20, .evaluate_every = "never", .checkpoint_every = "never"};
+  teacher_ = "0123";
+  const auto whole = run(false, config, step);
+  EXPECT_EQ(CheckpointStore(folder_ / "at-once")
+                .read_trainer(*CheckpointStore(folder_ / "at-once").newest())
+                .at("distill.teacher"),
+            "0123");
+  fs::remove_all(folder_);
+  run_schedule("{name: cosine}", false, config, step, -1, /*stop_at=*/9);
+  teacher_ = "4567";
+  try {
+    run(false, config, step);
+    ADD_FAILURE() << "another teacher";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("checksum 4567 in place of 0123"), std::string::npos)
+        << error.what();
+  }
+  teacher_ = "0123";
+  const auto resumed = run(false, config, step);
+  fs::remove_all(folder_);
+  teacher_.clear();
+  const auto alone = run(false, config);
+  bool is_alike = true;
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(whole->parameters[i], resumed->parameters[i]));
+    is_alike = is_alike && at::equal(whole->parameters[i], alone->parameters[i]);
+  }
+  EXPECT_FALSE(is_alike);
 }
 
 TEST_F(Trainers, SnapshotsNeedCycles) {
