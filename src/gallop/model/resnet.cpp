@@ -248,12 +248,7 @@ void visit(config::Visitor& visitor, ResnetConfig& config) {
                 config.shortcut);
   visitor.field({.name = "zero_init_residual", .help = "start every block as its shortcut"},
                 config.zero_init_residual);
-  visitor.field({.name = "batch_norm_momentum",
-                 .help = "share of a batch in the running statistics",
-                 .min = 0,
-                 .max = 1,
-                 .above_min = true},
-                config.batch_norm_momentum);
+  visitor.field(kBatchNormMomentum, config.batch_norm_momentum);
   visitor.field(kStochasticDepth, config.stochastic_depth);
   visitor.field({.name = "conv_init",
                  .help = "how weights of convolutions are drawn",

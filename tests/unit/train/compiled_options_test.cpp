@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/passes.h"
+#include "gallop/model/airbench.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
@@ -23,7 +24,7 @@ using precision::Precision;
 
 struct Network {
   std::string name;
-  MakeModel plain, with_dropout;  // And with stochastic depth, where it has that.
+  MakeModel plain, with_dropout;  // And with stochastic depth; null where it has neither.
   bool text = false;
 };
 
@@ -38,6 +39,11 @@ const std::vector<Network>& networks() {
        }},
       {"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); },
        [] { return make_resnet({.depth = 8, .stochastic_depth = 0.4}, kImages, 1); }},
+      {"Airbench",
+       [] {
+         return make_airbench({.widths = {8, 12}}, kImages, 1);
+       },
+       nullptr},
       {"Vit",
        [] { return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2}, kImages, 1); },
        [] {
@@ -71,7 +77,7 @@ model::Model& teacher_of(const Network& network) {
   static std::map<std::string, std::unique_ptr<model::Model>> teachers;
   auto& teacher = teachers[network.name];
   if (!teacher) {
-    teacher = network.with_dropout();
+    teacher = network.with_dropout != nullptr ? network.with_dropout() : network.plain();
     teacher->to(at::kCPU, !network.text);
     const at::NoGradGuard no_grad;
     for (const auto& [name, tensor] : teacher->parameters()) {
@@ -110,9 +116,11 @@ std::vector<Case> all_cases() {
       for (const auto& [precision_name, precision] : precisions) {
         for (auto [option_name, config] : options) {
           const bool drops = option_name == "Dropout" || option_name == "All";
+          if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
           config.precision = precision;
           if (option_name == "Distill") config.distill = {.teacher = &teacher_of(network)};
-          const auto make = drops ? network.with_dropout : network.plain;
+          const auto make =
+              drops && network.with_dropout != nullptr ? network.with_dropout : network.plain;
           cases.push_back({.name = network.name + "_" + in_a_name(optimizer) + "_" +
                                    precision_name + "_" + option_name,
                            .make_model = make,
