@@ -98,6 +98,7 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   }
   row("waiting for data", fmt::format("{:.1f} % of the time", 100 * outcome.wait_share));
   if (outcome.skipped_updates > 0) row("updates skipped", format_count(outcome.skipped_updates));
+  if (outcome.rewinds > 0) row("rewinds", format_count(outcome.rewinds));
   if (outcome.skipped_samples > 0) row("broken samples", format_count(outcome.skipped_samples));
   row("run folder", labels.run_folder);
   if (!outcome.finished)
@@ -206,6 +207,7 @@ class JsonConsole final : public train::Observer {
                                   {"skipped_updates", outcome.skipped_updates},
                                   {"skipped_samples", outcome.skipped_samples},
                                   {"run_folder", labels_.run_folder}};
+    if (outcome.rewinds > 0) object["rewinds"] = outcome.rewinds;
     if (!outcome.ended_early.empty()) object["ended_early"] = outcome.ended_early;
     if (outcome.restored_step >= 0) object["restored_step"] = outcome.restored_step;
     if (outcome.last) object["last"] = evaluation(*outcome.last);

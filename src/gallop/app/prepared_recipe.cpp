@@ -115,6 +115,7 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .sam = recipe.sam,
                            .label_smoothing = recipe.label_smoothing,
                            .seed = static_cast<uint64_t>(recipe.seed)};
+  if (recipe.spikes.action != "none") config.spikes = recipe.spikes;
   if (teacher_) {
     config.distill = train::Distillation{.teacher = teacher_->model.get(),
                                          .temperature = recipe.distill.temperature,

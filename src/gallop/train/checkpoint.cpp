@@ -268,6 +268,13 @@ void CheckpointStore::keep(const CheckpointInfo& checkpoint) {
                         names + checkpoint.folder.filename().string() + "\n");
 }
 
+std::optional<CheckpointInfo> CheckpointStore::of_step(int64_t step) const {
+  for (const CheckpointInfo& entry : list()) {
+    if (entry.step == step) return entry;
+  }
+  return std::nullopt;
+}
+
 std::vector<CheckpointInfo> CheckpointStore::snapshots() const {
   std::vector<CheckpointInfo> kept;
   for (const fs::path& folder : follow_all(kSnapshots)) kept.push_back(info_of(folder));
@@ -310,6 +317,7 @@ void CheckpointStore::remove_remains() const {
 void CheckpointStore::remove_old() const {
   std::vector<fs::path> spared = follow_all(kSnapshots);
   if (const auto best_folder = follow(kBest)) spared.push_back(*best_folder);
+  if (const auto one = of_step(spared_step_)) spared.push_back(one->folder);
   int64_t kept = 0;
   for (const CheckpointInfo& entry : list()) {
     const bool is_spared = std::find(spared.begin(), spared.end(), entry.folder) != spared.end();

@@ -51,6 +51,11 @@ class CheckpointStore {
   /// half-written stays then.
   CheckpointInfo save(const TrainingState& state, int64_t step, bool best);
 
+  /// From now on the newest checkpoint of this step stays, in place of that spared before.
+  void spare(int64_t step) { spared_step_ = step; }
+  /// The newest of this step; empty where there is none.
+  std::optional<CheckpointInfo> of_step(int64_t step) const;
+
   /// Adds a checkpoint to the snapshots, which stay. Throws DeviceError like save().
   void keep(const CheckpointInfo& checkpoint);
 
@@ -88,6 +93,7 @@ class CheckpointStore {
 
   fs::path folder_;
   CheckpointConfig config_;
+  int64_t spared_step_ = -1;
 };
 
 }  // namespace gallop::train

@@ -61,12 +61,14 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
 
 // The arguments and results of the step as a function of tensors.
 enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
-enum Result : size_t { kLossSum, kTop1, kNorm };
+enum Result : size_t { kLossSum, kTop1, kNorm, kSpike };
 // Results in one tensor, for one copy to the host; guesses only where they are counted.
-enum Number : size_t { kLossNumber, kNormNumber, kTop1Number };
+enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kTop1Number };
 
 at::Tensor in_one(const std::vector<at::Tensor>& results) {
   std::vector<at::Tensor> numbers = {results[kLossSum], results[kNorm].to(at::kDouble)};
+  numbers.push_back(results[kSpike].defined() ? results[kSpike]
+                                              : at::zeros_like(results[kLossSum]));
   if (results[kTop1].defined()) numbers.push_back(results[kTop1].to(at::kDouble));
   return at::stack(numbers);
 }
@@ -97,6 +99,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   for (size_t i = 0; i < config.varied.size(); ++i) varied_.push_back(at::zeros_like(lr_));
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
+  if (config.spikes) spikes_.emplace(*config.spikes, device_);
   if (config.compile) {
     compiled_.emplace(
         [this](const Tensors& arguments, int64_t mode) {
@@ -151,6 +154,7 @@ void TrainStep::read_now(StepResult& result, const Tensors& results, const Tenso
   result.tally.loss_sum = results[kLossSum].item<double>();
   if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
   result.gradient_norm = results[kNorm].item<double>();
+  result.is_spike = results[kSpike].defined() && results[kSpike].item<double>() != 0;
   result.finite = is_finite(result);
   if (!result.finite) {
     result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
@@ -163,9 +167,10 @@ void TrainStep::read_late(StepResult& result) {
   const std::vector<double> numbers = readings_->pop();
   result.tally.loss_sum = numbers[kLossNumber];
   result.gradient_norm = numbers[kNormNumber];
+  result.is_spike = numbers[kSpikeNumber] != 0;
   if (numbers.size() > kTop1Number) result.tally.top1 = static_cast<int64_t>(numbers[kTop1Number]);
   result.finite = is_finite(result);
-  if (result.finite || config_.skip_nonfinite || scaler_) return;
+  if (result.finite || skips_nonfinite()) return;
   result.bad_tensor = std::isfinite(result.tally.loss_sum) ? first_bad_parameter() : "loss";
 }
 
@@ -200,7 +205,7 @@ at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   Tensors results = forward_backward(arguments, count_guesses);
   if (config_.sam) forward_backward_sam(arguments, *config_.sam);
-  results.push_back(update(arguments[kLr], results[kLossSum]));
+  for (const at::Tensor& one : update(arguments, results[kLossSum])) results.push_back(one);
   if (readings_) return {in_one(results)};
   return results;
 }
@@ -278,11 +283,19 @@ TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
   return {losses.sum.detach().to(at::kDouble), losses.right};
 }
 
+TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum) {
+  const at::NoGradGuard no_grad;
+  at::Tensor bad = zero_if_finite(loss_sum), spike;
+  if (spikes_) {
+    spike = spikes_->note(loss_sum.mul(arguments[kLossWeight]));
+    bad = bad.add(spike);
+  }
+  return {apply(arguments[kLr], bad), spike};
+}
+
 // Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
 // update's own pass over them.
-at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
-  const at::NoGradGuard no_grad;
-  at::Tensor bad = zero_if_finite(loss_sum);
+at::Tensor TrainStep::apply(const at::Tensor& lr, at::Tensor bad) {
   const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
   if (!config_.skip_nonfinite && !clips && !scaler_) {
     const at::Tensor norm = optimizer_.step(lr, {}, bad);
@@ -368,7 +381,13 @@ NamedTensors TrainStep::everything() const {
   return all;
 }
 
-NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : NamedTensors(); }
+NamedTensors TrainStep::state() const {
+  NamedTensors all = scaler_ ? scaler_->state() : NamedTensors();
+  if (spikes_) {
+    for (const auto& one : spikes_->state()) all.push_back(one);
+  }
+  return all;
+}
 
 void seed_step(uint64_t seed, int64_t step, at::Device device) {
   Philox random(seed, Purpose::kDropout, 0, static_cast<uint64_t>(step));

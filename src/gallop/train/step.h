@@ -17,6 +17,7 @@
 #include "gallop/precision/precision.h"
 #include "gallop/train/distillation.h"
 #include "gallop/train/loss.h"
+#include "gallop/train/spike_watch.h"
 #include "gallop/train/step_readings.h"
 
 namespace gallop::train {
@@ -39,6 +40,7 @@ struct StepConfig {
   std::optional<double> sam{};
   double label_smoothing = 0;
   std::optional<Distillation> distill{};
+  std::optional<SpikeConfig> spikes{};  ///< If set, an update at a spike is skipped.
   /// Values that every start() is given anew, in this order: inputs of the step, so that a compiled
   /// one stays as it is. Of those, what stands above does not count.
   std::vector<Value> varied{};
@@ -57,6 +59,7 @@ struct StepConfig {
 struct StepResult {
   Tally tally;  ///< Mean loss of the batch; right guesses only where they were asked for.
   double gradient_norm = 0;
+  bool is_spike = false;   ///< The loss: the update was skipped.
   bool finite = true;      ///< The loss and all gradients.
   std::string bad_tensor;  ///< If not, the first of them: "loss" or a parameter's name; empty where
                            ///< results come late and tell no more than that a gradient is not.
@@ -88,8 +91,11 @@ class TrainStep {
   /// Whether as many results are under way as may be.
   bool must_take() const;
 
-  /// Loss scale and its counters, for checkpoints; empty without fp16.
+  /// Loss scale, mean and deviation of losses and their counters, for checkpoints; of those what
+  /// the config asks for.
   NamedTensors state() const;
+  /// Whether updates that are not finite are left out and the run goes on.
+  bool skips_nonfinite() const { return config_.skip_nonfinite || scaler_; }
 
   /// What an update that counts no guesses does, as graphs; `stage` is StagesConfig::only. Nothing
   /// is updated, and it does not matter whether the step is to be compiled.
@@ -119,7 +125,9 @@ class TrainStep {
   Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
   /// That of a value that varies, else undefined.
   at::Tensor varied(Value value, const Tensors& arguments) const;
-  at::Tensor update(const at::Tensor& lr, const at::Tensor& loss_sum);
+  /// The norm of the gradients, and where they are looked for whether the loss is a spike.
+  Tensors update(const Tensors& arguments, const at::Tensor& loss_sum);
+  at::Tensor apply(const at::Tensor& lr, at::Tensor bad);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
   void drop_gradients();
@@ -134,6 +142,7 @@ class TrainStep {
   Tensors varied_;            ///< In the order of the config's.
   at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
   std::optional<precision::GradScaler> scaler_;
+  std::optional<SpikeWatch> spikes_;
   std::optional<compile::CompiledFunction> compiled_;
   std::unique_ptr<StepReadings> readings_;  ///< Null where results are there at once.
   std::deque<Started> started_;

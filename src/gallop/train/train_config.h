@@ -6,6 +6,7 @@
 
 #include "gallop/config/visitor.h"
 #include "gallop/train/distillation.h"
+#include "gallop/train/spike_watch.h"
 
 namespace gallop::train {
 
@@ -48,6 +49,7 @@ struct TrainConfig {
   int64_t keep_checkpoints = 2;
   bool snapshots = false;
   std::string on_nonfinite = "stop";
+  SpikeConfig spikes;
 };
 
 void visit(config::Visitor& visitor, EarlyStoppingConfig& config);

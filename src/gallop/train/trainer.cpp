@@ -96,6 +96,7 @@ struct Trainer::Impl {
   double earlier_seconds = 0;
   int64_t saved_step = -1;
   size_t told_reasons = 0;
+  bool wants_rewind = false;
   Outcome outcome;
 
   // A step whose numbers may be on their way.
@@ -183,12 +184,62 @@ struct Trainer::Impl {
     started_steps.pop_front();
     const StepResult result = has_samples ? step.take() : StepResult();
     check(result, event.step);
-    progress.skipped_updates += result.finite ? 0 : 1;
+    progress.skipped_updates += result.finite && !result.is_spike ? 0 : 1;
+    progress.spikes_in_row = result.is_spike ? progress.spikes_in_row + 1 : 0;
     event.loss = result.tally.loss();
     event.gradient_norm = result.gradient_norm;
     event.skipped_updates = progress.skipped_updates;
+    event.is_spike = result.is_spike;
     if (event.record) event.accuracy = result.tally.accuracy();
     tell(&Observer::stepped, event);
+    if (result.is_spike) note_spike(event);
+  }
+
+  void note_spike(const StepEvent& event) {
+    if (config.spikes.action == "rewind") {
+      wants_rewind = true;
+    } else if (progress.spikes_in_row > config.spikes.limit) {
+      throw DataError(fmt::format(
+          "step {}: the loss of {:.4g} is spike number {} in a row, and train.spikes.limit is {}. {}",
+          event.step, event.loss, progress.spikes_in_row, config.spikes.limit, what_to_do()));
+    }
+  }
+
+  std::string what_to_do() const {
+    const auto newest = parts.checkpoints.newest();
+    return fmt::format(
+        "The last checkpoint is {}. Try a lower optimizer.lr, train.clip=1, or a higher "
+        "train.spikes.threshold",
+        newest ? newest->folder.string() : "not written yet");
+  }
+
+  // Back to older weights, on with newer data: counters, schedules and the position in the data
+  // stay.
+  void rewind() {
+    wants_rewind = false;
+    const auto target = parts.checkpoints.of_step(progress.rewind_step);
+    if (!target) {
+      tell(&Observer::noted,
+           fmt::format("step {}: a spike of the loss was skipped; there is no checkpoint yet to go "
+                       "back to",
+                       progress.step));
+      return;
+    }
+    progress.rewinds += 1;
+    if (progress.rewinds > config.spikes.limit) {
+      throw DataError(
+          fmt::format("step {}: the loss is a spike that takes rewind number {}, and "
+                      "train.spikes.limit is {}. {}",
+                      progress.step, progress.rewinds, config.spikes.limit, what_to_do()));
+    }
+    clock.pause();
+    const AveragedWeights averaged(parts.optimizer);
+    TrainingState old = state();
+    parts.checkpoints.load(*target, old);
+    tell(&Observer::noted,
+         fmt::format("step {}: the loss is a spike; weights are again those of step {} (rewind {} "
+                     "of at most {})",
+                     progress.step, target->step, progress.rewinds, config.spikes.limit));
   }
 
   // Why steps are not compiled, each reason once.
@@ -202,7 +253,7 @@ struct Trainer::Impl {
 
   // With fp16 a step that is not finite is part of finding the loss scale.
   void check(const StepResult& result, int64_t number) const {
-    if (result.finite || config.on_nonfinite == "skip" || !step.state().empty()) return;
+    if (result.finite || step.skips_nonfinite()) return;
     const auto newest = parts.checkpoints.newest();
     throw DataError(fmt::format(
         "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "
@@ -281,6 +332,11 @@ struct Trainer::Impl {
     clock.pause();
     const AveragedWeights averaged(parts.optimizer);
     progress.training_seconds = training_seconds();
+    // Of those that a run which nobody disturbs has, too.
+    if (config.spikes.action == "rewind" && checkpoint_due.at(progress.step)) {
+      progress.rewind_step = progress.step;
+      parts.checkpoints.spare(progress.step);
+    }
     const auto info = parts.checkpoints.save(state(), progress.step, best);
     checkpoint_due.done(progress.step);
     saved_step = progress.step;
@@ -317,6 +373,7 @@ struct Trainer::Impl {
     outcome.wait_share = wait_share();
     outcome.skipped_updates = progress.skipped_updates;
     outcome.skipped_samples = progress.skipped_samples;
+    outcome.rewinds = progress.rewinds;
     tell(&Observer::finished, outcome);
     return outcome;
   }
@@ -346,6 +403,9 @@ struct Trainer::Impl {
       }
       clock.go();
       if (parts.stop.requested() || !train_one()) return finish(false);
+      if (config.spikes.action != "rewind") continue;
+      report_all();  // The next step is to have the older weights.
+      if (wants_rewind) rewind();
     }
   }
 
@@ -421,6 +481,7 @@ void Trainer::resume(const CheckpointInfo& checkpoint) {
   impl_->evaluation_due.done(impl_->progress.evaluated_step);
   impl_->checkpoint_due.done(impl_->progress.step);
   impl_->saved_step = impl_->progress.step;
+  impl_->parts.checkpoints.spare(impl_->progress.rewind_step);
   impl_->earlier_seconds = impl_->progress.training_seconds;
 }
 

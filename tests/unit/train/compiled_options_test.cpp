@@ -102,6 +102,7 @@ std::vector<Case> all_cases() {
       {"Skip", {.skip_nonfinite = true}},
       {"Dropout", {}},
       {"Distill", {.accumulate = 2}},
+      {"Spikes", {.spikes = SpikeConfig{.action = "skip", .threshold = 0.1, .window = 2}}},
       {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
   };
   const std::vector<std::pair<std::string, Precision>> precisions = {
@@ -150,6 +151,7 @@ TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
     const StepResult wanted = plain.step->run(input, target, step, lr, step % 2 == 0);
     const StepResult got = compiled.step->run(input, target, step, lr, step % 2 == 0);
     EXPECT_EQ(got.finite, wanted.finite) << "step " << step;
+    EXPECT_EQ(got.is_spike, wanted.is_spike) << "step " << step;
     EXPECT_EQ(wanted.finite, std::isfinite(input.sum().item<double>())) << "step " << step;
     if (!wanted.finite) continue;
     EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;
