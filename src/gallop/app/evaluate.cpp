@@ -112,9 +112,10 @@ void check_alike(const Runs& runs) {
     try {
       check_fits(first.inputs, run.inputs);
     } catch (const DataError&) {
-      throw UsageError(fmt::format("{} and {} were trained on other data: an ensemble is of models "
-                                   "that take the same inputs and have the same outputs",
-                                   first.folder.string(), run.folder.string()));
+      throw UsageError(
+          fmt::format("{} and {} were trained on other data: an ensemble is of models "
+                      "that take the same inputs and have the same outputs",
+                      first.folder.string(), run.folder.string()));
     }
     if (normalize_alike(first.inputs, run.inputs)) continue;
     throw UsageError(fmt::format(
@@ -186,12 +187,12 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
     run.model->to(device, run.recipe.recipe.train.channels_last == "true");
     members.push_back({*run.model, run.precision()});
   }
-  const auto evaluation = train::evaluate_ensemble(
-      members, *part.samples,
-      {.loader = data::evaluation_loader(recipe.data, hardware.cores),
-       .device = device,
-       .views = train::test_views(recipe.evaluate, first.inputs.task())},
-      stop);
+  const auto evaluation =
+      train::evaluate_ensemble(members, *part.samples,
+                               {.loader = data::evaluation_loader(recipe.data, hardware.cores),
+                                .device = device,
+                                .views = train::test_views(recipe.evaluate, first.inputs.task())},
+                               stop);
   if (!evaluation) return ExitCode::kStopped;
   if (json) {
     print_json(runs, part, *evaluation);

@@ -92,8 +92,8 @@ std::vector<fs::path> find_checkpoints(const std::string& runs, const std::strin
     std::vector<fs::path> found;
     for (const auto& snapshot : store.snapshots()) found.push_back(snapshot.folder);
     if (!found.empty()) return found;
-    throw UsageError(fmt::format("{} has no snapshots; train.snapshots=true keeps them",
-                                 folder.string()));
+    throw UsageError(
+        fmt::format("{} has no snapshots; train.snapshots=true keeps them", folder.string()));
   }
   std::vector<std::string> steps;
   for (const auto& one : store.list()) {

@@ -105,13 +105,16 @@ class PreparedRun final : public TrainingRun {
         train::test_lr_range({prepared_.model(), prepared_.optimizer(), *data().train, stop},
                              config, prepared_.step_config(), prepared_.training_loader());
     if (test.stopped) {
-      fmt::print(stderr, "gallop: stopped while looking for a learning rate; to start again: "
-                         "gallop train --resume {}\n", folder_->path().string());
+      fmt::print(stderr,
+                 "gallop: stopped while looking for a learning rate; to start again: "
+                 "gallop train --resume {}\n",
+                 folder_->path().string());
       return false;
     }
     const std::string rule = schedule::lr_rules().front().name;
     const fs::path folder = folder_->path();
-    write_file_atomically(folder / "find-lr.json", lr_curve_json(folder_->name(), rule, test) + "\n");
+    write_file_atomically(folder / "find-lr.json",
+                          lr_curve_json(folder_->name(), rule, test) + "\n");
     write_file_atomically(folder / "find-lr.svg",
                           plot::to_svg({lr_curve(folder_->name(), config, test)}));
     const double lr = suggested_lr(rule, config, test);
@@ -192,8 +195,8 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
         fmt::format("there is a run {} already; take another --name, or --continue to resume it",
                     (runs / place.name).string()));
   }
-  auto run = std::make_unique<PreparedRun>(families, load_recipe(families, recipe, overrides),
-                                           place.runs);
+  auto run =
+      std::make_unique<PreparedRun>(families, load_recipe(families, recipe, overrides), place.runs);
   run->place_in(place.name.empty()
                     ? track::RunFolder::create_numbered(runs, run->recipe_name(),
                                                         run->recipe_yaml(), run->info())
@@ -214,8 +217,9 @@ std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace
   }
   const fs::path file = folder.path() / "recipe.yaml";
   auto run = std::make_unique<PreparedRun>(
-      families, parse_recipe(families, track::RunFolder::read_recipe(folder.path()), file.string(),
-                             overrides),
+      families,
+      parse_recipe(families, track::RunFolder::read_recipe(folder.path()), file.string(),
+                   overrides),
       place.runs);
   run->check_against(folder.path());
   if (!overrides.empty()) write_file_atomically(file, run->recipe_yaml());

@@ -84,8 +84,7 @@ class Gpt final : public Network {
           "wpe",
           std::make_shared<Embedding>(init, Embedding::Options{task.context, config.width, kStd}));
     }
-    const auto rates =
-        functional::stochastic_depth_rates(config.stochastic_depth, config.layers);
+    const auto rates = functional::stochastic_depth_rates(config.stochastic_depth, config.layers);
     const auto list = body->register_module("h", std::make_shared<Group>());
     for (const double rate : rates) {
       layers_.push_back(list->register_module(

@@ -153,10 +153,9 @@ class Resnet final : public Network {
     const auto shape = shape_of(config.depth);
     Initializer init(weights);
     const auto count = std::accumulate(shape.blocks.begin(), shape.blocks.end(), int64_t{0});
-    const Style style{
-        shortcut_named(config.shortcut), config.batch_norm_momentum,
-        config.zero_init_residual ? 0.0 : 1.0, parse_init(config.conv_init),
-        functional::stochastic_depth_rates(config.stochastic_depth, count)};
+    const Style style{shortcut_named(config.shortcut), config.batch_norm_momentum,
+                      config.zero_init_residual ? 0.0 : 1.0, parse_init(config.conv_init),
+                      functional::stochastic_depth_rates(config.stochastic_depth, count)};
     const bool small_images = std::min(task.height, task.width) < 64;
     pools_ = config.stem == "imagenet" || (config.stem == "auto" && !small_images);
 

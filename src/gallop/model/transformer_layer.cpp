@@ -12,8 +12,8 @@ TransformerLayer::TransformerLayer(Initializer& initializer, const Options& opti
           register_module("attn", std::make_shared<SelfAttention>(initializer, options.attention))),
       norm2_(
           register_module(options.norm2_name, std::make_shared<Norm>(initializer, options.norm))),
-      feed_forward_(register_module(
-          "mlp", std::make_shared<FeedForward>(initializer, options.feed_forward))),
+      feed_forward_(
+          register_module("mlp", std::make_shared<FeedForward>(initializer, options.feed_forward))),
       stochastic_depth_(options.stochastic_depth) {}
 
 Stream TransformerLayer::forward(const Stream& stream_BTC) {

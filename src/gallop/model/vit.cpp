@@ -74,8 +74,7 @@ class Vit final : public Network {
                                                        .stride = config.patch,
                                                        .bias = true,
                                                        .init = parse_init(config.conv_init)}));
-    const auto rates =
-        functional::stochastic_depth_rates(config.stochastic_depth, config.depth);
+    const auto rates = functional::stochastic_depth_rates(config.stochastic_depth, config.depth);
     const auto list = register_module("blocks", std::make_shared<Group>());
     for (const double rate : rates) {
       layers_.push_back(list->register_module(

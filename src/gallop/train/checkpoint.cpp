@@ -264,8 +264,7 @@ void CheckpointStore::keep(const CheckpointInfo& checkpoint) {
     if (folder == checkpoint.folder) return;
     names += folder.filename().string() + "\n";
   }
-  write_file_atomically(folder_ / kSnapshots,
-                        names + checkpoint.folder.filename().string() + "\n");
+  write_file_atomically(folder_ / kSnapshots, names + checkpoint.folder.filename().string() + "\n");
 }
 
 std::optional<CheckpointInfo> CheckpointStore::of_step(int64_t step) const {

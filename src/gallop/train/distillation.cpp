@@ -30,8 +30,8 @@ void visit(config::Visitor& v, DistillConfig& c) {
 
 void check(const DistillConfig& config) {
   const DistillConfig defaults;
-  if (!config.teacher.empty() || (config.temperature == defaults.temperature &&
-                                  config.weight == defaults.weight)) {
+  if (!config.teacher.empty() ||
+      (config.temperature == defaults.temperature && config.weight == defaults.weight)) {
     return;
   }
   throw UsageError("train.distill has a temperature or a weight, but no teacher; name a run");
@@ -48,8 +48,7 @@ at::Tensor distillation_sum(const at::Tensor& logits, const at::Tensor& teacher_
     const at::NoGradGuard no_grad;
     const at::Tensor likely = at::log_softmax(rows_of(teacher_logits), 1);
     // A row that does not count has no share of anything.
-    shares = likely.exp().mul(
-        target.reshape({-1, 1}).ne(data::kIgnoredTarget).to(wide));
+    shares = likely.exp().mul(target.reshape({-1, 1}).ne(data::kIgnoredTarget).to(wide));
     entropy = shares.mul(likely).sum().neg();
   }
   const at::Tensor cross = model::functional::cross_entropy(rows_of(logits), shares, {}).loss;

@@ -67,8 +67,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     at::Tensor sum;  // Logarithms of sums of probabilities, which do not underflow.
     for (size_t i = 0; i < members.size(); ++i) {
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());
-      const at::Tensor logits =
-          add_batch(members[i].model, *batch, config.views, result.each[i]);
+      const at::Tensor logits = add_batch(members[i].model, *batch, config.views, result.each[i]);
       if (members.size() == 1) break;
       const at::Tensor one = at::log_softmax(logits.to(at::kFloat), -1);
       sum = sum.defined() ? at::logaddexp(sum, one) : one;

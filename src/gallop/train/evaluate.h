@@ -21,9 +21,9 @@ struct EvaluateConfig {
 };
 
 struct Evaluation {
-  Tally tally;                     ///< By the mean of the logits of all views.
+  Tally tally;                      ///< By the mean of the logits of all views.
   std::optional<Tally> one_view{};  ///< Of images as they are, where there are other views.
-  int64_t skipped = 0;             ///< Broken samples left out.
+  int64_t skipped = 0;              ///< Broken samples left out.
   double seconds = 0;
 };
 

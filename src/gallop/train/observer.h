@@ -25,7 +25,7 @@ struct StepEvent {
   int64_t skipped_updates = 0;
   int64_t skipped_samples = 0;
   bool is_spike = false;  ///< The loss: its update was skipped.
-  bool record = false;  ///< To be kept in the run's log.
+  bool record = false;    ///< To be kept in the run's log.
 };
 
 struct EvaluationEvent {

@@ -51,15 +51,15 @@ TestViews test_views(const TestConfig& config, const model::Task& task) {
     throw UsageError("evaluate.tta is for images, but the data are text; set it to []");
   }
   if (views.pixels >= std::min(task.height, task.width)) {
-    throw UsageError(fmt::format("evaluate.tta_pixels: images of {}x{} cannot be moved by {} pixels",
-                                 task.height, task.width, views.pixels));
+    throw UsageError(
+        fmt::format("evaluate.tta_pixels: images of {}x{} cannot be moved by {} pixels",
+                    task.height, task.width, views.pixels));
   }
   return views;
 }
 
 std::vector<View> views_of(const at::Tensor& images, const TestViews& views) {
-  const bool last =
-      images.is_contiguous(at::MemoryFormat::ChannelsLast) && !images.is_contiguous();
+  const bool last = images.is_contiguous(at::MemoryFormat::ChannelsLast) && !images.is_contiguous();
   const auto laid_out = [&](const at::Tensor& view) {
     return view.contiguous(last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
   };

@@ -200,7 +200,8 @@ struct Trainer::Impl {
       wants_rewind = true;
     } else if (progress.spikes_in_row > config.spikes.limit) {
       throw DataError(fmt::format(
-          "step {}: the loss of {:.4g} is spike number {} in a row, and train.spikes.limit is {}. {}",
+          "step {}: the loss of {:.4g} is spike number {} in a row, and train.spikes.limit is {}. "
+          "{}",
           event.step, event.loss, progress.spikes_in_row, config.spikes.limit, what_to_do()));
     }
   }

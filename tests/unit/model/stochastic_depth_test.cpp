@@ -192,8 +192,8 @@ TEST(StochasticDepth, OfATransformerSkipsOrScalesEachPart) {
 
 TEST(StochasticDepth, KeepsTheFormatUnderAutocast) {
   const Bf16Autocast autocast;
-  const auto model = make_vit({.patch = 4, .width = 12, .depth = 3, .heads = 2,
-                               .stochastic_depth = 0.5}, kImages, 1);
+  const auto model = make_vit(
+      {.patch = 4, .width = 12, .depth = 3, .heads = 2, .stochastic_depth = 0.5}, kImages, 1);
   EXPECT_EQ(model->forward(at::randn({8, 3, 8, 8})).scalar_type(), at::kBFloat16);
   const auto resnet = make_resnet({.depth = 8, .stochastic_depth = 0.5}, kImages, 1);
   EXPECT_EQ(resnet->forward(at::randn({8, 3, 8, 8})).scalar_type(), at::kBFloat16);

@@ -96,8 +96,8 @@ TEST_F(Checkpoints, KeepSnapshots) {
     const CheckpointInfo saved = store_.save(state_with(1), step, false);
     for (int twice = 0; twice < 2 && step % 20 == 0; ++twice) store_.keep(saved);
   }
-  EXPECT_EQ(names(), (Names{"latest", "snapshots", "step-00000020", "step-00000040",
-                            "step-00000050"}));
+  EXPECT_EQ(names(),
+            (Names{"latest", "snapshots", "step-00000020", "step-00000040", "step-00000050"}));
   const auto kept = store_.snapshots();
   ASSERT_EQ(kept.size(), 2U);
   EXPECT_EQ(kept[0].step, 20);

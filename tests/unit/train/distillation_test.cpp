@@ -68,8 +68,8 @@ TEST(Distillation, MixesBothLossesInAStepAndLeavesTheTeacherAlone) {
 
   const auto plain = tested.make_model();
   const at::Tensor student = plain->forward(input), taught = teacher->forward(input);
-  const at::Tensor hard = at::cross_entropy_loss(student, target, {}, at::Reduction::Sum, -100,
-                                                 kSmoothing);
+  const at::Tensor hard =
+      at::cross_entropy_loss(student, target, {}, at::Reduction::Sum, -100, kSmoothing);
   const at::Tensor q = (taught / kTemperature).softmax(1);
   const at::Tensor soft = (q * (q.log() - (student / kTemperature).log_softmax(1))).sum();
   const at::Tensor loss = (1 - kWeight) * hard + kWeight * kTemperature * kTemperature * soft;

@@ -73,9 +73,8 @@ at::Tensor moved(const at::Tensor& images, int64_t down, int64_t right) {
   const at::Tensor result = at::empty_like(images);
   for (int64_t y = 0; y < images.size(2); ++y) {
     for (int64_t x = 0; x < images.size(3); ++x) {
-      result.select(2, y).select(2, x).copy_(
-          images.select(2, reflected(y - down, images.size(2)))
-              .select(2, reflected(x - right, images.size(3))));
+      result.select(2, y).select(2, x).copy_(images.select(2, reflected(y - down, images.size(2)))
+                                                 .select(2, reflected(x - right, images.size(3))));
     }
   }
   return result;
@@ -86,7 +85,7 @@ TEST(TestViews, AreThoseOfTheFormula) {
   const auto views = views_of(images, {.flip = true, .pixels = 2});
   const at::Tensor down = moved(images, 2, 2), up = moved(images, -2, -2);
   const std::vector<std::pair<at::Tensor, double>> wanted = {
-      {images, 0.25},        {down, 0.125},          {up, 0.125},
+      {images, 0.25},         {down, 0.125},         {up, 0.125},
       {images.flip(3), 0.25}, {down.flip(3), 0.125}, {up.flip(3), 0.125}};
   ASSERT_EQ(views.size(), wanted.size());
   for (size_t i = 0; i < views.size(); ++i) {
@@ -95,8 +94,8 @@ TEST(TestViews, AreThoseOfTheFormula) {
   }
   EXPECT_EQ(views_of(images, {.flip = true}).size(), 2U);
   EXPECT_EQ(views_of(images, {.pixels = 1}).size(), 3U);
-  for (const auto& view : views_of(images.contiguous(at::MemoryFormat::ChannelsLast),
-                                   {.flip = true, .pixels = 1})) {
+  for (const auto& view :
+       views_of(images.contiguous(at::MemoryFormat::ChannelsLast), {.flip = true, .pixels = 1})) {
     EXPECT_TRUE(view.images.is_contiguous(at::MemoryFormat::ChannelsLast));
   }
 }
@@ -143,7 +142,8 @@ TEST(Evaluate, OfSeveralModelsTakesTheMeanOfTheirProbabilities) {
   for (const auto* model : {&first, &second, &third}) {
     sum += (*model)->forward(x).detach().to(at::kDouble).softmax(1);
   }
-  const auto found = evaluate_ensemble({{*first}, {*second}, {*third}}, images, batches_of(5), kGoOn);
+  const auto found =
+      evaluate_ensemble({{*first}, {*second}, {*third}}, images, batches_of(5), kGoOn);
   ASSERT_EQ(found->each.size(), 3U);
   expect_tally(found->together.tally, sum / 3);
   const auto alone = evaluate(*second, images, batches_of(5), kGoOn);
@@ -171,8 +171,7 @@ TEST(TestViews, AreRefusedWhereTheDataDoNotHaveThem) {
   EXPECT_NE(message_of({.tta = {"flip"}}, text).find("the data are text"), std::string::npos);
   EXPECT_NE(message_of({.tta = {"translate"}, .tta_pixels = 5}, kTask).find("5x6"),
             std::string::npos);
-  EXPECT_NE(message_of({.tta = {"flip", "flip"}}, kTask).find("more than once"),
-            std::string::npos);
+  EXPECT_NE(message_of({.tta = {"flip", "flip"}}, kTask).find("more than once"), std::string::npos);
   EXPECT_NE(message_of({.tta_in_training = true}, kTask).find("has no views"), std::string::npos);
   EXPECT_FALSE(test_views({}, text).is_any());
   const TestViews both = test_views({.tta = {"translate", "flip"}, .tta_pixels = 4}, kTask);

@@ -364,8 +364,8 @@ TEST_F(Trainers, KeepsTheEndOfEachCycle) {
 }
 
 TEST_F(Trainers, GoOnWithTheirTeacherBitForBit) {
-  const auto teacher = model::make_mlp(
-      {}, {.channels = 1, .height = 4, .width = 4, .classes = 3}, 7);
+  const auto teacher =
+      model::make_mlp({}, {.channels = 1, .height = 4, .width = 4, .classes = 3}, 7);
   for (const auto& parameter : teacher->parameters()) parameter.tensor.set_requires_grad(false);
   teacher->set_training(false);
   const StepConfig step{.distill = Distillation{.teacher = teacher.get()},
