@@ -46,6 +46,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   open_teacher(families, runs);
   choose_format();
   optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
+  varied_.check(recipe(), *optimizer_);
 }
 
 void PreparedRecipe::open_teacher(const Families& families, const std::string& runs) {
@@ -83,15 +84,10 @@ void PreparedRecipe::build_schedules(const Families& families) {
   schedule_ = families.schedules.build(recipe().schedule, length);
   train::check_schedule(*schedule_, config, evaluates);
   train::check_snapshots(*schedule_, config);
-  if (const auto& vary = recipe().vary.label_smoothing; vary.varies()) {
-    label_smoothing_.emplace("label_smoothing", vary, config.label_smoothing, length);
-    train::check_schedule(label_smoothing_->schedule(), config, evaluates);
+  varied_ = VariedValues(recipe(), length, *schedule_);
+  for (const auto& one : varied()) {
+    if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
   }
-}
-
-std::vector<train::VariedValue> PreparedRecipe::varied() const {
-  if (!label_smoothing_) return {};
-  return {{train::Value::kLabelSmoothing, &*label_smoothing_}};
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {

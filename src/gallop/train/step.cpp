@@ -28,7 +28,11 @@ at::Tensor rows_of(const at::Tensor& tensor, int64_t begin, int64_t end) {
 // Without an operator where none is needed: a step of a small network takes half a millisecond.
 void set(const at::Tensor& scalar, double value) {
   if (scalar.device().is_cpu()) {
-    *scalar.mutable_data_ptr<float>() = static_cast<float>(value);
+    if (scalar.scalar_type() == at::kDouble) {
+      *scalar.mutable_data_ptr<double>() = value;
+    } else {
+      *scalar.mutable_data_ptr<float>() = static_cast<float>(value);
+    }
   } else {
     scalar.fill_(value);
   }
@@ -65,6 +69,11 @@ enum Result : size_t { kLossSum, kTop1, kNorm, kSpike };
 // Results in one tensor, for one copy to the host; guesses only where they are counted.
 enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kTop1Number };
 
+// One minus a number near 1 keeps its digits in fp64 alone.
+at::ScalarType format_of(Value value) {
+  return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
+}
+
 at::Tensor in_one(const std::vector<at::Tensor>& results) {
   std::vector<at::Tensor> numbers = {results[kLossSum], results[kNorm].to(at::kDouble)};
   numbers.push_back(results[kSpike].defined() ? results[kSpike]
@@ -82,6 +91,10 @@ bool is_finite(const StepResult& result) {
 const char* name_of(Value value) {
   switch (value) {
     case Value::kLabelSmoothing: return "label_smoothing";
+    case Value::kMomentum: return "momentum";
+    case Value::kBeta2: return "beta2";
+    case Value::kWeightDecay: return "weight_decay";
+    case Value::kDropout: return "dropout";
   }
   throw InternalError("train step: a value without a name");
 }
@@ -96,7 +109,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       loss_weight_(at::zeros_like(lr_)),
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
       readings_(config.make_readings(device_)) {
-  for (size_t i = 0; i < config.varied.size(); ++i) varied_.push_back(at::zeros_like(lr_));
+  for (const Value value : config.varied) {
+    varied_.push_back(at::zeros_like(lr_, format_of(value)));
+  }
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
@@ -214,7 +229,8 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
 TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
   drop_gradients();
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
-  const model::functional::DropoutScope draws(arguments[kSeedAndStep]);
+  const model::functional::DropoutScope draws(arguments[kSeedAndStep],
+                                              varied(Value::kDropout, arguments));
   const int64_t rows = input.size(0);
   const int64_t pieces = std::min(config_.accumulate, rows);
   at::Tensor loss_sum, top1;
@@ -290,15 +306,19 @@ TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor&
     spike = spikes_->note(loss_sum.mul(arguments[kLossWeight]));
     bad = bad.add(spike);
   }
-  return {apply(arguments[kLr], bad), spike};
+  return {apply(arguments, bad), spike};
 }
 
 // Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
 // update's own pass over them.
-at::Tensor TrainStep::apply(const at::Tensor& lr, at::Tensor bad) {
+at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad) {
+  const at::Tensor& lr = arguments[kLr];
+  const optim::VariedOptions options{.momentum = varied(Value::kMomentum, arguments),
+                                     .beta2 = varied(Value::kBeta2, arguments),
+                                     .weight_decay = varied(Value::kWeightDecay, arguments)};
   const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
   if (!config_.skip_nonfinite && !clips && !scaler_) {
-    const at::Tensor norm = optimizer_.step(lr, {}, bad);
+    const at::Tensor norm = optimizer_.step(lr, {}, bad, options);
     return norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_));
   }
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
@@ -318,7 +338,7 @@ at::Tensor TrainStep::apply(const at::Tensor& lr, at::Tensor bad) {
     optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
   }
   if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
-  optimizer_.step(lr, divisor, bad);
+  optimizer_.step(lr, divisor, bad, options);
   if (scaler_) scaler_->update();
   return unscaled;
 }

@@ -23,7 +23,7 @@
 namespace gallop::train {
 
 /// What may change from step to step besides the learning rate.
-enum class Value { kLabelSmoothing };
+enum class Value { kLabelSmoothing, kMomentum, kBeta2, kWeightDecay, kDropout };
 
 /// "label_smoothing"
 const char* name_of(Value value);
@@ -42,7 +42,8 @@ struct StepConfig {
   std::optional<Distillation> distill{};
   std::optional<SpikeConfig> spikes{};  ///< If set, an update at a spike is skipped.
   /// Values that every start() is given anew, in this order: inputs of the step, so that a compiled
-  /// one stays as it is. Of those, what stands above does not count.
+  /// one stays as it is. Of those, what stands above, in the optimizer's options or in the model's
+  /// does not count. The optimizer can vary them, and the model has dropout.
   std::vector<Value> varied{};
   uint64_t seed = 1;  ///< Of dropout.
   /// A gradient that is not finite leaves the parameters as they are, which takes one more pass
@@ -127,7 +128,7 @@ class TrainStep {
   at::Tensor varied(Value value, const Tensors& arguments) const;
   /// The norm of the gradients, and where they are looked for whether the loss is a spike.
   Tensors update(const Tensors& arguments, const at::Tensor& loss_sum);
-  at::Tensor apply(const at::Tensor& lr, at::Tensor bad);
+  at::Tensor apply(const Tensors& arguments, at::Tensor bad);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
   void drop_gradients();

@@ -66,6 +66,11 @@ TEST(StochasticDepth, DrawsByTheSeedTheStepAndThePlace) {
   EXPECT_FALSE(at::equal(factors(64, 0.5, 1, 7, /*call=*/2), drawn));
 }
 
+TEST(StochasticDepth, IsNotThatOfADropoutThatVaries) {
+  const DropoutScope scope(key(1, 7), at::full({}, 0.9F));
+  EXPECT_TRUE(at::equal(drop_samples(at::ones({64}), 0.5, true), factors(64, 0.5, 1, 7)));
+}
+
 TEST(StochasticDepth, IsOffInEvaluation) {
   const auto x = at::randn({4, 3});
   EXPECT_TRUE(drop_samples(x, 0.5, false).is_same(x));

@@ -20,7 +20,7 @@ at::Tensor drop_samples(const at::Tensor& x, double p, bool training) {
   sizes[0] = x.size(0);
   // In fp32, as 1 / (1 - p) rounded to bf16 would be another scale.
   const at::Tensor ones = at::full(sizes, 1.0, x.options().dtype(at::kFloat));
-  return x.mul(functional::dropout(ones, p, /*training=*/true)).to(x.scalar_type());
+  return x.mul(fixed_dropout(ones, p)).to(x.scalar_type());
 }
 
 }  // namespace gallop::model::functional

@@ -12,7 +12,7 @@ namespace gallop::model::functional {
 std::vector<double> stochastic_depth_rates(double last, int64_t count);
 
 /// In training each sample of x [N, ...] is set to 0 with chance p, else multiplied by 1 / (1 - p);
-/// else x itself. The N numbers are those of a dropout() of ones.
+/// else x itself. The N numbers are those of a fixed_dropout() of ones.
 at::Tensor drop_samples(const at::Tensor& x, double p, bool training);
 
 }  // namespace gallop::model::functional
