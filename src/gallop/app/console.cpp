@@ -52,6 +52,9 @@ std::string evaluation_text(const EvaluationEvent& event, const ConsoleLabels& l
     text += fmt::format("  accuracy {}  top-5 {}", percent(tally.accuracy()),
                         percent(tally.top5_accuracy()));
   }
+  if (const auto& one = event.evaluation.one_view) {
+    text += fmt::format("  one view {}", percent(one->accuracy()));
+  }
   text += fmt::format("  ({})", format_duration(event.evaluation.seconds));
   return text + (event.best ? "  best so far" : "");
 }
@@ -95,6 +98,7 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   }
   row("waiting for data", fmt::format("{:.1f} % of the time", 100 * outcome.wait_share));
   if (outcome.skipped_updates > 0) row("updates skipped", format_count(outcome.skipped_updates));
+  if (outcome.rewinds > 0) row("rewinds", format_count(outcome.rewinds));
   if (outcome.skipped_samples > 0) row("broken samples", format_count(outcome.skipped_samples));
   row("run folder", labels.run_folder);
   if (!outcome.finished)
@@ -203,6 +207,7 @@ class JsonConsole final : public train::Observer {
                                   {"skipped_updates", outcome.skipped_updates},
                                   {"skipped_samples", outcome.skipped_samples},
                                   {"run_folder", labels_.run_folder}};
+    if (outcome.rewinds > 0) object["rewinds"] = outcome.rewinds;
     if (!outcome.ended_early.empty()) object["ended_early"] = outcome.ended_early;
     if (outcome.restored_step >= 0) object["restored_step"] = outcome.restored_step;
     if (outcome.last) object["last"] = evaluation(*outcome.last);
@@ -213,15 +218,19 @@ class JsonConsole final : public train::Observer {
  private:
   nlohmann::ordered_json evaluation(const EvaluationEvent& event) const {
     const auto& tally = event.evaluation.tally;
-    return {{"part", labels_.part},
-            {"step", event.step},
-            {"epoch", event.epoch},
-            {"loss", tally.loss()},
-            {"accuracy", tally.accuracy()},
-            {"top5", tally.top5_accuracy()},
-            {"targets", tally.count},
-            {"seconds", event.evaluation.seconds},
-            {"best", event.best}};
+    nlohmann::ordered_json object{{"part", labels_.part},
+                                  {"step", event.step},
+                                  {"epoch", event.epoch},
+                                  {"loss", tally.loss()},
+                                  {"accuracy", tally.accuracy()},
+                                  {"top5", tally.top5_accuracy()},
+                                  {"targets", tally.count},
+                                  {"seconds", event.evaluation.seconds},
+                                  {"best", event.best}};
+    if (const auto& one = event.evaluation.one_view) {
+      object["one_view"] = {{"loss", one->loss()}, {"accuracy", one->accuracy()}};
+    }
+    return object;
   }
   static void print(const nlohmann::ordered_json& object) {
     fmt::print("{}\n", object.dump());

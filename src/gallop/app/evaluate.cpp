@@ -1,5 +1,7 @@
 #include "gallop/train/evaluate.h"
 
+#include <algorithm>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -38,48 +40,127 @@ Part choose_part(const data::TrainingData& data, const std::string& wanted) {
       fmt::format("the data have no part '{}'; they have {}", wanted, join_names(present, "and")));
 }
 
-void print(const TrainedRun& run, const Part& part, const train::Evaluation& evaluation,
-           bool json) {
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+nlohmann::ordered_json numbers_of(const train::Evaluation& evaluation) {
   const auto& tally = evaluation.tally;
-  const bool images = run.inputs.kind == "images";
-  if (json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"run", run.folder.string()},
-                                              {"step", run.step},
-                                              {"part", part.name},
-                                              {"targets", tally.count},
-                                              {"loss", tally.loss()},
-                                              {"accuracy", tally.accuracy()},
-                                              {"top5", tally.top5_accuracy()},
-                                              {"skipped", evaluation.skipped},
-                                              {"seconds", evaluation.seconds}}
-                           .dump());
-    return;
+  nlohmann::ordered_json object{{"targets", tally.count},
+                                {"loss", tally.loss()},
+                                {"accuracy", tally.accuracy()},
+                                {"top5", tally.top5_accuracy()},
+                                {"skipped", evaluation.skipped}};
+  if (const auto& one = evaluation.one_view) {
+    object["one_view"] = {
+        {"loss", one->loss()}, {"accuracy", one->accuracy()}, {"top5", one->top5_accuracy()}};
   }
-  fmt::print("{} at step {}, {} part, {} {}\n", run.folder.string(), format_count(run.step),
-             part.name, format_count(tally.count), images ? "images" : "tokens");
-  fmt::print("  loss      {:.4f}\n", tally.loss());
-  fmt::print("  accuracy  {:.2f} %\n", 100 * tally.accuracy());
-  fmt::print("  top-5     {:.2f} %\n", 100 * tally.top5_accuracy());
-  if (evaluation.skipped > 0) {
-    fmt::print("  skipped   {} broken samples\n", format_count(evaluation.skipped));
+  return object;
+}
+
+void print_numbers(const train::Evaluation& evaluation) {
+  const auto& tally = evaluation.tally;
+  const auto& one = evaluation.one_view;
+  const auto beside = [&](const std::string& text) {
+    return one ? fmt::format("  (one view {})", text) : "";
+  };
+  const train::Tally alone = one.value_or(train::Tally());
+  fmt::print("  loss      {:.4f}{}\n", tally.loss(), beside(fmt::format("{:.4f}", alone.loss())));
+  fmt::print("  accuracy  {}{}\n", percent(tally.accuracy()), beside(percent(alone.accuracy())));
+  fmt::print("  top-5     {}{}\n", percent(tally.top5_accuracy()),
+             beside(percent(alone.top5_accuracy())));
+}
+
+using Runs = std::vector<TrainedRun>;
+
+void print_json(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    nlohmann::ordered_json object{
+        {"run", runs[i].folder.string()}, {"step", runs[i].step()}, {"part", part.name}};
+    object.update(numbers_of(evaluation.each[i]));
+    if (runs.size() == 1) object["seconds"] = evaluation.together.seconds;
+    fmt::print("{}\n", object.dump());
   }
-  fmt::print("  time      {}\n", format_duration(evaluation.seconds));
+  if (runs.size() == 1) return;
+  nlohmann::ordered_json object{{"ensemble", runs.size()}, {"part", part.name}};
+  object.update(numbers_of(evaluation.together));
+  object["seconds"] = evaluation.together.seconds;
+  fmt::print("{}\n", object.dump());
+}
+
+void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    fmt::print("{} at step {}, {} part, {} {}\n", runs[i].folder.string(),
+               format_count(runs[i].step()), part.name,
+               format_count(evaluation.each[i].tally.count),
+               runs[i].inputs.kind == "images" ? "images" : "tokens");
+    print_numbers(evaluation.each[i]);
+  }
+  const train::Evaluation& together = evaluation.together;
+  if (runs.size() > 1) {
+    fmt::print("mean of the probabilities of {} models\n", runs.size());
+    print_numbers(together);
+  }
+  if (together.skipped > 0) {
+    fmt::print("  skipped   {} broken samples\n", format_count(together.skipped));
+  }
+  fmt::print("  time      {}\n", format_duration(together.seconds));
+}
+
+// All see the same numbers.
+void check_alike(const Runs& runs) {
+  const TrainedRun& first = runs.front();
+  for (const TrainedRun& run : runs) {
+    try {
+      check_fits(first.inputs, run.inputs);
+    } catch (const DataError&) {
+      throw UsageError(
+          fmt::format("{} and {} were trained on other data: an ensemble is of models "
+                      "that take the same inputs and have the same outputs",
+                      first.folder.string(), run.folder.string()));
+    }
+    if (normalize_alike(first.inputs, run.inputs)) continue;
+    throw UsageError(fmt::format(
+        "{} and {} normalize images by other means or deviations; give both the same data.mean and "
+        "data.std in training",
+        first.folder.string(), run.folder.string()));
+  }
+}
+
+// Each checkpoint once, in the order given.
+std::vector<std::string> all_checkpoints(const std::string& runs,
+                                         const std::vector<std::string>& names,
+                                         const std::vector<std::string>& wanted) {
+  std::vector<std::string> all;
+  for (const auto& name : names) {
+    for (const auto& checkpoint : wanted) {
+      for (const auto& folder : find_checkpoints(runs, name, checkpoint)) {
+        if (std::find(all.begin(), all.end(), folder) == all.end()) all.push_back(folder.string());
+      }
+    }
+  }
+  return all;
 }
 
 }  // namespace
 
 ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Measure a trained model on the data of its recipe, or on other data of the same kind.\n\n"
+      "Measure trained models on the data of their recipe, or on other data of the same kind; of "
+      "several also the mean of their probabilities.\n\n"
       "Example: gallop evaluate fashion-mnist-1 --part test",
       "gallop evaluate");
-  std::string run_name, runs = "runs", checkpoint = "best", wanted_part, other_data;
+  std::string runs_folder = "runs", wanted_part, other_data;
+  std::vector<std::string> names, checkpoints = {"best"};
   bool json = false;
-  parser.add_option("RUN", run_name, "a run's name or folder")->required();
+  parser.add_option("RUN", names, "names or folders of runs, or folders of checkpoints")
+      ->required();
   parser.add_option("--data", other_data, "other data in place of the recipe's data.path");
   parser.add_option("--part", wanted_part, "validation or test");
-  parser.add_option("--checkpoint", checkpoint, "best, latest or a step");
-  parser.add_option("--runs", runs, "folder of the runs");
+  parser
+      .add_option("--checkpoint", checkpoints,
+                  "best, latest, a step or snapshots; may be given more than once")
+      ->expected(1)
+      ->take_all();
+  parser.add_option("--runs", runs_folder, "folder of the runs");
   parser.add_flag("--json", json, "print JSON");
   std::vector<std::string> rest = arguments;
   std::vector<Override> overrides = take_overrides(rest);
@@ -89,21 +170,35 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   StopRequest stop;
   const SignalGuard signals(stop);
   const Families families;
-  TrainedRun run = open_trained_run(families, runs, run_name, checkpoint, overrides);
+  Runs runs;
+  for (const auto& folder : all_checkpoints(runs_folder, names, checkpoints)) {
+    runs.push_back(open_trained_run(families, runs_folder, folder, "", overrides));
+  }
+  check_alike(runs);
   const Hardware hardware = read_hardware();
-  set_compute_threads(run.recipe.recipe, hardware);
-  const c10::Device device = choose_device(run.recipe.recipe.train.device).device;
-  run.model->to(device, run.recipe.recipe.train.channels_last == "true");
-  const data::TrainingData data = open_data_for(families, run.recipe.recipe, run.inputs);
+  const TrainedRun& first = runs.front();
+  const Recipe& recipe = first.recipe.recipe;
+  set_compute_threads(recipe, hardware);
+  const c10::Device device = choose_device(recipe.train.device).device;
+  const data::TrainingData data = open_data_for(families, recipe, first.inputs);
   const Part part = choose_part(data, wanted_part);
+  std::vector<train::Member> members;
+  for (const TrainedRun& run : runs) {
+    run.model->to(device, run.recipe.recipe.train.channels_last == "true");
+    members.push_back({*run.model, run.precision()});
+  }
   const auto evaluation =
-      train::evaluate(*run.model, *part.samples,
-                      {.loader = data::evaluation_loader(run.recipe.recipe.data, hardware.cores),
-                       .precision = run.precision(),
-                       .device = device},
-                      stop);
+      train::evaluate_ensemble(members, *part.samples,
+                               {.loader = data::evaluation_loader(recipe.data, hardware.cores),
+                                .device = device,
+                                .views = train::test_views(recipe.evaluate, first.inputs.task())},
+                               stop);
   if (!evaluation) return ExitCode::kStopped;
-  print(run, part, *evaluation, json);
+  if (json) {
+    print_json(runs, part, *evaluation);
+  } else {
+    print(runs, part, *evaluation);
+  }
   return ExitCode::kDone;
 }
 

@@ -25,7 +25,8 @@ void note(const std::string& line) {
 
 }  // namespace
 
-PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved)
+PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved,
+                               const std::string& runs)
     : resolved_(std::move(resolved)), hardware_(read_hardware()) {
   note(set_compute_threads(recipe(), hardware_));
   const DeviceChoice choice = choose_device(recipe().train.device);
@@ -36,14 +37,43 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   for (const auto& line : data_.notes) note(line);
   build_schedules(families);
   inputs_ = inputs_of(data_, recipe());
+  views_ = train::test_views(recipe().evaluate, inputs_.task());
   model_ = families.models.build(recipe().model, inputs_.task(),
                                  model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input.cpu());
   }
+  open_teacher(families, runs);
   choose_format();
   optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
   varied_.check(recipe(), *optimizer_);
+}
+
+void PreparedRecipe::open_teacher(const Families& families, const std::string& runs) {
+  const std::string& name = recipe().train.distill.teacher;
+  if (name.empty()) return;
+  try {
+    teacher_.emplace(open_trained_run(families, runs, name, "best", {}));
+    check_fits(inputs_, teacher_->inputs);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("train.distill.teacher: {}", error.what()));
+  }
+  if (!normalize_alike(inputs_, teacher_->inputs)) {
+    throw UsageError(fmt::format(
+        "train.distill.teacher: {} was trained on images normalized by another mean or deviation; "
+        "give this run its data.mean and data.std, which stand in {}/inputs.yaml",
+        name, teacher_->folder.string()));
+  }
+  for (const auto& parameter : teacher_->model->parameters()) {
+    parameter.tensor.set_requires_grad(false);
+  }
+  teacher_->model->set_training(false);
+}
+
+std::string PreparedRecipe::teacher() const {
+  if (!teacher_) return {};
+  return train::CheckpointStore(teacher_->checkpoint.folder.parent_path())
+      .model_checksum(teacher_->checkpoint);
 }
 
 void PreparedRecipe::build_schedules(const Families& families) {
@@ -53,6 +83,7 @@ void PreparedRecipe::build_schedules(const Families& families) {
       train::Length::of(config, recipe().data.batch, data_.train->size()).for_schedules();
   schedule_ = families.schedules.build(recipe().schedule, length);
   train::check_schedule(*schedule_, config, evaluates);
+  train::check_snapshots(*schedule_, config);
   varied_ = VariedValues(recipe(), length, *schedule_);
   for (const auto& one : varied()) {
     if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
@@ -66,7 +97,8 @@ data::LoaderConfig PreparedRecipe::training_loader() const {
 train::EvaluateConfig PreparedRecipe::evaluate_config() const {
   return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
           .precision = format_.precision,
-          .device = device_};
+          .device = device_,
+          .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews()};
 }
 
 train::StepConfig PreparedRecipe::step_config() const {
@@ -79,6 +111,12 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .sam = recipe.sam,
                            .label_smoothing = recipe.label_smoothing,
                            .seed = static_cast<uint64_t>(recipe.seed)};
+  if (recipe.spikes.action != "none") config.spikes = recipe.spikes;
+  if (teacher_) {
+    config.distill = train::Distillation{.teacher = teacher_->model.get(),
+                                         .temperature = recipe.distill.temperature,
+                                         .weight = recipe.distill.weight};
+  }
   for (const auto& one : varied()) config.varied.push_back(one.value);
   if (recipe.compile != "false") {
     config.compile =
@@ -121,6 +159,7 @@ void PreparedRecipe::choose_format() {
     }
   }
   model_->to(device_, format_.channels_last);
+  if (teacher_) teacher_->model->to(device_, format_.channels_last);
   resolve("train.precision", config.precision, precision::name_of(format_.precision));
   // Nothing has been compiled on a GPU yet.
   if (config.compile == "auto") {

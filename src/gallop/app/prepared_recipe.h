@@ -5,6 +5,7 @@
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
+#include "gallop/app/trained_run.h"
 #include "gallop/app/varied_values.h"
 #include "gallop/base/hardware.h"
 #include "gallop/data/training_data.h"
@@ -22,8 +23,9 @@ namespace gallop::app {
 class PreparedRecipe {
  public:
   /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `families` must
-  /// outlive it.
-  PreparedRecipe(const Families& families, ResolvedRecipe resolved);
+  /// outlive it. `runs` is where a run that it names as a teacher is looked for.
+  PreparedRecipe(const Families& families, ResolvedRecipe resolved,
+                 const std::string& runs = "runs");
 
   ResolvedRecipe& resolved() { return resolved_; }
   Recipe& recipe() { return resolved_.recipe; }
@@ -41,6 +43,9 @@ class PreparedRecipe {
   train::EvaluateConfig evaluate_config() const;
   train::StepConfig step_config() const;
 
+  /// What tells the teacher from others; empty without one.
+  std::string teacher() const;
+
   /// The first samples of the training data, at most so many, on the device.
   data::Batch first_batch(int64_t most) const;
 
@@ -53,6 +58,7 @@ class PreparedRecipe {
  private:
   void build_schedules(const Families& families);
   void choose_format();
+  void open_teacher(const Families& families, const std::string& runs);
   void resolve(const std::string& path, const std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
 
@@ -61,9 +67,11 @@ class PreparedRecipe {
   c10::Device device_ = c10::kCPU;
   data::TrainingData data_;
   RunInputs inputs_;
+  train::TestViews views_;
   train::StepFormat format_;
   std::string measured_;
   std::unique_ptr<model::Model> model_;
+  std::optional<TrainedRun> teacher_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<schedule::Schedule> schedule_;
   VariedValues varied_;

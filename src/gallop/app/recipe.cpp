@@ -71,6 +71,7 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
   visitor.section({.name = "train", .help = ""}, recipe.train);
+  visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
 }
 
 bool ResolvedRecipe::is_auto(const std::string& section, const std::string& option) const {

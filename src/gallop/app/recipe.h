@@ -9,6 +9,7 @@
 #include "gallop/config/node.h"
 #include "gallop/data/data_config.h"
 #include "gallop/schedule/variation.h"
+#include "gallop/train/test_views.h"
 #include "gallop/train/train_config.h"
 
 namespace gallop::app {
@@ -29,6 +30,7 @@ struct Recipe {
   config::Component schedule;
   VaryConfig vary;
   train::TrainConfig train;
+  train::TestConfig evaluate;
 };
 
 void visit(config::Visitor& visitor, VaryConfig& config);

@@ -8,7 +8,7 @@ RunLog::RunLog(const fs::path& log, int64_t step, std::string part, std::vector<
       varied_(std::move(varied)) {}
 
 void RunLog::stepped(const train::StepEvent& event) {
-  if (!event.record) return;
+  if (!event.record && !event.is_spike) return;
   track::Record record{.step = event.step,
                        .kind = "step",
                        .values = {{"epoch", event.epoch},
@@ -18,22 +18,28 @@ void RunLog::stepped(const train::StepEvent& event) {
                                   {"samples_per_second", event.samples_per_second},
                                   {"wait_share", event.wait_share}}};
   for (size_t i = 0; i < varied_.size(); ++i) record.values[varied_[i]] = event.varied[i];
+  if (event.is_spike) record.values["spike"] = 1;
   if (event.accuracy) record.values["accuracy"] = *event.accuracy;
   writer_.append(record);
 }
 
 void RunLog::evaluated(const train::EvaluationEvent& event) {
   const auto& tally = event.evaluation.tally;
-  writer_.append({.step = event.step,
-                  .kind = "evaluation",
-                  .values = {{"epoch", event.epoch},
-                             {"loss", tally.loss()},
-                             {"accuracy", tally.accuracy()},
-                             {"top5", tally.top5_accuracy()},
-                             {"targets", static_cast<double>(tally.count)},
-                             {"seconds", event.evaluation.seconds},
-                             {"best", event.best ? 1.0 : 0.0}},
-                  .texts = {{"part", part_}}});
+  track::Record record{.step = event.step,
+                       .kind = "evaluation",
+                       .values = {{"epoch", event.epoch},
+                                  {"loss", tally.loss()},
+                                  {"accuracy", tally.accuracy()},
+                                  {"top5", tally.top5_accuracy()},
+                                  {"targets", static_cast<double>(tally.count)},
+                                  {"seconds", event.evaluation.seconds},
+                                  {"best", event.best ? 1.0 : 0.0}},
+                       .texts = {{"part", part_}}};
+  if (const auto& one = event.evaluation.one_view) {
+    record.values["one_view_loss"] = one->loss();
+    record.values["one_view_accuracy"] = one->accuracy();
+  }
+  writer_.append(record);
 }
 
 void RunLog::saved(int64_t step, const std::string& folder) {
@@ -47,6 +53,7 @@ void RunLog::finished(const train::Outcome& outcome) {
                                   {"seconds", outcome.seconds},
                                   {"samples", static_cast<double>(outcome.samples)}},
                        .texts = {{"how", outcome.finished ? "finished" : "stopped"}}};
+  if (outcome.rewinds > 0) record.values["rewinds"] = static_cast<double>(outcome.rewinds);
   if (!outcome.ended_early.empty()) record.texts["ended_early"] = outcome.ended_early;
   writer_.append(record);
   writer_.sync();

@@ -1,5 +1,7 @@
 #include "gallop/app/session.h"
 
+#include <cmath>
+
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -48,6 +50,17 @@ void check_fits(const RunInputs& found, const RunInputs& wanted) {
     throw DataError(fmt::format("the data have other {} than those that the model was trained on",
                                 wanted.kind == "text" ? "characters" : "classes"));
   }
+}
+
+bool normalize_alike(const RunInputs& one, const RunInputs& other) {
+  constexpr double kShare = 0.01;
+  if (one.mean.size() != other.mean.size()) return false;
+  for (size_t i = 0; i < one.mean.size(); ++i) {
+    const double most = kShare * one.deviation[i];
+    if (std::abs(one.mean[i] - other.mean[i]) > most) return false;
+    if (std::abs(one.deviation[i] - other.deviation[i]) > most) return false;
+  }
+  return true;
 }
 
 RunInputs inputs_of(const data::TrainingData& data, const Recipe& recipe) {

@@ -19,6 +19,10 @@ data::TrainingData open_data_for(const Families& families, Recipe recipe, const 
 /// Throws DataError where data that need `found` are not what a model trained on `wanted` takes.
 void check_fits(const RunInputs& found, const RunInputs& wanted);
 
+/// Whether images that were made ready for the one model are as good for the other: means and
+/// deviations differ by a hundredth of a deviation at most, as two parts of one set may.
+bool normalize_alike(const RunInputs& one, const RunInputs& other);
+
 /// What a model trained on the data expects.
 RunInputs inputs_of(const data::TrainingData& data, const Recipe& recipe);
 

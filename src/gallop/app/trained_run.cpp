@@ -14,22 +14,26 @@ namespace gallop::app {
 namespace {
 
 constexpr const char* kInputs = "inputs.yaml";
+constexpr const char* kCheckpoints = "checkpoints";
 
-train::CheckpointInfo find_checkpoint(const train::CheckpointStore& store,
-                                      const std::string& wanted, const fs::path& folder) {
-  if (wanted == "best" || wanted == "latest") {
-    auto found = wanted == "best" ? store.best() : store.newest();
-    if (!found) found = store.newest();
-    if (found) return *found;
-    throw DataError(fmt::format("{} has no checkpoint yet", folder.string()));
+bool is_checkpoint(const fs::path& folder) {
+  return folder.filename().string().starts_with("step-") &&
+         folder.parent_path().filename() == kCheckpoints &&
+         track::RunFolder::is_run(folder.parent_path().parent_path());
+}
+
+// "runs/a/checkpoints/step-00000100/" without what ends a path in nothing.
+fs::path clean(const std::string& name) {
+  fs::path path = fs::path(name).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+train::CheckpointInfo info_of(const fs::path& checkpoint) {
+  const train::CheckpointStore store(checkpoint.parent_path());
+  for (const auto& info : store.list()) {
+    if (info.folder.filename() == checkpoint.filename()) return info;
   }
-  std::vector<std::string> steps;
-  for (const auto& checkpoint : store.list()) {
-    steps.push_back(std::to_string(checkpoint.step));
-    if (steps.back() == wanted) return checkpoint;
-  }
-  throw UsageError(fmt::format("{} has no checkpoint '{}'; it has best, latest and steps {}",
-                               folder.string(), printable(wanted), join_names(steps, "and")));
+  throw DataError(fmt::format("{}: no complete checkpoint", printable(checkpoint.string())));
 }
 
 }  // namespace
@@ -73,23 +77,53 @@ RunInputs read_inputs(const fs::path& folder) {
 
 bool has_inputs(const fs::path& folder) { return fs::exists(folder / kInputs); }
 
+std::vector<fs::path> find_checkpoints(const std::string& runs, const std::string& name,
+                                       const std::string& checkpoint) {
+  if (const fs::path path = clean(name); is_checkpoint(path)) return {path};
+  const fs::path folder = find_run(runs, name);
+  const train::CheckpointStore store(folder / kCheckpoints);
+  if (checkpoint == "best" || checkpoint == "latest") {
+    auto found = checkpoint == "best" ? store.best() : store.newest();
+    if (!found) found = store.newest();
+    if (found) return {found->folder};
+    throw DataError(fmt::format("{} has no checkpoint yet", folder.string()));
+  }
+  if (checkpoint == "snapshots") {
+    std::vector<fs::path> found;
+    for (const auto& snapshot : store.snapshots()) found.push_back(snapshot.folder);
+    if (!found.empty()) return found;
+    throw UsageError(
+        fmt::format("{} has no snapshots; train.snapshots=true keeps them", folder.string()));
+  }
+  std::vector<std::string> steps;
+  for (const auto& one : store.list()) {
+    steps.push_back(std::to_string(one.step));
+    if (steps.back() == checkpoint) return {one.folder};
+  }
+  throw UsageError(fmt::format("{} has no checkpoint '{}'; it has best, latest and steps {}",
+                               folder.string(), printable(checkpoint), join_names(steps, "and")));
+}
+
 TrainedRun open_trained_run(const Families& families, const std::string& runs,
                             const std::string& name, const std::string& checkpoint,
                             const std::vector<Override>& overrides) {
-  const fs::path folder = find_run(runs, name);
+  const auto found = find_checkpoints(runs, name, checkpoint);
+  if (found.size() > 1) {
+    throw UsageError(
+        fmt::format("{} are {} checkpoints where one is asked for", checkpoint, found.size()));
+  }
+  const fs::path folder = found.front().parent_path().parent_path();
   TrainedRun run{.folder = folder,
                  .recipe = parse_recipe(families, track::RunFolder::read_recipe(folder),
                                         (folder / "recipe.yaml").string(), overrides),
                  .inputs = read_inputs(folder),
-                 .model = nullptr};
+                 .model = nullptr,
+                 .checkpoint = info_of(found.front())};
   run.model =
       families.models.build(run.recipe.recipe.model, run.inputs.task(), model::InitialWeights(0));
   NamedTensors tensors = run.model->parameters();
   for (const auto& buffer : run.model->buffers()) tensors.push_back(buffer);
-  const train::CheckpointStore store(folder / "checkpoints");
-  const train::CheckpointInfo found = find_checkpoint(store, checkpoint, folder);
-  store.load_model(found, tensors);
-  run.step = found.step;
+  train::CheckpointStore(folder / kCheckpoints).load_model(run.checkpoint, tensors);
   return run;
 }
 

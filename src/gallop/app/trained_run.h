@@ -8,6 +8,7 @@
 #include "gallop/app/run_inputs.h"
 #include "gallop/base/file.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/checkpoint.h"
 
 namespace gallop::app {
 
@@ -17,8 +18,9 @@ struct TrainedRun {
   ResolvedRecipe recipe;
   RunInputs inputs;
   std::unique_ptr<model::Model> model;
-  int64_t step = 0;
+  train::CheckpointInfo checkpoint;
 
+  int64_t step() const { return checkpoint.step; }
   precision::Precision precision() const;
 };
 
@@ -31,7 +33,13 @@ void write_inputs(const fs::path& folder, RunInputs inputs);
 RunInputs read_inputs(const fs::path& folder);
 bool has_inputs(const fs::path& folder);
 
-/// Opens a run for use. `checkpoint` is "best", "latest" or a step's number.
+/// The folders of the checkpoints that `name` means: a run by its path or by its name under `runs`,
+/// of which `checkpoint` is "best", "latest", a step's number or "snapshots", or one checkpoint by
+/// its path. Throws UsageError with what there is, DataError where it is damaged.
+std::vector<fs::path> find_checkpoints(const std::string& runs, const std::string& name,
+                                       const std::string& checkpoint);
+
+/// Opens a run for use; arguments as those of find_checkpoints(), which must mean one.
 TrainedRun open_trained_run(const Families& families, const std::string& runs,
                             const std::string& name, const std::string& checkpoint,
                             const std::vector<Override>& overrides);

@@ -23,8 +23,8 @@ namespace {
 
 class PreparedRun final : public TrainingRun {
  public:
-  PreparedRun(const Families& families, ResolvedRecipe resolved)
-      : families_(families), prepared_(families, std::move(resolved)) {}
+  PreparedRun(const Families& families, ResolvedRecipe resolved, const std::string& runs)
+      : families_(families), prepared_(families, std::move(resolved), runs) {}
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
   const std::string& recipe_name() { return prepared_.resolved().name; }
@@ -73,6 +73,7 @@ class PreparedRun final : public TrainingRun {
                                     .checkpoints = *checkpoints_,
                                     .observers = {&log, console.get()},
                                     .stop = stop,
+                                    .teacher = prepared_.teacher(),
                                     .text = data().is_text()};
     train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
                            prepared_.training_loader(), prepared_.evaluate_config());
@@ -194,7 +195,8 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
         fmt::format("there is a run {} already; take another --name, or --continue to resume it",
                     (runs / place.name).string()));
   }
-  auto run = std::make_unique<PreparedRun>(families, load_recipe(families, recipe, overrides));
+  auto run =
+      std::make_unique<PreparedRun>(families, load_recipe(families, recipe, overrides), place.runs);
   run->place_in(place.name.empty()
                     ? track::RunFolder::create_numbered(runs, run->recipe_name(),
                                                         run->recipe_yaml(), run->info())
@@ -215,8 +217,10 @@ std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace
   }
   const fs::path file = folder.path() / "recipe.yaml";
   auto run = std::make_unique<PreparedRun>(
-      families, parse_recipe(families, track::RunFolder::read_recipe(folder.path()), file.string(),
-                             overrides));
+      families,
+      parse_recipe(families, track::RunFolder::read_recipe(folder.path()), file.string(),
+                   overrides),
+      place.runs);
   run->check_against(folder.path());
   if (!overrides.empty()) write_file_atomically(file, run->recipe_yaml());
   run->place_in(std::move(folder));

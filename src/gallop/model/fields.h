@@ -12,6 +12,12 @@ inline const config::Field kDropout{.name = "dropout",
                                     .min = 0,
                                     .max = 1,
                                     .below_max = true};
+inline const config::Field kStochasticDepth{
+    .name = "stochastic_depth",
+    .help = "chance that a sample skips the last block in training; less for earlier blocks",
+    .min = 0,
+    .max = 1,
+    .below_max = true};
 inline const config::Field kBatchNormMomentum{.name = "batch_norm_momentum",
                                               .help = "share of a batch in the running statistics",
                                               .min = 0,

@@ -5,6 +5,7 @@
 
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/stochastic_depth.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
 
@@ -43,7 +44,7 @@ int64_t inner_width(const GptConfig& config) {
   return (config.width * 8 / 3 + 63) / 64 * 64;
 }
 
-TransformerLayer::Options layer_options(const GptConfig& config) {
+TransformerLayer::Options layer_options(const GptConfig& config, double stochastic_depth) {
   return {.norm = norm_options(config),
           .attention = {.width = config.width,
                         .heads = config.heads,
@@ -65,7 +66,8 @@ TransformerLayer::Options layer_options(const GptConfig& config) {
                            .expand_init = inner_init(config),
                            .contract_init = residual_init(config)},
           .norm1_name = "ln_1",
-          .norm2_name = "ln_2"};
+          .norm2_name = "ln_2",
+          .stochastic_depth = stochastic_depth};
 }
 
 class Gpt final : public Network {
@@ -82,10 +84,12 @@ class Gpt final : public Network {
           "wpe",
           std::make_shared<Embedding>(init, Embedding::Options{task.context, config.width, kStd}));
     }
+    const auto rates = functional::stochastic_depth_rates(config.stochastic_depth, config.layers);
     const auto list = body->register_module("h", std::make_shared<Group>());
-    for (int64_t i = 0; i < config.layers; ++i) {
+    for (const double rate : rates) {
       layers_.push_back(list->register_module(
-          std::to_string(i), std::make_shared<TransformerLayer>(init, layer_options(config))));
+          std::to_string(layers_.size()),
+          std::make_shared<TransformerLayer>(init, layer_options(config, rate))));
     }
     norm_ = body->register_module("ln_f", std::make_shared<Norm>(init, norm_options(config)));
     if (!config.tied) {
@@ -133,6 +137,7 @@ void visit(config::Visitor& visitor, GptConfig& config) {
                 config.width);
   visitor.field(kHeads, config.heads);
   visitor.field(kDropout, config.dropout);
+  visitor.field(kStochasticDepth, config.stochastic_depth);
   visitor.field({.name = "bias", .help = "biases in linear layers and norms"}, config.bias);
   visitor.field({.name = "tied", .help = "the last layer is the embedding, transposed"},
                 config.tied);
@@ -159,6 +164,7 @@ std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, Initi
   require(config.layers > 0 && config.width > 0 && config.heads > 0,
           "gpt: layers, width and heads must be positive");
   require_heads(config.width, config.heads, "gpt");
+  require_stochastic_depth(config.stochastic_depth, config.layers, "gpt");
   require(config.positions != "rotary" || config.width / config.heads % 2 == 0,
           "gpt: rotary positions need heads of even width, but they have " +
               std::to_string(config.width / config.heads));

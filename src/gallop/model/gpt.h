@@ -14,6 +14,8 @@ struct GptConfig {
   int64_t width = 256;
   int64_t heads = 8;
   double dropout = 0;
+  /// Chance that a sample skips a part of the last layer in training; see stochastic_depth_rates().
+  double stochastic_depth = 0;
   bool bias = true;
   bool tied = true;
   std::string activation = "gelu-tanh";

@@ -61,6 +61,13 @@ void require(bool condition, const std::string& message) {
   if (!condition) throw UsageError(message);
 }
 
+void require_stochastic_depth(double last, int64_t blocks, const std::string& model) {
+  require(last == 0 || blocks > 1,
+          model +
+              ": stochastic_depth rises from 0 in the first block to its value in the last, but "
+              "there is one block; set it to 0");
+}
+
 void require_images(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kImages,
           "model '" + model + "' takes images, but the data are text; take model 'gpt'");

@@ -26,6 +26,9 @@ std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);
 /// message.
 void require_images(const Task& task, const std::string& model);
 void require_text(const Task& task, const std::string& model);
+/// Throws UsageError where samples may skip blocks, up to a share `last`, of which there is but
+/// one.
+void require_stochastic_depth(double last, int64_t blocks, const std::string& model);
 /// Throws UsageError with `message` unless `condition` holds.
 void require(bool condition, const std::string& message);
 

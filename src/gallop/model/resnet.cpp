@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/max_pool2d.h>
 
 #include "gallop/model/fields.h"
+#include "gallop/model/functional/stochastic_depth.h"
 #include "gallop/model/layers.h"
 #include "gallop/model/network.h"
 
@@ -23,6 +25,7 @@ struct Style {
   double momentum = 0.1;
   double last_norm_weight = 1;
   InitScheme conv_init;
+  std::vector<double> skip_rates;  // Of each block.
 };
 
 struct Shape {
@@ -53,8 +56,8 @@ int64_t scaled(int64_t channels, double width) {
 class Block final : public torch::nn::Module {
  public:
   Block(Initializer& init, const Style& style, int64_t in, int64_t channels, int64_t stride,
-        bool bottleneck)
-      : stride_(stride), shortcut_(style.shortcut) {
+        bool bottleneck, double skip_rate)
+      : stride_(stride), shortcut_(style.shortcut), skip_rate_(skip_rate) {
     const int64_t out = bottleneck ? 4 * channels : channels;
     if (bottleneck) {
       add(init, style, {.in = in, .out = channels, .window = 1}, 1);
@@ -72,14 +75,28 @@ class Block final : public torch::nn::Module {
 
   /// `input` has one reader each for the layers and for the shortcut.
   at::Tensor forward(const functional::Fork& input) {
+    if (skips()) return forward_skipping(input);
     return norms_.back()->forward_relu(inner(input.first), shortcut(input.second));
   }
   functional::Fork fork(const functional::Fork& input) {
+    if (skips()) {
+      const auto y = forward_skipping(input);
+      return {y, y};
+    }
     return norms_.back()->fork_relu(inner(input.first), shortcut(input.second));
   }
 
  private:
   struct Downsample : torch::nn::Module {};
+
+  bool skips() const { return is_training() && skip_rate_ > 0; }
+
+  at::Tensor forward_skipping(const functional::Fork& input) {
+    const auto x = norms_.back()->forward(inner(input.first));
+    return functional::drop_samples(x, skip_rate_, /*training=*/true)
+        .add(shortcut(input.second))
+        .relu();
+  }
 
   void add(Initializer& init, const Style& style, Conv2d::Options options, double norm_weight) {
     options.padding = options.window / 2;
@@ -123,6 +140,7 @@ class Block final : public torch::nn::Module {
   int64_t stride_;
   int64_t missing_channels_ = 0;
   Shortcut shortcut_;
+  double skip_rate_;  // Of samples that skip the block in training.
   std::vector<std::shared_ptr<Conv2d>> convs_;
   std::vector<std::shared_ptr<BatchNorm2d>> norms_;
   std::shared_ptr<Conv2d> projection_;
@@ -134,8 +152,10 @@ class Resnet final : public Network {
   Resnet(const ResnetConfig& config, const Task& task, InitialWeights weights) {
     const auto shape = shape_of(config.depth);
     Initializer init(weights);
+    const auto count = std::accumulate(shape.blocks.begin(), shape.blocks.end(), int64_t{0});
     const Style style{shortcut_named(config.shortcut), config.batch_norm_momentum,
-                      config.zero_init_residual ? 0.0 : 1.0, parse_init(config.conv_init)};
+                      config.zero_init_residual ? 0.0 : 1.0, parse_init(config.conv_init),
+                      functional::stochastic_depth_rates(config.stochastic_depth, count)};
     const bool small_images = std::min(task.height, task.width) < 64;
     pools_ = config.stem == "imagenet" || (config.stem == "auto" && !small_images);
 
@@ -192,7 +212,8 @@ class Resnet final : public Network {
         register_module("layer" + std::to_string(stage + 1), std::make_shared<Stage>());
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t stride = i == 0 && stage > 0 ? 2 : 1;
-      blocks_.push_back(std::make_shared<Block>(init, style, in, channels, stride, bottleneck));
+      blocks_.push_back(std::make_shared<Block>(init, style, in, channels, stride, bottleneck,
+                                                style.skip_rates[blocks_.size()]));
       list->register_module(std::to_string(i), blocks_.back());
       in = bottleneck ? 4 * channels : channels;
     }
@@ -227,6 +248,7 @@ void visit(config::Visitor& visitor, ResnetConfig& config) {
   visitor.field({.name = "zero_init_residual", .help = "start every block as its shortcut"},
                 config.zero_init_residual);
   visitor.field(kBatchNormMomentum, config.batch_norm_momentum);
+  visitor.field(kStochasticDepth, config.stochastic_depth);
   visitor.field({.name = "conv_init",
                  .help = "how weights of convolutions are drawn",
                  .choices = init_names()},
@@ -242,6 +264,9 @@ std::unique_ptr<Model> make_resnet(const ResnetConfig& config, const Task& task,
   require_images(task, "resnet");
   require(config.width > 0,
           "resnet: width must be positive, but is " + std::to_string(config.width));
+  require(config.stochastic_depth == 0 || config.shortcut != "none",
+          "resnet: with stochastic_depth samples skip blocks by their shortcuts, but shortcut is "
+          "none; set stochastic_depth to 0");
   return make_model(std::make_shared<Resnet>(config, task, weights));
 }
 

@@ -24,6 +24,8 @@ struct ResnetConfig {
   /// Each block's last batch norm starts at 0, so that the block starts as its shortcut.
   bool zero_init_residual = false;
   double batch_norm_momentum = 0.1;
+  /// Chance that a sample skips the last block in training; see stochastic_depth_rates().
+  double stochastic_depth = 0;
   std::string conv_init = "default";
   std::string linear_init = "default";
 };

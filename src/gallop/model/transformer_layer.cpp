@@ -1,5 +1,6 @@
 #include "gallop/model/transformer_layer.h"
 
+#include "gallop/model/functional/stochastic_depth.h"
 #include "gallop/model/network.h"
 
 namespace gallop::model {
@@ -11,15 +12,24 @@ TransformerLayer::TransformerLayer(Initializer& initializer, const Options& opti
           register_module("attn", std::make_shared<SelfAttention>(initializer, options.attention))),
       norm2_(
           register_module(options.norm2_name, std::make_shared<Norm>(initializer, options.norm))),
-      feed_forward_(register_module(
-          "mlp", std::make_shared<FeedForward>(initializer, options.feed_forward))) {}
+      feed_forward_(
+          register_module("mlp", std::make_shared<FeedForward>(initializer, options.feed_forward))),
+      stochastic_depth_(options.stochastic_depth) {}
 
 Stream TransformerLayer::forward(const Stream& stream_BTC) {
   const auto start = norm1_->forward(stream_BTC);
-  const Branch attended = attention_->forward(start.y);
+  const Branch attended = dropped(attention_->forward(start.y));
   const auto middle = norm2_->forward(Stream{start.sum, attended.value, attended.bias});
-  const Branch fed = feed_forward_->forward(middle.y);
+  const Branch fed = dropped(feed_forward_->forward(middle.y));
   return {middle.sum, fed.value, fed.bias};
+}
+
+// A sample that skips a part skips its bias too.
+Branch TransformerLayer::dropped(const Branch& branch) const {
+  if (!is_training() || stochastic_depth_ == 0) return branch;
+  const auto& [value, bias] = branch;
+  const auto whole = bias.defined() ? value.add(bias.to(value.scalar_type())) : value;
+  return {functional::drop_samples(whole, stochastic_depth_, /*training=*/true)};
 }
 
 void require_heads(int64_t width, int64_t heads, const std::string& model) {

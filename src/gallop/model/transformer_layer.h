@@ -15,15 +15,19 @@ class TransformerLayer final : public torch::nn::Module {
     FeedForward::Options feed_forward;
     const char* norm1_name = "";
     const char* norm2_name = "";
+    double stochastic_depth = 0;  ///< Chance that a sample skips either part.
   };
   TransformerLayer(Initializer& initializer, const Options& options);
   Stream forward(const Stream& stream_BTC);
 
  private:
+  Branch dropped(const Branch& branch) const;
+
   std::shared_ptr<Norm> norm1_;
   std::shared_ptr<SelfAttention> attention_;
   std::shared_ptr<Norm> norm2_;
   std::shared_ptr<FeedForward> feed_forward_;
+  double stochastic_depth_;
 };
 
 /// Throws UsageError where heads of equal width do not fill the width; `model` is named in the

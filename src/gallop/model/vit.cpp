@@ -7,6 +7,7 @@
 
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/stochastic_depth.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
 
@@ -30,7 +31,7 @@ int64_t inner_width(const VitConfig& config) {
   return static_cast<int64_t>(static_cast<double>(config.width) * config.mlp_ratio);
 }
 
-TransformerLayer::Options layer_options(const VitConfig& config) {
+TransformerLayer::Options layer_options(const VitConfig& config, double stochastic_depth) {
   return {.norm = norm_options(config),
           .attention = {.width = config.width,
                         .heads = config.heads,
@@ -48,7 +49,8 @@ TransformerLayer::Options layer_options(const VitConfig& config) {
                            .expand_init = linear_init(config),
                            .contract_init = linear_init(config)},
           .norm1_name = "norm1",
-          .norm2_name = "norm2"};
+          .norm2_name = "norm2",
+          .stochastic_depth = stochastic_depth};
 }
 
 class Vit final : public Network {
@@ -72,10 +74,12 @@ class Vit final : public Network {
                                                        .stride = config.patch,
                                                        .bias = true,
                                                        .init = parse_init(config.conv_init)}));
+    const auto rates = functional::stochastic_depth_rates(config.stochastic_depth, config.depth);
     const auto list = register_module("blocks", std::make_shared<Group>());
-    for (int64_t i = 0; i < config.depth; ++i) {
+    for (const double rate : rates) {
       layers_.push_back(list->register_module(
-          std::to_string(i), std::make_shared<TransformerLayer>(init, layer_options(config))));
+          std::to_string(layers_.size()),
+          std::make_shared<TransformerLayer>(init, layer_options(config, rate))));
     }
     norm_ = register_module(token ? "norm" : "fc_norm",
                             std::make_shared<Norm>(init, norm_options(config)));
@@ -133,6 +137,7 @@ void visit(config::Visitor& visitor, VitConfig& config) {
                  .above_min = true},
                 config.mlp_ratio);
   visitor.field(kDropout, config.dropout);
+  visitor.field(kStochasticDepth, config.stochastic_depth);
   visitor.field({.name = "pool", .help = "what the head reads", .choices = {"token", "mean"}},
                 config.pool);
   visitor.field({.name = "conv_init",
@@ -152,6 +157,7 @@ std::unique_ptr<Model> make_vit(const VitConfig& config, const Task& task, Initi
   require(config.patch > 0 && config.width > 0 && config.depth > 0 && config.heads > 0,
           "vit: patch, width, depth and heads must be positive");
   require_heads(config.width, config.heads, "vit");
+  require_stochastic_depth(config.stochastic_depth, config.depth, "vit");
   const auto size = std::to_string(task.height) + "x" + std::to_string(task.width);
   require(
       task.height >= config.patch && task.width >= config.patch,

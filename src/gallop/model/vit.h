@@ -16,6 +16,8 @@ struct VitConfig {
   int64_t heads = 3;
   double mlp_ratio = 4;
   double dropout = 0;
+  /// Chance that a sample skips a part of the last layer in training; see stochastic_depth_rates().
+  double stochastic_depth = 0;
   /// "token": a class token is added and read; "mean": the mean of all patches is read.
   std::string pool = "token";
   std::string conv_init = "default";

@@ -51,6 +51,14 @@ class Chained final : public Combined {
     }
     return {};
   }
+  // Where that of any member does.
+  std::optional<bool> cycle_ends(double from, double to) const override {
+    std::optional<bool> ends;
+    for (const auto& member : members_) {
+      if (const auto found = member->cycle_ends(from, to)) ends = ends.value_or(false) || *found;
+    }
+    return ends;
+  }
   void evaluated(double progress, const Metrics& metrics) override {
     for (const auto& member : members_) member->evaluated(progress, metrics);
   }
@@ -69,6 +77,16 @@ class Sequence final : public Combined {
   std::optional<double> momentum(double progress) const override {
     const Place place = place_of(progress);
     return members_[place.member]->momentum(place.progress);
+  }
+  // A member's last cycle ends with it.
+  std::optional<bool> cycle_ends(double from, double to) const override {
+    bool has_cycles = false;
+    for (const auto& member : members_) has_cycles |= member->cycle_ends(0, 0).has_value();
+    if (!has_cycles) return {};
+    const Place begin = place_of(from), end = place_of(to);
+    const auto ends = members_[begin.member]->cycle_ends(
+        begin.progress, begin.member == end.member ? end.progress : 1);
+    return ends && (*ends || begin.member != end.member);
   }
   void evaluated(double progress, const Metrics& metrics) override {
     const Place place = place_of(progress);

@@ -17,12 +17,19 @@ class GrowingPeriods {
 
   double share(double progress) const {
     if (multiplier_ == 1) return cycle_at(progress, period_).share;
+    const double current = number(progress);
+    return share_between(begin(current), begin(current + 1), progress);
+  }
+
+  /// Of the period that progress stands in.
+  double number(double progress) const {
+    if (multiplier_ == 1) return cycle_at(progress, period_).number;
     const double passed = progress / period_ * (multiplier_ - 1);
     double number = std::floor(std::log1p(passed) / std::log(multiplier_));
     // The logarithm may miss a beginning by its rounding.
     if (number > 0 && !has_reached(progress, begin(number))) number -= 1;
     if (has_reached(progress, begin(number + 1))) number += 1;
-    return share_between(begin(number), begin(number + 1), progress);
+    return number;
   }
 
  private:
@@ -31,6 +38,22 @@ class GrowingPeriods {
   }
 
   double period_, multiplier_;
+};
+
+class CosineRestarts final : public Schedule {
+ public:
+  CosineRestarts(const GrowingPeriods& periods, double final) : periods_(periods), final_(final) {}
+
+  double factor(double progress) const override {
+    return blend_cosine(1, final_, periods_.share(progress));
+  }
+  std::optional<bool> cycle_ends(double from, double to) const override {
+    return periods_.number(to) > periods_.number(from);
+  }
+
+ private:
+  GrowingPeriods periods_;
+  double final_;
 };
 
 // How far the momentum is down, as a function of how far the factor is up.
@@ -71,6 +94,9 @@ class Cyclic final : public Schedule {
   }
   std::optional<double> momentum(double progress) const override {
     return momentum_.at(height(progress));
+  }
+  std::optional<bool> cycle_ends(double from, double to) const override {
+    return cycle_at(to, period_).number > cycle_at(from, period_).number;
   }
 
  private:
@@ -193,9 +219,7 @@ std::unique_ptr<Schedule> make_cosine_restarts(const CosineRestartsConfig& confi
                                                const RunLength& length) {
   const GrowingPeriods periods(period_share("cosine-restarts", "period", config.period, length),
                                config.multiplier);
-  return make_curve([periods, final = config.final](double progress) {
-    return blend_cosine(1, final, periods.share(progress));
-  });
+  return std::make_unique<CosineRestarts>(periods, config.final);
 }
 
 std::unique_ptr<Schedule> make_cyclic(const CyclicConfig& config, const RunLength& length) {

@@ -28,6 +28,10 @@ class Schedule {
   /// The momentum (beta1 of the Adam family) that goes with it, where the schedule has its own.
   virtual std::optional<double> momentum(double /*progress*/) const { return {}; }
 
+  /// Whether a cycle, from a high factor down to a low one, ends after progress `from` and not
+  /// after `to`; nothing where the schedule has none.
+  virtual std::optional<bool> cycle_ends(double /*from*/, double /*to*/) const { return {}; }
+
   /// What an evaluation at `progress` found, for schedules that follow it.
   virtual void evaluated(double /*progress*/, const Metrics& /*metrics*/) {}
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <sstream>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ constexpr const char* kTrainer = "trainer.json";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest";
 constexpr const char* kBest = "best";
+constexpr const char* kSnapshots = "snapshots";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kTemporary = ".tmp-";
 
@@ -218,6 +220,16 @@ void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
   copy_by_name(read_safetensors(file).tensors, file->path().string(), model);
 }
 
+std::map<std::string, std::string> CheckpointStore::read_trainer(
+    const CheckpointInfo& checkpoint) const {
+  return parse_trainer(
+      *open_verified(checkpoint.folder, open_manifest(checkpoint.folder), kTrainer));
+}
+
+std::string CheckpointStore::model_checksum(const CheckpointInfo& checkpoint) const {
+  return open_manifest(checkpoint.folder).files.at(kModel).xxh3_128;
+}
+
 std::vector<CheckpointInfo> CheckpointStore::list() const {
   std::vector<CheckpointInfo> entries;
   std::error_code error;
@@ -246,20 +258,49 @@ std::optional<CheckpointInfo> CheckpointStore::best() const {
   return target ? std::optional(info_of(*target)) : std::nullopt;
 }
 
-std::optional<fs::path> CheckpointStore::follow(const char* pointer) const {
-  constexpr int64_t kMaxBytes = 256;
-  std::string name;
-  try {
-    name = read_file(folder_ / pointer, kMaxBytes);
-  } catch (const DataError&) {
-    return std::nullopt;
+void CheckpointStore::keep(const CheckpointInfo& checkpoint) {
+  std::string names;
+  for (const fs::path& folder : follow_all(kSnapshots)) {
+    if (folder == checkpoint.folder) return;
+    names += folder.filename().string() + "\n";
   }
-  if (!name.empty() && name.back() == '\n') name.pop_back();
-  // A pointer names a neighbor, never a path.
-  if (!name.starts_with(kPrefix) || name.find('/') != std::string::npos) return std::nullopt;
-  std::error_code error;
-  if (!fs::is_directory(folder_ / name, error)) return std::nullopt;
-  return folder_ / name;
+  write_file_atomically(folder_ / kSnapshots, names + checkpoint.folder.filename().string() + "\n");
+}
+
+std::optional<CheckpointInfo> CheckpointStore::of_step(int64_t step) const {
+  for (const CheckpointInfo& entry : list()) {
+    if (entry.step == step) return entry;
+  }
+  return std::nullopt;
+}
+
+std::vector<CheckpointInfo> CheckpointStore::snapshots() const {
+  std::vector<CheckpointInfo> kept;
+  for (const fs::path& folder : follow_all(kSnapshots)) kept.push_back(info_of(folder));
+  return kept;
+}
+
+std::vector<fs::path> CheckpointStore::follow_all(const char* pointer) const {
+  constexpr int64_t kMaxBytes = 1 << 20;
+  std::istringstream lines;
+  try {
+    lines.str(read_file(folder_ / pointer, kMaxBytes));
+  } catch (const DataError&) {
+    return {};
+  }
+  std::vector<fs::path> folders;
+  for (std::string name; std::getline(lines, name);) {
+    // A pointer names a neighbor, never a path.
+    if (!name.starts_with(kPrefix) || name.find('/') != std::string::npos) continue;
+    std::error_code error;
+    if (fs::is_directory(folder_ / name, error)) folders.push_back(folder_ / name);
+  }
+  return folders;
+}
+
+std::optional<fs::path> CheckpointStore::follow(const char* pointer) const {
+  const auto folders = follow_all(pointer);
+  return folders.empty() ? std::nullopt : std::optional(folders.front());
 }
 
 void CheckpointStore::remove_remains() const {
@@ -273,10 +314,13 @@ void CheckpointStore::remove_remains() const {
 }
 
 void CheckpointStore::remove_old() const {
-  const auto best_folder = follow(kBest);
+  std::vector<fs::path> spared = follow_all(kSnapshots);
+  if (const auto best_folder = follow(kBest)) spared.push_back(*best_folder);
+  if (const auto one = of_step(spared_step_)) spared.push_back(one->folder);
   int64_t kept = 0;
   for (const CheckpointInfo& entry : list()) {
-    if (kept++ < config_.keep_last || entry.folder == best_folder) continue;
+    const bool is_spared = std::find(spared.begin(), spared.end(), entry.folder) != spared.end();
+    if (kept++ < config_.keep_last || is_spared) continue;
     // Renamed first, so that a half-removed folder never looks like a checkpoint.
     const fs::path doomed = folder_ / (kTemporary + ("old-" + entry.folder.filename().string()));
     std::error_code error;

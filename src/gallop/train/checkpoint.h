@@ -36,6 +36,7 @@ struct CheckpointConfig {
 ///
 ///     step-00001234/{model,state}.safetensors  trainer.json  manifest.json
 ///     latest, best                             name of a folder each
+///     snapshots                                names of folders, a line each
 ///
 /// A checkpoint is written to ".tmp-...", made durable and renamed, then the pointers move. A
 /// process that dies at any instant leaves the older checkpoints untouched.
@@ -50,6 +51,14 @@ class CheckpointStore {
   /// half-written stays then.
   CheckpointInfo save(const TrainingState& state, int64_t step, bool best);
 
+  /// From now on the newest checkpoint of this step stays, in place of that spared before.
+  void spare(int64_t step) { spared_step_ = step; }
+  /// The newest of this step; empty where there is none.
+  std::optional<CheckpointInfo> of_step(int64_t step) const;
+
+  /// Adds a checkpoint to the snapshots, which stay. Throws DeviceError like save().
+  void keep(const CheckpointInfo& checkpoint);
+
   /// Copies a checkpoint into the live tensors of `state` and fills in `state.trainer`. All sizes
   /// and checksums are verified first: throws DataError that names the damaged file, or UsageError
   /// that lists every difference in name, shape or type. Nothing is copied then.
@@ -57,6 +66,11 @@ class CheckpointStore {
 
   /// The same for the model alone, as evaluation needs it; only its file is verified.
   void load_model(const CheckpointInfo& checkpoint, const NamedTensors& model) const;
+
+  /// TrainingState::trainer alone. Throws DataError where it is damaged.
+  std::map<std::string, std::string> read_trainer(const CheckpointInfo& checkpoint) const;
+  /// A checksum of the model in it.
+  std::string model_checksum(const CheckpointInfo& checkpoint) const;
 
   /// Complete checkpoints, the last published first. The next in the list is what to take where one
   /// is damaged.
@@ -66,16 +80,20 @@ class CheckpointStore {
   std::optional<CheckpointInfo> newest() const;
   /// Where "best" points; empty where there is none. Throws like newest().
   std::optional<CheckpointInfo> best() const;
+  /// Those that were kept, in that order. Throws like newest().
+  std::vector<CheckpointInfo> snapshots() const;
 
  private:
   CheckpointInfo publish(const TrainingState& state, const std::string& trainer,
                          int64_t step) const;
+  std::vector<fs::path> follow_all(const char* pointer) const;
   std::optional<fs::path> follow(const char* pointer) const;
   void remove_remains() const;
   void remove_old() const;
 
   fs::path folder_;
   CheckpointConfig config_;
+  int64_t spared_step_ = -1;
 };
 
 }  // namespace gallop::train

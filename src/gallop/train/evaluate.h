@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "gallop/base/stop.h"
 #include "gallop/data/loader.h"
 #include "gallop/model/model.h"
 #include "gallop/precision/precision.h"
 #include "gallop/train/loss.h"
+#include "gallop/train/test_views.h"
 
 namespace gallop::train {
 
@@ -15,11 +17,13 @@ struct EvaluateConfig {
   data::LoaderConfig loader;  ///< Order is that of the data, whatever `shuffle` says.
   precision::Precision precision = precision::Precision::kFp32;
   at::Device device = at::kCPU;
+  TestViews views{};
 };
 
 struct Evaluation {
-  Tally tally;
-  int64_t skipped = 0;  ///< Broken samples left out.
+  Tally tally;                      ///< By the mean of the logits of all views.
+  std::optional<Tally> one_view{};  ///< Of images as they are, where there are other views.
+  int64_t skipped = 0;              ///< Broken samples left out.
   double seconds = 0;
 };
 
@@ -28,5 +32,22 @@ struct Evaluation {
 /// the model in training mode.
 std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& samples,
                                    const EvaluateConfig& config, const StopRequest& stop);
+
+/// One of several models, and the format that it computes in.
+struct Member {
+  model::Model& model;
+  precision::Precision precision = precision::Precision::kFp32;
+};
+
+struct EnsembleEvaluation {
+  std::vector<Evaluation> each;  ///< Of the members; their `seconds` are not known.
+  Evaluation together;           ///< By the mean of their probabilities.
+};
+
+/// The same of several models that see each sample in turn; `config.precision` does not count.
+std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& members,
+                                                    const data::Samples& samples,
+                                                    const EvaluateConfig& config,
+                                                    const StopRequest& stop);
 
 }  // namespace gallop::train

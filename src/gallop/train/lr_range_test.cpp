@@ -34,9 +34,11 @@ class Kept {
   std::vector<at::Tensor> live_, copies_;
 };
 
-// What a schedule would change stays as it is in the recipe.
-StepConfig without_schedules(StepConfig config) {
+// What a schedule would change stays as it is in the recipe, and the rates at the end are to make
+// the loss jump.
+StepConfig as_it_begins(StepConfig config) {
   config.varied.clear();
+  config.spikes.reset();
   return config;
 }
 
@@ -49,7 +51,7 @@ class Test {
         start_{.seed = static_cast<int64_t>(step_config.seed)},
         loader_(parts.samples, loader_config, start_,
                 parts.model.parameters().front().tensor.device()),
-        step_(parts.model, parts.optimizer, without_schedules(step_config)),
+        step_(parts.model, parts.optimizer, as_it_begins(step_config)),
         kept_(parts, step_) {}
   ~Test() { kept_.put_back(); }
   Test(const Test&) = delete;

@@ -24,7 +24,8 @@ struct StepEvent {
   double seconds_left = 0;
   int64_t skipped_updates = 0;
   int64_t skipped_samples = 0;
-  bool record = false;  ///< To be kept in the run's log.
+  bool is_spike = false;  ///< The loss: its update was skipped.
+  bool record = false;    ///< To be kept in the run's log.
 };
 
 struct EvaluationEvent {
@@ -47,6 +48,7 @@ struct Outcome {
   double wait_share = 0;
   int64_t skipped_updates = 0;
   int64_t skipped_samples = 0;
+  int64_t rewinds = 0;
   std::optional<EvaluationEvent> last, best;
 };
 

@@ -22,6 +22,9 @@ void each_value(P& progress, L& loader, Visit visit) {
   visit("best_step", progress.best_step);
   visit("score_to_beat", progress.score_to_beat);
   visit("evaluations_without_gain", progress.evaluations_without_gain);
+  visit("spikes_in_row", progress.spikes_in_row);
+  visit("rewinds", progress.rewinds);
+  visit("rewind_step", progress.rewind_step);
   visit("training_seconds", progress.training_seconds);
   visit("loader.seed", loader.seed);
   visit("loader.epoch", loader.epoch);

@@ -20,6 +20,9 @@ struct Progress {
   int64_t best_step = -1;                ///< -1 before the first evaluation.
   double score_to_beat = 0;              ///< Of the last evaluation that was a gain.
   int64_t evaluations_without_gain = 0;  ///< Since then.
+  int64_t spikes_in_row = 0;             ///< Losses, up to now.
+  int64_t rewinds = 0;
+  int64_t rewind_step = -1;  ///< Of the checkpoint to go back to; -1 for none.
   double training_seconds = 0;
 
   /// Notes an evaluation; true where it is the best so far. Higher scores are better. It is a gain

@@ -57,15 +57,6 @@ at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
   return sum.defined() ? sum.add(more) : more;
 }
 
-NamedTensors all_state(const model::Model& model, const optim::Optimizer& optimizer,
-                       const NamedTensors& scaler) {
-  NamedTensors all;
-  for (const auto& list : {model.parameters(), model.buffers(), optimizer.state(), scaler}) {
-    all.insert(all.end(), list.begin(), list.end());
-  }
-  return all;
-}
-
 std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   std::vector<at::Tensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);
@@ -74,9 +65,9 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
 
 // The arguments and results of the step as a function of tensors.
 enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
-enum Result : size_t { kLossSum, kTop1, kNorm };
+enum Result : size_t { kLossSum, kTop1, kNorm, kSpike };
 // Results in one tensor, for one copy to the host; guesses only where they are counted.
-enum Number : size_t { kLossNumber, kNormNumber, kTop1Number };
+enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kTop1Number };
 
 // One minus a number near 1 keeps its digits in fp64 alone.
 at::ScalarType format_of(Value value) {
@@ -85,6 +76,8 @@ at::ScalarType format_of(Value value) {
 
 at::Tensor in_one(const std::vector<at::Tensor>& results) {
   std::vector<at::Tensor> numbers = {results[kLossSum], results[kNorm].to(at::kDouble)};
+  numbers.push_back(results[kSpike].defined() ? results[kSpike]
+                                              : at::zeros_like(results[kLossSum]));
   if (results[kTop1].defined()) numbers.push_back(results[kTop1].to(at::kDouble));
   return at::stack(numbers);
 }
@@ -121,6 +114,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   }
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
+  if (config.spikes) spikes_.emplace(*config.spikes, device_);
   if (config.compile) {
     compiled_.emplace(
         [this](const Tensors& arguments, int64_t mode) {
@@ -129,7 +123,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
           if (compile::is_recording()) drop_gradients();
           return results;
         },
-        tensors_of(all_state(model, optimizer, state())), *config.compile);
+        tensors_of(everything()), *config.compile);
   }
 }
 
@@ -175,6 +169,7 @@ void TrainStep::read_now(StepResult& result, const Tensors& results, const Tenso
   result.tally.loss_sum = results[kLossSum].item<double>();
   if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
   result.gradient_norm = results[kNorm].item<double>();
+  result.is_spike = results[kSpike].defined() && results[kSpike].item<double>() != 0;
   result.finite = is_finite(result);
   if (!result.finite) {
     result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
@@ -187,9 +182,10 @@ void TrainStep::read_late(StepResult& result) {
   const std::vector<double> numbers = readings_->pop();
   result.tally.loss_sum = numbers[kLossNumber];
   result.gradient_norm = numbers[kNormNumber];
+  result.is_spike = numbers[kSpikeNumber] != 0;
   if (numbers.size() > kTop1Number) result.tally.top1 = static_cast<int64_t>(numbers[kTop1Number]);
   result.finite = is_finite(result);
-  if (result.finite || config_.skip_nonfinite || scaler_) return;
+  if (result.finite || skips_nonfinite()) return;
   result.bad_tensor = std::isfinite(result.tally.loss_sum) ? first_bad_parameter() : "loss";
 }
 
@@ -224,7 +220,7 @@ at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   Tensors results = forward_backward(arguments, count_guesses);
   if (config_.sam) forward_backward_sam(arguments, *config_.sam);
-  results.push_back(update(arguments, results[kLossSum]));
+  for (const at::Tensor& one : update(arguments, results[kLossSum])) results.push_back(one);
   if (readings_) return {in_one(results)};
   return results;
 }
@@ -272,33 +268,54 @@ void TrainStep::forward_backward_sam(const Tensors& arguments, double distance) 
   for (size_t i = 0; i < live.size(); ++i) live[i].copy_(kept[i]);
 }
 
+Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
+                            const Tensors& arguments, bool count_guesses) {
+  const precision::AutocastGuard autocast(config_.precision, input.device().type());
+  model::Output output = model_.forward_to_head(input);
+  if (config_.distill) output = {output.logits()};  // Which two losses read.
+  const at::Tensor smoothing = varied(Value::kLabelSmoothing, arguments);
+  Losses losses = smoothing.defined()
+                      ? cross_entropy_sum(output, target, smoothing, count_guesses)
+                      : cross_entropy_sum(output, target, config_.label_smoothing, count_guesses);
+  if (!config_.distill) return losses;
+  const auto& [teacher, temperature, weight] = *config_.distill;
+  at::Tensor taught;
+  {
+    const at::NoGradGuard no_grad;
+    taught = teacher->forward(input);
+  }
+  losses.sum = losses.sum.mul(1 - weight)
+                   .add(distillation_sum(output.x, taught, target, temperature), weight);
+  return losses;
+}
+
 TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
                                                      const at::Tensor& target,
                                                      const Tensors& arguments, bool count_guesses) {
-  Losses losses;
-  {
-    const precision::AutocastGuard autocast(config_.precision, input.device().type());
-    const model::Output output = model_.forward_to_head(input);
-    const at::Tensor smoothing = varied(Value::kLabelSmoothing, arguments);
-    losses = smoothing.defined()
-                 ? cross_entropy_sum(output, target, smoothing, count_guesses)
-                 : cross_entropy_sum(output, target, config_.label_smoothing, count_guesses);
-  }
+  const Losses losses = losses_of(input, target, arguments, count_guesses);
   const at::Tensor& weight = arguments[kLossWeight];
   losses.sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
   const at::NoGradGuard no_grad;
   return {losses.sum.detach().to(at::kDouble), losses.right};
 }
 
+TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum) {
+  const at::NoGradGuard no_grad;
+  at::Tensor bad = zero_if_finite(loss_sum), spike;
+  if (spikes_) {
+    spike = spikes_->note(loss_sum.mul(arguments[kLossWeight]));
+    bad = bad.add(spike);
+  }
+  return {apply(arguments, bad), spike};
+}
+
 // Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
 // update's own pass over them.
-at::Tensor TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum) {
-  const at::NoGradGuard no_grad;
+at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad) {
   const at::Tensor& lr = arguments[kLr];
   const optim::VariedOptions options{.momentum = varied(Value::kMomentum, arguments),
                                      .beta2 = varied(Value::kBeta2, arguments),
                                      .weight_decay = varied(Value::kWeightDecay, arguments)};
-  at::Tensor bad = zero_if_finite(loss_sum);
   const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
   if (!config_.skip_nonfinite && !clips && !scaler_) {
     const at::Tensor norm = optimizer_.step(lr, {}, bad, options);
@@ -357,7 +374,7 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   set(lr_, 0);
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
   compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
-                            .state = all_state(model_, optimizer_, state())};
+                            .state = everything()};
   for (const Value value : config_.varied) names.inputs.emplace_back(name_of(value));
   auto stages = compile::graph_stages(
       [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
@@ -370,7 +387,27 @@ const compile::CompileReport* TrainStep::compile_report() const {
   return compiled_ ? &compiled_->report() : nullptr;
 }
 
-NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : NamedTensors(); }
+// All that the step works on besides its arguments.
+NamedTensors TrainStep::everything() const {
+  NamedTensors all;
+  for (const auto& list : {model_.parameters(), model_.buffers(), optimizer_.state(), state()}) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  if (!config_.distill) return all;
+  const model::Model& teacher = *config_.distill->teacher;
+  for (const auto& list : {teacher.parameters(), teacher.buffers()}) {
+    for (const auto& [name, tensor] : list) all.push_back({"teacher." + name, tensor});
+  }
+  return all;
+}
+
+NamedTensors TrainStep::state() const {
+  NamedTensors all = scaler_ ? scaler_->state() : NamedTensors();
+  if (spikes_) {
+    for (const auto& one : spikes_->state()) all.push_back(one);
+  }
+  return all;
+}
 
 void seed_step(uint64_t seed, int64_t step, at::Device device) {
   Philox random(seed, Purpose::kDropout, 0, static_cast<uint64_t>(step));

@@ -15,7 +15,9 @@
 #include "gallop/optim/optimizer.h"
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/distillation.h"
 #include "gallop/train/loss.h"
+#include "gallop/train/spike_watch.h"
 #include "gallop/train/step_readings.h"
 
 namespace gallop::train {
@@ -37,6 +39,8 @@ struct StepConfig {
   /// generalization", ICLR 2021). Each step is computed twice; buffers see the first time alone.
   std::optional<double> sam{};
   double label_smoothing = 0;
+  std::optional<Distillation> distill{};
+  std::optional<SpikeConfig> spikes{};  ///< If set, an update at a spike is skipped.
   /// Values that every start() is given anew, in this order: inputs of the step, so that a compiled
   /// one stays as it is. Of those, what stands above, in the optimizer's options or in the model's
   /// does not count. The optimizer can vary them, and the model has dropout.
@@ -56,6 +60,7 @@ struct StepConfig {
 struct StepResult {
   Tally tally;  ///< Mean loss of the batch; right guesses only where they were asked for.
   double gradient_norm = 0;
+  bool is_spike = false;   ///< The loss: the update was skipped.
   bool finite = true;      ///< The loss and all gradients.
   std::string bad_tensor;  ///< If not, the first of them: "loss" or a parameter's name; empty where
                            ///< results come late and tell no more than that a gradient is not.
@@ -67,7 +72,7 @@ struct StepResult {
 /// taken later: the host goes on without waiting.
 class TrainStep {
  public:
-  /// Model and optimizer must outlive the step.
+  /// Model, optimizer and teacher must outlive the step.
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
 
   /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss is not
@@ -87,8 +92,11 @@ class TrainStep {
   /// Whether as many results are under way as may be.
   bool must_take() const;
 
-  /// Loss scale and its counters, for checkpoints; empty without fp16.
+  /// Loss scale, mean and deviation of losses and their counters, for checkpoints; of those what
+  /// the config asks for.
   NamedTensors state() const;
+  /// Whether updates that are not finite are left out and the run goes on.
+  bool skips_nonfinite() const { return config_.skip_nonfinite || scaler_; }
 
   /// What an update that counts no guesses does, as graphs; `stage` is StagesConfig::only. Nothing
   /// is updated, and it does not matter whether the step is to be compiled.
@@ -110,16 +118,21 @@ class TrainStep {
   Tensors compute(const Tensors& arguments, bool count_guesses);
   Tensors forward_backward(const Tensors& arguments, bool count_guesses);
   void forward_backward_sam(const Tensors& arguments, double distance);
+  Losses losses_of(const at::Tensor& input, const at::Tensor& target, const Tensors& arguments,
+                   bool count_guesses);
   Tensors forward_backward_piece(const at::Tensor& input, const at::Tensor& target,
                                  const Tensors& arguments, bool count_guesses);
   /// The arguments of the function of tensors that a step is.
   Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
   /// That of a value that varies, else undefined.
   at::Tensor varied(Value value, const Tensors& arguments) const;
-  at::Tensor update(const Tensors& arguments, const at::Tensor& loss_sum);
+  /// The norm of the gradients, and where they are looked for whether the loss is a spike.
+  Tensors update(const Tensors& arguments, const at::Tensor& loss_sum);
+  at::Tensor apply(const Tensors& arguments, at::Tensor bad);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
   void drop_gradients();
+  NamedTensors everything() const;
 
   model::Model& model_;
   optim::Optimizer& optimizer_;
@@ -130,6 +143,7 @@ class TrainStep {
   Tensors varied_;            ///< In the order of the config's.
   at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
   std::optional<precision::GradScaler> scaler_;
+  std::optional<SpikeWatch> spikes_;
   std::optional<compile::CompiledFunction> compiled_;
   std::unique_ptr<StepReadings> readings_;  ///< Null where results are there at once.
   std::deque<Started> started_;

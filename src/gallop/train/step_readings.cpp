@@ -13,7 +13,7 @@ namespace gallop::train {
 namespace {
 
 // Steps that the host may be ahead, of at most so many numbers each.
-constexpr int64_t kSlots = 32, kMostNumbers = 3;
+constexpr int64_t kSlots = 32, kMostNumbers = 4;
 
 /// Copies to page-locked memory, an event behind each.
 class CopiedReadings final : public StepReadings {

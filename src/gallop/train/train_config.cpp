@@ -121,6 +121,7 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .max = 1,
            .below_max = true},
           c.label_smoothing);
+  v.section({.name = "distill", .help = ""}, c.distill);
   v.field(
       {.name = "seed", .help = "decides initial weights, order, augmentation, dropout", .min = 0},
       c.seed);
@@ -142,14 +143,29 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.field(
       {.name = "keep_checkpoints", .help = "newest checkpoints kept, besides the best", .min = 1},
       c.keep_checkpoints);
+  v.field({.name = "snapshots",
+           .help = "also keep the checkpoint at the end of each cycle of the schedule, for an "
+                   "ensemble"},
+          c.snapshots);
   v.field(
       {.name = "on_nonfinite",
        .help = "what a loss or gradient that is not finite does: end the run, or skip the update",
        .choices = {"stop", "skip"}},
       c.on_nonfinite);
+  v.section({.name = "spikes", .help = ""}, c.spikes);
 }
 
 void check(const TrainConfig& config) {
+  check(config.distill);
+  check(config.spikes);
+  const auto unit = Interval::parse(config.checkpoint_every).unit;
+  if (config.spikes.action == "rewind" && unit != Interval::Unit::kSteps &&
+      unit != Interval::Unit::kEpochs) {
+    throw UsageError(fmt::format(
+        "train.spikes.action=rewind goes back to the last checkpoint, and to the same one after a "
+        "resume; give train.checkpoint_every in steps or epochs, not '{}'",
+        config.checkpoint_every));
+  }
   std::vector<std::string> clips;
   if (config.clip) clips.emplace_back("clip");
   if (config.clip_value) clips.emplace_back("clip_value");

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "gallop/config/visitor.h"
+#include "gallop/train/distillation.h"
+#include "gallop/train/spike_watch.h"
 
 namespace gallop::train {
 
@@ -37,6 +39,7 @@ struct TrainConfig {
   std::optional<double> clip, clip_value, clip_adaptive;
   std::optional<double> sam;
   double label_smoothing = 0;
+  DistillConfig distill;
   int64_t seed = 1;
   int64_t threads = 0;
   std::string evaluate_every = "1 epoch";
@@ -44,7 +47,9 @@ struct TrainConfig {
   EarlyStoppingConfig early_stopping;
   std::string checkpoint_every = "10 min";
   int64_t keep_checkpoints = 2;
+  bool snapshots = false;
   std::string on_nonfinite = "stop";
+  SpikeConfig spikes;
 };
 
 void visit(config::Visitor& visitor, EarlyStoppingConfig& config);

@@ -22,9 +22,12 @@ Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_
                 .samples_per_epoch = samples_per_epoch};
   length.steps = config.steps.value_or(static_cast<int64_t>(
       std::ceil(config.epochs * static_cast<double>(batches_per_epoch) - 1e-9)));
-  length.samples = length.steps / batches_per_epoch * samples_per_epoch +
-                   length.steps % batches_per_epoch * batch;
+  length.samples = length.samples_after(length.steps);
   return length;
+}
+
+int64_t Length::samples_after(int64_t steps) const {
+  return steps / batches_per_epoch * samples_per_epoch + steps % batches_per_epoch * batch;
 }
 
 schedule::RunLength Length::for_schedules() const {
@@ -63,6 +66,18 @@ class AveragedWeights {
   optim::Optimizer& optimizer_;
 };
 
+constexpr const char* kTeacher = "distill.teacher";
+
+// A run goes on with the teacher that it had.
+void check_teacher(const std::map<std::string, std::string>& saved, const std::string& teacher) {
+  const auto found = saved.find(kTeacher);
+  if (teacher.empty() || found == saved.end() || found->second == teacher) return;
+  throw UsageError(fmt::format(
+      "train.distill.teacher has other weights than the teacher that this run began with "
+      "(checksum {} in place of {}); give that one, or begin a new run",
+      teacher, found->second));
+}
+
 }  // namespace
 
 struct Trainer::Impl {
@@ -81,6 +96,7 @@ struct Trainer::Impl {
   double earlier_seconds = 0;
   int64_t saved_step = -1;
   size_t told_reasons = 0;
+  bool wants_rewind = false;
   Outcome outcome;
 
   // A step whose numbers may be on their way.
@@ -124,10 +140,10 @@ struct Trainer::Impl {
   }
 
   // What schedules call progress.
-  double share_done() const {
-    return std::min(1.0,
-                    static_cast<double>(progress.samples) / static_cast<double>(length.samples));
+  double share_of(int64_t samples) const {
+    return std::min(1.0, static_cast<double>(samples) / static_cast<double>(length.samples));
   }
+  double share_done() const { return share_of(progress.samples); }
   double epoch() const {
     return static_cast<double>(progress.step) / static_cast<double>(loader.batches_per_epoch());
   }
@@ -169,12 +185,63 @@ struct Trainer::Impl {
     started_steps.pop_front();
     const StepResult result = has_samples ? step.take() : StepResult();
     check(result, event.step);
-    progress.skipped_updates += result.finite ? 0 : 1;
+    progress.skipped_updates += result.finite && !result.is_spike ? 0 : 1;
+    progress.spikes_in_row = result.is_spike ? progress.spikes_in_row + 1 : 0;
     event.loss = result.tally.loss();
     event.gradient_norm = result.gradient_norm;
     event.skipped_updates = progress.skipped_updates;
+    event.is_spike = result.is_spike;
     if (event.record) event.accuracy = result.tally.accuracy();
     tell(&Observer::stepped, event);
+    if (result.is_spike) note_spike(event);
+  }
+
+  void note_spike(const StepEvent& event) {
+    if (config.spikes.action == "rewind") {
+      wants_rewind = true;
+    } else if (progress.spikes_in_row > config.spikes.limit) {
+      throw DataError(fmt::format(
+          "step {}: the loss of {:.4g} is spike number {} in a row, and train.spikes.limit is {}. "
+          "{}",
+          event.step, event.loss, progress.spikes_in_row, config.spikes.limit, what_to_do()));
+    }
+  }
+
+  std::string what_to_do() const {
+    const auto newest = parts.checkpoints.newest();
+    return fmt::format(
+        "The last checkpoint is {}. Try a lower optimizer.lr, train.clip=1, or a higher "
+        "train.spikes.threshold",
+        newest ? newest->folder.string() : "not written yet");
+  }
+
+  // Back to older weights, on with newer data: counters, schedules and the position in the data
+  // stay.
+  void rewind() {
+    wants_rewind = false;
+    const auto target = parts.checkpoints.of_step(progress.rewind_step);
+    if (!target) {
+      tell(&Observer::noted,
+           fmt::format("step {}: a spike of the loss was skipped; there is no checkpoint yet to go "
+                       "back to",
+                       progress.step));
+      return;
+    }
+    progress.rewinds += 1;
+    if (progress.rewinds > config.spikes.limit) {
+      throw DataError(
+          fmt::format("step {}: the loss is a spike that takes rewind number {}, and "
+                      "train.spikes.limit is {}. {}",
+                      progress.step, progress.rewinds, config.spikes.limit, what_to_do()));
+    }
+    clock.pause();
+    const AveragedWeights averaged(parts.optimizer);
+    TrainingState old = state();
+    parts.checkpoints.load(*target, old);
+    tell(&Observer::noted,
+         fmt::format("step {}: the loss is a spike; weights are again those of step {} (rewind {} "
+                     "of at most {})",
+                     progress.step, target->step, progress.rewinds, config.spikes.limit));
   }
 
   // Why steps are not compiled, each reason once.
@@ -188,7 +255,7 @@ struct Trainer::Impl {
 
   // With fp16 a step that is not finite is part of finding the loss scale.
   void check(const StepResult& result, int64_t number) const {
-    if (result.finite || config.on_nonfinite == "skip" || !step.state().empty()) return;
+    if (result.finite || step.skips_nonfinite()) return;
     const auto newest = parts.checkpoints.newest();
     throw DataError(fmt::format(
         "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "
@@ -267,6 +334,11 @@ struct Trainer::Impl {
     clock.pause();
     const AveragedWeights averaged(parts.optimizer);
     progress.training_seconds = training_seconds();
+    // Of those that a run which nobody disturbs has, too.
+    if (config.spikes.action == "rewind" && checkpoint_due.at(progress.step)) {
+      progress.rewind_step = progress.step;
+      parts.checkpoints.spare(progress.step);
+    }
     const auto info = parts.checkpoints.save(state(), progress.step, best);
     checkpoint_due.done(progress.step);
     saved_step = progress.step;
@@ -283,6 +355,7 @@ struct Trainer::Impl {
     for (const auto& [name, schedule] : schedules()) {
       write_schedule(*schedule, name, state.trainer);
     }
+    if (!parts.teacher.empty()) state.trainer[kTeacher] = parts.teacher;
     return state;
   }
 
@@ -302,6 +375,7 @@ struct Trainer::Impl {
     outcome.wait_share = wait_share();
     outcome.skipped_updates = progress.skipped_updates;
     outcome.skipped_samples = progress.skipped_samples;
+    outcome.rewinds = progress.rewinds;
     tell(&Observer::finished, outcome);
     return outcome;
   }
@@ -323,6 +397,7 @@ struct Trainer::Impl {
         clock.pause();
         if (!evaluate_now()) return finish(false);
       }
+      if (config.snapshots && cycle_is_over()) keep_snapshot();
       if (is_last() || is_out_of_patience()) return finish(true);
       if (checkpoint_due.at(progress.step)) {
         report_all();
@@ -330,7 +405,25 @@ struct Trainer::Impl {
       }
       clock.go();
       if (parts.stop.requested() || !train_one()) return finish(false);
+      if (config.spikes.action != "rewind") continue;
+      report_all();  // The next step is to have the older weights.
+      if (wants_rewind) rewind();
     }
+  }
+
+  // By the step alone, so that a run that was stopped here finds it again.
+  bool cycle_is_over() const {
+    if (progress.step == 0) return false;
+    return is_last() || parts.schedule
+                            .cycle_ends(share_of(length.samples_after(progress.step - 1)),
+                                        share_of(length.samples_after(progress.step)))
+                            .value_or(false);
+  }
+
+  void keep_snapshot() {
+    report_all();
+    if (saved_step != progress.step) save(false);
+    if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest);
   }
 
   bool evaluation_is_due() const {
@@ -348,6 +441,13 @@ void check_schedule(const schedule::Schedule& schedule, const TrainConfig& confi
       evaluates ? "train.evaluate_every is never" : "the data have no part to evaluate on"));
 }
 
+void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config) {
+  if (!config.snapshots || schedule.cycle_ends(0, 0)) return;
+  throw UsageError(
+      "train.snapshots keeps the end of each cycle, but the schedule has none; take "
+      "schedule.name=cosine-restarts, or cyclic");
+}
+
 Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
                  const StepConfig& step_config, const data::LoaderConfig& loader_config,
                  const EvaluateConfig& evaluate_config)
@@ -357,6 +457,7 @@ Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
         "train.early_stopping.patience needs evaluations, but the data have no part to evaluate "
         "on; set data.validation, or patience to 0");
   }
+  check_snapshots(parts.schedule, config);
 }
 
 Trainer::~Trainer() = default;
@@ -364,6 +465,7 @@ Trainer::~Trainer() = default;
 void Trainer::resume(const CheckpointInfo& checkpoint) {
   const AveragedWeights averaged(impl_->parts.optimizer);
   TrainingState state = impl_->state();
+  check_teacher(impl_->parts.checkpoints.read_trainer(checkpoint), impl_->parts.teacher);
   impl_->parts.checkpoints.load(checkpoint, state);
   data::LoaderState loader_state;
   impl_->progress = Progress::from_map(state.trainer, loader_state);
@@ -374,6 +476,7 @@ void Trainer::resume(const CheckpointInfo& checkpoint) {
   impl_->evaluation_due.done(impl_->progress.evaluated_step);
   impl_->checkpoint_due.done(impl_->progress.step);
   impl_->saved_step = impl_->progress.step;
+  impl_->parts.checkpoints.spare(impl_->progress.rewind_step);
   impl_->earlier_seconds = impl_->progress.training_seconds;
 }
 

@@ -31,6 +31,9 @@ struct Length {
   /// From `train.steps`, or from `train.epochs`, whose last part rounds up to a whole batch.
   static Length of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch);
 
+  /// Samples seen after so many steps.
+  int64_t samples_after(int64_t steps) const;
+
   /// What schedules want to know of it.
   schedule::RunLength for_schedules() const;
 };
@@ -53,12 +56,17 @@ struct TrainerParts {
   CheckpointStore& checkpoints;
   std::vector<Observer*> observers;
   const StopRequest& stop;
+  /// What tells the teacher of StepConfig::distill from others, for checkpoints; empty without.
+  std::string teacher{};
   bool text = false;  ///< The metric that "auto" stands for is the loss, not the accuracy.
 };
 
 /// Throws UsageError where a schedule follows evaluations and there are none. `evaluates`: there
 /// are samples to evaluate on.
 void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates);
+
+/// Throws UsageError where the end of each cycle is to be kept and the schedule has no cycles.
+void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config);
 
 /// Runs the loop: data, step, schedule, evaluation, checkpoints.
 class Trainer {

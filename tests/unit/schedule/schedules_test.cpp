@@ -153,5 +153,37 @@ TEST(Refused, ContradictionsByName) {
             std::string::npos);
 }
 
+// Steps after which a cycle ends, in a run of 40.
+std::vector<int> ends_of(const std::string& yaml) {
+  const auto schedule = build(yaml);
+  std::vector<int> ends;
+  for (int step = 1; step <= 40; ++step) {
+    const auto over = schedule->cycle_ends((step - 1) / 40., step / 40.);
+    if (!over) return {-1};
+    if (*over) ends.push_back(step);
+  }
+  return ends;
+}
+
+TEST(Schedules, SayWhereCyclesEnd) {
+  using Steps = std::vector<int>;
+  const Steps none = {-1};
+  EXPECT_EQ(ends_of("{name: cosine}"), none);
+  EXPECT_EQ(ends_of("{name: cosine-restarts, period: 0.25}"), Steps({10, 20, 30, 40}));
+  EXPECT_EQ(ends_of("{name: cosine-restarts, period: 3 steps}"),
+            Steps({3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39}));
+  EXPECT_EQ(ends_of("{name: cosine-restarts, period: 5 steps, multiplier: 2}"), Steps({5, 15, 35}));
+  EXPECT_EQ(ends_of("{name: cyclic, period: 1 epoch}"), Steps({10, 20, 30, 40}));
+  EXPECT_EQ(ends_of("{name: chained, members: [linear, {cyclic: {period: 1 epoch}}]}"),
+            Steps({10, 20, 30, 40}));
+  EXPECT_EQ(ends_of("{name: chained, members: [linear, cosine]}"), none);
+  EXPECT_EQ(ends_of("{name: sequence, milestones: [0.25], members: [{warmup: {length: 1}}, "
+                    "{cosine-restarts: {period: 15 steps}}]}"),
+            Steps({25, 40}));
+  EXPECT_EQ(ends_of("{name: sequence, milestones: [0.5], members: [{cosine-restarts: {period: 8 "
+                    "steps}}, cosine]}"),
+            Steps({8, 16, 20}));
+}
+
 }  // namespace
 }  // namespace gallop::schedule

@@ -90,6 +90,26 @@ TEST_F(Checkpoints, KeepTheNewestAndTheBest) {
   EXPECT_EQ(store_.best()->step, 50);
 }
 
+TEST_F(Checkpoints, KeepSnapshots) {
+  EXPECT_TRUE(store_.snapshots().empty());
+  for (const int64_t step : {10, 20, 30, 40, 50}) {
+    const CheckpointInfo saved = store_.save(state_with(1), step, false);
+    for (int twice = 0; twice < 2 && step % 20 == 0; ++twice) store_.keep(saved);
+  }
+  EXPECT_EQ(names(),
+            (Names{"latest", "snapshots", "step-00000020", "step-00000040", "step-00000050"}));
+  const auto kept = store_.snapshots();
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(kept[0].step, 20);
+  EXPECT_EQ(kept[1].step, 40);
+  // A list names neighbors, never paths, and what is gone is not in it.
+  std::ofstream(folder_ / "snapshots") << "../step-00000020\nstep-00000010\n\nstep-00000020\n";
+  ASSERT_EQ(store_.snapshots().size(), 1U);
+  EXPECT_EQ(store_.snapshots().front().step, 20);
+  fs::remove(folder_ / "step-00000020" / "model.safetensors");
+  EXPECT_THROW(store_.snapshots(), DataError);
+}
+
 TEST_F(Checkpoints, MayGoBackAndReachAStepAgain) {
   for (const int64_t step : {10, 20, 30}) store_.save(state_with(1), step, false);
   store_.save(state_with(2), 20, false);

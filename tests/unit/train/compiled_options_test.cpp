@@ -1,4 +1,6 @@
 #include <cmath>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,7 @@ using precision::Precision;
 
 struct Network {
   std::string name;
-  MakeModel plain, with_dropout;  // Null where it has none.
+  MakeModel plain, with_dropout;  // And with stochastic depth; null where it has neither.
   bool text = false;
 };
 
@@ -35,7 +37,8 @@ const std::vector<Network>& networks() {
        [] {
          return make_mlp({.hidden = {32, 12}, .dropout = 0.2}, kImages, 1);
        }},
-      {"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); }, nullptr},
+      {"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); },
+       [] { return make_resnet({.depth = 8, .stochastic_depth = 0.4}, kImages, 1); }},
       {"Airbench",
        [] {
          return make_airbench({.widths = {8, 12}}, kImages, 1);
@@ -44,12 +47,21 @@ const std::vector<Network>& networks() {
       {"Vit",
        [] { return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2}, kImages, 1); },
        [] {
-         return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2, .dropout = 0.1}, kImages,
-                         1);
+         return make_vit({.patch = 4,
+                          .width = 12,
+                          .depth = 2,
+                          .heads = 2,
+                          .dropout = 0.1,
+                          .stochastic_depth = 0.4},
+                         kImages, 1);
        }},
       {"Gpt",
        [] { return make_gpt({.layers = 1, .width = 16, .heads = 2, .dropout = 0}, kText, 1); },
-       [] { return make_gpt({.layers = 1, .width = 16, .heads = 2, .dropout = 0.1}, kText, 1); },
+       [] {
+         return make_gpt(
+             {.layers = 2, .width = 16, .heads = 2, .dropout = 0.1, .stochastic_depth = 0.4}, kText,
+             1);
+       },
        true},
   };
   return kNetworks;
@@ -68,6 +80,23 @@ std::vector<Value> varied_of(const std::string& optimizer) {
   return varied;
 }
 
+// A model of the same kind with other weights.
+model::Model& teacher_of(const Network& network) {
+  static std::map<std::string, std::unique_ptr<model::Model>> teachers;
+  auto& teacher = teachers[network.name];
+  if (!teacher) {
+    teacher = network.with_dropout != nullptr ? network.with_dropout() : network.plain();
+    teacher->to(at::kCPU, !network.text);
+    const at::NoGradGuard no_grad;
+    for (const auto& [name, tensor] : teacher->parameters()) {
+      tensor.set_requires_grad(false);
+      tensor.mul_(1.5);
+    }
+    teacher->set_training(false);
+  }
+  return *teacher;
+}
+
 // Every model in every precision, with one option at a time and all at once.
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
@@ -80,6 +109,8 @@ std::vector<Case> all_cases() {
       {"Smooth", {.label_smoothing = 0.1}},
       {"Skip", {.skip_nonfinite = true}},
       {"Dropout", {}},
+      {"Distill", {.accumulate = 2}},
+      {"Spikes", {.spikes = SpikeConfig{.action = "skip", .threshold = 0.1, .window = 2}}},
       {"Varied", {.clip = 0.5}},
       {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
   };
@@ -99,6 +130,7 @@ std::vector<Case> all_cases() {
           if (option_name == "Varied") config.varied = varied_of(optimizer);
           if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
           config.precision = precision;
+          if (option_name == "Distill") config.distill = {.teacher = &teacher_of(network)};
           const auto make =
               drops && network.with_dropout != nullptr ? network.with_dropout : network.plain;
           cases.push_back({.name = network.name + "_" + in_a_name(optimizer) + "_" +
@@ -134,6 +166,7 @@ TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
     const StepResult wanted = plain.step->run(input, target, step, lr, step % 2 == 0, varied);
     const StepResult got = compiled.step->run(input, target, step, lr, step % 2 == 0, varied);
     EXPECT_EQ(got.finite, wanted.finite) << "step " << step;
+    EXPECT_EQ(got.is_spike, wanted.is_spike) << "step " << step;
     EXPECT_EQ(wanted.finite, std::isfinite(input.sum().item<double>())) << "step " << step;
     if (!wanted.finite) continue;
     EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;

@@ -42,7 +42,7 @@ TEST(StepReadings, CopiesWithoutAWaitAndWaitsForTheOldestAlone) {
 TEST(StepReadings, RefusesWhatHasNoRoom) {
   const auto readings = make_step_readings(data::fake_accelerator());
   EXPECT_THROW(readings->pop(), InternalError);
-  EXPECT_THROW(readings->push(on_device({1, 2, 3, 4})), InternalError);
+  EXPECT_THROW(readings->push(on_device({1, 2, 3, 4, 5})), InternalError);
   EXPECT_THROW(readings->push(at::full({2}, 1.0F)), InternalError);
   while (!readings->is_full()) readings->push(on_device({1}));
   EXPECT_THROW(readings->push(on_device({1})), InternalError);

@@ -17,6 +17,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/config/resolve.h"
+#include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/schedule/schedule.h"
 #include "gallop/schedule/variation.h"
@@ -27,10 +28,10 @@ namespace {
 
 constexpr int64_t kBatch = 4;
 
-/// Images 1 x 4 x 4 of three classes; one may be not a number.
+/// Images 1 x 4 x 4 of three classes; one may be not a number, one far from the others.
 class RandomImages final : public data::Samples {
  public:
-  explicit RandomImages(int64_t bad = -1) : bad_(bad) {}
+  explicit RandomImages(int64_t bad = -1, int64_t loud = -1) : bad_(bad), loud_(loud) {}
   int64_t size() const override { return 64; }
   data::RowShape input_shape() const override { return {{1, 4, 4}, c10::kFloat}; }
   data::RowShape target_shape() const override { return {{}, c10::kLong}; }
@@ -45,12 +46,15 @@ class RandomImages final : public data::Samples {
     if (index == bad_) {
       static_cast<float*>(input_row)[0] = std::numeric_limits<float>::quiet_NaN();
     }
+    if (index == loud_) {
+      for (int i = 0; i < 16; ++i) static_cast<float*>(input_row)[i] *= 1000;
+    }
     *static_cast<int64_t*>(target_row) = index % 3;
     return true;
   }
 
  private:
-  int64_t bad_;
+  int64_t bad_, loud_;
 };
 
 /// A device whose numbers arrive only when they are waited for.
@@ -145,8 +149,8 @@ class Trainers : public testing::Test {
           problems);
     }
     problems.throw_if_any();
-    const RandomImages images(bad);
-    CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"), {.keep_last = 10});
+    const RandomImages images(bad, loud_);
+    CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"), {.keep_last = keep_last_});
     const auto length = Length::of(config, kBatch, images.size()).for_schedules();
     const auto schedule = schedules.build(chosen.schedule, length);
     std::optional<schedule::Variation> variation;
@@ -176,7 +180,8 @@ class Trainers : public testing::Test {
                      .evaluation_samples = bad < 0 ? &images : nullptr,
                      .checkpoints = checkpoints,
                      .observers = {&run->told, &stops},
-                     .stop = stop},
+                     .stop = stop,
+                     .teacher = teacher_},
                     config, step_config, loader, {.loader = loader});
     if (resume_from_) {
       trainer.resume(*resume_from_);
@@ -199,6 +204,9 @@ class Trainers : public testing::Test {
   fs::path folder_;
   std::string optimizer_ = "sgd";
   std::optional<CheckpointInfo> resume_from_;
+  std::string teacher_;
+  int64_t loud_ = -1;
+  int64_t keep_last_ = 10;
   std::vector<std::string> model_names_;  // Of the last run's parameters.
 };
 
@@ -334,6 +342,190 @@ TEST_F(Trainers, EndsWithTheBestWeightsWhereThatIsWanted) {
     EXPECT_TRUE(at::equal(restored->parameters[i], best[i].tensor));
     EXPECT_TRUE(at::equal(latest[i].tensor, best[i].tensor));
   }
+}
+
+TEST_F(Trainers, KeepsTheEndOfEachCycle) {
+  TrainConfig config{.steps = 24, .evaluate_every = "never", .checkpoint_every = "never"};
+  config.snapshots = true;
+  const auto steps_of = [&](const char* schedule, int64_t stop_at) {
+    fs::remove_all(folder_);
+    auto trained = run_schedule(schedule, false, config, {}, -1, stop_at);
+    if (stop_at > 0) trained = run_schedule(schedule, false, config);
+    EXPECT_EQ(trained->outcome.step, 24);
+    std::vector<int64_t> steps;
+    for (const auto& one : CheckpointStore(folder_ / "at-once").snapshots()) {
+      steps.push_back(one.step);
+    }
+    return steps;
+  };
+  using Steps = std::vector<int64_t>;
+  for (const int64_t stop_at : {-1, 11, 12, 13}) {
+    EXPECT_EQ(steps_of("{name: cosine-restarts, period: 0.25}", stop_at), Steps({6, 12, 18, 24}));
+    EXPECT_EQ(steps_of("{name: cyclic, period: 12 steps}", stop_at), Steps({12, 24}));
+    EXPECT_EQ(steps_of("{name: cosine-restarts, period: 4 steps, multiplier: 2}", stop_at),
+              Steps({4, 12, 24}));
+  }
+  // The last has the weights that the run ends with.
+  const auto trained = run_schedule("{name: cosine-restarts, period: 0.25}", false, config);
+  const CheckpointStore store(folder_ / "at-once");
+  EXPECT_EQ(store.snapshots().back().folder, store.newest()->folder);
+}
+
+TEST_F(Trainers, GoOnWithTheirTeacherBitForBit) {
+  const auto teacher =
+      model::make_mlp({}, {.channels = 1, .height = 4, .width = 4, .classes = 3}, 7);
+  for (const auto& parameter : teacher->parameters()) parameter.tensor.set_requires_grad(false);
+  teacher->set_training(false);
+  const StepConfig step{.distill = Distillation{.teacher = teacher.get()},
+                        .compile = compile::CompileConfig()};
+  const TrainConfig config{.steps = 20, .evaluate_every = "never", .checkpoint_every = "never"};
+  teacher_ = "0123";
+  const auto whole = run(false, config, step);
+  EXPECT_EQ(CheckpointStore(folder_ / "at-once")
+                .read_trainer(*CheckpointStore(folder_ / "at-once").newest())
+                .at("distill.teacher"),
+            "0123");
+  fs::remove_all(folder_);
+  run_schedule("{name: cosine}", false, config, step, -1, /*stop_at=*/9);
+  teacher_ = "4567";
+  try {
+    run(false, config, step);
+    ADD_FAILURE() << "another teacher";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("checksum 4567 in place of 0123"), std::string::npos)
+        << error.what();
+  }
+  teacher_ = "0123";
+  const auto resumed = run(false, config, step);
+  fs::remove_all(folder_);
+  teacher_.clear();
+  const auto alone = run(false, config);
+  bool is_alike = true;
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(whole->parameters[i], resumed->parameters[i]));
+    is_alike = is_alike && at::equal(whole->parameters[i], alone->parameters[i]);
+  }
+  EXPECT_FALSE(is_alike);
+}
+
+TrainConfig spikes(const std::string& action, int64_t steps, int64_t limit = 10) {
+  TrainConfig config{.steps = steps, .evaluate_every = "never", .checkpoint_every = "5 steps"};
+  config.spikes = {.action = action, .threshold = 8, .window = 6, .limit = limit};
+  return config;
+}
+
+StepConfig compiled_spikes(const TrainConfig& config) {
+  return {.spikes = config.spikes, .compile = compile::CompileConfig()};
+}
+
+// Of a run in which one sample of 64 makes the loss jump, once an epoch of 16 steps.
+class SpikyTrainers : public Trainers {
+ protected:
+  SpikyTrainers() { loud_ = 11; }
+
+  std::unique_ptr<Trained> train(const TrainConfig& config, int64_t stop_at = -1,
+                                 bool late = false) {
+    return run_schedule("{name: constant}", late, config, compiled_spikes(config), -1, stop_at);
+  }
+};
+
+TEST_F(SpikyTrainers, SkipWhatMakesTheLossJump) {
+  const TrainConfig config = spikes("skip", 64);
+  const auto whole = train(config);
+  EXPECT_EQ(whole->error, "");
+  EXPECT_GE(whole->outcome.skipped_updates, 2);
+  EXPECT_EQ(whole->outcome.rewinds, 0);
+  const auto late = train(config, -1, /*late=*/true);
+  EXPECT_EQ(late->outcome.skipped_updates, whole->outcome.skipped_updates);
+  EXPECT_EQ(late->told.lines, whole->told.lines);
+  fs::remove_all(folder_);
+  train(config, 29);
+  const auto resumed = train(config);
+  EXPECT_EQ(resumed->outcome.skipped_updates, whole->outcome.skipped_updates);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(resumed->parameters[i], whole->parameters[i]));
+    EXPECT_TRUE(at::equal(late->parameters[i], whole->parameters[i]));
+  }
+}
+
+TEST_F(SpikyTrainers, GoBackToTheLastCheckpointAndPastTheData) {
+  // The step of the first spike after that of a checkpoint.
+  const TrainConfig long_run = spikes("skip", 64);
+  const auto skipped = train(long_run);
+  int64_t spike = 0;
+  for (const std::string& line : skipped->told.lines) {
+    if (line.ends_with("skipped 1")) {
+      spike = std::stoll(line.substr(5));
+      break;
+    }
+  }
+  ASSERT_GT(spike, 6);
+  ASSERT_NE(spike % 5, 0);
+  fs::remove_all(folder_);
+  const auto back = train(spikes("rewind", spike));
+  EXPECT_EQ(back->outcome.rewinds, 1);
+  EXPECT_EQ(back->outcome.step, spike) << "the run is as long as before";
+  const CheckpointStore store(folder_ / "at-once");
+  NamedTensors old;
+  for (size_t i = 0; i < back->parameters.size(); ++i) {
+    old.push_back({model_names_.at(i), at::empty_like(back->parameters[i])});
+  }
+  store.load_model(*store.of_step(spike / 5 * 5), old);
+  for (size_t i = 0; i < old.size(); ++i) {
+    EXPECT_TRUE(at::equal(back->parameters[i], old[i].tensor));
+  }
+  fs::remove_all(folder_);
+  // The same samples at the same steps as in a run that only skips.
+  const auto whole = train(spikes("rewind", 64));
+  EXPECT_GE(whole->outcome.rewinds, 2);
+  EXPECT_EQ(whole->outcome.samples, skipped->outcome.samples);
+}
+
+// Also where saves at a stop lie between, which nobody goes back to, and one checkpoint is kept.
+TEST_F(SpikyTrainers, GoBackAlikeAfterAResume) {
+  keep_last_ = 1;
+  const TrainConfig config = spikes("rewind", 64);
+  const auto whole = train(config);
+  ASSERT_GE(whole->outcome.rewinds, 2);
+  for (const int64_t stop_at : {18, 24, 26, 31, 37, 43, 48}) {
+    fs::remove_all(folder_);
+    train(config, stop_at);
+    train(config, stop_at + 1);
+    train(config, stop_at + 2);
+    const auto resumed = train(config);
+    EXPECT_EQ(resumed->outcome.rewinds, whole->outcome.rewinds);
+    for (size_t i = 0; i < whole->parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(resumed->parameters[i], whole->parameters[i])) << stop_at;
+    }
+  }
+  fs::remove_all(folder_);
+  const auto late = train(config, -1, /*late=*/true);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(late->parameters[i], whole->parameters[i]));
+  }
+}
+
+TEST_F(SpikyTrainers, EndWhereTheLimitIsReached) {
+  const auto back = train(spikes("rewind", 64, /*limit=*/1));
+  EXPECT_NE(back->error.find("takes rewind number 2, and train.spikes.limit is 1"),
+            std::string::npos)
+      << back->error;
+  fs::remove_all(folder_);
+  // All that is above the mean counts: soon two in a row.
+  TrainConfig config = spikes("skip", 200, /*limit=*/1);
+  config.spikes.threshold = 1e-3;
+  config.spikes.window = 2;
+  const auto skipping = train(config);
+  EXPECT_NE(skipping->error.find("is spike number 2 in a row, and train.spikes.limit is 1"),
+            std::string::npos)
+      << skipping->error;
+}
+
+TEST_F(Trainers, SnapshotsNeedCycles) {
+  TrainConfig config{.steps = 4};
+  config.snapshots = true;
+  EXPECT_THROW(run_schedule("{name: cosine}", false, config), UsageError);
+  EXPECT_FALSE(fs::exists(folder_));
 }
 
 TEST_F(Trainers, PatienceNeedsEvaluations) {

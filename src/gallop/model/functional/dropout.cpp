@@ -79,15 +79,18 @@ bool dropout_varies() { return active != nullptr && active->share_.defined(); }
 
 at::Tensor dropout(const at::Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
-  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) {
-    return dropout_varies() ? dropped(x, active->share_) : at::dropout(x, p, true);
-  }
+  if (!dropout_varies()) return fixed_dropout(x, p);
+  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) return dropped(x, active->share_);
+  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_,
+                                std::optional(active->share_));
+}
+
+at::Tensor fixed_dropout(const at::Tensor& x, double p) {
+  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) return at::dropout(x, p, true);
   if (active == nullptr) {
     return DropoutFunction::apply(x, p, drawn_seed().to(x.device()), 1, std::nullopt);
   }
-  const std::optional<at::Tensor> share =
-      dropout_varies() ? std::optional(active->share_) : std::nullopt;
-  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_, share);
+  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_, std::nullopt);
 }
 
 }  // namespace gallop::model::functional

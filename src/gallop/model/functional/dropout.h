@@ -20,7 +20,7 @@ class DropoutScope {
 
  private:
   friend at::Tensor dropout(const at::Tensor& x, double p, bool training);
-
+  friend at::Tensor fixed_dropout(const at::Tensor& x, double p);
   friend bool dropout_varies();
 
   at::Tensor seed_and_step_, share_;
@@ -36,5 +36,8 @@ bool dropout_varies();
 /// the seed is drawn from LibTorch's default generator. A model without dropout (p of 0) stays
 /// without, whatever the scope says.
 at::Tensor dropout(const at::Tensor& x, double p, bool training);
+
+/// The same in training, with this p whatever the scope says.
+at::Tensor fixed_dropout(const at::Tensor& x, double p);
 
 }  // namespace gallop::model::functional
