@@ -50,6 +50,7 @@ class PreparedRecipe {
  private:
   void build_schedules(const Families& families);
   void choose_format();
+  void choose_recomputed_blocks();
   void resolve(const std::string& path, std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
 
@@ -60,6 +61,7 @@ class PreparedRecipe {
   RunInputs inputs_;
   train::StepFormat format_;
   std::string measured_;
+  std::string recomputed_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<schedule::Schedule> schedule_;

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <torch/nn/module.h>
 
@@ -14,6 +16,16 @@ class Network : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x) = 0;
   virtual Output forward_to_head(const at::Tensor& x) { return {forward(x)}; }
+
+  /// See Model.
+  virtual int64_t blocks() const { return 0; }
+  void recompute(std::vector<bool> blocks) { recomputed_ = std::move(blocks); }
+
+ protected:
+  bool recomputes(size_t block) const { return block < recomputed_.size() && recomputed_[block]; }
+
+ private:
+  std::vector<bool> recomputed_;
 };
 
 /// Shows a tree of layers as a model.

@@ -21,6 +21,7 @@ struct Progress {
   double score_to_beat = 0;              ///< Of the last evaluation that was a gain.
   int64_t evaluations_without_gain = 0;  ///< Since then.
   double training_seconds = 0;
+  int64_t splits = 1;  ///< See TrainStep::splits().
 
   /// Notes an evaluation; true where it is the best so far. Higher scores are better. It is a gain
   /// where it is better by more than `min_change` than the last that was.

@@ -56,15 +56,42 @@ thread_local DropoutScope* active = nullptr;
 }  // namespace
 
 DropoutScope::DropoutScope(at::Tensor seed_and_step)
-    : seed_and_step_(std::move(seed_and_step)), outer_(std::exchange(active, this)) {}
+    : DropoutScope(DropoutPlace{.seed_and_step = std::move(seed_and_step)}) {}
+
+DropoutScope::DropoutScope(DropoutPlace place)
+    : place_(std::move(place)), outer_(std::exchange(active, this)) {}
 
 DropoutScope::~DropoutScope() { active = outer_; }
 
+DropoutPlace DropoutScope::place() { return active == nullptr ? DropoutPlace() : active->place_; }
+
+// Of the scope that is active, as the place of one more dropout; else a place of its own.
+DropoutPlace next_place() {
+  if (active == nullptr || !active->place_.seed_and_step.defined()) {
+    return {.seed_and_step = drawn_seed(), .calls = 1};
+  }
+  active->place_.calls += 1;
+  return active->place_;
+}
+
+namespace {
+
+at::Tensor by_kernel(const at::Tensor& x, double p) {
+  const DropoutPlace place = next_place();
+  return DropoutFunction::apply(x, p, place.seed_and_step.to(x.device()), place.calls);
+}
+
+}  // namespace
+
 at::Tensor dropout(const at::Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
-  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) return at::dropout(x, p, true);
-  if (active == nullptr) return DropoutFunction::apply(x, p, drawn_seed().to(x.device()), 1);
-  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_);
+  if (!kernel::kernels_are_on()) return at::dropout(x, p, true);
+  if (kernel::takes_dropout(x)) return by_kernel(x, p);
+  // The CPU's kernel has no fp16, whose numbers are all fp32's as well.
+  if (x.is_cpu() && x.scalar_type() == at::kHalf && x.is_contiguous()) {
+    return by_kernel(x.to(at::kFloat), p).to(at::kHalf);
+  }
+  return at::dropout(x, p, true);
 }
 
 }  // namespace gallop::model::functional

@@ -6,21 +6,34 @@
 
 namespace gallop::model::functional {
 
+/// Where the numbers of a thread's next dropout come from.
+struct DropoutPlace {
+  at::Tensor seed_and_step;  ///< Undefined outside of any scope.
+  int64_t calls = 0;
+};
+
+/// That of this thread's next dropout, which counts as drawn.
+DropoutPlace next_place();
+
 /// While it lives, dropout() on this thread draws the numbers of one training step: those of
 /// `seed_and_step`, int64 [2] on the CPU, and of how many dropouts the step has had before. What
 /// the tensor holds is read whenever numbers are drawn, so a replayed step draws those of its own.
 class DropoutScope {
  public:
   explicit DropoutScope(at::Tensor seed_and_step);
+  /// Goes on from a place, so that the same numbers are drawn once more.
+  explicit DropoutScope(DropoutPlace place);
   ~DropoutScope();
   DropoutScope(const DropoutScope&) = delete;
   DropoutScope& operator=(const DropoutScope&) = delete;
 
- private:
-  friend at::Tensor dropout(const at::Tensor& x, double p, bool training);
+  /// Of this thread's scope.
+  static DropoutPlace place();
 
-  at::Tensor seed_and_step_;
-  int64_t calls_ = 0;
+ private:
+  friend DropoutPlace next_place();
+
+  DropoutPlace place_;
   DropoutScope* outer_;
 };
 
