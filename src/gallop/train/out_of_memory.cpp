@@ -12,9 +12,10 @@ namespace gallop::train {
 namespace {
 
 // LibTorch's allocator of the CPU has no error of its own.
-bool is_of_allocator(std::string_view message) {
-  return message.find("DefaultCPUAllocator: can't allocate memory") != std::string_view::npos ||
-         message.find("DefaultCPUAllocator: not enough memory") != std::string_view::npos;
+size_t find_allocator(std::string_view message) {
+  const size_t at = message.find("DefaultCPUAllocator: can't allocate memory");
+  return at != std::string_view::npos ? at
+                                      : message.find("DefaultCPUAllocator: not enough memory");
 }
 
 std::string first_line(const std::string& text) {
@@ -30,7 +31,8 @@ std::optional<std::string> out_of_memory(const std::exception_ptr& error) {
     return first_line(full.what_without_backtrace());
   } catch (const c10::Error& other) {
     const std::string text = other.what_without_backtrace();
-    if (is_of_allocator(text)) return first_line(text);
+    const size_t at = find_allocator(text);
+    if (at != std::string::npos) return first_line(text.substr(at));
   } catch (const std::bad_alloc&) {
     return "the system has no memory to give";
   } catch (...) {

@@ -94,7 +94,8 @@ struct Trainer::Impl {
     for (Observer* observer : parts.observers) (observer->*function)(args...);
   }
 
-  bool is_last() const { return progress.step == length.steps; }
+  // A run that was longer before it was resumed is past its end.
+  bool is_last() const { return progress.step >= length.steps; }
   // Each with what its state is called in checkpoints.
   std::vector<std::pair<std::string, schedule::Schedule*>> schedules() const {
     std::vector<std::pair<std::string, schedule::Schedule*>> all = {{"schedule", &parts.schedule}};

@@ -122,6 +122,22 @@ TEST_P(StepWithoutMemory, IsSplitAndHasTheBitsOfOneThatWas) {
 
 TEST_P(StepWithoutMemory, IsSplitCompiled) { expect_split(GetParam(), compile::CompileConfig{}); }
 
+// Sums over many micro-batches are taken as they come.
+TEST(OutOfMemory, CompiledStepsOfMorePartsTakeLess) {
+  const Case tested = all_cases()[1];
+  int64_t before = std::numeric_limits<int64_t>::max();
+  for (const int64_t splits : {1, 4, 8}) {
+    LimitedAllocator& allocator = LimitedAllocator::get();
+    Trainee trainee(tested, compile::CompileConfig());
+    trainee.step->set_splits(splits);
+    run_step(trainee, tested, 0, 256);
+    allocator.lift();
+    run_step(trainee, tested, 1, 256);
+    EXPECT_LT(allocator.peak(), before) << splits;
+    before = allocator.peak();
+  }
+}
+
 // The graph of a step is there, and its memory is not any more.
 TEST_P(StepWithoutMemory, IsSplitWithinAGraphThatRuns) {
   const Case& tested = GetParam();
