@@ -64,9 +64,10 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       "Example: gallop find-batch fashion-mnist --memory '4 GiB'",
       "gallop find-batch");
   parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file")->required();
-  parser.add_option("--memory", arguments.memory,
-                    "'2 GiB': what a run may take; by default what the machine has left, or the "
-                    "GPU")
+  parser
+      .add_option("--memory", arguments.memory,
+                  "'2 GiB': what a run may take; by default what the machine has left, or the "
+                  "GPU")
       ->take_last();
   parser.add_option("--min", arguments.first, "the batch to begin with; 8 by default");
   parser.add_option("--max", arguments.most, "the largest to try; by default all samples");
@@ -103,10 +104,9 @@ Json probe_speed(PreparedRecipe& prepared, const StopRequest& stop) {
                                        prepared.step_config(), samples, stop);
   if (!speed) return {};
   if (speed->splits > 1) tell_no_memory("micro-batches had to be split");
-  Json result = {
-      {"batch", samples.size()},
-      {"samples", prepared.data().train->size()},
-      {"samples_per_second", static_cast<double>(samples.size()) / speed->step_seconds}};
+  Json result = {{"batch", samples.size()},
+                 {"samples", prepared.data().train->size()},
+                 {"samples_per_second", static_cast<double>(samples.size()) / speed->step_seconds}};
   if (prepared.device().is_cpu()) {
     result["bytes"] = peak_resident_bytes();
   } else {
@@ -121,9 +121,9 @@ Json probe_speed(PreparedRecipe& prepared, const StopRequest& stop) {
 Json probe_noise(PreparedRecipe& prepared, train::NoiseConfig config, const StopRequest& stop) {
   config.small = prepared.recipe().data.batch;
   if (config.small * config.parts > prepared.data().train->size()) return {{"too_few", true}};
-  const auto noise = train::measure_noise(
-      {prepared.model(), prepared.optimizer(), *prepared.data().train, stop}, config,
-      prepared.step_config(), prepared.training_loader());
+  const auto noise =
+      train::measure_noise({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
+                           config, prepared.step_config(), prepared.training_loader());
   if (stop.requested()) return {};
   Json result = {{"small", config.small}, {"big", config.small * config.parts}};
   if (noise && noise->batch()) result["batch"] = *noise->batch();
@@ -217,7 +217,8 @@ std::string describe(const schedule::BatchPoint& point) {
 }
 
 std::vector<plot::LinePlot> curves(const std::string& name, const Found& found) {
-  plot::Series speed{.name = "samples/s", .x = {}, .y = {}}, memory{.name = "MiB", .x = {}, .y = {}};
+  plot::Series speed{.name = "samples/s", .x = {}, .y = {}},
+      memory{.name = "MiB", .x = {}, .y = {}};
   for (const auto& point : found.search.points) {
     speed.x.push_back(static_cast<double>(point.batch));
     speed.y.push_back(point.samples_per_second);
@@ -229,13 +230,14 @@ std::vector<plot::LinePlot> curves(const std::string& name, const Found& found) 
                         .x = batches,
                         .y = {.label = "samples/s", .min = 0},
                         .series = {speed}};
-  speeds.marks.push_back(
-      {.x = static_cast<double>(schedule::fastest_from(found.search.points)), .label = "fastest from"});
+  speeds.marks.push_back({.x = static_cast<double>(schedule::fastest_from(found.search.points)),
+                          .label = "fastest from"});
   if (found.critical) speeds.marks.push_back({.x = *found.critical, .label = "critical"});
-  return {speeds, {.title = name + ": memory by batch",
-                   .x = batches,
-                   .y = {.label = "MiB", .min = 0},
-                   .series = {memory}}};
+  return {speeds,
+          {.title = name + ": memory by batch",
+           .x = batches,
+           .y = {.label = "MiB", .min = 0},
+           .series = {memory}}};
 }
 
 void print_json(const Arguments& arguments, const Found& found) {
@@ -277,8 +279,9 @@ void print_table(const Found& found, int64_t most, const std::string& why_full) 
                      "less",
                      found.small, found.big));
   } else if (found.small > 0) {
-    line("critical", "-", "the gradients are lost in their noise, or not finite; try another "
-                          "--warmup-steps or more --noise-steps");
+    line("critical", "-",
+         "the gradients are lost in their noise, or not finite; try another "
+         "--warmup-steps or more --noise-steps");
   }
   line("suggested", format_count(schedule::suggested_batch(found.search, found.critical)),
        "the fastest, but not beyond the critical one  <- data.batch");

@@ -147,10 +147,8 @@ void PreparedRecipe::choose_recomputed_blocks() {
     const int64_t rows = (batch + config.accumulate - 1) / config.accumulate;
     const data::Batch some = first_batch(train::kMeasuredRows);
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
-    train::RecomputeMeasure measure{.input = some.input,
-                                    .target = some.target,
-                                    .precision = format_.precision,
-                                    .rows = rows};
+    train::RecomputeMeasure measure{
+        .input = some.input, .target = some.target, .precision = format_.precision, .rows = rows};
     for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()}) {
       for (const auto& [name, tensor] : list) {
         measure.state_bytes += static_cast<int64_t>(tensor.nbytes());

@@ -109,9 +109,9 @@ struct CompiledFunction::Impl {
   CompileReport report;
   KernelCompiler compiler;
   std::map<Signature, Entry> entries;
-  std::shared_ptr<Arena> arena;     // Of all graphs.
-  std::vector<const void*> memory;  // Of the state, when the entries were recorded.
-  std::vector<bool> has_gradient;   // Whether the state required one then.
+  std::shared_ptr<Arena> arena;       // Of all graphs.
+  std::vector<const void*> memory;    // Of the state, when the entries were recorded.
+  std::vector<bool> has_gradient;     // Whether the state required one then.
   const Executor* running = nullptr;  // In the last call, unless that has come to its end.
 
   Impl(FunctionOfMode what, std::vector<at::Tensor> works_on, const CompileConfig& how)

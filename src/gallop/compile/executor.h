@@ -70,7 +70,7 @@ class Executor {
   std::shared_ptr<Arena> arena_;
   int64_t plan_bytes_ = 0;
   std::vector<std::vector<Arena::Block>> made_at_;  // By node.
-  size_t called_ = 0;  // Nodes of the last run.
+  size_t called_ = 0;                               // Nodes of the last run.
   torch::jit::Stack stack_;
   Observer observer_;
 };

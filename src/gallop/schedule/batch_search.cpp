@@ -21,7 +21,8 @@ class Search {
     int64_t batch = std::min(limits_.first, limits_.most);
     while (batch > 1 && !fits(batch)) batch /= 2;
     if (found_.points.empty() && !fits(batch)) return found_;
-    while (!found_.too_large && grows() && last().batch < limits_.most && is_short(last().batch * 2)) {
+    while (!found_.too_large && grows() && last().batch < limits_.most &&
+           is_short(last().batch * 2)) {
       fits(std::min(2 * last().batch, limits_.most));
     }
     if (!found_.too_large && last().batch < limits_.most) guess();
@@ -64,7 +65,8 @@ class Search {
     const auto& points = found_.points;
     if (points.size() < 2) return;
     const BatchPoint &a = points[points.size() - 2], &b = points.back();
-    const double slope = static_cast<double>(b.bytes - a.bytes) / static_cast<double>(b.batch - a.batch);
+    const double slope =
+        static_cast<double>(b.bytes - a.bytes) / static_cast<double>(b.batch - a.batch);
     double batch = static_cast<double>(limits_.most);
     if (slope > 0) {
       const double more = static_cast<double>(limits_.bytes - b.bytes) / slope;

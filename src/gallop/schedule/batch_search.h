@@ -18,16 +18,16 @@ struct BatchPoint {
 using TryBatch = std::function<std::optional<BatchPoint>(int64_t batch)>;
 
 struct BatchLimits {
-  int64_t first = 8;           ///< Where doubling begins.
-  int64_t most = 0;            ///< Samples that there are.
-  int64_t bytes = 0;           ///< Of memory, for a guess at what fits.
-  double step_seconds = 20;    ///< Longer steps are not tried.
+  int64_t first = 8;         ///< Where doubling begins.
+  int64_t most = 0;          ///< Samples that there are.
+  int64_t bytes = 0;         ///< Of memory, for a guess at what fits.
+  double step_seconds = 20;  ///< Longer steps are not tried.
 };
 
 struct BatchSearch {
-  std::vector<BatchPoint> points;     ///< All that fit, the smallest first.
-  std::optional<int64_t> too_large;   ///< The smallest that was found not to fit.
-  bool cut_short = false;             ///< Larger ones would take too long a step.
+  std::vector<BatchPoint> points;    ///< All that fit, the smallest first.
+  std::optional<int64_t> too_large;  ///< The smallest that was found not to fit.
+  bool cut_short = false;            ///< Larger ones would take too long a step.
 
   int64_t largest() const { return points.back().batch; }
 };

@@ -90,10 +90,10 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
     if (!batch) return {};
     double squares = 0;
     for (int64_t part = 0; step >= config.warm_up && part < config.parts; ++part) {
-      const StepResult result = small_step.run(
-          batch->input.narrow(0, part * config.small, config.small).clone(),
-          batch->target.narrow(0, part * config.small, config.small).clone(), step, 0, false,
-          varied);
+      const StepResult result =
+          small_step.run(batch->input.narrow(0, part * config.small, config.small).clone(),
+                         batch->target.narrow(0, part * config.small, config.small).clone(), step,
+                         0, false, varied);
       squares += result.gradient_norm * result.gradient_norm / static_cast<double>(config.parts);
     }
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);

@@ -25,10 +25,10 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
                                      const StopRequest& stop);
 
 struct NoiseConfig {
-  int64_t small = 32;    ///< Samples in a small batch.
-  int64_t parts = 8;     ///< Small batches in a big one.
-  int64_t warm_up = 100; ///< Steps that are trained before.
-  int64_t steps = 20;    ///< Steps over which is averaged.
+  int64_t small = 32;     ///< Samples in a small batch.
+  int64_t parts = 8;      ///< Small batches in a big one.
+  int64_t warm_up = 100;  ///< Steps that are trained before.
+  int64_t steps = 20;     ///< Steps over which is averaged.
 };
 
 /// What the noise is measured of. Everything outlives it.
@@ -40,8 +40,9 @@ struct NoiseParts {
 };
 
 /// Trains with big batches at a rate that rises to the optimizer's base rate in the warm-up, and
-/// measures the gradients of the last steps and of their parts. Batch norm sees the parts in both. Nothing where a stop is asked for
-/// or a gradient is not finite. Weights are not as before afterwards.
+/// measures the gradients of the last steps and of their parts. Batch norm sees the parts in both.
+/// Nothing where a stop is asked for or a gradient is not finite. Weights are not as before
+/// afterwards.
 std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
                                                   const NoiseConfig& config,
                                                   const StepConfig& step_config,

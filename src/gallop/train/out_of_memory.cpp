@@ -14,8 +14,7 @@ namespace {
 // LibTorch's allocator of the CPU has no error of its own.
 size_t find_allocator(std::string_view message) {
   const size_t at = message.find("DefaultCPUAllocator: can't allocate memory");
-  return at != std::string_view::npos ? at
-                                      : message.find("DefaultCPUAllocator: not enough memory");
+  return at != std::string_view::npos ? at : message.find("DefaultCPUAllocator: not enough memory");
 }
 
 std::string first_line(const std::string& text) {

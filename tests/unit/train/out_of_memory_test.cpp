@@ -28,8 +28,9 @@ TEST(OutOfMemory, IsToldFromOtherErrors) {
   const auto told = [](const std::function<void()>& work) { return run_in_memory(work); };
   EXPECT_FALSE(told([] {}).has_value());
   EXPECT_EQ(told([] { throw std::bad_alloc(); }), "the system has no memory to give");
-  EXPECT_NE(told([] { c10::GetCPUAllocator()->allocate(size_t{1} << 62); }).value().find(
-                "4611686018427387904"),
+  EXPECT_NE(told([] { c10::GetCPUAllocator()->allocate(size_t{1} << 62); })
+                .value()
+                .find("4611686018427387904"),
             std::string::npos);
   EXPECT_EQ(told([] { C10_THROW_ERROR(OutOfMemoryError, "CUDA out of memory.\nMore"); }),
             "CUDA out of memory.");
@@ -50,9 +51,7 @@ void expect_equal(const NamedTensors& got, const std::vector<at::Tensor>& wanted
 }
 
 std::vector<Case> all_cases() {
-  const MakeModel mlp = [] {
-    return make_mlp({.hidden = {64, 64}, .dropout = 0.2}, kImages, 1);
-  };
+  const MakeModel mlp = [] { return make_mlp({.hidden = {64, 64}, .dropout = 0.2}, kImages, 1); };
   const MakeModel resnet = [] { return make_resnet({.depth = 8}, kImages, 1); };
   const MakeModel gpt = [] {
     return make_gpt({.layers = 2, .width = 16, .heads = 2, .dropout = 0.1}, kText, 1);

@@ -249,9 +249,10 @@ TEST(Recompute, SavesMemoryOfPlainAndOfCompiledSteps) {
                   plain_all = plain_peak(sized, all);
     const int64_t compiled = compiled_peak(sized, none), compiled_half = compiled_peak(sized, half),
                   compiled_all = compiled_peak(sized, all);
-    RecordProperty("bytes" + std::to_string(blocks), std::to_string(plain) + " " + std::to_string(plain_half) + " " +
-                                std::to_string(plain_all) + " " + std::to_string(compiled) + " " +
-                                std::to_string(compiled_half) + " " + std::to_string(compiled_all));
+    RecordProperty("bytes" + std::to_string(blocks),
+                   std::to_string(plain) + " " + std::to_string(plain_half) + " " +
+                       std::to_string(plain_all) + " " + std::to_string(compiled) + " " +
+                       std::to_string(compiled_half) + " " + std::to_string(compiled_all));
     EXPECT_LT(plain_half, 0.85 * static_cast<double>(plain));
     EXPECT_LT(plain_all, 0.65 * static_cast<double>(plain));
     EXPECT_LT(compiled_half, 0.85 * static_cast<double>(compiled));

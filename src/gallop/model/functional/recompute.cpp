@@ -163,8 +163,8 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     require_first_order("recompute");
-    const auto memory = c10::static_intrusive_pointer_cast<Memory>(
-        context->saved_data["memory"].toCapsule());
+    const auto memory =
+        c10::static_intrusive_pointer_cast<Memory>(context->saved_data["memory"].toCapsule());
     variable_list variables = context->get_saved_variables();  // Inputs, then parameters.
     variable_list all(variables.size() + 1);                   // One for the memory.
     const bool is_wanted = std::any_of(gradients.begin(), gradients.end(),
