@@ -8,6 +8,7 @@
 #include "gallop/app/device.h"
 #include "gallop/app/session.h"
 #include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
 #include "gallop/train/recompute_choice.h"
 
 namespace gallop::app {
@@ -38,8 +39,12 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   inputs_ = inputs_of(data_, recipe());
   model_ = families.models.build(recipe().model, inputs_.task(),
                                  model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+  if (const int64_t images = model_->images_to_initialize(); images > 0) {
+    model_->initialize_from(first_batch(images).input.cpu());
+  }
   choose_format();
   optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
+  varied_.check(recipe(), *optimizer_);
   choose_recomputed_blocks();
 }
 
@@ -50,15 +55,10 @@ void PreparedRecipe::build_schedules(const Families& families) {
       train::Length::of(config, recipe().data.batch, data_.train->size()).for_schedules();
   schedule_ = families.schedules.build(recipe().schedule, length);
   train::check_schedule(*schedule_, config, evaluates);
-  if (const auto& vary = recipe().vary.label_smoothing; vary.varies()) {
-    label_smoothing_.emplace("label_smoothing", vary, config.label_smoothing, length);
-    train::check_schedule(label_smoothing_->schedule(), config, evaluates);
+  varied_ = VariedValues(recipe(), length, *schedule_);
+  for (const auto& one : varied()) {
+    if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
   }
-}
-
-std::vector<train::VariedValue> PreparedRecipe::varied() const {
-  if (!label_smoothing_) return {};
-  return {{train::Value::kLabelSmoothing, &*label_smoothing_}};
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {
@@ -91,7 +91,7 @@ train::StepConfig PreparedRecipe::step_config() const {
 
 data::Batch PreparedRecipe::first_batch(int64_t most) const {
   data::LoaderConfig config = training_loader();
-  config.batch = std::min({config.batch, data_.train->size(), most});
+  config.batch = std::min(data_.train->size(), most);
   config.threads = 0;
   data::Loader loader(*data_.train, config, {.seed = resolved_.recipe.train.seed});
   data::Batch batch = *loader.next();
@@ -165,21 +165,21 @@ void PreparedRecipe::choose_recomputed_blocks() {
 
 std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
     const std::vector<train::StepFormat>& formats) {
-  const data::Batch batch = first_batch(data_.is_text() ? kTimedTexts : kTimedImages);
+  const data::Batch batch = first_batch(
+      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedImages));
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
   return train::time_formats(*model_, batch.input, batch.target, formats);
 }
 
-void PreparedRecipe::resolve(const std::string& path, std::string& value,
+void PreparedRecipe::resolve(const std::string& path, const std::string& value,
                              const std::string& found) {
-  if (value == found) return;
-  value = found;
-  config::Problems problems;
-  config::apply_override(
-      resolved_.written, path,
-      config::Node::make_scalar(found, {.source = config::Origin::Source::kMeasured}), problems);
-  problems.throw_if_any();
+  if (value != found) resolved_.resolve(path, found);
+}
+
+void PreparedRecipe::take_lr(const Families& families, double lr) {
+  resolved_.resolve("optimizer.lr", config::number_text(lr));
+  optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
 }
 
 }  // namespace gallop::app

@@ -5,10 +5,10 @@
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
+#include "gallop/app/varied_values.h"
 #include "gallop/base/hardware.h"
 #include "gallop/data/training_data.h"
 #include "gallop/optim/optimizer.h"
-#include "gallop/schedule/variation.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/step.h"
 #include "gallop/train/step_format.h"
@@ -35,7 +35,7 @@ class PreparedRecipe {
   model::Model& model() { return *model_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
   schedule::Schedule& schedule() { return *schedule_; }
-  std::vector<train::VariedValue> varied() const;
+  std::vector<train::VariedValue> varied() const { return varied_.for_training(); }
 
   data::LoaderConfig training_loader() const;
   train::EvaluateConfig evaluate_config() const;
@@ -44,6 +44,9 @@ class PreparedRecipe {
   /// The first samples of the training data, at most so many, on the device.
   data::Batch first_batch(int64_t most) const;
 
+  /// Puts a learning rate that was found in the recipe, and starts the optimizer anew.
+  void take_lr(const Families& families, double lr);
+
   /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
   std::string describe_training() const;
 
@@ -51,7 +54,7 @@ class PreparedRecipe {
   void build_schedules(const Families& families);
   void choose_format();
   void choose_recomputed_blocks();
-  void resolve(const std::string& path, std::string& value, const std::string& found);
+  void resolve(const std::string& path, const std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
 
   ResolvedRecipe resolved_;
@@ -65,7 +68,7 @@ class PreparedRecipe {
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<schedule::Schedule> schedule_;
-  std::optional<schedule::Variation> label_smoothing_;  // Where it varies.
+  VariedValues varied_;
 };
 
 }  // namespace gallop::app

@@ -7,6 +7,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
+#include "gallop/config/scalar.h"
 
 namespace gallop::app {
 
@@ -35,14 +36,32 @@ void visit_choice(config::Visitor& visitor, const char* section, const char* hel
   visitor.section({.name = section, .help = ""}, choice);
 }
 
+void read(ResolvedRecipe& resolved, config::Problems& problems) {
+  config::read_fields(
+      resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
+      problems);
+  problems.throw_if_any();
+}
+
 bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml");
 }
 
 }  // namespace
 
+VaryConfig::VaryConfig(const config::Catalog& schedules)
+    : label_smoothing(schedules),
+      momentum(schedules),
+      beta2(schedules),
+      weight_decay(schedules),
+      dropout(schedules) {}
+
 void visit(config::Visitor& visitor, VaryConfig& config) {
   visitor.section({.name = "label_smoothing", .help = ""}, config.label_smoothing);
+  visitor.section({.name = "momentum", .help = ""}, config.momentum);
+  visitor.section({.name = "beta2", .help = ""}, config.beta2);
+  visitor.section({.name = "weight_decay", .help = ""}, config.weight_decay);
+  visitor.section({.name = "dropout", .help = ""}, config.dropout);
 }
 
 void visit(config::Visitor& visitor, Recipe& recipe) {
@@ -52,6 +71,20 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
   visitor.section({.name = "train", .help = ""}, recipe.train);
+}
+
+bool ResolvedRecipe::is_auto(const std::string& section, const std::string& option) const {
+  const config::Node* map = written.find(section);
+  const config::Node* node = map != nullptr ? map->find(option) : nullptr;
+  return node != nullptr && config::is_auto(*node);
+}
+
+void ResolvedRecipe::resolve(const std::string& path, const std::string& found) {
+  config::Problems problems;
+  config::apply_override(
+      written, path,
+      config::Node::make_scalar(found, {.source = config::Origin::Source::kMeasured}), problems);
+  read(*this, problems);
 }
 
 std::string ResolvedRecipe::to_yaml(bool show_origins) {
@@ -68,10 +101,7 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
     config::apply_override(resolved.written, path, config::parse_override_value(value, path),
                            problems);
   }
-  config::read_fields(
-      resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
-      problems);
-  problems.throw_if_any();
+  read(resolved, problems);
   train::check(resolved.recipe.train);
   return resolved;
 }

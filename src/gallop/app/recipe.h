@@ -15,8 +15,8 @@ namespace gallop::app {
 
 /// The `vary:` section: values besides the learning rate that change along a run.
 struct VaryConfig {
-  explicit VaryConfig(const config::Catalog& schedules) : label_smoothing(schedules) {}
-  schedule::VariationConfig label_smoothing;
+  explicit VaryConfig(const config::Catalog& schedules);
+  schedule::VariationConfig label_smoothing, momentum, beta2, weight_decay, dropout;
 };
 
 /// Everything that decides a run, as written in a recipe.
@@ -39,6 +39,11 @@ struct ResolvedRecipe {
   Recipe recipe;
   std::string name;      ///< "fashion-mnist", without folder and ending.
   config::Node written;  ///< The file with the overrides in place.
+
+  /// Whether the option of a section is left open, as in "optimizer.lr: auto".
+  bool is_auto(const std::string& section, const std::string& option) const;
+  /// Puts what was measured in the place of an option, "train.precision".
+  void resolve(const std::string& path, const std::string& found);
 
   /// The recipe in full, as YAML.
   std::string to_yaml(bool show_origins);

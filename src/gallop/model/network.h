@@ -16,6 +16,9 @@ class Network : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x) = 0;
   virtual Output forward_to_head(const at::Tensor& x) { return {forward(x)}; }
+  /// See Model.
+  virtual int64_t images_to_initialize() const { return 0; }
+  virtual void initialize_from(const at::Tensor& /*images*/) {}
 
   /// See Model.
   virtual int64_t blocks() const { return 0; }

@@ -58,14 +58,15 @@ class Adafactor final : public Optimizer {
     state_.push_back({"step", steps_});
   }
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                  const at::Tensor& found_inf) override {
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override {
     const at::NoGradGuard no_grad;
-    const TensorStep step(all_, lr, grad_scale, found_inf);
+    const TensorStep step(all_, lr, grad_scale, found_inf, varied.weight_decay);
     for (size_t i = 0; i < step.size(); ++i) update(step, i);
     return {};
   }
 
+  bool can_vary(Varying option) const override { return option == Varying::kWeightDecay; }
   NamedTensors state() const override { return state_; }
   double base_lr() const override { return config_.lr; }
 
@@ -83,7 +84,7 @@ class Adafactor final : public Optimizer {
     const at::Tensor size = scale.defined() ? rms(change) * scale : rms(change);
     rate = rate / (size / config_.d).clamp_min(1);
     if (scale.defined()) rate = rate * scale;
-    const at::Tensor kept = step.weight_decay(i) == 0 ? p : p * (1 - lr * step.weight_decay(i));
+    const at::Tensor kept = step.decayed(i);
     step.write(p, at::addcmul(kept, change, rate.to(p.scalar_type()), -1));
     step.write(count, t);
   }

@@ -62,6 +62,7 @@ OptimizerParameters part_of(const NamedTensors& parameters, const ParameterOptio
     part.parameters.push_back(parameters[i]);
     part.options.lr_factors.push_back(options.lr_factors[i]);
     part.options.weight_decays.push_back(options.weight_decays[i]);
+    part.options.has_own_decay.push_back(options.has_own_decay[i]);
   }
   return part;
 }
@@ -97,14 +98,17 @@ class Muon final : public Optimizer {
     all_.states.push_back(make_state("momentum", all_.parameters));
   }
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                  const at::Tensor& found_inf) override {
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override {
     const at::NoGradGuard no_grad;
-    const TensorStep step(all_, lr, grad_scale, found_inf);
-    for (size_t i = 0; i < step.size(); ++i) update(step, i);
+    const TensorStep step(all_, lr, grad_scale, found_inf, varied.weight_decay);
+    for (size_t i = 0; i < step.size(); ++i) update(step, i, varied.momentum);
+    // What varies is Muon's; the other keeps its options.
     if (other_) other_->step(lr * (config_.other_lr / config_.lr), grad_scale, found_inf);
     return {};
   }
+
+  bool can_vary(Varying option) const override { return option != Varying::kBeta2; }
 
   NamedTensors state() const override {
     NamedTensors state = all_.states[0];
@@ -118,13 +122,20 @@ class Muon final : public Optimizer {
   double base_lr() const override { return config_.lr; }
 
  private:
-  void update(const TensorStep& step, size_t i) const {
+  // `varied`, if defined, is the momentum.
+  void update(const TensorStep& step, size_t i, const at::Tensor& varied) const {
     const at::Tensor &p = step.parameter(i), g = step.gradient(i), lr = step.lr(i);
     const at::Tensor& momentum = all_.states[0][step.index(i)].tensor;
-    const at::Tensor m = at::lerp(momentum, g, 1 - config_.momentum);
-    const at::Tensor u = config_.nesterov ? at::lerp(g, m, config_.momentum) : m;
+    at::Tensor m, u;
+    if (varied.defined()) {
+      m = at::lerp(momentum, g, (1 - varied).to(g.scalar_type()));
+      u = config_.nesterov ? at::lerp(g, m, varied.to(g.scalar_type())) : m;
+    } else {
+      m = at::lerp(momentum, g, 1 - config_.momentum);
+      u = config_.nesterov ? at::lerp(g, m, config_.momentum) : m;
+    }
     const at::Tensor change = orthogonal(u.reshape({u.size(0), -1}));
-    const at::Tensor kept = step.weight_decay(i) == 0 ? p : p * (1 - lr * step.weight_decay(i));
+    const at::Tensor kept = step.decayed(i);
     const at::Tensor rate = lr * scale_of(change.size(0), change.size(1));
     step.write(p, kept - rate * change.to(p.scalar_type()).reshape(p.sizes()));
     step.write(momentum, m);

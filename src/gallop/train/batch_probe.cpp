@@ -72,7 +72,9 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
                                                   const data::LoaderConfig& loader_config) {
   parts.model.set_training(true);
   const int64_t big = config.small * config.parts;
-  StepConfig of_parts = step_config, of_big = step_config;
+  StepConfig of_parts = step_config;
+  of_parts.varied.clear();  // What a schedule would change stays as it is in the recipe.
+  StepConfig of_big = of_parts;
   of_parts.accumulate = 1;
   of_big.accumulate = config.parts;
   NoUpdate no_update;
@@ -83,7 +85,6 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
   data::DeviceLoader loader(parts.samples, loading,
                             {.seed = static_cast<int64_t>(step_config.seed)},
                             parts.model.parameters().front().tensor.device());
-  const std::vector<double> varied(step_config.varied.size(), step_config.label_smoothing);
   schedule::NoiseScale noise(config.small, big);
   for (int64_t step = 0; step < config.warm_up + config.steps; ++step) {
     const auto batch = next_batch(loader, big, parts.stop);
@@ -99,7 +100,7 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);
     const StepResult result =
         big_step.run(batch->input, batch->target, step,
-                     parts.optimizer.base_lr() * std::min(1.0, rise), false, varied);
+                     parts.optimizer.base_lr() * std::min(1.0, rise), false);
     if (!result.finite) return {};
     if (step >= config.warm_up) noise.add(squares, result.gradient_norm * result.gradient_norm);
   }

@@ -20,6 +20,12 @@ KeptTensors kept_of(const LrRangeTestParts& parts, const TrainStep& step) {
   return kept;
 }
 
+// What a schedule would change stays as it is in the recipe.
+StepConfig without_schedules(StepConfig config) {
+  config.varied.clear();
+  return config;
+}
+
 class Test {
  public:
   Test(const LrRangeTestParts& parts, const LrRangeTestConfig& config,
@@ -29,7 +35,7 @@ class Test {
         start_{.seed = static_cast<int64_t>(step_config.seed)},
         loader_(parts.samples, loader_config, start_,
                 parts.model.parameters().front().tensor.device()),
-        step_(parts.model, parts.optimizer, step_config),
+        step_(parts.model, parts.optimizer, without_schedules(step_config)),
         kept_(kept_of(parts, step_)) {}
   ~Test() { kept_.put_back(); }
   Test(const Test&) = delete;

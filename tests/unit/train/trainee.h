@@ -10,6 +10,7 @@
 #include <ATen/ops/randn.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/train/step.h"
@@ -25,13 +26,46 @@ using MakeModel = std::unique_ptr<model::Model> (*)();
 struct Case {
   std::string name;
   MakeModel make_model;
-  std::string optimizer;
+  std::string optimizer;  ///< With its options: "adamw state_bits=8".
   StepConfig config{};
   bool text = false;
   bool channels_last = true;  ///< Of images.
 };
 
 inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
+
+/// Of a text such as "adamw state_bits=8".
+inline std::unique_ptr<optim::Optimizer> built(const optim::OptimizerRegistry& registry,
+                                               const std::string& text,
+                                               const NamedTensors& parameters) {
+  config::Component component(registry, text.substr(0, text.find(' ')));
+  config::Node options;
+  for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
+    const size_t equals = text.find('=', at);
+    options.at_or_add(text.substr(at + 1, equals - at - 1), {}) =
+        config::Node::make_scalar(text.substr(equals + 1, text.find(' ', equals) - equals - 1));
+  }
+  config::Problems problems;
+  config::read_fields(
+      options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
+  problems.throw_if_any();
+  return registry.build(component, parameters);
+}
+
+/// Every optimizer, and others that keep more than their options' defaults would.
+inline std::vector<std::string> every_optimizer() {
+  std::vector<std::string> all = optim::built_in_optimizers().names();
+  all.insert(all.end(), {"adam state_bits=8", "adamw state_bits=8", "lion state_bits=8"});
+  return all;
+}
+
+/// As it may stand in the name of a test.
+inline std::string in_a_name(std::string text) {
+  for (char& c : text) {
+    if (c == '-' || c == ' ' || c == '=') c = '_';
+  }
+  return text;
+}
 
 /// A model in training, with its optimizer and step.
 struct Trainee {
@@ -43,8 +77,7 @@ struct Trainee {
   Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile)
       : model(tested.make_model()) {
     model->to(at::kCPU, tested.channels_last && !tested.text);
-    optimizer =
-        optimizers.build(config::Component(optimizers, tested.optimizer), model->parameters());
+    optimizer = built(optimizers, tested.optimizer, model->parameters());
     StepConfig config = tested.config;
     if (compile) config.compile = *compile;
     step.emplace(*model, *optimizer, config);

@@ -1,11 +1,14 @@
 #include "gallop/model/functional/dropout.h"
 
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/rand.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/kernel/dropout.h"
@@ -21,18 +24,22 @@ using torch::autograd::variable_list;
 
 struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, double p,
-                            const at::Tensor& seed_and_step, int64_t call) {
-    context->save_for_backward({seed_and_step});
+                            const at::Tensor& seed_and_step, int64_t call,
+                            const std::optional<at::Tensor>& varied) {
+    const at::Tensor share = varied.value_or(at::Tensor());
+    context->save_for_backward({seed_and_step, share});
     context->saved_data["p"] = p;
     context->saved_data["call"] = call;
-    return kernel::dropout(x, p, {.seed_and_step = seed_and_step, .call = call});
+    return kernel::dropout(x, p, {.seed_and_step = seed_and_step, .call = call, .share = share});
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     require_first_order("dropout");
-    const kernel::DropoutKey key{.seed_and_step = context->get_saved_variables()[0],
-                                 .call = context->saved_data["call"].toInt()};
+    const variable_list saved = context->get_saved_variables();
+    const kernel::DropoutKey key{
+        .seed_and_step = saved[0], .call = context->saved_data["call"].toInt(), .share = saved[1]};
     return {kernel::dropout(gradients[0].contiguous(), context->saved_data["p"].toDouble(), key),
+            {},
             {},
             {},
             {}};
@@ -50,13 +57,21 @@ at::Tensor drawn_seed() {
   return seed_and_step;
 }
 
+// By LibTorch's operators, with a share that is a tensor.
+at::Tensor dropped(const at::Tensor& x, const at::Tensor& share) {
+  const at::Tensor kept = at::rand(x.sizes(), x.options().dtype(at::kFloat)).ge(share);
+  return x * (kept / (1 - share)).to(x.scalar_type());
+}
+
 // Layers deep in a model find the step's numbers by it, as LibTorch's find autocast.
 thread_local DropoutScope* active = nullptr;
 
 }  // namespace
 
-DropoutScope::DropoutScope(at::Tensor seed_and_step)
-    : DropoutScope(DropoutPlace{.seed_and_step = std::move(seed_and_step)}) {}
+DropoutScope::DropoutScope(at::Tensor seed_and_step, at::Tensor share)
+    : DropoutScope(DropoutPlace{.seed_and_step = std::move(seed_and_step),
+                                .calls = 0,
+                                .share = std::move(share)}) {}
 
 DropoutScope::DropoutScope(DropoutPlace place)
     : place_(std::move(place)), outer_(std::exchange(active, this)) {}
@@ -64,6 +79,8 @@ DropoutScope::DropoutScope(DropoutPlace place)
 DropoutScope::~DropoutScope() { active = outer_; }
 
 DropoutPlace DropoutScope::place() { return active == nullptr ? DropoutPlace() : active->place_; }
+
+bool dropout_varies() { return active != nullptr && active->place_.share.defined(); }
 
 // Of the scope that is active, as the place of one more dropout; else a place of its own.
 DropoutPlace next_place() {
@@ -78,20 +95,23 @@ namespace {
 
 at::Tensor by_kernel(const at::Tensor& x, double p) {
   const DropoutPlace place = next_place();
-  return DropoutFunction::apply(x, p, place.seed_and_step.to(x.device()), place.calls);
+  const std::optional<at::Tensor> share =
+      place.share.defined() ? std::optional(place.share) : std::nullopt;
+  return DropoutFunction::apply(x, p, place.seed_and_step.to(x.device()), place.calls, share);
 }
 
 }  // namespace
 
 at::Tensor dropout(const at::Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
-  if (!kernel::kernels_are_on()) return at::dropout(x, p, true);
-  if (kernel::takes_dropout(x)) return by_kernel(x, p);
-  // The CPU's kernel has no fp16, whose numbers are all fp32's as well.
-  if (x.is_cpu() && x.scalar_type() == at::kHalf && x.is_contiguous()) {
-    return by_kernel(x.to(at::kFloat), p).to(at::kHalf);
+  if (kernel::kernels_are_on()) {
+    if (kernel::takes_dropout(x)) return by_kernel(x, p);
+    // The CPU's kernel has no fp16, whose numbers are all fp32's as well.
+    if (x.is_cpu() && x.scalar_type() == at::kHalf && x.is_contiguous()) {
+      return by_kernel(x.to(at::kFloat), p).to(at::kHalf);
+    }
   }
-  return at::dropout(x, p, true);
+  return dropout_varies() ? dropped(x, DropoutScope::place().share) : at::dropout(x, p, true);
 }
 
 }  // namespace gallop::model::functional

@@ -10,6 +10,7 @@ namespace gallop::model::functional {
 struct DropoutPlace {
   at::Tensor seed_and_step;  ///< Undefined outside of any scope.
   int64_t calls = 0;
+  at::Tensor share{};  ///< See DropoutScope.
 };
 
 /// That of this thread's next dropout, which counts as drawn.
@@ -20,7 +21,9 @@ DropoutPlace next_place();
 /// the tensor holds is read whenever numbers are drawn, so a replayed step draws those of its own.
 class DropoutScope {
  public:
-  explicit DropoutScope(at::Tensor seed_and_step);
+  /// `share`, if defined, stands for the p of every dropout (fp32, no dimensions, in [0, 1)): one
+  /// that changes from step to step.
+  explicit DropoutScope(at::Tensor seed_and_step, at::Tensor share = {});
   /// Goes on from a place, so that the same numbers are drawn once more.
   explicit DropoutScope(DropoutPlace place);
   ~DropoutScope();
@@ -32,14 +35,19 @@ class DropoutScope {
 
  private:
   friend DropoutPlace next_place();
+  friend bool dropout_varies();
 
   DropoutPlace place_;
   DropoutScope* outer_;
 };
 
+/// Whether a scope on this thread has a share of its own.
+bool dropout_varies();
+
 /// In training a share p of x set to 0 and the rest multiplied by 1 / (1 - p); else x itself. By
 /// gallop's kernel where it takes x (kernel/dropout.h), else by LibTorch's. Outside of any scope
-/// the seed is drawn from LibTorch's default generator.
+/// the seed is drawn from LibTorch's default generator. A model without dropout (p of 0) stays
+/// without, whatever the scope says.
 at::Tensor dropout(const at::Tensor& x, double p, bool training);
 
 }  // namespace gallop::model::functional
