@@ -18,7 +18,11 @@ constexpr double kSeconds = 1;
 // Leaves the weights alone: for gradients that are only looked at.
 class NoUpdate final : public optim::Optimizer {
  public:
-  at::Tensor step(const at::Tensor&, const at::Tensor&, const at::Tensor&) override { return {}; }
+  at::Tensor step(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                  const optim::VariedOptions&) override {
+    return {};
+  }
+  bool can_vary(optim::Varying) const override { return false; }
   NamedTensors state() const override { return {}; }
   double base_lr() const override { return 0; }
 };
@@ -94,7 +98,7 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
       const StepResult result =
           small_step.run(batch->input.narrow(0, part * config.small, config.small).clone(),
                          batch->target.narrow(0, part * config.small, config.small).clone(), step,
-                         0, false, varied);
+                         0, false);
       squares += result.gradient_norm * result.gradient_norm / static_cast<double>(config.parts);
     }
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);

@@ -189,10 +189,12 @@ INSTANTIATE_TEST_SUITE_P(, StepWithoutMemory, testing::ValuesIn(all_cases()),
 class Greedy final : public optim::Optimizer {
  public:
   explicit Greedy(optim::Optimizer& inner) : inner_(inner) {}
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& divisor, const at::Tensor& bad) override {
-    inner_.step(lr, divisor, bad);
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& divisor, const at::Tensor& bad,
+                  const optim::VariedOptions& varied) override {
+    inner_.step(lr, divisor, bad, varied);
     throw std::bad_alloc();
   }
+  bool can_vary(optim::Varying option) const override { return inner_.can_vary(option); }
   NamedTensors state() const override { return inner_.state(); }
   double base_lr() const override { return inner_.base_lr(); }
 

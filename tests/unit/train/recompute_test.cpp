@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -24,6 +25,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
+#include "gallop/train/loss.h"
 #include "gallop/train/memory_use.h"
 #include "gallop/train/recompute_choice.h"
 #include "unit/train/trainee.h"
