@@ -95,16 +95,14 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
     if (!batch) return {};
     double squares = 0;
     for (int64_t part = 0; step >= config.warm_up && part < config.parts; ++part) {
-      const StepResult result =
-          small_step.run(batch->input.narrow(0, part * config.small, config.small).clone(),
-                         batch->target.narrow(0, part * config.small, config.small).clone(), step,
-                         0, false);
+      const StepResult result = small_step.run(
+          batch->input.narrow(0, part * config.small, config.small).clone(),
+          batch->target.narrow(0, part * config.small, config.small).clone(), step, 0, false);
       squares += result.gradient_norm * result.gradient_norm / static_cast<double>(config.parts);
     }
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);
-    const StepResult result =
-        big_step.run(batch->input, batch->target, step,
-                     parts.optimizer.base_lr() * std::min(1.0, rise), false);
+    const StepResult result = big_step.run(batch->input, batch->target, step,
+                                           parts.optimizer.base_lr() * std::min(1.0, rise), false);
     if (!result.finite) return {};
     if (step >= config.warm_up) noise.add(squares, result.gradient_norm * result.gradient_norm);
   }

@@ -69,9 +69,8 @@ thread_local DropoutScope* active = nullptr;
 }  // namespace
 
 DropoutScope::DropoutScope(at::Tensor seed_and_step, at::Tensor share)
-    : DropoutScope(DropoutPlace{.seed_and_step = std::move(seed_and_step),
-                                .calls = 0,
-                                .share = std::move(share)}) {}
+    : DropoutScope(DropoutPlace{
+          .seed_and_step = std::move(seed_and_step), .calls = 0, .share = std::move(share)}) {}
 
 DropoutScope::DropoutScope(DropoutPlace place)
     : place_(std::move(place)), outer_(std::exchange(active, this)) {}
