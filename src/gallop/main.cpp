@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "gallop/app/command.h"
 #include "gallop/base/heap.h"
 #include "gallop/base/text.h"
+#include "gallop/train/out_of_memory.h"
 
 namespace gallop::app {
 namespace {
@@ -68,10 +68,12 @@ int main(int argc, char** argv) {
   } catch (const gallop::Error& error) {
     fmt::print(stderr, "gallop: {}\n", error.what());
     return static_cast<int>(error.code());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "gallop: out of memory; try a smaller data.batch or train.accumulate=2\n");
-    return static_cast<int>(ExitCode::kDevice);
   } catch (const std::exception& error) {
+    if (const auto full = gallop::train::out_of_memory(std::current_exception())) {
+      fmt::print(stderr, "gallop: out of memory; try a smaller data.batch or data.eval_batch. {}\n",
+                 *full);
+      return static_cast<int>(ExitCode::kDevice);
+    }
     fmt::print(stderr, "gallop: this is a bug in Gallop, please report it: {}\n", error.what());
     return static_cast<int>(ExitCode::kInternal);
   }

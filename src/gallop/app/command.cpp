@@ -18,6 +18,7 @@ const std::vector<Command>& commands() {
       {"recipes", "list, show or copy the recipes that come with Gallop, draw a schedule",
        run_recipes},
       {"find-lr", "find a learning rate for a recipe", run_find_lr},
+      {"find-batch", "find a batch size for a recipe", run_find_batch},
       {"graph", "show a training step as a graph, with the time of each node", run_graph},
       {"env", "describe this machine, a recipe's data or its model", run_env},
   };

@@ -44,6 +44,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments);
 ExitCode run_predict(const std::vector<std::string>& arguments);
 ExitCode run_recipes(const std::vector<std::string>& arguments);
 ExitCode run_find_lr(const std::vector<std::string>& arguments);
+ExitCode run_find_batch(const std::vector<std::string>& arguments);
 ExitCode run_graph(const std::vector<std::string>& arguments);
 ExitCode run_env(const std::vector<std::string>& arguments);
 

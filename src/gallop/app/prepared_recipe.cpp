@@ -9,6 +9,7 @@
 #include "gallop/app/session.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/train/recompute_choice.h"
 
 namespace gallop::app {
 
@@ -47,6 +48,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   choose_format();
   optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
   varied_.check(recipe(), *optimizer_);
+  choose_recomputed_blocks();
 }
 
 void PreparedRecipe::open_teacher(const Families& families, const std::string& runs) {
@@ -137,11 +139,11 @@ data::Batch PreparedRecipe::first_batch(int64_t most) const {
 }
 
 std::string PreparedRecipe::describe_training() const {
-  return fmt::format("{}, schedule {}, {} on {}{}{}", resolved_.recipe.optimizer.name(),
+  return fmt::format("{}, schedule {}, {} on {}{}{}{}", resolved_.recipe.optimizer.name(),
                      resolved_.recipe.schedule.name(), format_.describe(),
                      device_.is_cuda() ? "GPU" : "CPU",
                      resolved_.recipe.train.compile == "false" ? "" : ", compiled",
-                     measured_.empty() ? "" : " (measured " + measured_ + ")");
+                     measured_.empty() ? "" : " (measured " + measured_ + ")", recomputed_);
 }
 
 // What "auto" leaves open is measured, and what came out stands in the run's recipe.
@@ -166,6 +168,38 @@ void PreparedRecipe::choose_format() {
     resolve("train.compile", config.compile, device_.is_cpu() ? "true" : "false");
   }
   resolve("train.channels_last", config.channels_last, format_.channels_last ? "true" : "false");
+}
+
+void PreparedRecipe::choose_recomputed_blocks() {
+  const train::TrainConfig& config = recipe().train;
+  const int64_t blocks = model_->blocks();
+  const auto most_bytes = parse_bytes(config.recompute.memory);
+  if (config.recompute.every == 0 && !most_bytes) return;
+  if (blocks == 0) {
+    throw UsageError(fmt::format(
+        "train.recompute: model '{}' has no blocks that could be recomputed; leave it out",
+        recipe().model.name()));
+  }
+  std::vector<bool> chosen = train::every_block(blocks, config.recompute.every);
+  if (most_bytes) {
+    const int64_t batch = std::min(recipe().data.batch, data_.train->size());
+    const int64_t rows = (batch + config.accumulate - 1) / config.accumulate;
+    const data::Batch some = first_batch(train::kMeasuredRows);
+    train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
+    train::RecomputeMeasure measure{
+        .input = some.input, .target = some.target, .precision = format_.precision, .rows = rows};
+    for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()}) {
+      for (const auto& [name, tensor] : list) {
+        measure.state_bytes += static_cast<int64_t>(tensor.nbytes());
+      }
+    }
+    const auto choice = train::choose_blocks(*model_, measure, *most_bytes);
+    chosen = choice.blocks;
+    recomputed_ = fmt::format(", {} predicted", format_bytes(choice.bytes));
+  }
+  model_->recompute(chosen);
+  recomputed_ = fmt::format(", {} of {} blocks recomputed{}",
+                            std::count(chosen.begin(), chosen.end(), true), blocks, recomputed_);
 }
 
 std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(

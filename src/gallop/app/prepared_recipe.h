@@ -59,6 +59,7 @@ class PreparedRecipe {
   void build_schedules(const Families& families);
   void choose_format();
   void open_teacher(const Families& families, const std::string& runs);
+  void choose_recomputed_blocks();
   void resolve(const std::string& path, const std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
 
@@ -70,6 +71,7 @@ class PreparedRecipe {
   train::TestViews views_;
   train::StepFormat format_;
   std::string measured_;
+  std::string recomputed_;
   std::unique_ptr<model::Model> model_;
   std::optional<TrainedRun> teacher_;
   std::unique_ptr<optim::Optimizer> optimizer_;

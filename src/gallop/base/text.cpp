@@ -1,6 +1,7 @@
 #include "gallop/base/text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -81,6 +82,29 @@ std::string format_count(int64_t count) {
     text += digits[i];
   }
   return text;
+}
+
+std::optional<int64_t> parse_bytes(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr Unit kUnits[] = {
+      {"bytes", 1},   {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+      {"kB", 1000.0}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+  };
+  double count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc() || !(count > 0)) return {};
+  const std::string_view unit(stop != end && *stop == ' ' ? stop + 1 : stop, end);
+  for (const auto& known : kUnits) {
+    if (unit != known.name) continue;
+    const double bytes = count * known.bytes;
+    if (bytes < 1 || bytes > 0x1p62) return {};
+    return static_cast<int64_t>(bytes);
+  }
+  return {};
 }
 
 std::string format_bytes(int64_t bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ std::string format_count(int64_t count);
 
 /// 1536 as "1.5 KiB".
 std::string format_bytes(int64_t bytes);
+
+/// "2 GiB", "512 MiB", "1.5 GB" or "4096 bytes" in bytes; nothing where it is no such text.
+std::optional<int64_t> parse_bytes(std::string_view text);
 
 /// 3725 seconds as "1:02:05", 62 as "1:02", 0.25 as "0.25 s".
 std::string format_duration(double seconds);

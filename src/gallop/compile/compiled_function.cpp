@@ -109,9 +109,10 @@ struct CompiledFunction::Impl {
   CompileReport report;
   KernelCompiler compiler;
   std::map<Signature, Entry> entries;
-  std::shared_ptr<Arena> arena;     // Of all graphs.
-  std::vector<const void*> memory;  // Of the state, when the entries were recorded.
-  std::vector<bool> has_gradient;   // Whether the state required one then.
+  std::shared_ptr<Arena> arena;       // Of all graphs.
+  std::vector<const void*> memory;    // Of the state, when the entries were recorded.
+  std::vector<bool> has_gradient;     // Whether the state required one then.
+  const Executor* running = nullptr;  // In the last call, unless that has come to its end.
 
   Impl(FunctionOfMode what, std::vector<at::Tensor> works_on, const CompileConfig& how)
       : function(std::move(what)), state(std::move(works_on)), shadows(state), config(how) {}
@@ -217,6 +218,7 @@ struct CompiledFunction::Impl {
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, int64_t mode) {
     // Then it is part of what is recorded.
     if (is_recording()) return function(inputs, mode);
+    running = nullptr;
     forget_if_state_changed();
     if (share_memory(inputs) || is_any_in(inputs, memory)) return run_shared(inputs, mode);
     const Signature signature = signature_of(inputs, mode);
@@ -238,7 +240,9 @@ struct CompiledFunction::Impl {
       verify(entry, inputs, mode);
     }
     report.replayed += 1;
+    running = &entry.replayer->executor();
     auto results = entry.replayer->run(inputs);
+    running = nullptr;
     if (entry.leaves_shadows_behind) shadows.distrust();
     report.captured += entry.replayer->is_captured() ? 1 : 0;
     if (!entry.replayer->lost().empty()) add_once(report.lost, entry.replayer->lost());
@@ -255,6 +259,20 @@ CompiledFunction::~CompiledFunction() = default;
 std::vector<at::Tensor> CompiledFunction::operator()(const std::vector<at::Tensor>& inputs,
                                                      int64_t mode) {
   return impl_->call(inputs, mode);
+}
+
+bool CompiledFunction::has_changed(const std::vector<at::Tensor>& state) const {
+  return impl_->running != nullptr &&
+         std::any_of(state.begin(), state.end(), [this](const at::Tensor& tensor) {
+           return impl_->running->has_changed(tensor);
+         });
+}
+
+void CompiledFunction::forget() {
+  impl_->running = nullptr;
+  impl_->memory.clear();  // So that the next call finds everything changed.
+  impl_->entries.clear();
+  impl_->arena.reset();
 }
 
 const CompileReport& CompiledFunction::report() const { return impl_->report; }

@@ -62,6 +62,13 @@ class CompiledFunction {
   /// Throws InternalError where the graph is found to compute something else.
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs, int64_t mode = 0);
 
+  /// After a call that threw: whether it may have changed any of these. Recording changes nothing,
+  /// and a graph what the nodes change that it has come to.
+  bool has_changed(const std::vector<at::Tensor>& state) const;
+
+  /// Drops all graphs and their memory. They are recorded anew when they are called for.
+  void forget();
+
   const CompileReport& report() const;
 
   /// What replayed calls run, one for each set of shapes and each mode. Valid until the next call.

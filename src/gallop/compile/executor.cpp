@@ -1,5 +1,7 @@
 #include "gallop/compile/executor.h"
 
+#include <algorithm>
+
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -98,6 +100,7 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
   if (arena_ && arena_->is_spent()) arena_ = nullptr;
+  called_ = 0;
   bind(inputs);
   try {
     run_nodes(seconds);
@@ -122,6 +125,7 @@ void Executor::run_nodes(std::vector<double>* seconds) {
   double start = seconds != nullptr ? monotonic_seconds() : 0;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     if (arena_) arena_->place(made_at_[i]);
+    called_ = i + 1;
     call(graph_.nodes[i]);
     if (arena_) check_placed(i);
     if (observer_) tell(graph_.nodes[i]);
@@ -132,6 +136,18 @@ void Executor::run_nodes(std::vector<double>* seconds) {
     seconds->push_back(now - start);
     start = now;
   }
+}
+
+bool Executor::has_changed(const at::Tensor& state) const {
+  const auto end = graph_.nodes.begin() + static_cast<std::ptrdiff_t>(called_);
+  return std::any_of(graph_.nodes.begin(), end, [&](const Node& node) {
+    const auto accesses = accesses_of(node);
+    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+      const Buffer& buffer = graph_.buffer_of(access.view);
+      return access.writes && buffer.kind == Buffer::Kind::kState &&
+             buffer.state.is_alias_of(state);
+    });
+  });
 }
 
 // An operator that holds a block without showing it keeps it for itself, and the plan ends.

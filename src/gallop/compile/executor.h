@@ -32,6 +32,9 @@ class Executor {
   using Observer = std::function<void(const Node& node, const Buffer& buffer, const at::Tensor&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
 
+  /// Whether the last run has called, or begun to, a node that changes this state.
+  bool has_changed(const at::Tensor& state) const;
+
   const Graph& graph() const { return graph_; }
 
   /// Of the block of temporaries; 0 where there is no plan, also since an operator was seen to keep
@@ -67,6 +70,7 @@ class Executor {
   std::shared_ptr<Arena> arena_;
   int64_t plan_bytes_ = 0;
   std::vector<std::vector<Arena::Block>> made_at_;  // By node.
+  size_t called_ = 0;                               // Nodes of the last run.
   torch::jit::Stack stack_;
   Observer observer_;
 };

@@ -51,6 +51,7 @@ const std::vector<Pass>& all_passes() {
       {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
       {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse,
        kRounds},
+      {"barriers", "blocks that are computed again read what was kept", plain<passes::barriers>},
       {"recompute", "cheap values are computed again rather than kept", plain<passes::recompute>},
       {"order", "nodes run in the order that needs least memory", plain<passes::order>},
   };

@@ -101,6 +101,8 @@ class Gpt final : public Network {
     }
   }
 
+  int64_t blocks() const override { return static_cast<int64_t>(layers_.size()); }
+
   at::Tensor forward(const at::Tensor& tokens_BT) override {
     return forward_to_head(tokens_BT).logits();
   }
@@ -112,7 +114,10 @@ class Gpt final : public Network {
     auto x_BTC = tokens_->forward(tokens_BT, positions_ ? positions_->weight() : at::Tensor());
     x_BTC = functional::dropout(x_BTC, dropout_, is_training());
     Stream stream_BTC{x_BTC};
-    for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      auto& layer = *layers_[i];
+      stream_BTC = recomputes(i) ? layer.recomputed(stream_BTC) : layer.forward(stream_BTC);
+    }
     return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
   }
 

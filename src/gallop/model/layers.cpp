@@ -4,6 +4,7 @@
 #include "gallop/model/functional/conv2d.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/embedding.h"
+#include "gallop/model/functional/recompute.h"
 
 namespace gallop::model {
 
@@ -59,20 +60,30 @@ BatchNorm2d::BatchNorm2d(Initializer& initializer, const Options& options)
 }
 
 functional::BatchNormOptions BatchNorm2d::start(bool relu) {
-  if (is_training()) num_batches_tracked_.add_(1);
+  if (is_training() && !functional::is_recomputing()) num_batches_tracked_.add_(1);
   return {.training = is_training(), .relu = relu};
 }
 
+// What is computed once more moves copies of the statistics.
+kernel::BatchNormParameters BatchNorm2d::state() const {
+  kernel::BatchNormParameters state = state_;
+  if (is_training() && functional::is_recomputing()) {
+    state.running_mean = state.running_mean.clone();
+    state.running_var = state.running_var.clone();
+  }
+  return state;
+}
+
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
-  return functional::batch_norm(x, {}, state_, start(/*relu=*/false));
+  return functional::batch_norm(x, {}, state(), start(/*relu=*/false));
 }
 
 at::Tensor BatchNorm2d::forward_relu(const at::Tensor& x, const at::Tensor& residual) {
-  return functional::batch_norm(x, residual, state_, start(/*relu=*/true));
+  return functional::batch_norm(x, residual, state(), start(/*relu=*/true));
 }
 
 functional::Fork BatchNorm2d::fork_relu(const at::Tensor& x, const at::Tensor& residual) {
-  return functional::batch_norm_fork(x, residual, state_, start(/*relu=*/true));
+  return functional::batch_norm_fork(x, residual, state(), start(/*relu=*/true));
 }
 
 Norm::Norm(Initializer& initializer, const Options& options)

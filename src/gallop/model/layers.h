@@ -83,6 +83,7 @@ class BatchNorm2d : public torch::nn::Module {
 
  private:
   functional::BatchNormOptions start(bool relu);
+  kernel::BatchNormParameters state() const;
 
   kernel::BatchNormParameters state_;
   at::Tensor num_batches_tracked_;

@@ -2,6 +2,7 @@
 
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/recompute.h"
 #include "gallop/model/layers.h"
 #include "gallop/model/network.h"
 
@@ -32,14 +33,23 @@ class Mlp final : public Network {
   at::Tensor forward(const at::Tensor& input) override {
     auto x = input.flatten(1);
     for (size_t i = 0; i + 1 < layers_.size(); ++i) {
-      x = layers_[i]->forward(x, activation_);
-      x = functional::dropout(x, dropout_, is_training());
+      const auto block = [this, i](const std::vector<at::Tensor>& in) {
+        return std::vector<at::Tensor>{block_of(i, in[0])};
+      };
+      x = recomputes(i) ? functional::recompute(block, {x}, layers_[i]->parameters())[0]
+                        : block_of(i, x);
     }
     return layers_.back()->forward(x);
   }
 
+  int64_t blocks() const override { return static_cast<int64_t>(layers_.size()) - 1; }
+
  private:
   struct List : torch::nn::Module {};
+
+  at::Tensor block_of(size_t layer, const at::Tensor& x) const {
+    return functional::dropout(layers_[layer]->forward(x, activation_), dropout_, is_training());
+  }
 
   kernel::Activation activation_;
   double dropout_;

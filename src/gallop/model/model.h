@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -44,6 +45,12 @@ class Model {
   virtual NamedTensors parameters() const = 0;
   /// Tensors that belong to the state but are not trained, such as batch norm's statistics.
   virtual NamedTensors buffers() const = 0;
+
+  /// Blocks of layers, in their order, whose activations may be computed again in the backward pass
+  /// rather than kept; 0 where there are none.
+  virtual int64_t blocks() const { return 0; }
+  /// Which of them are, one flag a block; none at first. No gradient changes.
+  virtual void recompute(const std::vector<bool>& /*blocks*/) {}
 
   /// Switches dropout and batch norm between training and evaluation. A new model is in training.
   virtual void set_training(bool training) = 0;

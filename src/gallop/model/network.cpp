@@ -23,6 +23,14 @@ class NetworkModel final : public Model {
   NamedTensors parameters() const override { return list(network_->named_parameters()); }
   NamedTensors buffers() const override { return list(network_->named_buffers()); }
 
+  int64_t blocks() const override { return network_->blocks(); }
+  void recompute(const std::vector<bool>& blocks) override {
+    if (static_cast<int64_t>(blocks.size()) != network_->blocks()) {
+      throw InternalError("recompute: another number of flags than of blocks");
+    }
+    network_->recompute(blocks);
+  }
+
   void set_training(bool training) override { network_->train(training); }
   bool training() const override { return network_->is_training(); }
 

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <torch/nn/module.h>
 
@@ -17,6 +19,16 @@ class Network : public torch::nn::Module {
   /// See Model.
   virtual int64_t images_to_initialize() const { return 0; }
   virtual void initialize_from(const at::Tensor& /*images*/) {}
+
+  /// See Model.
+  virtual int64_t blocks() const { return 0; }
+  void recompute(std::vector<bool> blocks) { recomputed_ = std::move(blocks); }
+
+ protected:
+  bool recomputes(size_t block) const { return block < recomputed_.size() && recomputed_[block]; }
+
+ private:
+  std::vector<bool> recomputed_;
 };
 
 /// Shows a tree of layers as a model.

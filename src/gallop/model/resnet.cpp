@@ -9,6 +9,7 @@
 #include <ATen/ops/max_pool2d.h>
 
 #include "gallop/model/fields.h"
+#include "gallop/model/functional/recompute.h"
 #include "gallop/model/functional/stochastic_depth.h"
 #include "gallop/model/layers.h"
 #include "gallop/model/network.h"
@@ -86,7 +87,22 @@ class Block final : public torch::nn::Module {
     return norms_.back()->fork_relu(inner(input.first), shortcut(input.second));
   }
 
+  /// The same without anything kept but the input.
+  at::Tensor recomputed(const functional::Fork& input) {
+    const auto part = [this](const Tensors& in) { return Tensors{forward({in[0], in[1]})}; };
+    return functional::recompute(part, {input.first, input.second}, parameters())[0];
+  }
+  functional::Fork recomputed_fork(const functional::Fork& input) {
+    const auto part = [this](const Tensors& in) {
+      const auto out = fork({in[0], in[1]});
+      return Tensors{out.first, out.second};
+    };
+    const auto out = functional::recompute(part, {input.first, input.second}, parameters());
+    return {out[0], out[1]};
+  }
+
  private:
+  using Tensors = std::vector<at::Tensor>;
   struct Downsample : torch::nn::Module {};
 
   bool skips() const { return is_training() && skip_rate_ > 0; }
@@ -172,10 +188,15 @@ class Resnet final : public Network {
                                                           .init = parse_init(config.linear_init)}));
   }
 
+  int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
+
   at::Tensor forward(const at::Tensor& input) override {
     auto fork = stem(input);
-    for (size_t i = 0; i + 1 < blocks_.size(); ++i) fork = blocks_[i]->fork(fork);
-    auto x = blocks_.back()->forward(fork);
+    for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
+      fork = recomputes(i) ? blocks_[i]->recomputed_fork(fork) : blocks_[i]->fork(fork);
+    }
+    auto& last = *blocks_.back();
+    auto x = recomputes(blocks_.size() - 1) ? last.recomputed(fork) : last.forward(fork);
     // Not mean(): its gradient would not be channels_last, and the steps behind it slow.
     x = at::avg_pool2d(x, {x.size(2), x.size(3)});
     return fc_->forward(x.flatten(1));

@@ -1,5 +1,6 @@
 #include "gallop/model/transformer_layer.h"
 
+#include "gallop/model/functional/recompute.h"
 #include "gallop/model/functional/stochastic_depth.h"
 #include "gallop/model/network.h"
 
@@ -30,6 +31,26 @@ Branch TransformerLayer::dropped(const Branch& branch) const {
   const auto& [value, bias] = branch;
   const auto whole = bias.defined() ? value.add(bias.to(value.scalar_type())) : value;
   return {functional::drop_samples(whole, stochastic_depth_, /*training=*/true)};
+}
+
+Stream TransformerLayer::recomputed(const Stream& stream_BTC) {
+  using Tensors = std::vector<at::Tensor>;
+  Tensors inputs = {stream_BTC.x};
+  for (const at::Tensor& more : {stream_BTC.residual, stream_BTC.bias}) {
+    if (more.defined()) inputs.push_back(more);
+  }
+  // A bias that leaves the layer is its parameter, and no result.
+  at::Tensor bias;
+  const auto part = [this, has_residual = stream_BTC.residual.defined(), &bias](const Tensors& in) {
+    Stream stream{in[0]};
+    if (has_residual) stream.residual = in[1];
+    if (in.size() > (has_residual ? 2 : 1)) stream.bias = in.back();
+    const Stream out = forward(stream);
+    if (!functional::is_recomputing()) bias = out.bias;
+    return Tensors{out.x, out.residual};
+  };
+  const auto out = functional::recompute(part, inputs, parameters());
+  return {out[0], out[1], bias};
 }
 
 void require_heads(int64_t width, int64_t heads, const std::string& model) {

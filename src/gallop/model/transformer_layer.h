@@ -19,6 +19,8 @@ class TransformerLayer final : public torch::nn::Module {
   };
   TransformerLayer(Initializer& initializer, const Options& options);
   Stream forward(const Stream& stream_BTC);
+  /// The same without anything kept for the backward pass but what comes in.
+  Stream recomputed(const Stream& stream_BTC);
 
  private:
   Branch dropped(const Branch& branch) const;

@@ -89,6 +89,8 @@ class Vit final : public Network {
                                                                .init = linear_init(config)}));
   }
 
+  int64_t blocks() const override { return static_cast<int64_t>(layers_.size()); }
+
   at::Tensor forward(const at::Tensor& input) override {
     require(input.size(2) == height_ && input.size(3) == width_,
             "vit: was built for images of " + std::to_string(height_) + "x" +
@@ -102,7 +104,10 @@ class Vit final : public Network {
     // The layers' kernels take rows of C; without a class token they are columns here.
     x_BTC = (x_BTC + positions_).contiguous();
     Stream stream_BTC{functional::dropout(x_BTC, dropout_, is_training())};
-    for (auto& layer : layers_) stream_BTC = layer->forward(stream_BTC);
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      auto& layer = *layers_[i];
+      stream_BTC = recomputes(i) ? layer.recomputed(stream_BTC) : layer.forward(stream_BTC);
+    }
     const auto y_BTC = functional::sum_of(stream_BTC);
     return head_->forward(
         norm_->forward(class_token_.defined() ? y_BTC.select(1, 0) : y_BTC.mean(1)));

@@ -4,35 +4,21 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/core/grad_mode.h>
-
 #include "gallop/data/device_loader.h"
+#include "gallop/train/kept_tensors.h"
 
 namespace gallop::train {
 
 namespace {
 
 // What training changes, to put it back.
-class Kept {
- public:
-  Kept(const LrRangeTestParts& parts, const TrainStep& step) {
-    for (const auto& list :
-         {parts.model.parameters(), parts.model.buffers(), parts.optimizer.state(), step.state()}) {
-      for (const auto& [name, tensor] : list) {
-        live_.push_back(tensor);
-        copies_.push_back(tensor.detach().clone());
-      }
-    }
+KeptTensors kept_of(const LrRangeTestParts& parts, const TrainStep& step) {
+  KeptTensors kept(parts.model.parameters());
+  for (const auto& list : {parts.model.buffers(), parts.optimizer.state(), step.state()}) {
+    kept.keep(list);
   }
-
-  void put_back() const {
-    const at::NoGradGuard no_gradients;
-    for (size_t i = 0; i < live_.size(); ++i) live_[i].copy_(copies_[i]);
-  }
-
- private:
-  std::vector<at::Tensor> live_, copies_;
-};
+  return kept;
+}
 
 // What a schedule would change stays as it is in the recipe, and the rates at the end are to make
 // the loss jump.
@@ -52,7 +38,7 @@ class Test {
         loader_(parts.samples, loader_config, start_,
                 parts.model.parameters().front().tensor.device()),
         step_(parts.model, parts.optimizer, as_it_begins(step_config)),
-        kept_(parts, step_) {}
+        kept_(kept_of(parts, step_)) {}
   ~Test() { kept_.put_back(); }
   Test(const Test&) = delete;
   Test& operator=(const Test&) = delete;
@@ -115,7 +101,7 @@ class Test {
   data::LoaderState start_;
   data::DeviceLoader loader_;
   TrainStep step_;
-  Kept kept_;
+  KeptTensors kept_;
   int64_t number_ = 0;
 };
 

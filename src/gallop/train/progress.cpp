@@ -68,6 +68,7 @@ bool Progress::note_evaluation(double score, double min_change) {
 std::map<std::string, std::string> Progress::to_map(const data::LoaderState& loader) const {
   std::map<std::string, std::string> map;
   each_value(*this, loader, [&](const char* name, auto value) { map[name] = text_of(value); });
+  if (splits > 1) map["splits"] = text_of(splits);
   return map;
 }
 
@@ -76,6 +77,7 @@ Progress Progress::from_map(const std::map<std::string, std::string>& map,
   Progress progress;
   each_value(progress, loader,
              [&](const char* name, auto& value) { read_value(map, name, value); });
+  if (map.contains("splits")) read_value(map, "splits", progress.splits);
   return progress;
 }
 

@@ -24,6 +24,7 @@ struct Progress {
   int64_t rewinds = 0;
   int64_t rewind_step = -1;  ///< Of the checkpoint to go back to; -1 for none.
   double training_seconds = 0;
+  int64_t splits = 1;  ///< See TrainStep::splits().
 
   /// Notes an evaluation; true where it is the best so far. Higher scores are better. It is a gain
   /// where it is better by more than `min_change` than the last that was.

@@ -82,6 +82,16 @@ at::Tensor in_one(const std::vector<at::Tensor>& results) {
   return at::stack(numbers);
 }
 
+// Also where memory runs out meanwhile.
+struct PutBackAtEnd {
+  KeptTensors tensors{NamedTensors()};
+
+  PutBackAtEnd() = default;
+  ~PutBackAtEnd() { tensors.put_back(); }
+  PutBackAtEnd(const PutBackAtEnd&) = delete;
+  PutBackAtEnd& operator=(const PutBackAtEnd&) = delete;
+};
+
 bool is_finite(const StepResult& result) {
   return std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
 }
@@ -108,7 +118,10 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       lr_(at::zeros({}, at::TensorOptions(at::kFloat).device(device_))),
       loss_weight_(at::zeros_like(lr_)),
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
-      readings_(config.make_readings(device_)) {
+      readings_(config.make_readings(device_)),
+      kept_(model.buffers()) {
+  // They leave their place and come back.
+  if (config.sam) kept_.keep(parameters_);
   for (const Value value : config.varied) {
     varied_.push_back(at::zeros_like(lr_, format_of(value)));
   }
@@ -148,8 +161,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
   set(seed_and_step_, config_.seed, step);
   const Tensors arguments = arguments_of(input, target);
-  const Tensors results = compiled_ ? (*compiled_)(arguments, count_guesses ? 1 : 0)
-                                    : compute(arguments, count_guesses);
+  const Tensors results = compute_in_memory(arguments, count_guesses, step);
 
   Started started;
   started.result.tally.count = target.numel();
@@ -232,7 +244,7 @@ TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool co
   const model::functional::DropoutScope draws(arguments[kSeedAndStep],
                                               varied(Value::kDropout, arguments));
   const int64_t rows = input.size(0);
-  const int64_t pieces = std::min(config_.accumulate, rows);
+  const int64_t pieces = std::min(config_.accumulate * splits_, rows);
   at::Tensor loss_sum, top1;
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
@@ -247,25 +259,19 @@ TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool co
 // In place of the gradients leaves those at `distance` from the weights.
 void TrainStep::forward_backward_sam(const Tensors& arguments, double distance) {
   constexpr double kLeastNorm = 1e-12;
-  Tensors live, kept;
-  const auto keep = [&](const at::Tensor& tensor) {
-    live.push_back(tensor);
-    kept.push_back(tensor.detach().clone());
-  };
+  PutBackAtEnd kept;
   {
     const at::NoGradGuard no_grad;
     const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
     const at::Tensor share = norm.add(kLeastNorm).reciprocal().mul(distance).to(at::kFloat);
     for (const auto& [name, tensor] : parameters_) {
       if (!tensor.grad().defined()) continue;
-      keep(tensor);
+      kept.tensors.keep({{name, tensor}});
       tensor.add_(tensor.grad().mul(share));
     }
-    for (const auto& buffer : model_.buffers()) keep(buffer.tensor);
+    kept.tensors.keep(model_.buffers());
   }
   forward_backward(arguments, /*count_guesses=*/false);
-  const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < live.size(); ++i) live[i].copy_(kept[i]);
 }
 
 Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
@@ -301,6 +307,8 @@ TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
 
 TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum) {
   const at::NoGradGuard no_grad;
+  // What is recorded changes nothing.
+  updating_ = !compile::is_recording();
   at::Tensor bad = zero_if_finite(loss_sum), spike;
   if (spikes_) {
     spike = spikes_->note(loss_sum.mul(arguments[kLossWeight]));

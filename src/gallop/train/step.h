@@ -16,6 +16,7 @@
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/precision/precision.h"
 #include "gallop/train/distillation.h"
+#include "gallop/train/kept_tensors.h"
 #include "gallop/train/loss.h"
 #include "gallop/train/spike_watch.h"
 #include "gallop/train/step_readings.h"
@@ -70,6 +71,10 @@ struct StepResult {
 /// those of one batch, as every sum is divided by the true number of targets of the whole batch.
 /// All of it is a function of tensors that reads nothing on the host. On a GPU its results may be
 /// taken later: the host goes on without waiting.
+///
+/// Where there is no memory for a micro-batch, micro-batches are split in two from then on, and the
+/// step is computed again: gradients are the same, as with StepConfig::accumulate, and batch norm
+/// takes its statistics of the smaller ones. Throws StepDoesNotFit where one sample is too much.
 class TrainStep {
  public:
   /// Model, optimizer and teacher must outlive the step.
@@ -91,6 +96,13 @@ class TrainStep {
   bool can_take() const;
   /// Whether as many results are under way as may be.
   bool must_take() const;
+
+  /// Into how many parts micro-batches have been split for want of memory; 1 at first, and again
+  /// what it was after a resume.
+  int64_t splits() const { return splits_; }
+  void set_splits(int64_t splits);
+  /// What the allocator said when they were split last.
+  const std::string& why_split() const { return why_split_; }
 
   /// Loss scale, mean and deviation of losses and their counters, for checkpoints; of those what
   /// the config asks for.
@@ -115,6 +127,8 @@ class TrainStep {
 
   void read_now(StepResult& result, const Tensors& results, const Tensors& arguments, int64_t step);
   void read_late(StepResult& result);
+  Tensors compute_in_memory(const Tensors& arguments, bool count_guesses, int64_t step);
+  void split_for(const std::string& why, int64_t rows, int64_t step);
   Tensors compute(const Tensors& arguments, bool count_guesses);
   Tensors forward_backward(const Tensors& arguments, bool count_guesses);
   void forward_backward_sam(const Tensors& arguments, double distance);
@@ -147,6 +161,10 @@ class TrainStep {
   std::optional<compile::CompiledFunction> compiled_;
   std::unique_ptr<StepReadings> readings_;  ///< Null where results are there at once.
   std::deque<Started> started_;
+  KeptTensors kept_;  ///< What a step changes before its update, as it was.
+  int64_t splits_ = 1;
+  std::string why_split_;
+  bool updating_ = false;  ///< Parameters may have changed in this step.
 };
 
 /// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a

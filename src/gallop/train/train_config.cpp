@@ -58,7 +58,25 @@ std::string wrong_interval(const std::string& text) {
   }
 }
 
+std::string wrong_memory(const std::string& text) {
+  if (text == "none" || parse_bytes(text)) return {};
+  return fmt::format("'{}' is no amount of memory; write for example '2 GiB', '512 MiB' or 'none'",
+                     printable(text));
+}
+
 }  // namespace
+
+void visit(config::Visitor& v, RecomputeConfig& c) {
+  v.field({.name = "every",
+           .help = "activation checkpointing: every so many blocks one is computed again in the "
+                   "backward pass and its activations are not kept; 1: all; 0: none",
+           .min = 0},
+          c.every);
+  v.field({.name = "memory",
+           .help = "as few blocks are as let a step fit into '2 GiB', weights included; or 'none'",
+           .check = wrong_memory},
+          c.memory);
+}
 
 void visit(config::Visitor& v, EarlyStoppingConfig& c) {
   v.field({.name = "patience",
@@ -98,6 +116,7 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .help = "micro-batches that a batch is computed in, to save memory",
            .min = 1},
           c.accumulate);
+  v.section({.name = "recompute", .help = ""}, c.recompute);
   v.field(
       {.name = "clip", .help = "largest global norm of the gradients", .min = 0, .above_min = true},
       c.clip);
@@ -165,6 +184,11 @@ void check(const TrainConfig& config) {
         "train.spikes.action=rewind goes back to the last checkpoint, and to the same one after a "
         "resume; give train.checkpoint_every in steps or epochs, not '{}'",
         config.checkpoint_every));
+  }
+  if (config.recompute.every > 0 && config.recompute.memory != "none") {
+    throw UsageError(
+        "train.recompute has every and memory: blocks are chosen in one way; set every to 0, or "
+        "memory to none");
   }
   std::vector<std::string> clips;
   if (config.clip) clips.emplace_back("clip");

@@ -27,6 +27,14 @@ struct EarlyStoppingConfig {
   bool restore_best = false;
 };
 
+/// Which blocks of the model keep no activations for the backward pass, which computes them again.
+/// At most one of both.
+struct RecomputeConfig {
+  int64_t every = 0;  ///< The last of so many blocks in a row; 0: none.
+  /// As few as let a step, with weights and what the optimizer keeps, stay below so many bytes.
+  std::string memory = "none";
+};
+
 /// The `train:` section of a recipe.
 struct TrainConfig {
   double epochs = 1;
@@ -36,6 +44,7 @@ struct TrainConfig {
   std::string channels_last = "auto";
   std::string compile = "auto";
   int64_t accumulate = 1;
+  RecomputeConfig recompute;
   std::optional<double> clip, clip_value, clip_adaptive;
   std::optional<double> sam;
   double label_smoothing = 0;
@@ -53,6 +62,7 @@ struct TrainConfig {
 };
 
 void visit(config::Visitor& visitor, EarlyStoppingConfig& config);
+void visit(config::Visitor& visitor, RecomputeConfig& config);
 void visit(config::Visitor& visitor, TrainConfig& config);
 
 /// Throws UsageError where options contradict each other.

@@ -10,32 +10,11 @@
 #include "gallop/base/error.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/train/due.h"
+#include "gallop/train/out_of_memory.h"
 #include "gallop/train/pace.h"
 #include "gallop/train/progress.h"
 
 namespace gallop::train {
-
-Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch) {
-  const int64_t batches_per_epoch = (samples_per_epoch + batch - 1) / batch;
-  Length length{.batches_per_epoch = batches_per_epoch,
-                .batch = batch,
-                .samples_per_epoch = samples_per_epoch};
-  length.steps = config.steps.value_or(static_cast<int64_t>(
-      std::ceil(config.epochs * static_cast<double>(batches_per_epoch) - 1e-9)));
-  length.samples = length.samples_after(length.steps);
-  return length;
-}
-
-int64_t Length::samples_after(int64_t steps) const {
-  return steps / batches_per_epoch * samples_per_epoch + steps % batches_per_epoch * batch;
-}
-
-schedule::RunLength Length::for_schedules() const {
-  return {.samples = static_cast<double>(samples),
-          .samples_per_epoch = static_cast<double>(samples_per_epoch),
-          .batch = static_cast<double>(batch),
-          .batches_per_epoch = static_cast<double>(batches_per_epoch)};
-}
 
 namespace {
 
@@ -128,7 +107,8 @@ struct Trainer::Impl {
     for (Observer* observer : parts.observers) (observer->*function)(args...);
   }
 
-  bool is_last() const { return progress.step == length.steps; }
+  // A run that was longer before it was resumed is past its end.
+  bool is_last() const { return progress.step >= length.steps; }
   // Each with what its state is called in checkpoints.
   std::vector<std::pair<std::string, schedule::Schedule*>> schedules() const {
     std::vector<std::pair<std::string, schedule::Schedule*>> all = {{"schedule", &parts.schedule}};
@@ -149,6 +129,7 @@ struct Trainer::Impl {
   }
 
   bool train_one() {
+    const data::LoaderState position = loader.state();
     const auto batch = loader.next(&parts.stop);
     if (!batch) return false;
     const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
@@ -156,7 +137,7 @@ struct Trainer::Impl {
     const bool has_samples = batch->size() > 0;
     std::vector<double> varied;
     for (const VariedValue& one : parts.varied) varied.push_back(one.at(share_done()));
-    if (has_samples) step.start(batch->input, batch->target, progress.step, lr, record, varied);
+    if (has_samples) start_step(*batch, lr, record, varied, position);
     tell_of_compiling();
     progress.step += 1;
     progress.samples += batch->size() + batch->skipped;
@@ -165,6 +146,26 @@ struct Trainer::Impl {
     started_steps.push_back({.event = event_of(lr, varied, record), .has_samples = has_samples});
     report_what_is_there();
     return true;
+  }
+
+  // One that does not fit has changed nothing: the run is saved as it was before.
+  void start_step(const data::Batch& batch, double lr, bool record,
+                  const std::vector<double>& varied, const data::LoaderState& position) {
+    try {
+      step.start(batch.input, batch.target, progress.step, lr, record, varied);
+    } catch (const StepDoesNotFit&) {
+      report_all();
+      loader.seek(position);
+      if (saved_step != progress.step) save(false);
+      throw;
+    }
+    if (step.splits() == progress.splits) return;
+    progress.splits = step.splits();
+    const int64_t pieces = config.accumulate * progress.splits;
+    tell(&Observer::noted,
+         fmt::format("out of memory at step {}: from here on batches are computed in {} parts, as "
+                     "with train.accumulate={}. {}",
+                     progress.step + 1, pieces, pieces, step.why_split()));
   }
 
   // Does not wait, but for the oldest where the host is far ahead.
@@ -470,6 +471,7 @@ void Trainer::resume(const CheckpointInfo& checkpoint) {
   data::LoaderState loader_state;
   impl_->progress = Progress::from_map(state.trainer, loader_state);
   impl_->loader.seek(loader_state);
+  impl_->step.set_splits(impl_->progress.splits);
   for (const auto& [name, schedule] : impl_->schedules()) {
     read_schedule(state.trainer, name, *schedule);
   }

@@ -15,12 +15,18 @@ TEST(Progress, SurvivesACheckpointExactly) {
   progress.best_score = 0.1 + 0.2;
   progress.best_step = 100;
   progress.training_seconds = 1e-9;
+  progress.splits = 4;
   const data::LoaderState loader{.seed = 3, .epoch = 2, .position = 256, .skipped = 1};
   data::LoaderState loaded;
   const Progress again = Progress::from_map(progress.to_map(loader), loaded);
   EXPECT_EQ(again.to_map(loaded), progress.to_map(loader));
   EXPECT_EQ(again.best_score, progress.best_score);
+  EXPECT_EQ(again.splits, 4);
   EXPECT_EQ(loaded.position, 256);
+  // Checkpoints from before there were any have none.
+  auto map = progress.to_map(loader);
+  map.erase("splits");
+  EXPECT_EQ(Progress::from_map(map, loaded).splits, 1);
 }
 
 // A number that follows what it is told.

@@ -17,6 +17,8 @@ namespace {
 
 // Enough to keep intermediate values in registers.
 constexpr size_t kMostNodes = 32, kMostOperands = 16;
+// Nodes over which it matters what must be kept, such as between two micro-batches.
+constexpr int64_t kFar = 64;
 
 class Fusion {
  public:
@@ -68,7 +70,10 @@ class Fusion {
       if (other == own) continue;
       Group both = groups_[other];
       both.insert(groups_[own].begin(), groups_[own].end());
-      if (!is_right(both) || !fused_loop(graph_, uses_, both)) continue;
+      if (!is_right(both) || keeps_too_much(groups_[other], *both.rbegin()) ||
+          !fused_loop(graph_, uses_, both)) {
+        continue;
+      }
       for (const int64_t member : groups_[own]) group_of_[member] = other;
       groups_[other] = std::move(both);
       groups_[own].clear();
@@ -112,6 +117,29 @@ class Fusion {
       }
     }
     return operands.size() <= kMostOperands;
+  }
+
+  // Whether more would have to be kept for a group to be computed far behind its place than what it
+  // makes: of gradients that are added up, each would be there to the end.
+  bool keeps_too_much(const Group& group, int64_t place) const {
+    const int64_t from = *group.rbegin();
+    if (place - from < kFar) return false;
+    int64_t kept = 0, made = 0;
+    std::set<BufferId> seen;
+    for (const int64_t member : group) {
+      const BufferId result = graph_.views[result_of(member)].buffer;
+      const auto& readers = uses_[result].readers;
+      if (!readers.empty() && readers.back() > from) made += graph_.buffers[result].bytes;
+      for (const ViewId view : arguments_of(graph_.nodes[member])) {
+        const BufferId buffer = graph_.views[view].buffer;
+        const Uses& uses = uses_[buffer];
+        const bool dies = graph_.buffers[buffer].kind == Buffer::Kind::kTemporary &&
+                          !uses.is_output && uses.readers.back() <= from &&
+                          !group.contains(uses.writers.front());
+        if (dies && seen.insert(buffer).second) kept += graph_.buffers[buffer].bytes;
+      }
+    }
+    return kept > made;
   }
 
   const Graph& graph_;

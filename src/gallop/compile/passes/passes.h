@@ -69,6 +69,10 @@ void drop_unused(Graph& graph);
 /// the same bits.
 void fuse(Graph& graph, PassContext& context);
 
+/// What is computed once more on purpose reads what it is computed of, no copy: see
+/// kernel/barrier.h. Behind the passes that would take the second time for the first.
+void barriers(Graph& graph);
+
 /// Cheap results that lie there for long while memory is at its peak are computed twice instead;
 /// see recompute.h.
 void recompute(Graph& graph);

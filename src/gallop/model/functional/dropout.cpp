@@ -69,28 +69,55 @@ thread_local DropoutScope* active = nullptr;
 }  // namespace
 
 DropoutScope::DropoutScope(at::Tensor seed_and_step, at::Tensor share)
-    : seed_and_step_(std::move(seed_and_step)),
-      share_(std::move(share)),
-      outer_(std::exchange(active, this)) {}
+    : DropoutScope(DropoutPlace{
+          .seed_and_step = std::move(seed_and_step), .calls = 0, .share = std::move(share)}) {}
+
+DropoutScope::DropoutScope(DropoutPlace place)
+    : place_(std::move(place)), outer_(std::exchange(active, this)) {}
 
 DropoutScope::~DropoutScope() { active = outer_; }
 
-bool dropout_varies() { return active != nullptr && active->share_.defined(); }
+DropoutPlace DropoutScope::place() { return active == nullptr ? DropoutPlace() : active->place_; }
+
+bool dropout_varies() { return active != nullptr && active->place_.share.defined(); }
+
+// Of the scope that is active, as the place of one more dropout; else a place of its own.
+DropoutPlace next_place() {
+  if (active == nullptr || !active->place_.seed_and_step.defined()) {
+    return {.seed_and_step = drawn_seed(), .calls = 1};
+  }
+  active->place_.calls += 1;
+  return active->place_;
+}
+
+namespace {
+
+// `share`, if defined, stands for p.
+at::Tensor by_kernel(const at::Tensor& x, double p, const at::Tensor& share) {
+  const DropoutPlace place = next_place();
+  return DropoutFunction::apply(x, p, place.seed_and_step.to(x.device()), place.calls,
+                                share.defined() ? std::optional(share) : std::nullopt);
+}
+
+at::Tensor drop(const at::Tensor& x, double p, const at::Tensor& share) {
+  if (kernel::kernels_are_on()) {
+    if (kernel::takes_dropout(x)) return by_kernel(x, p, share);
+    // The CPU's kernel has no fp16, whose numbers are all fp32's as well.
+    if (x.is_cpu() && x.scalar_type() == at::kHalf && x.is_contiguous()) {
+      return by_kernel(x.to(at::kFloat), p, share).to(at::kHalf);
+    }
+  }
+  return share.defined() ? dropped(x, share) : at::dropout(x, p, true);
+}
+
+}  // namespace
 
 at::Tensor dropout(const at::Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
-  if (!dropout_varies()) return fixed_dropout(x, p);
-  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) return dropped(x, active->share_);
-  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_,
-                                std::optional(active->share_));
+  return drop(x, p, DropoutScope::place().share);
 }
 
-at::Tensor fixed_dropout(const at::Tensor& x, double p) {
-  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) return at::dropout(x, p, true);
-  if (active == nullptr) {
-    return DropoutFunction::apply(x, p, drawn_seed().to(x.device()), 1, std::nullopt);
-  }
-  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_, std::nullopt);
+at::Tensor fixed_dropout(const at::Tensor& x, double p) { return drop(x, p, {}); }
 }
 
 }  // namespace gallop::model::functional

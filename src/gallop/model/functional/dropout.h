@@ -6,6 +6,16 @@
 
 namespace gallop::model::functional {
 
+/// Where the numbers of a thread's next dropout come from.
+struct DropoutPlace {
+  at::Tensor seed_and_step;  ///< Undefined outside of any scope.
+  int64_t calls = 0;
+  at::Tensor share{};  ///< See DropoutScope.
+};
+
+/// That of this thread's next dropout, which counts as drawn.
+DropoutPlace next_place();
+
 /// While it lives, dropout() on this thread draws the numbers of one training step: those of
 /// `seed_and_step`, int64 [2] on the CPU, and of how many dropouts the step has had before. What
 /// the tensor holds is read whenever numbers are drawn, so a replayed step draws those of its own.
@@ -14,17 +24,20 @@ class DropoutScope {
   /// `share`, if defined, stands for the p of every dropout (fp32, no dimensions, in [0, 1)): one
   /// that changes from step to step.
   explicit DropoutScope(at::Tensor seed_and_step, at::Tensor share = {});
+  /// Goes on from a place, so that the same numbers are drawn once more.
+  explicit DropoutScope(DropoutPlace place);
   ~DropoutScope();
   DropoutScope(const DropoutScope&) = delete;
   DropoutScope& operator=(const DropoutScope&) = delete;
 
+  /// Of this thread's scope.
+  static DropoutPlace place();
+
  private:
-  friend at::Tensor dropout(const at::Tensor& x, double p, bool training);
-  friend at::Tensor fixed_dropout(const at::Tensor& x, double p);
+  friend DropoutPlace next_place();
   friend bool dropout_varies();
 
-  at::Tensor seed_and_step_, share_;
-  int64_t calls_ = 0;
+  DropoutPlace place_;
   DropoutScope* outer_;
 };
 

@@ -1,0 +1,35 @@
+#include "gallop/train/kept_tensors.h"
+
+#include <cstring>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/clone.h>
+
+namespace gallop::train {
+
+void KeptTensors::keep(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    live_.push_back(tensor);
+    copies_.push_back(tensor.detach().clone());
+  }
+}
+
+void KeptTensors::keep_again() {
+  const at::NoGradGuard no_gradients;
+  for (size_t i = 0; i < live_.size(); ++i) {
+    const at::Tensor &from = live_[i], &to = copies_[i];
+    // An operator costs more than to copy a few numbers.
+    if (from.is_cpu() && from.is_contiguous() && to.is_contiguous()) {
+      std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
+    } else {
+      to.copy_(from);
+    }
+  }
+}
+
+void KeptTensors::put_back() const {
+  const at::NoGradGuard no_gradients;
+  for (size_t i = 0; i < live_.size(); ++i) live_[i].copy_(copies_[i]);
+}
+
+}  // namespace gallop::train

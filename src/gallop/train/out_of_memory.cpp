@@ -1,0 +1,53 @@
+#include "gallop/train/out_of_memory.h"
+
+#include <new>
+#include <string_view>
+
+#include <c10/util/Exception.h>
+
+#include "gallop/base/text.h"
+
+namespace gallop::train {
+
+namespace {
+
+// LibTorch's allocator of the CPU has no error of its own.
+size_t find_allocator(std::string_view message) {
+  const size_t at = message.find("DefaultCPUAllocator: can't allocate memory");
+  return at != std::string_view::npos ? at : message.find("DefaultCPUAllocator: not enough memory");
+}
+
+std::string first_line(const std::string& text) {
+  return printable(text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+std::optional<std::string> out_of_memory(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::OutOfMemoryError& full) {
+    return first_line(full.what_without_backtrace());
+  } catch (const c10::Error& other) {
+    const std::string text = other.what_without_backtrace();
+    const size_t at = find_allocator(text);
+    if (at != std::string::npos) return first_line(text.substr(at));
+  } catch (const std::bad_alloc&) {
+    return "the system has no memory to give";
+  } catch (...) {
+  }
+  return {};
+}
+
+std::optional<std::string> run_in_memory(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (...) {
+    auto message = out_of_memory(std::current_exception());
+    if (!message) throw;
+    return message;
+  }
+  return {};
+}
+
+}  // namespace gallop::train

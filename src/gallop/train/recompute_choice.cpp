@@ -1,0 +1,147 @@
+#include "gallop/train/recompute_choice.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/train/kept_tensors.h"
+#include "gallop/train/loss.h"
+#include "gallop/train/memory_use.h"
+
+namespace gallop::train {
+
+namespace {
+
+class Measurement {
+ public:
+  Measurement(model::Model& model, const RecomputeMeasure& measure)
+      : model_(model),
+        measure_(measure),
+        rows_(std::min({measure.input.size(0), measure.rows, kMeasuredRows})),
+        statistics_(model.buffers()) {
+    drop_gradients();
+  }
+  ~Measurement() {
+    drop_gradients();
+    statistics_.put_back();
+  }
+  Measurement(const Measurement&) = delete;
+  Measurement& operator=(const Measurement&) = delete;
+
+  // At most, of a whole micro-batch.
+  int64_t peak_of(const std::vector<bool>& blocks) {
+    model_.recompute(blocks);
+    const int64_t all = take_step(rows_).peak;
+    if (rows_ == measure_.rows || rows_ < 2) return measure_.state_bytes + all;
+    const int64_t half = rows_ / 2, of_half = take_step(half).peak;
+    const double slope = static_cast<double>(all - of_half) / static_cast<double>(rows_ - half);
+    return measure_.state_bytes + all +
+           static_cast<int64_t>(slope * static_cast<double>(measure_.rows - rows_));
+  }
+
+  // Between forward and backward.
+  int64_t kept_of(const std::vector<bool>& blocks) {
+    model_.recompute(blocks);
+    return take_step(rows_).kept;
+  }
+
+ private:
+  struct Bytes {
+    int64_t kept, peak;
+  };
+
+  Bytes take_step(int64_t rows) {
+    Bytes bytes{};
+    {
+      const MemoryUse use(measure_.input.device());
+      at::Tensor loss;
+      {
+        const precision::AutocastGuard autocast(measure_.precision, measure_.input.device().type());
+        loss = cross_entropy_sum(model_.forward_to_head(measure_.input.narrow(0, 0, rows)),
+                                 measure_.target.narrow(0, 0, rows), 0, /*count_right=*/false)
+                   .sum;
+      }
+      bytes.kept = use.bytes();
+      loss.backward();
+      bytes.peak = use.peak_bytes();
+    }
+    drop_gradients();
+    return bytes;
+  }
+
+  void drop_gradients() {
+    for (const auto& parameter : model_.parameters()) parameter.tensor.mutable_grad().reset();
+  }
+
+  model::Model& model_;
+  const RecomputeMeasure& measure_;
+  int64_t rows_;
+  KeptTensors statistics_;
+};
+
+// The blocks in the order in which they are to be recomputed: what keeps most goes first.
+std::vector<size_t> largest_first(Measurement& measurement, size_t blocks) {
+  const int64_t all = measurement.kept_of(std::vector<bool>(blocks));
+  std::vector<int64_t> saved;
+  for (size_t i = 0; i < blocks; ++i) {
+    std::vector<bool> one(blocks);
+    one[i] = true;
+    saved.push_back(all - measurement.kept_of(one));
+  }
+  std::vector<size_t> order(blocks);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return saved[a] > saved[b]; });
+  return order;
+}
+
+}  // namespace
+
+std::vector<bool> every_block(int64_t blocks, int64_t every) {
+  std::vector<bool> chosen(static_cast<size_t>(blocks));
+  if (every <= 0) return chosen;
+  for (int64_t i = every - 1; i < blocks; i += every) chosen[static_cast<size_t>(i)] = true;
+  return chosen;
+}
+
+RecomputeChoice choose_blocks(model::Model& model, const RecomputeMeasure& measure,
+                              int64_t most_bytes) {
+  const auto blocks = static_cast<size_t>(model.blocks());
+  RecomputeChoice choice{.blocks = std::vector<bool>(blocks), .bytes = 0};
+  {
+    Measurement measurement(model, measure);
+    choice.bytes = measurement.peak_of(choice.blocks);
+    if (choice.bytes > most_bytes) {
+      RecomputeChoice all{.blocks = std::vector<bool>(blocks, true), .bytes = 0};
+      all.bytes = measurement.peak_of(all.blocks);
+      if (all.bytes > most_bytes) {
+        throw UsageError(fmt::format(
+            "train.recompute.memory is {}, but a step takes {} with every block recomputed, and "
+            "{} with none; take a smaller data.batch, or train.accumulate=2",
+            format_bytes(most_bytes), format_bytes(all.bytes), format_bytes(choice.bytes)));
+      }
+      const auto order = largest_first(measurement, blocks);
+      choice = std::move(all);
+      // The first `few` are not enough, the first `enough` are.
+      for (size_t few = 0, enough = blocks; enough - few > 1;) {
+        const size_t middle = (few + enough) / 2;
+        RecomputeChoice tried{.blocks = std::vector<bool>(blocks), .bytes = 0};
+        for (size_t i = 0; i < middle; ++i) tried.blocks[order[i]] = true;
+        tried.bytes = measurement.peak_of(tried.blocks);
+        if (tried.bytes > most_bytes) {
+          few = middle;
+        } else {
+          enough = middle;
+          choice = std::move(tried);
+        }
+      }
+    }
+  }
+  model.recompute(choice.blocks);
+  return choice;
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+#include "gallop/compile/arena.h"
+
+namespace gallop::train {
+
+/// LibTorch's allocator of the CPU, but beyond a limit with its own error for memory that is not
+/// there. What arenas place counts too. There is one, for good: blocks may outlive a test.
+class LimitedAllocator final : public c10::Allocator {
+ public:
+  /// The program's, without a limit.
+  static LimitedAllocator& get() {
+    static LimitedAllocator& allocator = *new LimitedAllocator;
+    allocator.lift();
+    return allocator;
+  }
+
+  /// Counts from here on.
+  void limit(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_ = bytes;
+    now_ = peak_ = failures_ = 0;
+  }
+  void lift() { limit(std::numeric_limits<int64_t>::max()); }
+  int64_t peak() const { return peak_; }
+  int64_t failures() const { return failures_; }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    const auto size = static_cast<int64_t>(bytes);
+    {
+      const std::lock_guard lock(mutex_);
+      if (now_ + size > limit_) {
+        failures_ += 1;
+        return inner_->allocate(size_t{1} << 62);
+      }
+      now_ += size;
+      peak_ = std::max(peak_, now_);
+    }
+    c10::DataPtr block = inner_->allocate(bytes);
+    void* const data = block.get();
+    const std::lock_guard lock(mutex_);
+    if (data != nullptr) blocks_.insert_or_assign(data, std::pair(size, std::move(block)));
+    return {data, data, &release, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  LimitedAllocator() {
+    // Arenas wrap the allocator that they find; this one goes on top.
+    compile::Arena::reserve();
+    inner_ = c10::GetCPUAllocator();
+    self_ = this;
+    c10::SetCPUAllocator(this);
+  }
+
+  static void release(void* data) {
+    if (data == nullptr) return;
+    c10::DataPtr block;
+    const std::lock_guard lock(self_->mutex_);
+    const auto found = self_->blocks_.find(data);
+    self_->now_ -= found->second.first;
+    block = std::move(found->second.second);
+    self_->blocks_.erase(found);
+  }
+
+  static inline LimitedAllocator* self_ = nullptr;
+
+  c10::Allocator* inner_ = nullptr;
+  std::mutex mutex_;
+  std::map<void*, std::pair<int64_t, c10::DataPtr>> blocks_;
+  int64_t limit_ = std::numeric_limits<int64_t>::max(), now_ = 0, peak_ = 0, failures_ = 0;
+};
+
+}  // namespace gallop::train
