@@ -15,8 +15,8 @@ Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_
   return length;
 }
 
-int64_t Length::samples_after(int64_t steps) const {
-  return steps / batches_per_epoch * samples_per_epoch + steps % batches_per_epoch * batch;
+int64_t Length::samples_after(int64_t updates) const {
+  return updates / batches_per_epoch * samples_per_epoch + updates % batches_per_epoch * batch;
 }
 
 schedule::RunLength Length::for_schedules() const {

@@ -19,8 +19,8 @@ struct Length {
   /// From `train.steps`, or from `train.epochs`, whose last part rounds up to a whole batch.
   static Length of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch);
 
-  /// Samples seen after so many steps.
-  int64_t samples_after(int64_t steps) const;
+  /// Samples seen after so many updates.
+  int64_t samples_after(int64_t updates) const;
 
   /// What schedules want to know of it.
   schedule::RunLength for_schedules() const;

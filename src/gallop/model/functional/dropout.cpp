@@ -118,6 +118,5 @@ at::Tensor dropout(const at::Tensor& x, double p, bool training) {
 }
 
 at::Tensor fixed_dropout(const at::Tensor& x, double p) { return drop(x, p, {}); }
-}
 
 }  // namespace gallop::model::functional
