@@ -38,7 +38,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   model_ = families.models.build(recipe().model, inputs_.task(),
                                  model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   choose_format();
-  optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
+  build_optimizer(families);
 }
 
 void PreparedRecipe::build_schedules(const Families& families) {
@@ -52,6 +52,18 @@ void PreparedRecipe::build_schedules(const Families& families) {
     label_smoothing_.emplace("label_smoothing", vary, config.label_smoothing, length);
     train::check_schedule(label_smoothing_->schedule(), config, evaluates);
   }
+}
+
+void PreparedRecipe::build_optimizer(const Families& families) {
+  const NamedTensors parameters = model_->parameters();
+  auto optimizer = families.optimizers.build(recipe().optimizer, parameters);
+  train::check_optimizer(step_config(), *optimizer);
+  const auto length = train::Length::of(recipe().train, recipe().data.batch, data_.train->size());
+  optimizer_ = optim::wrap(families.wrappers, recipe().wrap,
+                           {.optimizer = std::move(optimizer),
+                            .parameters = parameters,
+                            .buffers = model_->buffers(),
+                            .length = length.for_schedules()});
 }
 
 std::vector<train::VariedValue> PreparedRecipe::varied() const {
@@ -99,7 +111,9 @@ data::Batch PreparedRecipe::first_batch(int64_t most) const {
 }
 
 std::string PreparedRecipe::describe_training() const {
-  return fmt::format("{}, schedule {}, {} on {}{}{}", resolved_.recipe.optimizer.name(),
+  std::string optimizer = resolved_.recipe.optimizer.name();
+  for (const auto& wrapper : resolved_.recipe.wrap.items) optimizer += " with " + wrapper.name();
+  return fmt::format("{}, schedule {}, {} on {}{}{}", optimizer,
                      resolved_.recipe.schedule.name(), format_.describe(),
                      device_.is_cuda() ? "GPU" : "CPU",
                      resolved_.recipe.train.compile == "false" ? "" : ", compiled",

@@ -49,6 +49,7 @@ class PreparedRecipe {
 
  private:
   void build_schedules(const Families& families);
+  void build_optimizer(const Families& families);
   void choose_format();
   void resolve(const std::string& path, std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);

@@ -29,6 +29,7 @@ class TensorStep {
   const at::Tensor& gradient_scale() const { return scale_; }
   /// fp32, no dimensions.
   at::Tensor lr(size_t i) const;
+  double lr_factor(size_t i) const { return step_.lr_factors[i]; }
   double weight_decay(size_t i) const { return step_.weight_decays[i]; }
 
   /// Of a parameter or state; one that is skipped stays, whatever came out.

@@ -103,6 +103,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       loss_weight_(at::zeros_like(lr_)),
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
       readings_(config.make_readings(device_)) {
+  check_optimizer(config, optimizer);
   for (size_t i = 0; i < config.varied.size(); ++i) varied_.push_back(at::zeros_like(lr_));
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
@@ -351,6 +352,13 @@ const compile::CompileReport* TrainStep::compile_report() const {
 }
 
 NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : NamedTensors(); }
+
+void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer) {
+  if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
+  throw UsageError(
+      "train.sam with a schedule-free optimizer: its average rests on gradients of its own weights, "
+      "not on those of weights uphill; set train.sam to none, or take another optimizer");
+}
 
 void seed_step(uint64_t seed, int64_t step, at::Device device) {
   Philox random(seed, Purpose::kDropout, 0, static_cast<uint64_t>(step));

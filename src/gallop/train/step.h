@@ -66,7 +66,7 @@ struct StepResult {
 /// taken later: the host goes on without waiting.
 class TrainStep {
  public:
-  /// Model and optimizer must outlive the step.
+  /// Model and optimizer must outlive the step. Throws UsageError as check_optimizer().
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
 
   /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss is not
@@ -85,6 +85,9 @@ class TrainStep {
   bool can_take() const;
   /// Whether as many results are under way as may be.
   bool must_take() const;
+
+  /// By how many steps at most the results that have been taken lie behind the next start().
+  int64_t most_behind() const { return readings_ ? readings_->most() - 1 : 0; }
 
   /// Loss scale and its counters, for checkpoints; empty without fp16.
   NamedTensors state() const;
@@ -133,6 +136,10 @@ class TrainStep {
   std::unique_ptr<StepReadings> readings_;  ///< Null where results are there at once.
   std::deque<Started> started_;
 };
+
+/// Throws UsageError where a step cannot be done with such an optimizer: SAM, whose gradients are
+/// of other weights, with one whose average goes by the gradients of its own.
+void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer);
 
 /// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a
 /// GPU: a resumed run draws the same.

@@ -33,8 +33,15 @@ std::vector<Case> all_cases() {
   for (const std::string& optimizer : optim::built_in_optimizers().names()) {
     std::string name = optimizer;
     std::replace(name.begin(), name.end(), '-', '_');
-    for (const auto& [config_name, config] : configs) {
-      cases.push_back({name + "_" + config_name, mlp, optimizer, config});
+    for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
+      if (!optim::can_wrap(optimizer, wrappers)) continue;
+      for (const auto& [config_name, config] : configs) {
+        cases.push_back({.name = name + wrapping + "_" + config_name,
+                         .make_model = mlp,
+                         .optimizer = optimizer,
+                         .config = config,
+                         .wrappers = wrappers});
+      }
     }
   }
   return cases;

@@ -13,6 +13,7 @@
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/train/step.h"
+#include "unit/optim/wrapped.h"
 
 namespace gallop::train {
 
@@ -29,13 +30,13 @@ struct Case {
   StepConfig config{};
   bool text = false;
   bool channels_last = true;  ///< Of images.
+  std::string wrappers = "[]";
 };
 
 inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
 
 /// A model in training, with its optimizer and step.
 struct Trainee {
-  optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
   std::unique_ptr<model::Model> model;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::optional<TrainStep> step;
@@ -43,8 +44,8 @@ struct Trainee {
   Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile)
       : model(tested.make_model()) {
     model->to(at::kCPU, tested.channels_last && !tested.text);
-    optimizer =
-        optimizers.build(config::Component(optimizers, tested.optimizer), model->parameters());
+    optimizer = optim::make_wrapped(tested.optimizer, tested.wrappers, model->parameters(),
+                                    model->buffers(), optim::kHundredSteps);
     StepConfig config = tested.config;
     if (compile) config.compile = *compile;
     step.emplace(*model, *optimizer, config);
