@@ -107,7 +107,7 @@ class Case:
         loss = nn.functional.cross_entropy(logits, labels)
         loss.backward()
         gradients = {self.rename(n): self.layout(self.rename(n), p.grad)
-                     for n, p in self.module.named_parameters()}
+                     for n, p in self.module.named_parameters() if p.requires_grad}
         result = {"loss": number(loss.item()), "logits": summary("logits", logits.detach()),
                   "gradients": {n: summary(n, g) for n, g in gradients.items()}}
         if training:
@@ -204,6 +204,47 @@ def resnet_cases():
         yield Case(f"resnet{depth}", "resnet", f"{{depth: {depth}}}", images(4, 64), module)
 
 
+class AirbenchStage(nn.Module):
+    def __init__(self, channels, out):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, out, 3, padding="same", bias=False)
+        self.bn1 = nn.BatchNorm2d(out, momentum=0.4)
+        self.conv2 = nn.Conv2d(out, out, 3, padding="same", bias=False)
+        self.bn2 = nn.BatchNorm2d(out, momentum=0.4)
+
+    def forward(self, x):
+        x = nn.functional.max_pool2d(self.conv1(x), 2)
+        x = nn.functional.gelu(self.bn1(x))
+        return nn.functional.gelu(self.bn2(self.conv2(x)))
+
+
+class Airbench(nn.Module):
+    """Jordan 2024, figure 1, with numbers in the place of whitened patches."""
+
+    def __init__(self, widths):
+        super().__init__()
+        self.whiten = nn.Conv2d(3, 24, 2)
+        channels = 24
+        for i, width in enumerate(widths):
+            setattr(self, f"layer{i + 1}", AirbenchStage(channels, width))
+            channels = width
+        self.stages = len(widths)
+        self.head = nn.Linear(channels, 10, bias=False)
+        for name, parameter in self.named_parameters():
+            parameter.requires_grad = name != "whiten.weight" and not (
+                "bn" in name and name.endswith("weight"))
+
+    def forward(self, x):
+        x = nn.functional.gelu(self.whiten(x))
+        for i in range(self.stages):
+            x = getattr(self, f"layer{i + 1}")(x)
+        return self.head(nn.functional.adaptive_max_pool2d(x, 1).flatten(1)) / 9
+
+
+def airbench_cases():
+    yield Case("airbench", "airbench", "{widths: [16, 24, 32]}", images(4, 32), Airbench([16, 24, 32]))
+
+
 def vit_cases():
     for pool in ("token", "mean"):
         module = timm.models.VisionTransformer(
@@ -276,7 +317,7 @@ def rotary_cases():
 def main():
     torch.manual_seed(0)
     folder = pathlib.Path(sys.argv[1])
-    cases = [*mlp_cases(), *resnet_cases(), *vit_cases(), *gpt2_cases(), *rotary_cases()]
+    cases = [*mlp_cases(), *resnet_cases(), *airbench_cases(), *vit_cases(), *gpt2_cases(), *rotary_cases()]
     lines = ",\n".join(json.dumps(case.fixture(), separators=(",", ":")) for case in cases)
     path = folder / "models.json"
     path.write_text(f"[\n{lines}\n]\n")

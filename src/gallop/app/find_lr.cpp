@@ -1,13 +1,12 @@
-#include <algorithm>
 #include <cstdio>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/lr_curve.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/terminal.h"
@@ -99,76 +98,12 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   return true;
 }
 
-// To two digits: the curve tells no more.
-double rounded(double lr) { return std::stod(fmt::format("{:.1e}", lr)); }
-
-// What each rule says, in their order.
-std::vector<std::optional<double>> suggestions(const train::LrRangeTest& test) {
-  std::vector<std::optional<double>> all;
-  for (const auto& rule : schedule::lr_rules()) {
-    all.push_back(rule.suggest(test.points));
-    if (all.back()) all.back() = rounded(*all.back());
-  }
-  return all;
-}
-
-plot::LinePlot curve(const std::string& name, const Arguments& arguments,
-                     const train::LrRangeTest& test) {
-  plot::Series losses{.name = "of a step", .x = {}, .y = {}};
-  plot::Series smoothed{.name = "smoothed", .x = {}, .y = {}};
-  double highest = 0;
-  for (const auto& point : test.points) {
-    losses.x.push_back(point.lr);
-    losses.y.push_back(point.loss);
-    smoothed.x.push_back(point.lr);
-    smoothed.y.push_back(point.smoothed);
-    highest = std::max(highest, point.smoothed);
-  }
-  plot::LinePlot plot{
-      .title = name + ": loss by learning rate",
-      .x = {.label = "learning rate",
-            .scale = arguments.test.linear ? plot::Scale::kLinear : plot::Scale::kLog},
-      // Where training diverges, the losses of steps leave all bounds.
-      .y = {.label = "loss", .max = highest},
-      .series = {smoothed}};
-  if (arguments.test.memory > 0) plot.series.push_back(losses);
-  const auto found = suggestions(test);
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (found[i]) plot.marks.push_back({.x = *found[i], .label = schedule::lr_rules()[i].name});
-  }
-  return plot;
-}
-
-void print_json(const Arguments& arguments, const train::LrRangeTest& test) {
-  nlohmann::ordered_json object = {{"recipe", arguments.recipe}, {"diverged", test.diverged}};
-  const auto found = suggestions(test);
-  for (size_t i = 0; i < found.size(); ++i) {
-    const char* const name = schedule::lr_rules()[i].name;
-    if (found[i]) object["suggestions"][name] = *found[i];
-    if (found[i] && name == arguments.rule) object["lr"] = *found[i];
-  }
-  if (const auto range = schedule::range_of_fall(test.points)) {
-    object["range"] = {range->min, range->max};
-  }
-  for (const auto& point : test.points) {
-    object["points"].push_back(
-        {{"lr", point.lr}, {"loss", point.loss}, {"smoothed", point.smoothed}});
-  }
-  fmt::print("{}\n", object.dump());
-}
-
 void print_table(const Arguments& arguments, const train::LrRangeTest& test) {
-  const auto found = suggestions(test);
+  const auto found = suggested_lrs(test);
   for (size_t i = 0; i < found.size(); ++i) {
     const auto& rule = schedule::lr_rules()[i];
     fmt::print("{:<12} {:>8}  {}{}\n", rule.name, found[i] ? fmt::format("{:.2g}", *found[i]) : "-",
                rule.help, rule.name == arguments.rule ? "  <- suggested" : "");
-    if (rule.name == arguments.rule && !found[i]) {
-      throw DataError(fmt::format(
-          "the loss does not fall between {:g} and {:g} in a way that the rule '{}' can read; try "
-          "other --min and --max, more --rates, or another --rule",
-          arguments.test.min, arguments.test.max, rule.name));
-    }
   }
   if (const auto range = schedule::range_of_fall(test.points)) {
     fmt::print("{:<12} {:>8}  to {:.2g}: where the loss falls, bounds for a cyclic schedule\n",
@@ -195,16 +130,17 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
       train::test_lr_range({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
                            parsed.test, prepared.step_config(), prepared.training_loader());
   if (test.stopped) return ExitCode::kStopped;
-  const plot::LinePlot plot = curve(prepared.resolved().name, parsed, test);
+  const plot::LinePlot plot = lr_curve(prepared.resolved().name, parsed.test, test);
   if (!parsed.svg.empty()) write_file_atomically(parsed.svg, plot::to_svg({plot}));
   if (parsed.json) {
-    print_json(parsed, test);
+    fmt::print("{}\n", lr_curve_json(parsed.recipe, parsed.rule, test));
   } else {
     plot::LinePlot terse = plot;
     terse.series.resize(1);
     print_plot(terse);
     fmt::print("\n");
     print_table(parsed, test);
+    suggested_lr(parsed.rule, parsed.test, test);
   }
   return ExitCode::kDone;
 }

@@ -8,6 +8,7 @@
 #include "gallop/app/device.h"
 #include "gallop/app/session.h"
 #include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
 
 namespace gallop::app {
 
@@ -37,6 +38,9 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   inputs_ = inputs_of(data_, recipe());
   model_ = families.models.build(recipe().model, inputs_.task(),
                                  model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+  if (const int64_t images = model_->images_to_initialize(); images > 0) {
+    model_->initialize_from(first_batch(images).input.cpu());
+  }
   choose_format();
   build_optimizer(families);
 }
@@ -101,7 +105,7 @@ train::StepConfig PreparedRecipe::step_config() const {
 
 data::Batch PreparedRecipe::first_batch(int64_t most) const {
   data::LoaderConfig config = training_loader();
-  config.batch = std::min({config.batch, data_.train->size(), most});
+  config.batch = std::min(data_.train->size(), most);
   config.threads = 0;
   data::Loader loader(*data_.train, config, {.seed = resolved_.recipe.train.seed});
   data::Batch batch = *loader.next();
@@ -145,21 +149,21 @@ void PreparedRecipe::choose_format() {
 
 std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
     const std::vector<train::StepFormat>& formats) {
-  const data::Batch batch = first_batch(data_.is_text() ? kTimedTexts : kTimedImages);
+  const data::Batch batch = first_batch(
+      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedImages));
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
   return train::time_formats(*model_, batch.input, batch.target, formats);
 }
 
-void PreparedRecipe::resolve(const std::string& path, std::string& value,
+void PreparedRecipe::resolve(const std::string& path, const std::string& value,
                              const std::string& found) {
-  if (value == found) return;
-  value = found;
-  config::Problems problems;
-  config::apply_override(
-      resolved_.written, path,
-      config::Node::make_scalar(found, {.source = config::Origin::Source::kMeasured}), problems);
-  problems.throw_if_any();
+  if (value != found) resolved_.resolve(path, found);
+}
+
+void PreparedRecipe::take_lr(const Families& families, double lr) {
+  resolved_.resolve("optimizer.lr", config::number_text(lr));
+  optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
 }
 
 }  // namespace gallop::app

@@ -44,6 +44,9 @@ class PreparedRecipe {
   /// The first samples of the training data, at most so many, on the device.
   data::Batch first_batch(int64_t most) const;
 
+  /// Puts a learning rate that was found in the recipe, and starts the optimizer anew.
+  void take_lr(const Families& families, double lr);
+
   /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
   std::string describe_training() const;
 
@@ -51,7 +54,7 @@ class PreparedRecipe {
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
   void choose_format();
-  void resolve(const std::string& path, std::string& value, const std::string& found);
+  void resolve(const std::string& path, const std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
 
   ResolvedRecipe resolved_;

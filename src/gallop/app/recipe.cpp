@@ -7,6 +7,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
+#include "gallop/config/scalar.h"
 
 namespace gallop::app {
 
@@ -46,6 +47,13 @@ void visit(config::Visitor& visitor, OptimizerSection& section) {
   visitor.field({.name = "wrap", .help = "averages or slow weights around it"}, section.wrap);
 }
 
+void read(ResolvedRecipe& resolved, config::Problems& problems) {
+  config::read_fields(
+      resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
+      problems);
+  problems.throw_if_any();
+}
+
 bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml");
 }
@@ -66,6 +74,20 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "train", .help = ""}, recipe.train);
 }
 
+bool ResolvedRecipe::is_auto(const std::string& section, const std::string& option) const {
+  const config::Node* map = written.find(section);
+  const config::Node* node = map != nullptr ? map->find(option) : nullptr;
+  return node != nullptr && config::is_auto(*node);
+}
+
+void ResolvedRecipe::resolve(const std::string& path, const std::string& found) {
+  config::Problems problems;
+  config::apply_override(
+      written, path,
+      config::Node::make_scalar(found, {.source = config::Origin::Source::kMeasured}), problems);
+  read(*this, problems);
+}
+
 std::string ResolvedRecipe::to_yaml(bool show_origins) {
   const auto fields = [this](config::Visitor& visitor) { visit(visitor, recipe); };
   return config::to_yaml(config::write_fields(fields, written), show_origins);
@@ -80,10 +102,7 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
     config::apply_override(resolved.written, path, config::parse_override_value(value, path),
                            problems);
   }
-  config::read_fields(
-      resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
-      problems);
-  problems.throw_if_any();
+  read(resolved, problems);
   train::check(resolved.recipe.train);
   return resolved;
 }

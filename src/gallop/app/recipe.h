@@ -41,6 +41,11 @@ struct ResolvedRecipe {
   std::string name;      ///< "fashion-mnist", without folder and ending.
   config::Node written;  ///< The file with the overrides in place.
 
+  /// Whether the option of a section is left open, as in "optimizer.lr: auto".
+  bool is_auto(const std::string& section, const std::string& option) const;
+  /// Puts what was measured in the place of an option, "train.precision".
+  void resolve(const std::string& path, const std::string& found);
+
   /// The recipe in full, as YAML.
   std::string to_yaml(bool show_origins);
 };

@@ -103,7 +103,7 @@ void print_options() {
 void draw_schedule(const Arguments& arguments) {
   const Families families;
   const ResolvedRecipe resolved = load_recipe(families, arguments.recipe, arguments.overrides);
-  auto plots = schedule_plots(families, resolved.recipe);
+  auto plots = schedule_plots(families, resolved);
   plots.front().title = resolved.name + ": " + plots.front().title;
   for (const plot::LinePlot& each : plots) print_plot(each);
   if (!arguments.svg.empty()) write_file_atomically(arguments.svg, plot::to_svg(plots));

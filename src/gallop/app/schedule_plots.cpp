@@ -28,7 +28,9 @@ schedule::RunLength length_with_data(const Families& families, const Recipe& rec
   return train::Length::of(recipe.train, recipe.data.batch, data.train->size()).for_schedules();
 }
 
-double base_lr(config::Component optimizer) {
+double base_lr(const ResolvedRecipe& resolved) {
+  if (resolved.is_auto("optimizer", "lr")) return 1;
+  config::Component optimizer = resolved.recipe.optimizer;
   const config::Node options =
       config::write_fields([&](config::Visitor& visitor) { optimizer.visit_fields(visitor); }, {});
   const config::Node* lr = options.find("lr");
@@ -48,17 +50,21 @@ plot::Series curve(double end, Value value) {
   return series;
 }
 
-std::vector<plot::LinePlot> plots_of(const Families& families, const Recipe& recipe,
+std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRecipe& resolved,
                                      const schedule::RunLength& length) {
+  const Recipe& recipe = resolved.recipe;
   const auto schedule = families.schedules.build(recipe.schedule, length);
   const plot::Axis x{recipe.train.steps ? "step" : "epoch"}, from_zero{.label = "", .min = 0.};
-  const double end = length_without_data(recipe.train).samples, lr = base_lr(recipe.optimizer);
+  const double end = length_without_data(recipe.train).samples, lr = base_lr(resolved);
   const auto title = [](const char* value, const std::string& name, const schedule::Schedule& one) {
     return fmt::format("{}, {}{}", value, name,
                        one.state().empty() ? "" : " (as long as evaluations get better)");
   };
+  const char* const lr_title = resolved.is_auto("optimizer", "lr")
+                                   ? "learning rate over the one to be found"
+                                   : "learning rate";
   std::vector<plot::LinePlot> plots = {
-      {title("learning rate", recipe.schedule.name(), *schedule),
+      {title(lr_title, recipe.schedule.name(), *schedule),
        x,
        from_zero,
        {curve(end, [&](double p) { return lr * schedule->factor(p); })}}};
@@ -80,11 +86,12 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const Recipe& rec
 
 }  // namespace
 
-std::vector<plot::LinePlot> schedule_plots(const Families& families, const Recipe& recipe) {
+std::vector<plot::LinePlot> schedule_plots(const Families& families,
+                                           const ResolvedRecipe& resolved) {
   try {
-    return plots_of(families, recipe, length_without_data(recipe.train));
+    return plots_of(families, resolved, length_without_data(resolved.recipe.train));
   } catch (const schedule::UnknownLength&) {
-    return plots_of(families, recipe, length_with_data(families, recipe));
+    return plots_of(families, resolved, length_with_data(families, resolved.recipe));
   }
 }
 

@@ -8,11 +8,12 @@
 
 namespace gallop::app {
 
-/// The learning rate of a recipe along its run, its momentum where the schedule has one, and what
-/// the recipe varies. Opens
-/// the data only where the schedule counts in what they decide: steps of a run that is given in
-/// epochs, or epochs of one given in steps.
-std::vector<plot::LinePlot> schedule_plots(const Families& families, const Recipe& recipe);
+/// The learning rate of a recipe along its run (its factor where the rate is left open), its
+/// momentum where the schedule has one, and what the recipe varies. Opens the data only where the
+/// schedule counts in what they decide: steps of a run that is given in epochs, or epochs of one
+/// given in steps.
+std::vector<plot::LinePlot> schedule_plots(const Families& families,
+                                           const ResolvedRecipe& resolved);
 
 /// The factor of each schedule with its default options over a run of 10 epochs, but for those that
 /// are made of others, which have no defaults, and those that follow evaluations.

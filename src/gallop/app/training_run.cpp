@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/lr_curve.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_log.h"
@@ -42,6 +43,10 @@ class PreparedRun final : public TrainingRun {
   // The data must be those that the run began with, where it has come so far as to say.
   void check_against(const fs::path& folder) {
     if (has_inputs(folder)) check_fits(prepared_.inputs(), read_inputs(folder));
+    if (prepared_.resolved().is_auto("optimizer", "lr") &&
+        train::CheckpointStore(folder / "checkpoints").newest()) {
+      throw UsageError("optimizer.lr: auto is for the beginning of a run, and this one has begun");
+    }
   }
 
   void place_in(track::RunFolder folder) {
@@ -54,6 +59,8 @@ class PreparedRun final : public TrainingRun {
   train::Outcome train(ConsoleStyle style, const StopRequest& stop) override {
     const auto console = make_console(style, labels());
     const auto newest = checkpoints_->newest();
+    introduce(style);
+    if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
     std::vector<std::string> varied;
     for (const auto& one : prepared_.varied()) varied.emplace_back(train::name_of(one.value));
     RunLog log(folder_->log(), newest ? newest->step : 0, labels().part, varied);
@@ -69,7 +76,6 @@ class PreparedRun final : public TrainingRun {
                                     .text = data().is_text()};
     train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
                            prepared_.training_loader(), prepared_.evaluate_config());
-    introduce(style);
     if (newest) resume(trainer, *newest);
     return trainer.run();
   }
@@ -90,8 +96,40 @@ class PreparedRun final : public TrainingRun {
     return labels;
   }
 
+  // Resolves `lr: auto`, in the run folder too, which also keeps the curve. False where it was told
+  // to stop: the next start does it again.
+  bool find_lr(ConsoleStyle style, const StopRequest& stop) {
+    const train::LrRangeTestConfig config;
+    const auto test =
+        train::test_lr_range({prepared_.model(), prepared_.optimizer(), *data().train, stop},
+                             config, prepared_.step_config(), prepared_.training_loader());
+    if (test.stopped) {
+      fmt::print(stderr, "gallop: stopped while looking for a learning rate; to start again: "
+                         "gallop train --resume {}\n", folder_->path().string());
+      return false;
+    }
+    const std::string rule = schedule::lr_rules().front().name;
+    const fs::path folder = folder_->path();
+    write_file_atomically(folder / "find-lr.json", lr_curve_json(folder_->name(), rule, test) + "\n");
+    write_file_atomically(folder / "find-lr.svg",
+                          plot::to_svg({lr_curve(folder_->name(), config, test)}));
+    const double lr = suggested_lr(rule, config, test);
+    prepared_.take_lr(families_, lr);
+    write_file_atomically(folder / "recipe.yaml", recipe_yaml());
+    if (is_for_people(style)) {
+      fmt::print("lr         {:.2g}, found in {} steps ({})\n", lr, test.points.size(),
+                 (folder / "find-lr.svg").string());
+      std::fflush(stdout);
+    }
+    return true;
+  }
+
+  static bool is_for_people(ConsoleStyle style) {
+    return style == ConsoleStyle::kLive || style == ConsoleStyle::kPlain;
+  }
+
   void introduce(ConsoleStyle style) {
-    if (style != ConsoleStyle::kLive && style != ConsoleStyle::kPlain) return;
+    if (!is_for_people(style)) return;
     int64_t parameters = 0;
     for (const auto& parameter : prepared_.model().parameters())
       parameters += parameter.tensor.numel();

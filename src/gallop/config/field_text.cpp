@@ -20,6 +20,7 @@ std::string allowed_range(const Field& field, const char* noun) {
     text += fmt::format("{} {} {}", field.min ? " and" : "", field.below_max ? "below" : "at most",
                         number_text(*field.max));
   }
+  if (field.or_auto) text += " or auto";
   return text;
 }
 

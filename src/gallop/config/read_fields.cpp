@@ -198,6 +198,7 @@ class Reader final : public Visitor {
 
   template <typename T>
   void read_number(const Field& field, const Node& node, const std::optional<T>& read, T& value) {
+    if (field.or_auto && is_auto(node)) return;
     const bool allowed = read && in_range(field, static_cast<double>(*read));
     const char* noun = std::is_integral_v<T> ? "a whole number" : "a number";
     store(field, node, allowed ? read : std::optional<T>(), allowed_range(field, noun), value);

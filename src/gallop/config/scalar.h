@@ -13,6 +13,7 @@ std::optional<bool> as_bool(const Node& node);        ///< true, false
 std::optional<int64_t> as_integer(const Node& node);  ///< 12, -3, 1_000, 1e3
 std::optional<double> as_number(const Node& node);    ///< 0.1, 5e-4, 3
 bool is_null(const Node& node);                       ///< nothing, null, ~
+bool is_auto(const Node& node);                       ///< auto
 
 /// The shortest text that reads back as the same number.
 std::string number_text(double value);

@@ -19,6 +19,8 @@ struct Field {
   std::optional<double> max{};
   bool above_min = false;              ///< `min` itself is not allowed.
   bool below_max = false;              ///< `max` itself is not allowed.
+  /// A number may be "auto": it stands at its default until somebody resolves what is written.
+  bool or_auto = false;
   std::vector<std::string> choices{};  ///< Allowed words, for text options.
   /// Says what is wrong with a text or an item of a list of texts, or nothing.
   std::function<std::string(const std::string&)> check{};

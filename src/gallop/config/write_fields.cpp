@@ -12,8 +12,10 @@ class Writer final : public Visitor {
   Node take() { return std::move(map_); }
 
   void field(const Field& field, bool& value) override { put(field, value ? "true" : "false"); }
-  void field(const Field& field, int64_t& value) override { put(field, std::to_string(value)); }
-  void field(const Field& field, double& value) override { put(field, number_text(value)); }
+  void field(const Field& field, int64_t& value) override {
+    put_number(field, std::to_string(value));
+  }
+  void field(const Field& field, double& value) override { put_number(field, number_text(value)); }
   void field(const Field& field, std::string& value) override { put(field, value); }
   void field(const Field& field, std::vector<int64_t>& value) override {
     put_list(field, value, [](int64_t item) { return std::to_string(item); });
@@ -75,6 +77,10 @@ class Writer final : public Visitor {
   }
   void put(const Field& field, std::string text) {
     map_.at_or_add(field.name, {}) = Node::make_scalar(std::move(text), origin_of(field.name));
+  }
+  void put_number(const Field& field, std::string text) {
+    const Node* node = field.or_auto && written_ != nullptr ? written_->find(field.name) : nullptr;
+    put(field, node != nullptr && is_auto(*node) ? node->scalar : std::move(text));
   }
   template <typename T, typename Convert>
   void put_list(const Field& field, const std::vector<T>& values, Convert convert) {

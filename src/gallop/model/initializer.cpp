@@ -24,6 +24,7 @@ constexpr NamedKind kKinds[] = {
     {"xavier-normal", InitScheme::Kind::kXavierNormal},
     {"kaiming-uniform", InitScheme::Kind::kKaimingUniform},
     {"kaiming-normal", InitScheme::Kind::kKaimingNormal},
+    {"dirac", InitScheme::Kind::kDirac},
 };
 
 struct Fans {
@@ -78,6 +79,17 @@ at::Tensor Initializer::uniform(at::IntArrayRef sizes, double bound) {
   return sizes_only_ ? tensor : tensor.uniform_(-bound, bound, generator_);
 }
 
+at::Tensor Initializer::dirac(at::IntArrayRef sizes, double bound) {
+  auto tensor = uniform(sizes, bound);
+  if (sizes_only_) return tensor;
+  for (int64_t channel = 0; channel < std::min(sizes[0], sizes[1]); ++channel) {
+    at::Tensor window = tensor[channel].zero_()[channel];
+    while (window.dim() > 0) window = window[window.size(0) / 2];
+    window.fill_(1);
+  }
+  return tensor;
+}
+
 at::Tensor Initializer::normal(at::IntArrayRef sizes, double std) {
   auto tensor = empty(sizes);
   return sizes_only_ ? tensor : tensor.normal_(0, std, generator_);
@@ -101,6 +113,7 @@ at::Tensor Initializer::weight(at::IntArrayRef sizes, const InitScheme& scheme) 
     case InitScheme::Kind::kXavierNormal: return normal(sizes, std::sqrt(2 / (fans.in + fans.out)));
     case InitScheme::Kind::kKaimingUniform: return uniform(sizes, std::sqrt(6 / he_fan));
     case InitScheme::Kind::kKaimingNormal: return normal(sizes, std::sqrt(2 / he_fan));
+    case InitScheme::Kind::kDirac: return dirac(sizes, 1 / std::sqrt(fans.in));
     case InitScheme::Kind::kNormal: return normal(sizes, scheme.std);
     case InitScheme::Kind::kTruncatedNormal: return truncated_normal(sizes, scheme.std);
   }

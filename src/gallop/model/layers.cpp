@@ -49,8 +49,9 @@ at::Tensor Conv2d::forward(const at::Tensor& x) const {
 BatchNorm2d::BatchNorm2d(Initializer& initializer, const Options& options)
     : state_{.momentum = options.momentum} {
   const int64_t channels = options.channels;
-  state_.weight =
-      register_parameter("weight", initializer.constant(channels, options.initial_weight));
+  const at::Tensor weight = initializer.constant(channels, options.initial_weight);
+  state_.weight = options.trains_weight ? register_parameter("weight", weight)
+                                        : register_buffer("weight", weight);
   state_.bias = register_parameter("bias", initializer.constant(channels, 0));
   state_.running_mean = register_buffer("running_mean", initializer.constant(channels, 0));
   state_.running_var = register_buffer("running_var", initializer.constant(channels, 1));

@@ -72,6 +72,7 @@ class BatchNorm2d : public torch::nn::Module {
     int64_t channels = 0;
     double momentum = 0.1;
     double initial_weight = 1;
+    bool trains_weight = true;
   };
   BatchNorm2d(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& x);

@@ -33,6 +33,12 @@ class Model {
   /// The same with the last product left to the loss, for models of large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }
 
+  /// How many images a new model wants to see before it is trained, which decide some of its
+  /// weights; 0 for most models. Where the data have fewer, those.
+  virtual int64_t images_to_initialize() const { return 0; }
+  /// Shows them, as forward() takes them.
+  virtual void initialize_from(const at::Tensor& /*images*/) {}
+
   /// Trained tensors in a fixed order, named as in torchvision, timm or nanoGPT. A tensor that two
   /// layers share stands once, under its first name.
   virtual NamedTensors parameters() const = 0;

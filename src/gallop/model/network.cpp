@@ -17,6 +17,9 @@ class NetworkModel final : public Model {
     return network_->forward_to_head(in_format(input));
   }
 
+  int64_t images_to_initialize() const override { return network_->images_to_initialize(); }
+  void initialize_from(const at::Tensor& images) override { network_->initialize_from(images); }
+
   NamedTensors parameters() const override { return list(network_->named_parameters()); }
   NamedTensors buffers() const override { return list(network_->named_buffers()); }
 

@@ -14,6 +14,9 @@ class Network : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x) = 0;
   virtual Output forward_to_head(const at::Tensor& x) { return {forward(x)}; }
+  /// See Model.
+  virtual int64_t images_to_initialize() const { return 0; }
+  virtual void initialize_from(const at::Tensor& /*images*/) {}
 };
 
 /// Shows a tree of layers as a model.

@@ -1,3 +1,4 @@
+#include "gallop/model/airbench.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
@@ -11,6 +12,8 @@ ModelRegistry built_in_models() {
   registry.add("mlp", "fully connected layers over flattened images", make_mlp)
       .add("resnet", "residual network, CIFAR form (6n+2) or ImageNet form (18, 34, 50)",
            make_resnet)
+      .add("airbench", "whitened patches and a few wide stages, for short training of small images",
+           make_airbench)
       .add("vit", "vision transformer over square patches", make_vit)
       .add("gpt", "decoder of text as GPT-2", make_gpt);
   return registry;

@@ -7,6 +7,7 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/max_pool2d.h>
 
+#include "gallop/model/fields.h"
 #include "gallop/model/layers.h"
 #include "gallop/model/network.h"
 
@@ -225,12 +226,7 @@ void visit(config::Visitor& visitor, ResnetConfig& config) {
                 config.shortcut);
   visitor.field({.name = "zero_init_residual", .help = "start every block as its shortcut"},
                 config.zero_init_residual);
-  visitor.field({.name = "batch_norm_momentum",
-                 .help = "share of a batch in the running statistics",
-                 .min = 0,
-                 .max = 1,
-                 .above_min = true},
-                config.batch_norm_momentum);
+  visitor.field(kBatchNormMomentum, config.batch_norm_momentum);
   visitor.field({.name = "conv_init",
                  .help = "how weights of convolutions are drawn",
                  .choices = init_names()},

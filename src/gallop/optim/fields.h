@@ -14,7 +14,8 @@ inline config::Field share_field(const char* name, const char* help) {
 inline const config::Field kLearningRate{.name = "lr",
                                          .help = "learning rate, which the schedule multiplies",
                                          .min = 0,
-                                         .above_min = true};
+                                         .above_min = true,
+                                         .or_auto = true};
 inline const config::Field kWeightDecay{
     .name = "weight_decay", .help = "pull of every weight towards 0", .min = 0};
 inline const config::Field kDecay1d{

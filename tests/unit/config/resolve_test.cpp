@@ -5,6 +5,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/component.h"
+#include "gallop/config/scalar.h"
 #include "gallop/schedule/schedule.h"
 
 namespace gallop::config {
@@ -16,7 +17,8 @@ struct Inner {
   std::optional<double> clip;
 };
 void visit(Visitor& v, Inner& c) {
-  v.field({.name = "lr", .help = "learning rate", .min = 0, .above_min = true}, c.lr);
+  v.field({.name = "lr", .help = "learning rate", .min = 0, .above_min = true, .or_auto = true},
+          c.lr);
   v.field({.name = "nesterov", .help = "look ahead"}, c.nesterov);
   v.field({.name = "clip", .help = "norm", .min = 0}, c.clip);
 }
@@ -92,12 +94,28 @@ TEST(ReadFields, TellsEveryMistakeAtOnceWithItsPlaceAndTheNearestName) {
             "r.yaml:1:8: batch: must be a whole number of at least 1, not '0'\n"
             "r.yaml:2:12: precision: unknown value 'bf61'; did you mean 'bf16'? "
             "Known: auto, fp32 and bf16\n"
-            "r.yaml:4:7: optimizer.lr: must be a number above 0, not 'fast'\n"
+            "r.yaml:4:7: optimizer.lr: must be a number above 0 or auto, not 'fast'\n"
             "r.yaml:5:3: optimizer.nestrov: unknown key 'nestrov'; did you mean 'nesterov'? "
             "Known: lr, nesterov and clip\n"
             "r.yaml:6:7: name: unknown schedule 'one-cicle'; did you mean 'one-cycle'? "
             "Known: " +
                 join_names(outer.registry.names(), "and"));
+}
+
+TEST(ReadFields, LeavesOpenWhatIsAutoAndWritesItSo) {
+  Outer outer;
+  const std::string yaml = "optimizer: {lr: auto}\n";
+  EXPECT_EQ(read(yaml, outer), "");
+  EXPECT_DOUBLE_EQ(outer.optimizer.lr, 0.1);
+  const Node written = parse_yaml(yaml, "r.yaml");
+  EXPECT_TRUE(is_auto(*written.find("optimizer")->find("lr")));
+  const Node node = write_fields([&](Visitor& v) { visit(v, outer); }, written);
+  EXPECT_EQ(node.find("optimizer")->find("lr")->scalar, "auto");
+
+  EXPECT_EQ(read("batch: auto\n", outer),
+            "r.yaml:1:8: batch: must be a whole number of at least 1, not 'auto'");
+  EXPECT_EQ(read("optimizer: {lr: 'auto'}\n", outer),
+            "r.yaml:1:17: optimizer.lr: must be a number above 0 or auto, not 'auto'");
 }
 
 TEST(ReadFields, ChecksEachTextOfAList) {

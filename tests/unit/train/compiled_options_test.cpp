@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/passes.h"
+#include "gallop/model/airbench.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
@@ -35,6 +36,11 @@ const std::vector<Network>& networks() {
          return make_mlp({.hidden = {16, 12}, .dropout = 0.2}, kImages, 1);
        }},
       {"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); }, nullptr},
+      {"Airbench",
+       [] {
+         return make_airbench({.widths = {8, 12}}, kImages, 1);
+       },
+       nullptr},
       {"Vit",
        [] { return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2}, kImages, 1); },
        [] {

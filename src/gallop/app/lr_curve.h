@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gallop/plot/line_plot.h"
+#include "gallop/train/lr_range_test.h"
+
+// What `find-lr` and `lr: auto` make of a range test.
+namespace gallop::app {
+
+/// What each of schedule::lr_rules() says, to two digits: the curve tells no more.
+std::vector<std::optional<double>> suggested_lrs(const train::LrRangeTest& test);
+
+/// What the rule says. Throws DataError where it cannot read the curve.
+double suggested_lr(const std::string& rule, const train::LrRangeTestConfig& config,
+                    const train::LrRangeTest& test);
+
+/// The smoothed loss by the rate, then that of each step where it was smoothed, with a mark at each
+/// suggestion.
+plot::LinePlot lr_curve(const std::string& recipe, const train::LrRangeTestConfig& config,
+                        const train::LrRangeTest& test);
+
+/// Suggestions, the one of `rule` as "lr", and all points, as one JSON object.
+std::string lr_curve_json(const std::string& recipe, const std::string& rule,
+                          const train::LrRangeTest& test);
+
+}  // namespace gallop::app
