@@ -1,6 +1,6 @@
 // bench_optimizers OPTIMIZER[+WRAPPER...] TENSORS [OPTION=VALUE...]: updates 40 M parameters in so
-// many matrices, with clipping; every wrapper acts at every step. For each line with a number on standard input it takes as many updates
-// and writes their seconds in one line.
+// many matrices, with clipping; every wrapper acts at every step. For each line with a number on
+// standard input it takes as many updates and writes their seconds in one line.
 #include <algorithm>
 #include <iostream>
 #include <string>

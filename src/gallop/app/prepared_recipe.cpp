@@ -117,9 +117,8 @@ data::Batch PreparedRecipe::first_batch(int64_t most) const {
 std::string PreparedRecipe::describe_training() const {
   std::string optimizer = resolved_.recipe.optimizer.name();
   for (const auto& wrapper : resolved_.recipe.wrap.items) optimizer += " with " + wrapper.name();
-  return fmt::format("{}, schedule {}, {} on {}{}{}", optimizer,
-                     resolved_.recipe.schedule.name(), format_.describe(),
-                     device_.is_cuda() ? "GPU" : "CPU",
+  return fmt::format("{}, schedule {}, {} on {}{}{}", optimizer, resolved_.recipe.schedule.name(),
+                     format_.describe(), device_.is_cuda() ? "GPU" : "CPU",
                      resolved_.recipe.train.compile == "false" ? "" : ", compiled",
                      measured_.empty() ? "" : " (measured " + measured_ + ")");
 }
@@ -163,7 +162,7 @@ void PreparedRecipe::resolve(const std::string& path, const std::string& value,
 
 void PreparedRecipe::take_lr(const Families& families, double lr) {
   resolved_.resolve("optimizer.lr", config::number_text(lr));
-  optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
+  build_optimizer(families);
 }
 
 }  // namespace gallop::app

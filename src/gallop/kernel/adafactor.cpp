@@ -103,7 +103,8 @@ class Update {
     part.gradient += offset;
     part.rows = std::min(rows_of_part_, all_.rows - row);
     if (!row_factors_.empty()) part.row_factors = row_factors_.data() + matrix * all_.rows + row;
-    part.column_factors = column_factors_.data() + (column_state_ != nullptr ? matrix * all_.columns : 0);
+    part.column_factors =
+        column_factors_.data() + (column_state_ != nullptr ? matrix * all_.columns : 0);
     return part;
   }
 
@@ -224,8 +225,8 @@ void adafactor_on_cpu(at::TensorList parameters, at::TensorList gradients, at::T
 }
 
 void nothing_without_memory(at::TensorList, at::TensorList, at::TensorList, at::TensorList,
-                            const at::Tensor&, at::IntArrayRef, Doubles, Doubles,
-                            const at::Tensor&, const Optional&, const Optional&, Doubles) {}
+                            const at::Tensor&, at::IntArrayRef, Doubles, Doubles, const at::Tensor&,
+                            const Optional&, const Optional&, Doubles) {}
 
 Optional optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;

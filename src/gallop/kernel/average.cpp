@@ -116,9 +116,8 @@ void nothing_without_memory(at::TensorList, at::TensorList, const at::Tensor&, c
 at::Tensor share_of(const AverageRule& rule, const at::Tensor& averaged) {
   if (rule.kind == Kind::kEqual) return (averaged + 1).reciprocal();
   if (rule.kind == Kind::kShare) return at::full_like(averaged, rule.number);
-  const at::Tensor decay = rule.warmup
-                               ? ((averaged + 1) / (averaged + 10)).clamp_max(rule.number)
-                               : at::full_like(averaged, rule.number);
+  const at::Tensor decay = rule.warmup ? ((averaged + 1) / (averaged + 10)).clamp_max(rule.number)
+                                       : at::full_like(averaged, rule.number);
   return at::where(averaged.eq(0), at::ones_like(averaged), 1 - decay);
 }
 
@@ -130,8 +129,8 @@ void average_by_operators(const AverageStep& step, bool both) {
       step.skip.defined() ? step.skip.eq(0) : at::ones_like(updates, at::kBool);
   updates.add_(happened.to(at::kDouble));
   const at::Tensor after = updates - static_cast<double>(rule.start);
-  const at::Tensor due = happened.logical_and(after.ge(0)).logical_and(
-      after.remainder(static_cast<double>(rule.every)).eq(0));
+  const at::Tensor due = happened.logical_and(after.ge(0))
+                             .logical_and(after.remainder(static_cast<double>(rule.every)).eq(0));
   const at::Tensor share = share_of(rule, averaged);
   for (size_t i = 0; i < step.averages.size(); ++i) {
     const at::Tensor &average = step.averages[i], &value = step.values[i];
@@ -182,8 +181,7 @@ void average_both(const AverageStep& step) {
       average_both_on_cpu, nothing_without_memory);
   check(step);
   if (!is_for_our_kernel(step.averages)) return average_by_operators(step, /*both=*/true);
-  kAverageBoth(step.averages, step.values, step.counts, optional(step.skip),
-               numbers_of(step.rule));
+  kAverageBoth(step.averages, step.values, step.counts, optional(step.skip), numbers_of(step.rule));
   count_changes(step.values);
 }
 

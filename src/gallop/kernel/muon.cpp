@@ -109,9 +109,8 @@ at::Tensor directions_on_cpu(at::TensorList momentums, at::TensorList gradients,
 
 at::Tensor directions_on_meta(at::TensorList momentums, at::TensorList, const Optional&,
                               const Optional&, double, bool, bool is_bf16, double) {
-  return at::empty(
-      sizes_of(momentums),
-      at::TensorOptions(is_bf16 ? at::kBFloat16 : at::kFloat).device(at::kMeta));
+  return at::empty(sizes_of(momentums),
+                   at::TensorOptions(is_bf16 ? at::kBFloat16 : at::kFloat).device(at::kMeta));
 }
 
 void update_on_cpu(at::TensorList parameters, const at::Tensor& changes, const at::Tensor& lr,

@@ -90,10 +90,9 @@ std::unique_ptr<Optimizer> make_swa(const SwaConfig& config, Wrapped wrapped) {
         fmt::format("optimizer.wrap: swa: every '{}' is less than one step", config.every));
   }
   const int64_t start = first_step("swa", config.start, every, wrapped.length);
-  return make_average(
-      "swa", std::move(wrapped),
-      {.kind = kernel::AverageRule::Kind::kEqual, .start = start, .every = every},
-      config.batch_norm == "recompute");
+  return make_average("swa", std::move(wrapped),
+                      {.kind = kernel::AverageRule::Kind::kEqual, .start = start, .every = every},
+                      config.batch_norm == "recompute");
 }
 
 }  // namespace gallop::optim

@@ -19,7 +19,7 @@ namespace gallop::optim {
 struct EmaConfig {
   double decay = 0.999;
   bool warmup = true;
-  int64_t every = 1;          ///< Updates from one time to the next.
+  int64_t every = 1;        ///< Updates from one time to the next.
   std::string start = "0";  ///< When it begins.
 };
 

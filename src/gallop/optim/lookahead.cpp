@@ -52,10 +52,9 @@ std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped
   first_step("lookahead", "0", config.k, wrapped.length);
   return std::make_unique<Lookahead>(
       std::move(wrapped.optimizer),
-      SecondWeights("lookahead", "slow", std::move(wrapped.parameters),
-                    {.kind = kernel::AverageRule::Kind::kShare,
-                     .number = config.alpha,
-                     .every = config.k}));
+      SecondWeights(
+          "lookahead", "slow", std::move(wrapped.parameters),
+          {.kind = kernel::AverageRule::Kind::kShare, .number = config.alpha, .every = config.k}));
 }
 
 }  // namespace gallop::optim

@@ -26,11 +26,10 @@ std::unique_ptr<Optimizer> wrap(const WrapperRegistry& registry, const config::C
     }
   }
   for (const config::Component& component : list.items) {
-    wrapped.optimizer =
-        registry.build(component, Wrapped{.optimizer = std::move(wrapped.optimizer),
-                                          .parameters = wrapped.parameters,
-                                          .buffers = wrapped.buffers,
-                                          .length = wrapped.length});
+    wrapped.optimizer = registry.build(component, Wrapped{.optimizer = std::move(wrapped.optimizer),
+                                                          .parameters = wrapped.parameters,
+                                                          .buffers = wrapped.buffers,
+                                                          .length = wrapped.length});
   }
   return std::move(wrapped.optimizer);
 }
@@ -40,15 +39,15 @@ int64_t first_step(const char* wrapper, const std::string& start, int64_t every,
   const int64_t steps = length.steps_of("1");
   int64_t first = length.steps_of(start);
   if (first >= steps) {
-    throw UsageError(fmt::format(
-        "optimizer.wrap: {} starts at '{}', which is step {} of a run of {}", wrapper, start, first,
-        steps));
+    throw UsageError(
+        fmt::format("optimizer.wrap: {} starts at '{}', which is step {} of a run of {}", wrapper,
+                    start, first, steps));
   }
   // Nothing is there after no step.
   if (first == 0) first = every;
   if (first > steps) {
-    throw UsageError(fmt::format(
-        "optimizer.wrap: {} acts every {} steps, but the run has {}", wrapper, every, steps));
+    throw UsageError(fmt::format("optimizer.wrap: {} acts every {} steps, but the run has {}",
+                                 wrapper, every, steps));
   }
   return first;
 }

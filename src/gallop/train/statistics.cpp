@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 

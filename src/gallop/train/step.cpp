@@ -356,7 +356,8 @@ NamedTensors TrainStep::state() const { return scaler_ ? scaler_->state() : Name
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer) {
   if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
   throw UsageError(
-      "train.sam with a schedule-free optimizer: its average rests on gradients of its own weights, "
+      "train.sam with a schedule-free optimizer: its average rests on gradients of its own "
+      "weights, "
       "not on those of weights uphill; set train.sam to none, or take another optimizer");
 }
 

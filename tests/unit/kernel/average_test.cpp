@@ -37,8 +37,7 @@ std::vector<double> plain_average(const AverageRule& rule, double start,
       if (rule.kind == Kind::kEqual) average = (average * n + now) / (n + 1);
       if (rule.kind == Kind::kShare) average = (1 - rule.number) * average + rule.number * now;
       if (rule.kind == Kind::kDecay) {
-        const double d =
-            rule.warmup ? std::min(rule.number, (1 + n) / (10 + n)) : rule.number;
+        const double d = rule.warmup ? std::min(rule.number, (1 + n) / (10 + n)) : rule.number;
         average = n == 0 ? now : d * average + (1 - d) * now;
       }
       n += 1;

@@ -131,8 +131,8 @@ TEST(Swa, IsTheMeanOfPyTorch) {
 
 TEST(Swa, AsksForStatisticsAsItsOptionsSay) {
   EXPECT_TRUE(Training("[swa]").optimizer->averaging().recompute_statistics);
-  EXPECT_FALSE(Training("[{swa: {batch_norm: average}}]").optimizer->averaging()
-                   .recompute_statistics);
+  EXPECT_FALSE(
+      Training("[{swa: {batch_norm: average}}]").optimizer->averaging().recompute_statistics);
   EXPECT_FALSE(Training("[ema]").optimizer->averaging().recompute_statistics);
 }
 

@@ -52,8 +52,10 @@ TEST(RunLength, CountsUpdates) {
   EXPECT_EQ(length.steps_of("9 epochs"), 27);
   EXPECT_EQ(length.steps_of("0"), 0);
   // As the run counts them: 16 batches of an epoch.
-  const RunLength ragged{
-      .samples = 1000. * 7 + 64 * 3, .samples_per_epoch = 1000, .batch = 64, .batches_per_epoch = 16};
+  const RunLength ragged{.samples = 1000. * 7 + 64 * 3,
+                         .samples_per_epoch = 1000,
+                         .batch = 64,
+                         .batches_per_epoch = 16};
   EXPECT_EQ(ragged.steps_of("1"), 7 * 16 + 3);
   EXPECT_THROW(RunLength().steps_of("0.5"), UnknownLength);
 }

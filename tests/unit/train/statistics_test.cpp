@@ -81,7 +81,8 @@ TEST(Statistics, DoNotDependOnWhatTheyWereBefore) {
   const at::NoGradGuard no_grad;
   const Waves waves;
   const StopRequest stop;
-  const auto first = make_resnet({.depth = 8}, kTask, 1), second = make_resnet({.depth = 8}, kTask, 1);
+  const auto first = make_resnet({.depth = 8}, kTask, 1),
+             second = make_resnet({.depth = 8}, kTask, 1);
   for (const auto& [name, tensor] : second->buffers()) {
     if (tensor.is_floating_point()) tensor.fill_(7);
   }
@@ -97,7 +98,8 @@ TEST(Statistics, StayWhereTheyAreAtAStop) {
   const Waves waves;
   StopRequest stop;
   stop.request(-1);
-  const auto model = make_resnet({.depth = 8}, kTask, 1), before = make_resnet({.depth = 8}, kTask, 1);
+  const auto model = make_resnet({.depth = 8}, kTask, 1),
+             before = make_resnet({.depth = 8}, kTask, 1);
   EXPECT_FALSE(recompute_statistics(*model, waves, config_of(8), stop));
   for (size_t i = 0; i < model->buffers().size(); ++i) {
     EXPECT_TRUE(at::equal(model->buffers()[i].tensor, before->buffers()[i].tensor));

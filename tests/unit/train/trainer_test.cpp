@@ -147,8 +147,8 @@ class Trainers : public testing::Test {
     CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"), {.keep_last = 10});
     const auto length = Length::of(config, kBatch, images.size()).for_schedules();
     const auto schedule = schedules.build(chosen.schedule, length);
-    const auto optimizer = optim::make_wrapped(optimizer_, wrappers_, model->parameters(),
-                                               model->buffers(), length);
+    const auto optimizer =
+        optim::make_wrapped(optimizer_, wrappers_, model->parameters(), model->buffers(), length);
     std::optional<schedule::Variation> variation;
     if (vary.varies()) variation.emplace("label_smoothing", vary, config.label_smoothing, length);
     std::vector<VariedValue> varied;

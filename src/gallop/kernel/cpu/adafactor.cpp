@@ -13,9 +13,7 @@ struct Sum {
     F32& part = parts[i / kLanes % 4];
     part = fma(a, a, part);
   }
-  double total() const {
-    return sum_fp64((parts[0] + parts[1]) + (parts[2] + parts[3]));
-  }
+  double total() const { return sum_fp64((parts[0] + parts[1]) + (parts[2] + parts[3])); }
 };
 
 double squares(const AdafactorRows& at, float* row_sums, float* column_sums) {
