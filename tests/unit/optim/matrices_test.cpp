@@ -44,7 +44,9 @@ std::unique_ptr<Optimizer> muon(const NamedTensors& parameters) {
   return make_muon({.ns_precision = "fp32"}, parameters);
 }
 
-class Matrices : public testing::TestWithParam<std::pair<const char*, Make>> {
+using Case = std::pair<const char*, Make>;
+
+class Matrices : public testing::TestWithParam<Case> {
  protected:
   void TearDown() override { at::set_num_threads(threads_); }
   int threads_ = at::get_num_threads();
@@ -90,9 +92,9 @@ TEST_P(Matrices, HaveTheSameBitsWithAnyNumberOfThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Matrices,
-                         testing::Values(std::pair("adafactor", plain_adafactor),
-                                         std::pair("adafactor_unscaled", unscaled_adafactor),
-                                         std::pair("muon", muon)),
+                         testing::Values(Case("adafactor", plain_adafactor),
+                                         Case("adafactor_unscaled", unscaled_adafactor),
+                                         Case("muon", muon)),
                          [](const auto& tested) { return tested.param.first; });
 
 }  // namespace
