@@ -114,6 +114,8 @@ class Case:
             result["buffers"] = {self.rename(n): summary(self.rename(n), b.double())
                                  for n, b in self.module.named_buffers()
                                  if "running" in n or "num_batches" in n}
+            result["buffers"] |= {self.rename(n): summary(self.rename(n), p.detach())
+                                  for n, p in self.module.named_parameters() if not p.requires_grad}
         return result
 
     def fixture(self):
@@ -242,7 +244,7 @@ class Airbench(nn.Module):
 
 
 def airbench_cases():
-    yield Case("airbench", "airbench", "{widths: [16, 24, 32]}", images(4, 32), Airbench([16, 24, 32]))
+    yield Case("airbench", "airbench", "{widths: [16, 24]}", images(4, 16), Airbench([16, 24]))
 
 
 def vit_cases():

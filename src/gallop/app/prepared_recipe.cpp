@@ -43,6 +43,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   }
   choose_format();
   build_optimizer(families);
+  varied_.check(recipe(), *optimizer_);
 }
 
 void PreparedRecipe::build_schedules(const Families& families) {
@@ -52,9 +53,9 @@ void PreparedRecipe::build_schedules(const Families& families) {
       train::Length::of(config, recipe().data.batch, data_.train->size()).for_schedules();
   schedule_ = families.schedules.build(recipe().schedule, length);
   train::check_schedule(*schedule_, config, evaluates);
-  if (const auto& vary = recipe().vary.label_smoothing; vary.varies()) {
-    label_smoothing_.emplace("label_smoothing", vary, config.label_smoothing, length);
-    train::check_schedule(label_smoothing_->schedule(), config, evaluates);
+  varied_ = VariedValues(recipe(), length, *schedule_);
+  for (const auto& one : varied()) {
+    if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
   }
 }
 
@@ -68,11 +69,6 @@ void PreparedRecipe::build_optimizer(const Families& families) {
                             .parameters = parameters,
                             .buffers = model_->buffers(),
                             .length = length.for_schedules()});
-}
-
-std::vector<train::VariedValue> PreparedRecipe::varied() const {
-  if (!label_smoothing_) return {};
-  return {{train::Value::kLabelSmoothing, &*label_smoothing_}};
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {

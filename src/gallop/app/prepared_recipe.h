@@ -5,10 +5,10 @@
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
+#include "gallop/app/varied_values.h"
 #include "gallop/base/hardware.h"
 #include "gallop/data/training_data.h"
 #include "gallop/optim/optimizer.h"
-#include "gallop/schedule/variation.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/step.h"
 #include "gallop/train/step_format.h"
@@ -35,7 +35,7 @@ class PreparedRecipe {
   model::Model& model() { return *model_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
   schedule::Schedule& schedule() { return *schedule_; }
-  std::vector<train::VariedValue> varied() const;
+  std::vector<train::VariedValue> varied() const { return varied_.for_training(); }
 
   data::LoaderConfig training_loader() const;
   train::EvaluateConfig evaluate_config() const;
@@ -67,7 +67,7 @@ class PreparedRecipe {
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<schedule::Schedule> schedule_;
-  std::optional<schedule::Variation> label_smoothing_;  // Where it varies.
+  VariedValues varied_;
 };
 
 }  // namespace gallop::app

@@ -60,8 +60,19 @@ bool is_path(const std::string& text) {
 
 }  // namespace
 
+VaryConfig::VaryConfig(const config::Catalog& schedules)
+    : label_smoothing(schedules),
+      momentum(schedules),
+      beta2(schedules),
+      weight_decay(schedules),
+      dropout(schedules) {}
+
 void visit(config::Visitor& visitor, VaryConfig& config) {
   visitor.section({.name = "label_smoothing", .help = ""}, config.label_smoothing);
+  visitor.section({.name = "momentum", .help = ""}, config.momentum);
+  visitor.section({.name = "beta2", .help = ""}, config.beta2);
+  visitor.section({.name = "weight_decay", .help = ""}, config.weight_decay);
+  visitor.section({.name = "dropout", .help = ""}, config.dropout);
 }
 
 void visit(config::Visitor& visitor, Recipe& recipe) {

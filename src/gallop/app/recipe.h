@@ -15,8 +15,8 @@ namespace gallop::app {
 
 /// The `vary:` section: values besides the learning rate that change along a run.
 struct VaryConfig {
-  explicit VaryConfig(const config::Catalog& schedules) : label_smoothing(schedules) {}
-  schedule::VariationConfig label_smoothing;
+  explicit VaryConfig(const config::Catalog& schedules);
+  schedule::VariationConfig label_smoothing, momentum, beta2, weight_decay, dropout;
 };
 
 /// Everything that decides a run, as written in a recipe.

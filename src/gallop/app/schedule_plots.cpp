@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/option_of.h"
 #include "gallop/app/session.h"
-#include "gallop/config/resolve.h"
-#include "gallop/config/scalar.h"
+#include "gallop/app/varied_values.h"
 #include "gallop/train/trainer.h"
 
 namespace gallop::app {
@@ -30,11 +30,14 @@ schedule::RunLength length_with_data(const Families& families, const Recipe& rec
 
 double base_lr(const ResolvedRecipe& resolved) {
   if (resolved.is_auto("optimizer", "lr")) return 1;
-  config::Component optimizer = resolved.recipe.optimizer;
-  const config::Node options =
-      config::write_fields([&](config::Visitor& visitor) { optimizer.visit_fields(visitor); }, {});
-  const config::Node* lr = options.find("lr");
-  return lr != nullptr ? config::as_number(*lr).value_or(1) : 1;
+  return option_of(resolved.recipe.optimizer, "lr").value_or(1);
+}
+
+// "weight decay"
+std::string label_of(train::Value value) {
+  std::string label = train::name_of(value);
+  std::replace(label.begin(), label.end(), '_', ' ');
+  return label;
 }
 
 // `value` of progress, over a run that ends at `end`. Its last step comes before the end, where
@@ -56,7 +59,8 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRec
   const auto schedule = families.schedules.build(recipe.schedule, length);
   const plot::Axis x{recipe.train.steps ? "step" : "epoch"}, from_zero{.label = "", .min = 0.};
   const double end = length_without_data(recipe.train).samples, lr = base_lr(resolved);
-  const auto title = [](const char* value, const std::string& name, const schedule::Schedule& one) {
+  const auto title = [](const std::string& value, const std::string& name,
+                        const schedule::Schedule& one) {
     return fmt::format("{}, {}{}", value, name,
                        one.state().empty() ? "" : " (as long as evaluations get better)");
   };
@@ -64,22 +68,20 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRec
                                    ? "learning rate over the one to be found"
                                    : "learning rate";
   std::vector<plot::LinePlot> plots = {
-      {title(lr_title, recipe.schedule.name(), *schedule),
-       x,
-       from_zero,
-       {curve(end, [&](double p) { return lr * schedule->factor(p); })}}};
-  if (schedule->momentum(0)) {
-    plots.push_back({"momentum", x, {}, {curve(end, [&](double p) {
-                       return schedule->momentum(p).value_or(std::nan(""));
-                     })}});
-  }
-  if (const auto& vary = recipe.vary.label_smoothing; vary.varies()) {
-    const schedule::Variation smoothing("label_smoothing", vary, recipe.train.label_smoothing,
-                                        length);
-    plots.push_back({title("label smoothing", vary.schedule.name(), smoothing.schedule()),
-                     x,
-                     from_zero,
-                     {curve(end, [&](double p) { return smoothing.at(p); })}});
+      {title(lr_title, recipe.schedule.name(), *schedule), x, from_zero, {curve(end, [&](double p) {
+         return lr * schedule->factor(p);
+       })}}};
+  const VariedValues varied(recipe, length, *schedule);
+  for (const VariedValues::One& one : varied.all()) {
+    const auto values = curve(end, [&](double p) { return varied.at(one, p); });
+    if (one.variation) {
+      plots.push_back({title(label_of(one.value), one.name, one.variation->schedule()),
+                       x,
+                       from_zero,
+                       {values}});
+    } else {
+      plots.push_back({label_of(one.value), x, {}, {values}});
+    }
   }
   return plots;
 }

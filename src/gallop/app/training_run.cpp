@@ -104,13 +104,16 @@ class PreparedRun final : public TrainingRun {
         train::test_lr_range({prepared_.model(), prepared_.optimizer(), *data().train, stop},
                              config, prepared_.step_config(), prepared_.training_loader());
     if (test.stopped) {
-      fmt::print(stderr, "gallop: stopped while looking for a learning rate; to start again: "
-                         "gallop train --resume {}\n", folder_->path().string());
+      fmt::print(stderr,
+                 "gallop: stopped while looking for a learning rate; to start again: "
+                 "gallop train --resume {}\n",
+                 folder_->path().string());
       return false;
     }
     const std::string rule = schedule::lr_rules().front().name;
     const fs::path folder = folder_->path();
-    write_file_atomically(folder / "find-lr.json", lr_curve_json(folder_->name(), rule, test) + "\n");
+    write_file_atomically(folder / "find-lr.json",
+                          lr_curve_json(folder_->name(), rule, test) + "\n");
     write_file_atomically(folder / "find-lr.svg",
                           plot::to_svg({lr_curve(folder_->name(), config, test)}));
     const double lr = suggested_lr(rule, config, test);

@@ -62,9 +62,7 @@ bool is_null(const Node& node) {
          (is_plain_scalar(node) && (node.scalar == "null" || node.scalar == "~"));
 }
 
-bool is_auto(const Node& node) {
-  return is_plain_scalar(node) && node.scalar == "auto";
-}
+bool is_auto(const Node& node) { return is_plain_scalar(node) && node.scalar == "auto"; }
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 

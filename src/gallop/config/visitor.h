@@ -17,8 +17,8 @@ struct Field {
   const char* help;
   std::optional<double> min{};
   std::optional<double> max{};
-  bool above_min = false;              ///< `min` itself is not allowed.
-  bool below_max = false;              ///< `max` itself is not allowed.
+  bool above_min = false;  ///< `min` itself is not allowed.
+  bool below_max = false;  ///< `max` itself is not allowed.
   /// A number may be "auto": it stands at its default until somebody resolves what is written.
   bool or_auto = false;
   std::vector<std::string> choices{};  ///< Allowed words, for text options.

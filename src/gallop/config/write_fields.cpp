@@ -78,9 +78,9 @@ class Writer final : public Visitor {
   void put(const Field& field, std::string text) {
     map_.at_or_add(field.name, {}) = Node::make_scalar(std::move(text), origin_of(field.name));
   }
-  void put_number(const Field& field, std::string text) {
+  void put_number(const Field& field, const std::string& text) {
     const Node* node = field.or_auto && written_ != nullptr ? written_->find(field.name) : nullptr;
-    put(field, node != nullptr && is_auto(*node) ? node->scalar : std::move(text));
+    put(field, node != nullptr && is_auto(*node) ? node->scalar : text);
   }
   template <typename T, typename Convert>
   void put_list(const Field& field, const std::vector<T>& values, Convert convert) {

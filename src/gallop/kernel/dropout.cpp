@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
@@ -16,6 +17,9 @@
 namespace gallop::kernel {
 
 namespace {
+
+// What stands for p, where it varies.
+using Share = std::optional<at::Tensor>;
 
 constexpr int64_t kGrain = 16384 / kDropoutGroup;
 constexpr double kSteps = 0x1p16;  // Of random bits.
@@ -32,17 +36,22 @@ DropoutDraw draw_of(double p, const at::Tensor& seed_and_step, int64_t call) {
           .scale = static_cast<float>(share.scale)};
 }
 
-void check(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call) {
+void check(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call,
+           const Share& share) {
+  const bool good_share = !share || (share->device() == x.device() && share->numel() == 1 &&
+                                     share->scalar_type() == at::kFloat);
   const bool good_key = seed_and_step.device() == x.device() &&
                         seed_and_step.scalar_type() == at::kLong && seed_and_step.numel() == 2 &&
                         seed_and_step.is_contiguous() && call >= 0 && call < int64_t{1} << 32;
-  if (!takes_dropout(x) || !good_key || !(p >= 0 && p < 1)) {
+  if (!takes_dropout(x) || !good_key || !good_share || !(p >= 0 && p < 1)) {
     throw InternalError("dropout: arguments that it does not take");
   }
 }
 
-at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call) {
-  check(x, p, seed_and_step, call);
+at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call,
+                  const Share& share) {
+  check(x, p, seed_and_step, call, share);
+  if (share) p = static_cast<double>(share->item<float>());
   at::Tensor y = at::empty_like(x);
   const DropoutDraw draw = draw_of(p, seed_and_step, call);
   const int64_t count = x.numel(), groups = (count + kDropoutGroup - 1) / kDropoutGroup;
@@ -58,12 +67,15 @@ at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step
   return y;
 }
 
-at::Tensor on_cuda(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call) {
-  check(x, p, seed_and_step, call);
-  return dropout_on_gpu(*cuda_launcher_for(x.device()), x, p, seed_and_step, call);
+at::Tensor on_cuda(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call,
+                   const Share& share) {
+  check(x, p, seed_and_step, call, share);
+  return dropout_on_gpu(
+      *cuda_launcher_for(x.device()), x, p,
+      {.seed_and_step = seed_and_step, .call = call, .share = share.value_or(at::Tensor())});
 }
 
-at::Tensor without_memory(const at::Tensor& x, double, const at::Tensor&, int64_t) {
+at::Tensor without_memory(const at::Tensor& x, double, const at::Tensor&, int64_t, const Share&) {
   return at::empty_like(x);
 }
 
@@ -87,9 +99,10 @@ bool takes_dropout(const at::Tensor& x) {
 
 at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key) {
   static const Operator kDropout(
-      "dropout(Tensor x, float p, Tensor seed_and_step, int call) -> Tensor", on_cpu,
-      without_memory, on_cuda);
-  return kDropout(x, p, key.seed_and_step, key.call);
+      "dropout(Tensor x, float p, Tensor seed_and_step, int call, Tensor? share=None) -> Tensor",
+      on_cpu, without_memory, on_cuda);
+  return kDropout(x, p, key.seed_and_step, key.call,
+                  key.share.defined() ? Share(key.share) : std::nullopt);
 }
 
 }  // namespace gallop::kernel

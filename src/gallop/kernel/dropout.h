@@ -10,6 +10,8 @@ namespace gallop::kernel {
 struct DropoutKey {
   at::Tensor seed_and_step;  ///< int64 [2] on the numbers' device: read anew whenever it is used.
   int64_t call = 0;          ///< Tells the dropouts of one step apart; below 2^32.
+  /// If defined, stands for p: fp32, no dimensions, on that device; likewise read anew.
+  at::Tensor share{};
 };
 
 /// Whether dropout() takes it: fp32 or bf16, on a GPU that has our kernels also fp16, contiguous,

@@ -61,6 +61,25 @@ struct Shadows {
   std::vector<int64_t> of;
 };
 
+// By parameter: its scales, of which `scales` has those that are there.
+std::vector<at::Tensor> scales_by_parameter(const OptimizerStep& step, at::TensorList scales) {
+  std::vector<at::Tensor> all(step.parameters.size());
+  size_t next = 0;
+  for (size_t i = 0; i < all.size() && next < scales.size(); ++i) {
+    if (step.states[i].scalar_type() == c10::kByte) all[i] = scales[next++];
+  }
+  return all;
+}
+
+// What the operator takes of them: states in uint8 say whose they are.
+std::vector<at::Tensor> defined(const std::vector<at::Tensor>& scales) {
+  std::vector<at::Tensor> all;
+  for (const at::Tensor& one : scales) {
+    if (one.defined()) all.push_back(one);
+  }
+  return all;
+}
+
 // An operator of ours would not tell autograd, nor those who keep what they made of a parameter.
 void count_changes(const std::vector<at::Tensor>& parameters) {
   for (const at::Tensor& parameter : parameters) parameter.unsafeGetTensorImpl()->bump_version();
@@ -83,8 +102,18 @@ class Factors {
       : rule_(rule),
         step_(step),
         lr_(step.lr.item<float>()),
+        options_(step.options),
         counts_(step.steps.defined() ? step.steps.mutable_data_ptr<float>() : nullptr),
-        running_(step.running.defined() ? step.running.mutable_data_ptr<double>() : nullptr) {}
+        running_(step.running.defined() ? step.running.mutable_data_ptr<double>() : nullptr) {
+    for (size_t i = 0; i < step.varied.size(); ++i) {
+      const double value = step.varied[i].item<double>();
+      if (step.varied_options[i] == kWeightDecayOption) {
+        weight_decay_ = value;
+      } else {
+        options_[static_cast<size_t>(step.varied_options[i])] = value;
+      }
+    }
+  }
 
   void put(size_t i, UpdateTensor& tensor) {
     const int64_t index = step_.indices[i];
@@ -92,8 +121,8 @@ class Factors {
     const UpdateMoment<double> moment{
         .step = counts_ == nullptr ? 1 : static_cast<double>(counts_[index] += 1),
         .lr = step_.lr_factors.empty() ? lr_ : lr_ * step_.lr_factors[i],
-        .weight_decay = step_.weight_decays[i],
-        .options = step_.options.data(),
+        .weight_decay = weight_decay_of(i),
+        .options = options_.data(),
         .running = running};
     // Nearly always the same for all parameters, and powers take their time.
     if (!is_that_before(moment)) {
@@ -109,6 +138,10 @@ class Factors {
   }
 
  private:
+  double weight_decay_of(size_t i) const {
+    const double own = step_.weight_decays[i];
+    return own == kVariedDecay ? weight_decay_ : own;
+  }
   bool is_that_before(const UpdateMoment<double>& moment) const {
     return before_ && before_->step == moment.step && before_->lr == moment.lr &&
            before_->weight_decay == moment.weight_decay &&
@@ -117,7 +150,8 @@ class Factors {
 
   const UpdateRule& rule_;
   const OptimizerStep& step_;
-  double lr_;
+  double lr_, weight_decay_ = 0;
+  std::vector<double> options_;  // What varies in its place.
   float* counts_;
   double* running_;
   std::optional<UpdateMoment<double>> before_;
@@ -137,7 +171,14 @@ at::Tensor update_on_cpu(const OptimizerStep& step) {
     tensor.gradient = fp32_of(step.gradients[i]);
     tensor.bf16_gradient = bf16_of(step.gradients[i]);
     for (size_t kind = 0; kind < static_cast<size_t>(rule.states); ++kind) {
-      tensor.states[kind] = step.states[kind * count + i].mutable_data_ptr<float>();
+      const at::Tensor& state = step.states[kind * count + i];
+      if (!step.scales[i].defined()) {
+        tensor.states[kind] = state.mutable_data_ptr<float>();
+        continue;
+      }
+      tensor.codes[kind] = state.mutable_data_ptr<uint8_t>();
+      tensor.scales[kind] = step.scales[i].mutable_data_ptr<float>() +
+                            static_cast<int64_t>(kind) * step.scales[i].size(1);
     }
     tensor.shadow = bf16_memory_of(step.shadows[i]);
     tensor.size = step.parameters[i].numel();
@@ -164,24 +205,30 @@ at::Tensor update_on_cuda(const OptimizerStep& step) {
 // The operator's arguments as a step.
 template <at::Tensor (*kUpdate)(const OptimizerStep&)>
 at::Tensor with_step(c10::string_view rule, at::TensorList parameters, at::TensorList gradients,
-                     at::TensorList states, const Optional& steps, const Optional& running,
-                     at::IntArrayRef indices, Doubles weight_decays, Doubles lr_factors,
-                     const at::Tensor& lr, const Optional& divisor, const Optional& skip,
-                     Doubles options, at::TensorList shadows, at::IntArrayRef shadowed) {
-  return kUpdate({.rule = std::string(rule),
-                  .options = options.vec(),
-                  .parameters = parameters.vec(),
-                  .gradients = gradients.vec(),
-                  .states = states.vec(),
-                  .weight_decays = weight_decays.vec(),
-                  .lr_factors = lr_factors.vec(),
-                  .indices = indices.vec(),
-                  .steps = steps.value_or(at::Tensor()),
-                  .running = running.value_or(at::Tensor()),
-                  .lr = lr,
-                  .divisor = divisor.value_or(at::Tensor()),
-                  .skip = skip.value_or(at::Tensor()),
-                  .shadows = by_parameter(parameters.size(), shadows, shadowed)});
+                     at::TensorList states, at::TensorList scales, const Optional& steps,
+                     const Optional& running, at::IntArrayRef indices, Doubles weight_decays,
+                     Doubles lr_factors, const at::Tensor& lr, const Optional& divisor,
+                     const Optional& skip, Doubles options, at::TensorList varied,
+                     at::IntArrayRef varied_options, at::TensorList shadows,
+                     at::IntArrayRef shadowed) {
+  OptimizerStep step{.rule = std::string(rule),
+                     .options = options.vec(),
+                     .parameters = parameters.vec(),
+                     .gradients = gradients.vec(),
+                     .states = states.vec(),
+                     .weight_decays = weight_decays.vec(),
+                     .varied = varied.vec(),
+                     .varied_options = varied_options.vec(),
+                     .lr_factors = lr_factors.vec(),
+                     .indices = indices.vec(),
+                     .steps = steps.value_or(at::Tensor()),
+                     .running = running.value_or(at::Tensor()),
+                     .lr = lr,
+                     .divisor = divisor.value_or(at::Tensor()),
+                     .skip = skip.value_or(at::Tensor()),
+                     .shadows = by_parameter(parameters.size(), shadows, shadowed)};
+  step.scales = scales_by_parameter(step, scales);
+  return kUpdate(step);
 }
 
 Optional optional(const at::Tensor& tensor) {
@@ -193,8 +240,22 @@ void check(const OptimizerStep& step) {
   const size_t count = step.parameters.size(), states = count * static_cast<size_t>(rule.states);
   if (step.states.size() != states || step.gradients.size() != count ||
       step.options.size() != static_cast<size_t>(rule.options) ||
-      step.running.defined() != (rule.running > 0)) {
+      step.running.defined() != (rule.running > 0) ||
+      step.varied.size() != step.varied_options.size()) {
     throw InternalError("optimizer step: lists that do not fit the rule " + step.rule);
+  }
+  for (size_t i = 0; i < step.scales.size(); ++i) {
+    if (!step.scales[i].defined()) continue;
+    const int64_t blocks = (step.parameters[i].numel() + kStateBlock - 1) / kStateBlock;
+    if (rule.signs_of_8_bits < 0 || step.scales.size() != count ||
+        step.states[i].scalar_type() != c10::kByte ||
+        step.scales[i].sizes() != at::IntArrayRef({rule.states, blocks})) {
+      throw InternalError("optimizer step: states in 8 bits that do not fit the rule " + step.rule);
+    }
+  }
+  for (const int64_t number : step.varied_options) {
+    if (number >= kWeightDecayOption && number < rule.options) continue;
+    throw InternalError("optimizer step: no such option of the rule " + step.rule);
   }
 }
 
@@ -203,17 +264,19 @@ void check(const OptimizerStep& step) {
 at::Tensor update(const OptimizerStep& step) {
   static const Operator kUpdate(
       "update_(str rule, Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] states, "
-      "Tensor(c!)? steps, Tensor(d!)? running, int[] indices, float[] weight_decays, float[] "
-      "lr_factors, Tensor lr, Tensor? divisor, Tensor? skip, float[] options, Tensor(e!)[] "
-      "shadows, int[] shadowed) -> Tensor norm",
+      "Tensor(f!)[] scales, Tensor(c!)? steps, Tensor(d!)? running, int[] indices, float[] "
+      "weight_decays, float[] "
+      "lr_factors, Tensor lr, Tensor? divisor, Tensor? skip, float[] options, Tensor[] varied, "
+      "int[] varied_options, Tensor(e!)[] shadows, int[] shadowed) -> Tensor norm",
       with_step<update_on_cpu>, norm_without_memory, with_step<update_on_cuda>);
   check(step);
   if (step.parameters.empty()) return fp64(0);  // The dispatcher would not know where to go.
   const Shadows shadows(step);
-  at::Tensor norm = kUpdate(step.rule, step.parameters, step.gradients, step.states,
-                            optional(step.steps), optional(step.running), step.indices,
-                            step.weight_decays, step.lr_factors, step.lr, optional(step.divisor),
-                            optional(step.skip), step.options, shadows.tensors, shadows.of);
+  at::Tensor norm =
+      kUpdate(step.rule, step.parameters, step.gradients, step.states, defined(step.scales),
+              optional(step.steps), optional(step.running), step.indices, step.weight_decays,
+              step.lr_factors, step.lr, optional(step.divisor), optional(step.skip), step.options,
+              step.varied, step.varied_options, shadows.tensors, shadows.of);
   count_changes(step.parameters);
   return norm;
 }

@@ -9,8 +9,13 @@
 // The passes of update.h as operators, whose numbers that change from step to step are tensors: so
 // they can be part of a recorded step. All tensors are dense and on one device, the CPU or a GPU
 // that has our kernels (kernel/cuda/launcher.h), those of one parameter in one memory layout;
-// parameters and states are fp32, gradients fp32 or bf16.
+// parameters are fp32, states too unless they have scales, gradients fp32 or bf16.
 namespace gallop::kernel {
+
+/// Among OptimizerStep::varied_options, the weight decay; among its weight_decays, the one that
+/// varies.
+inline constexpr int64_t kWeightDecayOption = -1;
+inline constexpr double kVariedDecay = -1;
 
 /// Parameters that a rule of update_rules.h updates, in parallel lists.
 struct OptimizerStep {
@@ -18,7 +23,14 @@ struct OptimizerStep {
   std::vector<double> options{};  ///< The rule's.
   std::vector<at::Tensor> parameters{}, gradients{};
   std::vector<at::Tensor> states{};  ///< The first of each parameter, then the second of each, ...
-  std::vector<double> weight_decays{};
+  /// By parameter: undefined, or fp32 [states, blocks] where its states are uint8, codes of
+  /// StateMap in units of these for each kStateBlock numbers in the order of memory. May be empty.
+  std::vector<at::Tensor> scales{};
+  std::vector<double> weight_decays{};  ///< kVariedDecay for the one among `varied`.
+  /// fp64, no dimensions: each stands for the option of this number in `varied_options`, and for
+  /// what `options` has there.
+  std::vector<at::Tensor> varied{};
+  std::vector<int64_t> varied_options{};
   std::vector<double> lr_factors{};  ///< Of `lr`; empty for 1.
   std::vector<int64_t> indices{};    ///< Of each parameter among `steps` and `running`.
   at::Tensor steps{};    ///< fp32: how often each has been updated, which this counts. May be

@@ -11,6 +11,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
 
+#include "gallop/base/error.h"
 #include "gallop/kernel/update_table.h"
 
 namespace gallop::kernel {
@@ -39,8 +40,7 @@ Value quotient(const Value& a, const Value& b) { return a.t / b.t; }
 Value max(const Value& a, const Value& b) { return at::maximum(a.t, b.t); }
 Value magnitude(const Value& a) { return a.t.abs(); }
 Value sign(const Value& a) { return a.t.sign(); }
-Value power(double a, const Value& b) { return at::pow(a, b.t); }
-Value power(const Value& a, double b) { return at::pow(a.t, b); }
+Value power(const Value& a, const Value& b) { return at::pow(a.t, b.t); }
 Value square_root(const Value& a) { return a.t.sqrt(); }
 Value larger(const Value& a, const Value& b) { return at::maximum(a.t, b.t); }
 Value is_above(const Value& a, double b) { return a.t > b; }
@@ -56,11 +56,20 @@ class ParameterUpdate {
   ParameterUpdate(const OptimizerStep& step, size_t i) : step_(step), i_(i) {
     const int64_t index = step.indices[i];
     if (step.steps.defined()) count_ = step.steps.select(0, index);
+    options_.assign(step.options.begin(), step.options.end());
     moment_ = {.step = count_.defined() ? Value(in_fp64(count_) + 1) : Value(1),
                .lr = in_fp64(step.lr) * (step.lr_factors.empty() ? 1 : step.lr_factors[i]),
                .weight_decay = step.weight_decays[i],
-               .options = step.options.data(),
+               .options = options_.data(),
                .running = running_.data()};
+    for (size_t k = 0; k < step.varied.size(); ++k) {
+      const int64_t number = step.varied_options[k];
+      if (number != kWeightDecayOption) {
+        options_[static_cast<size_t>(number)] = in_fp64(step.varied[k]);
+      } else if (step.weight_decays[i] == kVariedDecay) {
+        moment_.weight_decay = in_fp64(step.varied[k]);
+      }
+    }
     if (step.skip.defined()) skip_ = step.skip.ne(0);
   }
 
@@ -113,6 +122,7 @@ class ParameterUpdate {
   const OptimizerStep& step_;
   size_t i_;
   at::Tensor count_;
+  std::vector<Value> options_;
   std::array<Value, kMostRunning> running_;
   UpdateMoment<Value> moment_;
   std::optional<at::Tensor> skip_;
@@ -130,6 +140,9 @@ std::array<Run, sizeof...(kNumbers)> runs(std::integer_sequence<int, kNumbers...
 }  // namespace
 
 void update_by_operators(const OptimizerStep& step) {
+  for (const at::Tensor& scales : step.scales) {
+    if (scales.defined()) throw InternalError("update by operators: states in 8 bits");
+  }
   static const auto kRuns = runs(std::make_integer_sequence<int, UpdateRules::kCount>());
   const Run run = kRuns[update_rule(step.rule).number];
   for (size_t i = 0; i < step.parameters.size(); ++i) {

@@ -26,6 +26,13 @@ UpdateTensor part(UpdateTensor tensor, int64_t offset, int64_t size) {
   for (float*& state : tensor.states) {
     if (state != nullptr) state += offset;
   }
+  static_assert(kUpdateChunk % kStateBlock == 0);
+  for (uint8_t*& codes : tensor.codes) {
+    if (codes != nullptr) codes += offset;
+  }
+  for (float*& scales : tensor.scales) {
+    if (scales != nullptr) scales += offset / kStateBlock;
+  }
   if (tensor.shadow != nullptr) tensor.shadow += offset;
   tensor.size = size;
   return tensor;
@@ -109,7 +116,9 @@ double update(const UpdateRule& rule, std::span<const UpdateTensor> tensors) {
   const UpdateBody& body = best_bodies<UpdateBodies>().rules[rule.number];
   std::vector<UpdateTensor> measured;
   if (rule.measures != Measures::kNothing) tensors = measured = with_ratios(rule, body, tensors);
-  return root_of_sum(Chunks(tensors).over<double>(body.update));
+  return root_of_sum(Chunks(tensors).over<double>([&](const UpdateTensor& chunk) {
+    return chunk.codes[0] != nullptr ? body.update_8_bits(chunk) : body.update(chunk);
+  }));
 }
 
 double norm(std::span<const ConstArray> arrays) {

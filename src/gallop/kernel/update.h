@@ -15,6 +15,10 @@ struct UpdateTensor {
   const float* gradient = nullptr;
   const Bf16* bf16_gradient = nullptr;  ///< If set, stands for `gradient`.
   float* states[kMostStates] = {};
+  /// If set, states are kept in 8 bits: codes of StateMap in units of a scale for each kStateBlock
+  /// numbers. They stand for `states`.
+  uint8_t* codes[kMostStates] = {};
+  float* scales[kMostStates] = {};
   Bf16* shadow = nullptr;  ///< If set, gets the new parameter, rounded.
   int64_t size = 0;
 

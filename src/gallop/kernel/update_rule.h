@@ -37,8 +37,8 @@ template <typename Number>
 struct UpdateMoment {
   Number step;  ///< Of this update, from 1; always 1 where steps are not counted.
   Number lr;
-  double weight_decay = 0;
-  const double* options = nullptr;
+  Number weight_decay{};
+  const Number* options = nullptr;  ///< In the order of the rule's Option; any may vary.
   const Number* running = nullptr;
 };
 

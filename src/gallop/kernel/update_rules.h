@@ -12,6 +12,7 @@
 #include "gallop/kernel/rules/rmsprop.h"
 #include "gallop/kernel/rules/schedule_free.h"
 #include "gallop/kernel/rules/sgd.h"
+#include "gallop/kernel/state_map.h"
 
 namespace gallop::kernel {
 
@@ -25,6 +26,21 @@ using UpdateRules = RuleList<
     AdamaxRule, AdagradRule, AdadeltaRule, RmspropRule<false, false>, RmspropRule<false, true>,
     RmspropRule<true, false>, RmspropRule<true, true>, LionRule, ScheduleFreeRule<false>,
     ScheduleFreeRule<true>, LarsRule, LambRule>;
+
+/// Of rules whose states can be kept in 8 bits, which of them have a sign, as bits; below 0 for
+/// others.
+template <typename Rule>
+struct EightBits {
+  static constexpr int kSigns = -1;
+};
+template <Decay kDecay>
+struct EightBits<AdamRule<kDecay, false>> {
+  static constexpr int kSigns = 0b01;
+};
+template <>
+struct EightBits<LionRule> {
+  static constexpr int kSigns = 0b1;
+};
 
 /// The most that a rule may have.
 inline constexpr int kMostStates = 4, kMostRunning = 4, kMostFactors = 16, kMostOptions = 12;

@@ -21,6 +21,7 @@ UpdateRule entry() {
                   .factors = Rule::kFactors,
                   .options = Rule::kOptions,
                   .measures = Rule::kMeasures,
+                  .signs_of_8_bits = EightBits<Rule>::kSigns,
                   .begin = Rule::template begin<double>,
                   .ratio = nullptr};
   if constexpr (Rule::kMeasures != Measures::kNothing) rule.ratio = Rule::template ratio<double>;

@@ -16,6 +16,7 @@ struct UpdateRule {
   const char* name;
   int states, running, factors, options;
   Measures measures;
+  int signs_of_8_bits;  ///< EightBits::kSigns of it.
   /// The rule's; `factors` and `next` have room for all.
   void (*begin)(const UpdateMoment<double>& at, double* factors, double* next);
   /// Null without a trust ratio.

@@ -39,8 +39,8 @@ class Whitening final : public torch::nn::Module {
   Whitening(Initializer& init, int64_t channels, int64_t patch, double eps)
       : patch_(patch), eps_(eps) {
     const int64_t directions = channels * patch * patch;
-    weight_ = register_buffer(
-        "weight", init.weight({2 * directions, channels, patch, patch}, InitScheme{}));
+    weight_ = register_buffer("weight",
+                              init.weight({2 * directions, channels, patch, patch}, InitScheme{}));
     bias_ = register_parameter("bias", init.constant({2 * directions}, 0));
   }
 
@@ -83,8 +83,8 @@ class Stage final : public torch::nn::Module {
         .channels = out, .momentum = config.batch_norm_momentum, .trains_weight = false};
     const auto conv = [&](int64_t channels) {
       return std::make_shared<Conv2d>(
-          init, Conv2d::Options{
-                    .in = channels, .out = out, .window = 3, .padding = 1, .init = scheme});
+          init,
+          Conv2d::Options{.in = channels, .out = out, .window = 3, .padding = 1, .init = scheme});
     };
     first_ = register_module("conv1", conv(in));
     first_norm_ = register_module("bn1", std::make_shared<BatchNorm2d>(init, norm));
@@ -116,9 +116,9 @@ class Airbench final : public Network {
         logit_scale_(config.logit_scale),
         images_(std::max<int64_t>(1, kWhitenedPatches / (task.height * task.width))) {
     Initializer init(weights);
-    whitening_ =
-        register_module("whiten", std::make_shared<Whitening>(init, task.channels, config.patch,
-                                                              config.whitening_eps));
+    whitening_ = register_module(
+        "whiten",
+        std::make_shared<Whitening>(init, task.channels, config.patch, config.whitening_eps));
     int64_t channels = whitening_->outputs();
     for (size_t i = 0; i < config.widths.size(); ++i) {
       stages_.push_back(
@@ -162,13 +162,13 @@ void visit(config::Visitor& visitor, AirbenchConfig& config) {
                  .min = 0,
                  .above_min = true},
                 config.whitening_eps);
-  visitor.field({.name = "activation",
-                 .help = "behind each batch norm",
-                 .choices = {"gelu", "silu", "relu"}},
-                config.activation);
+  visitor.field(
+      {.name = "activation", .help = "behind each batch norm", .choices = {"gelu", "silu", "relu"}},
+      config.activation);
   visitor.field(kBatchNormMomentum, config.batch_norm_momentum);
-  visitor.field({.name = "logit_scale", .help = "factor of the outputs", .min = 0, .above_min = true},
-                config.logit_scale);
+  visitor.field(
+      {.name = "logit_scale", .help = "factor of the outputs", .min = 0, .above_min = true},
+      config.logit_scale);
   visitor.field({.name = "conv_init",
                  .help = "how weights of convolutions are drawn",
                  .choices = init_names()},

@@ -100,7 +100,8 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {
     key = rotated(key);
   }
   const auto y_BHTD =
-      (dropout > 0 && query.is_cpu()) || products_are_faster(query)
+      (dropout > 0 && (query.is_cpu() || functional::dropout_varies())) ||
+              products_are_faster(query)
           ? by_products(query, key, parts[2], dropout, options_.causal)
           : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, options_.causal);
   return y_BHTD.transpose(1, 2);

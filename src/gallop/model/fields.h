@@ -12,11 +12,10 @@ inline const config::Field kDropout{.name = "dropout",
                                     .min = 0,
                                     .max = 1,
                                     .below_max = true};
-inline const config::Field kBatchNormMomentum{
-    .name = "batch_norm_momentum",
-    .help = "share of a batch in the running statistics",
-    .min = 0,
-    .max = 1,
-    .above_min = true};
+inline const config::Field kBatchNormMomentum{.name = "batch_norm_momentum",
+                                              .help = "share of a batch in the running statistics",
+                                              .min = 0,
+                                              .max = 1,
+                                              .above_min = true};
 
 }  // namespace gallop::model

@@ -19,8 +19,8 @@ struct InitScheme {
     kKaimingUniform,  ///< He et al. 2015, for ReLU; fan_out of convolutions, fan_in of linear
                       ///< layers.
     kKaimingNormal,
-    kDirac,  ///< As the default, but the first filters pass one input channel each, as
-             ///< torch.nn.init.dirac_.
+    kDirac,            ///< As the default, but the first filters pass one input channel each, as
+                       ///< torch.nn.init.dirac_.
     kNormal,           ///< Mean 0 and `std`, as GPT-2; biases 0.
     kTruncatedNormal,  ///< The same within two standard deviations, as timm's ViT; biases 0.
   };

@@ -60,10 +60,10 @@ class Adafactor final : public Optimizer {
     state_.push_back({"step", steps_});
   }
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                  const at::Tensor& found_inf) override {
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override {
     const at::NoGradGuard no_grad;
-    const TensorStep step(all_, lr, grad_scale, found_inf);
+    const TensorStep step(all_, lr, grad_scale, found_inf, varied.weight_decay);
     kernel::AdafactorStep own{.steps = steps_,
                               .lr = lr,
                               .divisor = grad_scale,
@@ -75,7 +75,8 @@ class Adafactor final : public Optimizer {
                               .relative_step = config_.relative_step,
                               .scale_parameter = config_.scale_parameter};
     for (size_t i = 0; i < step.size(); ++i) {
-      if (is_for_our_kernel(step.parameter(i)) && is_for_our_kernel(step.raw_gradient(i))) {
+      if (!varied.weight_decay.defined() && is_for_our_kernel(step.parameter(i)) &&
+          is_for_our_kernel(step.raw_gradient(i))) {
         add(step, i, own);
       } else {
         update(step, i);
@@ -85,6 +86,7 @@ class Adafactor final : public Optimizer {
     return {};
   }
 
+  bool can_vary(Varying option) const override { return option == Varying::kWeightDecay; }
   NamedTensors state() const override { return state_; }
   double base_lr() const override { return config_.lr; }
 
@@ -118,7 +120,7 @@ class Adafactor final : public Optimizer {
     const at::Tensor size = scale.defined() ? rms(change) * scale : rms(change);
     rate = rate / (size / config_.d).clamp_min(1);
     if (scale.defined()) rate = rate * scale;
-    const at::Tensor kept = step.weight_decay(i) == 0 ? p : p * (1 - lr * step.weight_decay(i));
+    const at::Tensor kept = step.decayed(i);
     step.write(p, at::addcmul(kept, change, rate.to(p.scalar_type()), -1));
     step.write(count, t);
   }

@@ -64,6 +64,7 @@ std::unique_ptr<Optimizer> make_rmsprop(const RmspropConfig& config,
   if (config.momentum != 0) {
     rule.rule += "_momentum";
     rule.states.push_back("momentum");
+    rule.momentum = 2;
   }
   return make_rule_optimizer(std::move(rule), parameters);
 }

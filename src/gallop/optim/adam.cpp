@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
 #include "gallop/optim/fields.h"
 #include "gallop/optim/rule_optimizer.h"
 
@@ -22,13 +25,24 @@ const config::Field kAmsgrad{.name = "amsgrad", .help = "divide by the largest m
 
 template <typename Config>
 RuleConfig adam_rule(const std::string& rule, const Config& config) {
-  return rule_of(config, rule, {config.beta1, config.beta2, config.eps}, {"exp_avg", "exp_avg_sq"});
+  RuleConfig all =
+      rule_of(config, rule, {config.beta1, config.beta2, config.eps}, {"exp_avg", "exp_avg_sq"});
+  all.momentum = 0;
+  all.beta2 = 1;
+  return all;
 }
 
 template <typename Config>
 RuleConfig with_amsgrad(const std::string& rule, const Config& config) {
   RuleConfig all = adam_rule(config.amsgrad ? rule + "_amsgrad" : rule, config);
   if (config.amsgrad) all.states.push_back("max_exp_avg_sq");
+  all.keeps_8_bits = config.state_bits == "8";
+  if (config.amsgrad && all.keeps_8_bits) {
+    throw UsageError(fmt::format(
+        "{}: amsgrad with state_bits 8, whose rounding the largest mean square would gather; set "
+        "one of them back",
+        rule));
+  }
   return all;
 }
 
@@ -37,12 +51,14 @@ RuleConfig with_amsgrad(const std::string& rule, const Config& config) {
 void visit(config::Visitor& visitor, AdamConfig& config) {
   visit_adam(visitor, config);
   visitor.field(kAmsgrad, config.amsgrad);
+  visitor.field(kStateBits, config.state_bits);
   visit_decay(visitor, config);
 }
 
 void visit(config::Visitor& visitor, AdamwConfig& config) {
   visit_adam(visitor, config);
   visitor.field(kAmsgrad, config.amsgrad);
+  visitor.field(kStateBits, config.state_bits);
   visit_decay(visitor, config);
 }
 

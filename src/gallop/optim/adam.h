@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gallop/config/visitor.h"
 #include "gallop/optim/groups.h"
@@ -21,6 +22,7 @@ struct AdamConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   bool amsgrad = false;
+  std::string state_bits = "32";  ///< Or 8; see optim/fields.h.
   double weight_decay = 0;
   bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
   GroupsConfig groups{};
@@ -34,6 +36,7 @@ struct AdamwConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   bool amsgrad = false;
+  std::string state_bits = "32";  ///< Or 8; see optim/fields.h.
   double weight_decay = 0.01;
   bool decay_1d = true;
   GroupsConfig groups{};

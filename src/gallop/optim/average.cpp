@@ -20,9 +20,9 @@ class Averaged final : public WrappingOptimizer {
       : WrappingOptimizer(std::move(inner), std::move(average)),
         recompute_statistics_(recompute_statistics) {}
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                  const at::Tensor& found_inf) override {
-    at::Tensor norm = inner().step(lr, grad_scale, found_inf);
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override {
+    at::Tensor norm = inner().step(lr, grad_scale, found_inf, varied);
     second().update(found_inf, /*both=*/false);
     return norm;
   }

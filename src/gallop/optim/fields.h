@@ -30,6 +30,10 @@ inline const config::Field kMomentum =
 inline const config::Field kNesterov{.name = "nesterov", .help = "look ahead along the momentum"};
 inline const config::Field kDecoupledDecay{.name = "decoupled_weight_decay",
                                            .help = "weight decay apart from the gradient"};
+/// Block-wise dynamic quantization (Dettmers et al., "8-bit optimizers via block-wise
+/// quantization", ICLR 2022) of parameters of at least 4096 numbers.
+inline const config::Field kStateBits{
+    .name = "state_bits", .help = "of each number that is kept", .choices = {"32", "8"}};
 inline const config::Field kAlwaysAdapt{
     .name = "always_adapt", .help = "a trust ratio also for parameters without weight decay"};
 

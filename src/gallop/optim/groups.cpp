@@ -85,6 +85,7 @@ ParameterOptions options_of(const NamedTensors& parameters, double weight_decay,
   for (size_t i = 0; i < parameters.size(); ++i) {
     const bool decays = parameters[i].tensor.dim() > 1 || decay_1d;
     options.weight_decays.push_back(decays ? weight_decay : 0);
+    options.has_own_decay.push_back(!decays);
     options.lr_factors.push_back(1);
   }
   for (const GroupConfig& group : config.groups) {
@@ -93,7 +94,9 @@ ParameterOptions options_of(const NamedTensors& parameters, double weight_decay,
       if (!matches_pattern(parameters[i].name, group.match)) continue;
       matched = true;
       options.lr_factors[i] = group.lr_factor;
-      if (group.weight_decay) options.weight_decays[i] = *group.weight_decay;
+      if (!group.weight_decay) continue;
+      options.weight_decays[i] = *group.weight_decay;
+      options.has_own_decay[i] = true;
     }
     if (!matched) throw_unmatched(group.match, parameters);
   }

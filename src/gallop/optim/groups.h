@@ -36,6 +36,7 @@ void visit_groups(config::Visitor& visitor, GroupsConfig& config);
 /// Of each parameter.
 struct ParameterOptions {
   std::vector<double> lr_factors, weight_decays;
+  std::vector<bool> has_own_decay;  ///< Its group's, or none; else the optimizer's, which may vary.
 };
 
 /// Parameters of at most one dimension have no weight decay unless `decay_1d` or their group says

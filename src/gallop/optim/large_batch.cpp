@@ -34,16 +34,18 @@ std::unique_ptr<Optimizer> make_lars(const LarsConfig& config, const NamedTensor
       config, "lars",
       {config.momentum, config.trust_coefficient, config.eps, config.always_adapt ? 1.0 : 0.0},
       {"momentum"});
+  rule.momentum = 0;
   rule.counts_steps = false;
   return make_rule_optimizer(std::move(rule), parameters);
 }
 
 std::unique_ptr<Optimizer> make_lamb(const LambConfig& config, const NamedTensors& parameters) {
-  return make_rule_optimizer(
-      rule_of(config, "lamb",
-              {config.beta1, config.beta2, config.eps, config.always_adapt ? 1.0 : 0.0},
-              {"exp_avg", "exp_avg_sq"}),
-      parameters);
+  RuleConfig rule = rule_of(
+      config, "lamb", {config.beta1, config.beta2, config.eps, config.always_adapt ? 1.0 : 0.0},
+      {"exp_avg", "exp_avg_sq"});
+  rule.momentum = 0;
+  rule.beta2 = 1;
+  return make_rule_optimizer(std::move(rule), parameters);
 }
 
 }  // namespace gallop::optim

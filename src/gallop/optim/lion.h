@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gallop/config/visitor.h"
 #include "gallop/optim/groups.h"
@@ -18,6 +19,7 @@ struct LionConfig {
   double lr = 1e-4;
   double beta1 = 0.9;
   double beta2 = 0.99;
+  std::string state_bits = "32";  ///< Or 8; see optim/fields.h.
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};

@@ -15,9 +15,9 @@ class Lookahead final : public WrappingOptimizer {
  public:
   using WrappingOptimizer::WrappingOptimizer;
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                  const at::Tensor& found_inf) override {
-    at::Tensor norm = inner().step(lr, grad_scale, found_inf);
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override {
+    at::Tensor norm = inner().step(lr, grad_scale, found_inf, varied);
     second().update(found_inf, /*both=*/true);
     return norm;
   }

@@ -66,6 +66,7 @@ OptimizerParameters part_of(const NamedTensors& parameters, const ParameterOptio
     part.parameters.push_back(parameters[i]);
     part.options.lr_factors.push_back(options.lr_factors[i]);
     part.options.weight_decays.push_back(options.weight_decays[i]);
+    part.options.has_own_decay.push_back(options.has_own_decay[i]);
   }
   return part;
 }
@@ -104,16 +105,17 @@ class Muon final : public Optimizer {
     all_.states.push_back(make_state("momentum", all_.parameters));
   }
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                  const at::Tensor& found_inf) override {
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override {
     const at::NoGradGuard no_grad;
-    const TensorStep step(all_, lr, grad_scale, found_inf);
+    const TensorStep step(all_, lr, grad_scale, found_inf, varied.weight_decay);
+    const bool varies = varied.momentum.defined() || varied.weight_decay.defined();
     std::map<std::pair<int64_t, int64_t>, std::vector<size_t>> of_size;
     for (size_t i = 0; i < step.size(); ++i) {
-      if (is_for_our_kernel(step, i)) {
+      if (!varies && is_for_our_kernel(step, i)) {
         of_size[matrix_size(step.parameter(i))].push_back(i);
       } else {
-        update(step, i);
+        update(step, i, varied.momentum);
       }
     }
     for (const auto& [size, members] : of_size) {
@@ -123,9 +125,12 @@ class Muon final : public Optimizer {
         update_alike(step, {members.begin() + begin, members.begin() + end}, found_inf);
       }
     }
+    // What varies is Muon's; the other keeps its options.
     if (other_) other_->step(lr * (config_.other_lr / config_.lr), grad_scale, found_inf);
     return {};
   }
+
+  bool can_vary(Varying option) const override { return option != Varying::kBeta2; }
 
   NamedTensors state() const override {
     NamedTensors state = all_.states[0];
@@ -178,16 +183,23 @@ class Muon final : public Optimizer {
     }
   }
 
-  void update(const TensorStep& step, size_t i) const {
+  // `varied`, if defined, is the momentum.
+  void update(const TensorStep& step, size_t i, const at::Tensor& varied) const {
     const at::Tensor &p = step.parameter(i), g = step.gradient(i), lr = step.lr(i);
     const at::Tensor& momentum = all_.states[0][step.index(i)].tensor;
-    const at::Tensor m = at::lerp(momentum, g, 1 - config_.momentum);
-    const at::Tensor u = config_.nesterov ? at::lerp(g, m, config_.momentum) : m;
+    at::Tensor m, u;
+    if (varied.defined()) {
+      m = at::lerp(momentum, g, (1 - varied).to(g.scalar_type()));
+      u = config_.nesterov ? at::lerp(g, m, varied.to(g.scalar_type())) : m;
+    } else {
+      m = at::lerp(momentum, g, 1 - config_.momentum);
+      u = config_.nesterov ? at::lerp(g, m, config_.momentum) : m;
+    }
     at::Tensor x = u.reshape({1, u.size(0), -1});
     x = x / at::linalg_vector_norm(x).clamp_min(kEps);
     if (config_.ns_precision == "bf16") x = x.to(at::kBFloat16);
     const at::Tensor change = orthogonal(x).select(0, 0);
-    const at::Tensor kept = step.weight_decay(i) == 0 ? p : p * (1 - lr * step.weight_decay(i));
+    const at::Tensor kept = step.decayed(i);
     const at::Tensor rate = lr * scale_of(change.size(0), change.size(1));
     step.write(p, kept - rate * change.to(p.scalar_type()).reshape(p.sizes()));
     step.write(momentum, m);

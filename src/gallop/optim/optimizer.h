@@ -23,6 +23,15 @@ struct Averaging {
   bool recompute_statistics = false;
 };
 
+/// Options that may take another value at each step, besides the learning rate: fp64, no
+/// dimensions, on the parameters' device. Undefined for that of the recipe.
+struct VariedOptions {
+  at::Tensor momentum{};  ///< Or beta1.
+  at::Tensor beta2{};
+  at::Tensor weight_decay{};  ///< Of parameters whose group has none of its own.
+};
+enum class Varying { kMomentum, kBeta2, kWeightDecay };
+
 /// Updates parameters from their gradients.
 class Optimizer {
  public:
@@ -33,9 +42,13 @@ class Optimizer {
   /// `grad_scale`, if defined, divides the gradients on the fly (and may leave them divided); where
   /// `found_inf`, if defined, is not 0 nothing changes, not even the step count. Returns what
   /// gradient_norm() would have before, fp64, where the update's own pass over the gradients gives
-  /// it for nothing, as it does for fp32 on the CPU; else undefined.
+  /// it for nothing, as it does for fp32 on the CPU; else undefined. `varied` has nothing that
+  /// can_vary() denies.
   virtual at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale = {},
-                          const at::Tensor& found_inf = {}) = 0;
+                          const at::Tensor& found_inf = {}, const VariedOptions& varied = {}) = 0;
+
+  /// Whether step() takes this option's value.
+  virtual bool can_vary(Varying option) const = 0;
 
   /// Everything besides the parameters that the next step depends on, named
   /// "momentum.layer1.0.conv1.weight". The tensors are the live ones: copying into them restores.

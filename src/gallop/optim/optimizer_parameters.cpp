@@ -5,11 +5,13 @@
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cuda/launcher.h"
 #include "gallop/kernel/isa.h"
+#include "gallop/kernel/update_table.h"
 
 namespace gallop::optim {
 
@@ -76,16 +78,48 @@ NamedTensors make_state(const char* prefix, const NamedTensors& parameters, doub
   return state;
 }
 
-void OptimizerParameters::put_into(kernel::OptimizerStep& step) const {
+void OptimizerParameters::keep_in_8_bits(const std::string& rule) {
+  if (!has_own_kernel(parameters)) {
+    throw UsageError(
+        "optimizer.state_bits is 8, which needs parameters in fp32 on the CPU or a GPU, updated by "
+        "Gallop's own kernels; set it to 32");
+  }
+  const int signs = kernel::update_rule(rule).signs_of_8_bits;
+  scales.resize(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, tensor] = parameters[i];
+    if (tensor.numel() < kLeast8Bits) continue;
+    for (size_t kind = 0; kind < states.size(); ++kind) {
+      at::Tensor& state = states[kind][i].tensor;
+      const int zero =
+          (signs >> kind & 1) != 0 ? kernel::StateMap<true>::kZero : kernel::StateMap<false>::kZero;
+      state = at::full_like(state, zero, state.options().dtype(c10::kByte));
+    }
+    const int64_t blocks = (tensor.numel() + kernel::kStateBlock - 1) / kernel::kStateBlock;
+    scales[i] = {
+        fmt::format("{}.{}", tensor.is_contiguous() ? "scales" : "scales_channels_last", name),
+        at::zeros({static_cast<int64_t>(states.size()), blocks},
+                  tensor.options().requires_grad(false))};
+  }
+}
+
+void OptimizerParameters::put_into(kernel::OptimizerStep& step,
+                                   const at::Tensor& weight_decay) const {
+  if (weight_decay.defined()) {
+    step.varied.push_back(weight_decay);
+    step.varied_options.push_back(kernel::kWeightDecayOption);
+  }
   std::vector<std::vector<at::Tensor>> kinds(states.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, parameter] = parameters[i];
     if (!parameter.grad().defined()) continue;
     step.parameters.push_back(parameter);
     step.gradients.push_back(gradient_in_layout_of(parameter, name));
-    step.weight_decays.push_back(options.weight_decays[i]);
+    const bool varies = weight_decay.defined() && !options.has_own_decay[i];
+    step.weight_decays.push_back(varies ? kernel::kVariedDecay : options.weight_decays[i]);
     step.lr_factors.push_back(options.lr_factors[i]);
     step.indices.push_back(static_cast<int64_t>(i));
+    if (!scales.empty()) step.scales.push_back(scales[i].tensor);
     for (size_t kind = 0; kind < states.size(); ++kind) {
       const at::Tensor& state = states[kind][i].tensor;
       if (!same_layout(parameter, state) || parameter.device() != state.device()) {

@@ -6,9 +6,21 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include "gallop/base/error.h"
 #include "gallop/kernel/plain_update.h"
 
 namespace gallop::optim {
+
+namespace {
+
+void put(const at::Tensor& value, std::optional<int64_t> option, kernel::OptimizerStep& step) {
+  if (!value.defined()) return;
+  if (!option) throw InternalError("optimizer: an option that does not vary");
+  step.varied.push_back(value);
+  step.varied_options.push_back(*option);
+}
+
+}  // namespace
 
 RuleOptimizer::RuleOptimizer(RuleConfig config, const NamedTensors& parameters)
     : config_(std::move(config)) {
@@ -17,6 +29,7 @@ RuleOptimizer::RuleOptimizer(RuleConfig config, const NamedTensors& parameters)
   for (const char* name : config_.states) {
     all_.states.push_back(make_state(name, parameters, config_.initial_state));
   }
+  if (config_.keeps_8_bits) all_.keep_in_8_bits(config_.rule);
   all_.options = options_of(parameters, config_.weight_decay, config_.decay_1d, config_.groups);
   const auto count = static_cast<int64_t>(parameters.size());
   const auto options = at::TensorOptions(c10::kFloat).device(parameters.front().tensor.device());
@@ -29,7 +42,7 @@ RuleOptimizer::RuleOptimizer(RuleConfig config, const NamedTensors& parameters)
 }
 
 at::Tensor RuleOptimizer::step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                               const at::Tensor& found_inf) {
+                               const at::Tensor& found_inf, const VariedOptions& varied) {
   const at::NoGradGuard no_grad;
   kernel::OptimizerStep step{.rule = config_.rule,
                              .options = config_.options,
@@ -38,15 +51,29 @@ at::Tensor RuleOptimizer::step(const at::Tensor& lr, const at::Tensor& grad_scal
                              .lr = lr,
                              .divisor = grad_scale,
                              .skip = found_inf};
-  all_.put_into(step);
+  all_.put_into(step, varied.weight_decay);
+  put(varied.momentum, config_.momentum, step);
+  put(varied.beta2, config_.beta2, step);
   if (has_own_kernel(all_.parameters)) return kernel::update(step);
   kernel::update_by_operators(step);
   return {};
 }
 
+bool RuleOptimizer::can_vary(Varying option) const {
+  switch (option) {
+    case Varying::kMomentum: return config_.momentum.has_value();
+    case Varying::kBeta2: return config_.beta2.has_value();
+    case Varying::kWeightDecay: return true;
+  }
+  return false;
+}
+
 NamedTensors RuleOptimizer::state() const {
   NamedTensors state;
   for (const NamedTensors& kind : all_.states) state.insert(state.end(), kind.begin(), kind.end());
+  for (const NamedTensor& scales : all_.scales) {
+    if (scales.tensor.defined()) state.push_back(scales);
+  }
   if (steps_.defined()) state.push_back({"step", steps_});
   if (running_.defined()) state.push_back({"running", running_});
   return state;

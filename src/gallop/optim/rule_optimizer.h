@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct RuleConfig {
   std::vector<double> options{};      ///< In the order of the rule's Option.
   std::vector<const char*> states{};  ///< Names of the rule's states.
   double initial_state = 0;
+  bool keeps_8_bits = false;  ///< See OptimizerParameters::keep_in_8_bits().
+  /// Which of `options` these are; none where the rule has none that may vary.
+  std::optional<int64_t> momentum{}, beta2{};
   bool counts_steps = true;       ///< Whether the rule asks for the step.
   std::vector<double> running{};  ///< What the rule's running numbers are at first.
 
@@ -40,13 +44,16 @@ RuleConfig rule_of(const Config& config, const std::string& rule,
 
 /// State: "STATE.NAME" for each kind and parameter, "step", fp32 [parameters], where steps are
 /// counted, and "running", fp64 [parameters, numbers], where the rule has such, in the order of
-/// `parameters`.
+/// `parameters`. States in 8 bits are uint8 (codes of kernel::StateMap), and "scales.NAME", fp32
+/// [states, blocks], comes behind all of them, or "scales_channels_last.NAME": blocks follow the
+/// order of memory.
 class RuleOptimizer : public Optimizer {
  public:
   RuleOptimizer(RuleConfig config, const NamedTensors& parameters);
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                  const at::Tensor& found_inf) override;
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override;
+  bool can_vary(Varying option) const override;
   NamedTensors state() const override;
   double base_lr() const override { return config_.lr; }
 

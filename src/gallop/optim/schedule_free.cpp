@@ -61,6 +61,7 @@ void visit_schedule_free(config::Visitor& visitor, Config& config) {
   visit_decay(visitor, config);
 }
 
+// The momentum says where x lies between y and z, so it stays.
 std::unique_ptr<Optimizer> make_schedule_free(RuleConfig rule, const NamedTensors& parameters) {
   rule.running = {0, 0};
   return std::make_unique<ScheduleFree>(std::move(rule), parameters);
@@ -98,11 +99,12 @@ std::unique_ptr<Optimizer> make_schedule_free_sgd(const ScheduleFreeSgdConfig& c
 
 std::unique_ptr<Optimizer> make_schedule_free_adamw(const ScheduleFreeAdamwConfig& config,
                                                     const NamedTensors& parameters) {
-  return make_schedule_free(
+  RuleConfig rule =
       rule_of(config, "schedule_free_adamw",
               {config.beta1, config.r, config.weight_lr_power, config.beta2, config.eps},
-              {"z", "exp_avg_sq"}),
-      parameters);
+              {"z", "exp_avg_sq"});
+  rule.beta2 = 3;
+  return make_schedule_free(std::move(rule), parameters);
 }
 
 }  // namespace gallop::optim

@@ -47,6 +47,7 @@ class WrappingOptimizer : public Optimizer {
     second_.add_state(state);
     return state;
   }
+  bool can_vary(Varying option) const override { return inner_->can_vary(option); }
   double base_lr() const override { return inner_->base_lr(); }
 
  protected:

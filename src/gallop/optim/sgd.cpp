@@ -46,6 +46,7 @@ std::unique_ptr<Optimizer> make(const char* name, const Config& config,
   if (config.momentum != 0) {
     rule.rule += config.nesterov ? "_nesterov" : "_momentum";
     rule.states = {"momentum"};
+    rule.momentum = 0;
   }
   return make_rule_optimizer(std::move(rule), parameters);
 }

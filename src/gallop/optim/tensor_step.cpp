@@ -6,9 +6,10 @@
 namespace gallop::optim {
 
 TensorStep::TensorStep(const OptimizerParameters& all, const at::Tensor& lr,
-                       const at::Tensor& grad_scale, const at::Tensor& found_inf)
-    : step_{.lr = lr, .divisor = grad_scale, .skip = found_inf} {
-  all.put_into(step_);
+                       const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                       const at::Tensor& weight_decay)
+    : step_{.lr = lr, .divisor = grad_scale, .skip = found_inf}, weight_decay_(weight_decay) {
+  all.put_into(step_, weight_decay);
   if (grad_scale.defined()) scale_ = 1 / grad_scale;
   if (found_inf.defined()) skip_ = found_inf.ne(0);
 }
@@ -21,6 +22,14 @@ at::Tensor TensorStep::gradient(size_t i) const {
 at::Tensor TensorStep::lr(size_t i) const {
   const double factor = step_.lr_factors[i];
   return factor == 1 ? step_.lr : step_.lr * factor;
+}
+
+at::Tensor TensorStep::decayed(size_t i) const {
+  const at::Tensor& p = step_.parameters[i];
+  const double decay = step_.weight_decays[i];
+  if (decay == 0) return p;
+  if (decay == kernel::kVariedDecay) return p * (1 - lr(i) * weight_decay_);
+  return p * (1 - lr(i) * decay);
 }
 
 void TensorStep::write(const at::Tensor& to, const at::Tensor& value) const {

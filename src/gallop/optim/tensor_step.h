@@ -14,9 +14,10 @@ namespace gallop::optim {
 /// can be recorded, and the step compiler joins its pointwise parts.
 class TensorStep {
  public:
-  /// Of the parameters that have a gradient now; the rest as Optimizer::step() takes it.
+  /// Of the parameters that have a gradient now; the rest as Optimizer::step() takes it, the last
+  /// of it if it varies.
   TensorStep(const OptimizerParameters& all, const at::Tensor& lr, const at::Tensor& grad_scale,
-             const at::Tensor& found_inf);
+             const at::Tensor& found_inf, const at::Tensor& weight_decay);
 
   size_t size() const { return step_.parameters.size(); }
   /// Its number among all parameters of the optimizer.
@@ -34,13 +35,15 @@ class TensorStep {
   const at::Tensor& divisor() const { return step_.divisor; }
   double lr_factor(size_t i) const { return step_.lr_factors[i]; }
   double weight_decay(size_t i) const { return step_.weight_decays[i]; }
+  /// The parameter after decoupled weight decay; itself where it has none.
+  at::Tensor decayed(size_t i) const;
 
   /// Of a parameter or state; one that is skipped stays, whatever came out.
   void write(const at::Tensor& to, const at::Tensor& value) const;
 
  private:
   kernel::OptimizerStep step_;
-  at::Tensor scale_;
+  at::Tensor scale_, weight_decay_;
   std::optional<at::Tensor> skip_;
 };
 

@@ -16,6 +16,14 @@ void visit(config::Visitor& visitor, VariationConfig& config) {
                 config.to);
 }
 
+bool has_momentum(const Schedule& schedule) {
+  // A sequence may have it in a later part only.
+  for (int i = 0; i < 1000; ++i) {
+    if (schedule.momentum(i / 1000.)) return true;
+  }
+  return false;
+}
+
 Variation::Variation(const char* name, const VariationConfig& config, double base,
                      const RunLength& length)
     : schedule_(dynamic_cast<const ScheduleRegistry&>(config.schedule.catalog())

@@ -18,6 +18,9 @@ struct VariationConfig {
 
 void visit(config::Visitor& visitor, VariationConfig& config);
 
+/// Whether a schedule has a momentum of its own, if only in a part of the run.
+bool has_momentum(const Schedule& schedule);
+
 /// A value that is `base` where its schedule's factor is 1, `to` where it is 0, and in between
 /// accordingly.
 class Variation {

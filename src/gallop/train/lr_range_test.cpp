@@ -34,6 +34,12 @@ class Kept {
   std::vector<at::Tensor> live_, copies_;
 };
 
+// What a schedule would change stays as it is in the recipe.
+StepConfig without_schedules(StepConfig config) {
+  config.varied.clear();
+  return config;
+}
+
 class Test {
  public:
   Test(const LrRangeTestParts& parts, const LrRangeTestConfig& config,
@@ -43,7 +49,7 @@ class Test {
         start_{.seed = static_cast<int64_t>(step_config.seed)},
         loader_(parts.samples, loader_config, start_,
                 parts.model.parameters().front().tensor.device()),
-        step_(parts.model, parts.optimizer, step_config),
+        step_(parts.model, parts.optimizer, without_schedules(step_config)),
         kept_(parts, step_) {}
   ~Test() { kept_.put_back(); }
   Test(const Test&) = delete;

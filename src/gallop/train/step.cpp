@@ -28,7 +28,11 @@ at::Tensor rows_of(const at::Tensor& tensor, int64_t begin, int64_t end) {
 // Without an operator where none is needed: a step of a small network takes half a millisecond.
 void set(const at::Tensor& scalar, double value) {
   if (scalar.device().is_cpu()) {
-    *scalar.mutable_data_ptr<float>() = static_cast<float>(value);
+    if (scalar.scalar_type() == at::kDouble) {
+      *scalar.mutable_data_ptr<double>() = value;
+    } else {
+      *scalar.mutable_data_ptr<float>() = static_cast<float>(value);
+    }
   } else {
     scalar.fill_(value);
   }
@@ -74,6 +78,11 @@ enum Result : size_t { kLossSum, kTop1, kNorm };
 // Results in one tensor, for one copy to the host; guesses only where they are counted.
 enum Number : size_t { kLossNumber, kNormNumber, kTop1Number };
 
+// One minus a number near 1 keeps its digits in fp64 alone.
+at::ScalarType format_of(Value value) {
+  return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
+}
+
 at::Tensor in_one(const std::vector<at::Tensor>& results) {
   std::vector<at::Tensor> numbers = {results[kLossSum], results[kNorm].to(at::kDouble)};
   if (results[kTop1].defined()) numbers.push_back(results[kTop1].to(at::kDouble));
@@ -89,6 +98,10 @@ bool is_finite(const StepResult& result) {
 const char* name_of(Value value) {
   switch (value) {
     case Value::kLabelSmoothing: return "label_smoothing";
+    case Value::kMomentum: return "momentum";
+    case Value::kBeta2: return "beta2";
+    case Value::kWeightDecay: return "weight_decay";
+    case Value::kDropout: return "dropout";
   }
   throw InternalError("train step: a value without a name");
 }
@@ -104,7 +117,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
       readings_(config.make_readings(device_)) {
   check_optimizer(config, optimizer);
-  for (size_t i = 0; i < config.varied.size(); ++i) varied_.push_back(at::zeros_like(lr_));
+  for (const Value value : config.varied) {
+    varied_.push_back(at::zeros_like(lr_, format_of(value)));
+  }
   if (config.precision == precision::Precision::kFp16)
     scaler_.emplace(precision::GradScalerConfig(), device_);
   if (config.compile) {
@@ -210,7 +225,7 @@ at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   Tensors results = forward_backward(arguments, count_guesses);
   if (config_.sam) forward_backward_sam(arguments, *config_.sam);
-  results.push_back(update(arguments[kLr], results[kLossSum]));
+  results.push_back(update(arguments, results[kLossSum]));
   if (readings_) return {in_one(results)};
   return results;
 }
@@ -219,7 +234,8 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
 TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
   drop_gradients();
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
-  const model::functional::DropoutScope draws(arguments[kSeedAndStep]);
+  const model::functional::DropoutScope draws(arguments[kSeedAndStep],
+                                              varied(Value::kDropout, arguments));
   const int64_t rows = input.size(0);
   const int64_t pieces = std::min(config_.accumulate, rows);
   at::Tensor loss_sum, top1;
@@ -277,12 +293,16 @@ TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
 
 // Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
 // update's own pass over them.
-at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
+at::Tensor TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum) {
   const at::NoGradGuard no_grad;
+  const at::Tensor& lr = arguments[kLr];
+  const optim::VariedOptions options{.momentum = varied(Value::kMomentum, arguments),
+                                     .beta2 = varied(Value::kBeta2, arguments),
+                                     .weight_decay = varied(Value::kWeightDecay, arguments)};
   at::Tensor bad = zero_if_finite(loss_sum);
   const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
   if (!config_.skip_nonfinite && !clips && !scaler_) {
-    const at::Tensor norm = optimizer_.step(lr, {}, bad);
+    const at::Tensor norm = optimizer_.step(lr, {}, bad, options);
     return norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_));
   }
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
@@ -302,7 +322,7 @@ at::Tensor TrainStep::update(const at::Tensor& lr, const at::Tensor& loss_sum) {
     optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
   }
   if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
-  optimizer_.step(lr, divisor, bad);
+  optimizer_.step(lr, divisor, bad, options);
   if (scaler_) scaler_->update();
   return unscaled;
 }

@@ -21,7 +21,7 @@
 namespace gallop::train {
 
 /// What may change from step to step besides the learning rate.
-enum class Value { kLabelSmoothing };
+enum class Value { kLabelSmoothing, kMomentum, kBeta2, kWeightDecay, kDropout };
 
 /// "label_smoothing"
 const char* name_of(Value value);
@@ -38,7 +38,8 @@ struct StepConfig {
   std::optional<double> sam{};
   double label_smoothing = 0;
   /// Values that every start() is given anew, in this order: inputs of the step, so that a compiled
-  /// one stays as it is. Of those, what stands above does not count.
+  /// one stays as it is. Of those, what stands above, in the optimizer's options or in the model's
+  /// does not count. The optimizer can vary them, and the model has dropout.
   std::vector<Value> varied{};
   uint64_t seed = 1;  ///< Of dropout.
   /// A gradient that is not finite leaves the parameters as they are, which takes one more pass
@@ -118,7 +119,7 @@ class TrainStep {
   Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
   /// That of a value that varies, else undefined.
   at::Tensor varied(Value value, const Tensors& arguments) const;
-  at::Tensor update(const at::Tensor& lr, const at::Tensor& loss_sum);
+  at::Tensor update(const Tensors& arguments, const at::Tensor& loss_sum);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
   void drop_gradients();

@@ -111,8 +111,9 @@ struct Trainer::Impl {
   // Each with what its state is called in checkpoints.
   std::vector<std::pair<std::string, schedule::Schedule*>> schedules() const {
     std::vector<std::pair<std::string, schedule::Schedule*>> all = {{"schedule", &parts.schedule}};
-    for (const auto& [value, variation] : parts.varied) {
-      all.emplace_back(std::string("vary.") + name_of(value), &variation->schedule());
+    for (const VariedValue& one : parts.varied) {
+      if (one.schedule == nullptr) continue;
+      all.emplace_back(std::string("vary.") + name_of(one.value), one.schedule);
     }
     return all;
   }
@@ -133,7 +134,7 @@ struct Trainer::Impl {
     const double lr = parts.optimizer.base_lr() * parts.schedule.factor(share_done());
     const bool has_samples = batch->size() > 0;
     std::vector<double> varied;
-    for (const VariedValue& one : parts.varied) varied.push_back(one.variation->at(share_done()));
+    for (const VariedValue& one : parts.varied) varied.push_back(one.at(share_done()));
     if (has_samples) step.start(batch->input, batch->target, progress.step, lr, record, varied);
     tell_of_compiling();
     progress.step += 1;
@@ -363,13 +364,6 @@ struct Trainer::Impl {
 };
 
 void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates) {
-  // A sequence may have it in a later part only.
-  for (int i = 0; i < 1000; ++i) {
-    if (!schedule.momentum(i / 1000.)) continue;
-    throw UsageError(
-        "the schedule has base_momentum and max_momentum, but no optimizer can change its momentum "
-        "from step to step yet; leave them out");
-  }
   if (schedule.state().empty() || (evaluates && config.evaluate_every != "never")) return;
   throw UsageError(fmt::format(
       "the schedule follows evaluations, but there are none: {}",

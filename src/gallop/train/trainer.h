@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "gallop/data/loader.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
-#include "gallop/schedule/variation.h"
+#include "gallop/schedule/schedule.h"
 #include "gallop/train/checkpoint.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/observer.h"
@@ -37,7 +38,8 @@ struct Length {
 /// A value that changes along a run.
 struct VariedValue {
   Value value;
-  const schedule::Variation* variation;
+  std::function<double(double progress)> at;
+  schedule::Schedule* schedule = nullptr;  ///< Its own, if it has one: part of checkpoints.
 };
 
 /// What a run is made of. Everything outlives the trainer.
@@ -54,9 +56,8 @@ struct TrainerParts {
   bool text = false;  ///< The metric that "auto" stands for is the loss, not the accuracy.
 };
 
-/// Throws UsageError where a schedule follows evaluations and there are none, and where it has a
-/// momentum, which no optimizer takes from step to step. `evaluates`: there are samples to evaluate
-/// on.
+/// Throws UsageError where a schedule follows evaluations and there are none. `evaluates`: there
+/// are samples to evaluate on.
 void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates);
 
 /// Runs the loop: data, step, schedule, evaluation, checkpoints.

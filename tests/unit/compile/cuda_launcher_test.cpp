@@ -46,20 +46,24 @@ TEST(CudaDropout, DropsTheNumbersOfTheCpu) {
   EmulatedLauncher launcher;
   for (const int64_t count : {1, 15, 16, 17, 127, 128, 129, 1000, 70000}) {
     const at::Tensor state = at::tensor({int64_t{0x0123456789abcdef}, (count << 40) + 7});
+    const kernel::DropoutKey key{.seed_and_step = state, .call = 3};
     for (const double p : {0.0, 0.1, 0.5, 0.99}) {
       launcher.reversed = count % 2 == 0;
       const at::Tensor x = at::randn({count});
       for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
         const at::Tensor narrow = x.to(type);
-        EXPECT_TRUE(at::equal(kernel::dropout_on_gpu(launcher, narrow, p, state, 3),
-                              kernel::dropout(narrow, p, {.seed_and_step = state, .call = 3})))
+        EXPECT_TRUE(at::equal(kernel::dropout_on_gpu(launcher, narrow, p, key),
+                              kernel::dropout(narrow, p, key)))
             << count << " numbers, p " << p;
+        const kernel::DropoutKey varied{
+            .seed_and_step = state, .call = 3, .share = at::full({}, p, at::kFloat)};
+        EXPECT_TRUE(at::equal(kernel::dropout_on_gpu(launcher, narrow, 0.25, varied),
+                              kernel::dropout(narrow, p, key)));
       }
       const at::Tensor half = x.to(at::kHalf);
       const at::Tensor wide =
           kernel::dropout(half.to(at::kFloat), p, {.seed_and_step = state, .call = 3});
-      EXPECT_TRUE(
-          at::equal(kernel::dropout_on_gpu(launcher, half, p, state, 3), wide.to(at::kHalf)));
+      EXPECT_TRUE(at::equal(kernel::dropout_on_gpu(launcher, half, p, key), wide.to(at::kHalf)));
     }
   }
 }
@@ -172,6 +176,66 @@ TEST_P(CudaUpdate, IsThatOfTheCpu) {
       EXPECT_LE(launcher_.launches, starts * (has_ratio ? 4 : 2));
     }
   }
+}
+
+// Of codes on both sides: where rounding decides, one may be the next.
+void expect_codes_near(const Tensors& found, const Tensors& wanted) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const at::Tensor apart = (found[i].to(at::kInt) - wanted[i].to(at::kInt)).abs();
+    EXPECT_LE(apart.max().item<int>(), 1) << i;
+    EXPECT_LE(apart.sum().item<int64_t>(), 1 + found[i].numel() / 500) << i;
+  }
+}
+
+TEST_P(CudaUpdate, KeepsStatesIn8BitsAsTheCpuDoes) {
+  if (GetParam().signs_of_8_bits < 0) GTEST_SKIP() << "this rule keeps them in fp32";
+  const auto states = static_cast<int64_t>(GetParam().states);
+  for (const size_t count : {1, 9, 100}) {
+    Parameters on_gpu(GetParam(), count);
+    for (size_t i = 0; i < count; ++i) {
+      on_gpu.step.scales.emplace_back();
+      if (i % 2 == 1) continue;
+      const int64_t size = on_gpu.step.parameters[i].numel(), blocks = (size + 255) / 256;
+      on_gpu.step.scales.back() = at::rand({states, blocks}) + 0.1;
+      for (size_t k = 0; k < static_cast<size_t>(states); ++k) {
+        on_gpu.step.states[k * count + i] = at::randint(256, {size}, at::kByte);
+      }
+    }
+    Parameters on_cpu = on_gpu.clone();
+    for (at::Tensor& scales : on_cpu.step.scales) {
+      if (scales.defined()) scales = scales.clone();
+    }
+    launcher_.reversed = count == 9;
+    expect_same_norm(kernel::update_on_gpu(launcher_, on_gpu.step), kernel::update(on_cpu.step));
+    for (size_t i = 0; i < count; ++i) {
+      const double error =
+          (on_gpu.step.parameters[i] - on_cpu.step.parameters[i]).abs().max().item<double>();
+      // A second moment near 0 lets a rounding grow.
+      EXPECT_LE(error, 2e-5) << i;
+      if (!on_gpu.step.scales[i].defined()) continue;
+      const at::Tensor found = on_gpu.step.scales[i], wanted = on_cpu.step.scales[i];
+      EXPECT_LE((found / wanted - 1).abs().max().item<double>(), 1e-6);
+      for (size_t k = 0; k < static_cast<size_t>(states); ++k) {
+        expect_codes_near({on_gpu.step.states[k * count + i]}, {on_cpu.step.states[k * count + i]});
+      }
+    }
+  }
+}
+
+TEST_P(CudaUpdate, TakesOptionsThatVary) {
+  Parameters fixed(GetParam(), 9), varied = fixed.clone();
+  kernel::OptimizerStep& step = varied.step;
+  for (size_t i = 0; i < step.options.size(); ++i) {
+    step.varied.push_back(at::full({}, step.options[i], at::kDouble));
+    step.varied_options.push_back(static_cast<int64_t>(i));
+    step.options[i] = 0.125;  // Which does not count.
+  }
+  step.varied.push_back(at::full({}, 0.01, at::kDouble));
+  step.varied_options.push_back(kernel::kWeightDecayOption);
+  for (double& decay : step.weight_decays) decay = decay == 0 ? 0 : kernel::kVariedDecay;
+  kernel::update_on_gpu(launcher_, fixed.step);
+  kernel::update_on_gpu(launcher_, varied.step);
+  varied.expect_equal(fixed);
 }
 
 TEST_P(CudaUpdate, ThatIsSkippedChangesNothingButTellsTheNorm) {

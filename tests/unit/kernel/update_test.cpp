@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
@@ -288,6 +289,64 @@ TEST(UpdateRules, HaveNamesOfTheirOwn) {
   for (const UpdateRule& rule : update_rules())
     EXPECT_EQ(update_rule(rule.name).number, rule.number);
   EXPECT_THROW(update_rule("nothing"), InternalError);
+}
+
+// Two parameters of a rule: one whose weight decay may vary, and one with its own.
+OptimizerStep step_of(const UpdateRule& rule, bool varies) {
+  const Arrays arrays(rule, 70);
+  OptimizerStep step{.rule = rule.name,
+                     .options = arrays.options,
+                     .weight_decays = {0.25, 0.5},
+                     .indices = {0, 1},
+                     .steps = at::full({2}, 2, at::kFloat),
+                     .lr = at::full({}, 0.125, at::kFloat)};
+  for (int i = 0; i < 2; ++i) {
+    step.parameters.push_back(at::tensor(at::ArrayRef<float>(arrays.parameter)));
+    step.gradients.push_back(at::tensor(at::ArrayRef<float>(arrays.gradient)));
+  }
+  for (const auto& state : arrays.states) {
+    for (int i = 0; i < 2; ++i) step.states.push_back(at::tensor(at::ArrayRef<float>(state)));
+  }
+  if (rule.running > 0) step.running = at::full({2, rule.running}, 0.5, at::kDouble);
+  if (!varies) return step;
+  for (size_t i = 0; i < step.options.size(); ++i) {
+    step.varied.push_back(at::scalar_tensor(step.options[i], at::kDouble));
+    step.varied_options.push_back(static_cast<int64_t>(i));
+    step.options[i] = 0.125;  // Which does not count.
+  }
+  step.varied.push_back(at::scalar_tensor(0.25, at::kDouble));
+  step.varied_options.push_back(kWeightDecayOption);
+  step.weight_decays[0] = kVariedDecay;
+  return step;
+}
+
+TEST(OptimizerStep, OptionsThatVaryDoWhatTheSameOptionsDo) {
+  for (const UpdateRule& rule : update_rules()) {
+    for (const bool by_operators : {false, true}) {
+      const OptimizerStep fixed = step_of(rule, false), varied = step_of(rule, true);
+      for (const OptimizerStep* step : {&fixed, &varied}) {
+        by_operators ? update_by_operators(*step) : static_cast<void>(update(*step));
+      }
+      for (size_t i = 0; i < 2; ++i) {
+        EXPECT_TRUE(at::equal(varied.parameters[i], fixed.parameters[i])) << rule.name << i;
+      }
+      for (size_t k = 0; k < fixed.states.size(); ++k) {
+        EXPECT_TRUE(at::equal(varied.states[k], fixed.states[k])) << rule.name << k;
+      }
+      if (rule.running > 0) {
+        EXPECT_TRUE(at::equal(varied.running, fixed.running)) << rule.name;
+      }
+    }
+  }
+}
+
+TEST(OptimizerStep, RefusesOptionsThatTheRuleDoesNotHave) {
+  for (const int64_t number : {int64_t{-2}, int64_t{3}}) {
+    OptimizerStep step = step_of(update_rule("adamw"), false);
+    step.varied = {at::scalar_tensor(0.5, at::kDouble)};
+    step.varied_options = {number};
+    EXPECT_THROW(update(step), InternalError);
+  }
 }
 
 TEST(OptimizerStep, RefusesListsThatDoNotFitTheRule) {

@@ -1,10 +1,10 @@
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include "gallop/compile/passes.h"
@@ -30,10 +30,10 @@ const std::vector<Network>& networks() {
   static const std::vector<Network> kNetworks = {
       {"Mlp",
        [] {
-         return make_mlp({.hidden = {16, 12}}, kImages, 1);
+         return make_mlp({.hidden = {32, 12}}, kImages, 1);
        },
        [] {
-         return make_mlp({.hidden = {16, 12}, .dropout = 0.2}, kImages, 1);
+         return make_mlp({.hidden = {32, 12}, .dropout = 0.2}, kImages, 1);
        }},
       {"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); }, nullptr},
       {"Airbench",
@@ -55,9 +55,17 @@ const std::vector<Network>& networks() {
   return kNetworks;
 }
 
-std::string in_a_name(std::string text) {
-  std::replace(text.begin(), text.end(), '-', '_');
-  return text;
+// All that this optimizer can vary.
+std::vector<Value> varied_of(const std::string& optimizer) {
+  const auto made =
+      built(optim::built_in_optimizers(), optimizer, {{"layer.weight", at::ones({2, 2})}});
+  std::vector<Value> varied = {Value::kDropout};
+  for (const auto& [option, value] : {std::pair{optim::Varying::kMomentum, Value::kMomentum},
+                                      {optim::Varying::kBeta2, Value::kBeta2},
+                                      {optim::Varying::kWeightDecay, Value::kWeightDecay}}) {
+    if (made->can_vary(option)) varied.push_back(value);
+  }
+  return varied;
 }
 
 // Every optimizer in every wrapper with all options, and networks with statistics plain as well.
@@ -98,6 +106,7 @@ std::vector<Case> all_cases() {
       {"Smooth", {.label_smoothing = 0.1}},
       {"Skip", {.skip_nonfinite = true}},
       {"Dropout", {}},
+      {"Varied", {.clip = 0.5}},
       {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
   };
   const std::vector<std::pair<std::string, Precision>> precisions = {
@@ -107,11 +116,13 @@ std::vector<Case> all_cases() {
     // Every optimizer with one network, and the usual ones with all.
     const bool is_first = &network == &networks().front();
     const std::vector<std::string> optimizers =
-        is_first ? optim::built_in_optimizers().names() : std::vector<std::string>{"sgd", "adamw"};
+        is_first ? every_optimizer() : std::vector<std::string>{"sgd", "adamw"};
     for (const std::string& optimizer : optimizers) {
       for (const auto& [precision_name, precision] : precisions) {
         for (auto [option_name, config] : options) {
-          const bool drops = option_name == "Dropout" || option_name == "All";
+          const bool drops =
+              option_name == "Dropout" || option_name == "Varied" || option_name == "All";
+          if (option_name == "Varied") config.varied = varied_of(optimizer);
           if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
           // The one is refused with the other.
           if (config.sam && optimizer.rfind("schedule-free", 0) == 0) continue;
@@ -145,8 +156,12 @@ TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
     const auto [input, target] = batch_of(tested, step == 5 ? 4 : 7);
     if (step == 3 && tested.config.skip_nonfinite && !tested.text) input.fill_(INFINITY);
     const double lr = 0.01 * static_cast<double>(step + 1);
-    const StepResult wanted = plain.step->run(input, target, step, lr, step % 2 == 0);
-    const StepResult got = compiled.step->run(input, target, step, lr, step % 2 == 0);
+    std::vector<double> varied;
+    for (const Value value : tested.config.varied) {
+      varied.push_back(value == Value::kDropout ? 0.1 + lr : 0.9 - 10 * lr);
+    }
+    const StepResult wanted = plain.step->run(input, target, step, lr, step % 2 == 0, varied);
+    const StepResult got = compiled.step->run(input, target, step, lr, step % 2 == 0, varied);
     EXPECT_EQ(got.finite, wanted.finite) << "step " << step;
     EXPECT_EQ(wanted.finite, std::isfinite(input.sum().item<double>())) << "step " << step;
     if (!wanted.finite) continue;

@@ -75,6 +75,13 @@ INSTANTIATE_TEST_SUITE_P(
              mlp,
              "sgd",
              {.precision = Precision::kBf16, .accumulate = 2, .varied = {Value::kLabelSmoothing}}},
+        Case{"GptVariedDropout",
+             [] {
+               return make_gpt({.layers = 1, .width = 12, .heads = 2, .dropout = 0.1}, kText, 1);
+             },
+             "adamw",
+             {.varied = {Value::kDropout, Value::kMomentum, Value::kBeta2, Value::kWeightDecay}},
+             true},
         Case{"ResnetBf16", resnet, "sgd", {.precision = Precision::kBf16, .accumulate = 2}},
         Case{"ResnetBf16Contiguous",
              resnet,

@@ -1,6 +1,5 @@
 // What every optimizer of the registry must do in a training step: a new entry is tested by being
 // listed. compiled_options_test.cpp holds the compiled step of each against the step as it is.
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -18,7 +17,8 @@ namespace {
 
 using precision::Precision;
 
-std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {16, 12}}, kImages, 1); }
+// The first matrix is large enough for states in 8 bits.
+std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {32, 12}}, kImages, 1); }
 
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> configs = {
@@ -30,9 +30,8 @@ std::vector<Case> all_cases() {
       {"Skipping", {.skip_nonfinite = true}},
   };
   std::vector<Case> cases;
-  for (const std::string& optimizer : optim::built_in_optimizers().names()) {
-    std::string name = optimizer;
-    std::replace(name.begin(), name.end(), '-', '_');
+  for (const std::string& optimizer : every_optimizer()) {
+    const std::string name = in_a_name(optimizer);
     for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
       if (!optim::can_wrap(optimizer, wrappers)) continue;
       for (const auto& [config_name, config] : configs) {

@@ -20,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/config/resolve.h"
 #include "gallop/data/text_samples.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
@@ -342,6 +343,83 @@ TEST(Varied, LabelSmoothingIsThatOfTheConfig) {
       EXPECT_EQ(got.tally.top1, wanted.tally.top1);
     }
   }
+}
+
+// A step with an option of an optimizer of its own, set in the step or by the registry's defaults.
+NamedTensors after_steps_of(const std::string& optimizer, const config::Node& options,
+                            const std::vector<Value>& varied, const std::vector<double>& values) {
+  seed_step(11, 0, at::kCPU);
+  const auto registry = optim::built_in_optimizers();
+  const auto model = make_mlp({.hidden = {16}}, kImages, 1);
+  config::Component component(registry, optimizer);
+  config::Problems problems;
+  config::read_fields(
+      options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
+  problems.throw_if_any();
+  const auto made = registry.build(component, model->parameters());
+  TrainStep step(*model, *made, {.varied = varied});
+  for (int64_t i = 0; i < 10; ++i) {
+    const auto [input, target] = batch_of({"mlp", nullptr, optimizer}, 6);
+    step.run(input, target, i, 0.01, false, values);
+  }
+  NamedTensors after;
+  for (const auto& [name, tensor] : model->parameters()) after.push_back({name, tensor.detach()});
+  return after;
+}
+
+// What every optimizer says it can vary does what the same number of the recipe does.
+TEST(Varied, OptionsOfEveryOptimizerAreThoseOfTheRecipe) {
+  const auto registry = optim::built_in_optimizers();
+  for (const std::string& name : registry.names()) {
+    NamedTensors parameters = {{"layer.weight", at::ones({2, 2})}};
+    const auto optimizer = registry.build(config::Component(registry, name), parameters);
+    struct Tried {
+      optim::Varying option;
+      Value value;
+      std::vector<const char*> keys;
+    };
+    for (const auto& [option, value, keys] :
+         {Tried{optim::Varying::kMomentum, Value::kMomentum, {"momentum", "beta1"}},
+          Tried{optim::Varying::kBeta2, Value::kBeta2, {"beta2"}},
+          Tried{optim::Varying::kWeightDecay, Value::kWeightDecay, {"weight_decay"}}}) {
+      if (!optimizer->can_vary(option)) continue;
+      config::Component component(registry, name);
+      const config::Node all = config::write_fields(
+          [&](config::Visitor& visitor) { component.visit_fields(visitor); }, {});
+      config::Node options;
+      for (const char* key : keys) {
+        if (all.find(key) != nullptr)
+          options.at_or_add(key, {}) = config::Node::make_scalar("0.75");
+      }
+      const NamedTensors wanted = after_steps_of(name, options, {}, {}),
+                         got = after_steps_of(name, {}, {value}, {0.75}),
+                         other = after_steps_of(name, {}, {value}, {0.5});
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_TRUE(at::allclose(got[i].tensor, wanted[i].tensor, 1e-6, 1e-7))
+            << name << ' ' << name_of(value) << ' ' << wanted[i].name;
+      }
+      EXPECT_FALSE(at::equal(got[0].tensor, other[0].tensor)) << name << ' ' << name_of(value);
+    }
+  }
+}
+
+TEST(Varied, DropoutIsThatOfTheModel) {
+  const auto weights_after = [](double of_model, const std::vector<double>& varied) {
+    seed_step(12, 0, at::kCPU);
+    const auto optimizers = optim::built_in_optimizers();
+    const auto model = make_mlp({.hidden = {64}, .dropout = of_model}, kImages, 1);
+    const auto optimizer =
+        optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
+    StepConfig config;
+    if (!varied.empty()) config.varied = {Value::kDropout};
+    TrainStep step(*model, *optimizer, config);
+    const auto [input, target] = batch_of({"mlp", nullptr, "sgd"}, 6);
+    for (int64_t i = 0; i < 3; ++i) step.run(input, target, i, 0.1, false, varied);
+    return model->parameters().front().tensor.detach().clone();
+  };
+  EXPECT_TRUE(at::equal(weights_after(0.25, {}), weights_after(0.5, {0.25})));
+  EXPECT_FALSE(at::equal(weights_after(0.25, {}), weights_after(0.25, {0.5})));
+  EXPECT_TRUE(at::equal(weights_after(0, {}), weights_after(0.5, {0})));
 }
 
 TEST(Varied, ValuesAreGivenForEachOfThem) {

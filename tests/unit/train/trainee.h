@@ -10,6 +10,7 @@
 #include <ATen/ops/randn.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/train/step.h"
@@ -26,7 +27,7 @@ using MakeModel = std::unique_ptr<model::Model> (*)();
 struct Case {
   std::string name;
   MakeModel make_model;
-  std::string optimizer;
+  std::string optimizer;  ///< With its options: "adamw state_bits=8".
   StepConfig config{};
   bool text = false;
   bool channels_last = true;  ///< Of images.
@@ -34,6 +35,21 @@ struct Case {
 };
 
 inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
+
+/// Every optimizer, and others that keep more than their options' defaults would.
+inline std::vector<std::string> every_optimizer() {
+  std::vector<std::string> all = optim::built_in_optimizers().names();
+  all.insert(all.end(), {"adam state_bits=8", "adamw state_bits=8", "lion state_bits=8"});
+  return all;
+}
+
+/// As it may stand in the name of a test.
+inline std::string in_a_name(std::string text) {
+  for (char& c : text) {
+    if (c == '-' || c == ' ' || c == '=') c = '_';
+  }
+  return text;
+}
 
 /// A model in training, with its optimizer and step.
 struct Trainee {

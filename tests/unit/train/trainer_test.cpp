@@ -19,7 +19,8 @@
 #include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
 #include "gallop/schedule/schedule.h"
-#include "unit/optim/wrapped.h"
+#include "gallop/schedule/variation.h"
+#include "unit/train/trainee.h"
 
 namespace gallop::train {
 namespace {
@@ -152,7 +153,14 @@ class Trainers : public testing::Test {
     std::optional<schedule::Variation> variation;
     if (vary.varies()) variation.emplace("label_smoothing", vary, config.label_smoothing, length);
     std::vector<VariedValue> varied;
-    if (variation) varied.push_back({Value::kLabelSmoothing, &*variation});
+    if (variation) {
+      varied.push_back({Value::kLabelSmoothing, [&](double p) { return variation->at(p); },
+                        &variation->schedule()});
+    }
+    if (schedule::has_momentum(*schedule)) {
+      varied.push_back(
+          {Value::kMomentum, [&](double p) { return schedule->momentum(p).value_or(0.9); }});
+    }
     StopRequest stop;
     StopsAt stops(stop, stop_at);
     if (late) {
@@ -199,7 +207,7 @@ class Trainers : public testing::Test {
 TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
   const TrainConfig config{
       .steps = 24, .evaluate_every = "7 steps", .checkpoint_every = "10 steps"};
-  for (const std::string& name : optim::built_in_optimizers().names()) {
+  for (const std::string& name : every_optimizer()) {
     for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
       if (!optim::can_wrap(name, wrappers)) continue;
       SCOPED_TRACE(name + wrapping);
@@ -527,11 +535,29 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
             "evaluate on");
 }
 
-TEST_F(Trainers, AMomentumThatNoOptimizerTakesIsRefused) {
-  EXPECT_THROW(run_schedule("{name: sequence, milestones: [0.5], members: [constant, {one-cycle: "
-                            "{base_momentum: 0.8, max_momentum: 0.9}}]}",
-                            false, {.steps = 4}),
-               UsageError);
+// A sequence that has a momentum in its second half.
+TEST_F(Trainers, TheMomentumOfAScheduleIsResumedToTheBit) {
+  const std::string cycle =
+      "{name: sequence, milestones: [0.5], members: [constant, {one-cycle: {base_momentum: 0.3, "
+      "max_momentum: 0.9}}]}";
+  const TrainConfig config{.steps = 24, .evaluate_every = "never", .checkpoint_every = "never"};
+  for (const std::string name : {"sgd", "adam"}) {
+    optimizer_ = name;
+    fs::remove_all(folder_);
+    const auto whole = run_schedule(cycle, false, config);
+    fs::remove_all(folder_);
+    auto lines = run_schedule(cycle, false, config, {}, -1, 15)->told.lines;
+    ASSERT_EQ(lines.back(), "saved at 15");
+    lines.pop_back();
+    const auto rest = run_schedule(cycle, false, config);
+    lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
+    EXPECT_EQ(lines, whole->told.lines);
+    EXPECT_NE(lines[2].find("varied 0.9 "), std::string::npos) << lines[2];
+    EXPECT_NE(lines[15].find("varied 0.3"), std::string::npos) << lines[15];
+    for (size_t i = 0; i < whole->parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i])) << name;
+    }
+  }
 }
 
 // Of each schedule with its defaults, or around a member where it has none.

@@ -1,6 +1,8 @@
 #include "gallop/kernel/cpu/update.h"
 
+#include "gallop/kernel/cpu/integers.h"
 #include "gallop/kernel/cpu/simd_more.h"
+#include "gallop/kernel/cpu/state_codes.h"
 
 namespace gallop::kernel {
 namespace {
@@ -22,9 +24,13 @@ inline double total(const F32* sums) { return sum_fp64((sums[0] + sums[1]) + (su
 
 // Calls body(offset, sums) for each stride of `count` numbers; a body works on kStride of them.
 template <typename Body>
+inline void add_strides(int64_t count, F32* sums, const Body& body) {
+  for (int64_t offset = 0; offset + kStride <= count; offset += kStride) body(offset, sums);
+}
+template <typename Body>
 inline double over_strides(int64_t count, const Body& body) {
   F32 sums[kSums] = {fill(0), fill(0), fill(0), fill(0)};
-  for (int64_t offset = 0; offset + kStride <= count; offset += kStride) body(offset, sums);
+  add_strides(count, sums, body);
   return total(sums);
 }
 
@@ -94,10 +100,10 @@ struct Factors {
   }
 };
 
+// What over_strides() takes.
 template <typename Rule>
-inline double update_strides(const UpdateTensor& t) {
-  const Factors<Rule> factors(t);
-  return over_strides(t.size, [&](int64_t offset, F32* sums) {
+inline auto update_stride(const UpdateTensor& t, const Factors<Rule>& factors) {
+  return [&](int64_t offset, F32* sums) {
     for (int64_t i = 0; i < kSums; ++i) {
       const int64_t at = offset + i * kLanes;
       const F32 raw = load(t.gradient + at);
@@ -111,7 +117,13 @@ inline double update_strides(const UpdateTensor& t) {
       if constexpr (Rule::kMeasures != Measures::kAndUpdates) n.store_states(t, at);
       store(t.parameter + at, n.p);
     }
-  });
+  };
+}
+
+template <typename Rule>
+inline double update_strides(const UpdateTensor& t) {
+  const Factors<Rule> factors(t);
+  return over_strides(t.size, update_stride<Rule>(t, factors));
 }
 
 template <typename Rule>
@@ -186,6 +198,93 @@ double update_fp32(const UpdateTensor& chunk) {
   return checked(sum, chunk.gradient, chunk.size);
 }
 
+// Numbers of a chunk that share a scale, with their states in fp32.
+template <typename Rule>
+struct Block {
+  UpdateTensor tensor;
+  float states[Rule::kStates][kStateBlock];
+  // Of the last block, which may be smaller.
+  uint8_t padded[Rule::kStates][kStateBlock];
+  int64_t number;
+
+  Block(const UpdateTensor& chunk, int64_t from) : tensor(chunk), number(from / kStateBlock) {
+    tensor.size = least(kStateBlock, chunk.size - from);
+    tensor.parameter += from;
+    tensor.gradient += from;
+    each_state([&](auto is_signed, int k) {
+      const uint8_t* const codes = codes_of(chunk, k);
+      if (codes == padded[k]) {
+        for (uint8_t& code : padded[k]) code = 0;
+        copy(chunk.codes[k] + from, padded[k]);
+      }
+      tensor.states[k] = states[k];
+      const F32 scale = fill(chunk.scales[k][number]);
+      for (int64_t i = 0; i < kStateBlock; i += kLanes) {
+        store(states[k] + i, decoded<decltype(is_signed)::kValue>(codes + i, scale));
+      }
+    });
+  }
+
+  void write(const UpdateTensor& chunk) {
+    each_state([&](auto is_signed, int k) {
+      uint8_t* const codes = codes_of(chunk, k);
+      for (int64_t i = tensor.size; i < kStateBlock; ++i) states[k][i] = 0;
+      F32 most = fill(0);
+      for (int64_t i = 0; i < kStateBlock; i += kLanes) {
+        most = max(without_sign(load(states[k] + i)), most);
+      }
+      const float scale = largest(most);
+      chunk.scales[k][number] = scale;
+      const F32 inverse = fill(scale > 0 ? 1 / scale : 0);
+      for (int64_t i = 0; i < kStateBlock; i += kLanes) {
+        encode<decltype(is_signed)::kValue>(load(states[k] + i), inverse, codes + i);
+      }
+      if (codes == padded[k]) copy(padded[k], chunk.codes[k] + number * kStateBlock);
+    });
+  }
+
+ private:
+  template <bool kOf>
+  struct Constant {
+    static constexpr bool kValue = kOf;
+  };
+  template <typename Body>
+  static void each_state(const Body& body) {
+    for (int k = 0; k < Rule::kStates; ++k) {
+      if ((EightBits<Rule>::kSigns >> k & 1) != 0) {
+        body(Constant<true>(), k);
+      } else {
+        body(Constant<false>(), k);
+      }
+    }
+  }
+  uint8_t* codes_of(const UpdateTensor& chunk, int k) {
+    return tensor.size == kStateBlock ? chunk.codes[k] + number * kStateBlock : padded[k];
+  }
+  void copy(const uint8_t* from, uint8_t* to) const {
+    for (int64_t i = 0; i < tensor.size; ++i) to[i] = from[i];
+  }
+};
+
+template <typename Rule>
+double update_8_bits(const UpdateTensor& chunk) {
+  const Factors<Rule> factors(chunk);
+  F32 sums[kSums] = {fill(0), fill(0), fill(0), fill(0)};
+  double rest_sum = 0;
+  for (int64_t from = 0; from < chunk.size; from += kStateBlock) {
+    Block<Rule> block(chunk, from);
+    add_strides(block.tensor.size, sums, update_stride<Rule>(block.tensor, factors));
+    if (const int64_t left = block.tensor.size % kStride; left > 0) {
+      const Rest<Rule> rest(block.tensor, left);
+      rest_sum = update_strides<Rule>(rest.tensor);
+      rest.copy_back(block.tensor, left);
+    }
+    block.write(chunk);
+  }
+  if (chunk.shadow != nullptr) narrow(chunk.parameter, chunk.shadow, chunk.size);
+  return checked(total(sums) + rest_sum, chunk.gradient, chunk.size);
+}
+
 // What is left of a stride counts as 0, whose measure is 0.
 template <typename Rule>
 MeasuredSums measure_fp32(const UpdateTensor& chunk) {
@@ -220,6 +319,7 @@ void fill_in(UpdateBodies& bodies) {
     using Rule = typename RuleOf<kNumber, UpdateRules>::Type;
     UpdateBody& body = bodies.rules[kNumber];
     body.update = in_fp32<update_fp32<Rule>>;
+    if constexpr (EightBits<Rule>::kSigns >= 0) body.update_8_bits = in_fp32<update_8_bits<Rule>>;
     if constexpr (Rule::kMeasures != Measures::kNothing) body.measure = in_fp32<measure_fp32<Rule>>;
     fill_in<kNumber + 1>(bodies);
   }

@@ -20,6 +20,8 @@ struct UpdateBody {
   /// Returns the sum of the squares of the gradients, to which fp32 lanes add in an order that
   /// depends on the count only. The trust ratio, where there is one, stands behind the factors.
   double (*update)(const UpdateTensor& chunk);
+  /// The same with states in 8 bits; null for rules that cannot.
+  double (*update_8_bits)(const UpdateTensor& chunk);
   MeasuredSums (*measure)(const UpdateTensor& chunk);  ///< Null without a trust ratio.
 };
 

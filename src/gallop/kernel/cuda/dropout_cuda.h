@@ -27,8 +27,14 @@ __device__ inline void dropout(const KernelSlots& a) {
   const Int64 count = static_cast<Int64>(a.slots[Slot::kCount]);
   const auto* const state = address<const unsigned long long>(a, Slot::kSeedAndStep);
   const unsigned long long seed = state[0], step = state[1];
-  const float threshold = static_cast<float>(number(a, Slot::kThreshold));
-  const float scale = static_cast<float>(number(a, Slot::kScale));
+  float threshold = static_cast<float>(number(a, Slot::kThreshold));
+  float scale = static_cast<float>(number(a, Slot::kScale));
+  if (const auto* const share = address<const float>(a, Slot::kShare)) {
+    // dropout_share() of kernel/dropout.h.
+    const double most = op_floor(static_cast<double>(*share) * 65536 + 0.5);
+    threshold = static_cast<float>(most < 65535 ? most : 65535);
+    scale = static_cast<float>(65536 / (65536 - static_cast<double>(threshold)));
+  }
   const Int64 counters = (count + 127) / 128 * 16, all = static_cast<Int64>(gridDim.x) * blockDim.x;
   for (Int64 at = static_cast<Int64>(blockIdx.x) * blockDim.x + threadIdx.x; at < counters;
        at += all) {

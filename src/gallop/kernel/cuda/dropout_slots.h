@@ -13,6 +13,7 @@ struct DropoutSlot {
     kPurpose,    ///< What the key's second word is changed by.
     kThreshold,  ///< Of 16 random bits: less are dropped.
     kScale,      ///< Of the others.
+    kShare,      ///< The address of an fp32 number that decides over both in their place, or 0.
   };
 };
 

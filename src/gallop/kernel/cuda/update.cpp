@@ -38,7 +38,8 @@ class Update {
         rule_(rule),
         device_(device),
         states_(rule == nullptr ? 0 : static_cast<size_t>(rule->states)),
-        fields_(UpdateField::kFirstState + states_),
+        fields_(UpdateField::kFirstState + states_ +
+                (rule != nullptr && rule->signs_of_8_bits >= 0 ? 1 : 0)),
         head_(kCudaSlots) {}
 
   void set(int slot, const at::Tensor& tensor) { set(slot, address(tensor)); }
@@ -64,6 +65,9 @@ class Update {
       for (size_t k = 0; k < states_; ++k) {
         fields[UpdateField::kFirstState + k] =
             address(step->states[k * step->parameters.size() + i]);
+      }
+      if (!step->scales.empty() && step->scales[i].defined()) {
+        fields[UpdateField::kFirstState + states_] = address(step->scales[i]);
       }
     }
     tensors_.push_back(std::move(fields));
@@ -163,6 +167,20 @@ at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step) {
   for (size_t i = 0; i < step.options.size(); ++i) {
     update.set(UpdateSlot::kFirstOption + static_cast<int>(i), step.options[i]);
   }
+  uint64_t varies = 0;
+  for (size_t i = 0; i < step.varied.size(); ++i) {
+    const int64_t number = step.varied_options[i];
+    if (step.varied[i].scalar_type() != at::kDouble) {
+      throw InternalError("update on a GPU: an option that varies and is not in fp64");
+    }
+    if (number == kWeightDecayOption) {
+      update.set(UpdateSlot::kVariedDecay, step.varied[i]);
+    } else {
+      update.set(UpdateSlot::kFirstOption + static_cast<int>(number), step.varied[i]);
+      varies |= uint64_t{1} << number;
+    }
+  }
+  update.set(UpdateSlot::kVaries, varies);
   for (size_t i = 0; i < step.gradients.size(); ++i) update.add(step.gradients[i], &step, i);
   return update.run();
 }

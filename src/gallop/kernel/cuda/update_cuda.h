@@ -7,6 +7,8 @@
 namespace gallop_cuda {
 
 using UpdateSlots = gallop::kernel::KernelSlots;
+using gallop::kernel::EightBits;
+using gallop::kernel::kStateBlock;
 using gallop::kernel::Measures;
 using gallop::kernel::UpdateField;
 using gallop::kernel::UpdateMoment;
@@ -39,7 +41,8 @@ struct UpdateTensor {
   int tensor;
 
   __device__ int at(int field) const {
-    constexpr int kFields = UpdateField::kFirstState + Rule::kStates;
+    constexpr int kFields =
+        UpdateField::kFirstState + Rule::kStates + (EightBits<Rule>::kSigns >= 0 ? 1 : 0);
     return UpdateSlot::kFirstTensor + tensor * kFields + field;
   }
   __device__ unsigned long long get(int field) const { return a.slots[at(field)]; }
@@ -53,15 +56,24 @@ struct UpdateTensor {
     return all == nullptr ? nullptr : all + index() * Rule::kRunning;
   }
 
-  /// Of the update that is at hand, which the finishing kernel counts.
-  __device__ UpdateMoment<double> moment() const {
+  /// Of the update that is at hand, which the finishing kernel counts. Its options are put into
+  /// `options`.
+  __device__ UpdateMoment<double> moment(double* options) const {
+    for (int i = 0; i < Rule::kOptions; ++i) {
+      const int slot = UpdateSlot::kFirstOption + i;
+      const bool varies = (a.slots[UpdateSlot::kVaries] >> i & 1) != 0;
+      options[i] = varies ? *address<const double>(a, slot) : number(a, slot);
+    }
     const auto* const steps = address<const float>(a, UpdateSlot::kSteps);
     UpdateMoment<double> moment;
     moment.step = steps != nullptr ? static_cast<double>(steps[index()] + 1) : 1;
     moment.lr = static_cast<double>(*address<const float>(a, UpdateSlot::kLr)) *
                 number(a, at(UpdateField::kLrFactor));
     moment.weight_decay = number(a, at(UpdateField::kWeightDecay));
-    moment.options = reinterpret_cast<const double*>(a.slots + UpdateSlot::kFirstOption);
+    if (moment.weight_decay < 0) {
+      moment.weight_decay = *address<const double>(a, UpdateSlot::kVariedDecay);
+    }
+    moment.options = options;
     moment.running = running();
     return moment;
   }
@@ -75,6 +87,7 @@ struct UpdatePart {
   const float* gradient;
   const Bf16* bf16_gradient;
   float* states[Rule::kStates > 0 ? Rule::kStates : 1];
+  float* scales;  // Null where states are in fp32; else a row for each state.
   Bf16* shadow;
   Int64 begin, end;
 
@@ -96,11 +109,19 @@ struct UpdatePart {
     for (int k = 0; k < Rule::kStates; ++k) {
       states[k] = address<float>(a, of.at(UpdateField::kFirstState + k));
     }
+    scales = nullptr;
+    if constexpr (EightBits<Rule>::kSigns >= 0) {
+      scales = address<float>(a, of.at(UpdateField::kFirstState + Rule::kStates));
+    }
     shadow = address<Bf16>(a, of.at(UpdateField::kShadow));
     const auto size = static_cast<Int64>(of.get(UpdateField::kSize));
     const auto first = static_cast<Int64>(of.get(UpdateField::kFirstBlock));
     begin = (static_cast<Int64>(blockIdx.x) - first) * gallop::kernel::kUpdateBlock;
     end = size - begin < gallop::kernel::kUpdateBlock ? size : begin + gallop::kernel::kUpdateBlock;
+  }
+
+  __device__ float gradient_at(Int64 i) const {
+    return bf16_gradient != nullptr ? read(bf16_gradient[i]) : gradient[i];
   }
 
   /// Calls body(i, gradient) for each number, and leaves the sum of squares where it belongs.
@@ -109,7 +130,7 @@ struct UpdatePart {
     __shared__ double shared[256];
     double sum = 0;
     for (Int64 i = begin + threadIdx.x; i < end; i += blockDim.x) {
-      const float g = bf16_gradient != nullptr ? read(bf16_gradient[i]) : gradient[i];
+      const float g = gradient_at(i);
       sum += static_cast<double>(g) * static_cast<double>(g);
       body(i, g);
     }
@@ -139,7 +160,8 @@ struct UpdateFactors {
     // A power costs as much as many numbers.
     __shared__ float shared[Rule::kFactors + 1];
     if (threadIdx.x == 0) {
-      const UpdateMoment<double> moment = of.moment();
+      double options[Rule::kOptions];
+      const UpdateMoment<double> moment = of.moment(options);
       double wide[Rule::kFactors], next[Rule::kRunning > 0 ? Rule::kRunning : 1];
       Rule::begin(moment, wide, next);
       for (int i = 0; i < Rule::kFactors; ++i) shared[i] = static_cast<float>(wide[i]);
@@ -162,6 +184,100 @@ struct UpdateFactors {
   }
 };
 
+/// Of one number in [-1, 1], or [0, 1] without a sign.
+template <bool kSigned>
+__device__ inline unsigned char encoded(float share) {
+  using Map = gallop::kernel::StateMap<kSigned>;
+  const float size = op_abs(share);
+  int rank = 0;
+#pragma unroll
+  for (int i = 0; i < Map::kDecades; ++i) {
+    if (!(size > static_cast<float>(Map::begin(i)))) break;
+    const float inner =
+        fmaf(size, static_cast<float>(Map::up(i)), static_cast<float>(Map::shift(i)));
+    const int last = static_cast<int>(Map::first(i) + Map::cells(i)) - 1;
+    rank = inner < static_cast<float>(last) ? static_cast<int>(inner) : last;
+  }
+  if (size > static_cast<float>(Map::top_begin())) rank = Map::kTopRank;
+  if (kSigned && share < 0) rank = rank < Map::kZero ? -rank : -Map::kZero;
+  return static_cast<unsigned char>(Map::kZero + rank);
+}
+template <bool kSigned>
+__device__ inline float decoded(unsigned char code) {
+  using Map = gallop::kernel::StateMap<kSigned>;
+  const int place = static_cast<int>(code) - Map::kZero, rank = place < 0 ? -place : place;
+  float size = 0;
+#pragma unroll
+  for (int i = 0; i < Map::kDecades; ++i) {
+    if (rank < static_cast<int>(Map::first(i))) break;
+    size = fmaf(static_cast<float>(rank), static_cast<float>(Map::slope(i)),
+                static_cast<float>(Map::offset(i)));
+  }
+  if (rank == Map::kTopRank) size = 1;
+  return place < 0 ? -size : size;
+}
+
+/// States in 8 bits. At each turn the block has the numbers that share a scale.
+template <typename Rule>
+struct States8 {
+  static_assert(kCudaThreads == kStateBlock && gallop::kernel::kUpdateBlock % kStateBlock == 0,
+                "a thread for each number of a scale");
+
+  const UpdatePart<Rule>& part;
+  Int64 turn;  ///< Its first number.
+
+  __device__ static constexpr bool has_sign(int state) {
+    return (EightBits<Rule>::kSigns >> state & 1) != 0;
+  }
+  __device__ unsigned char& code(int state) const {
+    return reinterpret_cast<unsigned char*>(part.states[state])[turn + threadIdx.x];
+  }
+  __device__ float& scale(int state) const {
+    const auto size = static_cast<Int64>(part.of.get(UpdateField::kSize));
+    return part.scales[state * ((size + kStateBlock - 1) / kStateBlock) + turn / kStateBlock];
+  }
+  __device__ void load(Single* s) const {
+    for (int k = 0; k < Rule::kStates; ++k) {
+      s[k].v = scale(k) * (has_sign(k) ? decoded<true>(code(k)) : decoded<false>(code(k)));
+    }
+  }
+  /// All threads of the block take part; those without a number have states of 0.
+  __device__ void store(const Single* s, bool has_number, void* shared) const {
+    for (int k = 0; k < Rule::kStates; ++k) {
+      const float size = op_abs(s[k].v);
+      const float most = join_row<Larger>(size > 0 ? size : 0.0F, shared);
+      const float share = s[k].v * (most > 0 ? 1 / most : 0.0F);
+      if (has_number) code(k) = has_sign(k) ? encoded<true>(share) : encoded<false>(share);
+      if (threadIdx.x == 0) scale(k) = most;
+    }
+  }
+};
+
+template <typename Rule>
+__device__ void update_8_bits(const UpdatePart<Rule>& part, const UpdateFactors<Rule>& factors) {
+  __shared__ double shared[256];
+  double sum = 0;
+  for (Int64 turn = part.begin; turn < part.end; turn += kStateBlock) {
+    const States8<Rule> states{part, turn};
+    const Int64 i = turn + threadIdx.x;
+    Single s[Rule::kStates] = {};
+    if (i < part.end) {
+      const float raw = part.gradient_at(i);
+      sum += static_cast<double>(raw) * static_cast<double>(raw);
+      Single p{part.parameter[i]};
+      states.load(s);
+      Rule::apply(Single{raw} * factors.scale, p, s, factors.f);
+      part.parameter[i] = p.v;
+      if (part.shadow != nullptr) write(part.shadow[i], p.v);
+    }
+    // Scales that others still load are stored behind this.
+    __syncthreads();
+    states.store(s, i < part.end, shared);
+  }
+  sum = join_block<Plus>(sum, shared);
+  if (threadIdx.x == 0) address<double>(part.of.a, UpdateSlot::kSums)[blockIdx.x] = sum;
+}
+
 template <typename Rule>
 __device__ void update_by(const UpdateSlots& a) {
   const UpdatePart<Rule> part(a);
@@ -170,6 +286,12 @@ __device__ void update_by(const UpdateSlots& a) {
     return;
   }
   const UpdateFactors<Rule> factors(part.of, true);
+  if constexpr (EightBits<Rule>::kSigns >= 0) {
+    if (part.scales != nullptr) {
+      update_8_bits(part, factors);
+      return;
+    }
+  }
   part.over([&](Int64 i, float raw) {
     const Single g = Single{raw} * factors.scale;
     Single p{part.parameter[i]}, s[Rule::kStates > 0 ? Rule::kStates : 1];
@@ -237,8 +359,8 @@ __device__ void finish_by(const UpdateSlots& a) {
   for (int t = static_cast<int>(threadIdx.x); t < tensors && !is_skipped(a); t += 256) {
     const UpdateTensor<Rule> of{a, t};
     if constexpr (Rule::kRunning > 0) {
-      double factors[Rule::kFactors], next[Rule::kRunning];
-      Rule::begin(of.moment(), factors, next);
+      double options[Rule::kOptions], factors[Rule::kFactors], next[Rule::kRunning];
+      Rule::begin(of.moment(options), factors, next);
       for (int k = 0; k < Rule::kRunning; ++k) of.running()[k] = next[k];
     }
     auto* const steps = address<float>(a, UpdateSlot::kSteps);

@@ -6,19 +6,21 @@ namespace gallop::kernel {
 struct UpdateSlot {
   enum : int {
     // Addresses; 0 where there is none.
-    kLr,        ///< fp32
-    kDivisor,   ///< fp32
-    kSkip,      ///< fp32
-    kSteps,     ///< fp32
-    kRunning,   ///< fp64, a row for each parameter.
-    kSums,      ///< fp64, one for each block of this start.
-    kAllSums,   ///< fp64, of all starts.
-    kNorm,      ///< fp64
-    kMeasures,  ///< fp64, two for each block of this start: of the parameter, and of its change.
-    kMeasured,  ///< fp64, two for each tensor of this start.
+    kLr,           ///< fp32
+    kDivisor,      ///< fp32
+    kSkip,         ///< fp32
+    kSteps,        ///< fp32
+    kRunning,      ///< fp64, a row for each parameter.
+    kSums,         ///< fp64, one for each block of this start.
+    kAllSums,      ///< fp64, of all starts.
+    kNorm,         ///< fp64
+    kMeasures,     ///< fp64, two for each block of this start: of the parameter, and of its change.
+    kMeasured,     ///< fp64, two for each tensor of this start.
+    kVariedDecay,  ///< fp64
     // Numbers.
     kAllBlocks,
     kTensors,
+    kVaries,  ///< Bit i: in the place of option i stands the address of one in fp64.
     kFirstOption,
     kFirstTensor = kFirstOption + 12,
   };
@@ -33,9 +35,10 @@ struct UpdateField {
     kSize,
     kFirstBlock,
     kIndexAndIsBf16,  ///< Among steps, times two; and 1 for a gradient in bf16.
-    kWeightDecay,
+    kWeightDecay,     ///< Below 0 for the one that varies.
     kLrFactor,
-    kFirstState,  ///< As many as the rule has.
+    kFirstState,  ///< As many as the rule has; behind them the scales of those that can be in 8
+                  ///< bits.
   };
 };
 

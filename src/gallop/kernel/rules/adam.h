@@ -22,7 +22,7 @@ struct AdamRule {
 
   template <typename Number>
   GALLOP_DEVICE static void begin(const UpdateMoment<Number>& at, Number* f, Number*) {
-    const double beta1 = at.options[kBeta1], beta2 = at.options[kBeta2];
+    const Number beta1 = at.options[kBeta1], beta2 = at.options[kBeta2];
     // From fp64: in fp32 they would lose half their digits.
     f[kTake1] = 1 - beta1;
     f[kKeep2] = beta2;

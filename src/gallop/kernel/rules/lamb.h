@@ -44,9 +44,10 @@ struct LambRule {
   template <typename Number>
   GALLOP_DEVICE static Number ratio(const UpdateMoment<Number>& at, Number parameter,
                                     Number change) {
-    if (at.weight_decay == 0 && at.options[kAlwaysAdapts] == 0) return 1;
     const Number ratio = parameter / change;
-    return choose(is_above(parameter, 0), choose(is_above(change, 0), ratio, 1), 1);
+    const auto adapts = is_above(larger(at.weight_decay, at.options[kAlwaysAdapts]), 0);
+    const Number found = choose(is_above(parameter, 0), choose(is_above(change, 0), ratio, 1), 1);
+    return choose(adapts, found, 1);
   }
 
   template <typename V>

@@ -30,15 +30,15 @@ struct NadamRule {
 
   template <typename Number>
   GALLOP_DEVICE static void begin(const UpdateMoment<Number>& at, Number* f, Number* next) {
-    const double beta1 = at.options[kBeta1], beta2 = at.options[kBeta2];
-    const double momentum_decay = at.options[kMomentumDecay];
-    const bool is_decoupled = at.options[kIsDecoupled] != 0;
+    const Number beta1 = at.options[kBeta1], beta2 = at.options[kBeta2];
+    const Number momentum_decay = at.options[kMomentumDecay];
+    const auto is_decoupled = is_above(at.options[kIsDecoupled], 0);
     f[kTake1] = 1 - beta1;
     f[kKeep2] = beta2;
     f[kTake2] = 1 - beta2;
     f[kAdded] = at.options[kEps];
-    f[kPull] = is_decoupled ? 0 : at.weight_decay;
-    f[kKeep] = 1 - at.lr * (is_decoupled ? at.weight_decay : 0);
+    f[kPull] = choose(is_decoupled, 0, at.weight_decay);
+    f[kKeep] = 1 - at.lr * choose(is_decoupled, at.weight_decay, 0);
     const Number now = beta1 * (1 - 0.5 * power(0.96, at.step * momentum_decay));
     const Number then = beta1 * (1 - 0.5 * power(0.96, (at.step + 1) * momentum_decay));
     const Number product = at.running[0] * now;

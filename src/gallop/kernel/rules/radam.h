@@ -16,17 +16,17 @@ struct RadamRule {
 
   template <typename Number>
   GALLOP_DEVICE static void begin(const UpdateMoment<Number>& at, Number* f, Number*) {
-    const double beta1 = at.options[kBeta1], beta2 = at.options[kBeta2];
-    const bool is_decoupled = at.options[kIsDecoupled] != 0;
+    const Number beta1 = at.options[kBeta1], beta2 = at.options[kBeta2];
+    const auto is_decoupled = is_above(at.options[kIsDecoupled], 0);
     f[kTake1] = 1 - beta1;
     f[kKeep2] = beta2;
     f[kTake2] = 1 - beta2;
     f[kAdded] = at.options[kEps];
-    f[kPull] = is_decoupled ? 0 : at.weight_decay;
-    f[kKeep] = 1 - at.lr * (is_decoupled ? at.weight_decay : 0);
+    f[kPull] = choose(is_decoupled, 0, at.weight_decay);
+    f[kKeep] = 1 - at.lr * choose(is_decoupled, at.weight_decay, 0);
     const Number rate = at.lr / (1 - power(beta1, at.step));
     const Number kept = power(beta2, at.step), correction = 1 - kept;
-    const double most = 2 / (1 - beta2) - 1;
+    const Number most = 2 / (1 - beta2) - 1;
     const Number length = most - 2 * at.step * kept / correction;
     const Number rectified = square_root((length - 4) * (length - 2) * most * correction /
                                          ((most - 4) * (most - 2) * length));

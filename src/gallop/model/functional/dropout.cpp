@@ -1,11 +1,14 @@
 #include "gallop/model/functional/dropout.h"
 
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/rand.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/kernel/dropout.h"
@@ -21,18 +24,22 @@ using torch::autograd::variable_list;
 
 struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, double p,
-                            const at::Tensor& seed_and_step, int64_t call) {
-    context->save_for_backward({seed_and_step});
+                            const at::Tensor& seed_and_step, int64_t call,
+                            const std::optional<at::Tensor>& varied) {
+    const at::Tensor share = varied.value_or(at::Tensor());
+    context->save_for_backward({seed_and_step, share});
     context->saved_data["p"] = p;
     context->saved_data["call"] = call;
-    return kernel::dropout(x, p, {.seed_and_step = seed_and_step, .call = call});
+    return kernel::dropout(x, p, {.seed_and_step = seed_and_step, .call = call, .share = share});
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     require_first_order("dropout");
-    const kernel::DropoutKey key{.seed_and_step = context->get_saved_variables()[0],
-                                 .call = context->saved_data["call"].toInt()};
+    const variable_list saved = context->get_saved_variables();
+    const kernel::DropoutKey key{
+        .seed_and_step = saved[0], .call = context->saved_data["call"].toInt(), .share = saved[1]};
     return {kernel::dropout(gradients[0].contiguous(), context->saved_data["p"].toDouble(), key),
+            {},
             {},
             {},
             {}};
@@ -50,21 +57,37 @@ at::Tensor drawn_seed() {
   return seed_and_step;
 }
 
+// By LibTorch's operators, with a share that is a tensor.
+at::Tensor dropped(const at::Tensor& x, const at::Tensor& share) {
+  const at::Tensor kept = at::rand(x.sizes(), x.options().dtype(at::kFloat)).ge(share);
+  return x * (kept / (1 - share)).to(x.scalar_type());
+}
+
 // Layers deep in a model find the step's numbers by it, as LibTorch's find autocast.
 thread_local DropoutScope* active = nullptr;
 
 }  // namespace
 
-DropoutScope::DropoutScope(at::Tensor seed_and_step)
-    : seed_and_step_(std::move(seed_and_step)), outer_(std::exchange(active, this)) {}
+DropoutScope::DropoutScope(at::Tensor seed_and_step, at::Tensor share)
+    : seed_and_step_(std::move(seed_and_step)),
+      share_(std::move(share)),
+      outer_(std::exchange(active, this)) {}
 
 DropoutScope::~DropoutScope() { active = outer_; }
 
+bool dropout_varies() { return active != nullptr && active->share_.defined(); }
+
 at::Tensor dropout(const at::Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
-  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) return at::dropout(x, p, true);
-  if (active == nullptr) return DropoutFunction::apply(x, p, drawn_seed().to(x.device()), 1);
-  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_);
+  if (!kernel::kernels_are_on() || !kernel::takes_dropout(x)) {
+    return dropout_varies() ? dropped(x, active->share_) : at::dropout(x, p, true);
+  }
+  if (active == nullptr) {
+    return DropoutFunction::apply(x, p, drawn_seed().to(x.device()), 1, std::nullopt);
+  }
+  const std::optional<at::Tensor> share =
+      dropout_varies() ? std::optional(active->share_) : std::nullopt;
+  return DropoutFunction::apply(x, p, active->seed_and_step_, ++active->calls_, share);
 }
 
 }  // namespace gallop::model::functional
