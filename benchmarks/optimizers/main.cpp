@@ -1,6 +1,7 @@
-// bench_optimizers OPTIMIZER TENSORS [OPTION=VALUE...]: updates 40 M parameters in so many
-// matrices, with clipping. For each line with a number on standard input it takes as many updates
-// and writes their seconds in one line.
+// bench_optimizers OPTIMIZER[+WRAPPER...] TENSORS [OPTION=VALUE...]: updates 40 M parameters in so
+// many matrices, with clipping; every wrapper acts at every step. For each line with a number on
+// standard input it takes as many updates and writes their seconds in one line.
+#include <algorithm>
 #include <iostream>
 #include <string>
 
@@ -14,7 +15,7 @@
 #include "gallop/base/heap.h"
 #include "gallop/config/resolve.h"
 #include "gallop/optim/gradients.h"
-#include "gallop/optim/optimizer.h"
+#include "gallop/optim/wrapper.h"
 
 namespace {
 
@@ -32,9 +33,32 @@ NamedTensors make_parameters(int64_t count) {
   return parameters;
 }
 
+// Of "+lookahead+ema".
+config::ComponentList wrappers_of(const optim::WrapperRegistry& registry, const std::string& names,
+                                  config::Problems& problems) {
+  std::string yaml;
+  for (size_t at = 0; at < names.size();) {
+    const size_t end = std::min(names.find('+', at + 1), names.size());
+    const std::string name = names.substr(at + 1, end - at - 1);
+    yaml += name == "lookahead" ? "{lookahead: {k: 1}}, "
+            : name == "swa"     ? "{swa: {start: 0, every: 1 step}}, "
+                                : name + ", ";
+    at = end;
+  }
+  config::ComponentList list(registry);
+  config::read_fields(
+      config::parse_yaml("{wrap: [" + yaml + "]}", "wrappers"),
+      [&](config::Visitor& visitor) { visitor.field({.name = "wrap", .help = ""}, list); },
+      problems);
+  problems.throw_if_any();
+  return list;
+}
+
 std::unique_ptr<optim::Optimizer> build(const optim::OptimizerRegistry& registry, char** words,
                                         const NamedTensors& parameters) {
-  config::Component component(registry, words[0]);
+  const std::string name = words[0];
+  const size_t plus = std::min(name.find('+'), name.size());
+  config::Component component(registry, name.substr(0, plus));
   config::Node options;
   for (char** word = words + 2; *word != nullptr; ++word) {
     const std::string text = *word;
@@ -45,7 +69,12 @@ std::unique_ptr<optim::Optimizer> build(const optim::OptimizerRegistry& registry
   config::read_fields(
       options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
   problems.throw_if_any();
-  return registry.build(component, parameters);
+  const optim::WrapperRegistry wrappers = optim::built_in_wrappers();
+  return optim::wrap(wrappers, wrappers_of(wrappers, name.substr(plus), problems),
+                     {.optimizer = registry.build(component, parameters),
+                      .parameters = parameters,
+                      .buffers = {},
+                      .length = {.samples = 1e6, .batch = 1}});
 }
 
 // As train/step.cpp does it.
@@ -75,7 +104,7 @@ void serve(char** words) {
 
 int main(int count, char** words) {
   if (count < 3) {
-    std::cerr << "usage: bench_optimizers OPTIMIZER TENSORS [OPTION=VALUE...]\n";
+    std::cerr << "usage: bench_optimizers OPTIMIZER[+WRAPPER...] TENSORS [OPTION=VALUE...]\n";
     return 2;
   }
   gallop::keep_freed_memory();  // As the program does.

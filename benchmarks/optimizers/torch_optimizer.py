@@ -1,9 +1,10 @@
-"""torch_optimizer.py OPTIMIZER TENSORS FORM: what bench_optimizers does, by PyTorch's fused, foreach or compiled form."""
+"""torch_optimizer.py OPTIMIZER[+ema] TENSORS FORM: what bench_optimizers does, by PyTorch's fused, foreach or compiled form."""
 
 import sys
 import time
 
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 ROWS, COLUMNS = 40_000, 1000
 MAKE = {
@@ -27,15 +28,22 @@ def main():
     for parameter in parameters:
         parameter.grad = torch.randn_like(parameter)
     gradients = [parameter.grad.clone() for parameter in parameters]
+    name, *wrappers = name.split("+")
     chosen = {"foreach": True} if form == "compiled" else {form: True}
     optimizer = MAKE[name](parameters, **chosen)
     step = torch.compile(optimizer.step) if form == "compiled" else optimizer.step
+    average = None
+    if wrappers == ["ema"]:
+        model = torch.nn.ParameterList(parameters)
+        average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
     for line in sys.stdin:
         seconds = []
         for _ in range(int(line)):
             begin = time.perf_counter()
             torch.nn.utils.clip_grad_norm_(parameters, 1.0, foreach=True)
             step()
+            if average is not None:
+                average.update_parameters(model)
             seconds.append(time.perf_counter() - begin)
             # Clipping changes the gradients, which every step is to find as they were.
             for parameter, gradient in zip(parameters, gradients):

@@ -4,6 +4,7 @@
 #include "gallop/data/dataset.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/optim/wrapper.h"
 #include "gallop/schedule/schedule.h"
 
 namespace gallop::app {
@@ -14,6 +15,7 @@ struct Families {
   data::AugmentationRegistry augmentations = data::built_in_augmentations();
   model::ModelRegistry models = model::built_in_models();
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
+  optim::WrapperRegistry wrappers = optim::built_in_wrappers();
   schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
 };
 

@@ -46,7 +46,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   }
   open_teacher(families, runs);
   choose_format();
-  optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
+  build_optimizer(families);
   varied_.check(recipe(), *optimizer_);
   choose_recomputed_blocks();
 }
@@ -90,6 +90,18 @@ void PreparedRecipe::build_schedules(const Families& families) {
   for (const auto& one : varied()) {
     if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
   }
+}
+
+void PreparedRecipe::build_optimizer(const Families& families) {
+  const NamedTensors parameters = model_->parameters();
+  auto optimizer = families.optimizers.build(recipe().optimizer, parameters);
+  train::check_optimizer(step_config(), *optimizer);
+  const auto length = train::Length::of(recipe().train, recipe().data.batch, data_.train->size());
+  optimizer_ = optim::wrap(families.wrappers, recipe().wrap,
+                           {.optimizer = std::move(optimizer),
+                            .parameters = parameters,
+                            .buffers = model_->buffers(),
+                            .length = length.for_schedules()});
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {
@@ -139,9 +151,10 @@ data::Batch PreparedRecipe::first_batch(int64_t most) const {
 }
 
 std::string PreparedRecipe::describe_training() const {
-  return fmt::format("{}, schedule {}, {} on {}{}{}{}", resolved_.recipe.optimizer.name(),
-                     resolved_.recipe.schedule.name(), format_.describe(),
-                     device_.is_cuda() ? "GPU" : "CPU",
+  std::string optimizer = resolved_.recipe.optimizer.name();
+  for (const auto& wrapper : resolved_.recipe.wrap.items) optimizer += " with " + wrapper.name();
+  return fmt::format("{}, schedule {}, {} on {}{}{}{}", optimizer, resolved_.recipe.schedule.name(),
+                     format_.describe(), device_.is_cuda() ? "GPU" : "CPU",
                      resolved_.recipe.train.compile == "false" ? "" : ", compiled",
                      measured_.empty() ? "" : " (measured " + measured_ + ")", recomputed_);
 }
@@ -218,7 +231,7 @@ void PreparedRecipe::resolve(const std::string& path, const std::string& value,
 
 void PreparedRecipe::take_lr(const Families& families, double lr) {
   resolved_.resolve("optimizer.lr", config::number_text(lr));
-  optimizer_ = families.optimizers.build(recipe().optimizer, model_->parameters());
+  build_optimizer(families);
 }
 
 }  // namespace gallop::app

@@ -57,6 +57,7 @@ class PreparedRecipe {
 
  private:
   void build_schedules(const Families& families);
+  void build_optimizer(const Families& families);
   void choose_format();
   void open_teacher(const Families& families, const std::string& runs);
   void choose_recomputed_blocks();

@@ -15,6 +15,7 @@ Recipe::Recipe(const Families& families)
     : data(families.readers, families.augmentations),
       model(families.models, "resnet"),
       optimizer(families.optimizers, "sgd"),
+      wrap(families.wrappers),
       schedule(families.schedules, "constant"),
       vary(families.schedules) {}
 
@@ -34,6 +35,16 @@ void visit_choice(config::Visitor& visitor, const char* section, const char* hel
                   config::Component& component) {
   Choice choice{help, component};
   visitor.section({.name = section, .help = ""}, choice);
+}
+
+struct OptimizerSection {
+  config::Component& optimizer;
+  config::ComponentList& wrap;
+};
+
+void visit(config::Visitor& visitor, OptimizerSection& section) {
+  visitor.field({.name = "name", .help = "the rule that updates the weights"}, section.optimizer);
+  visitor.field({.name = "wrap", .help = "averages or slow weights around it"}, section.wrap);
 }
 
 void read(ResolvedRecipe& resolved, config::Problems& problems) {
@@ -67,7 +78,8 @@ void visit(config::Visitor& visitor, VaryConfig& config) {
 void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "data", .help = ""}, recipe.data);
   visit_choice(visitor, "model", "the network", recipe.model);
-  visit_choice(visitor, "optimizer", "the rule that updates the weights", recipe.optimizer);
+  OptimizerSection optimizer{recipe.optimizer, recipe.wrap};
+  visitor.section({.name = "optimizer", .help = ""}, optimizer);
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
   visitor.section({.name = "train", .help = ""}, recipe.train);

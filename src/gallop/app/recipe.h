@@ -27,6 +27,7 @@ struct Recipe {
   data::DataConfig data;
   config::Component model;
   config::Component optimizer;
+  config::ComponentList wrap;  ///< What stands around the optimizer.
   config::Component schedule;
   VaryConfig vary;
   train::TrainConfig train;

@@ -12,6 +12,8 @@
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/zeros.h>
 
+#include "gallop/kernel/adafactor.h"
+#include "gallop/kernel/isa.h"
 #include "gallop/optim/fields.h"
 #include "gallop/optim/optimizer_parameters.h"
 #include "gallop/optim/tensor_step.h"
@@ -62,7 +64,25 @@ class Adafactor final : public Optimizer {
                   const VariedOptions& varied) override {
     const at::NoGradGuard no_grad;
     const TensorStep step(all_, lr, grad_scale, found_inf, varied.weight_decay);
-    for (size_t i = 0; i < step.size(); ++i) update(step, i);
+    kernel::AdafactorStep own{.steps = steps_,
+                              .lr = lr,
+                              .divisor = grad_scale,
+                              .skip = found_inf,
+                              .beta2_decay = config_.beta2_decay,
+                              .eps1 = eps1_,
+                              .eps2 = config_.eps2,
+                              .d = config_.d,
+                              .relative_step = config_.relative_step,
+                              .scale_parameter = config_.scale_parameter};
+    for (size_t i = 0; i < step.size(); ++i) {
+      if (!varied.weight_decay.defined() && is_for_our_kernel(step.parameter(i)) &&
+          is_for_our_kernel(step.raw_gradient(i))) {
+        add(step, i, own);
+      } else {
+        update(step, i);
+      }
+    }
+    kernel::adafactor(own);
     return {};
   }
 
@@ -71,6 +91,22 @@ class Adafactor final : public Optimizer {
   double base_lr() const override { return config_.lr; }
 
  private:
+  static bool is_for_our_kernel(const at::Tensor& tensor) {
+    return kernel::kernels_are_allowed() && tensor.device().is_cpu() &&
+           tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+  }
+
+  void add(const TensorStep& step, size_t i, kernel::AdafactorStep& own) const {
+    const std::vector<size_t>& states = of_parameter_[step.index(i)];
+    own.parameters.push_back(step.parameter(i));
+    own.gradients.push_back(step.raw_gradient(i));
+    own.rows.push_back(state_[states[0]].tensor);
+    own.columns.push_back(states.size() > 1 ? state_[states[1]].tensor : at::Tensor());
+    own.indices.push_back(static_cast<int64_t>(step.index(i)));
+    own.weight_decays.push_back(step.weight_decay(i));
+    own.lr_factors.push_back(step.lr_factor(i));
+  }
+
   void update(const TensorStep& step, size_t i) const {
     const at::Tensor &p = step.parameter(i), &g = step.raw_gradient(i), lr = step.lr(i);
     const at::Tensor count = steps_.select(0, static_cast<int64_t>(step.index(i)));

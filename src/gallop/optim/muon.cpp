@@ -2,17 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/mm.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/kernel/isa.h"
+#include "gallop/kernel/muon.h"
 #include "gallop/optim/adam.h"
 #include "gallop/optim/fields.h"
 #include "gallop/optim/optimizer_parameters.h"
@@ -91,6 +95,9 @@ std::unique_ptr<Optimizer> make_other(const MuonConfig& config, const OptimizerP
                     part.parameters);
 }
 
+// The least norm of a matrix.
+constexpr double kEps = 1e-7;
+
 class Muon final : public Optimizer {
  public:
   Muon(const MuonConfig& config, OptimizerParameters matrices, std::unique_ptr<Optimizer> other)
@@ -102,7 +109,22 @@ class Muon final : public Optimizer {
                   const VariedOptions& varied) override {
     const at::NoGradGuard no_grad;
     const TensorStep step(all_, lr, grad_scale, found_inf, varied.weight_decay);
-    for (size_t i = 0; i < step.size(); ++i) update(step, i, varied.momentum);
+    const bool varies = varied.momentum.defined() || varied.weight_decay.defined();
+    std::map<std::pair<int64_t, int64_t>, std::vector<size_t>> of_size;
+    for (size_t i = 0; i < step.size(); ++i) {
+      if (!varies && is_for_our_kernel(step, i)) {
+        of_size[matrix_size(step.parameter(i))].push_back(i);
+      } else {
+        update(step, i, varied.momentum);
+      }
+    }
+    for (const auto& [size, members] : of_size) {
+      const size_t most = std::max<size_t>(1, kMostNumbers / (size.first * size.second));
+      for (size_t begin = 0; begin < members.size(); begin += most) {
+        const size_t end = std::min(members.size(), begin + most);
+        update_alike(step, {members.begin() + begin, members.begin() + end}, found_inf);
+      }
+    }
     // What varies is Muon's; the other keeps its options.
     if (other_) other_->step(lr * (config_.other_lr / config_.lr), grad_scale, found_inf);
     return {};
@@ -122,6 +144,45 @@ class Muon final : public Optimizer {
   double base_lr() const override { return config_.lr; }
 
  private:
+  // Matrices of one size are multiplied at once, up to so many numbers: what caches still hold.
+  static constexpr size_t kMostNumbers = size_t{1} << 22;
+
+  static std::pair<int64_t, int64_t> matrix_size(const at::Tensor& tensor) {
+    return {tensor.size(0), tensor.numel() / std::max<int64_t>(1, tensor.size(0))};
+  }
+
+  static bool is_for_our_kernel(const TensorStep& step, size_t i) {
+    return kernel::kernels_are_allowed() && step.parameter(i).device().is_cpu() &&
+           step.parameter(i).scalar_type() == at::kFloat && step.parameter(i).numel() > 0 &&
+           step.raw_gradient(i).scalar_type() == at::kFloat;
+  }
+
+  void update_alike(const TensorStep& step, const std::vector<size_t>& members,
+                    const at::Tensor& skip) const {
+    kernel::MuonStep own{.lr = step.raw_lr(),
+                         .divisor = step.divisor(),
+                         .skip = skip,
+                         .memory = config_.momentum,
+                         .nesterov = config_.nesterov};
+    for (const size_t i : members) {
+      const auto [rows, columns] = matrix_size(step.parameter(i));
+      own.parameters.push_back(step.parameter(i).contiguous());
+      own.gradients.push_back(step.raw_gradient(i).contiguous());
+      own.momentums.push_back(all_.states[0][step.index(i)].tensor.contiguous());
+      own.keep_rates.push_back(step.lr_factor(i) * step.weight_decay(i));
+      own.rates.push_back(step.lr_factor(i) * scale_of(rows, columns));
+    }
+    const auto type = config_.ns_precision == "bf16" ? at::kBFloat16 : at::kFloat;
+    kernel::muon_update(own, orthogonal(kernel::muon_directions(own, type, kEps)));
+    // Those that lay in another order were copies.
+    for (size_t k = 0; k < members.size(); ++k) {
+      const at::Tensor& parameter = step.parameter(members[k]);
+      if (parameter.is_contiguous()) continue;
+      parameter.copy_(own.parameters[k]);
+      all_.states[0][step.index(members[k])].tensor.copy_(own.momentums[k]);
+    }
+  }
+
   // `varied`, if defined, is the momentum.
   void update(const TensorStep& step, size_t i, const at::Tensor& varied) const {
     const at::Tensor &p = step.parameter(i), g = step.gradient(i), lr = step.lr(i);
@@ -134,7 +195,10 @@ class Muon final : public Optimizer {
       m = at::lerp(momentum, g, 1 - config_.momentum);
       u = config_.nesterov ? at::lerp(g, m, config_.momentum) : m;
     }
-    const at::Tensor change = orthogonal(u.reshape({u.size(0), -1}));
+    at::Tensor x = u.reshape({1, u.size(0), -1});
+    x = x / at::linalg_vector_norm(x).clamp_min(kEps);
+    if (config_.ns_precision == "bf16") x = x.to(at::kBFloat16);
+    const at::Tensor change = orthogonal(x).select(0, 0);
     const at::Tensor kept = step.decayed(i);
     const at::Tensor rate = lr * scale_of(change.size(0), change.size(1));
     step.write(p, kept - rate * change.to(p.scalar_type()).reshape(p.sizes()));
@@ -147,18 +211,18 @@ class Muon final : public Optimizer {
     return 0.2 * std::sqrt(std::max(r, c));
   }
 
-  at::Tensor orthogonal(const at::Tensor& matrix) const {
+  // Of matrices [count, rows, columns] of norm 1.
+  at::Tensor orthogonal(at::Tensor x) const {
     // Of Jordan's post: the steepest at 0 that does not leave [0.7, 1.2].
-    constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315, kEps = 1e-7;
-    const bool is_tall = matrix.size(0) > matrix.size(1);
-    at::Tensor x = is_tall ? matrix.t() : matrix;
-    if (config_.ns_precision == "bf16") x = x.to(at::kBFloat16);
-    x = x / at::linalg_vector_norm(x).clamp_min(kEps);
+    constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
+    const bool is_tall = x.size(1) > x.size(2);
     for (int64_t step = 0; step < config_.ns_steps; ++step) {
-      const at::Tensor gram = x.mm(x.t());
-      x = at::addmm(x, at::addmm(gram, gram, gram, kB, kC), x, kA);
+      const at::Tensor turned = x.transpose(1, 2);
+      const at::Tensor gram = is_tall ? at::bmm(turned, x) : at::bmm(x, turned);
+      const at::Tensor factor = at::baddbmm(gram, gram, gram, kB, kC);
+      x = is_tall ? at::baddbmm(x, x, factor, kA) : at::baddbmm(x, factor, x, kA);
     }
-    return is_tall ? x.t() : x;
+    return x;
   }
 
   MuonConfig config_;

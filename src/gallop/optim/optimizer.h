@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -9,6 +10,18 @@
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::optim {
+
+/// What use_averaged_weights() gives.
+struct Averaging {
+  enum class Kind : uint8_t {
+    kNone,    ///< The weights that are trained, or some that training starts from again and again.
+    kBeside,  ///< An average that training takes no notice of.
+    kWithin,  ///< An average that training moves along with, and that nothing else may disturb.
+  };
+  Kind kind = Kind::kNone;
+  /// Batch norm's statistics are to be taken anew for the average at the end of the run.
+  bool recompute_statistics = false;
+};
 
 /// Options that may take another value at each step, besides the learning rate: fp64, no
 /// dimensions, on the parameters' device. Undefined for that of the recipe.
@@ -46,6 +59,7 @@ class Optimizer {
   /// true; before the next step() with false. state() is then complete for a resume: give it to a
   /// checkpoint, and load one, between both calls.
   virtual void use_averaged_weights(bool /*averaged*/) {}
+  virtual Averaging averaging() const { return {}; }
 
   /// Base learning rate of the recipe, which a schedule multiplies.
   virtual double base_lr() const = 0;

@@ -38,6 +38,8 @@ class ScheduleFree final : public RuleOptimizer {
     if (!averaged) training_.clear();
   }
 
+  Averaging averaging() const override { return {.kind = Averaging::Kind::kWithin}; }
+
   NamedTensors state() const override {
     NamedTensors state = RuleOptimizer::state();
     state.insert(state.end(), training_.begin(), training_.end());

@@ -30,6 +30,11 @@ class TensorStep {
   const at::Tensor& gradient_scale() const { return scale_; }
   /// fp32, no dimensions.
   at::Tensor lr(size_t i) const;
+  /// Before its factor; and what divides the gradients, which may be undefined.
+  const at::Tensor& raw_lr() const { return step_.lr; }
+  const at::Tensor& divisor() const { return step_.divisor; }
+  double lr_factor(size_t i) const { return step_.lr_factors[i]; }
+  double weight_decay(size_t i) const { return step_.weight_decays[i]; }
   /// The parameter after decoupled weight decay; itself where it has none.
   at::Tensor decayed(size_t i) const;
 

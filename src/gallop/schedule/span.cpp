@@ -74,6 +74,15 @@ double RunLength::share_of(const Span& span) const {
                   span.unit == Span::Unit::kEpochs ? "epochs" : "steps"));
 }
 
+int64_t RunLength::steps_of(const Span& span) const {
+  if (span.unit == Span::Unit::kSteps) return static_cast<int64_t>(span.count);
+  if (batch == 0) throw UnknownLength("the length of a run in steps is not known");
+  const double seen = share_of(span) * samples;
+  if (batches_per_epoch == 0) return std::llround(seen / batch);
+  const double epochs = std::floor(seen / samples_per_epoch + 1e-9);
+  return std::llround(epochs * batches_per_epoch + (seen - epochs * samples_per_epoch) / batch);
+}
+
 RunLength RunLength::part(double share) const {
   RunLength part = *this;
   part.samples *= share;

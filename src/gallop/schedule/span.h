@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "gallop/base/error.h"
@@ -31,6 +32,10 @@ struct RunLength {
   /// The share of the run, which may be above 1 for epochs and steps. Throws UnknownLength.
   double share_of(const Span& span) const;
   double share_of(const std::string& span) const { return share_of(Span::parse(span)); }
+
+  /// The updates that it is, rounded; of the whole run for a share of 1. Throws UnknownLength.
+  int64_t steps_of(const Span& span) const;
+  int64_t steps_of(const std::string& span) const { return steps_of(Span::parse(span)); }
 
   /// The part of the run that is `share` of it.
   RunLength part(double share) const;

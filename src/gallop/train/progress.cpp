@@ -81,6 +81,12 @@ Progress Progress::from_map(const std::map<std::string, std::string>& map,
   return progress;
 }
 
+int64_t read_integer(const std::map<std::string, std::string>& map, const std::string& name) {
+  int64_t value = 0;
+  read_value(map, name, value);
+  return value;
+}
+
 void write_schedule(const schedule::Schedule& schedule, const std::string& name,
                     std::map<std::string, std::string>& map) {
   const std::vector<double> state = schedule.state();

@@ -37,6 +37,9 @@ struct Progress {
                            data::LoaderState& loader);
 };
 
+/// A number of a checkpoint. Throws DataError where it is missing or none.
+int64_t read_integer(const std::map<std::string, std::string>& map, const std::string& name);
+
 /// Adds a schedule's state to what is written, as "NAME.0" and so on.
 void write_schedule(const schedule::Schedule& schedule, const std::string& name,
                     std::map<std::string, std::string>& map);

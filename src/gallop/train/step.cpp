@@ -120,6 +120,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
       readings_(config.make_readings(device_)),
       kept_(model.buffers()) {
+  check_optimizer(config, optimizer);
   // They leave their place and come back.
   if (config.sam) kept_.keep(parameters_);
   for (const Value value : config.varied) {
@@ -415,6 +416,14 @@ NamedTensors TrainStep::state() const {
     for (const auto& one : spikes_->state()) all.push_back(one);
   }
   return all;
+}
+
+void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer) {
+  if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
+  throw UsageError(
+      "train.sam with a schedule-free optimizer: its average rests on gradients of its own "
+      "weights, "
+      "not on those of weights uphill; set train.sam to none, or take another optimizer");
 }
 
 void seed_step(uint64_t seed, int64_t step, at::Device device) {

@@ -77,7 +77,7 @@ struct StepResult {
 /// takes its statistics of the smaller ones. Throws StepDoesNotFit where one sample is too much.
 class TrainStep {
  public:
-  /// Model, optimizer and teacher must outlive the step.
+  /// Model, optimizer and teacher must outlive the step. Throws UsageError as check_optimizer().
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
 
   /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss is not
@@ -103,6 +103,9 @@ class TrainStep {
   void set_splits(int64_t splits);
   /// What the allocator said when they were split last.
   const std::string& why_split() const { return why_split_; }
+
+  /// By how many steps at most the results that have been taken lie behind the next start().
+  int64_t most_behind() const { return readings_ ? readings_->most() - 1 : 0; }
 
   /// Loss scale, mean and deviation of losses and their counters, for checkpoints; of those what
   /// the config asks for.
@@ -166,6 +169,10 @@ class TrainStep {
   std::string why_split_;
   bool updating_ = false;  ///< Parameters may have changed in this step.
 };
+
+/// Throws UsageError where a step cannot be done with such an optimizer: SAM, whose gradients are
+/// of other weights, with one whose average goes by the gradients of its own.
+void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer);
 
 /// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a
 /// GPU: a resumed run draws the same.

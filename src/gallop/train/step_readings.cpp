@@ -44,6 +44,7 @@ class CopiedReadings final : public StepReadings {
     count_ += 1;
   }
 
+  int64_t most() const override { return kSlots; }
   bool is_there() const override { return count_ == 0 || oldest().copied.query(); }
   bool is_full() const override { return count_ == kSlots; }
 

@@ -19,6 +19,8 @@ class StepReadings {
   /// is done. Does not wait. Throws InternalError where is_full().
   virtual void push(const at::Tensor& numbers) = 0;
 
+  /// Steps whose numbers may be under way at once.
+  virtual int64_t most() const = 0;
   /// Whether the oldest has arrived, or there is none.
   virtual bool is_there() const = 0;
   /// Whether one must be taken before the next: then the host is far ahead.

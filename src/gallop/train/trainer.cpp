@@ -9,10 +9,13 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/train/averaged_weights.h"
 #include "gallop/train/due.h"
+#include "gallop/train/holds.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/pace.h"
 #include "gallop/train/progress.h"
+#include "gallop/train/statistics.h"
 
 namespace gallop::train {
 
@@ -30,20 +33,6 @@ StepConfig step_config_of(StepConfig config, const std::string& on_nonfinite,
   for (const VariedValue& one : varied) config.varied.push_back(one.value);
   return config;
 }
-
-// While it lives, the model has the weights that the training is for.
-class AveragedWeights {
- public:
-  explicit AveragedWeights(optim::Optimizer& optimizer) : optimizer_(optimizer) {
-    optimizer_.use_averaged_weights(true);
-  }
-  ~AveragedWeights() { optimizer_.use_averaged_weights(false); }
-  AveragedWeights(const AveragedWeights&) = delete;
-  AveragedWeights& operator=(const AveragedWeights&) = delete;
-
- private:
-  optim::Optimizer& optimizer_;
-};
 
 constexpr const char* kTeacher = "distill.teacher";
 
@@ -63,10 +52,12 @@ struct Trainer::Impl {
   TrainerParts parts;
   TrainConfig config;
   EvaluateConfig evaluate_config;
+  data::LoaderConfig loader_config;
   data::DeviceLoader loader;
   TrainStep step;
   Length length;
   Progress progress;
+  Holds holds;
   Due evaluation_due, checkpoint_due;
   Speed speed;
   int64_t record_every;
@@ -74,6 +65,7 @@ struct Trainer::Impl {
   Stopwatch clock;  // Of training, without evaluation and saving.
   double earlier_seconds = 0;
   int64_t saved_step = -1;
+  int64_t recomputed_step = -1;  // Of weights whose statistics were taken anew.
   size_t told_reasons = 0;
   bool wants_rewind = false;
   Outcome outcome;
@@ -81,19 +73,22 @@ struct Trainer::Impl {
   // A step whose numbers may be on their way.
   struct Started {
     StepEvent event;
+    int64_t samples = 0;
     bool has_samples = true;  // Else nothing was computed.
   };
   std::deque<Started> started_steps;
 
   Impl(const TrainerParts& parts_, const TrainConfig& config_, const StepConfig& step_config,
-       const data::LoaderConfig& loader_config, const EvaluateConfig& evaluate_config_)
+       const data::LoaderConfig& loader_config_, const EvaluateConfig& evaluate_config_)
       : parts(parts_),
         config(config_),
         evaluate_config(evaluate_config_),
+        loader_config(loader_config_),
         loader(parts.train_samples, loader_config, {.seed = config.seed}, evaluate_config.device),
         step(parts.model, parts.optimizer,
              step_config_of(step_config, config.on_nonfinite, parts.varied)),
         length(Length::of(config, loader_config.batch, parts.train_samples.size())),
+        holds(step.most_behind()),
         evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
         checkpoint_due(Interval::parse(config.checkpoint_every), loader.batches_per_epoch()),
         record_every(std::max<int64_t>(1, length.steps / 500)) {
@@ -119,11 +114,12 @@ struct Trainer::Impl {
     return all;
   }
 
-  // What schedules call progress.
-  double share_of(int64_t samples) const {
+  // What schedules call progress. They wait where an update is skipped.
+  double share_of(int64_t samples) {
+    samples -= holds.samples_before(progress.step);
     return std::min(1.0, static_cast<double>(samples) / static_cast<double>(length.samples));
   }
-  double share_done() const { return share_of(progress.samples); }
+  double share_done() { return share_of(progress.samples); }
   double epoch() const {
     return static_cast<double>(progress.step) / static_cast<double>(loader.batches_per_epoch());
   }
@@ -143,7 +139,9 @@ struct Trainer::Impl {
     progress.samples += batch->size() + batch->skipped;
     progress.skipped_samples += batch->skipped;
     speed.add(batch->size(), clock.seconds());
-    started_steps.push_back({.event = event_of(lr, varied, record), .has_samples = has_samples});
+    started_steps.push_back({.event = event_of(lr, varied, record),
+                             .samples = batch->size() + batch->skipped,
+                             .has_samples = has_samples});
     report_what_is_there();
     return true;
   }
@@ -182,11 +180,12 @@ struct Trainer::Impl {
   }
 
   void report_oldest() {
-    auto [event, has_samples] = std::move(started_steps.front());
+    auto [event, samples, has_samples] = std::move(started_steps.front());
     started_steps.pop_front();
     const StepResult result = has_samples ? step.take() : StepResult();
     check(result, event.step);
     progress.skipped_updates += result.finite && !result.is_spike ? 0 : 1;
+    if (!result.finite) holds.skipped(event.step - 1, samples);
     progress.spikes_in_row = result.is_spike ? progress.spikes_in_row + 1 : 0;
     event.loss = result.tally.loss();
     event.gradient_norm = result.gradient_norm;
@@ -311,6 +310,7 @@ struct Trainer::Impl {
   // False where a stop request came first; the evaluation is then done at the resume.
   bool evaluate_now() {
     tell(&Observer::evaluating);
+    if (is_last() && !recompute_statistics()) return false;
     const AveragedWeights averaged(parts.optimizer);
     const auto evaluation =
         train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
@@ -328,6 +328,24 @@ struct Trainer::Impl {
     evaluation_due.done(progress.step);
     tell(&Observer::evaluated, event);
     if (best) save(true);
+    return true;
+  }
+
+  // For an average that wants it. False where a stop request came first.
+  bool recompute_statistics() {
+    if (!parts.optimizer.averaging().recompute_statistics || recomputed_step == progress.step) {
+      return true;
+    }
+    const AveragedWeights averaged(parts.optimizer);
+    const StatisticsConfig how{.loader = loader_config,
+                               .seed = static_cast<uint64_t>(config.seed),
+                               .precision = evaluate_config.precision,
+                               .device = evaluate_config.device};
+    if (!train::recompute_statistics(parts.model, parts.train_samples, how, parts.stop)) {
+      return false;
+    }
+    recomputed_step = progress.step;
+    saved_step = -1;
     return true;
   }
 
@@ -353,6 +371,7 @@ struct Trainer::Impl {
     state.optimizer = parts.optimizer.state();
     for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
     state.trainer = progress.to_map(loader.state());
+    holds.write(state.trainer);
     for (const auto& [name, schedule] : schedules()) {
       write_schedule(*schedule, name, state.trainer);
     }
@@ -364,6 +383,8 @@ struct Trainer::Impl {
 
   Outcome finish(bool finished) {
     report_all();
+    // Those of a run that ends early, or without an evaluation.
+    finished = finished && recompute_statistics();
     if (finished) outcome.ended_early = why_early();
     if (finished && config.early_stopping.restore_best) restore_best();
     if (saved_step != progress.step) save(false);
@@ -413,7 +434,7 @@ struct Trainer::Impl {
   }
 
   // By the step alone, so that a run that was stopped here finds it again.
-  bool cycle_is_over() const {
+  bool cycle_is_over() {
     if (progress.step == 0) return false;
     return is_last() || parts.schedule
                             .cycle_ends(share_of(length.samples_after(progress.step - 1)),
@@ -470,6 +491,7 @@ void Trainer::resume(const CheckpointInfo& checkpoint) {
   impl_->parts.checkpoints.load(checkpoint, state);
   data::LoaderState loader_state;
   impl_->progress = Progress::from_map(state.trainer, loader_state);
+  impl_->holds.read(state.trainer);
   impl_->loader.seek(loader_state);
   impl_->step.set_splits(impl_->progress.splits);
   for (const auto& [name, schedule] : impl_->schedules()) {

@@ -13,6 +13,7 @@
 #include "gallop/optim/adam.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/optim/sgd.h"
+#include "unit/optim/wrapped.h"
 
 namespace gallop::optim {
 namespace {
@@ -143,12 +144,11 @@ TEST(Adamw, CountsStepsOfEachParameter) {
   EXPECT_TRUE(at::equal(optimizer->state().back().tensor, at::tensor({0.0f, 1.0f})));
 }
 
-// By name, with its defaults.
+// By name, with its defaults, in some wrappers.
 struct Make {
-  std::string name;
+  std::string name, optimizer, wrappers;
   std::unique_ptr<Optimizer> operator()(const NamedTensors& parameters) const {
-    const OptimizerRegistry registry = built_in_optimizers();
-    return registry.build(config::Component(registry, name), parameters);
+    return make_wrapped(optimizer, wrappers, parameters, {}, kHundredSteps);
   }
 };
 
@@ -156,7 +156,11 @@ void PrintTo(const Make& make, std::ostream* out) { *out << make.name; }
 
 std::vector<Make> every_optimizer() {
   std::vector<Make> all;
-  for (const std::string& name : built_in_optimizers().names()) all.push_back({name});
+  for (const std::string& name : built_in_optimizers().names()) {
+    for (const auto& [wrapping, wrappers] : every_wrapping()) {
+      if (can_wrap(name, wrappers)) all.push_back({name + wrapping, name, wrappers});
+    }
+  }
   return all;
 }
 

@@ -41,6 +41,25 @@ TEST(RunLength, AShortLastBatchCountsForWhatItHolds) {
   EXPECT_EQ(length.part(0.5).share_of("1 epoch"), 1);
 }
 
+TEST(RunLength, CountsUpdates) {
+  const RunLength length{
+      .samples = 20, .samples_per_epoch = 10, .batch = 4, .batches_per_epoch = 3};
+  EXPECT_EQ(length.steps_of("1"), 6);
+  EXPECT_EQ(length.steps_of("0.5"), 3);
+  EXPECT_EQ(length.steps_of("0.7"), 4);
+  EXPECT_EQ(length.steps_of("1 epoch"), 3);
+  EXPECT_EQ(length.steps_of("5 steps"), 5);
+  EXPECT_EQ(length.steps_of("9 epochs"), 27);
+  EXPECT_EQ(length.steps_of("0"), 0);
+  // As the run counts them: 16 batches of an epoch.
+  const RunLength ragged{.samples = 1000. * 7 + 64 * 3,
+                         .samples_per_epoch = 1000,
+                         .batch = 64,
+                         .batches_per_epoch = 16};
+  EXPECT_EQ(ragged.steps_of("1"), 7 * 16 + 3);
+  EXPECT_THROW(RunLength().steps_of("0.5"), UnknownLength);
+}
+
 TEST(RunLength, TellsWhatItDoesNotKnow) {
   const RunLength length{.samples = 9, .samples_per_epoch = 1};
   EXPECT_EQ(length.share_of("3 epochs"), 1. / 3);

@@ -97,6 +97,32 @@ model::Model& teacher_of(const Network& network) {
   return *teacher;
 }
 
+// Every optimizer in every wrapper with all options, and networks with statistics plain as well.
+void add_wrapped(std::vector<Case>& cases) {
+  for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
+    if (wrappers == "[]") continue;
+    for (const auto precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+      const std::string suffix = wrapping + "_" + precision::name_of(precision);
+      for (const std::string& optimizer : optim::built_in_optimizers().names()) {
+        if (!optim::can_wrap(optimizer, wrappers)) continue;
+        cases.push_back({.name = "Mlp_" + in_a_name(optimizer) + suffix,
+                         .make_model = networks()[0].plain,
+                         .optimizer = optimizer,
+                         .config = {.precision = precision,
+                                    .accumulate = 2,
+                                    .clip = 0.5,
+                                    .skip_nonfinite = true},
+                         .wrappers = wrappers});
+      }
+      cases.push_back({.name = "Resnet_sgd" + suffix,
+                       .make_model = networks()[1].plain,
+                       .optimizer = "sgd",
+                       .config = {.precision = precision},
+                       .wrappers = wrappers});
+    }
+  }
+}
+
 // Every model in every precision, with one option at a time and all at once.
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
@@ -129,6 +155,8 @@ std::vector<Case> all_cases() {
               option_name == "Dropout" || option_name == "Varied" || option_name == "All";
           if (option_name == "Varied") config.varied = varied_of(optimizer);
           if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
+          // The one is refused with the other.
+          if (config.sam && optimizer.rfind("schedule-free", 0) == 0) continue;
           config.precision = precision;
           if (option_name == "Distill") config.distill = {.teacher = &teacher_of(network)};
           const auto make =
@@ -143,6 +171,7 @@ std::vector<Case> all_cases() {
       }
     }
   }
+  add_wrapped(cases);
   return cases;
 }
 

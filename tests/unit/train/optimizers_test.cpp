@@ -31,8 +31,16 @@ std::vector<Case> all_cases() {
   };
   std::vector<Case> cases;
   for (const std::string& optimizer : every_optimizer()) {
-    for (const auto& [config_name, config] : configs) {
-      cases.push_back({in_a_name(optimizer) + "_" + config_name, mlp, optimizer, config});
+    const std::string name = in_a_name(optimizer);
+    for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
+      if (!optim::can_wrap(optimizer, wrappers)) continue;
+      for (const auto& [config_name, config] : configs) {
+        cases.push_back({.name = name + wrapping + "_" + config_name,
+                         .make_model = mlp,
+                         .optimizer = optimizer,
+                         .config = config,
+                         .wrappers = wrappers});
+      }
     }
   }
   return cases;

@@ -14,6 +14,7 @@
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/train/step.h"
+#include "unit/optim/wrapped.h"
 
 namespace gallop::train {
 
@@ -30,27 +31,10 @@ struct Case {
   StepConfig config{};
   bool text = false;
   bool channels_last = true;  ///< Of images.
+  std::string wrappers = "[]";
 };
 
 inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
-
-/// Of a text such as "adamw state_bits=8".
-inline std::unique_ptr<optim::Optimizer> built(const optim::OptimizerRegistry& registry,
-                                               const std::string& text,
-                                               const NamedTensors& parameters) {
-  config::Component component(registry, text.substr(0, text.find(' ')));
-  config::Node options;
-  for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
-    const size_t equals = text.find('=', at);
-    options.at_or_add(text.substr(at + 1, equals - at - 1), {}) =
-        config::Node::make_scalar(text.substr(equals + 1, text.find(' ', equals) - equals - 1));
-  }
-  config::Problems problems;
-  config::read_fields(
-      options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
-  problems.throw_if_any();
-  return registry.build(component, parameters);
-}
 
 /// Every optimizer, and others that keep more than their options' defaults would.
 inline std::vector<std::string> every_optimizer() {
@@ -69,7 +53,6 @@ inline std::string in_a_name(std::string text) {
 
 /// A model in training, with its optimizer and step.
 struct Trainee {
-  optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
   std::unique_ptr<model::Model> model;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::optional<TrainStep> step;
@@ -77,7 +60,8 @@ struct Trainee {
   Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile)
       : model(tested.make_model()) {
     model->to(at::kCPU, tested.channels_last && !tested.text);
-    optimizer = built(optimizers, tested.optimizer, model->parameters());
+    optimizer = optim::make_wrapped(tested.optimizer, tested.wrappers, model->parameters(),
+                                    model->buffers(), optim::kHundredSteps);
     StepConfig config = tested.config;
     if (compile) config.compile = *compile;
     step.emplace(*model, *optimizer, config);

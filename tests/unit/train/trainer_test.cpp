@@ -66,6 +66,7 @@ struct LateReadings final : StepReadings {
   }
   bool is_there() const override { return under_way.empty(); }
   bool is_full() const override { return under_way.size() == 10; }
+  int64_t most() const override { return 10; }
   std::vector<double> pop() override {
     waits += 1;
     const at::Tensor oldest = under_way.front();
@@ -136,11 +137,9 @@ class Trainers : public testing::Test {
                                         int64_t stop_at = -1, const std::string& smoothing = {}) {
     auto run = std::make_unique<Trained>();
     const model::ModelRegistry models = model::built_in_models();
-    const optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
     const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
     const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
     const auto model = models.build(config::Component(models, "mlp"), task, 1);
-    const auto optimizer = built(optimizers, optimizer_, model->parameters());
     schedule::VariationConfig chosen(schedules), vary(schedules);
     config::Problems problems;
     for (const auto& [text, part] : {std::pair{&yaml, &chosen}, std::pair{&smoothing, &vary}}) {
@@ -153,6 +152,8 @@ class Trainers : public testing::Test {
     CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"), {.keep_last = keep_last_});
     const auto length = Length::of(config, kBatch, images.size()).for_schedules();
     const auto schedule = schedules.build(chosen.schedule, length);
+    const auto optimizer =
+        optim::make_wrapped(optimizer_, wrappers_, model->parameters(), model->buffers(), length);
     std::optional<schedule::Variation> variation;
     if (vary.varies()) variation.emplace("label_smoothing", vary, config.label_smoothing, length);
     std::vector<VariedValue> varied;
@@ -202,7 +203,7 @@ class Trainers : public testing::Test {
   }
 
   fs::path folder_;
-  std::string optimizer_ = "sgd";
+  std::string optimizer_ = "sgd", wrappers_ = "[]";
   std::optional<CheckpointInfo> resume_from_;
   std::string teacher_;
   int64_t loud_ = -1;
@@ -215,20 +216,55 @@ TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
   const TrainConfig config{
       .steps = 24, .evaluate_every = "7 steps", .checkpoint_every = "10 steps"};
   for (const std::string& name : every_optimizer()) {
-    fs::remove_all(folder_);
-    optimizer_ = name;
-    resume_from_.reset();
-    const auto undisturbed = run(false, config);
-    for (const CheckpointInfo& saved : CheckpointStore(folder_ / "at-once").list()) {
-      if (saved.step == 10) resume_from_ = saved;
+    for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
+      if (!optim::can_wrap(name, wrappers)) continue;
+      SCOPED_TRACE(name + wrapping);
+      fs::remove_all(folder_);
+      optimizer_ = name;
+      wrappers_ = wrappers;
+      resume_from_.reset();
+      const auto undisturbed = run(false, config);
+      for (const CheckpointInfo& saved : CheckpointStore(folder_ / "at-once").list()) {
+        if (saved.step == 10) resume_from_ = saved;
+      }
+      ASSERT_TRUE(resume_from_);
+      const auto resumed = run(true, config);
+      for (size_t i = 0; i < resumed->parameters.size(); ++i) {
+        EXPECT_TRUE(at::equal(resumed->parameters[i], undisturbed->parameters[i]));
+      }
+      EXPECT_EQ(resumed->told.lines.back(), undisturbed->told.lines.back());
     }
-    ASSERT_TRUE(resume_from_) << name;
-    const auto resumed = run(true, config);
-    for (size_t i = 0; i < resumed->parameters.size(); ++i) {
-      EXPECT_TRUE(at::equal(resumed->parameters[i], undisturbed->parameters[i])) << name;
-    }
-    EXPECT_EQ(resumed->told.lines.back(), undisturbed->told.lines.back());
   }
+}
+
+// Where the averaged phase begins between two checkpoints, and where it has not begun.
+TEST_F(Trainers, EvaluateAndSaveTheAverageBesideTheTraining) {
+  const TrainConfig config{.steps = 20, .evaluate_every = "5 steps", .checkpoint_every = "5 steps"};
+  const auto bare = run(false, config);
+  fs::rename(folder_, folder_.string() + "-bare");
+  wrappers_ = "[{swa: {start: 10 steps, every: 5 steps}}]";
+  const auto averaged = run(false, config);
+  for (size_t i = 0; i < bare->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(bare->parameters[i], averaged->parameters[i]));
+  }
+  const auto saved = [&](const fs::path& folder, int64_t step) {
+    NamedTensors model;
+    for (size_t i = 0; i < bare->parameters.size(); ++i) {
+      model.push_back({model_names_.at(i), at::empty_like(bare->parameters[i])});
+    }
+    const CheckpointStore store(folder / "at-once");
+    for (const CheckpointInfo& info : store.list()) {
+      if (info.step == step) store.load_model(info, model);
+    }
+    return model.front().tensor;
+  };
+  const fs::path plain = folder_.string() + "-bare";
+  EXPECT_TRUE(at::equal(saved(folder_, 5), saved(plain, 5)));
+  EXPECT_TRUE(at::equal(saved(folder_, 10), saved(plain, 10)));
+  const at::Tensor mean =
+      (saved(plain, 10) + saved(plain, 15) + saved(plain, 20)).to(at::kDouble) / 3;
+  EXPECT_TRUE(at::allclose(saved(folder_, 20).to(at::kDouble), mean, 1e-5, 1e-6));
+  fs::remove_all(plain);
 }
 
 TEST_F(Trainers, SaveTheAveragedWeights) {
@@ -291,12 +327,102 @@ TEST_F(Trainers, ALossThatIsNotFiniteIsToldWithItsStep) {
 
 TEST_F(Trainers, SkippedUpdatesAreCounted) {
   const TrainConfig skips{.steps = 40, .checkpoint_every = "7 steps", .on_nonfinite = "skip"};
-  const auto at_once = run(false, skips, {}, 50), late = run(true, skips, {}, 50);
+  const auto run_it = [&](bool late) {
+    return run_schedule("{name: constant}", late, skips, {}, /*bad=*/50);
+  };
+  const auto at_once = run_it(false), late = run_it(true);
   EXPECT_GT(at_once->outcome.skipped_updates, 0);
   EXPECT_EQ(late->outcome.skipped_updates, at_once->outcome.skipped_updates);
   EXPECT_EQ(late->told.lines, at_once->told.lines);
   for (size_t i = 0; i < late->parameters.size(); ++i) {
     EXPECT_TRUE(at::equal(late->parameters[i], at_once->parameters[i]));
+  }
+}
+
+// The rates of a run's steps as it told them.
+std::vector<std::string> rates_of(const Trained& trained) {
+  std::vector<std::string> rates;
+  for (const std::string& line : trained.told.lines) {
+    const size_t begin = line.find("lr "), end = line.find(" varied");
+    if (begin != std::string::npos) rates.push_back(line.substr(begin, end - begin));
+  }
+  return rates;
+}
+
+// Sample 50 is not finite: one update in each epoch of 16 is skipped.
+TEST_F(Trainers, TheScheduleWaitsWhereAnUpdateIsSkipped) {
+  const TrainConfig skips{.steps = 40, .checkpoint_every = "never", .on_nonfinite = "skip"};
+  const auto trained = run(false, skips, {}, 50);
+  const auto held = rates_of(*trained), free = [&] {
+    fs::remove_all(folder_);
+    return rates_of(*run(false, {.steps = 40, .evaluate_every = "never"}));
+  }();
+  ASSERT_EQ(held.size(), 40u);
+  size_t behind = 0;
+  for (size_t step = 0; step < held.size(); ++step) {
+    EXPECT_EQ(held[step], free[step - behind]) << step;
+    const bool was_skipped =
+        trained->told.lines[step].find(fmt::format("skipped {}", behind + 1)) != std::string::npos;
+    behind += was_skipped ? 1 : 0;
+  }
+  EXPECT_EQ(behind, static_cast<size_t>(trained->outcome.skipped_updates));
+  EXPECT_GE(behind, 2u);
+  // The run itself is no longer for it.
+  EXPECT_EQ(trained->outcome.step, 40);
+}
+
+// A skipped update counts nine steps later where ten results may be under way, whether they are or
+// not: a run that is stopped, and so has waited for them, goes on with the same rates.
+TEST_F(Trainers, WhatIsHeldDoesNotDependOnWhenResultsCame) {
+  const TrainConfig skips{.steps = 40, .checkpoint_every = "never", .on_nonfinite = "skip"};
+  const auto whole = run(true, skips, {}, 50);
+  const auto late = rates_of(*whole);
+  fs::remove_all(folder_);
+  const auto free = rates_of(*run(false, {.steps = 40, .evaluate_every = "never"}));
+  std::vector<size_t> skipped;
+  for (size_t step = 0; step < late.size(); ++step) {
+    if (whole->told.lines[step].find(fmt::format("skipped {}", skipped.size() + 1)) !=
+        std::string::npos) {
+      skipped.push_back(step);
+    }
+  }
+  ASSERT_GE(skipped.size(), 2u);
+  for (size_t step = 0; step < late.size(); ++step) {
+    const auto counts = [&](size_t one) { return one + 9 < step; };
+    const auto behind = std::count_if(skipped.begin(), skipped.end(), counts);
+    EXPECT_EQ(late[step], free[step - static_cast<size_t>(behind)]) << step;
+  }
+  for (const int64_t stop_at : {3, 9, 14, 17, 25}) {
+    fs::remove_all(folder_);
+    auto first = run_schedule("{name: cosine}", true, skips, {}, 50, stop_at);
+    auto rates = rates_of(*first);
+    const auto rest = run(true, skips, {}, 50);
+    const auto more = rates_of(*rest);
+    rates.insert(rates.end(), more.begin(), more.end());
+    EXPECT_EQ(rates, late) << stop_at;
+    for (size_t i = 0; i < whole->parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(rest->parameters[i], whole->parameters[i]));
+    }
+  }
+}
+
+TEST_F(Trainers, Fp16HoldsTheScheduleWhileItFindsItsScale) {
+  // Losses of fp16 overflow on the way to a scale: 65536 is too much for the first steps.
+  const TrainConfig config{.steps = 30, .evaluate_every = "never", .checkpoint_every = "never"};
+  const StepConfig fp16{.precision = precision::Precision::kFp16};
+  optimizer_ = "sgd";
+  const auto whole = run(false, config, fp16);
+  const auto rates = rates_of(*whole);
+  const int64_t skipped = whole->outcome.skipped_updates;
+  std::vector<std::string> distinct = rates;
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  EXPECT_EQ(static_cast<int64_t>(distinct.size()), 30 - skipped);
+  fs::remove_all(folder_);
+  run_schedule("{name: cosine}", false, config, fp16, -1, 7);
+  const auto rest = run(false, config, fp16);
+  EXPECT_EQ(rest->outcome.skipped_updates, skipped);
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(rest->parameters[i], whole->parameters[i]));
   }
 }
 

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gallop/kernel/cpu/bodies.h"
+
+namespace gallop::kernel {
+
+/// Of arrays of `count` numbers: average += share * (value - average).
+struct AverageBodies {
+  void (*average)(float* average, const float* value, float share, int64_t count);
+  void (*average_both)(float* average, float* value, float share, int64_t count);
+};
+
+}  // namespace gallop::kernel

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/number.h"
+
+namespace gallop::kernel {
+
+/// Numbers of a momentum and of a gradient.
+struct MuonNumbers {
+  float* momentum = nullptr;
+  const float* gradient = nullptr;
+  float scale = 1;  ///< What the gradient is multiplied by.
+  float memory = 0;
+  bool nesterov = false;
+  int64_t count = 0;
+};
+
+/// Muon's passes over memory, but for its products.
+struct MuonBodies {
+  /// Moves the momentum; returns the sum of the squares of the direction, which is the momentum, or
+  /// with Nesterov's memory * momentum + (1 - memory) * gradient.
+  double (*move)(const MuonNumbers& at);
+  /// The direction times `factor`, of a momentum that has moved.
+  void (*put_fp32)(const MuonNumbers& at, float factor, float* to);
+  void (*put_bf16)(const MuonNumbers& at, float factor, Bf16* to);
+  /// parameter = parameter * keep - rate * change
+  void (*update_fp32)(float* parameter, const float* change, float keep, float rate, int64_t count);
+  void (*update_bf16)(float* parameter, const Bf16* change, float keep, float rate, int64_t count);
+};
+
+}  // namespace gallop::kernel

@@ -1,0 +1,98 @@
+#include "gallop/optim/average.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/optim/fields.h"
+#include "gallop/optim/second_weights.h"
+
+namespace gallop::optim {
+
+namespace {
+
+using Kind = Averaging::Kind;
+
+class Averaged final : public WrappingOptimizer {
+ public:
+  Averaged(std::unique_ptr<Optimizer> inner, SecondWeights average, bool recompute_statistics)
+      : WrappingOptimizer(std::move(inner), std::move(average)),
+        recompute_statistics_(recompute_statistics) {}
+
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override {
+    at::Tensor norm = inner().step(lr, grad_scale, found_inf, varied);
+    second().update(found_inf, /*both=*/false);
+    return norm;
+  }
+
+  Averaging averaging() const override {
+    return {.kind = Kind::kBeside, .recompute_statistics = recompute_statistics_};
+  }
+
+ private:
+  bool recompute_statistics_;
+};
+
+std::unique_ptr<Optimizer> make_average(const char* name, Wrapped wrapped,
+                                        const kernel::AverageRule& rule, bool recompute) {
+  const Kind kind = wrapped.optimizer->averaging().kind;
+  if (kind != Kind::kNone) {
+    throw UsageError(fmt::format("optimizer.wrap: {} around {}: weights are averaged once", name,
+                                 kind == Kind::kWithin
+                                     ? "a schedule-free optimizer, which averages them itself"
+                                     : "another average"));
+  }
+  NamedTensors all = std::move(wrapped.parameters);
+  all.insert(all.end(), wrapped.buffers.begin(), wrapped.buffers.end());
+  return std::make_unique<Averaged>(std::move(wrapped.optimizer),
+                                    SecondWeights(name, "average", std::move(all), rule),
+                                    recompute);
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, EmaConfig& config) {
+  visitor.field(share_field("decay", "share of the average that stays each time"), config.decay);
+  visitor.field({.name = "warmup", .help = "less of it at first: (1 + n) / (10 + n)"},
+                config.warmup);
+  visitor.field({.name = "every", .help = "updates from one time to the next", .min = 1},
+                config.every);
+  visitor.field(schedule::span_field("start", "when it begins"), config.start);
+}
+
+void visit(config::Visitor& visitor, SwaConfig& config) {
+  visitor.field(schedule::span_field("start", "the first weights that are part of the mean"),
+                config.start);
+  visitor.field(schedule::span_field("every", "how far apart they are"), config.every);
+  visitor.field({.name = "batch_norm",
+                 .help = "its statistics: taken anew at the end of the run, or averaged",
+                 .choices = {"recompute", "average"}},
+                config.batch_norm);
+}
+
+std::unique_ptr<Optimizer> make_ema(const EmaConfig& config, Wrapped wrapped) {
+  const int64_t start = first_step("ema", config.start, config.every, wrapped.length);
+  return make_average("ema", std::move(wrapped),
+                      {.kind = kernel::AverageRule::Kind::kDecay,
+                       .number = config.decay,
+                       .warmup = config.warmup,
+                       .start = start,
+                       .every = config.every},
+                      /*recompute=*/false);
+}
+
+std::unique_ptr<Optimizer> make_swa(const SwaConfig& config, Wrapped wrapped) {
+  const int64_t every = wrapped.length.steps_of(config.every);
+  if (every < 1) {
+    throw UsageError(
+        fmt::format("optimizer.wrap: swa: every '{}' is less than one step", config.every));
+  }
+  const int64_t start = first_step("swa", config.start, every, wrapped.length);
+  return make_average("swa", std::move(wrapped),
+                      {.kind = kernel::AverageRule::Kind::kEqual, .start = start, .every = every},
+                      config.batch_norm == "recompute");
+}
+
+}  // namespace gallop::optim

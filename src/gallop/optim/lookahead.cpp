@@ -1,0 +1,60 @@
+#include "gallop/optim/lookahead.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/optim/second_weights.h"
+
+namespace gallop::optim {
+
+namespace {
+
+class Lookahead final : public WrappingOptimizer {
+ public:
+  using WrappingOptimizer::WrappingOptimizer;
+
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const VariedOptions& varied) override {
+    at::Tensor norm = inner().step(lr, grad_scale, found_inf, varied);
+    second().update(found_inf, /*both=*/true);
+    return norm;
+  }
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, LookaheadConfig& config) {
+  visitor.field(
+      {.name = "k", .help = "updates from one step of the slow weights to the next", .min = 1},
+      config.k);
+  visitor.field({.name = "alpha",
+                 .help = "how far they go towards the fast ones",
+                 .min = 0,
+                 .max = 1,
+                 .above_min = true},
+                config.alpha);
+}
+
+std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped wrapped) {
+  switch (wrapped.optimizer->averaging().kind) {
+    case Averaging::Kind::kNone: break;
+    case Averaging::Kind::kBeside:
+      throw UsageError(
+          "optimizer.wrap: lookahead around an average, which would miss its steps; put lookahead "
+          "first in the list");
+    case Averaging::Kind::kWithin:
+      throw UsageError(
+          "optimizer.wrap: lookahead around a schedule-free optimizer, whose average depends on "
+          "every step of the weights");
+  }
+  first_step("lookahead", "0", config.k, wrapped.length);
+  return std::make_unique<Lookahead>(
+      std::move(wrapped.optimizer),
+      SecondWeights(
+          "lookahead", "slow", std::move(wrapped.parameters),
+          {.kind = kernel::AverageRule::Kind::kShare, .number = config.alpha, .every = config.k}));
+}
+
+}  // namespace gallop::optim

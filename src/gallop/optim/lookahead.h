@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+
+#include "gallop/config/visitor.h"
+#include "gallop/optim/wrapper.h"
+
+namespace gallop::optim {
+
+/// Lookahead (Zhang et al., "Lookahead optimizer: k steps forward, 1 step back", NeurIPS 2019)
+/// around any optimizer, whose state goes on as it is. After every k updates:
+///
+///     s = s + alpha * (p - s),  p = s
+///
+/// The slow weights s are what is evaluated and saved, as in the paper.
+struct LookaheadConfig {
+  int64_t k = 5;
+  double alpha = 0.5;
+};
+
+void visit(config::Visitor& visitor, LookaheadConfig& config);
+
+/// State: that of the optimizer, "lookahead.counts", fp64 [2], updates and steps of s, and
+/// "lookahead.slow.NAME" for each parameter; while averaged weights are in use
+/// "lookahead.training.NAME", which is p. Throws UsageError around an average.
+std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped wrapped);
+
+}  // namespace gallop::optim

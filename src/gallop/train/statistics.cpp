@@ -1,0 +1,115 @@
+#include "gallop/train/statistics.h"
+
+#include <utility>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "gallop/data/device_loader.h"
+#include "gallop/model/functional/dropout.h"
+#include "gallop/train/step.h"
+
+namespace gallop::train {
+
+namespace {
+
+std::vector<at::Tensor> statistics_of(const model::Model& model) {
+  std::vector<at::Tensor> found;
+  for (const auto& [name, tensor] : model.buffers()) {
+    if (name.ends_with("running_mean") || name.ends_with("running_var")) found.push_back(tensor);
+  }
+  return found;
+}
+
+/// Means of statistics over batches, which a model shows only as the way by which they move its
+/// own: running = (1 - momentum) * running + momentum * batch's.
+class Means {
+ public:
+  Means(model::Model& model, std::vector<at::Tensor> running, const StatisticsConfig& config)
+      : model_(model), running_(std::move(running)), config_(config) {
+    for (const at::Tensor& tensor : running_) {
+      before_.push_back(tensor.clone());
+      sums_.push_back(at::zeros_like(tensor, at::kDouble));
+    }
+  }
+
+  void add(const data::Batch& batch, int64_t step) {
+    if (shares_.empty()) {
+      // Twice the same batch from statistics that differ by 1.
+      forward_from(1, batch.input, step);
+      for (const at::Tensor& tensor : running_) shares_.push_back(tensor.to(at::kDouble));
+      forward_from(0, batch.input, step);
+      for (size_t i = 0; i < running_.size(); ++i) {
+        shares_[i] = (shares_[i] - running_[i]).neg().add(1);
+      }
+    } else {
+      forward_from(0, batch.input, step);
+    }
+    const auto weight = static_cast<double>(batch.size());
+    for (size_t i = 0; i < running_.size(); ++i) {
+      sums_[i].add_(running_[i].to(at::kDouble) / shares_[i], weight);
+    }
+    samples_ += weight;
+  }
+
+  void put_means() const {
+    for (size_t i = 0; i < running_.size(); ++i) running_[i].copy_(sums_[i] / samples_);
+  }
+  void put_back() const {
+    for (size_t i = 0; i < running_.size(); ++i) running_[i].copy_(before_[i]);
+  }
+  bool is_empty() const { return samples_ == 0; }
+
+ private:
+  void forward_from(double number, const at::Tensor& input, int64_t step) {
+    for (const at::Tensor& tensor : running_) tensor.fill_(number);
+    seed_step(config_.seed, step, config_.device);
+    const at::Tensor seed_and_step =
+        at::tensor({static_cast<int64_t>(config_.seed), step}, at::kLong).to(config_.device);
+    const model::functional::DropoutScope draws(seed_and_step);
+    const precision::AutocastGuard autocast(config_.precision, config_.device.type());
+    model_.forward(input);
+  }
+
+  model::Model& model_;
+  std::vector<at::Tensor> running_, before_, sums_, shares_;
+  const StatisticsConfig& config_;
+  double samples_ = 0;
+};
+
+}  // namespace
+
+bool recompute_statistics(model::Model& model, const data::Samples& samples,
+                          const StatisticsConfig& config, const StopRequest& stop) {
+  std::vector<at::Tensor> running = statistics_of(model);
+  if (running.empty()) return true;
+  const at::NoGradGuard no_gradients;
+  // Counters of batches are no part of it.
+  NamedTensors others;
+  for (const auto& [name, tensor] : model.buffers()) {
+    if (!tensor.is_floating_point()) others.push_back({name, tensor.clone()});
+  }
+  data::LoaderConfig one_epoch = config.loader;
+  one_epoch.one_epoch = true;
+  data::DeviceLoader loader(samples, one_epoch, {.seed = static_cast<int64_t>(config.seed)},
+                            config.device);
+  model.set_training(true);
+  Means means(model, std::move(running), config);
+  int64_t step = 0;
+  while (const auto batch = loader.next(&stop)) {
+    if (batch->size() > 0) means.add(*batch, step++);
+  }
+  const bool done = !stop.requested() && !means.is_empty();
+  done ? means.put_means() : means.put_back();
+  for (const auto& [name, tensor] : model.buffers()) {
+    for (const auto& other : others) {
+      if (other.name == name) tensor.copy_(other.tensor);
+    }
+  }
+  return !stop.requested();
+}
+
+}  // namespace gallop::train
