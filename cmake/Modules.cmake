@@ -62,9 +62,11 @@ function(gallop_cpu_bodies name)
   endforeach()
 endfunction()
 
-# gallop_test(NAME [LABELS label...] [DEPS module...]): one GoogleTest program from tests/unit/NAME/.
+# gallop_test(NAME [LABELS label...] [DEPS module...] [LARGE suite...]): one GoogleTest program from tests/unit/NAME/.
+# Each test is a process of its own, but for those of LARGE suites, of which there are so many that starting LibTorch
+# would take longer than they do: these run in eight shares.
 function(gallop_test name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LABELS;LARGE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${name}/*.cpp)
   set(target test_${name})
   add_executable(${target} ${sources})
@@ -74,8 +76,19 @@ function(gallop_test name)
     target_link_libraries(${target} PRIVATE gallop_${dep})
   endforeach()
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
-  gtest_discover_tests(${target} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+  list(TRANSFORM ARG_LARGE APPEND ".*" OUTPUT_VARIABLE large)
+  list(JOIN large ":" large)
+  gtest_discover_tests(${target} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST TEST_FILTER "-${large}"
                        PROPERTIES LABELS "unit;${ARG_LABELS}")
+  if(NOT ARG_LARGE)
+    return()
+  endif()
+  foreach(share RANGE 1 8)
+    math(EXPR index "${share} - 1")
+    add_test(NAME ${name}.large_suites_${share} COMMAND ${target} --gtest_brief=1 --gtest_filter=${large})
+    set_tests_properties(${name}.large_suites_${share} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 1500
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # gallop_fuzz(NAME [DEPS module...] [SOURCES file...]): tests/fuzz/NAME_fuzz.cpp over deterministic mutations of its seeds.
