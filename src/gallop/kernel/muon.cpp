@@ -90,7 +90,7 @@ at::Tensor directions_on_cpu(at::TensorList momentums, at::TensorList gradients,
                              bool nesterov, bool is_bf16, double eps) {
   const auto type = is_bf16 ? at::kBFloat16 : at::kFloat;
   if (is_set(skip)) return at::zeros(sizes_of(momentums), at::TensorOptions(type));
-  const at::Tensor all = at::empty(sizes_of(momentums), at::TensorOptions(type));
+  at::Tensor all = at::empty(sizes_of(momentums), at::TensorOptions(type));
   const float scale = divisor ? 1 / divisor->item<float>() : 1;
   const int64_t size = momentums.front().numel();
   auto* const memory_of_all = static_cast<char*>(all.mutable_data_ptr());
