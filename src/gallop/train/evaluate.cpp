@@ -21,7 +21,7 @@ Tally tally_of(const at::Tensor& logits, const at::Tensor& target) {
 at::Tensor add_batch(model::Model& model, const data::Batch& batch, const TestViews& views,
                      Evaluation& evaluation) {
   if (!views.is_any()) {
-    const at::Tensor logits = model.forward(batch.input);
+    at::Tensor logits = model.forward(batch.input);
     evaluation.tally.add(tally_of(logits, batch.target));
     return logits;
   }

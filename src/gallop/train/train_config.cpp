@@ -90,11 +90,8 @@ void visit(config::Visitor& v, EarlyStoppingConfig& c) {
           c.restore_best);
 }
 
-void visit(config::Visitor& v, TrainConfig& c) {
-  v.field({.name = "epochs", .help = "passes over the training data", .min = 0, .above_min = true},
-          c.epochs);
-  v.field({.name = "steps", .help = "length of the run in updates, instead of epochs", .min = 1},
-          c.steps);
+// What one step is.
+static void visit_step(config::Visitor& v, TrainConfig& c) {
   v.field({.name = "device",
            .help = "where to train; auto takes a GPU where there is one",
            .choices = {"auto", "cpu", "cuda"}},
@@ -141,6 +138,14 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .below_max = true},
           c.label_smoothing);
   v.section({.name = "distill", .help = ""}, c.distill);
+}
+
+void visit(config::Visitor& v, TrainConfig& c) {
+  v.field({.name = "epochs", .help = "passes over the training data", .min = 0, .above_min = true},
+          c.epochs);
+  v.field({.name = "steps", .help = "length of the run in updates, instead of epochs", .min = 1},
+          c.steps);
+  visit_step(v, c);
   v.field(
       {.name = "seed", .help = "decides initial weights, order, augmentation, dropout", .min = 0},
       c.seed);
