@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -10,8 +9,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/adafactor.h"
-#include "gallop/kernel/flush_tiny.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/over_parts.h"
 
 namespace gallop::kernel {
 
@@ -28,19 +27,6 @@ struct Settings {
   double beta2_decay, eps1, eps2, d;
   bool relative_step, scale_parameter;
 };
-
-/// Work that is cut into parts: by all threads, or by the one that calls.
-void over_parts(int64_t count, bool alone, const std::function<void(int64_t)>& body) {
-  const auto range = [&](int64_t begin, int64_t end) {
-    const FlushTiny flush_tiny;
-    for (int64_t i = begin; i < end; ++i) body(i);
-  };
-  if (alone) {
-    range(0, count);
-  } else {
-    at::parallel_for(0, count, 1, range);
-  }
-}
 
 double total(const std::vector<double>& sums) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
@@ -228,10 +214,6 @@ void nothing_without_memory(at::TensorList, at::TensorList, at::TensorList, at::
                             const at::Tensor&, at::IntArrayRef, Doubles, Doubles, const at::Tensor&,
                             const Optional&, const Optional&, Doubles) {}
 
-Optional optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
-
 }  // namespace
 
 void adafactor(const AdafactorStep& step) {
@@ -254,8 +236,7 @@ void adafactor(const AdafactorStep& step) {
              optional(step.skip),
              std::vector<double>{step.beta2_decay, step.eps1, step.eps2, step.d,
                                  step.relative_step ? 1. : 0., step.scale_parameter ? 1. : 0.});
-  // Operators of ours do not tell autograd, nor those who keep what they made of a parameter.
-  for (const at::Tensor& tensor : step.parameters) tensor.unsafeGetTensorImpl()->bump_version();
+  count_changes(step.parameters);
 }
 
 }  // namespace gallop::kernel

@@ -153,15 +153,6 @@ void check(const AverageStep& step) {
   }
 }
 
-// Operators of ours do not tell autograd, nor those who keep what they made of a parameter.
-void count_changes(at::TensorList tensors) {
-  for (const at::Tensor& tensor : tensors) tensor.unsafeGetTensorImpl()->bump_version();
-}
-
-Optional optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
-
 }  // namespace
 
 void average(const AverageStep& step) {

@@ -11,8 +11,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/muon.h"
-#include "gallop/kernel/flush_tiny.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/over_parts.h"
 
 namespace gallop::kernel {
 
@@ -34,18 +34,8 @@ std::vector<int64_t> sizes_of(at::TensorList matrices) {
 
 // Calls body(offset, size) for each chunk, by this thread or by all.
 void over_chunks(int64_t size, bool alone, const std::function<void(int64_t, int64_t)>& body) {
-  const auto range = [&](int64_t begin, int64_t end) {
-    const FlushTiny flush_tiny;
-    for (int64_t i = begin; i < end; ++i) {
-      body(i * kChunk, std::min(kChunk, size - i * kChunk));
-    }
-  };
-  const int64_t chunks = (size + kChunk - 1) / kChunk;
-  if (alone) {
-    range(0, chunks);
-  } else {
-    at::parallel_for(0, chunks, 1, range);
-  }
+  over_parts((size + kChunk - 1) / kChunk, alone,
+             [&](int64_t i) { body(i * kChunk, std::min(kChunk, size - i * kChunk)); });
 }
 
 // Calls body(i, alone) for each of so many matrices of one size: small ones stay in the cache of
@@ -140,10 +130,6 @@ void update_on_cpu(at::TensorList parameters, const at::Tensor& changes, const a
 void nothing_without_memory(at::TensorList, const at::Tensor&, const at::Tensor&, const Optional&,
                             Doubles, Doubles) {}
 
-Optional optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
-
 }  // namespace
 
 at::Tensor muon_directions(const MuonStep& step, at::ScalarType type, double eps) {
@@ -170,8 +156,7 @@ void muon_update(const MuonStep& step, const at::Tensor& changes) {
   }
   kUpdate(step.parameters, changes.contiguous(), step.lr, optional(step.skip), step.keep_rates,
           step.rates);
-  // Operators of ours do not tell autograd, nor those who keep what they made of a parameter.
-  for (const at::Tensor& tensor : step.parameters) tensor.unsafeGetTensorImpl()->bump_version();
+  count_changes(step.parameters);
 }
 
 }  // namespace gallop::kernel

@@ -1,7 +1,10 @@
 #pragma once
 
 // Only for sources of kernel/: this header shows torch/library.h.
+#include <optional>
+
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
 namespace gallop::kernel {
@@ -43,5 +46,16 @@ class Operator {
   torch::Library definition_, implementation_, on_meta_, on_cuda_;
   std::optional<c10::TypedOperatorHandle<Result(Arguments...)>> handle_;
 };
+
+/// A tensor that may be undefined, as an operator's argument.
+inline std::optional<at::Tensor> optional(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
+/// Tells autograd, and those who keep what they made of a tensor, that an operator of ours has
+/// changed these, which it does not by itself.
+inline void count_changes(at::TensorList tensors) {
+  for (const at::Tensor& tensor : tensors) tensor.unsafeGetTensorImpl()->bump_version();
+}
 
 }  // namespace gallop::kernel

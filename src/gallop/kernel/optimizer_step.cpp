@@ -80,11 +80,6 @@ std::vector<at::Tensor> defined(const std::vector<at::Tensor>& scales) {
   return all;
 }
 
-// An operator of ours would not tell autograd, nor those who keep what they made of a parameter.
-void count_changes(const std::vector<at::Tensor>& parameters) {
-  for (const at::Tensor& parameter : parameters) parameter.unsafeGetTensorImpl()->bump_version();
-}
-
 at::Tensor norm_on_cpu(at::TensorList tensors) {
   std::vector<ConstArray> arrays;
   arrays.reserve(tensors.size());
@@ -229,10 +224,6 @@ at::Tensor with_step(c10::string_view rule, at::TensorList parameters, at::Tenso
                      .shadows = by_parameter(parameters.size(), shadows, shadowed)};
   step.scales = scales_by_parameter(step, scales);
   return kUpdate(step);
-}
-
-Optional optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
 
 void check(const OptimizerStep& step) {

@@ -169,10 +169,7 @@ void visit(config::Visitor& visitor, AirbenchConfig& config) {
   visitor.field(
       {.name = "logit_scale", .help = "factor of the outputs", .min = 0, .above_min = true},
       config.logit_scale);
-  visitor.field({.name = "conv_init",
-                 .help = "how weights of convolutions are drawn",
-                 .choices = init_names()},
-                config.conv_init);
+  visitor.field(conv_init_field(), config.conv_init);
 }
 
 std::unique_ptr<Model> make_airbench(const AirbenchConfig& config, const Task& task,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gallop/config/visitor.h"
+#include "gallop/model/initializer.h"
 
 namespace gallop::model {
 
@@ -23,5 +24,11 @@ inline const config::Field kBatchNormMomentum{.name = "batch_norm_momentum",
                                               .min = 0,
                                               .max = 1,
                                               .above_min = true};
+
+inline config::Field conv_init_field() {
+  return {.name = "conv_init",
+          .help = "how weights of convolutions are drawn",
+          .choices = init_names()};
+}
 
 }  // namespace gallop::model

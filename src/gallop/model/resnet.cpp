@@ -270,10 +270,7 @@ void visit(config::Visitor& visitor, ResnetConfig& config) {
                 config.zero_init_residual);
   visitor.field(kBatchNormMomentum, config.batch_norm_momentum);
   visitor.field(kStochasticDepth, config.stochastic_depth);
-  visitor.field({.name = "conv_init",
-                 .help = "how weights of convolutions are drawn",
-                 .choices = init_names()},
-                config.conv_init);
+  visitor.field(conv_init_field(), config.conv_init);
   visitor.field({.name = "linear_init",
                  .help = "how weights of the last layer are drawn",
                  .choices = init_names()},

@@ -38,6 +38,10 @@ std::vector<at::Tensor> gradients_of(const NamedTensors& parameters) {
   return gradients;
 }
 
+void drop_gradients(const NamedTensors& parameters) {
+  for (const auto& parameter : parameters) parameter.tensor.mutable_grad().reset();
+}
+
 at::Tensor gradient_norm(at::TensorList gradients) {
   const at::NoGradGuard no_grad;
   if (std::all_of(gradients.begin(), gradients.end(), is_plain)) return kernel::norm(gradients);

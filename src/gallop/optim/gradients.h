@@ -12,6 +12,9 @@ namespace gallop::optim {
 /// The defined gradients of the parameters, in their order.
 std::vector<at::Tensor> gradients_of(const NamedTensors& parameters);
 
+/// Leaves the parameters without gradients.
+void drop_gradients(const NamedTensors& parameters);
+
 /// Euclidean norm of all gradients together: fp64, no dimensions, on their device (CPU for none).
 /// It is finite if and only if every gradient of type float is. On the CPU the sum is taken over
 /// fixed chunks in a fixed order, so that its bits do not depend on the number of threads.

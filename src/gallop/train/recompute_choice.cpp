@@ -7,6 +7,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/optim/gradients.h"
 #include "gallop/train/kept_tensors.h"
 #include "gallop/train/loss.h"
 #include "gallop/train/memory_use.h"
@@ -22,10 +23,10 @@ class Measurement {
         measure_(measure),
         rows_(std::min({measure.input.size(0), measure.rows, kMeasuredRows})),
         statistics_(model.buffers()) {
-    drop_gradients();
+    optim::drop_gradients(model_.parameters());
   }
   ~Measurement() {
-    drop_gradients();
+    optim::drop_gradients(model_.parameters());
     statistics_.put_back();
   }
   Measurement(const Measurement&) = delete;
@@ -68,12 +69,8 @@ class Measurement {
       loss.backward();
       bytes.peak = use.peak_bytes();
     }
-    drop_gradients();
+    optim::drop_gradients(model_.parameters());
     return bytes;
-  }
-
-  void drop_gradients() {
-    for (const auto& parameter : model_.parameters()) parameter.tensor.mutable_grad().reset();
   }
 
   model::Model& model_;

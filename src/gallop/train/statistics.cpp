@@ -1,5 +1,6 @@
 #include "gallop/train/statistics.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,18 +11,15 @@
 
 #include "gallop/data/device_loader.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/train/kept_tensors.h"
 #include "gallop/train/step.h"
 
 namespace gallop::train {
 
 namespace {
 
-std::vector<at::Tensor> statistics_of(const model::Model& model) {
-  std::vector<at::Tensor> found;
-  for (const auto& [name, tensor] : model.buffers()) {
-    if (name.ends_with("running_mean") || name.ends_with("running_var")) found.push_back(tensor);
-  }
-  return found;
+bool is_statistic(const std::string& name) {
+  return name.ends_with("running_mean") || name.ends_with("running_var");
 }
 
 /// Means of statistics over batches, which a model shows only as the way by which they move its
@@ -31,7 +29,6 @@ class Means {
   Means(model::Model& model, std::vector<at::Tensor> running, const StatisticsConfig& config)
       : model_(model), running_(std::move(running)), config_(config) {
     for (const at::Tensor& tensor : running_) {
-      before_.push_back(tensor.clone());
       sums_.push_back(at::zeros_like(tensor, at::kDouble));
     }
   }
@@ -58,9 +55,6 @@ class Means {
   void put_means() const {
     for (size_t i = 0; i < running_.size(); ++i) running_[i].copy_(sums_[i] / samples_);
   }
-  void put_back() const {
-    for (size_t i = 0; i < running_.size(); ++i) running_[i].copy_(before_[i]);
-  }
   bool is_empty() const { return samples_ == 0; }
 
  private:
@@ -75,7 +69,7 @@ class Means {
   }
 
   model::Model& model_;
-  std::vector<at::Tensor> running_, before_, sums_, shares_;
+  std::vector<at::Tensor> running_, sums_, shares_;
   const StatisticsConfig& config_;
   double samples_ = 0;
 };
@@ -84,14 +78,19 @@ class Means {
 
 bool recompute_statistics(model::Model& model, const data::Samples& samples,
                           const StatisticsConfig& config, const StopRequest& stop) {
-  std::vector<at::Tensor> running = statistics_of(model);
+  std::vector<at::Tensor> running;
+  NamedTensors statistics, counters;
+  for (const NamedTensor& buffer : model.buffers()) {
+    if (is_statistic(buffer.name)) {
+      running.push_back(buffer.tensor);
+      statistics.push_back(buffer);
+    } else if (!buffer.tensor.is_floating_point()) {
+      counters.push_back(buffer);  // Of batches, which are no part of it.
+    }
+  }
   if (running.empty()) return true;
   const at::NoGradGuard no_gradients;
-  // Counters of batches are no part of it.
-  NamedTensors others;
-  for (const auto& [name, tensor] : model.buffers()) {
-    if (!tensor.is_floating_point()) others.push_back({name, tensor.clone()});
-  }
+  const KeptTensors statistics_before(statistics), counters_before(counters);
   data::LoaderConfig one_epoch = config.loader;
   one_epoch.one_epoch = true;
   data::DeviceLoader loader(samples, one_epoch, {.seed = static_cast<int64_t>(config.seed)},
@@ -103,12 +102,8 @@ bool recompute_statistics(model::Model& model, const data::Samples& samples,
     if (batch->size() > 0) means.add(*batch, step++);
   }
   const bool done = !stop.requested() && !means.is_empty();
-  done ? means.put_means() : means.put_back();
-  for (const auto& [name, tensor] : model.buffers()) {
-    for (const auto& other : others) {
-      if (other.name == name) tensor.copy_(other.tensor);
-    }
-  }
+  done ? means.put_means() : statistics_before.put_back();
+  counters_before.put_back();
   return !stop.requested();
 }
 

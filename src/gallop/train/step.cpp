@@ -134,7 +134,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
         [this](const Tensors& arguments, int64_t mode) {
           Tensors results = compute(arguments, mode != 0);
           // Those of a trial are nobody's, and would be there beside the graph's.
-          if (compile::is_recording()) drop_gradients();
+          if (compile::is_recording()) optim::drop_gradients(parameters_);
           return results;
         },
         tensors_of(everything()), *config.compile);
@@ -174,7 +174,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   }
   started_.push_back(std::move(started));
   // A replayed step leaves none, and those of a step run as it is would stay.
-  if (compiled_) drop_gradients();
+  if (compiled_) optim::drop_gradients(parameters_);
 }
 
 void TrainStep::read_now(StepResult& result, const Tensors& results, const Tensors& arguments,
@@ -240,7 +240,7 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
 
 // Leaves the gradients with the parameters.
 TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
-  drop_gradients();
+  optim::drop_gradients(parameters_);
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
   const model::functional::DropoutScope draws(arguments[kSeedAndStep],
                                               varied(Value::kDropout, arguments));
@@ -372,10 +372,6 @@ std::string TrainStep::first_bad_parameter() const {
   return {};
 }
 
-void TrainStep::drop_gradients() {
-  for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
-}
-
 compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor& target,
                                        const std::string& stage) {
   compile::StagesConfig config{.only = stage};
@@ -388,7 +384,7 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   auto stages = compile::graph_stages(
       [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
       arguments_of(input, target), names, config);
-  drop_gradients();
+  optim::drop_gradients(parameters_);
   return stages;
 }
 

@@ -148,7 +148,6 @@ class TrainStep {
   at::Tensor apply(const Tensors& arguments, at::Tensor bad);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
-  void drop_gradients();
   NamedTensors everything() const;
 
   model::Model& model_;

@@ -4,10 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include "gallop/base/clock.h"
+#include "gallop/optim/gradients.h"
+#include "gallop/train/kept_tensors.h"
 #include "gallop/train/loss.h"
 
 namespace gallop::train {
@@ -26,7 +27,7 @@ constexpr double kHopeless = 1.5;
 
 double time_pass(model::Model& model, const NamedTensors& parameters, const at::Tensor& input,
                  const at::Tensor& target, Precision precision) {
-  for (const auto& parameter : parameters) parameter.tensor.mutable_grad().reset();
+  optim::drop_gradients(parameters);
   const double start = monotonic_seconds();
   at::Tensor loss;
   {
@@ -83,10 +84,7 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
 std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& input,
                                        const at::Tensor& target,
                                        const std::vector<StepFormat>& formats) {
-  const NamedTensors buffers = model.buffers();
-  std::vector<at::Tensor> statistics;
-  for (const auto& buffer : buffers) statistics.push_back(buffer.tensor.clone());
-
+  const KeptTensors statistics(model.buffers());
   std::vector<FormatTiming> timings;
   for (const auto& format : formats) {
     timings.push_back({format, std::numeric_limits<double>::max()});
@@ -107,10 +105,9 @@ std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& in
   const double whole = static_cast<double>(input.size(0)) / static_cast<double>(rows);
   for (auto& timing : timings) timing.milliseconds *= whole;
 
-  for (const auto& parameter : model.parameters()) parameter.tensor.mutable_grad().reset();
+  optim::drop_gradients(model.parameters());
   model.to(input.device(), formats.front().channels_last);
-  const at::NoGradGuard no_gradients;
-  for (size_t i = 0; i < buffers.size(); ++i) buffers[i].tensor.copy_(statistics[i]);
+  statistics.put_back();
   return timings;
 }
 

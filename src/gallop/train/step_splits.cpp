@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/optim/gradients.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/step.h"
 
@@ -37,7 +38,7 @@ void TrainStep::split_for(const std::string& why, int64_t rows, int64_t step) {
                     "used any more; resume from the last checkpoint. {}",
                     step + 1, why));
   }
-  drop_gradients();
+  optim::drop_gradients(parameters_);
   if (config_.accumulate * splits_ >= rows) {
     throw StepDoesNotFit(fmt::format(
         "step {}: out of memory with one sample at a time. Try train.recompute.every=1, "

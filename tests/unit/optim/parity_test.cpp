@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "gallop/config/resolve.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/tensor/safetensors.h"
+#include "unit/optim/wrapped.h"
 
 namespace gallop::optim {
 namespace {
@@ -39,27 +39,10 @@ class Parity : public testing::Test {
 
   void TearDown() override { at::set_num_threads(threads_); }
 
-  // "sgd momentum=0.9 nesterov=true" as a recipe gives it.
-  static std::unique_ptr<Optimizer> build(const OptimizerRegistry& registry,
-                                          const std::string& text, const NamedTensors& parameters) {
-    config::Component component(registry, text.substr(0, text.find(' ')));
-    config::Node options;
-    for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
-      const size_t equals = text.find('=', at);
-      options.at_or_add(text.substr(at + 1, equals - at - 1), {}) =
-          config::Node::make_scalar(text.substr(equals + 1, text.find(' ', equals) - equals - 1));
-    }
-    config::Problems problems;
-    config::read_fields(
-        options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
-    problems.throw_if_any();
-    return registry.build(component, parameters);
-  }
-
   // Largest difference from PyTorch after 50 steps, relative to the largest weight if above 1.
   double largest_difference(const std::string& text) const {
     NamedTensors parameters = start();
-    const auto optimizer = build(built_in_optimizers(), text, parameters);
+    const auto optimizer = built(built_in_optimizers(), text, parameters);
     const at::Tensor& lr = stored_.at("LR");
     for (int64_t step = 0; step < lr.numel(); ++step) {
       for (auto& [name, tensor] : parameters) {
