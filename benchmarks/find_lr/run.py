@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """How near the rates that `gallop find-lr` suggests come to the best of a grid.
 
-    run.py PROGRAM [--only NAME ...] [--text FILE]
+    run.py PROGRAM [--only NAME ...] [--text FILE] [--json FILE] [--set OVERRIDE ...]
 
-Five problems are trained at rates a factor of 2 apart, and at what each rule suggests. Prints JSON: for each problem the
-metric at each rate, and for each rule its rate, its metric, and how much that is worse than the best of the grid, as
-a share of it (accuracy: of the accuracy; text: of the loss).
+Five problems are trained at rates a factor of 2 apart, of 1.4 next to the best of them, and at what each rule suggests. Prints
+a Markdown table: for each problem the best of the grid, and for each rule its rate and how much worse that is, as a share
+of the best (accuracy: of the accuracy; text: of the loss). With --json every training is kept as it ends, and one that the file
+has is not repeated: a call that was stopped goes on. --set is for what no result depends on, such as train.threads=1.
 """
 
 import argparse
@@ -22,14 +23,14 @@ model: %s
 optimizer: %s
 """
 SGD = "{name: sgd, momentum: 0.9, nesterov: true}"
-VIT = "{name: vit, patch: 4, width: 64, depth: 3, heads: 2}"
+VIT = "{name: vit, patch: 7, width: 64, depth: 3, heads: 2}"
 PROBLEMS = {
-    "mlp, sgd": FASHION % (2, "{name: mlp}", SGD),
-    "mlp, adamw": FASHION % (2, "{name: mlp}", "{name: adamw}"),
-    "resnet, sgd": FASHION % (1, "{name: resnet, depth: 8, stem: strided}", SGD),
-    "vit, adamw": FASHION % (1, VIT, "{name: adamw}"),
-    "gpt, adamw": """
-data: {name: text, path: "%s", context: 64, batch: 16}
+    "MLP, SGD": FASHION % (2, "{name: mlp}", SGD),
+    "MLP, AdamW": FASHION % (2, "{name: mlp}", "{name: adamw}"),
+    "ResNet-8, SGD": FASHION % (1, "{name: resnet, depth: 8, stem: strided}", SGD),
+    "ViT, AdamW": FASHION % (1, VIT, "{name: adamw}"),
+    "GPT, AdamW": """
+data: {name: text, path: "%s", validation: 0.1, context: 64, batch: 16}
 train: {precision: fp32, steps: 400}
 schedule: {name: cosine, warmup: 0.05}
 model: {name: gpt, layers: 2, width: 64, heads: 2}
@@ -38,42 +39,86 @@ optimizer: {name: adamw}
 }
 
 
-def run(command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+class Results:
+    """What was measured, in a file where one is named."""
+
+    def __init__(self, path):
+        self.path, self.all = path, {}
+        if path and os.path.exists(path):
+            with open(path) as file:
+                self.all = json.load(file)
+
+    def get(self, problem, key, measure):
+        known = self.all.setdefault(problem, {})
+        if key not in known:
+            known[key] = measure()
+            if self.path:
+                with open(self.path + ".new", "w") as file:
+                    json.dump(self.all, file, indent=1)
+                os.replace(self.path + ".new", self.path)
+        return known[key]
 
 
-def train(program, recipe, lr, folder):
-    lines = run([program, "train", recipe, f"optimizer.lr={lr}", "train.on_nonfinite=skip", "--json", "--runs", folder])
-    return json.loads(lines.splitlines()[-1])["last"]
+class Problem:
+    def __init__(self, name, arguments, results):
+        self.name, self.program, self.words, self.results = name, arguments.program, arguments.set, results
+        self.is_text = name.startswith("GPT")
+        if self.is_text and not arguments.text:
+            raise SystemExit("the GPT needs --text FILE")
+        self.recipe = PROBLEMS[name] % arguments.text if self.is_text else PROBLEMS[name]
+
+    def run(self, command, *words):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "recipe.yaml")
+            with open(path, "w") as file:
+                file.write(self.recipe)
+            runs = ["--runs", folder] if command == "train" else []
+            words = [self.program, command, path, *words, *self.words, "--json", *runs]
+            return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+
+    def suggestions(self):
+        return self.results.get(self.name, "find-lr", lambda: self.run("find-lr"))["suggestions"]
+
+    def metric(self, lr):
+        def train():
+            return self.run("train", f"optimizer.lr={lr}", "train.on_nonfinite=skip", "train.evaluate_every=never",
+                            "train.checkpoint_every=never")["last"]
+
+        return self.results.get(self.name, repr(lr), train)["loss" if self.is_text else "accuracy"]
+
+    def row(self):
+        powers = [float(power) for power in (range(-12, 2) if "SGD" in self.name else range(-13, -1))]
+        best = min if self.is_text else max
+
+        def of_power(power):
+            return self.metric(2**power)
+
+        top = best(powers, key=of_power)
+        top = best([top, top - 0.5, top + 0.5], key=of_power)
+        value = of_power(top)
+        cells = [self.name, f"{2**top:.2g}: " + (f"loss {value:.3f}" if self.is_text else f"{100 * value:.1f} %")]
+        for lr in self.suggestions().values():
+            difference = self.metric(lr) - value
+            cells.append(f"{lr:.2g}: {100 * (difference if self.is_text else -difference) / value:.1f} %")
+        return cells
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--only", nargs="*", default=list(PROBLEMS))
-    parser.add_argument("--text", help="a text file, for the GPT")
+    parser.add_argument("--only", nargs="*", choices=list(PROBLEMS), default=list(PROBLEMS), metavar="NAME")
+    parser.add_argument("--text", help="a text file, for the GPT", type=os.path.abspath)
+    parser.add_argument("--json", help="file for all results, read and continued where it is there")
+    parser.add_argument("--set", nargs="*", default=[], metavar="OVERRIDE", help="options of every recipe")
     arguments = parser.parse_args()
-    for name in arguments.only:
-        is_text = name.startswith("gpt")
-        with tempfile.TemporaryDirectory() as folder:
-            recipe = os.path.join(folder, "recipe.yaml")
-            with open(recipe, "w") as file:
-                file.write(PROBLEMS[name] % arguments.text if is_text else PROBLEMS[name])
-            found = json.loads(run([arguments.program, "find-lr", recipe, "--json"]))
-
-            def metric(lr):
-                last = train(arguments.program, recipe, lr, folder)
-                return last["loss"] if is_text else last["accuracy"]
-
-            low = -13 if "sgd" in name else -15
-            grid = {2.0**power: metric(2.0**power) for power in range(low, low + 14)}
-            best = min(grid.values()) if is_text else max(grid.values())
-            rules = {}
-            for rule, lr in found["suggestions"].items():
-                value = metric(lr)
-                worse = (value - best if is_text else best - value) / best
-                rules[rule] = {"lr": lr, "metric": value, "worse": round(worse, 4)}
-        print(json.dumps({"problem": name, "best": best, "rules": rules, "range": found.get("range"), "grid": grid}), flush=True)
+    arguments.program = os.path.abspath(arguments.program)
+    results = Results(arguments.json)
+    problems = [Problem(name, arguments, results) for name in arguments.only]
+    for number, problem in enumerate(problems):
+        if number == 0:
+            print("| | best of the grid |" + "".join(f" `{rule}` |" for rule in problem.suggestions()))
+            print("|---|---|" + "---|" * len(problem.suggestions()))
+        print("| " + " | ".join(problem.row()) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,22 @@
 #!/usr/bin/env python3
 """What each technique is worth at the same budget of seconds.
 
-    run.py PROGRAM DATA [--seconds 30] [--seeds 3] [--only NAME ...] [--json FILE]
+    run.py PROGRAM DATA --json FILE [--seconds 30] [--seeds 3] [--only NAME ...] [--phase time|train|table] [--set OVERRIDE ...]
 
 DATA is fashion-mnist, or a folder of classes with images. A plain recipe (a small residual network, SGD at a constant
-rate) is trained, then the same with one technique at a time, each for as many steps as fit into the
-budget: those of a short training are timed first, so that what costs time pays for it. Prints a Markdown table of
-the test accuracies, mean and standard deviation over the seeds, and the difference from the plain recipe
-with its standard error. Run it on a machine that does nothing else.
+rate) is trained, then the same with one technique at a time, each for as many steps as fit into the budget, so that what
+costs time pays for it.
+
+1. time: steps of each technique and of the plain recipe in turn, on a machine that does nothing else. What counts is the ratio;
+   the budget's steps of the plain recipe come from the first time it is measured.
+2. train: all seeds. Nothing is timed, so that other work may go on beside it.
+3. table: a Markdown table of what is there: a step's time against the plain one, the test accuracies' mean and standard
+   deviation over the seeds, and the difference from the plain recipe with its standard error.
+
+Without --phase all three. Each result goes into FILE as it comes, and what FILE has is not measured again: a call that was
+stopped goes on, and --only does it piece by piece. --set is for what no result depends on, such as train.threads=1 while
+training beside other work. What is not within the budget: reading data, evaluation, and the teacher of distillation,
+which has had four times as long.
 """
 
 import argparse
@@ -19,16 +28,24 @@ import subprocess
 import tempfile
 
 TIMED_STEPS = 60  # After the first ones, in which formats are measured and the step is compiled.
+TEACHER_BUDGETS = 4
 
 PLAIN = """
 data: {%s, batch: 128}
-model: {name: resnet, depth: 14, stem: strided}
+model: {%s}
 optimizer: {%s}
 train: {evaluate_every: never, checkpoint_every: never}
 """
+RESNET = "name: resnet, depth: 14, stem: strided"
 SGD = "name: sgd, lr: 0.1, momentum: 0.9"
+ONE_CYCLE = ["schedule.name=one-cycle", "optimizer.lr=0.4"]
+AIRBENCH = ["model.name=airbench", "model.widths=[32,128,128]", "data.batch=512", "optimizer.lr=1", "optimizer.momentum=0.85",
+            "optimizer.nesterov=true", "optimizer.weight_decay=1.3e-3", "schedule.name=one-cycle", "schedule.warmup=0.23",
+            "schedule.start=0.2", "schedule.final=0.07", "train.label_smoothing=0.2",
+            'optimizer.groups=[{match: "layer*.bn*.bias", lr_factor: 64, weight_decay: 2.0e-5}]']
 # Lists of words for the command line.
 TECHNIQUES = {
+    "plain": [],
     "fp32 instead of bf16": ["train.precision=fp32"],
     "NCHW instead of channels_last": ["train.channels_last=false"],
     "not compiled": ["train.compile=false"],
@@ -38,43 +55,59 @@ TECHNIQUES = {
     "Nesterov": ["optimizer.nesterov=true"],
     "cosine": ["schedule.name=cosine"],
     "warm-up and cosine": ["schedule.name=cosine", "schedule.warmup=0.1"],
-    "one-cycle, rate 0.4": ["schedule.name=one-cycle", "optimizer.lr=0.4"],
+    "one-cycle, rate 0.4": ONE_CYCLE,
     "wsd": ["schedule.name=wsd"],
     "rate found by find-lr, one-cycle": ["schedule.name=one-cycle", "optimizer.lr=auto"],
     "AdamW 2e-3, cosine": ["optimizer.name=adamw", "optimizer.lr=2e-3", "schedule.name=cosine"],
     "Lion 3e-4, cosine": ["optimizer.name=lion", "optimizer.lr=3e-4", "schedule.name=cosine"],
     "Muon 0.02, cosine": ["optimizer.name=muon", "optimizer.lr=0.02", "schedule.name=cosine"],
     "schedule-free SGD, rate 1": ["optimizer.name=schedule-free-sgd", "optimizer.lr=1"],
+    "EMA, 0.99": ["optimizer.wrap=[{ema: {decay: 0.99}}]"],
+    "SWA of the last half": ["optimizer.wrap=[{swa: {start: 0.5, every: 50 steps}}]"],
+    "Lookahead": ["optimizer.wrap=[lookahead]"],
     "flip": ["data.augment=[flip]"],
     "alternating flip": ["data.augment=[{flip: {mode: alternating}}]"],
     "crop of 2": ["data.augment=[{crop: {padding: 2, mode: reflect}}]"],
+    "flip, and both views in evaluation": ["data.augment=[flip]", "evaluate.tta=[flip]", "evaluate.tta_in_training=true"],
+    "flip, and six views in evaluation": ["data.augment=[flip]", "evaluate.tta=[flip, translate]", "evaluate.tta_in_training=true"],
     "label smoothing 0.1": ["train.label_smoothing=0.1"],
+    "label smoothing 0.1 that ends": ["train.label_smoothing=0.1", "vary.label_smoothing.name=linear"],
     "clipping at 1": ["train.clip=1"],
+    "adaptive clipping at 0.02": ["train.clip_adaptive=0.02"],
     "sharpness-aware, 0.05": ["train.sam=0.05"],
+    "stochastic depth 0.1": ["model.stochastic_depth=0.1"],
     "zero-initialized blocks": ["model.zero_init_residual=true"],
     "twice as wide": ["model.width=2"],
     "20 layers": ["model.depth=20"],
+    "one-cycle and EMA, 0.99": [*ONE_CYCLE, "optimizer.wrap=[{ema: {decay: 0.99}}]"],
+    "one-cycle and distillation": [*ONE_CYCLE, "train.distill.teacher=TEACHER"],
+    "airbench with its recipe": AIRBENCH,
+    "the same, flip and crop": [*AIRBENCH, "data.augment=[{flip: {mode: alternating}}, {crop: {padding: 2, mode: reflect}}]"],
 }
+TEACHER = [*ONE_CYCLE, "model.width=2", "optimizer.weight_decay=5e-4", "data.augment=[flip]"]
 
 
 class Trainer:
-    def __init__(self, program, data, folder):
-        self.program, self.folder = program, folder
+    def __init__(self, arguments, folder):
+        self.program, self.words, self.folder = os.path.abspath(arguments.program), arguments.set, folder
         self.source = "name: fashion-mnist"
-        if data != "fashion-mnist":
-            self.source = f"name: folder, path: {json.dumps(os.path.abspath(data))}"
+        if arguments.data != "fashion-mnist":
+            self.source = f"name: folder, path: {json.dumps(os.path.abspath(arguments.data))}"
 
     def write_recipe(self, words):
-        """Another optimizer on the command line does not have the options of SGD."""
-        changed = any(word.startswith("optimizer.name=") for word in words)
+        """Another model or optimizer on the command line does not have the options of the plain one."""
+        def part(name, plain):
+            changed = any(word.startswith(f"{name}.name=") for word in words)
+            return plain.partition(",")[0] if changed else plain
+
         path = os.path.join(self.folder, "recipe.yaml")
         with open(path, "w") as file:
-            file.write(PLAIN % (self.source, "name: sgd" if changed else SGD))
+            file.write(PLAIN % (self.source, part("model", RESNET), part("optimizer", SGD)))
         return path
 
-    def train(self, words, steps, seed):
-        command = [self.program, "train", self.write_recipe(words), *words, f"train.steps={steps}", f"train.seed={seed}", "--json",
-                   "--runs", self.folder]
+    def train(self, words, steps, seed, runs=None):
+        command = [self.program, "train", self.write_recipe(words), *words, *self.words, f"train.steps={steps}", f"train.seed={seed}",
+                   "--json", "--runs", runs or self.folder]
         output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         return json.loads(output.strip().splitlines()[-1])
 
@@ -83,48 +116,118 @@ class Trainer:
         short, long = (self.train(words, steps, 1)["training_seconds"] for steps in (TIMED_STEPS, 3 * TIMED_STEPS))
         return (long - short) / (2 * TIMED_STEPS)
 
-    def measure(self, name, words, budget, seeds):
-        steps = max(1, round(budget / self.seconds_a_step(words)))
-        ends = [self.train(words, steps, seed) for seed in range(1, seeds + 1)]
-        accuracies = [end["last"]["accuracy"] for end in ends]
-        return {"technique": name, "overrides": words, "steps": steps, "accuracies": accuracies,
-                "mean": statistics.mean(accuracies), "deviation": statistics.stdev(accuracies) if seeds > 1 else 0.0,
-                "training_seconds": [round(end["training_seconds"], 1) for end in ends]}
+
+class Results:
+    """By technique, in a file that is complete after each one."""
+
+    def __init__(self, path, seconds):
+        self.path, self.all = path, {"seconds": seconds, "techniques": {}}
+        if os.path.exists(path):
+            with open(path) as file:
+                self.all = json.load(file)
+        if self.all["seconds"] != seconds:
+            raise SystemExit(f"{path} is of {self.all['seconds']} seconds, not of {seconds}")
+
+    def of(self, name):
+        return self.all["techniques"].setdefault(name, {"overrides": TECHNIQUES[name], "accuracies": {}})
+
+    def save(self):
+        with open(self.path + ".new", "w") as file:
+            json.dump(self.all, file, indent=1)
+        os.replace(self.path + ".new", self.path)
+
+    def steps(self, name):
+        """As many as fit, by the ratio of a step's time to the plain one."""
+        return max(1, round(self.all["seconds"] / (self.all["plain_seconds_a_step"] * self.of(name)["cost"])))
+
+
+def with_teacher(words, trainer, teacher):
+    return [word.replace("=TEACHER", "=" + teacher(trainer)) for word in words] if "train.distill.teacher=TEACHER" in words else words
+
+
+def short_teacher(trainer):
+    return trainer.train(TEACHER, 1, 1)["run_folder"]
+
+
+def long_teacher(results):
+    def train(trainer):
+        """Once for all calls: its run lies beside the file of results."""
+        if "teacher" not in results.all:
+            steps = round(TEACHER_BUDGETS * results.steps("plain") / results.of("twice as wide")["cost"])
+            end = trainer.train(TEACHER, steps, 1, runs=os.path.abspath(results.path) + ".teacher")
+            results.all["teacher"] = {"run": end["run_folder"], "steps": steps, "accuracy": end["last"]["accuracy"]}
+            results.save()
+        return results.all["teacher"]["run"]
+
+    return train
+
+
+def time_all(names, trainer, results):
+    for name in names:
+        if "cost" in results.of(name):
+            continue
+        plain = trainer.seconds_a_step([])
+        results.all.setdefault("plain_seconds_a_step", plain)
+        words = with_teacher(TECHNIQUES[name], trainer, short_teacher)
+        results.of(name)["cost"] = trainer.seconds_a_step(words) / plain if words else 1.0
+        results.save()
+        print(json.dumps({"technique": name, "cost": round(results.of(name)["cost"], 3)}), flush=True)
+
+
+def train_all(names, trainer, results, seeds):
+    for name in names:
+        if "cost" not in results.of(name):
+            raise SystemExit(f"'{name}' has not been timed")
+        accuracies = results.of(name)["accuracies"]
+        for seed in map(str, range(1, seeds + 1)):
+            if seed in accuracies:
+                continue
+            words = with_teacher(TECHNIQUES[name], trainer, long_teacher(results))
+            accuracies[seed] = trainer.train(words, results.steps(name), int(seed))["last"]["accuracy"]
+            results.save()
+            print(json.dumps({"technique": name, "seed": int(seed), "accuracy": accuracies[seed]}), flush=True)
 
 
 def table(results):
-    plain = results[0]
-    yield "| technique | steps | accuracy, % | against plain |"
-    yield "|---|---|---|---|"
-    for result in results:
-        difference = ""
-        if result is not plain:
-            count = len(result["accuracies"])
-            error = math.sqrt((result["deviation"] ** 2 + plain["deviation"] ** 2) / count)
-            difference = f"{100 * (result['mean'] - plain['mean']):+.2f} ± {100 * error:.2f}"
-        yield (f"| {result['technique']} | {result['steps']} | {100 * result['mean']:.2f} ± {100 * result['deviation']:.2f} "
-               f"| {difference} |")
+    def moments(name):
+        values = list(results.of(name)["accuracies"].values())
+        return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values)
+
+    plain = moments("plain")
+    yield "| technique | time of a step | steps | accuracy, % | against plain |"
+    yield "|---|---|---|---|---|"
+    for name in TECHNIQUES:
+        if not results.of(name)["accuracies"]:
+            continue
+        own, difference = moments(name), ""
+        if name != "plain":
+            error = math.sqrt(own[1] ** 2 / own[2] + plain[1] ** 2 / plain[2])
+            difference = f"{100 * (own[0] - plain[0]):+.2f} ± {100 * error:.2f}"
+        yield (f"| {name} | {results.of(name)['cost']:.2f} | {results.steps(name)} "
+               f"| {100 * own[0]:.2f} ± {100 * own[1]:.2f} | {difference} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("data")
+    parser.add_argument("--json", required=True, help="file of all results")
     parser.add_argument("--seconds", type=float, default=30, help="of training, evaluation left out")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=list(TECHNIQUES), default=list(TECHNIQUES), metavar="NAME")
-    parser.add_argument("--json", help="file for all results")
+    parser.add_argument("--phase", choices=["time", "train", "table"])
+    parser.add_argument("--set", nargs="*", default=[], metavar="OVERRIDE", help="options of every recipe")
     arguments = parser.parse_args()
-    results = []
+    results = Results(arguments.json, arguments.seconds)
+    names = arguments.only if "plain" in arguments.only else ["plain", *arguments.only]
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(os.path.abspath(arguments.program), arguments.data, folder)
-        for name, words in [("plain", []), *((name, TECHNIQUES[name]) for name in arguments.only)]:
-            results.append(trainer.measure(name, words, arguments.seconds, arguments.seeds))
-            print(json.dumps(results[-1]), flush=True)
-    print("\n".join(table(results)))
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump(results, file, indent=1)
+        trainer = Trainer(arguments, folder)
+        if arguments.phase in (None, "time"):
+            time_all(names, trainer, results)
+        if arguments.phase in (None, "train"):
+            train_all(names, trainer, results, arguments.seeds)
+    if arguments.phase in (None, "table"):
+        print("\n".join(table(results)))
 
 
 if __name__ == "__main__":
