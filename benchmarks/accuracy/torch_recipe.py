@@ -18,6 +18,7 @@ import copy
 import fnmatch
 import gzip
 import json
+import math
 import os
 import subprocess
 import time
@@ -196,14 +197,17 @@ def make_optimizer(recipe, model):
     return torch.optim.SGD(groups, momentum=recipe.number("optimizer.momentum"), nesterov=recipe("optimizer.nesterov"), fused=True)
 
 
-def make_schedule(recipe, optimizer, steps):
+def make_schedule(recipe, optimizer, samples, steps_an_epoch):
     recipe.require("schedule.name", "one-cycle")
     recipe.require("schedule.shape", "linear")
     recipe.require("schedule.phases", 2)
     warmup, start, final = recipe.number("schedule.warmup"), recipe.number("schedule.start"), recipe.number("schedule.final")
 
+    batch, total = recipe("data.batch"), samples * recipe.number("train.epochs")
+
     def factor(step):
-        progress = min(1, step / steps)
+        epoch, steps = divmod(step, steps_an_epoch)
+        progress = min(1, (epoch * samples + steps * batch) / total)
         if progress < warmup:
             return start + (1 - start) * progress / warmup
         return 1 + (final - 1) * (progress - warmup) / (1 - warmup)
@@ -273,7 +277,7 @@ class Trainer:
         batch, smoothing = recipe("data.batch"), recipe.number("train.label_smoothing")
         samples, channels = self.train_images.shape[:2]
         steps_an_epoch = -(-samples // batch)
-        steps = round(recipe.number("train.epochs") * steps_an_epoch)
+        steps = math.ceil(recipe.number("train.epochs") * steps_an_epoch - 1e-9)
         begin = time.monotonic()
         scaled = self.train_images.float() / 255
         self.mean, self.std = (moment((0, 2, 3), keepdim=True) for moment in (scaled.mean, scaled.std))
@@ -282,7 +286,7 @@ class Trainer:
         model.whiten.initialize_from(images[:WHITENED_PATCHES // (images.shape[2] * images.shape[3])])
         model.to(memory_format=torch.channels_last)
         optimizer = make_optimizer(recipe, model)
-        schedule, augment = make_schedule(recipe, optimizer, steps), Augmentation(recipe)
+        schedule, augment = make_schedule(recipe, optimizer, samples, steps_an_epoch), Augmentation(recipe)
         if recipe.unread:
             raise SystemExit(f"this program does not know {', '.join(sorted(recipe.unread))}")
 

@@ -10,10 +10,10 @@ namespace {
 using Points = std::span<const RangePoint>;
 
 size_t index_of_minimum(Points points) {
-  const auto lower = [](const RangePoint& a, const RangePoint& b) {
+  const auto less = [](const RangePoint& a, const RangePoint& b) {
     return a.smoothed < b.smoothed;
   };
-  return static_cast<size_t>(std::min_element(points.begin(), points.end(), lower) -
+  return static_cast<size_t>(std::min_element(points.begin(), points.end(), less) -
                              points.begin());
 }
 
@@ -68,6 +68,13 @@ std::optional<double> tenth_of_minimum(Points points) {
   return points[minimum].lr / 10;
 }
 
+// Each alone is too high for some problem: the fall can be steepest late, and the lowest loss can lie
+// far beyond it.
+std::optional<double> lower(Points points) {
+  const auto one = steepest(points), other = tenth_of_minimum(points);
+  return one && other ? std::min(*one, *other) : (one ? one : other);
+}
+
 double slope_at(Points points, size_t i) {
   const size_t before = i == 0 ? 0 : i - 1, after = std::min(i + 1, points.size() - 1);
   return (points[after].smoothed - points[before].smoothed) / static_cast<double>(after - before);
@@ -109,6 +116,7 @@ std::vector<double> rates_between(double min, double max, int64_t count, bool li
 
 const std::vector<LrRule>& lr_rules() {
   static const std::vector<LrRule> kRules = {
+      {"lower", "the lower of steepest and minimum/10", lower},
       {"steepest", "where the loss falls fastest", steepest},
       {"valley", "the middle of the longest fall", valley},
       {"minimum/10", "a tenth of where it is lowest", tenth_of_minimum},

@@ -1,5 +1,6 @@
 #include "gallop/schedule/lr_suggestion.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -58,6 +59,25 @@ TEST(LrSuggestion, RulesFindTheirPlaces) {
   EXPECT_LT(*suggestion("slide", points), lowest);
 }
 
+// The loss rises soon behind its fall, or far behind it.
+TEST(LrSuggestion, TheLowerOfTwoIsTaken) {
+  for (const double end : {3e-3, 1.0}) {
+    const auto points = curve(1e-3, end);
+    const double steepest = *suggestion("steepest", points);
+    const double tenth = *suggestion("minimum/10", points);
+    EXPECT_EQ(tenth < steepest, end < 1);
+    EXPECT_EQ(suggestion("lower", points), std::min(steepest, tenth));
+  }
+  // What falls within the first tenth alone, which "steepest" leaves out.
+  std::vector<RangePoint> early;
+  for (const double lr : rates_between(1e-6, 1, 50, false)) {
+    const double loss = early.size() < 4 ? 2 - 0.1 * static_cast<double>(early.size()) : 3 + lr;
+    early.push_back({.lr = lr, .loss = loss, .smoothed = loss});
+  }
+  ASSERT_FALSE(suggestion("steepest", early));
+  EXPECT_EQ(suggestion("lower", early), suggestion("minimum/10", early));
+}
+
 TEST(LrSuggestion, NoiseMovesTheValleyLittle) {
   auto points = curve(1e-3, 1);
   const double clean = *suggestion("valley", points);
@@ -70,7 +90,7 @@ TEST(LrSuggestion, ACurveThatNeverFallsHasNone) {
   for (const double lr : rates_between(1e-6, 1, 50, false)) {
     rising.push_back({.lr = lr, .loss = 1 + lr, .smoothed = 1 + lr});
   }
-  for (const char* rule : {"valley", "steepest", "minimum/10"}) {
+  for (const char* rule : {"lower", "valley", "steepest", "minimum/10"}) {
     EXPECT_FALSE(suggestion(rule, rising)) << rule;
   }
   EXPECT_FALSE(range_of_fall(rising));
