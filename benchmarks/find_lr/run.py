@@ -31,7 +31,7 @@ PROBLEMS = {
     "ViT, AdamW": FASHION % (1, VIT, "{name: adamw}"),
     "GPT, AdamW": """
 data: {name: text, path: "%s", validation: 0.1, context: 64, batch: 16}
-train: {precision: fp32, steps: 800, clip: 1}
+train: {precision: fp32, steps: 600, clip: 1}
 schedule: {name: cosine, warmup: 0.05}
 model: {name: gpt, layers: 2, width: 64, heads: 2}
 optimizer: {name: adamw}
