@@ -13,8 +13,7 @@ size_t index_of_minimum(Points points) {
   const auto less = [](const RangePoint& a, const RangePoint& b) {
     return a.smoothed < b.smoothed;
   };
-  return static_cast<size_t>(std::min_element(points.begin(), points.end(), less) -
-                             points.begin());
+  return static_cast<size_t>(std::min_element(points.begin(), points.end(), less) - points.begin());
 }
 
 // The first losses say little of their rate, the last ones nothing but that it was too high.
@@ -68,8 +67,8 @@ std::optional<double> tenth_of_minimum(Points points) {
   return points[minimum].lr / 10;
 }
 
-// Each alone is too high for some problem: the fall can be steepest late, and the lowest loss can lie
-// far beyond it.
+// Each alone is too high for some problem: the fall can be steepest late, and the lowest loss can
+// lie far beyond it.
 std::optional<double> lower(Points points) {
   const auto one = steepest(points), other = tenth_of_minimum(points);
   return one && other ? std::min(*one, *other) : (one ? one : other);
