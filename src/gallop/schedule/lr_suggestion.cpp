@@ -10,10 +10,11 @@ namespace {
 using Points = std::span<const RangePoint>;
 
 size_t index_of_minimum(Points points) {
-  const auto less = [](const RangePoint& a, const RangePoint& b) {
+  const auto lower = [](const RangePoint& a, const RangePoint& b) {
     return a.smoothed < b.smoothed;
   };
-  return static_cast<size_t>(std::min_element(points.begin(), points.end(), less) - points.begin());
+  return static_cast<size_t>(std::min_element(points.begin(), points.end(), lower) -
+                             points.begin());
 }
 
 // The first losses say little of their rate, the last ones nothing but that it was too high.
@@ -67,11 +68,11 @@ std::optional<double> tenth_of_minimum(Points points) {
   return points[minimum].lr / 10;
 }
 
-// Each alone is too high for some problem: the fall can be steepest late, and the lowest loss can
-// lie far beyond it.
-std::optional<double> lower(Points points) {
+// Either alone is far off for some problem, and not on the same side of the best rate.
+std::optional<double> between(Points points) {
   const auto one = steepest(points), other = tenth_of_minimum(points);
-  return one && other ? std::min(*one, *other) : (one ? one : other);
+  if (!one || !other) return one ? one : other;
+  return std::sqrt(*one * *other);
 }
 
 double slope_at(Points points, size_t i) {
@@ -115,10 +116,10 @@ std::vector<double> rates_between(double min, double max, int64_t count, bool li
 
 const std::vector<LrRule>& lr_rules() {
   static const std::vector<LrRule> kRules = {
-      {"lower", "the lower of steepest and minimum/10", lower},
+      {"between", "the geometric mean of the next two", between},
       {"steepest", "where the loss falls fastest", steepest},
-      {"valley", "the middle of the longest fall", valley},
       {"minimum/10", "a tenth of where it is lowest", tenth_of_minimum},
+      {"valley", "the middle of the longest fall", valley},
       {"slide", "the last rate before it leaves its course", slide},
   };
   return kRules;

@@ -42,9 +42,9 @@ struct LrRule {
   std::optional<double> (*suggest)(std::span<const RangePoint> points);
 };
 
-/// "lower" of "steepest" and "minimum/10", which is the one to take unless another is asked for
-/// (docs/training.md has what each comes to), these two, "valley" and "slide", all but the first by
-/// the names that fastai gives them.
+/// "between", the geometric mean of "steepest" and "minimum/10", which is the one to take unless
+/// another is asked for (docs/training.md has what each comes to), these two, "valley" and "slide",
+/// all but the first by the names that fastai gives them.
 const std::vector<LrRule>& lr_rules();
 
 /// Where the smoothed loss falls: bounds for a cyclic schedule.

@@ -1,6 +1,5 @@
 #include "gallop/schedule/lr_suggestion.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -60,13 +59,13 @@ TEST(LrSuggestion, RulesFindTheirPlaces) {
 }
 
 // The loss rises soon behind its fall, or far behind it.
-TEST(LrSuggestion, TheLowerOfTwoIsTaken) {
+TEST(LrSuggestion, TheOneBetweenTwoIsTaken) {
   for (const double end : {3e-3, 1.0}) {
     const auto points = curve(1e-3, end);
     const double steepest = *suggestion("steepest", points);
     const double tenth = *suggestion("minimum/10", points);
     EXPECT_EQ(tenth < steepest, end < 1);
-    EXPECT_EQ(suggestion("lower", points), std::min(steepest, tenth));
+    EXPECT_DOUBLE_EQ(*suggestion("between", points), std::sqrt(steepest * tenth));
   }
   // What falls within the first tenth alone, which "steepest" leaves out.
   std::vector<RangePoint> early;
@@ -75,7 +74,7 @@ TEST(LrSuggestion, TheLowerOfTwoIsTaken) {
     early.push_back({.lr = lr, .loss = loss, .smoothed = loss});
   }
   ASSERT_FALSE(suggestion("steepest", early));
-  EXPECT_EQ(suggestion("lower", early), suggestion("minimum/10", early));
+  EXPECT_EQ(suggestion("between", early), suggestion("minimum/10", early));
 }
 
 TEST(LrSuggestion, NoiseMovesTheValleyLittle) {
@@ -90,7 +89,7 @@ TEST(LrSuggestion, ACurveThatNeverFallsHasNone) {
   for (const double lr : rates_between(1e-6, 1, 50, false)) {
     rising.push_back({.lr = lr, .loss = 1 + lr, .smoothed = 1 + lr});
   }
-  for (const char* rule : {"lower", "valley", "steepest", "minimum/10"}) {
+  for (const char* rule : {"between", "valley", "steepest", "minimum/10"}) {
     EXPECT_FALSE(suggestion(rule, rising)) << rule;
   }
   EXPECT_FALSE(range_of_fall(rising));
