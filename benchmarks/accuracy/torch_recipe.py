@@ -3,7 +3,7 @@
 
     torch_recipe.py PROGRAM [--seeds 3] [--form eager|compile] [--precision bf16|fp32] RECIPE [OVERRIDE ...]
 
-For example: torch_recipe.py build/release/gallop --form compile cifar10-90 data.path=/data/cifar10-jpeg
+For example: torch_recipe.py build/release/gallop --form compile cifar10-airbench data.path=/data/cifar10-jpeg
 `PROGRAM train RECIPE --show-config` tells what the recipe says; what it sets and this program does not know is refused.
 The same network, whitening, augmentation, optimizer, schedule, loss and test views. All images are decoded once and lie in
 memory as bytes; each epoch is augmented as a whole by tensor operators, as the speed records of CIFAR-10 do it. Autocast,
