@@ -1,4 +1,6 @@
 // Networks as users of LibTorch write them, and what the compiler makes of them.
+#include <algorithm>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/batch_norm.h>
@@ -222,11 +224,13 @@ StockNetwork convolutions(int64_t channels, int64_t side, at::MemoryFormat forma
 
 TEST_P(Patterns, ConvolutionsOfFewChannels) {
   const bool tiles = GetParam() && kernel::best_isa() >= kernel::Isa::kAmx;
+  const bool pairs = GetParam() && kernel::best_isa() >= kernel::Isa::kAvx512Bf16;
   const int all = tiles ? 2 : 0;
+  const int of_a_stride = pairs ? 1 : 0;
   // The gradients of the weights stay LibTorch's.
   expect_replaced(in_format(convolutions(16, 32, at::MemoryFormat::ChannelsLast)),
                   {.wanted = {{"gallop::conv2d", all},
-                              {"gallop::conv2d_data", all},
+                              {"gallop::conv2d_data", std::max(all, of_a_stride)},
                               {"aten::convolution", 2 - all},
                               {"aten::convolution_backward", 2}},
                    .replaced = {}});
