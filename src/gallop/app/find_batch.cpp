@@ -27,6 +27,7 @@ struct Arguments {
   int64_t first = 8;
   int64_t most = 0;
   double step_seconds = 20;
+  bool no_largest = false;
   std::string svg;
   bool json = false;
 
@@ -35,6 +36,7 @@ struct Arguments {
     question.limits.first = first;
     if (most > 0) question.limits.most = most;
     question.limits.step_seconds = step_seconds;
+    question.limits.largest = !no_largest;
     return question;
   }
 };
@@ -66,6 +68,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   parser.add_option("--max", arguments.most, "the largest to try; by default all samples");
   parser.add_option("--step-seconds", arguments.step_seconds,
                     "batches whose steps take longer are not tried; 20 by default");
+  parser.add_flag("--no-largest", arguments.no_largest,
+                  "end where samples per second stop growing, as data.batch: auto does");
   parser.add_option("--noise-steps", arguments.trial.noise.steps,
                     "steps that the noise scale is measured in; 20 by default, 0 for none");
   parser.add_option("--warmup-steps", arguments.trial.noise.warm_up,
