@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/probe_child.h"
 #include "gallop/app/prepared_recipe.h"
+#include "gallop/app/probe_child.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/memory.h"
 #include "gallop/base/text.h"

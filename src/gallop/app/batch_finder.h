@@ -15,8 +15,8 @@ namespace gallop::app {
 
 /// What `find-batch` and `batch: auto` look for.
 struct BatchQuestion {
-  /// `of_recipe` names the recipe, and how noise is measured; where it gives no memory, that is what
-  /// the machine has left, or the GPU.
+  /// `of_recipe` names the recipe, and how noise is measured; where it gives no memory, that is
+  /// what the machine has left, or the GPU.
   BatchQuestion(BatchTrial of_recipe, const Recipe& recipe);
 
   BatchTrial trial;

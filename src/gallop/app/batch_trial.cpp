@@ -22,8 +22,7 @@ using Json = nlohmann::ordered_json;
 
 Json probe_format(PreparedRecipe& prepared) {
   const train::TrainConfig& train = prepared.recipe().train;
-  return {{"train.precision", train.precision},
-          {"train.channels_last", train.channels_last}};
+  return {{"train.precision", train.precision}, {"train.channels_last", train.channels_last}};
 }
 
 Json probe_speed(PreparedRecipe& prepared, const StopRequest& stop) {
@@ -63,21 +62,18 @@ Json probe_noise(PreparedRecipe& prepared, train::NoiseConfig config, const Stop
 Json result_of(const BatchTrial& trial, PreparedRecipe& prepared, const StopRequest& stop) {
   if (trial.probe == "format") return probe_format(prepared);
   if (trial.probe == "speed") return probe_speed(prepared, stop);
-  if (trial.probe == "noise") return probe_noise(prepared, trial.noise, stop);
-  throw UsageError(
-      fmt::format("--probe is one of format, speed and noise, not '{}'", printable(trial.probe)));
+  return probe_noise(prepared, trial.noise, stop);
 }
 
 }  // namespace
 
 std::vector<std::string> words_of(const BatchTrial& trial) {
-  std::vector<std::string> words = {
-      "find-batch",     trial.recipe,
-      "--probe",        trial.probe,
-      "--runs",         trial.runs,
-      "--memory",       fmt::format("{} bytes", trial.limit_bytes),
-      "--noise-steps",  fmt::format("{}", trial.noise.steps),
-      "--warmup-steps", fmt::format("{}", trial.noise.warm_up)};
+  std::vector<std::string> words = {"find-batch",     trial.recipe,
+                                    "--probe",        trial.probe,
+                                    "--runs",         trial.runs,
+                                    "--memory",       fmt::format("{} bytes", trial.limit_bytes),
+                                    "--noise-steps",  fmt::format("{}", trial.noise.steps),
+                                    "--warmup-steps", fmt::format("{}", trial.noise.warm_up)};
   for (const auto& [path, value] : trial.overrides) {
     words.push_back(fmt::format("{}={}", path, value));
   }

@@ -13,8 +13,8 @@ namespace gallop::app {
 /// What one process, a copy of this program that `find-batch --probe` starts, is to find out for
 /// another one.
 struct BatchTrial {
-  /// "format": precision and memory order, where the recipe leaves them open. "speed": samples per second and memory of its
-  /// batch. "noise": the gradient noise scale, from parts of its batch.
+  /// "format": precision and memory order, where the recipe leaves them open. "speed": samples per
+  /// second and memory of its batch. "noise": the gradient noise scale, from parts of its batch.
   std::string probe;
   std::string recipe;
   std::string runs = "runs";

@@ -50,6 +50,11 @@ void check(const Arguments& arguments) {
   if (arguments.trial.noise.steps < 0 || arguments.trial.noise.warm_up < 0) {
     throw UsageError("--noise-steps and --warmup-steps must be at least 0");
   }
+  const std::vector<std::string> probes = {"", "format", "speed", "noise"};
+  if (std::find(probes.begin(), probes.end(), arguments.trial.probe) == probes.end()) {
+    throw UsageError(fmt::format("--probe is one of format, speed and noise, not '{}'",
+                                 printable(arguments.trial.probe)));
+  }
   if (!(arguments.step_seconds > 0)) throw UsageError("--step-seconds must be above 0");
 }
 

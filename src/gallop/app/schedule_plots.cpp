@@ -26,7 +26,8 @@ schedule::RunLength length_without_data(const train::TrainConfig& config) {
 schedule::RunLength length_with_data(const Families& families, const ResolvedRecipe& resolved) {
   if (resolved.is_auto("data", "batch")) {
     throw UsageError(
-        "the schedule counts in steps or epochs that data.batch: auto leaves open; to draw it, give "
+        "the schedule counts in steps or epochs that data.batch: auto leaves open; to draw it, "
+        "give "
         "a number, such as data.batch=128");
   }
   const Recipe& recipe = resolved.recipe;
@@ -42,7 +43,8 @@ bool waits_for_batch(const ResolvedRecipe& resolved) {
 double base_lr(const ResolvedRecipe& resolved) {
   if (resolved.is_auto("optimizer", "lr") || waits_for_batch(resolved)) return 1;
   const Recipe& recipe = resolved.recipe;
-  return option_of(recipe.optimizer, "lr").value_or(1) * recipe.lr_scaling.factor(recipe.data.batch);
+  return option_of(recipe.optimizer, "lr").value_or(1) *
+         recipe.lr_scaling.factor(recipe.data.batch);
 }
 
 // "weight decay"
@@ -76,11 +78,10 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRec
     return fmt::format("{}, {}{}", value, name,
                        one.state().empty() ? "" : " (as long as evaluations get better)");
   };
-  const char* const lr_title = resolved.is_auto("optimizer", "lr")
-                                   ? "learning rate over the one to be found"
-                               : waits_for_batch(resolved)
-                                   ? "learning rate over that of the batch to be found"
-                                   : "learning rate";
+  const char* const lr_title =
+      resolved.is_auto("optimizer", "lr") ? "learning rate over the one to be found"
+      : waits_for_batch(resolved)         ? "learning rate over that of the batch to be found"
+                                          : "learning rate";
   std::vector<plot::LinePlot> plots = {
       {title(lr_title, recipe.schedule.name(), *schedule), x, from_zero, {curve(end, [&](double p) {
          return lr * schedule->factor(p);

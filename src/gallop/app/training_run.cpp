@@ -246,8 +246,8 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
   std::optional<FoundBatch> found;
   if (resolved.is_auto("data", "batch")) {
     found = find_batch_for(
-        resolved.recipe, {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides},
-        stop);
+        resolved.recipe,
+        {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides}, stop);
     if (!found) return nullptr;
     resolved.resolve("data.batch", std::to_string(found->suggested()));
     for (const auto& [path, value] : found->format) resolved.resolve(path, value);

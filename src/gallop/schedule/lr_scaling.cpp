@@ -20,10 +20,9 @@ void visit_lr_scaling(config::Visitor& visitor, LrScaling& scaling) {
                          "of lr_batch",
                  .choices = {"none", "linear", "sqrt"}},
                 scaling.rule);
-  visitor.field({.name = "lr_batch",
-                 .help = "the batch that lr is for; goes with lr_scaling",
-                 .min = 1},
-                scaling.batch);
+  visitor.field(
+      {.name = "lr_batch", .help = "the batch that lr is for; goes with lr_scaling", .min = 1},
+      scaling.batch);
 }
 
 void check(const LrScaling& scaling, bool lr_is_auto) {
@@ -34,10 +33,10 @@ void check(const LrScaling& scaling, bool lr_is_auto) {
         scaling.rule));
   }
   if (scaling.scales() && !scaling.batch) {
-    throw UsageError(fmt::format(
-        "optimizer.lr_scaling={} needs to know which batch optimizer.lr is for; give "
-        "optimizer.lr_batch, for example 256",
-        scaling.rule));
+    throw UsageError(
+        fmt::format("optimizer.lr_scaling={} needs to know which batch optimizer.lr is for; give "
+                    "optimizer.lr_batch, for example 256",
+                    scaling.rule));
   }
   if (!scaling.scales() && scaling.batch) {
     throw UsageError(

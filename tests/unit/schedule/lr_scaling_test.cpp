@@ -32,9 +32,12 @@ TEST(LrScaling, IsRefusedWhereItContradictsItself) {
   EXPECT_EQ(refusal({}, false), "");
   EXPECT_EQ(refusal({}, true), "");
   EXPECT_EQ(refusal({.rule = "sqrt", .batch = 16}, false), "");
-  EXPECT_NE(refusal({.rule = "sqrt", .batch = {}}, false).find("optimizer.lr_batch"), std::string::npos);
-  EXPECT_NE(refusal({.rule = "none", .batch = 16}, false).find("optimizer.lr_scaling is none"), std::string::npos);
-  EXPECT_NE(refusal({.rule = "linear", .batch = 16}, true).find("optimizer.lr: auto"), std::string::npos);
+  EXPECT_NE(refusal({.rule = "sqrt", .batch = {}}, false).find("optimizer.lr_batch"),
+            std::string::npos);
+  EXPECT_NE(refusal({.rule = "none", .batch = 16}, false).find("optimizer.lr_scaling is none"),
+            std::string::npos);
+  EXPECT_NE(refusal({.rule = "linear", .batch = 16}, true).find("optimizer.lr: auto"),
+            std::string::npos);
 }
 
 }  // namespace
