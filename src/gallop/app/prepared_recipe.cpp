@@ -15,8 +15,6 @@ namespace gallop::app {
 
 namespace {
 
-// Samples that formats are timed on: enough to tell them apart, few enough for a quick start.
-constexpr int64_t kTimedImages = 32;
 constexpr int64_t kTimedTexts = 4;
 constexpr int64_t kVerifyEvery = 100;  // Steps.
 
@@ -29,6 +27,11 @@ void note(const std::string& line) {
 PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved,
                                const std::string& runs)
     : resolved_(std::move(resolved)), hardware_(read_hardware()) {
+  if (resolved_.is_auto("data", "batch")) {
+    throw UsageError(
+        "data.batch: auto is found where a run begins, by 'gallop train'; give a number here, such "
+        "as data.batch=128, or what 'gallop find-batch' suggests");
+  }
   note(set_compute_threads(recipe(), hardware_));
   const DeviceChoice choice = choose_device(recipe().train.device);
   device_ = choice.device;
@@ -218,7 +221,7 @@ void PreparedRecipe::choose_recomputed_blocks() {
 std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
     const std::vector<train::StepFormat>& formats) {
   const data::Batch batch = first_batch(
-      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedImages));
+      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedSamples));
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
   return train::time_formats(*model_, batch.input, batch.target, formats);
@@ -227,6 +230,10 @@ std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
 void PreparedRecipe::resolve(const std::string& path, const std::string& value,
                              const std::string& found) {
   if (value != found) resolved_.resolve(path, found);
+}
+
+double PreparedRecipe::lr_factor() const {
+  return resolved_.recipe.lr_scaling.factor(resolved_.recipe.data.batch);
 }
 
 void PreparedRecipe::take_lr(const Families& families, double lr) {
