@@ -133,7 +133,8 @@ TEST_P(Fp8Linear, IsAsNearToTheExactProductsAsItsFormats) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Fp8Linear,
-                         testing::Values(Sizes{"Square", {16, 16}, 16}, Sizes{"Wide", {64, 784}, 128},
+                         testing::Values(Sizes{"Square", {16, 16}, 16},
+                                         Sizes{"Wide", {64, 784}, 128},
                                          Sizes{"FewRows", {5, 32}, 48},
                                          Sizes{"OneRow", {1, 64}, 32},
                                          Sizes{"RaggedRows", {33, 48}, 16, /*bias=*/false},
@@ -208,8 +209,8 @@ TEST(Fp8Layers, AreThoseOfMultiplesOf16ButTheLast) {
   EXPECT_EQ(make_mlp({.hidden = {}}, kImages, 1)->fp8_layers(), 0);
   // Queries, keys and values; what follows them; two of the feed-forward part.
   EXPECT_EQ(make_gpt({.layers = 3, .width = 32, .heads = 2}, kText, 1)->fp8_layers(), 12);
-  EXPECT_EQ(
-      make_gpt({.layers = 3, .width = 32, .heads = 2, .tied = false}, kText, 1)->fp8_layers(), 12);
+  EXPECT_EQ(make_gpt({.layers = 3, .width = 32, .heads = 2, .tied = false}, kText, 1)->fp8_layers(),
+            12);
   EXPECT_EQ(make_vit({.patch = 4, .width = 32, .depth = 2, .heads = 2}, kImages, 1)->fp8_layers(),
             8);
   EXPECT_EQ(make_vit({.patch = 4, .width = 12, .depth = 2, .heads = 2}, kImages, 1)->fp8_layers(),
@@ -221,8 +222,8 @@ TEST(Fp8Layers, AreThoseOfMultiplesOf16ButTheLast) {
 TEST(Fp8Layers, AloneAreInFp8) {
   const at::Tensor images = normal({4, 1, 8, 8}, 1);
   // Without any the model is that of bf16.
-  for (const auto& model : {make_mlp({.hidden = {}}, kImages, 1),
-                            make_mlp({.hidden = {24, 12}}, kImages, 1)}) {
+  for (const auto& model :
+       {make_mlp({.hidden = {}}, kImages, 1), make_mlp({.hidden = {24, 12}}, kImages, 1)}) {
     EXPECT_TRUE(at::equal(logits_of(*model, images, Precision::kFp8),
                           logits_of(*model, images, Precision::kBf16)));
   }

@@ -16,8 +16,8 @@ namespace gallop::precision {
 namespace {
 
 TEST(Precision, NamesRoundTrip) {
-  for (const auto precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16,
-                               Precision::kFp16, Precision::kFp8}) {
+  for (const auto precision :
+       {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16, Precision::kFp8}) {
     EXPECT_EQ(parse_precision(name_of(precision)), precision);
   }
   try {

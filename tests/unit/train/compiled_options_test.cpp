@@ -140,11 +140,10 @@ std::vector<Case> all_cases() {
       {"Varied", {.clip = 0.5}},
       {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
   };
-  const std::vector<std::pair<std::string, Precision>> precisions = {
-      {"Fp32", Precision::kFp32},
-      {"Bf16", Precision::kBf16},
-      {"Fp16", Precision::kFp16},
-      {"Fp8", Precision::kFp8}};
+  const std::vector<std::pair<std::string, Precision>> precisions = {{"Fp32", Precision::kFp32},
+                                                                     {"Bf16", Precision::kBf16},
+                                                                     {"Fp16", Precision::kFp16},
+                                                                     {"Fp8", Precision::kFp8}};
   std::vector<Case> cases;
   for (const Network& network : networks()) {
     const bool has_fp8 = network.plain()->fp8_layers() > 0;

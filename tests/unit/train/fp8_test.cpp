@@ -88,9 +88,16 @@ std::vector<at::Tensor> gradients(const Case& tested, Precision precision) {
 // where a gradient points.
 TEST(Fp8, GradientsPointWhereThoseOfFp32Do) {
   const Case networks[] = {
-      {"Mlp", [] { return make_mlp({.hidden = {64, 64}}, kImages, 1); }, "sgd"},
-      {"Gpt", [] { return make_gpt({.layers = 2, .width = 32, .heads = 2, .dropout = 0}, kText, 1); },
-       "sgd", {}, /*text=*/true}};
+      {"Mlp",
+       [] {
+         return make_mlp({.hidden = {64, 64}}, kImages, 1);
+       },
+       "sgd"},
+      {"Gpt",
+       [] { return make_gpt({.layers = 2, .width = 32, .heads = 2, .dropout = 0}, kText, 1); },
+       "sgd",
+       {},
+       /*text=*/true}};
   for (const Case& network : networks) {
     const auto fp32 = gradients(network, Precision::kFp32),
                fp8 = gradients(network, Precision::kFp8);
