@@ -7,9 +7,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randn.h>
@@ -171,6 +169,13 @@ TEST(Fp8LinearOf, WhatIsNotFiniteIsNotFinite) {
     EXPECT_FALSE(start.grad().isfinite().any().item<bool>()) << bad;
     EXPECT_FALSE(weight.grad().isfinite().any().item<bool>()) << bad;
   }
+}
+
+TEST(Fp8LinearOf, TheSameIsTheSameInAutocast) {
+  const at::Tensor x = normal({32, 64}, 1), weight = normal({16, 64}, 2), bias = normal({16}, 3);
+  const at::Tensor wanted = fp8_linear(x, weight, bias);
+  const precision::AutocastGuard autocast(Precision::kFp8, at::kCPU);
+  EXPECT_TRUE(at::equal(fp8_linear(x, weight, bias), wanted));
 }
 
 TEST(Fp8LinearOf, WhatIsFrozenHasNoGradient) {

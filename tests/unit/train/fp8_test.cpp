@@ -7,8 +7,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/eq.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 

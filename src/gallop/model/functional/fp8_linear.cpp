@@ -6,6 +6,7 @@
 #include <ATen/ops/_scaled_mm.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Float8_e4m3fn.h>
 #include <c10/util/Float8_e5m2.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -63,6 +64,8 @@ Fp8 turned(const Fp8& matrix) {
 // kept in fewer bits where they go forward alone.
 at::Tensor product(const Fp8& a, const Fp8& b, const std::optional<at::Tensor>& bias,
                    at::ScalarType format, bool fast) {
+  // On a CPU without such products LibTorch takes others in their place, which autocast would find.
+  const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
   return at::_scaled_mm(a.numbers, b.numbers.t(), a.scale, b.scale, bias, /*scale_result=*/{},
                         format, fast);
 }
