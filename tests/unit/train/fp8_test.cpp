@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/compile/recorder.h"
+#include "gallop/model/functional/fp8_linear.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/train/step_format.h"
@@ -104,6 +106,54 @@ TEST(Fp8, GradientsPointWhereThoseOfFp32Do) {
       const double error = (fp8[i] - fp32[i]).norm().item<double>() / scale;
       EXPECT_LT(error, 0.25) << network.name << ' ' << i;
       EXPECT_GT(error, 1e-4) << network.name << ' ' << i;
+    }
+  }
+}
+
+// What LibTorch and cuBLASLt ask of a product on a GPU, and not on the CPU.
+int64_t expect_rules_of_gpus(const compile::Graph& graph) {
+  int64_t products = 0;
+  for (const compile::Node& node : graph.nodes) {
+    if (compile::name_of(node.op) != "aten::_scaled_mm") continue;
+    products += 1;
+    const auto view = [&](const compile::Operand& operand) {
+      return graph.views[operand.views[0]];
+    };
+    const auto a = view(node.arguments[0]), b = view(node.arguments[1]);
+    EXPECT_EQ(a.strides, (std::vector<int64_t>{a.sizes[1], 1})) << "row by row";
+    EXPECT_EQ(b.strides, (std::vector<int64_t>{1, b.sizes[0]})) << "column by column";
+    EXPECT_EQ(a.sizes[1] % 16, 0);
+    EXPECT_EQ(b.sizes[1] % 16, 0);
+    EXPECT_TRUE(a.dtype == at::kFloat8_e4m3fn || b.dtype == at::kFloat8_e4m3fn);
+    for (const size_t scale : {2, 3}) {
+      EXPECT_EQ(view(node.arguments[scale]).dtype, at::kFloat);
+      EXPECT_EQ(view(node.arguments[scale]).numel(), 1);
+    }
+    const compile::Operand& bias = node.arguments[4];
+    if (bias.kind != compile::Operand::Kind::kTensor || bias.views[0] == compile::kNone) continue;
+    EXPECT_EQ(view(bias).dtype, at::kBFloat16);
+    EXPECT_EQ(view(node.results[0]).dtype, at::kBFloat16);
+  }
+  return products;
+}
+
+TEST(Fp8, ProductsKeepToTheRulesOfGpus) {
+  const at::Tensor weight = at::randn({32, 48}), bias = at::randn({32});
+  const std::vector<at::Tensor> inputs = {at::randn({48, 33}).t(), at::randn({64, 48}),
+                                          at::randn({5, 3, 48})};
+  for (const at::Tensor& input : inputs) {
+    for (const bool turned : {false, true}) {
+      const at::Tensor factor = at::randn({32, input.numel() / 48});
+      // The gradient that comes back is one number for all, or lies column by column.
+      const auto gradients = [&](const std::vector<at::Tensor>& in) {
+        const at::Tensor x = in[0].detach().requires_grad_(), w = in[1].detach().requires_grad_();
+        const at::Tensor y = model::functional::fp8_linear(x, w, in[2]).reshape({-1, 32});
+        (turned ? y.t() * in[3] : y).sum().backward();
+        return std::vector<at::Tensor>{x.grad(), w.grad()};
+      };
+      const auto recording = compile::record(gradients, {input, weight, bias, factor});
+      EXPECT_EQ(recording.refusal, "");
+      EXPECT_EQ(expect_rules_of_gpus(recording.graph), 3);
     }
   }
 }

@@ -43,7 +43,7 @@ Fp8 to_fp8(const at::Tensor& tensor, at::ScalarType format) {
       at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity(), std::nullopt,
                              /*keepdim=*/false, at::kFloat);
   const at::Tensor scale = largest.clamp_min(kLeast).div(largest_of(format));
-  return {.numbers = tensor.to(at::kFloat).div(scale).to(format), .scale = scale};
+  return {.numbers = tensor.to(at::kFloat).div(scale).to(format).contiguous(), .scale = scale};
 }
 
 at::Tensor as_matrix(const at::Tensor& tensor) { return tensor.reshape({-1, tensor.size(-1)}); }
