@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -59,7 +60,7 @@ std::vector<Case> cases() {
   std::vector<Case> all = {{2048, 768, 256}, {2048, 256, 1024}, {1025, 64, 64}, {513, 16, 16},
                            {512, 48, 80},    {31, 16, 32},      {1, 32, 16},    {545, 144, 16},
                            {700, 16, 400},   {33, 272, 272}};
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kLesserIsas) {
     all.push_back({75, 32, 48, isa});
     all.push_back({520, 48, 32, isa});
   }
