@@ -15,6 +15,8 @@ namespace gallop::app {
 
 namespace {
 
+using precision::Precision;
+
 constexpr int64_t kTimedTexts = 4;
 constexpr int64_t kVerifyEvery = 100;  // Steps.
 
@@ -36,6 +38,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   const DeviceChoice choice = choose_device(recipe().train.device);
   device_ = choice.device;
   note(choice.note);
+  require_precision();
   note(use_gpu_kernels(device_));
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
@@ -47,11 +50,29 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input.cpu());
   }
+  require_layers();
   open_teacher(families, runs);
   choose_format();
   build_optimizer(families);
   varied_.check(recipe(), *optimizer_);
   choose_recomputed_blocks();
+}
+
+void PreparedRecipe::require_precision() {
+  const std::string& name = recipe().train.precision;
+  if (name == "auto") return;
+  const auto precision = precision::parse_precision(name);
+  // Only of those that not every GPU has is it asked what this one is.
+  if (precision != Precision::kTf32 && precision != Precision::kFp8) return;
+  precision::require_available(precision, capability_of(device_));
+}
+
+void PreparedRecipe::require_layers() {
+  if (recipe().train.precision != name_of(Precision::kFp8) || model_->fp8_layers() > 0) return;
+  throw UsageError(fmt::format(
+      "train.precision is fp8, but model '{}' has no linear layer for it: sizes must be multiples "
+      "of 16, the last layer stays in bf16, and so do convolutions; take train.precision=bf16",
+      recipe().model.name()));
 }
 
 void PreparedRecipe::open_teacher(const Families& families, const std::string& runs) {
@@ -113,7 +134,7 @@ data::LoaderConfig PreparedRecipe::training_loader() const {
 
 train::EvaluateConfig PreparedRecipe::evaluate_config() const {
   return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
-          .precision = format_.precision,
+          .precision = precision::for_evaluation(format_.precision),
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews()};
 }
@@ -156,8 +177,12 @@ data::Batch PreparedRecipe::first_batch(int64_t most) const {
 std::string PreparedRecipe::describe_training() const {
   std::string optimizer = resolved_.recipe.optimizer.name();
   for (const auto& wrapper : resolved_.recipe.wrap.items) optimizer += " with " + wrapper.name();
-  return fmt::format("{}, schedule {}, {} on {}{}{}{}", optimizer, resolved_.recipe.schedule.name(),
-                     format_.describe(), device_.is_cuda() ? "GPU" : "CPU",
+  const bool is_fp8 = format_.precision == Precision::kFp8;
+  const std::string layers =
+      is_fp8 ? fmt::format(" in {} linear layers", model_->fp8_layers()) : std::string();
+  return fmt::format("{}, schedule {}, {}{} on {}{}{}{}", optimizer,
+                     resolved_.recipe.schedule.name(), format_.describe(), layers,
+                     device_.is_cuda() ? "GPU" : "CPU",
                      resolved_.recipe.train.compile == "false" ? "" : ", compiled",
                      measured_.empty() ? "" : " (measured " + measured_ + ")", recomputed_);
 }

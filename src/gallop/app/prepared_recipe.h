@@ -64,6 +64,8 @@ class PreparedRecipe {
  private:
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
+  void require_precision();
+  void require_layers();
   void choose_format();
   void open_teacher(const Families& families, const std::string& runs);
   void choose_recomputed_blocks();

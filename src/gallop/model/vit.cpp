@@ -86,7 +86,8 @@ class Vit final : public Network {
     head_ = register_module(
         "head", std::make_shared<Linear>(init, Linear::Options{.in = config.width,
                                                                .out = task.classes,
-                                                               .init = linear_init(config)}));
+                                                               .init = linear_init(config),
+                                                               .is_head = true}));
   }
 
   int64_t blocks() const override { return static_cast<int64_t>(layers_.size()); }

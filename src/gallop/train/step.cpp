@@ -155,6 +155,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
     throw InternalError("train step: another number of values than those that vary");
   }
   kernel::yield_cores_if_shared();
+  const precision::Tf32Guard tf32(config_.precision, device_.type());
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);

@@ -96,10 +96,13 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
            .help = "where to train; auto takes a GPU where there is one",
            .choices = {"auto", "cpu", "cuda"}},
           c.device);
-  v.field({.name = "precision",
-           .help = "format of matrix products and convolutions; auto measures which is fastest",
-           .choices = {"auto", "fp32", "bf16", "fp16"}},
-          c.precision);
+  v.field(
+      {.name = "precision",
+       .help =
+           "format of matrix products and convolutions; auto measures which is fastest, fp8 left "
+           "out; tf32 and fp8 are for GPUs",
+       .choices = {"auto", "fp32", "tf32", "bf16", "fp16", "fp8"}},
+      c.precision);
   v.field({.name = "channels_last",
            .help = "memory order of images; auto measures which is faster",
            .choices = {"auto", "true", "false"}},

@@ -45,10 +45,10 @@ const std::vector<Network>& networks() {
        },
        nullptr},
       {"Vit",
-       [] { return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2}, kImages, 1); },
+       [] { return make_vit({.patch = 4, .width = 16, .depth = 1, .heads = 2}, kImages, 1); },
        [] {
          return make_vit({.patch = 4,
-                          .width = 12,
+                          .width = 16,
                           .depth = 2,
                           .heads = 2,
                           .dropout = 0.1,
@@ -140,16 +140,20 @@ std::vector<Case> all_cases() {
       {"Varied", {.clip = 0.5}},
       {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
   };
-  const std::vector<std::pair<std::string, Precision>> precisions = {
-      {"Fp32", Precision::kFp32}, {"Bf16", Precision::kBf16}, {"Fp16", Precision::kFp16}};
+  const std::vector<std::pair<std::string, Precision>> precisions = {{"Fp32", Precision::kFp32},
+                                                                     {"Bf16", Precision::kBf16},
+                                                                     {"Fp16", Precision::kFp16},
+                                                                     {"Fp8", Precision::kFp8}};
   std::vector<Case> cases;
   for (const Network& network : networks()) {
+    const bool has_fp8 = network.plain()->fp8_layers() > 0;
     // Every optimizer with one network, and the usual ones with all.
     const bool is_first = &network == &networks().front();
     const std::vector<std::string> optimizers =
         is_first ? every_optimizer() : std::vector<std::string>{"sgd", "adamw"};
     for (const std::string& optimizer : optimizers) {
       for (const auto& [precision_name, precision] : precisions) {
+        if (precision == Precision::kFp8 && !has_fp8) continue;
         for (auto [option_name, config] : options) {
           const bool drops =
               option_name == "Dropout" || option_name == "Varied" || option_name == "All";

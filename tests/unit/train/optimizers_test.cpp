@@ -27,6 +27,7 @@ std::vector<Case> all_cases() {
       {"Clipped", {.clip = 0.5}},
       {"Bf16", {.precision = Precision::kBf16}},
       {"Fp16", {.precision = Precision::kFp16}},
+      {"Fp8", {.precision = Precision::kFp8}},
       {"Skipping", {.skip_nonfinite = true}},
   };
   std::vector<Case> cases;
