@@ -12,6 +12,7 @@ const char* name_of(Precision precision) {
   switch (precision) {
     case Precision::kFp32: return "fp32";
     case Precision::kBf16: return "bf16";
+    case Precision::kBf16Weights: return "bf16-weights";
     case Precision::kFp16: return "fp16";
   }
   throw InternalError("a precision without a name");
@@ -19,12 +20,23 @@ const char* name_of(Precision precision) {
 
 Precision parse_precision(const std::string& name) {
   std::vector<std::string> names;
-  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+  for (const Precision precision :
+       {Precision::kFp32, Precision::kBf16, Precision::kBf16Weights, Precision::kFp16}) {
     if (name == name_of(precision)) return precision;
     names.push_back(name_of(precision));
   }
   throw UsageError(fmt::format("unknown precision '{}'; known are {}", printable(name),
                                join_names(names, "and")));
+}
+
+void keep_in_bf16(const NamedTensors& parameters) {
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.dim() < 2) continue;
+    tensor.mutable_grad().reset();
+    // Set as data, they stay the tensors that the model knows.
+    at::Tensor same = tensor;
+    same.set_data(tensor.detach().to(c10::kBFloat16));
+  }
 }
 
 AutocastGuard::AutocastGuard(Precision precision, c10::DeviceType device)
@@ -34,7 +46,7 @@ AutocastGuard::AutocastGuard(Precision precision, c10::DeviceType device)
   previous_dtype_ = at::autocast::get_autocast_dtype(device_);
   at::autocast::set_autocast_enabled(device_, true);
   at::autocast::set_autocast_dtype(device_,
-                                   precision == Precision::kBf16 ? c10::kBFloat16 : c10::kHalf);
+                                   precision == Precision::kFp16 ? c10::kHalf : c10::kBFloat16);
   at::autocast::increment_nesting();
 }
 

@@ -97,8 +97,9 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
            .choices = {"auto", "cpu", "cuda"}},
           c.device);
   v.field({.name = "precision",
-           .help = "format of matrix products and convolutions; auto measures which is fastest",
-           .choices = {"auto", "fp32", "bf16", "fp16"}},
+           .help = "format of matrix products and convolutions; auto measures which is fastest; "
+                   "bf16-weights: bf16, in which weights and their gradients are kept as well",
+           .choices = {"auto", "fp32", "bf16", "bf16-weights", "fp16"}},
           c.precision);
   v.field({.name = "channels_last",
            .help = "memory order of images; auto measures which is faster",
