@@ -101,8 +101,8 @@ void update(optim::Optimizer& optimizer, const NamedTensors& parameters, const a
 void serve(char** words) {
   const at::NoGradGuard no_grad;
   const optim::OptimizerRegistry registry = optim::built_in_optimizers();
-  const NamedTensors parameters = make_parameters(
-      std::stoll(words[1]), has_bf16_weights(words) ? at::kBFloat16 : at::kFloat);
+  const NamedTensors parameters =
+      make_parameters(std::stoll(words[1]), has_bf16_weights(words) ? at::kBFloat16 : at::kFloat);
   const auto optimizer = build(registry, words, parameters);
   const at::Tensor lr = at::scalar_tensor(optimizer->base_lr(), at::TensorOptions(at::kFloat));
   int64_t count = 0;

@@ -278,10 +278,10 @@ void check_rounding(const OptimizerStep& step) {
     }
     ++bf16;
   }
-  is_right &= step.compensations.empty() ||
-              (step.compensations.size() == bf16 && !step.draws.defined());
-  is_right &= !step.draws.defined() ||
-              (step.draws.scalar_type() == c10::kLong && step.draws.numel() == 2);
+  is_right &=
+      step.compensations.empty() || (step.compensations.size() == bf16 && !step.draws.defined());
+  is_right &=
+      !step.draws.defined() || (step.draws.scalar_type() == c10::kLong && step.draws.numel() == 2);
   if (!is_right) throw InternalError("optimizer step: bf16 parameters that cannot be rounded so");
 }
 

@@ -36,9 +36,10 @@ inline const config::Field kStateBits{
     .name = "state_bits", .help = "of each number that is kept", .choices = {"32", "8"}};
 inline const config::Field kRounding{
     .name = "rounding",
-    .help = "of weights kept in bf16 (train.precision=bf16-weights): stochastic, to the nearest "
-            "with what is lost kept for the next update (kahan), or to the nearest alone; auto: "
-            "stochastic",
+    .help =
+        "of weights kept in bf16 (train.precision=bf16-weights): stochastic, to the nearest "
+        "with what is lost kept for the next update (kahan), or to the nearest alone; auto: "
+        "stochastic",
     .choices = {"auto", "stochastic", "kahan", "nearest"}};
 inline const config::Field kAlwaysAdapt{
     .name = "always_adapt", .help = "a trust ratio also for parameters without weight decay"};

@@ -80,8 +80,9 @@ void SecondWeights::add_state(NamedTensors& state) const {
   state.push_back({name_ + ".counts", counts_});
   for (size_t i = 0; i < own_tensors_.size(); ++i) {
     const bool is_exchanged = inside_ && !training_[i].defined();
-    state.push_back({fmt::format("{}.{}.{}", name_, is_exchanged ? "training" : own_, live_[i].name),
-                     own_tensors_[i]});
+    state.push_back(
+        {fmt::format("{}.{}.{}", name_, is_exchanged ? "training" : own_, live_[i].name),
+         own_tensors_[i]});
     if (training_[i].defined()) {
       state.push_back({fmt::format("{}.training.{}", name_, live_[i].name), training_[i]});
     }

@@ -10,8 +10,8 @@
 namespace gallop::precision {
 
 /// Number format of a step's matrix products and convolutions. Optimizer state, losses and
-/// normalization stay in fp32, and weights as well, but for kBf16Weights, which is bf16 with weights
-/// that have no other form; see keep_in_bf16().
+/// normalization stay in fp32, and weights as well, but for kBf16Weights, which is bf16 with
+/// weights that have no other form; see keep_in_bf16().
 enum class Precision { kFp32, kBf16, kBf16Weights, kFp16 };
 
 const char* name_of(Precision precision);

@@ -224,8 +224,8 @@ TEST_P(CudaUpdate, KeepsStatesIn8BitsAsTheCpuDoes) {
 
 // Where fp32 comes out as another number, rounding may as well: seldom, and by one place.
 void expect_mostly_equal(const at::Tensor& found, const at::Tensor& wanted, const char* what) {
-  const at::Tensor apart = (found.view(at::kShort).to(at::kInt) -
-                            wanted.view(at::kShort).to(at::kInt)).abs();
+  const at::Tensor apart =
+      (found.view(at::kShort).to(at::kInt) - wanted.view(at::kShort).to(at::kInt)).abs();
   EXPECT_LE(apart.max().item<int>(), 1) << what;
   EXPECT_LE(apart.sum().item<int64_t>(), 1 + found.numel() / 500) << what;
 }
@@ -241,7 +241,8 @@ TEST_P(CudaUpdate, RoundsBf16ParametersAsTheCpuDoes) {
       if (rounding != "kahan") continue;
       on_gpu.step.compensations.push_back((at::randn_like(parameter) * 1e-3).to(at::kBFloat16));
     }
-    if (rounding == "stochastic") on_gpu.step.draws = at::full({2}, int64_t{1} << 33 | 7, at::kLong);
+    if (rounding == "stochastic")
+      on_gpu.step.draws = at::full({2}, int64_t{1} << 33 | 7, at::kLong);
     Parameters on_cpu = on_gpu.clone();
     for (at::Tensor& lost : on_cpu.step.compensations) lost = lost.clone();
     expect_same_norm(kernel::update_on_gpu(launcher_, on_gpu.step), kernel::update(on_cpu.step));

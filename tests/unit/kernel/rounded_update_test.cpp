@@ -26,9 +26,8 @@ float wide(Bf16 number) { return std::bit_cast<float>(static_cast<uint32_t>(numb
 
 RoundingDraw draw_of(uint64_t seed, uint32_t parameter, uint64_t step) {
   const auto key = Philox::key_of(seed, Purpose::kRounding);
-  return {
-      .key = {key[0], key[1]},
-      .counter = {parameter, static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)}};
+  return {.key = {key[0], key[1]},
+          .counter = {parameter, static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)}};
 }
 
 // The 16 bits of a number, by the definition.
@@ -353,8 +352,8 @@ TEST(Rounding, IsAsCloseAsOptimisKahan) {
     lost = c10::BFloat16(static_cast<float>(lost) + static_cast<float>(moved));
     ASSERT_NEAR(wide(run.values[0]), static_cast<float>(theirs), kUlpBelowOne) << step;
   }
-  const double ours = static_cast<double>(wide(run.values[0])) +
-                      static_cast<double>(wide(run.compensation[0]));
+  const double ours =
+      static_cast<double>(wide(run.values[0])) + static_cast<double>(wide(run.compensation[0]));
   const double error = std::abs(static_cast<double>(static_cast<float>(theirs)) +
                                 static_cast<double>(static_cast<float>(lost)) - exact);
   EXPECT_LE(std::abs(ours - exact), std::max(error, kUlpBelowOne / 8));

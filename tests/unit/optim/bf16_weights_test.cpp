@@ -1,5 +1,5 @@
-// Optimizers of weights that are kept in bf16 alone. tests/unit/kernel/rounded_update_test.cpp holds
-// how they round against plain loops.
+// Optimizers of weights that are kept in bf16 alone. tests/unit/kernel/rounded_update_test.cpp
+// holds how they round against plain loops.
 #include <map>
 
 #include <ATen/TensorOperators.h>
@@ -162,9 +162,10 @@ TEST_P(Rounded, ReachesTheOptimumUnlessItStands) {
 
 // The last is without what makes its steps other than the learning rate.
 INSTANTIATE_TEST_SUITE_P(, Rounded,
-                         testing::Values("lion beta1=0 beta2=0", "lion beta1=0 beta2=0 rounding=kahan",
-                                         "lion beta1=0 beta2=0 rounding=nearest",
-                                         "sgd", "sgd rounding=kahan", "sgd rounding=nearest"));
+                         testing::Values("lion beta1=0 beta2=0",
+                                         "lion beta1=0 beta2=0 rounding=kahan",
+                                         "lion beta1=0 beta2=0 rounding=nearest", "sgd",
+                                         "sgd rounding=kahan", "sgd rounding=nearest"));
 
 TEST(Bf16Weights, DrawBySeedAndStep) {
   const NamedTensors start = parameters();
@@ -208,8 +209,7 @@ TEST(Bf16Weights, HaveAveragesInFp32ThatEvaluationsDoNotRound) {
   const auto averaged = [](bool evaluates) {
     at::manual_seed(1);
     const NamedTensors all = parameters();
-    const auto optimizer =
-        make_wrapped("sgd", "[{ema: {decay: 0.99}}]", all, {}, kHundredSteps);
+    const auto optimizer = make_wrapped("sgd", "[{ema: {decay: 0.99}}]", all, {}, kHundredSteps);
     for (int64_t i = 0; i < 20; ++i) {
       set_gradients(all);
       optimizer->step(fp32(0.01), {}, {}, {.draws = draws(i)});
@@ -231,14 +231,13 @@ TEST(Bf16Weights, HaveAveragesInFp32ThatEvaluationsDoNotRound) {
 
 TEST(Bf16Weights, AreRefusedWhereTheyCannotBe) {
   const NamedTensors narrow = parameters(), wide = {{"w", at::zeros({8, 8})}};
-  for (const char* optimizer :
-       {"adafactor", "muon", "schedule-free-sgd", "schedule-free-adamw"}) {
+  for (const char* optimizer : {"adafactor", "muon", "schedule-free-sgd", "schedule-free-adamw"}) {
     EXPECT_NE(error_of(optimizer, narrow).find("'weight' is bf16, which this optimizer"),
               std::string::npos)
         << optimizer;
-    EXPECT_NE(error_of(std::string(optimizer) + " rounding=kahan", narrow)
-                  .find("unknown key 'rounding'"),
-              std::string::npos);
+    EXPECT_NE(
+        error_of(std::string(optimizer) + " rounding=kahan", narrow).find("unknown key 'rounding'"),
+        std::string::npos);
   }
   EXPECT_NE(error_of("adamw rounding=kahan", wide).find("optimizer.rounding is kahan, but no"),
             std::string::npos);

@@ -89,7 +89,7 @@ struct UpdatePart {
   const Bf16* bf16_gradient;
   float* states[Rule::kStates > 0 ? Rule::kStates : 1];
   float* scales;  // Null where states are in fp32; else a row for each state.
-  Bf16* shadow;  // Or what rounding a bf16 parameter loses.
+  Bf16* shadow;   // Or what rounding a bf16 parameter loses.
   Int64 begin, end;
 
   __device__ explicit UpdatePart(const UpdateSlots& a) : of{a, 0} {

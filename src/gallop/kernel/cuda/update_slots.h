@@ -21,7 +21,7 @@ struct UpdateSlot {
     // Numbers.
     kAllBlocks,
     kTensors,
-    kVaries,  ///< Bit i: in the place of option i stands the address of one in fp64.
+    kVaries,   ///< Bit i: in the place of option i stands the address of one in fp64.
     kPurpose,  ///< What goes into the upper half of the key of `kDraws`.
     kFirstOption,
     kFirstTensor = kFirstOption + 12,
@@ -37,7 +37,7 @@ struct UpdateField {
     kSize,
     kFirstBlock,
     kIndexAndFormats,  ///< Among steps, times four; 1 for a gradient and 2 for a parameter in bf16.
-    kWeightDecay,     ///< Below 0 for the one that varies.
+    kWeightDecay,      ///< Below 0 for the one that varies.
     kLrFactor,
     kFirstState,  ///< As many as the rule has; behind them the scales of those that can be in 8
                   ///< bits.
