@@ -69,8 +69,9 @@ const std::vector<Network>& networks() {
 
 // All that this optimizer can vary.
 std::vector<Value> varied_of(const std::string& optimizer) {
+  const auto format = can_round(optimizer) ? at::kBFloat16 : at::kFloat;
   const auto made =
-      built(optim::built_in_optimizers(), optimizer, {{"layer.weight", at::ones({2, 2})}});
+      built(optim::built_in_optimizers(), optimizer, {{"layer.weight", at::ones({2, 2}, format)}});
   std::vector<Value> varied = {Value::kDropout};
   for (const auto& [option, value] : {std::pair{optim::Varying::kMomentum, Value::kMomentum},
                                       {optim::Varying::kBeta2, Value::kBeta2},
