@@ -237,7 +237,7 @@ TEST_P(CudaUpdate, RoundsBf16ParametersAsTheCpuDoes) {
       at::Tensor& parameter = on_gpu.step.parameters[i];
       // Away from 0, where the last place is small.
       parameter = (parameter.abs() + 0.5).to(at::kBFloat16);
-      on_gpu.step.shadows[i] = {};
+      on_gpu.step.shadows[i].reset();
       if (rounding != "kahan") continue;
       on_gpu.step.compensations.push_back((at::randn_like(parameter) * 1e-3).to(at::kBFloat16));
     }
