@@ -342,8 +342,9 @@ bool takes_conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWin
 
 bool takes_conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
                        int64_t width, const Conv2dWindow& window) {
-  return best_isa() >= Isa::kAmx && fits_data(dy, weight, height, width, window) &&
-         is_narrow(weight);
+  // Without tiles LibTorch's are as fast, except for those of a stride.
+  const Isa needed = window.stride > 1 ? Isa::kAvx512Bf16 : Isa::kAmx;
+  return best_isa() >= needed && fits_data(dy, weight, height, width, window) && is_narrow(weight);
 }
 
 namespace {

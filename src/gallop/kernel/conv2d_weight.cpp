@@ -292,7 +292,7 @@ at::Tensor on_cpu(const at::Tensor& dy, const at::Tensor& x, int64_t height, int
 }  // namespace
 
 bool takes_conv2d_weight(const at::Tensor& x, int64_t out, const Conv2dWindow& window) {
-  return best_isa() >= Isa::kAmx && fits(x, out, window);
+  return best_isa() >= Isa::kAvx512Bf16 && fits(x, out, window);
 }
 
 at::Tensor conv2d_weight_by(Isa isa, const at::Tensor& dy, const at::Tensor& x,

@@ -21,10 +21,12 @@ namespace gallop::kernel {
 
 namespace {
 
-constexpr std::array<std::pair<Isa, std::string_view>, 4> kNames = {{{Isa::kBaseline, "baseline"},
-                                                                     {Isa::kAvx2, "avx2"},
-                                                                     {Isa::kAvx512, "avx512"},
-                                                                     {Isa::kAmx, "amx"}}};
+constexpr std::array<std::pair<Isa, std::string_view>, 5> kNames = {
+    {{Isa::kBaseline, "baseline"},
+     {Isa::kAvx2, "avx2"},
+     {Isa::kAvx512, "avx512"},
+     {Isa::kAvx512Bf16, "avx512-bf16"},
+     {Isa::kAmx, "amx"}}};
 
 // Linux gives a process the large state of the tiles only if it asks.
 bool may_use_tiles() {
@@ -63,9 +65,9 @@ bool has(Isa isa) {
     case Isa::kAvx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case Isa::kAvx512Bf16: return has(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16");
     case Isa::kAmx: {
-      static const bool kHas =
-          has(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16") && has_tiles();
+      static const bool kHas = has(Isa::kAvx512Bf16) && has_tiles();
       return kHas;
     }
 #endif
@@ -82,8 +84,8 @@ Isa best_isa() {
       if (has(isa)) best = isa;
       if (name == limit) return best;
     }
-    throw UsageError(
-        fmt::format("GALLOP_ISA is '{}', but must be baseline, avx2, avx512 or amx", limit));
+    throw UsageError(fmt::format(
+        "GALLOP_ISA is '{}', but must be baseline, avx2, avx512, avx512-bf16 or amx", limit));
   }();
   return kBest;
 }

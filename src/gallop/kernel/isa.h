@@ -6,17 +6,18 @@ namespace gallop::kernel {
 
 /// Instruction sets that the CPU kernels are compiled for.
 enum class Isa : uint8_t {
-  kBaseline,  ///< What every machine of the architecture has.
-  kAvx2,      ///< With FMA.
-  kAvx512,    ///< F, BW, DQ and VL.
-  kAmx,       ///< AVX-512 with conversions to bf16, and AMX, tiles of bf16.
+  kBaseline,    ///< What every machine of the architecture has.
+  kAvx2,        ///< With FMA.
+  kAvx512,      ///< F, BW, DQ and VL.
+  kAvx512Bf16,  ///< With conversions to bf16, and sums of products of its pairs.
+  kAmx,         ///< With AMX, tiles of bf16.
 };
 
 /// Whether this machine has it.
 bool has(Isa isa);
 
 /// The best that this machine has, or the one that GALLOP_ISA names ("baseline", "avx2", "avx512",
-/// "amx") where that is less. The kernels use it.
+/// "avx512-bf16", "amx") where that is less. The kernels use it.
 Isa best_isa();
 
 /// False where GALLOP_KERNELS is "stock": then LibTorch's own operators do all.

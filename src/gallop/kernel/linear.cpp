@@ -246,7 +246,7 @@ bool takes_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   if (!fits(x, weight, bias, output)) return false;
   const auto [rows, inputs] = rows_and_columns(x);
   const bool bf16 = output == at::kBFloat16;
-  if (best_isa() < (bf16 ? Isa::kAmx : Isa::kAvx512)) return false;
+  if (best_isa() < (bf16 ? Isa::kAvx512Bf16 : Isa::kAvx512)) return false;
   // Forward and backward against LibTorch's, docs/kernels.md: in fp32 64 x 256 x 256 is 1.2 times
   // as fast and 256 x 256 x 256 equal, in bf16 that is 1.6 times and 512 x 512 x 512 behind.
   constexpr int64_t kRows = 256;

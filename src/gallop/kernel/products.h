@@ -37,7 +37,6 @@ class Products {
 
  private:
   ProductBodies<Number> bodies_;
-  bool by_library_;
   alignas(64) char state_[ProductBodies<Number>::kStateBytes] = {};
 };
 

@@ -6,6 +6,7 @@
 #include "gallop/base/error.h"
 #include "unit/kernel/conv2d_cases.h"
 #include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -63,7 +64,7 @@ std::vector<Conv2dCase> cases() {
       {2, 16, 6, 40, 16, {2, 5, 1, 3}},  {2, 16, 40, 50, 64, {7, 7, 2, 3}},
       {2, 32, 11, 70, 16, {3, 3, 3, 1}}, {2, 16, 8, 64, 16, {1, 3, 4, 0}},
       {130, 16, 4, 18, 16, {3, 3, 1, 0}}};
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kLesserIsas) {
     all.push_back({3, 16, 9, 21, 16, k3x3, isa});
     all.push_back({3, 48, 9, 40, 32, kHalving, isa});
   }

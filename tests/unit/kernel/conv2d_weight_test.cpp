@@ -6,6 +6,7 @@
 #include "gallop/base/error.h"
 #include "unit/kernel/conv2d_cases.h"
 #include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -55,7 +56,7 @@ std::vector<Conv2dCase> cases() {
                                  {130, 128, 2, 2, 16, k3x3},
                                  {2, 32, 64, 64, 16, {1, 3, 1, 0}},
                                  {2, 48, 3, 9, 32, {3, 2, 4, 0}}};
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kLesserIsas) {
     all.push_back({3, 20, 8, 8, 16, k3x3, isa});
     all.push_back({3, 40, 9, 8, 32, kHalving, isa});
   }
@@ -75,7 +76,7 @@ TEST(Conv2dWeight, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
 }
 
 TEST(Conv2dWeight, TakesWhatItIsFastestFor) {
-  if (best_isa() < Isa::kAmx) GTEST_SKIP() << "this machine has no tiles";
+  if (best_isa() < Isa::kAvx512Bf16) GTEST_SKIP() << "this machine has no products of bf16";
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 8, 8});
   EXPECT_TRUE(takes_conv2d_weight(x, 16, kWindow));

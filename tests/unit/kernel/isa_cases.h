@@ -1,10 +1,15 @@
 #pragma once
 
+#include <initializer_list>
+
 #include <gtest/gtest.h>
 
 #include "gallop/kernel/isa.h"
 
 namespace gallop::kernel {
+
+/// All but the greatest, each to be tried on some cases.
+inline constexpr auto kLesserIsas = {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
 
 /// A test for each instruction set, skipped where the machine lacks it.
 class IsaTest : public testing::TestWithParam<Isa> {
@@ -15,7 +20,7 @@ class IsaTest : public testing::TestWithParam<Isa> {
 };
 
 inline auto every_isa() {
-  return testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAmx);
+  return testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx);
 }
 
 }  // namespace gallop::kernel

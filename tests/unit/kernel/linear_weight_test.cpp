@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "unit/kernel/errors.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -59,7 +60,7 @@ std::vector<Case> cases() {
   std::vector<Case> all = {{2048, 768, 256}, {2048, 256, 1024}, {1025, 64, 64}, {513, 16, 16},
                            {512, 48, 80},    {31, 16, 32},      {1, 32, 16},    {545, 144, 16},
                            {700, 16, 400},   {33, 272, 272}};
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kLesserIsas) {
     all.push_back({75, 32, 48, isa});
     all.push_back({520, 48, 32, isa});
   }
@@ -79,7 +80,7 @@ TEST(LinearWeight, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
 }
 
 TEST(LinearWeight, TakesWhatItIsFastestFor) {
-  if (best_isa() < Isa::kAmx) GTEST_SKIP() << "this machine has no tiles";
+  if (best_isa() < Isa::kAvx512Bf16) GTEST_SKIP() << "this machine has no products of bf16";
   EXPECT_TRUE(takes_linear_weight(side(512, 32), side(512, 48)));
   EXPECT_FALSE(takes_linear_weight(side(64, 32), side(64, 48)));
   EXPECT_FALSE(takes_linear_weight(side(512, 65), side(512, 48)));

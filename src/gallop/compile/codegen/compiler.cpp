@@ -47,7 +47,7 @@ std::vector<std::string> flags_of(kernel::Isa isa) {
     extra = "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512";
   }
   for (auto& word : words_of(extra)) flags.push_back(std::move(word));
-  if (isa == kernel::Isa::kAmx) flags.emplace_back("-mavx512bf16");
+  if (isa >= kernel::Isa::kAvx512Bf16) flags.emplace_back("-mavx512bf16");
   return flags;
 }
 

@@ -2,13 +2,13 @@
 #include "gallop/kernel/cpu/math.h"
 #include "gallop/kernel/cpu/simd.h"
 
-#if defined(__AMX_BF16__)
+#if defined(__AVX512BF16__)
 #include "gallop/kernel/cpu/head_layout.h"
 #endif
 
 namespace gallop::kernel {
 
-#if defined(__AMX_BF16__)
+#if defined(__AVX512BF16__)
 
 namespace {
 

@@ -13,6 +13,7 @@ template <typename Bodies>
 Bodies bodies_of(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAmx) return make_bodies<Bodies, Isa::kAmx>();
+  if (isa == Isa::kAvx512Bf16) return make_bodies<Bodies, Isa::kAvx512Bf16>();
   if (isa == Isa::kAvx512) return make_bodies<Bodies, Isa::kAvx512>();
   if (isa == Isa::kAvx2) return make_bodies<Bodies, Isa::kAvx2>();
 #endif

@@ -1,5 +1,6 @@
 #include "gallop/kernel/cpu/conv2d.h"
 
+#include "gallop/kernel/cpu/pairs.h"
 #include "gallop/kernel/cpu/simd.h"
 #include "gallop/kernel/cpu/tiles.h"
 
@@ -65,6 +66,25 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
 void begin(void*) {}
 void end(const void*) {}
 
+#if defined(__AVX512BF16__)
+
+void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
+         const Bf16* weights) {
+  for (int64_t tile = 0; tile < Conv2dBlock::kTiles; ++tile) {
+    PairSums<Conv2dBlock::kPixels, 1> sums;
+    for (int64_t s = 0; s < full + half; ++s) {
+      const int64_t inner = s < full ? Conv2dBodies::kInner : Conv2dBodies::kHalf;
+      sums.add(block.from[tile] + steps[s].offset, block.from_stride,
+               {weights + steps[s].weight, 2 * kLanes, 0}, inner / 2);
+    }
+    for (int64_t i = 0; i < Conv2dBlock::kPixels; ++i) {
+      store(block.to[tile] + i * block.to_stride, F32{sums.at[i][0]});
+    }
+  }
+}
+
+#else
+
 void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
          const Bf16* weights) {
   for (int64_t tile = 0; tile < Conv2dBlock::kTiles; ++tile) {
@@ -85,6 +105,7 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
   }
 }
 
+#endif
 #endif
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "gallop/kernel/cpu/attention_tiles.h"
 #include "gallop/kernel/cpu/integers.h"
+#include "gallop/kernel/cpu/pairs.h"
 #include "gallop/kernel/cpu/vectors.h"
 
 namespace gallop::kernel {
@@ -87,6 +88,8 @@ struct Sums {
 };
 constexpr Sums in_pieces(float* data, int64_t down) { return {data, down, kSums, kSide}; }
 
+#if defined(__AMX_BF16__)
+
 // The compiler does not know what these instructions read and write.
 inline void fence() { asm volatile("" ::: "memory"); }
 
@@ -127,6 +130,25 @@ inline void multiply(const Tiles& a, const Tiles& b, int64_t steps, const Sums& 
   if constexpr (kDown > 1 && kRight > 1) _tile_stored(3, c.data + c.down + c.right, c_bytes);
   fence();
 }
+
+#else
+
+template <int kDown, int kRight>
+inline void multiply(const Tiles& a, const Tiles& b, int64_t steps, const Sums& c, bool add) {
+  constexpr int64_t kRows = kRight > 1 ? 8 : kSide;
+  for (int64_t down = 0; down < kDown; ++down) {
+    for (int64_t row = 0; row < kSide; row += kRows) {
+      PairSums<kRows, kRight> sums;
+      for (int64_t step = 0; step < steps; ++step) {
+        sums.add(a.data + down * a.part + step * a.step + row * kInner, kInner,
+                 {b.data + step * b.step, kInner, b.part}, kInner / 2);
+      }
+      sums.put(c.data + down * c.down + row * c.stride, c.stride, c.right, add);
+    }
+  }
+}
+
+#endif
 
 // One or two tiles down and right.
 inline void multiply(int64_t down, int64_t right, const Tiles& a, const Tiles& b, int64_t steps,

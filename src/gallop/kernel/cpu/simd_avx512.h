@@ -12,6 +12,8 @@ namespace {
 
 #if defined(__AMX_BF16__)
 inline constexpr Isa kIsa = Isa::kAmx;
+#elif defined(__AVX512BF16__)
+inline constexpr Isa kIsa = Isa::kAvx512Bf16;
 #else
 inline constexpr Isa kIsa = Isa::kAvx512;
 #endif
