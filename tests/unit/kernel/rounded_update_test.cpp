@@ -386,7 +386,7 @@ TEST(Rounding, DoesNotDependOnThreadsOrOnWhatStandsBeside) {
 TEST(Rounding, HasTheSameBitsByEveryInstructionSetThatComputesTheSame) {
   for (const Rounding rounding : kAllRoundings) {
     std::vector<std::vector<uint16_t>> results;
-    for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+    for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
       if (!has(isa)) continue;
       const UpdateRule& rule = update_rule("lion");
       Arrays arrays(rule, 4000);
