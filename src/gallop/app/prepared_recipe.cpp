@@ -53,6 +53,9 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   require_layers();
   open_teacher(families, runs);
   choose_format();
+  if (format_.precision == precision::Precision::kBf16Weights) {
+    precision::keep_in_bf16(model_->parameters());
+  }
   build_optimizer(families);
   varied_.check(recipe(), *optimizer_);
   choose_recomputed_blocks();

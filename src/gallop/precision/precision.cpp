@@ -11,8 +11,8 @@ namespace gallop::precision {
 
 namespace {
 
-constexpr Precision kAll[] = {Precision::kFp32, Precision::kTf32, Precision::kBf16,
-                              Precision::kFp16, Precision::kFp8};
+constexpr Precision kAll[] = {Precision::kFp32,        Precision::kTf32, Precision::kBf16,
+                              Precision::kBf16Weights, Precision::kFp16, Precision::kFp8};
 
 // As autocast, it is found deep in a model.
 thread_local bool linear_fp8 = false;
@@ -44,6 +44,7 @@ const char* name_of(Precision precision) {
     case Precision::kFp32: return "fp32";
     case Precision::kTf32: return "tf32";
     case Precision::kBf16: return "bf16";
+    case Precision::kBf16Weights: return "bf16-weights";
     case Precision::kFp16: return "fp16";
     case Precision::kFp8: return "fp8";
   }
@@ -92,6 +93,16 @@ Tf32Guard::~Tf32Guard() {
   if (!active_) return;
   at::globalContext().setAllowTF32CuBLAS(previous_products_);
   at::globalContext().setAllowTF32CuDNN(previous_convolutions_);
+}
+
+void keep_in_bf16(const NamedTensors& parameters) {
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.dim() < 2) continue;
+    tensor.mutable_grad().reset();
+    // Set as data, they stay the tensors that the model knows.
+    at::Tensor same = tensor;
+    same.set_data(tensor.detach().to(c10::kBFloat16));
+  }
 }
 
 AutocastGuard::AutocastGuard(Precision precision, c10::DeviceType device)

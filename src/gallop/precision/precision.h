@@ -6,15 +6,18 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include "gallop/tensor/named_tensor.h"
+
 namespace gallop::precision {
 
-/// Number format of a step's matrix products and convolutions. Weights, optimizer state, losses and
-/// normalization stay in fp32. tf32 is fp32 whose products a GPU takes with 10 bits of fraction;
-/// fp8 is that in the linear layers that can, and bf16 in all else.
-enum class Precision { kFp32, kTf32, kBf16, kFp16, kFp8 };
+/// Number format of a step's matrix products and convolutions. Optimizer state, losses and
+/// normalization stay in fp32, and weights as well, but for kBf16Weights, which is bf16 with
+/// weights that have no other form; see keep_in_bf16(). tf32 is fp32 whose products a GPU takes
+/// with 10 bits of fraction; fp8 is that in the linear layers that can, and bf16 in all else.
+enum class Precision { kFp32, kTf32, kBf16, kBf16Weights, kFp16, kFp8 };
 
 const char* name_of(Precision precision);
-/// "fp32", "tf32", "bf16", "fp16" or "fp8"; throws UsageError for anything else.
+/// "fp32", "tf32", "bf16", "bf16-weights", "fp16" or "fp8"; throws UsageError for anything else.
 Precision parse_precision(const std::string& name);
 
 /// Throws DeviceError, which says what is missing, where a training cannot have this precision: on
@@ -28,6 +31,11 @@ Precision for_evaluation(Precision precision);
 /// Whether this thread's linear layers compute in fp8: within an AutocastGuard that says so.
 bool linear_is_fp8();
 void set_linear_is_fp8(bool on);
+
+/// Turns parameters of two dimensions or more into bf16 for good, with the memory order that they
+/// have: before an optimizer or a step knows them. Those of one dimension stay in fp32: biases and
+/// the scales and shifts of norms, which are few, and which kernels add in fp32.
+void keep_in_bf16(const NamedTensors& parameters);
 
 /// While it lives, products and convolutions of fp32 tensors on a GPU are in TF32 if that is the
 /// precision, else in fp32. LibTorch by itself takes fp32 for the first and TF32 for the second.

@@ -99,9 +99,10 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
   v.field(
       {.name = "precision",
        .help =
-           "format of matrix products and convolutions; auto measures which is fastest, fp8 left "
-           "out; tf32 and fp8 are for GPUs",
-       .choices = {"auto", "fp32", "tf32", "bf16", "fp16", "fp8"}},
+           "format of matrix products and convolutions; auto measures which is fastest, fp8 and "
+           "bf16-weights left out; tf32 and fp8 are for GPUs; bf16-weights: bf16, in which weights "
+           "and their gradients are kept as well",
+       .choices = {"auto", "fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"}},
       c.precision);
   v.field({.name = "channels_last",
            .help = "memory order of images; auto measures which is faster",

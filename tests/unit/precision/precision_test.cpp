@@ -6,8 +6,11 @@
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/sum.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -16,19 +19,50 @@ namespace gallop::precision {
 namespace {
 
 TEST(Precision, NamesRoundTrip) {
-  for (const auto precision :
-       {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16, Precision::kFp8}) {
+  for (const auto precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16,
+                               Precision::kBf16Weights, Precision::kFp16, Precision::kFp8}) {
     EXPECT_EQ(parse_precision(name_of(precision)), precision);
   }
   try {
     parse_precision("fp4");
     ADD_FAILURE();
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "unknown precision 'fp4'; known are fp32, tf32, bf16, fp16 and fp8");
+    EXPECT_STREQ(error.what(),
+                 "unknown precision 'fp4'; known are fp32, tf32, bf16, bf16-weights, fp16 and fp8");
+  }
+}
+
+TEST(KeepInBf16, RoundsMatricesInTheirPlace) {
+  const NamedTensors all = {
+      {"weight", at::randn({4, 3})},
+      {"conv", at::randn({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast)},
+      {"bias", at::randn({4})}};
+  NamedTensors before;
+  for (const auto& [name, tensor] : all) {
+    before.push_back({name, tensor.clone()});
+    tensor.set_requires_grad(true);
+    // Autograd knows the tensor as it was.
+    tensor.sum().backward();
+  }
+  keep_in_bf16(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const at::Tensor& tensor = all[i].tensor;
+    EXPECT_TRUE(tensor.is_leaf() && tensor.requires_grad());
+    EXPECT_EQ(tensor.scalar_type(), i < 2 ? c10::kBFloat16 : c10::kFloat);
+    EXPECT_TRUE(at::equal(tensor.detach(), before[i].tensor.to(tensor.scalar_type())));
+    EXPECT_EQ(tensor.strides(), before[i].tensor.strides());
+    tensor.mutable_grad().reset();
+    tensor.sum().backward();
+    EXPECT_EQ(tensor.grad().scalar_type(), tensor.scalar_type());
   }
 }
 
 c10::ScalarType type_of_product(const at::Tensor& a) { return at::mm(a, a).scalar_type(); }
+
+TEST(AutocastGuard, CastsToBf16WhateverWeightsAreKeptIn) {
+  const AutocastGuard guard(Precision::kBf16Weights, c10::DeviceType::CPU);
+  EXPECT_EQ(type_of_product(at::ones({4, 4})), c10::kBFloat16);
+}
 
 TEST(AutocastGuard, CastsWithinTheBlockOnlyAndNests) {
   const at::Tensor a = at::ones({4, 4});
