@@ -1,11 +1,14 @@
 // bench_optimizers OPTIMIZER[+WRAPPER...] TENSORS [OPTION=VALUE...]: updates 40 M parameters in so
-// many matrices, with clipping; every wrapper acts at every step. For each line with a number on
-// standard input it takes as many updates and writes their seconds in one line.
+// many matrices, with clipping; every wrapper acts at every step. The option weights=bf16 makes
+// them and their gradients bf16. For each line with a number on standard input it takes as many
+// updates and writes their seconds in one line.
 #include <algorithm>
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
@@ -23,12 +26,21 @@ using namespace gallop;
 
 constexpr int64_t kColumns = 1000, kRows = 40'000;
 
-NamedTensors make_parameters(int64_t count) {
+constexpr std::string_view kBf16Weights = "weights=bf16";
+
+bool has_bf16_weights(char** words) {
+  for (; *words != nullptr; ++words) {
+    if (*words == kBf16Weights) return true;
+  }
+  return false;
+}
+
+NamedTensors make_parameters(int64_t count, at::ScalarType format) {
   NamedTensors parameters;
   for (int64_t i = 0; i < count; ++i) {
     parameters.push_back(
-        {fmt::format("blocks.{}.weight", i), at::randn({kRows / count, kColumns})});
-    parameters.back().tensor.mutable_grad() = at::randn({kRows / count, kColumns});
+        {fmt::format("blocks.{}.weight", i), at::randn({kRows / count, kColumns}).to(format)});
+    parameters.back().tensor.mutable_grad() = at::randn({kRows / count, kColumns}).to(format);
   }
   return parameters;
 }
@@ -62,6 +74,7 @@ std::unique_ptr<optim::Optimizer> build(const optim::OptimizerRegistry& registry
   config::Node options;
   for (char** word = words + 2; *word != nullptr; ++word) {
     const std::string text = *word;
+    if (text == kBf16Weights) continue;
     options.at_or_add(text.substr(0, text.find('=')), {}) =
         config::Node::make_scalar(text.substr(text.find('=') + 1));
   }
@@ -80,13 +93,16 @@ std::unique_ptr<optim::Optimizer> build(const optim::OptimizerRegistry& registry
 // As train/step.cpp does it.
 void update(optim::Optimizer& optimizer, const NamedTensors& parameters, const at::Tensor& lr) {
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters));
-  optimizer.step(lr, optim::clip_divisor(norm, 1.0), norm.sub(norm).to(at::kFloat));
+  static const at::Tensor kDraws = at::ones({2}, at::kLong);
+  optimizer.step(lr, optim::clip_divisor(norm, 1.0), norm.sub(norm).to(at::kFloat),
+                 {.draws = kDraws});
 }
 
 void serve(char** words) {
   const at::NoGradGuard no_grad;
   const optim::OptimizerRegistry registry = optim::built_in_optimizers();
-  const NamedTensors parameters = make_parameters(std::stoll(words[1]));
+  const NamedTensors parameters =
+      make_parameters(std::stoll(words[1]), has_bf16_weights(words) ? at::kBFloat16 : at::kFloat);
   const auto optimizer = build(registry, words, parameters);
   const at::Tensor lr = at::scalar_tensor(optimizer->base_lr(), at::TensorOptions(at::kFloat));
   int64_t count = 0;

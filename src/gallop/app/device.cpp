@@ -9,6 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
+#include "gallop/compile/codegen/cuda_driver.h"
 #include "gallop/compile/codegen/cuda_launcher.h"
 #include "gallop/kernel/cuda/launcher.h"
 #include "gallop/kernel/isa.h"
@@ -55,6 +56,14 @@ DeviceChoice choose_device(const std::string& name) {
     return {c10::kCPU, fmt::format("using the CPU, as {}", error.what())};
   }
   return {{c10::kCUDA, 0}, ""};
+}
+
+std::optional<int> capability_of(c10::Device device) {
+  if (!device.is_cuda()) return std::nullopt;
+  std::string missing;
+  const auto driver = compile::CudaDriver::open(missing);
+  if (!driver) throw DeviceError("the GPU's driver does not tell what it can do: " + missing);
+  return driver->capability(device.has_index() ? device.index() : 0);
 }
 
 std::string use_gpu_kernels(c10::Device device) {

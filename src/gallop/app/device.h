@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <c10/core/Device.h>
@@ -15,6 +16,10 @@ struct DeviceChoice {
 /// GPU and its driver, and throws DeviceError where that fails; "auto" takes a GPU where there is
 /// one that works.
 DeviceChoice choose_device(const std::string& name);
+
+/// The compute capability of a GPU, 90 for 9.0; nothing for the CPU. Throws DeviceError where the
+/// driver does not tell.
+std::optional<int> capability_of(c10::Device device);
 
 /// Has a GPU compute with our kernels from here on, where it can have them. Returns why not, in one
 /// line, else nothing.

@@ -140,6 +140,10 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
     print_plot(terse);
     fmt::print("\n");
     print_table(parsed, test);
+    if (const auto& recipe = prepared.recipe(); recipe.lr_scaling.scales()) {
+      fmt::print("These are for the batch of {}: they go with optimizer.lr_batch={}\n",
+                 format_count(recipe.data.batch), recipe.data.batch);
+    }
     suggested_lr(parsed.rule, parsed.test, test);
   }
   return ExitCode::kDone;

@@ -19,6 +19,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/file_images.h"
 #include "gallop/data/loader.h"
+#include "gallop/kernel/shared_cores.h"
 #include "gallop/precision/precision.h"
 
 namespace gallop::app {
@@ -147,6 +148,7 @@ void continue_text(TrainedRun& run, const std::string& prompt, const Request& re
   std::string written = prompt;
   if (!request.json) std::fputs(prompt.c_str(), stdout);
   for (int64_t i = 0; i < request.length; ++i) {
+    kernel::yield_cores_if_shared();
     const auto seen = std::min<int64_t>(run.inputs.context, static_cast<int64_t>(tokens.size()));
     const at::Tensor input =
         at::from_blob(tokens.data() + tokens.size() - static_cast<size_t>(seen), {1, seen},

@@ -15,8 +15,8 @@ namespace gallop::app {
 
 namespace {
 
-// Samples that formats are timed on: enough to tell them apart, few enough for a quick start.
-constexpr int64_t kTimedImages = 32;
+using precision::Precision;
+
 constexpr int64_t kTimedTexts = 4;
 constexpr int64_t kVerifyEvery = 100;  // Steps.
 
@@ -29,10 +29,16 @@ void note(const std::string& line) {
 PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved,
                                const std::string& runs)
     : resolved_(std::move(resolved)), hardware_(read_hardware()) {
+  if (resolved_.is_auto("data", "batch")) {
+    throw UsageError(
+        "data.batch: auto is found where a run begins, by 'gallop train'; give a number here, such "
+        "as data.batch=128, or what 'gallop find-batch' suggests");
+  }
   note(set_compute_threads(recipe(), hardware_));
   const DeviceChoice choice = choose_device(recipe().train.device);
   device_ = choice.device;
   note(choice.note);
+  require_precision();
   note(use_gpu_kernels(device_));
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
@@ -44,11 +50,32 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input.cpu());
   }
+  require_layers();
   open_teacher(families, runs);
   choose_format();
+  if (format_.precision == precision::Precision::kBf16Weights) {
+    precision::keep_in_bf16(model_->parameters());
+  }
   build_optimizer(families);
   varied_.check(recipe(), *optimizer_);
   choose_recomputed_blocks();
+}
+
+void PreparedRecipe::require_precision() {
+  const std::string& name = recipe().train.precision;
+  if (name == "auto") return;
+  const auto precision = precision::parse_precision(name);
+  // Only of those that not every GPU has is it asked what this one is.
+  if (precision != Precision::kTf32 && precision != Precision::kFp8) return;
+  precision::require_available(precision, capability_of(device_));
+}
+
+void PreparedRecipe::require_layers() {
+  if (recipe().train.precision != name_of(Precision::kFp8) || model_->fp8_layers() > 0) return;
+  throw UsageError(fmt::format(
+      "train.precision is fp8, but model '{}' has no linear layer for it: sizes must be multiples "
+      "of 16, the last layer stays in bf16, and so do convolutions; take train.precision=bf16",
+      recipe().model.name()));
 }
 
 void PreparedRecipe::open_teacher(const Families& families, const std::string& runs) {
@@ -110,7 +137,7 @@ data::LoaderConfig PreparedRecipe::training_loader() const {
 
 train::EvaluateConfig PreparedRecipe::evaluate_config() const {
   return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
-          .precision = format_.precision,
+          .precision = precision::for_evaluation(format_.precision),
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews()};
 }
@@ -153,8 +180,12 @@ data::Batch PreparedRecipe::first_batch(int64_t most) const {
 std::string PreparedRecipe::describe_training() const {
   std::string optimizer = resolved_.recipe.optimizer.name();
   for (const auto& wrapper : resolved_.recipe.wrap.items) optimizer += " with " + wrapper.name();
-  return fmt::format("{}, schedule {}, {} on {}{}{}{}", optimizer, resolved_.recipe.schedule.name(),
-                     format_.describe(), device_.is_cuda() ? "GPU" : "CPU",
+  const bool is_fp8 = format_.precision == Precision::kFp8;
+  const std::string layers =
+      is_fp8 ? fmt::format(" in {} linear layers", model_->fp8_layers()) : std::string();
+  return fmt::format("{}, schedule {}, {}{} on {}{}{}{}", optimizer,
+                     resolved_.recipe.schedule.name(), format_.describe(), layers,
+                     device_.is_cuda() ? "GPU" : "CPU",
                      resolved_.recipe.train.compile == "false" ? "" : ", compiled",
                      measured_.empty() ? "" : " (measured " + measured_ + ")", recomputed_);
 }
@@ -218,7 +249,7 @@ void PreparedRecipe::choose_recomputed_blocks() {
 std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
     const std::vector<train::StepFormat>& formats) {
   const data::Batch batch = first_batch(
-      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedImages));
+      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedSamples));
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
   return train::time_formats(*model_, batch.input, batch.target, formats);
@@ -227,6 +258,10 @@ std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
 void PreparedRecipe::resolve(const std::string& path, const std::string& value,
                              const std::string& found) {
   if (value != found) resolved_.resolve(path, found);
+}
+
+double PreparedRecipe::lr_factor() const {
+  return resolved_.recipe.lr_scaling.factor(resolved_.recipe.data.batch);
 }
 
 void PreparedRecipe::take_lr(const Families& families, double lr) {

@@ -17,6 +17,10 @@
 
 namespace gallop::app {
 
+/// Samples that formats are timed on, at most: enough to tell them apart, few enough for a quick
+/// start.
+inline constexpr int64_t kTimedSamples = 32;
+
 /// A recipe made ready to train: its data are read, and its model and optimizer stand on the
 /// device, in the format that the recipe asks for. What the recipe leaves open is measured, and
 /// stands in the recipe then. No run folder is needed or made.
@@ -38,6 +42,8 @@ class PreparedRecipe {
   optim::Optimizer& optimizer() { return *optimizer_; }
   schedule::Schedule& schedule() { return *schedule_; }
   std::vector<train::VariedValue> varied() const { return varied_.for_training(); }
+  /// Of all learning rates, by the recipe's batch.
+  double lr_factor() const;
 
   data::LoaderConfig training_loader() const;
   train::EvaluateConfig evaluate_config() const;
@@ -58,6 +64,8 @@ class PreparedRecipe {
  private:
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
+  void require_precision();
+  void require_layers();
   void choose_format();
   void open_teacher(const Families& families, const std::string& runs);
   void choose_recomputed_blocks();

@@ -40,11 +40,13 @@ void visit_choice(config::Visitor& visitor, const char* section, const char* hel
 struct OptimizerSection {
   config::Component& optimizer;
   config::ComponentList& wrap;
+  schedule::LrScaling& lr_scaling;
 };
 
 void visit(config::Visitor& visitor, OptimizerSection& section) {
   visitor.field({.name = "name", .help = "the rule that updates the weights"}, section.optimizer);
   visitor.field({.name = "wrap", .help = "averages or slow weights around it"}, section.wrap);
+  schedule::visit_lr_scaling(visitor, section.lr_scaling);
 }
 
 void read(ResolvedRecipe& resolved, config::Problems& problems) {
@@ -78,7 +80,7 @@ void visit(config::Visitor& visitor, VaryConfig& config) {
 void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "data", .help = ""}, recipe.data);
   visit_choice(visitor, "model", "the network", recipe.model);
-  OptimizerSection optimizer{recipe.optimizer, recipe.wrap};
+  OptimizerSection optimizer{recipe.optimizer, recipe.wrap, recipe.lr_scaling};
   visitor.section({.name = "optimizer", .help = ""}, optimizer);
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
@@ -116,6 +118,7 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
   }
   read(resolved, problems);
   train::check(resolved.recipe.train);
+  schedule::check(resolved.recipe.lr_scaling, resolved.is_auto("optimizer", "lr"));
   return resolved;
 }
 

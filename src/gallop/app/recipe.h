@@ -8,6 +8,7 @@
 #include "gallop/config/component.h"
 #include "gallop/config/node.h"
 #include "gallop/data/data_config.h"
+#include "gallop/schedule/lr_scaling.h"
 #include "gallop/schedule/variation.h"
 #include "gallop/train/test_views.h"
 #include "gallop/train/train_config.h"
@@ -28,6 +29,7 @@ struct Recipe {
   config::Component model;
   config::Component optimizer;
   config::ComponentList wrap;  ///< What stands around the optimizer.
+  schedule::LrScaling lr_scaling;
   config::Component schedule;
   VaryConfig vary;
   train::TrainConfig train;

@@ -23,14 +23,28 @@ schedule::RunLength length_without_data(const train::TrainConfig& config) {
 }
 
 // Of a schedule that counts in what the recipe alone does not tell.
-schedule::RunLength length_with_data(const Families& families, const Recipe& recipe) {
+schedule::RunLength length_with_data(const Families& families, const ResolvedRecipe& resolved) {
+  if (resolved.is_auto("data", "batch")) {
+    throw UsageError(
+        "the schedule counts in steps or epochs that data.batch: auto leaves open; to draw it, "
+        "give "
+        "a number, such as data.batch=128");
+  }
+  const Recipe& recipe = resolved.recipe;
   const data::TrainingData data = open_data(families, recipe);
   return train::Length::of(recipe.train, recipe.data.batch, data.train->size()).for_schedules();
 }
 
+// Whether the rate follows a batch that is to be found.
+bool waits_for_batch(const ResolvedRecipe& resolved) {
+  return resolved.recipe.lr_scaling.scales() && resolved.is_auto("data", "batch");
+}
+
 double base_lr(const ResolvedRecipe& resolved) {
-  if (resolved.is_auto("optimizer", "lr")) return 1;
-  return option_of(resolved.recipe.optimizer, "lr").value_or(1);
+  if (resolved.is_auto("optimizer", "lr") || waits_for_batch(resolved)) return 1;
+  const Recipe& recipe = resolved.recipe;
+  return option_of(recipe.optimizer, "lr").value_or(1) *
+         recipe.lr_scaling.factor(recipe.data.batch);
 }
 
 // "weight decay"
@@ -64,9 +78,10 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRec
     return fmt::format("{}, {}{}", value, name,
                        one.state().empty() ? "" : " (as long as evaluations get better)");
   };
-  const char* const lr_title = resolved.is_auto("optimizer", "lr")
-                                   ? "learning rate over the one to be found"
-                                   : "learning rate";
+  const char* const lr_title =
+      resolved.is_auto("optimizer", "lr") ? "learning rate over the one to be found"
+      : waits_for_batch(resolved)         ? "learning rate over that of the batch to be found"
+                                          : "learning rate";
   std::vector<plot::LinePlot> plots = {
       {title(lr_title, recipe.schedule.name(), *schedule), x, from_zero, {curve(end, [&](double p) {
          return lr * schedule->factor(p);
@@ -93,7 +108,7 @@ std::vector<plot::LinePlot> schedule_plots(const Families& families,
   try {
     return plots_of(families, resolved, length_without_data(resolved.recipe.train));
   } catch (const schedule::UnknownLength&) {
-    return plots_of(families, resolved, length_with_data(families, resolved.recipe));
+    return plots_of(families, resolved, length_with_data(families, resolved));
   }
 }
 

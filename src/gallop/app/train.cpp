@@ -79,9 +79,9 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
     return ExitCode::kDone;
   }
   auto run = parsed.resume.empty()
-                 ? start_run(families, parsed.place, parsed.recipe, parsed.overrides)
+                 ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop)
                  : resume_run(families, parsed.place, parsed.resume, parsed.overrides);
-  if (!run) return ExitCode::kDone;
+  if (!run) return stop.requested() ? ExitCode::kStopped : ExitCode::kDone;
   const train::Outcome outcome = run->train(parsed.style(), stop);
   return outcome.finished ? ExitCode::kDone : ExitCode::kStopped;
 }

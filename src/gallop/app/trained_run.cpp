@@ -39,7 +39,7 @@ train::CheckpointInfo info_of(const fs::path& checkpoint) {
 }  // namespace
 
 precision::Precision TrainedRun::precision() const {
-  return precision::parse_precision(recipe.recipe.train.precision);
+  return precision::for_evaluation(precision::parse_precision(recipe.recipe.train.precision));
 }
 
 fs::path find_run(const std::string& runs, const std::string& name) {

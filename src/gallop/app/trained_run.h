@@ -21,6 +21,7 @@ struct TrainedRun {
   train::CheckpointInfo checkpoint;
 
   int64_t step() const { return checkpoint.step; }
+  /// Of evaluations and predictions; see precision::for_evaluation().
   precision::Precision precision() const;
 };
 

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/batch_curve.h"
+#include "gallop/app/batch_finder.h"
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
@@ -49,8 +51,17 @@ class PreparedRun final : public TrainingRun {
     }
   }
 
+  void take_batch(FoundBatch found) { batch_ = std::move(found); }
+
   void place_in(track::RunFolder folder) {
     folder_.emplace(std::move(folder));
+    if (batch_) {
+      const fs::path& path = folder_->path();
+      write_file_atomically(path / "find-batch.json",
+                            batch_curve_json(folder_->name(), *batch_) + "\n");
+      write_file_atomically(path / "find-batch.svg",
+                            plot::to_svg(batch_curves(folder_->name(), *batch_), 2));
+    }
     checkpoints_.emplace(folder_->checkpoints(),
                          train::CheckpointConfig{.keep_last = recipe().train.keep_checkpoints});
     write_inputs(folder_->path(), prepared_.inputs());
@@ -67,6 +78,7 @@ class PreparedRun final : public TrainingRun {
     const train::TrainerParts parts{.model = prepared_.model(),
                                     .optimizer = prepared_.optimizer(),
                                     .schedule = prepared_.schedule(),
+                                    .lr_factor = prepared_.lr_factor(),
                                     .varied = prepared_.varied(),
                                     .train_samples = *data().train,
                                     .evaluation_samples = data().evaluation(),
@@ -153,6 +165,16 @@ class PreparedRun final : public TrainingRun {
     fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
     fmt::print("training   {}\n", prepared_.describe_training());
     fmt::print("run        {}\n", folder_->path().string());
+    if (batch_) {
+      fmt::print("batch      {}, found in {}: {} ({})\n", format_count(recipe().data.batch),
+                 format_duration(batch_->seconds), why_suggested(*batch_),
+                 (folder_->path() / "find-batch.svg").string());
+    }
+    if (const auto& scaling = recipe().lr_scaling; scaling.scales()) {
+      const double lr = prepared_.optimizer().base_lr();
+      fmt::print("lr         {:.4g}, {} from {:g} for a batch of {}\n", lr * prepared_.lr_factor(),
+                 scaling.rule, lr, format_count(*scaling.batch));
+    }
     std::fflush(stdout);
   }
 
@@ -172,6 +194,7 @@ class PreparedRun final : public TrainingRun {
   PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;
   std::optional<train::CheckpointStore> checkpoints_;
+  std::optional<FoundBatch> batch_;  // Where the recipe left it open.
 };
 
 // Finished: the newest checkpoint stands at the last step of the run.
@@ -181,22 +204,56 @@ bool is_finished(const fs::path& folder) {
          records.back().texts.at("how") == "finished";
 }
 
+// For a run that goes on: what was left open at its beginning has been found.
+std::vector<Override> without_auto(std::vector<Override> overrides) {
+  std::erase_if(overrides, [](const Override& one) {
+    return one.value == "auto" && (one.path == "data.batch" || one.path == "optimizer.lr");
+  });
+  return overrides;
+}
+
+// For `batch: auto`, in bounded time: the largest that fits is not looked for. Nothing where a stop
+// is asked for.
+std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
+                                         const StopRequest& stop) {
+  constexpr double kStepSeconds = 5, kNoiseSeconds = 120;
+  BatchQuestion question(std::move(trial), recipe);
+  question.limits.largest = false;
+  question.limits.step_seconds = kStepSeconds;
+  question.noise_seconds = kNoiseSeconds;
+  fmt::print(stderr, "gallop: data.batch: auto: trying batches, each in a process of its own\n");
+  auto found = find_batch(question, stop, {});
+  if (!found) fmt::print(stderr, "gallop: stopped while looking for a batch; nothing was made\n");
+  return found;
+}
+
 }  // namespace
 
 std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
                                        const std::string& recipe,
-                                       const std::vector<Override>& overrides) {
+                                       const std::vector<Override>& overrides,
+                                       const StopRequest& stop) {
   const fs::path runs(place.runs);
   if (!place.name.empty() && track::RunFolder::is_run(runs / place.name)) {
     if (place.resume_if_there) {
-      return resume_run(families, place, (runs / place.name).string(), overrides);
+      return resume_run(families, place, (runs / place.name).string(), without_auto(overrides));
     }
     throw UsageError(
         fmt::format("there is a run {} already; take another --name, or --continue to resume it",
                     (runs / place.name).string()));
   }
-  auto run =
-      std::make_unique<PreparedRun>(families, load_recipe(families, recipe, overrides), place.runs);
+  ResolvedRecipe resolved = load_recipe(families, recipe, overrides);
+  std::optional<FoundBatch> found;
+  if (resolved.is_auto("data", "batch")) {
+    found = find_batch_for(
+        resolved.recipe,
+        {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides}, stop);
+    if (!found) return nullptr;
+    resolved.resolve("data.batch", std::to_string(found->suggested()));
+    for (const auto& [path, value] : found->format) resolved.resolve(path, value);
+  }
+  auto run = std::make_unique<PreparedRun>(families, std::move(resolved), place.runs);
+  if (found) run->take_batch(std::move(*found));
   run->place_in(place.name.empty()
                     ? track::RunFolder::create_numbered(runs, run->recipe_name(),
                                                         run->recipe_yaml(), run->info())
@@ -216,11 +273,14 @@ std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace
     return nullptr;
   }
   const fs::path file = folder.path() / "recipe.yaml";
-  auto run = std::make_unique<PreparedRun>(
-      families,
-      parse_recipe(families, track::RunFolder::read_recipe(folder.path()), file.string(),
-                   overrides),
-      place.runs);
+  auto resolved = parse_recipe(families, track::RunFolder::read_recipe(folder.path()),
+                               file.string(), overrides);
+  if (resolved.is_auto("data", "batch")) {
+    throw UsageError(
+        "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
+        "change it");
+  }
+  auto run = std::make_unique<PreparedRun>(families, std::move(resolved), place.runs);
   run->check_against(folder.path());
   if (!overrides.empty()) write_file_atomically(file, run->recipe_yaml());
   run->place_in(std::move(folder));

@@ -26,12 +26,14 @@ class TrainingRun {
   virtual train::Outcome train(ConsoleStyle style, const StopRequest& stop) = 0;
 };
 
-/// Prepares data and model of a recipe and makes the run's folder; nothing is made where the recipe
-/// or the data are wrong. With `resume_if_there` it may return what resume_run() does. Throws
-/// UsageError where the name is taken.
+/// Prepares data and model of a recipe, for which it finds a batch where that is left open, and
+/// makes the run's folder; nothing is made where the recipe or the data are wrong. With
+/// `resume_if_there` it may return what resume_run() does. Null where a stop is asked for before.
+/// Throws UsageError where the name is taken.
 std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
                                        const std::string& recipe,
-                                       const std::vector<Override>& overrides);
+                                       const std::vector<Override>& overrides,
+                                       const StopRequest& stop);
 
 /// Continues a run from its newest checkpoint, or from the beginning where it has none. A damaged
 /// checkpoint is a DataError that names the file and the checkpoint before it. Null where the run

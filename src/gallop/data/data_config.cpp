@@ -11,7 +11,11 @@ constexpr double kMaxBatch = 1 << 24;
 constexpr double kMaxImageSize = 1 << 14;
 
 void visit_loading(config::Visitor& visitor, DataConfig& config) {
-  visitor.field({.name = "batch", .help = "samples a training step", .min = 1, .max = kMaxBatch},
+  visitor.field({.name = "batch",
+                 .help = "samples a training step; auto: what find-batch suggests",
+                 .min = 1,
+                 .max = kMaxBatch,
+                 .or_auto = true},
                 config.batch);
   visitor.field({.name = "eval_batch",
                  .help = "samples at once in evaluation; 0: as batch",

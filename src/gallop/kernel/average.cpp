@@ -92,9 +92,15 @@ void average_on_cpu(at::TensorList averages, at::TensorList values, const at::Te
   if (share == 0) return;
   const AverageBodies& bodies = best_bodies<AverageBodies>();
   over_chunks(averages, [&](const Chunk& chunk) {
-    bodies.average(averages[chunk.tensor].mutable_data_ptr<float>() + chunk.offset,
-                   values[chunk.tensor].const_data_ptr<float>() + chunk.offset,
-                   static_cast<float>(share), chunk.size);
+    float* const average = averages[chunk.tensor].mutable_data_ptr<float>() + chunk.offset;
+    const at::Tensor& value = values[chunk.tensor];
+    if (value.scalar_type() == c10::kBFloat16) {
+      const auto* const narrow = static_cast<const Bf16*>(value.const_data_ptr()) + chunk.offset;
+      bodies.average_bf16(average, narrow, static_cast<float>(share), chunk.size);
+    } else {
+      bodies.average(average, value.const_data_ptr<float>() + chunk.offset,
+                     static_cast<float>(share), chunk.size);
+    }
   });
 }
 
@@ -134,7 +140,8 @@ void average_by_operators(const AverageStep& step, bool both) {
   const at::Tensor share = share_of(rule, averaged);
   for (size_t i = 0; i < step.averages.size(); ++i) {
     const at::Tensor &average = step.averages[i], &value = step.values[i];
-    const at::Tensor next = at::lerp(average, value, share.to(average.scalar_type()));
+    const auto format = average.scalar_type();
+    const at::Tensor next = at::lerp(average, value.to(format), share.to(format));
     if (both) value.copy_(at::where(due, next, value));
     average.copy_(at::where(due, next, average));
   }
@@ -147,8 +154,11 @@ bool is_for_our_kernel(at::TensorList tensors) {
          });
 }
 
-void check(const AverageStep& step) {
-  if (step.averages.size() != step.values.size() || step.rule.every < 1) {
+void check(const AverageStep& step, bool both) {
+  const bool are_bf16 = std::any_of(step.values.begin(), step.values.end(), [](const auto& t) {
+    return t.scalar_type() == c10::kBFloat16;
+  });
+  if ((both && are_bf16) || step.averages.size() != step.values.size() || step.rule.every < 1) {
     throw InternalError("average: lists or a rule that make no sense");
   }
 }
@@ -160,7 +170,7 @@ void average(const AverageStep& step) {
       "average_(Tensor(a!)[] averages, Tensor[] values, Tensor(b!) counts, Tensor? skip, float[] "
       "rule) -> ()",
       average_on_cpu, nothing_without_memory);
-  check(step);
+  check(step, /*both=*/false);
   if (!is_for_our_kernel(step.averages)) return average_by_operators(step, /*both=*/false);
   kAverage(step.averages, step.values, step.counts, optional(step.skip), numbers_of(step.rule));
 }
@@ -170,7 +180,7 @@ void average_both(const AverageStep& step) {
       "average_both_(Tensor(a!)[] averages, Tensor(b!)[] values, Tensor(c!) counts, Tensor? skip, "
       "float[] rule) -> ()",
       average_both_on_cpu, nothing_without_memory);
-  check(step);
+  check(step, /*both=*/true);
   if (!is_for_our_kernel(step.averages)) return average_by_operators(step, /*both=*/true);
   kAverageBoth(step.averages, step.values, step.counts, optional(step.skip), numbers_of(step.rule));
   count_changes(step.values);

@@ -23,8 +23,8 @@ struct AverageRule {
   int64_t every = 1;  ///< 0 for the update before the first.
 };
 
-/// Tensors of one device and type, float or double, in parallel lists: each pair of one layout,
-/// dense.
+/// Tensors of one device, averages of one type, float or double, and values of the same or bf16, in
+/// parallel lists: each pair of one layout, dense.
 struct AverageStep {
   at::TensorList averages, values;
   at::Tensor counts{};  ///< fp64 [2]: updates so far, and how many of them were averaged.

@@ -337,13 +337,14 @@ at::Tensor data_on_cpu(const at::Tensor& dy, const at::Tensor& weight, int64_t h
 
 bool takes_conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWindow& window) {
   const bool is_point = window.height == 1 && window.width == 1;  // LibTorch's are as fast.
-  return best_isa() >= Isa::kAvx512Bf16 && fits(x, weight, window) && is_narrow(weight) && !is_point;
+  return best_isa() >= Isa::kAmx && fits(x, weight, window) && is_narrow(weight) && !is_point;
 }
 
 bool takes_conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
                        int64_t width, const Conv2dWindow& window) {
-  return best_isa() >= Isa::kAvx512Bf16 && fits_data(dy, weight, height, width, window) &&
-         is_narrow(weight);
+  // Without tiles LibTorch's are as fast, except for those of a stride.
+  const Isa needed = window.stride > 1 ? Isa::kAvx512Bf16 : Isa::kAmx;
+  return best_isa() >= needed && fits_data(dy, weight, height, width, window) && is_narrow(weight);
 }
 
 namespace {

@@ -84,8 +84,8 @@ Isa best_isa() {
       if (has(isa)) best = isa;
       if (name == limit) return best;
     }
-    throw UsageError(
-        fmt::format("GALLOP_ISA is '{}', but must be baseline, avx2, avx512, avx512-bf16 or amx", limit));
+    throw UsageError(fmt::format(
+        "GALLOP_ISA is '{}', but must be baseline, avx2, avx512, avx512-bf16 or amx", limit));
   }();
   return kBest;
 }

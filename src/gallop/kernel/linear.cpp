@@ -188,7 +188,7 @@ class Linear {
   void of_weights(const Gradient& dz, const AnyMatrix& x, const AnyMatrix& dweight,
                   Backward& work) const {
     // Straight to where it belongs, if it has the sizes of products.
-    const bool direct = dweight.rows == work.outputs && dweight.columns == kBlock;
+    const bool direct = !dweight.bf16 && dweight.rows == work.outputs && dweight.columns == kBlock;
     float* sums = direct ? static_cast<float*>(dweight.data) : work.sums;
     const int64_t stride = direct ? dweight.stride : kBlock;
     for (int64_t row = 0; row < x.rows; row += kChunk) {
@@ -218,8 +218,9 @@ bool is_fp32(const at::Tensor& tensor) {
 // Sizes and formats, whatever is fastest.
 bool fits(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
           at::ScalarType output) {
-  return is_plain(x) && x.dim() > 0 && is_fp32(weight) && weight.dim() == 2 &&
-         weight.size(1) == x.size(-1) &&
+  const bool is_bf16 = weight.scalar_type() == at::kBFloat16 && output == at::kBFloat16;
+  return is_plain(x) && x.dim() > 0 && is_plain(weight) && weight.dim() == 2 &&
+         (is_bf16 || is_fp32(weight)) && weight.size(1) == x.size(-1) &&
          (!bias.defined() ||
           (is_fp32(bias) && bias.dim() == 1 && bias.size(0) == weight.size(0))) &&
          (output == at::kBFloat16 || (output == at::kFloat && x.scalar_type() == at::kFloat));
@@ -278,7 +279,9 @@ LinearGradients linear_backward_by(Isa isa, const at::Tensor& dy, const at::Tens
   LinearGradients gradients;
   if (wanted.x) gradients.x = at::empty(x.sizes(), x.options());
   if (wanted.weight) gradients.weight = at::empty(weight.sizes(), weight.options());
-  if (wanted.bias) gradients.bias = at::empty({weight.size(0)}, weight.options());
+  if (wanted.bias) {
+    gradients.bias = at::empty({weight.size(0)}, weight.options().dtype(at::kFloat));
+  }
   const auto run = [&](const auto& kernel) {
     kernel.backward(matrix_of(dy), matrix_of(y), matrix_of(x), matrix_of(weight),
                     matrix_of(gradients.x), matrix_of(gradients.weight),

@@ -10,8 +10,8 @@
 namespace gallop::kernel {
 
 /// Whether linear() takes these and is the fastest way, for y in `output` format: x [..., K] in
-/// fp32, or for bf16 in either, weight [N, K] and bias [N] in fp32, contiguous and on the CPU.
-/// `bias` may be undefined.
+/// fp32, or for bf16 in either, weight [N, K] likewise and bias [N] in fp32, contiguous and on the
+/// CPU. `bias` may be undefined.
 bool takes_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   at::ScalarType output);
 
@@ -24,8 +24,9 @@ struct LinearWishes {
 };
 
 struct LinearGradients {
-  at::Tensor x;             ///< In the format of x.
-  at::Tensor weight, bias;  ///< In fp32.
+  at::Tensor x;       ///< In the format of x.
+  at::Tensor weight;  ///< In that of the weight.
+  at::Tensor bias;    ///< In fp32.
 };
 
 /// From dy, contiguous and in the format of y. With ReLU `y` is linear()'s, else undefined. What is

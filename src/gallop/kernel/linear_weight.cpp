@@ -148,7 +148,7 @@ c10::OperatorHandle linear_weight_operator() { return linear_weight_of().handle(
 bool takes_linear_weight(const at::Tensor& dy, const at::Tensor& x) {
   // Beyond that the sums of a part do not stay in the core's cache: docs/kernels.md.
   constexpr int64_t kLeastRows = 256, kMostWeights = 2'500'000;
-  return best_isa() >= Isa::kAmx && fits(dy, x) && dy.size(0) >= kLeastRows &&
+  return best_isa() >= Isa::kAvx512Bf16 && fits(dy, x) && dy.size(0) >= kLeastRows &&
          dy.size(1) * x.size(1) <= kMostWeights;
 }
 

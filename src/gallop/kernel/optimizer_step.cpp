@@ -7,6 +7,7 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/philox.h"
 #include "gallop/kernel/cuda/update.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/update.h"
@@ -153,16 +154,53 @@ class Factors {
   double factors_[kMostFactors], running_before_[kMostRunning], next_[kMostRunning];
 };
 
+bool is_bf16(const at::Tensor& tensor) { return tensor.scalar_type() == c10::kBFloat16; }
+
+// How bf16 parameters are rounded, one after the other.
+class RoundedParameters {
+ public:
+  explicit RoundedParameters(const OptimizerStep& step) : step_(step) {
+    if (!step.draws.defined()) return;
+    const auto* const numbers = step.draws.const_data_ptr<int64_t>();
+    const auto seed = static_cast<uint64_t>(numbers[0]), number = static_cast<uint64_t>(numbers[1]);
+    const auto key = Philox::key_of(seed, Purpose::kRounding);
+    draw_ = {.key = {key[0], key[1]},
+             .counter = {0, static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)}};
+  }
+
+  void put(size_t i, UpdateTensor& tensor) {
+    tensor.bf16_parameter = static_cast<Bf16*>(step_.parameters[i].mutable_data_ptr());
+    if (!step_.compensations.empty()) {
+      tensor.rounding = Rounding::kKahan;
+      tensor.compensation = static_cast<Bf16*>(step_.compensations[next_++].mutable_data_ptr());
+    } else if (step_.draws.defined()) {
+      tensor.rounding = Rounding::kStochastic;
+      tensor.draw = draw_;
+      tensor.draw.counter[0] = static_cast<uint32_t>(step_.indices[i]);
+    }
+  }
+
+ private:
+  const OptimizerStep& step_;
+  RoundingDraw draw_;
+  size_t next_ = 0;
+};
+
 at::Tensor update_on_cpu(const OptimizerStep& step) {
   if (is_set(step.skip)) return norm_on_cpu(step.gradients);
   const UpdateRule& rule = update_rule(step.rule);
   const float factor = step.divisor.defined() ? 1 / step.divisor.item<float>() : 1;
   Factors factors(rule, step);
+  RoundedParameters rounded(step);
   const size_t count = step.parameters.size();
   std::vector<UpdateTensor> tensors(count);
   for (size_t i = 0; i < count; ++i) {
     UpdateTensor& tensor = tensors[i];
-    tensor.parameter = step.parameters[i].mutable_data_ptr<float>();
+    if (is_bf16(step.parameters[i])) {
+      rounded.put(i, tensor);
+    } else {
+      tensor.parameter = step.parameters[i].mutable_data_ptr<float>();
+    }
     tensor.gradient = fp32_of(step.gradients[i]);
     tensor.bf16_gradient = bf16_of(step.gradients[i]);
     for (size_t kind = 0; kind < static_cast<size_t>(rule.states); ++kind) {
@@ -204,8 +242,8 @@ at::Tensor with_step(c10::string_view rule, at::TensorList parameters, at::Tenso
                      const Optional& running, at::IntArrayRef indices, Doubles weight_decays,
                      Doubles lr_factors, const at::Tensor& lr, const Optional& divisor,
                      const Optional& skip, Doubles options, at::TensorList varied,
-                     at::IntArrayRef varied_options, at::TensorList shadows,
-                     at::IntArrayRef shadowed) {
+                     at::IntArrayRef varied_options, at::TensorList compensations,
+                     const Optional& draws, at::TensorList shadows, at::IntArrayRef shadowed) {
   OptimizerStep step{.rule = std::string(rule),
                      .options = options.vec(),
                      .parameters = parameters.vec(),
@@ -221,9 +259,30 @@ at::Tensor with_step(c10::string_view rule, at::TensorList parameters, at::Tenso
                      .lr = lr,
                      .divisor = divisor.value_or(at::Tensor()),
                      .skip = skip.value_or(at::Tensor()),
-                     .shadows = by_parameter(parameters.size(), shadows, shadowed)};
+                     .shadows = by_parameter(parameters.size(), shadows, shadowed),
+                     .compensations = compensations.vec(),
+                     .draws = draws.value_or(at::Tensor())};
   step.scales = scales_by_parameter(step, scales);
   return kUpdate(step);
+}
+
+void check_rounding(const OptimizerStep& step) {
+  size_t bf16 = 0;
+  bool is_right = true;
+  for (size_t i = 0; i < step.parameters.size(); ++i) {
+    if (!is_bf16(step.parameters[i])) continue;
+    is_right &= step.shadows.empty() || !step.shadows[i].defined();
+    if (bf16 < step.compensations.size()) {
+      const at::Tensor& kept = step.compensations[bf16];
+      is_right &= is_bf16(kept) && kept.numel() == step.parameters[i].numel();
+    }
+    ++bf16;
+  }
+  is_right &=
+      step.compensations.empty() || (step.compensations.size() == bf16 && !step.draws.defined());
+  is_right &=
+      !step.draws.defined() || (step.draws.scalar_type() == c10::kLong && step.draws.numel() == 2);
+  if (!is_right) throw InternalError("optimizer step: bf16 parameters that cannot be rounded so");
 }
 
 void check(const OptimizerStep& step) {
@@ -244,6 +303,7 @@ void check(const OptimizerStep& step) {
       throw InternalError("optimizer step: states in 8 bits that do not fit the rule " + step.rule);
     }
   }
+  check_rounding(step);
   for (const int64_t number : step.varied_options) {
     if (number >= kWeightDecayOption && number < rule.options) continue;
     throw InternalError("optimizer step: no such option of the rule " + step.rule);
@@ -258,7 +318,8 @@ at::Tensor update(const OptimizerStep& step) {
       "Tensor(f!)[] scales, Tensor(c!)? steps, Tensor(d!)? running, int[] indices, float[] "
       "weight_decays, float[] "
       "lr_factors, Tensor lr, Tensor? divisor, Tensor? skip, float[] options, Tensor[] varied, "
-      "int[] varied_options, Tensor(e!)[] shadows, int[] shadowed) -> Tensor norm",
+      "int[] varied_options, Tensor(g!)[] compensations, Tensor? draws, Tensor(e!)[] shadows, "
+      "int[] shadowed) -> Tensor norm",
       with_step<update_on_cpu>, norm_without_memory, with_step<update_on_cuda>);
   check(step);
   if (step.parameters.empty()) return fp64(0);  // The dispatcher would not know where to go.
@@ -267,7 +328,8 @@ at::Tensor update(const OptimizerStep& step) {
       kUpdate(step.rule, step.parameters, step.gradients, step.states, defined(step.scales),
               optional(step.steps), optional(step.running), step.indices, step.weight_decays,
               step.lr_factors, step.lr, optional(step.divisor), optional(step.skip), step.options,
-              step.varied, step.varied_options, shadows.tensors, shadows.of);
+              step.varied, step.varied_options, step.compensations, optional(step.draws),
+              shadows.tensors, shadows.of);
   count_changes(step.parameters);
   return norm;
 }

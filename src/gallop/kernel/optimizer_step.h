@@ -9,7 +9,7 @@
 // The passes of update.h as operators, whose numbers that change from step to step are tensors: so
 // they can be part of a recorded step. All tensors are dense and on one device, the CPU or a GPU
 // that has our kernels (kernel/cuda/launcher.h), those of one parameter in one memory layout;
-// parameters are fp32, states too unless they have scales, gradients fp32 or bf16.
+// parameters and gradients are fp32 or bf16, states fp32 unless they have scales.
 namespace gallop::kernel {
 
 /// Among OptimizerStep::varied_options, the weight decay; among its weight_decays, the one that
@@ -40,8 +40,15 @@ struct OptimizerStep {
   at::Tensor divisor{};  ///< Divides the gradients; may be undefined.
   at::Tensor skip{};     ///< If defined and not 0, nothing is updated nor counted.
   /// By parameter: a bf16 tensor of its layout that gets what it is then, rounded, or undefined.
-  /// May be empty.
+  /// May be empty. None has a parameter that is bf16 itself.
   std::vector<at::Tensor> shadows{};
+  /// Of bf16 parameters, one behind the other: bf16 tensors of their layout that keep what rounding
+  /// to the nearest loses (Kahan's summation). Empty: nothing is kept.
+  std::vector<at::Tensor> compensations{};
+  /// int64 [2], a seed and the number of the step: if defined, bf16 parameters are rounded up or
+  /// down by random numbers that are a function of these, the parameter's index, and each number's
+  /// place in memory. No compensations then.
+  at::Tensor draws{};
 };
 
 /// One step, which counts as a change in place of the parameters, as those of LibTorch's operators

@@ -140,6 +140,11 @@ std::array<Run, sizeof...(kNumbers)> runs(std::integer_sequence<int, kNumbers...
 }  // namespace
 
 void update_by_operators(const OptimizerStep& step) {
+  for (const at::Tensor& parameter : step.parameters) {
+    if (parameter.scalar_type() == at::kBFloat16) {
+      throw InternalError("update by operators: bf16 parameters");
+    }
+  }
   for (const at::Tensor& scales : step.scales) {
     if (scales.defined()) throw InternalError("update by operators: states in 8 bits");
   }

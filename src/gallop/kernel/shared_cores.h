@@ -12,8 +12,9 @@ namespace gallop::kernel {
 void yield_cores(bool yield);
 bool yields_cores();
 
-/// To be called at each step by the thread that starts the work: yields while that thread waits for
-/// a core for more than a tenth of the time, which it looks at a few times a second.
+/// To be called at each step of training, evaluation or prediction by the thread that starts the
+/// work: yields while that thread waits for a core for more than a tenth of the time, which it
+/// looks at a few times a second.
 void yield_cores_if_shared();
 
 }  // namespace gallop::kernel

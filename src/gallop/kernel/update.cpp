@@ -17,7 +17,14 @@ namespace {
 int64_t chunks_of(int64_t size) { return (size + kUpdateChunk - 1) / kUpdateChunk; }
 
 UpdateTensor part(UpdateTensor tensor, int64_t offset, int64_t size) {
-  tensor.parameter += offset;
+  if (tensor.bf16_parameter != nullptr) {
+    tensor.bf16_parameter += offset;
+  } else {
+    tensor.parameter += offset;
+  }
+  if (tensor.compensation != nullptr) tensor.compensation += offset;
+  tensor.first += offset;
+  static_assert(kUpdateChunk % kRoundingGroup == 0);
   if (tensor.bf16_gradient != nullptr) {
     tensor.bf16_gradient += offset;
   } else {

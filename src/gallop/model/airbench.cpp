@@ -127,8 +127,10 @@ class Airbench final : public Network {
       channels = config.widths[i];
     }
     head_ = register_module(
-        "head", std::make_shared<Linear>(
-                    init, Linear::Options{.in = channels, .out = task.classes, .bias = false}));
+        "head",
+        std::make_shared<Linear>(
+            init,
+            Linear::Options{.in = channels, .out = task.classes, .bias = false, .is_head = true}));
   }
 
   int64_t images_to_initialize() const override { return images_; }

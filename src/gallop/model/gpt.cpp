@@ -97,7 +97,8 @@ class Gpt final : public Network {
           "lm_head", std::make_shared<Linear>(init, Linear::Options{.in = config.width,
                                                                     .out = task.classes,
                                                                     .bias = false,
-                                                                    .init = inner_init(config)}));
+                                                                    .init = inner_init(config),
+                                                                    .is_head = true}));
     }
   }
 

@@ -1,14 +1,17 @@
 #include "gallop/model/layers.h"
 
 #include "gallop/kernel/isa.h"
+#include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/conv2d.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/embedding.h"
+#include "gallop/model/functional/fp8_linear.h"
 #include "gallop/model/functional/recompute.h"
+#include "gallop/precision/precision.h"
 
 namespace gallop::model {
 
-Linear::Linear(Initializer& initializer, const Options& options) {
+Linear::Linear(Initializer& initializer, const Options& options) : is_head_(options.is_head) {
   weight_ =
       register_parameter("weight", initializer.weight({options.out, options.in}, options.init));
   if (options.bias) {
@@ -16,12 +19,10 @@ Linear::Linear(Initializer& initializer, const Options& options) {
   }
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const {
-  return functional::linear(x, weight_, bias_);
-}
+at::Tensor Linear::forward(const at::Tensor& x) const { return product(x, bias_); }
 
 at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) const {
-  return functional::linear(x, weight_, bias_, activation);
+  return product(x, bias_, activation);
 }
 
 Branch Linear::branch(const at::Tensor& x, double dropout) const {
@@ -29,7 +30,20 @@ Branch Linear::branch(const at::Tensor& x, double dropout) const {
   if (dropout > 0 || !x.is_cpu() || !kernel::kernels_are_on()) {
     return {functional::dropout(forward(x), dropout, /*training=*/true)};
   }
-  return {functional::linear(x, weight_, {}), bias_};
+  return {product(x, {}), bias_};
+}
+
+bool Linear::can_be_fp8() const {
+  return !is_head_ && functional::takes_fp8_linear(weight_.sizes());
+}
+
+at::Tensor Linear::product(const at::Tensor& x, const at::Tensor& bias,
+                           std::optional<kernel::Activation> activation) const {
+  if (!precision::linear_is_fp8() || !can_be_fp8()) {
+    return functional::linear(x, weight_, bias, activation);
+  }
+  const at::Tensor y = functional::fp8_linear(x, weight_, bias);
+  return activation ? functional::activation(*activation, y) : y;
 }
 
 Conv2d::Conv2d(Initializer& initializer, const Options& options)

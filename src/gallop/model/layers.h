@@ -20,7 +20,8 @@ struct Branch {
   at::Tensor bias{};
 };
 
-/// y = x W^T + b over the last dimension; weight [out, in], bias [out].
+/// y = x W^T + b over the last dimension; weight [out, in], bias [out]. In a step of fp8, see
+/// can_be_fp8().
 class Linear : public torch::nn::Module {
  public:
   struct Options {
@@ -28,6 +29,7 @@ class Linear : public torch::nn::Module {
     int64_t out = 0;
     bool bias = true;
     InitScheme init{};
+    bool is_head = false;  ///< The last layer, of which logits come.
   };
   Linear(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& x) const;
@@ -36,10 +38,17 @@ class Linear : public torch::nn::Module {
   /// dropout(y); without dropout the bias stays apart, for a norm to add in its own pass.
   Branch branch(const at::Tensor& x, double dropout) const;
   const at::Tensor& weight() const { return weight_; }
+  /// Whether its products are in fp8 where a step is: its sizes are multiples of 16, and it is not
+  /// the head, whose errors no layer makes up for.
+  bool can_be_fp8() const;
 
  private:
+  at::Tensor product(const at::Tensor& x, const at::Tensor& bias,
+                     std::optional<kernel::Activation> activation = {}) const;
+
   at::Tensor weight_;
   at::Tensor bias_;
+  bool is_head_;
 };
 
 /// 2-D convolution of [N, C, H, W] with a square window.

@@ -24,7 +24,9 @@ class Mlp final : public Network {
     int64_t in = task.channels * task.height * task.width;
     for (size_t i = 0; i < sizes.size(); ++i) {
       layers_.push_back(std::make_shared<Linear>(
-          initializer, Linear::Options{.in = in, .out = sizes[i], .init = init}));
+          initializer,
+          Linear::Options{
+              .in = in, .out = sizes[i], .init = init, .is_head = i + 1 == sizes.size()}));
       list->register_module(std::to_string(i), layers_.back());
       in = sizes[i];
     }

@@ -52,6 +52,10 @@ class Model {
   /// Which of them are, one flag a block; none at first. No gradient changes.
   virtual void recompute(const std::vector<bool>& /*blocks*/) {}
 
+  /// How many linear layers have their products in fp8 where a step is: those of sizes that are
+  /// multiples of 16, but the last.
+  virtual int64_t fp8_layers() const { return 0; }
+
   /// Switches dropout and batch norm between training and evaluation. A new model is in training.
   virtual void set_training(bool training) = 0;
   virtual bool training() const = 0;

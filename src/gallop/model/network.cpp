@@ -1,6 +1,9 @@
 #include "gallop/model/network.h"
 
+#include <algorithm>
+
 #include "gallop/base/error.h"
+#include "gallop/model/layers.h"
 
 namespace gallop::model {
 
@@ -29,6 +32,14 @@ class NetworkModel final : public Model {
       throw InternalError("recompute: another number of flags than of blocks");
     }
     network_->recompute(blocks);
+  }
+
+  int64_t fp8_layers() const override {
+    const auto modules = network_->modules();
+    return std::count_if(modules.begin(), modules.end(), [](const auto& module) {
+      const auto* linear = module->template as<Linear>();
+      return linear != nullptr && linear->can_be_fp8();
+    });
   }
 
   void set_training(bool training) override { network_->train(training); }

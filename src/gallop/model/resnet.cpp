@@ -182,10 +182,11 @@ class Resnet final : public Network {
       channels = add_stage(init, style, stage, channels, scaled(base, config.width),
                            shape.blocks[stage], shape.bottleneck);
     }
-    fc_ = register_module("fc", std::make_shared<Linear>(
-                                    init, Linear::Options{.in = channels,
-                                                          .out = task.classes,
-                                                          .init = parse_init(config.linear_init)}));
+    fc_ = register_module(
+        "fc", std::make_shared<Linear>(init, Linear::Options{.in = channels,
+                                                             .out = task.classes,
+                                                             .init = parse_init(config.linear_init),
+                                                             .is_head = true}));
   }
 
   int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }

@@ -86,7 +86,8 @@ class Vit final : public Network {
     head_ = register_module(
         "head", std::make_shared<Linear>(init, Linear::Options{.in = config.width,
                                                                .out = task.classes,
-                                                               .init = linear_init(config)}));
+                                                               .init = linear_init(config),
+                                                               .is_head = true}));
   }
 
   int64_t blocks() const override { return static_cast<int64_t>(layers_.size()); }
@@ -102,7 +103,8 @@ class Vit final : public Network {
           at::cat({class_token_.expand({x_BTC.size(0), -1, -1}).to(x_BTC.scalar_type()), x_BTC}, 1);
     }
     // The layers' kernels take rows of C; without a class token they are columns here.
-    x_BTC = (x_BTC + positions_).contiguous();
+    const bool is_narrow = positions_.scalar_type() == at::kBFloat16;
+    x_BTC = (x_BTC + (is_narrow ? positions_.to(at::kFloat) : positions_)).contiguous();
     Stream stream_BTC{functional::dropout(x_BTC, dropout_, is_training())};
     for (size_t i = 0; i < layers_.size(); ++i) {
       auto& layer = *layers_[i];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gallop/config/visitor.h"
 #include "gallop/optim/groups.h"
@@ -18,6 +19,7 @@ struct AdagradConfig {
   double lr_decay = 0;
   double eps = 1e-10;
   double initial_accumulator_value = 0;  ///< v before the first step.
+  std::string rounding = "auto";         ///< Of bf16 weights; see optim/fields.h.
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};
@@ -32,6 +34,7 @@ struct AdadeltaConfig {
   double lr = 1;
   double rho = 0.9;
   double eps = 1e-6;
+  std::string rounding = "auto";
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};
@@ -50,6 +53,7 @@ struct RmspropConfig {
   double eps = 1e-8;
   double momentum = 0;
   bool centered = false;
+  std::string rounding = "auto";
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};

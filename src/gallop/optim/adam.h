@@ -23,6 +23,7 @@ struct AdamConfig {
   double eps = 1e-8;
   bool amsgrad = false;
   std::string state_bits = "32";  ///< Or 8; see optim/fields.h.
+  std::string rounding = "auto";  ///< Of bf16 weights; see optim/fields.h.
   double weight_decay = 0;
   bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
   GroupsConfig groups{};
@@ -37,6 +38,7 @@ struct AdamwConfig {
   double eps = 1e-8;
   bool amsgrad = false;
   std::string state_bits = "32";  ///< Or 8; see optim/fields.h.
+  std::string rounding = "auto";
   double weight_decay = 0.01;
   bool decay_1d = true;
   GroupsConfig groups{};
@@ -55,6 +57,7 @@ struct NadamConfig {
   double eps = 1e-8;
   double momentum_decay = 4e-3;
   bool decoupled_weight_decay = false;
+  std::string rounding = "auto";
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};
@@ -72,6 +75,7 @@ struct RadamConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   bool decoupled_weight_decay = false;
+  std::string rounding = "auto";
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};
@@ -88,6 +92,7 @@ struct AdamaxConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
+  std::string rounding = "auto";
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};

@@ -34,12 +34,20 @@ inline const config::Field kDecoupledDecay{.name = "decoupled_weight_decay",
 /// quantization", ICLR 2022) of parameters of at least 4096 numbers.
 inline const config::Field kStateBits{
     .name = "state_bits", .help = "of each number that is kept", .choices = {"32", "8"}};
+inline const config::Field kRounding{
+    .name = "rounding",
+    .help =
+        "of weights kept in bf16 (train.precision=bf16-weights): stochastic, to the nearest "
+        "with what is lost kept for the next update (kahan), or to the nearest alone; auto: "
+        "stochastic",
+    .choices = {"auto", "stochastic", "kahan", "nearest"}};
 inline const config::Field kAlwaysAdapt{
     .name = "always_adapt", .help = "a trust ratio also for parameters without weight decay"};
 
 /// What the options of nearly every optimizer end with.
 template <typename Config>
 void visit_decay(config::Visitor& visitor, Config& config) {
+  if constexpr (requires { config.rounding; }) visitor.field(kRounding, config.rounding);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(kDecay1d, config.decay_1d);
   visit_groups(visitor, config.groups);

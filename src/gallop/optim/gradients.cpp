@@ -21,7 +21,8 @@ namespace {
 
 bool is_plain(const at::Tensor& tensor) {
   return (tensor.device().is_cpu() || kernel::cuda_launcher_for(tensor.device()) != nullptr) &&
-         tensor.layout() == c10::kStrided && tensor.scalar_type() == c10::kFloat &&
+         tensor.layout() == c10::kStrided &&
+         (tensor.scalar_type() == c10::kFloat || tensor.scalar_type() == c10::kBFloat16) &&
          tensor.is_non_overlapping_and_dense();
 }
 
@@ -68,12 +69,13 @@ void clip_values(at::TensorList gradients, double limit, const at::Tensor& scale
 
 namespace {
 
-// Of each unit, with the dimensions of the tensor.
+// Of each unit, with the dimensions of the tensor; of bf16 in fp32.
 at::Tensor unit_norms(const at::Tensor& tensor) {
+  const auto format = c10::promoteTypes(tensor.scalar_type(), c10::kFloat);
   if (tensor.dim() < 2) return at::linalg_vector_norm(tensor);
   std::vector<int64_t> within(static_cast<size_t>(tensor.dim() - 1));
   std::iota(within.begin(), within.end(), 1);
-  return at::linalg_vector_norm(tensor, 2, within, /*keepdim=*/true);
+  return at::linalg_vector_norm(tensor, 2, within, /*keepdim=*/true, format);
 }
 
 }  // namespace

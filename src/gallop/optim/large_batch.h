@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gallop/config/visitor.h"
 #include "gallop/optim/groups.h"
@@ -23,6 +24,7 @@ struct LarsConfig {
   double trust_coefficient = 0.001;
   double eps = 1e-8;
   bool always_adapt = false;
+  std::string rounding = "auto";  ///< Of bf16 weights; see optim/fields.h.
   double weight_decay = 1e-4;
   bool decay_1d = false;
   GroupsConfig groups{};
@@ -41,6 +43,7 @@ struct LambConfig {
   double beta2 = 0.999;
   double eps = 1e-6;
   bool always_adapt = false;
+  std::string rounding = "auto";
   double weight_decay = 0.01;
   bool decay_1d = false;
   GroupsConfig groups{};

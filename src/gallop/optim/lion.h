@@ -20,6 +20,7 @@ struct LionConfig {
   double beta1 = 0.9;
   double beta2 = 0.99;
   std::string state_bits = "32";  ///< Or 8; see optim/fields.h.
+  std::string rounding = "auto";  ///< Of bf16 weights; see optim/fields.h.
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};

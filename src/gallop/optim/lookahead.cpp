@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/optim/optimizer_parameters.h"
 #include "gallop/optim/second_weights.h"
 
 namespace gallop::optim {
@@ -48,6 +49,12 @@ std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped
       throw UsageError(
           "optimizer.wrap: lookahead around a schedule-free optimizer, whose average depends on "
           "every step of the weights");
+  }
+  if (has_bf16(wrapped.parameters)) {
+    throw UsageError(
+        "optimizer.wrap: lookahead with train.precision=bf16-weights: slow weights that become the "
+        "fast ones, rounded, are pulled to what bf16 has and stand still; set precision to bf16, "
+        "or take ema or swa");
   }
   first_step("lookahead", "0", config.k, wrapped.length);
   return std::make_unique<Lookahead>(

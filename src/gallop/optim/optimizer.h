@@ -29,6 +29,9 @@ struct VariedOptions {
   at::Tensor momentum{};  ///< Or beta1.
   at::Tensor beta2{};
   at::Tensor weight_decay{};  ///< Of parameters whose group has none of its own.
+  /// No option, but changes likewise: the run's seed and the number of the step, int64 [2], from
+  /// which weights in bf16 are rounded stochastically.
+  at::Tensor draws{};
 };
 enum class Varying { kMomentum, kBeta2, kWeightDecay };
 

@@ -1,11 +1,13 @@
 #include "gallop/optim/optimizer_parameters.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -16,6 +18,11 @@
 namespace gallop::optim {
 
 namespace {
+
+bool is_bf16(const at::Tensor& tensor) { return tensor.scalar_type() == c10::kBFloat16; }
+
+// That of what belongs to a parameter of this type.
+c10::ScalarType wide(c10::ScalarType type) { return type == c10::kBFloat16 ? c10::kFloat : type; }
 
 // Whether element i of both lies at the same place. Strides of dimensions of size 1 mean nothing.
 bool same_layout(const at::Tensor& a, const at::Tensor& b) {
@@ -38,7 +45,12 @@ at::Tensor gradient_in_layout_of(const at::Tensor& parameter, const std::string&
 
 }  // namespace
 
-void check_parameters(const NamedTensors& parameters) {
+bool has_bf16(const NamedTensors& parameters) {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const NamedTensor& one) { return is_bf16(one.tensor); });
+}
+
+void check_parameters(const NamedTensors& parameters, bool rounds) {
   if (parameters.empty()) throw UsageError("an optimizer was given no parameters to train");
   const at::Tensor& first = parameters.front().tensor;
   std::set<std::string> names;
@@ -47,13 +59,20 @@ void check_parameters(const NamedTensors& parameters) {
       throw UsageError(fmt::format("two parameters are named '{}'", name));
     }
     const auto type = tensor.scalar_type();
-    if (type != c10::kFloat && type != c10::kDouble) {
+    if (type == c10::kBFloat16 && !rounds) {
+      throw UsageError(fmt::format(
+          "parameter '{}' is bf16, which this optimizer cannot round to: schedule-free ones, "
+          "adafactor and muon need weights in fp32; set train.precision to bf16, or take another "
+          "optimizer",
+          name));
+    }
+    if (type != c10::kFloat && type != c10::kDouble && type != c10::kBFloat16) {
       throw UsageError(
           fmt::format("parameter '{}' is {}; optimizers update float or double, and "
                       "lower precision belongs in autocast",
                       name, c10::toString(type)));
     }
-    if (type != first.scalar_type() || tensor.device() != first.device()) {
+    if (wide(type) != wide(first.scalar_type()) || tensor.device() != first.device()) {
       throw UsageError(
           fmt::format("parameter '{}' is {} on {}, but '{}' is {} on {}; an optimizer "
                       "takes parameters of one type and device",
@@ -73,7 +92,9 @@ NamedTensors make_state(const char* prefix, const NamedTensors& parameters, doub
   NamedTensors state;
   state.reserve(parameters.size());
   for (const auto& [name, tensor] : parameters) {
-    state.push_back({fmt::format("{}.{}", prefix, name), at::full_like(tensor.detach(), value)});
+    const auto options = tensor.options().requires_grad(false).dtype(wide(tensor.scalar_type()));
+    state.push_back(
+        {fmt::format("{}.{}", prefix, name), at::full_like(tensor.detach(), value, options)});
   }
   return state;
 }
@@ -99,7 +120,30 @@ void OptimizerParameters::keep_in_8_bits(const std::string& rule) {
     scales[i] = {
         fmt::format("{}.{}", tensor.is_contiguous() ? "scales" : "scales_channels_last", name),
         at::zeros({static_cast<int64_t>(states.size()), blocks},
-                  tensor.options().requires_grad(false))};
+                  tensor.options().requires_grad(false).dtype(c10::kFloat))};
+  }
+}
+
+void OptimizerParameters::round_by(const std::string& rounding) {
+  if (!has_bf16(parameters)) {
+    if (rounding == "auto") return;
+    throw UsageError(fmt::format(
+        "optimizer.rounding is {}, but no weight is kept in bf16; set train.precision to "
+        "bf16-weights, or leave rounding out",
+        rounding));
+  }
+  if (!has_own_kernel(parameters)) {
+    throw UsageError(
+        "train.precision=bf16-weights needs Gallop's own kernels, which round weights, and they "
+        "are switched off or not made for this device; set it to bf16");
+  }
+  draws = rounding == "auto" || rounding == "stochastic";
+  if (rounding != "kahan") return;
+  compensations.resize(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, tensor] = parameters[i];
+    if (!is_bf16(tensor)) continue;
+    compensations[i] = {fmt::format("compensation.{}", name), at::zeros_like(tensor.detach())};
   }
 }
 
@@ -120,6 +164,9 @@ void OptimizerParameters::put_into(kernel::OptimizerStep& step,
     step.lr_factors.push_back(options.lr_factors[i]);
     step.indices.push_back(static_cast<int64_t>(i));
     if (!scales.empty()) step.scales.push_back(scales[i].tensor);
+    if (!compensations.empty() && compensations[i].tensor.defined()) {
+      step.compensations.push_back(compensations[i].tensor);
+    }
     for (size_t kind = 0; kind < states.size(); ++kind) {
       const at::Tensor& state = states[kind][i].tensor;
       if (!same_layout(parameter, state) || parameter.device() != state.device()) {
@@ -136,7 +183,7 @@ void OptimizerParameters::put_into(kernel::OptimizerStep& step,
 
 bool has_own_kernel(const NamedTensors& parameters) {
   const at::Tensor& first = parameters.front().tensor;
-  return kernel::kernels_are_allowed() && first.scalar_type() == c10::kFloat &&
+  return kernel::kernels_are_allowed() && wide(first.scalar_type()) == c10::kFloat &&
          (first.device().is_cpu() || kernel::cuda_launcher_for(first.device()) != nullptr);
 }
 

@@ -24,11 +24,12 @@ void put(const at::Tensor& value, std::optional<int64_t> option, kernel::Optimiz
 
 RuleOptimizer::RuleOptimizer(RuleConfig config, const NamedTensors& parameters)
     : config_(std::move(config)) {
-  check_parameters(parameters);
+  check_parameters(parameters, !config_.rounding.empty());
   all_.parameters = parameters;
   for (const char* name : config_.states) {
     all_.states.push_back(make_state(name, parameters, config_.initial_state));
   }
+  if (!config_.rounding.empty()) all_.round_by(config_.rounding);
   if (config_.keeps_8_bits) all_.keep_in_8_bits(config_.rule);
   all_.options = options_of(parameters, config_.weight_decay, config_.decay_1d, config_.groups);
   const auto count = static_cast<int64_t>(parameters.size());
@@ -51,6 +52,10 @@ at::Tensor RuleOptimizer::step(const at::Tensor& lr, const at::Tensor& grad_scal
                              .lr = lr,
                              .divisor = grad_scale,
                              .skip = found_inf};
+  if (all_.draws) {
+    if (!varied.draws.defined()) throw InternalError("optimizer: no seed and step to round by");
+    step.draws = varied.draws;
+  }
   all_.put_into(step, varied.weight_decay);
   put(varied.momentum, config_.momentum, step);
   put(varied.beta2, config_.beta2, step);
@@ -73,6 +78,9 @@ NamedTensors RuleOptimizer::state() const {
   for (const NamedTensors& kind : all_.states) state.insert(state.end(), kind.begin(), kind.end());
   for (const NamedTensor& scales : all_.scales) {
     if (scales.tensor.defined()) state.push_back(scales);
+  }
+  for (const NamedTensor& lost : all_.compensations) {
+    if (lost.tensor.defined()) state.push_back(lost);
   }
   if (steps_.defined()) state.push_back({"step", steps_});
   if (running_.defined()) state.push_back({"running", running_});

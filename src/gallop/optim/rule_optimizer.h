@@ -18,6 +18,7 @@ struct RuleConfig {
   std::vector<const char*> states{};  ///< Names of the rule's states.
   double initial_state = 0;
   bool keeps_8_bits = false;  ///< See OptimizerParameters::keep_in_8_bits().
+  std::string rounding{};     ///< See OptimizerParameters::round_by(); empty where it cannot.
   /// Which of `options` these are; none where the rule has none that may vary.
   std::optional<int64_t> momentum{}, beta2{};
   bool counts_steps = true;       ///< Whether the rule asks for the step.
@@ -29,6 +30,13 @@ struct RuleConfig {
   GroupsConfig groups{};
 };
 
+/// An option of those that can round.
+template <typename Config>
+std::string rounding_of(const Config& config) {
+  if constexpr (requires { config.rounding; }) return config.rounding;
+  return {};
+}
+
 /// With the learning rate, weight decay and groups of an optimizer's own config.
 template <typename Config>
 RuleConfig rule_of(const Config& config, const std::string& rule,
@@ -36,6 +44,7 @@ RuleConfig rule_of(const Config& config, const std::string& rule,
   return {.rule = rule,
           .options = options,
           .states = states,
+          .rounding = rounding_of(config),
           .lr = config.lr,
           .weight_decay = config.weight_decay,
           .decay_1d = config.decay_1d,
@@ -46,7 +55,7 @@ RuleConfig rule_of(const Config& config, const std::string& rule,
 /// counted, and "running", fp64 [parameters, numbers], where the rule has such, in the order of
 /// `parameters`. States in 8 bits are uint8 (codes of kernel::StateMap), and "scales.NAME", fp32
 /// [states, blocks], comes behind all of them, or "scales_channels_last.NAME": blocks follow the
-/// order of memory.
+/// order of memory. Kahan's summation has "compensation.NAME", bf16, for each parameter in bf16.
 class RuleOptimizer : public Optimizer {
  public:
   RuleOptimizer(RuleConfig config, const NamedTensors& parameters);

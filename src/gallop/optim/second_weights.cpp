@@ -10,6 +10,12 @@
 
 namespace gallop::optim {
 
+namespace {
+
+bool is_bf16(const at::Tensor& tensor) { return tensor.scalar_type() == c10::kBFloat16; }
+
+}  // namespace
+
 SecondWeights::SecondWeights(std::string name, std::string own, NamedTensors tensors,
                              kernel::AverageRule rule)
     : name_(std::move(name)), own_(std::move(own)), rule_(rule) {
@@ -17,10 +23,12 @@ SecondWeights::SecondWeights(std::string name, std::string own, NamedTensors ten
   for (NamedTensor& item : tensors) {
     // A counter has no average.
     if (!item.tensor.is_floating_point()) continue;
-    own_tensors_.push_back(item.tensor.detach().clone());
+    own_tensors_.push_back(is_bf16(item.tensor) ? item.tensor.detach().to(c10::kFloat)
+                                                : item.tensor.detach().clone());
     live_tensors_.push_back(item.tensor);
     live_.push_back(std::move(item));
   }
+  training_.resize(live_tensors_.size());
   counts_ = at::zeros({2}, live_tensors_.front().options().dtype(c10::kDouble));
 }
 
@@ -49,11 +57,21 @@ void SecondWeights::exchange(bool inside) {
     const at::Tensor &own = own_tensors_[i], &live = live_tensors_[i];
     if (is_empty) {
       own.copy_(live);
+      if (is_bf16(live)) training_[i] = live.detach().clone();
+      continue;
+    }
+    if (is_bf16(live) && !inside) {
+      live.copy_(training_[i]);
+      training_[i].reset();
       continue;
     }
     const at::Tensor kept = live.detach().clone();
     live.copy_(own);
-    own.copy_(kept);
+    if (is_bf16(live)) {
+      training_[i] = kept;
+    } else {
+      own.copy_(kept);
+    }
   }
   inside_ = inside;
 }
@@ -61,8 +79,13 @@ void SecondWeights::exchange(bool inside) {
 void SecondWeights::add_state(NamedTensors& state) const {
   state.push_back({name_ + ".counts", counts_});
   for (size_t i = 0; i < own_tensors_.size(); ++i) {
-    state.push_back({fmt::format("{}.{}.{}", name_, inside_ ? "training" : own_, live_[i].name),
-                     own_tensors_[i]});
+    const bool is_exchanged = inside_ && !training_[i].defined();
+    state.push_back(
+        {fmt::format("{}.{}.{}", name_, is_exchanged ? "training" : own_, live_[i].name),
+         own_tensors_[i]});
+    if (training_[i].defined()) {
+      state.push_back({fmt::format("{}.training.{}", name_, live_[i].name), training_[i]});
+    }
   }
 }
 

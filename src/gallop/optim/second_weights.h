@@ -18,10 +18,12 @@ class SecondWeights {
   /// model's weights become these.
   void update(const at::Tensor& skip, bool both);
 
-  /// Puts these in the model's place, and back. An average of nothing is what the model has.
+  /// Puts these in the model's place, and back. An average of nothing is what the model has. That
+  /// of a bf16 weight is fp32, and stays what it is: the model gets it rounded.
   void exchange(bool inside);
 
-  /// Adds to a list; while exchanged, "NAME.training.TENSOR" is what the model trains at.
+  /// Adds to a list; while exchanged, "NAME.training.TENSOR" is what the model trains at. Of a bf16
+  /// weight it stands there beside the average.
   void add_state(NamedTensors& state) const;
 
  private:
@@ -30,6 +32,7 @@ class SecondWeights {
   std::string name_, own_;
   NamedTensors live_;
   std::vector<at::Tensor> own_tensors_, live_tensors_;
+  std::vector<at::Tensor> training_;  // Of bf16 weights while exchanged; undefined elsewhere.
   at::Tensor counts_;
   kernel::AverageRule rule_;
   bool inside_ = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gallop/config/visitor.h"
 #include "gallop/optim/groups.h"
@@ -19,6 +20,7 @@ struct SgdConfig {
   double momentum = 0.9;
   double dampening = 0;
   bool nesterov = false;
+  std::string rounding = "auto";  ///< Of bf16 weights; see optim/fields.h.
   double weight_decay = 0;
   bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
   GroupsConfig groups{};
@@ -31,6 +33,7 @@ struct SgdwConfig {
   double momentum = 0.9;
   double dampening = 0;
   bool nesterov = false;
+  std::string rounding = "auto";
   double weight_decay = 0.01;
   bool decay_1d = true;
   GroupsConfig groups{};

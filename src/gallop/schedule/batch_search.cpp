@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kGrowth = 1.03;   // In two doublings.
 constexpr double kFast = 0.95;     // Of the fastest.
+constexpr double kSlow = 0.8;      // Of the fastest so far: tried again.
 constexpr double kCaution = 0.97;  // Of what a guess says.
 constexpr int64_t kExact = 8;      // Part of a batch to which the largest is found.
 
@@ -25,6 +26,7 @@ class Search {
            is_short(last().batch * 2)) {
       fits(std::min(2 * last().batch, limits_.most));
     }
+    if (!limits_.largest) return found_;
     if (!found_.too_large && last().batch < limits_.most) guess();
     while (found_.too_large && *found_.too_large - last().batch > 1 + last().batch / kExact) {
       const int64_t middle = (last().batch + *found_.too_large) / 2;
@@ -40,11 +42,22 @@ class Search {
   bool fits(int64_t batch) {
     auto point = try_(batch);
     if (point) {
-      found_.points.push_back(*point);
+      found_.points.push_back(seems_slow(*point) ? faster(*point, try_(batch)) : *point);
     } else {
       found_.too_large = batch;
     }
     return point.has_value();
+  }
+
+  bool seems_slow(const BatchPoint& point) const {
+    return std::any_of(found_.points.begin(), found_.points.end(), [&](const BatchPoint& other) {
+      return point.samples_per_second < kSlow * other.samples_per_second;
+    });
+  }
+
+  static BatchPoint faster(const BatchPoint& point, const std::optional<BatchPoint>& again) {
+    const bool is_faster = again && again->samples_per_second > point.samples_per_second;
+    return is_faster ? *again : point;
   }
 
   bool grows() const {

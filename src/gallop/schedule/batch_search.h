@@ -22,6 +22,7 @@ struct BatchLimits {
   int64_t most = 0;          ///< Samples that there are.
   int64_t bytes = 0;         ///< Of memory, for a guess at what fits.
   double step_seconds = 20;  ///< Longer steps are not tried.
+  bool largest = true;       ///< Look for the largest that fits, too.
 };
 
 struct BatchSearch {
@@ -32,9 +33,10 @@ struct BatchSearch {
   int64_t largest() const { return points.back().batch; }
 };
 
-/// Doubles the batch as long as samples per second grow by 3 % in two doublings, and finds the
-/// largest that fits to an eighth: by a guess from the memory of the last two, and by halving the
-/// interval. No points where not one sample fits.
+/// Doubles the batch as long as samples per second grow by 3 % in two doublings. Then, where that
+/// is asked for, finds the largest that fits to an eighth: by a guess from the memory of the last
+/// two, and by halving the interval. One that is slower by a fifth than a smaller one is tried
+/// again, as something else may have run meanwhile. No points where not one sample fits.
 BatchSearch search_batches(const TryBatch& try_batch, const BatchLimits& limits);
 
 /// The smallest batch with 95 % of the samples per second of the fastest.

@@ -6,6 +6,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/train/trial_config.h"
 
 namespace gallop::train {
 
@@ -76,8 +77,7 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
                                                   const data::LoaderConfig& loader_config) {
   parts.model.set_training(true);
   const int64_t big = config.small * config.parts;
-  StepConfig of_parts = step_config;
-  of_parts.varied.clear();  // What a schedule would change stays as it is in the recipe.
+  StepConfig of_parts = for_trials(step_config);
   StepConfig of_big = of_parts;
   of_parts.accumulate = 1;
   of_big.accumulate = config.parts;
@@ -101,8 +101,8 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
       squares += result.gradient_norm * result.gradient_norm / static_cast<double>(config.parts);
     }
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);
-    const StepResult result = big_step.run(batch->input, batch->target, step,
-                                           parts.optimizer.base_lr() * std::min(1.0, rise), false);
+    const double lr = config.lr_factor * parts.optimizer.base_lr() * std::min(1.0, rise);
+    const StepResult result = big_step.run(batch->input, batch->target, step, lr, false);
     if (!result.finite) return {};
     if (step >= config.warm_up) noise.add(squares, result.gradient_norm * result.gradient_norm);
   }

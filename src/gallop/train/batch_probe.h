@@ -29,6 +29,7 @@ struct NoiseConfig {
   int64_t parts = 8;      ///< Small batches in a big one.
   int64_t warm_up = 100;  ///< Steps that are trained before.
   int64_t steps = 20;     ///< Steps over which is averaged.
+  double lr_factor = 1;   ///< Of the optimizer's learning rates.
 };
 
 /// What the noise is measured of. Everything outlives it.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <system_error>
 
@@ -217,7 +218,16 @@ void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& stat
 void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
                                  const NamedTensors& model) const {
   const auto file = open_verified(checkpoint.folder, open_manifest(checkpoint.folder), kModel);
-  copy_by_name(read_safetensors(file).tensors, file->path().string(), model);
+  NamedTensors weights = read_safetensors(file).tensors;
+  std::set<std::string> wide;
+  for (const auto& [name, tensor] : model) {
+    if (tensor.scalar_type() == at::kFloat) wide.insert(name);
+  }
+  for (auto& [name, tensor] : weights) {
+    if (wide.contains(name) && tensor.scalar_type() == at::kBFloat16)
+      tensor = tensor.to(at::kFloat);
+  }
+  copy_by_name(weights, file->path().string(), model);
 }
 
 std::map<std::string, std::string> CheckpointStore::read_trainer(

@@ -64,7 +64,8 @@ class CheckpointStore {
   /// that lists every difference in name, shape or type. Nothing is copied then.
   void load(const CheckpointInfo& checkpoint, TrainingState& state) const;
 
-  /// The same for the model alone, as evaluation needs it; only its file is verified.
+  /// The same for the model alone, as evaluation needs it; only its file is verified. Weights saved
+  /// in bf16 may go into fp32 ones.
   void load_model(const CheckpointInfo& checkpoint, const NamedTensors& model) const;
 
   /// TrainingState::trainer alone. Throws DataError where it is damaged.

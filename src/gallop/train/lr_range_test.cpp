@@ -6,6 +6,7 @@
 
 #include "gallop/data/device_loader.h"
 #include "gallop/train/kept_tensors.h"
+#include "gallop/train/trial_config.h"
 
 namespace gallop::train {
 
@@ -20,14 +21,6 @@ KeptTensors kept_of(const LrRangeTestParts& parts, const TrainStep& step) {
   return kept;
 }
 
-// What a schedule would change stays as it is in the recipe, and the rates at the end are to make
-// the loss jump.
-StepConfig as_it_begins(StepConfig config) {
-  config.varied.clear();
-  config.spikes.reset();
-  return config;
-}
-
 class Test {
  public:
   Test(const LrRangeTestParts& parts, const LrRangeTestConfig& config,
@@ -37,7 +30,7 @@ class Test {
         start_{.seed = static_cast<int64_t>(step_config.seed)},
         loader_(parts.samples, loader_config, start_,
                 parts.model.parameters().front().tensor.device()),
-        step_(parts.model, parts.optimizer, as_it_begins(step_config)),
+        step_(parts.model, parts.optimizer, for_trials(step_config)),
         kept_(kept_of(parts, step_)) {}
   ~Test() { kept_.put_back(); }
   Test(const Test&) = delete;

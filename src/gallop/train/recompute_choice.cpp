@@ -115,7 +115,7 @@ RecomputeChoice choose_blocks(model::Model& model, const RecomputeMeasure& measu
       RecomputeChoice all{.blocks = std::vector<bool>(blocks, true), .bytes = 0};
       all.bytes = measurement.peak_of(all.blocks);
       if (all.bytes > most_bytes) {
-        throw UsageError(fmt::format(
+        throw BlocksDoNotFit(fmt::format(
             "train.recompute.memory is {}, but a step takes {} with every block recomputed, and "
             "{} with none; take a smaller data.batch, or train.accumulate=2",
             format_bytes(most_bytes), format_bytes(all.bytes), format_bytes(choice.bytes)));

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/base/error.h"
 #include "gallop/model/model.h"
 #include "gallop/precision/precision.h"
 
@@ -30,10 +31,16 @@ struct RecomputeChoice {
   int64_t bytes = 0;  ///< Predicted of a step that is not compiled.
 };
 
+/// Even with every block recomputed a step takes more than it may.
+class BlocksDoNotFit : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
 /// The fewest blocks, those that keep most before others, with which a step stays below so many
 /// bytes. Steps of a few samples are measured, of two sizes, and what they take is drawn on to a
 /// whole micro-batch. Statistics and gradients are as before afterwards, and the model recomputes
-/// what was chosen. Throws UsageError where all blocks are not enough.
+/// what was chosen. Throws BlocksDoNotFit where all are not enough.
 RecomputeChoice choose_blocks(model::Model& model, const RecomputeMeasure& measure,
                               int64_t most_bytes);
 

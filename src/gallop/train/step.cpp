@@ -155,6 +155,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
     throw InternalError("train step: another number of values than those that vary");
   }
   kernel::yield_cores_if_shared();
+  const precision::Tf32Guard tf32(config_.precision, device_.type());
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
@@ -324,7 +325,8 @@ at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad) {
   const at::Tensor& lr = arguments[kLr];
   const optim::VariedOptions options{.momentum = varied(Value::kMomentum, arguments),
                                      .beta2 = varied(Value::kBeta2, arguments),
-                                     .weight_decay = varied(Value::kWeightDecay, arguments)};
+                                     .weight_decay = varied(Value::kWeightDecay, arguments),
+                                     .draws = arguments[kSeedAndStep]};
   const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
   if (!config_.skip_nonfinite && !clips && !scaler_) {
     const at::Tensor norm = optimizer_.step(lr, {}, bad, options);
@@ -415,6 +417,11 @@ NamedTensors TrainStep::state() const {
 }
 
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer) {
+  if (config.sam && config.precision == precision::Precision::kBf16Weights) {
+    throw UsageError(
+        "train.sam with train.precision=bf16-weights: the way to the weights uphill is less than "
+        "bf16 tells apart; set train.sam to none, or train.precision to bf16");
+  }
   if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
   throw UsageError(
       "train.sam with a schedule-free optimizer: its average rests on gradients of its own "

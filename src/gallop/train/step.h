@@ -170,7 +170,8 @@ class TrainStep {
 };
 
 /// Throws UsageError where a step cannot be done with such an optimizer: SAM, whose gradients are
-/// of other weights, with one whose average goes by the gradients of its own.
+/// of other weights, with one whose average goes by the gradients of its own; or with weights in
+/// bf16.
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer);
 
 /// Starts the random numbers of step `step` that LibTorch's operators draw, such as dropout on a

@@ -28,6 +28,7 @@ constexpr double kHopeless = 1.5;
 double time_pass(model::Model& model, const NamedTensors& parameters, const at::Tensor& input,
                  const at::Tensor& target, Precision precision) {
   optim::drop_gradients(parameters);
+  const precision::Tf32Guard tf32(precision, input.device().type());
   const double start = monotonic_seconds();
   at::Tensor loss;
   {
@@ -67,8 +68,11 @@ std::string StepFormat::describe() const {
 std::vector<StepFormat> candidate_formats(const std::string& precision,
                                           const std::string& channels_last, bool images,
                                           at::Device device) {
+  // fp8 and what else may change the result is for those who ask for it.
   std::vector<Precision> precisions{Precision::kFp32, Precision::kBf16};
-  if (device.is_cuda()) precisions.push_back(Precision::kFp16);
+  if (device.is_cuda()) {
+    precisions = {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16};
+  }
   if (precision != "auto") precisions = {precision::parse_precision(precision)};
   std::vector<bool> orders{false, true};
   if (channels_last != "auto") orders = {channels_last == "true"};

@@ -96,10 +96,14 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
            .help = "where to train; auto takes a GPU where there is one",
            .choices = {"auto", "cpu", "cuda"}},
           c.device);
-  v.field({.name = "precision",
-           .help = "format of matrix products and convolutions; auto measures which is fastest",
-           .choices = {"auto", "fp32", "bf16", "fp16"}},
-          c.precision);
+  v.field(
+      {.name = "precision",
+       .help =
+           "format of matrix products and convolutions; auto measures which is fastest, fp8 and "
+           "bf16-weights left out; tf32 and fp8 are for GPUs; bf16-weights: bf16, in which weights "
+           "and their gradients are kept as well",
+       .choices = {"auto", "fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"}},
+      c.precision);
   v.field({.name = "channels_last",
            .help = "memory order of images; auto measures which is faster",
            .choices = {"auto", "true", "false"}},

@@ -129,7 +129,8 @@ struct Trainer::Impl {
     const auto batch = loader.next(&parts.stop);
     if (!batch) return false;
     const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
-    const double lr = parts.optimizer.base_lr() * parts.schedule.factor(share_done());
+    const double lr =
+        parts.lr_factor * parts.optimizer.base_lr() * parts.schedule.factor(share_done());
     const bool has_samples = batch->size() > 0;
     std::vector<double> varied;
     for (const VariedValue& one : parts.varied) varied.push_back(one.at(share_done()));

@@ -32,6 +32,7 @@ struct TrainerParts {
   model::Model& model;
   optim::Optimizer& optimizer;
   schedule::Schedule& schedule;  ///< Of the learning rate.
+  double lr_factor = 1;          ///< Of all learning rates.
   std::vector<VariedValue> varied{};
   const data::Samples& train_samples;
   const data::Samples* evaluation_samples = nullptr;  ///< May be null: then nothing is evaluated.

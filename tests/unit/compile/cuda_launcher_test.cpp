@@ -222,6 +222,42 @@ TEST_P(CudaUpdate, KeepsStatesIn8BitsAsTheCpuDoes) {
   }
 }
 
+// Where fp32 comes out as another number, rounding may as well: seldom, and by one place.
+void expect_mostly_equal(const at::Tensor& found, const at::Tensor& wanted, const char* what) {
+  const at::Tensor apart =
+      (found.view(at::kShort).to(at::kInt) - wanted.view(at::kShort).to(at::kInt)).abs();
+  EXPECT_LE(apart.max().item<int>(), 1) << what;
+  EXPECT_LE(apart.sum().item<int64_t>(), 1 + found.numel() / 500) << what;
+}
+
+TEST_P(CudaUpdate, RoundsBf16ParametersAsTheCpuDoes) {
+  for (const std::string rounding : {"nearest", "stochastic", "kahan"}) {
+    Parameters on_gpu(GetParam(), 9);
+    for (size_t i = 0; i < 9; i += 2) {
+      at::Tensor& parameter = on_gpu.step.parameters[i];
+      // Away from 0, where the last place is small.
+      parameter = (parameter.abs() + 0.5).to(at::kBFloat16);
+      on_gpu.step.shadows[i].reset();
+      if (rounding != "kahan") continue;
+      on_gpu.step.compensations.push_back((at::randn_like(parameter) * 1e-3).to(at::kBFloat16));
+    }
+    if (rounding == "stochastic")
+      on_gpu.step.draws = at::full({2}, int64_t{1} << 33 | 7, at::kLong);
+    Parameters on_cpu = on_gpu.clone();
+    for (at::Tensor& lost : on_cpu.step.compensations) lost = lost.clone();
+    expect_same_norm(kernel::update_on_gpu(launcher_, on_gpu.step), kernel::update(on_cpu.step));
+    for (size_t i = 0; i < 9; i += 2) {
+      expect_mostly_equal(on_gpu.step.parameters[i], on_cpu.step.parameters[i], rounding.c_str());
+    }
+    for (size_t i = 0; i < on_gpu.step.compensations.size(); ++i) {
+      const at::Tensor both[] = {on_gpu.step.compensations[i], on_cpu.step.compensations[i]};
+      // Of a number that is rounded to the other side most is lost to the other side.
+      const at::Tensor apart = (both[0].to(at::kFloat) - both[1].to(at::kFloat)).abs();
+      EXPECT_LE(apart.gt(1e-4).sum().item<int64_t>(), 1 + apart.numel() / 500);
+    }
+  }
+}
+
 TEST_P(CudaUpdate, TakesOptionsThatVary) {
   Parameters fixed(GetParam(), 9), varied = fixed.clone();
   kernel::OptimizerStep& step = varied.step;

@@ -1,4 +1,6 @@
 // Networks as users of LibTorch write them, and what the compiler makes of them.
+#include <algorithm>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/batch_norm.h>
@@ -82,14 +84,16 @@ TEST_P(Patterns, WeightGradientsOfLargeLayers) {
             .parameters = {random({64, 32}, 1, 0.3), random({width, 64}, 2, 0.3)},
             .batches = {{random({rows, 5, 32}, 3)}, {random({rows, 5, 32}, 4)}}};
   };
+  const bool pairs = GetParam() && kernel::best_isa() >= kernel::Isa::kAvx512Bf16;
   const bool tiles = GetParam() && kernel::best_isa() >= kernel::Isa::kAmx;
-  expect_replaced(in_format(network(60, 48)), {.wanted = {{"gallop::linear_weight", tiles ? 2 : 0},
-                                                          {"gallop::linear_product", tiles ? 1 : 0},
-                                                          {"aten::mm", tiles ? 2 : 5}},
+  const int weights = pairs ? 2 : 0, products = tiles ? 1 : 0;
+  expect_replaced(in_format(network(60, 48)), {.wanted = {{"gallop::linear_weight", weights},
+                                                          {"gallop::linear_product", products},
+                                                          {"aten::mm", 5 - weights - products}},
                                                .replaced = {}});
   // A width that is no multiple of 16, or few rows.
   expect_replaced(in_format(network(60, 50)),
-                  {.wanted = {{"gallop::linear_weight", tiles ? 1 : 0}}, .replaced = {}});
+                  {.wanted = {{"gallop::linear_weight", pairs ? 1 : 0}}, .replaced = {}});
   expect_replaced(in_format(network(20, 48)),
                   {.wanted = {{"gallop::linear_weight", 0}}, .replaced = {}});
 }
@@ -220,11 +224,13 @@ StockNetwork convolutions(int64_t channels, int64_t side, at::MemoryFormat forma
 
 TEST_P(Patterns, ConvolutionsOfFewChannels) {
   const bool tiles = GetParam() && kernel::best_isa() >= kernel::Isa::kAmx;
+  const bool pairs = GetParam() && kernel::best_isa() >= kernel::Isa::kAvx512Bf16;
   const int all = tiles ? 2 : 0;
+  const int of_a_stride = pairs ? 1 : 0;
   // The gradients of the weights stay LibTorch's.
   expect_replaced(in_format(convolutions(16, 32, at::MemoryFormat::ChannelsLast)),
                   {.wanted = {{"gallop::conv2d", all},
-                              {"gallop::conv2d_data", all},
+                              {"gallop::conv2d_data", std::max(all, of_a_stride)},
                               {"aten::convolution", 2 - all},
                               {"aten::convolution_backward", 2}},
                    .replaced = {}});

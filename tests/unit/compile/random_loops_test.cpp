@@ -39,7 +39,8 @@ TEST_P(RandomLoops, ComputeWhatTheProgramSays) {
   int64_t exact = 0, kept = 0;
   for (size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
     ASSERT_TRUE(kernels[i]->wait()) << kernels[i]->lost() << describe(programs[i]);
-    const auto wanted = interpret(programs[i], cases[i].inputs, GetParam() >= kernel::Isa::kAvx512Bf16);
+    const auto wanted =
+        interpret(programs[i], cases[i].inputs, GetParam() >= kernel::Isa::kAvx512Bf16);
     exact += compare(cases[i], run(*kernels[i], cases[i]), wanted);
   }
   for (const LoopProgram& program : programs) kept += !plan(program).kept.empty();
@@ -50,7 +51,7 @@ TEST_P(RandomLoops, ComputeWhatTheProgramSays) {
 INSTANTIATE_TEST_SUITE_P(Compile, RandomLoops,
                          testing::Values(kernel::Isa::kBaseline, kernel::Isa::kAvx2,
                                          kernel::Isa::kAvx512, kernel::Isa::kAvx512Bf16,
- kernel::Isa::kAmx));
+                                         kernel::Isa::kAmx));
 
 }  // namespace
 }  // namespace gallop::compile

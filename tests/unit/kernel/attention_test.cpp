@@ -1,5 +1,4 @@
 #include "gallop/kernel/attention.h"
-#include "unit/kernel/isa_cases.h"
 
 #include <cmath>
 #include <limits>
@@ -16,6 +15,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
 namespace {

@@ -97,6 +97,21 @@ TEST_P(LinearOf, IsNoFurtherFromTheTruthThanLibTorch) {
   if (GetParam().bias) expect_no_worse(gradients.bias, stock.dbias, truth.dbias);
 }
 
+TEST_P(LinearOf, TakesWeightsInBf16AsTheSameNumbersInFp32) {
+  if (GetParam().output == at::kFloat) GTEST_SKIP() << "products in fp32 take weights in fp32";
+  const at::Tensor narrow = weight.to(at::kBFloat16);
+  weight = narrow.to(at::kFloat);
+  const at::Tensor wanted_y = forward();
+  const LinearGradients wanted = backward(wanted_y);
+  weight = narrow;
+  const at::Tensor y = forward();
+  const LinearGradients found = backward(y);
+  EXPECT_TRUE(at::equal(y, wanted_y));
+  EXPECT_TRUE(at::equal(found.x, wanted.x));
+  EXPECT_TRUE(at::equal(found.weight, wanted.weight.to(at::kBFloat16)));
+  if (GetParam().bias) EXPECT_TRUE(at::equal(found.bias, wanted.bias));
+}
+
 TEST_P(LinearOf, HasTheSameBitsForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   const at::Tensor y = forward();

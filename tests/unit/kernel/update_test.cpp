@@ -237,7 +237,8 @@ TEST_P(EveryIsa, ShadowsAreTheNewParametersRounded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Update, EveryIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx));
+                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16,
+                                         Isa::kAmx));
 
 TEST(Update, DoesNotDependOnTheNumberOfThreadsAndTellsTheNormBefore) {
   const int threads = at::get_num_threads();

@@ -59,6 +59,37 @@ TEST(BatchSearch, EndsDoublingWhereSpeedDoesNotGrowAndGuessesTheLargest) {
   EXPECT_EQ(fastest_from(found.points), 8);
 }
 
+TEST(BatchSearch, LooksForTheLargestOnlyWhereAsked) {
+  Machine machine{.step_seconds = 1e-7, .fits = 50'000};
+  const auto found = search(machine, {.most = 1'000'000, .largest = false});
+  EXPECT_EQ(machine.tries, 3);
+  EXPECT_EQ(found.largest(), 32);
+  Machine small{.step_seconds = 1, .fits = 100};
+  const auto full = search(small, {.most = 1'000'000, .largest = false});
+  EXPECT_EQ(full.largest(), 64);
+  EXPECT_EQ(full.too_large, 128);
+}
+
+TEST(BatchSearch, TriesABatchAgainThatWasDisturbed) {
+  Machine machine;
+  bool was_disturbed = false;
+  const auto disturbed = [&](int64_t batch) {
+    auto point = machine(batch);
+    if (point && batch == 64 && !was_disturbed) {
+      was_disturbed = true;
+      point->samples_per_second /= 10;
+    }
+    return point;
+  };
+  const auto found = search_batches(disturbed, {.most = 512, .bytes = 1 << 30});
+  EXPECT_TRUE(was_disturbed);
+  EXPECT_EQ(found.largest(), 512);
+  EXPECT_EQ(machine.tries, 8);  // 8 to 512, and 64 twice.
+  for (size_t i = 1; i < found.points.size(); ++i) {
+    EXPECT_GT(found.points[i].samples_per_second, found.points[i - 1].samples_per_second);
+  }
+}
+
 TEST(BatchSearch, TriesNoMoreThanThereAreSamples) {
   Machine machine{.fits = 50'000};
   const auto found = search(machine, {.most = 500});

@@ -45,10 +45,10 @@ const std::vector<Network>& networks() {
        },
        nullptr},
       {"Vit",
-       [] { return make_vit({.patch = 4, .width = 12, .depth = 1, .heads = 2}, kImages, 1); },
+       [] { return make_vit({.patch = 4, .width = 16, .depth = 1, .heads = 2}, kImages, 1); },
        [] {
          return make_vit({.patch = 4,
-                          .width = 12,
+                          .width = 16,
                           .depth = 2,
                           .heads = 2,
                           .dropout = 0.1,
@@ -69,8 +69,9 @@ const std::vector<Network>& networks() {
 
 // All that this optimizer can vary.
 std::vector<Value> varied_of(const std::string& optimizer) {
+  const auto format = can_round(optimizer) ? at::kBFloat16 : at::kFloat;
   const auto made =
-      built(optim::built_in_optimizers(), optimizer, {{"layer.weight", at::ones({2, 2})}});
+      built(optim::built_in_optimizers(), optimizer, {{"layer.weight", at::ones({2, 2}, format)}});
   std::vector<Value> varied = {Value::kDropout};
   for (const auto& [option, value] : {std::pair{optim::Varying::kMomentum, Value::kMomentum},
                                       {optim::Varying::kBeta2, Value::kBeta2},
@@ -101,10 +102,13 @@ model::Model& teacher_of(const Network& network) {
 void add_wrapped(std::vector<Case>& cases) {
   for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
     if (wrappers == "[]") continue;
-    for (const auto precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
-      const std::string suffix = wrapping + "_" + precision::name_of(precision);
+    for (const auto precision :
+         {Precision::kFp32, Precision::kBf16, Precision::kBf16Weights, Precision::kFp16}) {
+      const bool rounds = precision == Precision::kBf16Weights;
+      if (rounds && wrappers.find("lookahead") != std::string::npos) continue;
+      const std::string suffix = in_a_name(wrapping + "_" + precision::name_of(precision));
       for (const std::string& optimizer : optim::built_in_optimizers().names()) {
-        if (!optim::can_wrap(optimizer, wrappers)) continue;
+        if (!optim::can_wrap(optimizer, wrappers) || (rounds && !can_round(optimizer))) continue;
         cases.push_back({.name = "Mlp_" + in_a_name(optimizer) + suffix,
                          .make_model = networks()[0].plain,
                          .optimizer = optimizer,
@@ -141,22 +145,36 @@ std::vector<Case> all_cases() {
       {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
   };
   const std::vector<std::pair<std::string, Precision>> precisions = {
-      {"Fp32", Precision::kFp32}, {"Bf16", Precision::kBf16}, {"Fp16", Precision::kFp16}};
+      {"Fp32", Precision::kFp32},
+      {"Bf16", Precision::kBf16},
+      {"Bf16Weights", Precision::kBf16Weights},
+      {"Fp16", Precision::kFp16},
+      {"Fp8", Precision::kFp8}};
   std::vector<Case> cases;
   for (const Network& network : networks()) {
+    const bool has_fp8 = network.plain()->fp8_layers() > 0;
     // Every optimizer with one network, and the usual ones with all.
     const bool is_first = &network == &networks().front();
-    const std::vector<std::string> optimizers =
+    std::vector<std::string> optimizers =
         is_first ? every_optimizer() : std::vector<std::string>{"sgd", "adamw"};
+    for (const char* one : {"sgd momentum=0.9 rounding=kahan", "adamw state_bits=8 rounding=kahan",
+                            "lamb rounding=nearest"}) {
+      if (is_first) optimizers.emplace_back(one);
+    }
+    if (!is_first) optimizers.emplace_back("adamw rounding=kahan");
     for (const std::string& optimizer : optimizers) {
       for (const auto& [precision_name, precision] : precisions) {
+        if (precision == Precision::kFp8 && !has_fp8) continue;
+        const bool rounds = precision == Precision::kBf16Weights;
+        if (rounds && !can_round(optimizer)) continue;
+        if (!rounds && optimizer.find("rounding=") != std::string::npos) continue;
         for (auto [option_name, config] : options) {
           const bool drops =
               option_name == "Dropout" || option_name == "Varied" || option_name == "All";
           if (option_name == "Varied") config.varied = varied_of(optimizer);
           if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
           // The one is refused with the other.
-          if (config.sam && optimizer.rfind("schedule-free", 0) == 0) continue;
+          if (config.sam && (rounds || optimizer.rfind("schedule-free", 0) == 0)) continue;
           config.precision = precision;
           if (option_name == "Distill") config.distill = {.teacher = &teacher_of(network)};
           const auto make =

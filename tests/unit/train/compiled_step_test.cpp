@@ -70,6 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
              "adamw"},
         Case{"MlpClipped", mlp, "sgd", {.accumulate = 3, .clip = 0.1}},
         Case{"MlpFp16", mlp, "adamw", {.precision = Precision::kFp16}},
+        Case{"MlpFp8", mlp, "adamw", {.precision = Precision::kFp8, .accumulate = 2}},
         Case{"Resnet", resnet, "sgd", {.label_smoothing = 0.1}},
         Case{"MlpVaried",
              mlp,
@@ -116,6 +117,17 @@ INSTANTIATE_TEST_SUITE_P(
             "adamw",
             {.precision = Precision::kBf16},
             true},
+        Case{"GptFp8",
+             [] {
+               return make_gpt({.layers = 2, .width = 32, .heads = 2, .dropout = 0.1}, kText, 1);
+             },
+             "sgd",
+             {.precision = Precision::kFp8, .clip = 1.0},
+             true},
+        Case{"VitFp8",
+             [] { return make_vit({.patch = 4, .width = 32, .depth = 2, .heads = 2}, kImages, 1); },
+             "adamw",
+             {.precision = Precision::kFp8}},
         Case{"GptManyWords",
              [] {
                return make_gpt({.layers = 1, .width = 4, .heads = 2, .activation = "swiglu"},

@@ -27,6 +27,7 @@ std::vector<Case> all_cases() {
       {"Clipped", {.clip = 0.5}},
       {"Bf16", {.precision = Precision::kBf16}},
       {"Fp16", {.precision = Precision::kFp16}},
+      {"Fp8", {.precision = Precision::kFp8}},
       {"Skipping", {.skip_nonfinite = true}},
   };
   std::vector<Case> cases;
@@ -36,6 +37,26 @@ std::vector<Case> all_cases() {
       if (!optim::can_wrap(optimizer, wrappers)) continue;
       for (const auto& [config_name, config] : configs) {
         cases.push_back({.name = name + wrapping + "_" + config_name,
+                         .make_model = mlp,
+                         .optimizer = optimizer,
+                         .config = config,
+                         .wrappers = wrappers});
+      }
+    }
+  }
+  const std::vector<std::pair<std::string, StepConfig>> with_bf16_weights = {
+      {"Bf16Weights", {.precision = Precision::kBf16Weights}},
+      {"Bf16WeightsAll",
+       {.precision = Precision::kBf16Weights,
+        .accumulate = 3,
+        .clip = 0.5,
+        .skip_nonfinite = true}},
+  };
+  for (const std::string& optimizer : every_rounding_optimizer()) {
+    for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
+      if (wrappers.find("lookahead") != std::string::npos) continue;
+      for (const auto& [config_name, config] : with_bf16_weights) {
+        cases.push_back({.name = in_a_name(optimizer) + wrapping + "_" + config_name,
                          .make_model = mlp,
                          .optimizer = optimizer,
                          .config = config,

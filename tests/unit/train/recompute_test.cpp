@@ -62,8 +62,10 @@ std::vector<Case> all_cases() {
       {"Accumulate", {.accumulate = 3}},
       {"Sam", {.sam = 0.05}},
       {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}}};
-  const std::vector<std::pair<std::string, Precision>> precisions = {
-      {"Fp32", Precision::kFp32}, {"Bf16", Precision::kBf16}, {"Fp16", Precision::kFp16}};
+  const std::vector<std::pair<std::string, Precision>> precisions = {{"Fp32", Precision::kFp32},
+                                                                     {"Bf16", Precision::kBf16},
+                                                                     {"Fp16", Precision::kFp16},
+                                                                     {"Fp8", Precision::kFp8}};
   std::vector<Case> cases;
   for (const auto& [network_name, make] : networks()) {
     for (const auto& [precision_name, precision] : precisions) {

@@ -43,10 +43,32 @@ inline std::vector<std::string> every_optimizer() {
   return all;
 }
 
+/// Whether it can round weights that are kept in bf16.
+inline bool can_round(const std::string& optimizer) {
+  for (const char* name : {"adafactor", "muon", "schedule-free"}) {
+    if (optimizer.rfind(name, 0) == 0) return false;
+  }
+  return true;
+}
+
+/// Every optimizer that can, and some by each kind of rounding.
+inline std::vector<std::string> every_rounding_optimizer() {
+  std::vector<std::string> all;
+  for (const std::string& optimizer : every_optimizer()) {
+    if (can_round(optimizer)) all.push_back(optimizer);
+  }
+  for (const char* rounding : {"kahan", "nearest"}) {
+    for (const char* optimizer : {"sgd momentum=0.9", "adamw", "adamw state_bits=8", "lamb"}) {
+      all.push_back(std::string(optimizer) + " rounding=" + rounding);
+    }
+  }
+  return all;
+}
+
 /// As it may stand in the name of a test.
 inline std::string in_a_name(std::string text) {
   for (char& c : text) {
-    if (c == '-' || c == ' ' || c == '=') c = '_';
+    if (c == '-' || c == ' ' || c == '=' || c == '.') c = '_';
   }
   return text;
 }
@@ -60,6 +82,9 @@ struct Trainee {
   Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile)
       : model(tested.make_model()) {
     model->to(at::kCPU, tested.channels_last && !tested.text);
+    if (tested.config.precision == precision::Precision::kBf16Weights) {
+      precision::keep_in_bf16(model->parameters());
+    }
     optimizer = optim::make_wrapped(tested.optimizer, tested.wrappers, model->parameters(),
                                     model->buffers(), optim::kHundredSteps);
     StepConfig config = tested.config;

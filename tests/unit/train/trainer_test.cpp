@@ -426,6 +426,22 @@ TEST_F(Trainers, Fp16HoldsTheScheduleWhileItFindsItsScale) {
   }
 }
 
+TEST_F(Trainers, ContinueInFp8BitForBit) {
+  const TrainConfig config{.steps = 30, .evaluate_every = "10 steps", .checkpoint_every = "never"};
+  StepConfig fp8{.precision = precision::Precision::kFp8};
+  fp8.compile = compile::CompileConfig();
+  const auto whole = run(false, config, fp8);
+  fs::remove_all(folder_);
+  run_schedule("{name: cosine}", false, config, fp8, -1, 7);
+  const auto rest = run(false, config, fp8);
+  fs::remove_all(folder_);
+  const auto bf16 = run(false, config, {.precision = precision::Precision::kBf16});
+  for (size_t i = 0; i < whole->parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(rest->parameters[i], whole->parameters[i]));
+  }
+  EXPECT_FALSE(at::equal(bf16->parameters[0], whole->parameters[0]));
+}
+
 TEST_F(Trainers, EndsEarlyWithoutABetterMetric) {
   TrainConfig config{.epochs = 10, .early_stopping = {.patience = 2, .min_change = 10}};
   const auto accuracy = run(false, config);

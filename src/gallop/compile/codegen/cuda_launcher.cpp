@@ -27,7 +27,8 @@ struct Text {
 
 Text update_text() {
   Text text{kernel::kUpdateText,
-            {"gallop/kernel/cuda/update_slots.h", "gallop/kernel/update_rules.h"},
+            {"gallop/kernel/cuda/philox_cuda.h", "gallop/kernel/cuda/update_slots.h",
+             "gallop/kernel/update_rules.h"},
             {}};
   text.behind =
       "namespace gallop_cuda {\nusing gallop::kernel::RuleOf;\n"
@@ -49,7 +50,7 @@ const std::array<Text, 3>& all_texts() {
          "gallop_cross_entropy_backward_fp32", "gallop_cross_entropy_backward_bf16",
          "gallop_cross_entropy_backward_fp16", "gallop_cross_entropy_sum"}},
        {kernel::kDropoutText,
-        {"gallop/kernel/cuda/dropout_slots.h"},
+        {"gallop/kernel/cuda/philox_cuda.h", "gallop/kernel/cuda/dropout_slots.h"},
         {"gallop_dropout_fp32", "gallop_dropout_bf16", "gallop_dropout_fp16"}},
        update_text()}};
   return kTexts;

@@ -27,8 +27,9 @@ struct ReadSoon {
   int64_t lines[kParts];
 };
 
-/// Attention of one head in bf16 by AMX tiles; null for machines without them. Tiles are to be set
-/// up by ProductBodies<Bf16>::begin; `scratch` begins at a cache line.
+/// Attention of one head in bf16 by tiles, of AMX or of registers; null for machines without
+/// products of bf16. To be called after ProductBodies<Bf16>::begin; `scratch` begins at a cache
+/// line.
 struct AttentionForwardTiles {
   int64_t (*scratch_bytes)(const HeadOptions& options);
   void (*run)(const HeadOptions& options, const HeadParts<const Bf16>& parts, const Matrix<Bf16>& y,

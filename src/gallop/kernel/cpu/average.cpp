@@ -7,8 +7,8 @@ namespace {
 
 // Calls put(offset, lanes, the new average). From the nearer end, as at::lerp: a share of 1 gives
 // the very value.
-template <typename Put>
-inline void over_averages(const float* average, const float* value, float share, int64_t count,
+template <typename Number, typename Put>
+inline void over_averages(const float* average, const Number* value, float share, int64_t count,
                           const Put& put) {
   if (share < 0.5F) {
     const F32 w = fill(share);
@@ -25,7 +25,8 @@ inline void over_averages(const float* average, const float* value, float share,
   }
 }
 
-void move_average(float* average, const float* value, float share, int64_t count) {
+template <typename Number>
+void move_average(float* average, const Number* value, float share, int64_t count) {
   over_averages(average, value, share, count,
                 [&](int64_t i, auto lanes, F32 next) { lanes.put(average + i, next); });
 }
@@ -41,7 +42,9 @@ void move_both(float* average, float* value, float share, int64_t count) {
 
 template <>
 AverageBodies make_bodies<AverageBodies, kIsa>() {
-  return {.average = move_average, .average_both = move_both};
+  return {.average = move_average<float>,
+          .average_bf16 = move_average<Bf16>,
+          .average_both = move_both};
 }
 
 }  // namespace gallop::kernel

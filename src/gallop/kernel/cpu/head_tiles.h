@@ -19,7 +19,7 @@ namespace {
 //   turned   the 32-bit pairs of a tile of pairs transposed, their left side: rows are columns
 constexpr int64_t kSide = 16, kInner = 32;
 constexpr int64_t kTile = kSide * kInner, kSums = kSide * kSide;  // Numbers of a tile.
-constexpr float kLog2E = 1.44269504F;
+inline constexpr float kLog2E = 1.44269504F;
 
 using Rows = Matrix<const Bf16>;
 

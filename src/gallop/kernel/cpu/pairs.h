@@ -36,8 +36,8 @@ struct PairSums {
       __m512bh right[kVectors];
 #pragma GCC unroll 4
       for (int64_t v = 0; v < kVectors; ++v) {
-        right[v] = reinterpret_cast<__m512bh>(
-            _mm512_loadu_si512(b.data + l * b.stride + v * b.right));
+        right[v] =
+            reinterpret_cast<__m512bh>(_mm512_loadu_si512(b.data + l * b.stride + v * b.right));
       }
 #pragma GCC unroll 16
       for (int64_t r = 0; r < kRows; ++r) {

@@ -180,7 +180,9 @@ void multiply_columns(int64_t m, int64_t k, const Bf16* a, int64_t a_stride, int
 
 void multiply_all(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t a_stride, int64_t a_step,
                   const Bf16* b, int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  const auto columns = [&](int64_t j) -> PairedColumns { return {b + 2 * j, 2 * b_stride, 2 * kLanes}; };
+  const auto columns = [&](int64_t j) -> PairedColumns {
+    return {b + 2 * j, 2 * b_stride, 2 * kLanes};
+  };
   int64_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
     multiply_columns<8, 2>(m, k, a, a_stride, a_step, columns(j), c + j, c_stride, add);
@@ -203,10 +205,8 @@ void multiply_blocks(int64_t m, int64_t n, int64_t k, const Bf16* a, const Bf16*
 
 template <>
 ProductBodies<Bf16> make_bodies<ProductBodies<Bf16>, kIsa>() {
-  return {.begin = nothing,
-          .end = nothing,
-          .multiply = multiply,
-          .multiply_blocks = multiply_blocks};
+  return {
+      .begin = nothing, .end = nothing, .multiply = multiply, .multiply_blocks = multiply_blocks};
 }
 
 #endif

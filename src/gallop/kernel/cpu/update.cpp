@@ -1,6 +1,7 @@
 #include "gallop/kernel/cpu/update.h"
 
 #include "gallop/kernel/cpu/integers.h"
+#include "gallop/kernel/cpu/round_weights.h"
 #include "gallop/kernel/cpu/simd_more.h"
 #include "gallop/kernel/cpu/state_codes.h"
 
@@ -300,12 +301,25 @@ MeasuredSums measure_fp32(const UpdateTensor& chunk) {
 }
 
 template <auto kPass>
-auto in_fp32(const UpdateTensor& chunk) {
+auto with_wide_gradient(const UpdateTensor& chunk) {
   if (chunk.bf16_gradient == nullptr) return kPass(chunk);
   const Widened gradient(chunk.bf16_gradient, chunk.size);
   UpdateTensor wide = chunk;
   wide.gradient = gradient.values;
   return kPass(wide);
+}
+
+// Parameters in bf16 are fp32 in between, in the core's first cache.
+template <auto kPass, bool kUpdates>
+auto in_fp32(const UpdateTensor& chunk) {
+  if (chunk.bf16_parameter == nullptr) return with_wide_gradient<kPass>(chunk);
+  float values[kUpdateChunk];
+  widen_weights(chunk, values);
+  UpdateTensor wide = chunk;
+  wide.parameter = values;
+  const auto sums = with_wide_gradient<kPass>(wide);
+  if constexpr (kUpdates) round_weights(values, chunk);
+  return sums;
 }
 
 double sum_of_squares(const ConstArray& chunk) {
@@ -318,9 +332,13 @@ void fill_in(UpdateBodies& bodies) {
   if constexpr (kNumber < UpdateRules::kCount) {
     using Rule = typename RuleOf<kNumber, UpdateRules>::Type;
     UpdateBody& body = bodies.rules[kNumber];
-    body.update = in_fp32<update_fp32<Rule>>;
-    if constexpr (EightBits<Rule>::kSigns >= 0) body.update_8_bits = in_fp32<update_8_bits<Rule>>;
-    if constexpr (Rule::kMeasures != Measures::kNothing) body.measure = in_fp32<measure_fp32<Rule>>;
+    body.update = in_fp32<update_fp32<Rule>, true>;
+    if constexpr (EightBits<Rule>::kSigns >= 0) {
+      body.update_8_bits = in_fp32<update_8_bits<Rule>, true>;
+    }
+    if constexpr (Rule::kMeasures != Measures::kNothing) {
+      body.measure = in_fp32<measure_fp32<Rule>, false>;
+    }
     fill_in<kNumber + 1>(bodies);
   }
 }

@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/philox.h"
 #include "gallop/kernel/cuda/update_slots.h"
 #include "gallop/kernel/update_table.h"
 
@@ -55,11 +56,17 @@ class Update {
     Fields fields(fields_);
     fields[UpdateField::kGradient] = address(gradient);
     fields[UpdateField::kSize] = bits(gradient.numel());
-    fields[UpdateField::kIndexAndIsBf16] = format == at::kBFloat16 ? 1 : 0;
+    fields[UpdateField::kIndexAndFormats] = format == at::kBFloat16 ? 1 : 0;
     if (step != nullptr) {
       fields[UpdateField::kParameter] = address(step->parameters[i]);
       fields[UpdateField::kShadow] = step->shadows.empty() ? 0 : address(step->shadows[i]);
-      fields[UpdateField::kIndexAndIsBf16] |= bits(step->indices[i]) << 1;
+      if (step->parameters[i].scalar_type() == at::kBFloat16) {
+        fields[UpdateField::kIndexAndFormats] |= 2;
+        if (!step->compensations.empty()) {
+          fields[UpdateField::kShadow] = address(step->compensations[compensated_++]);
+        }
+      }
+      fields[UpdateField::kIndexAndFormats] |= bits(step->indices[i]) << 2;
       fields[UpdateField::kWeightDecay] = bits(step->weight_decays[i]);
       fields[UpdateField::kLrFactor] = bits(step->lr_factors.empty() ? 1 : step->lr_factors[i]);
       for (size_t k = 0; k < states_; ++k) {
@@ -153,6 +160,7 @@ class Update {
   std::vector<uint64_t> head_;
   std::vector<Fields> tensors_;
   std::vector<int64_t> blocks_;  // Of each tensor.
+  size_t compensated_ = 0;
 };
 
 }  // namespace
@@ -164,6 +172,8 @@ at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step) {
   update.set(UpdateSlot::kSkip, step.skip);
   update.set(UpdateSlot::kSteps, step.steps);
   update.set(UpdateSlot::kRunning, step.running);
+  update.set(UpdateSlot::kDraws, step.draws);
+  update.set(UpdateSlot::kPurpose, uint64_t{Philox::key_of(0, Purpose::kRounding)[1]});
   for (size_t i = 0; i < step.options.size(); ++i) {
     update.set(UpdateSlot::kFirstOption + static_cast<int>(i), step.options[i]);
   }

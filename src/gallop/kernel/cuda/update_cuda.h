@@ -1,8 +1,8 @@
 #pragma once
 
 // Updates of many tensors at once by a rule, with the norm of their gradients: what
-// kernel/cpu/update.cpp is on the CPU. Behind loop_cuda.h, loop_cuda_reductions.h, update_slots.h
-// and the rules. Behind it stand the kernels of each rule (cuda/update.cpp).
+// kernel/cpu/update.cpp is on the CPU. Behind loop_cuda.h, loop_cuda_reductions.h, philox_cuda.h,
+// update_slots.h and the rules. Behind it stand the kernels of each rule (cuda/update.cpp).
 
 namespace gallop_cuda {
 
@@ -47,7 +47,7 @@ struct UpdateTensor {
   }
   __device__ unsigned long long get(int field) const { return a.slots[at(field)]; }
   __device__ Int64 index() const {
-    return static_cast<Int64>(get(UpdateField::kIndexAndIsBf16) >> 1);
+    return static_cast<Int64>(get(UpdateField::kIndexAndFormats) >> 2);
   }
 
   /// Its running numbers; null where the rule has none.
@@ -84,11 +84,12 @@ template <typename Rule>
 struct UpdatePart {
   UpdateTensor<Rule> of;
   float* parameter;
+  Bf16* bf16_parameter;  // If set, stands for `parameter`.
   const float* gradient;
   const Bf16* bf16_gradient;
   float* states[Rule::kStates > 0 ? Rule::kStates : 1];
   float* scales;  // Null where states are in fp32; else a row for each state.
-  Bf16* shadow;
+  Bf16* shadow;   // Or what rounding a bf16 parameter loses.
   Int64 begin, end;
 
   __device__ explicit UpdatePart(const UpdateSlots& a) : of{a, 0} {
@@ -101,8 +102,11 @@ struct UpdatePart {
         end_tensor = middle;
       }
     }
-    parameter = address<float>(a, of.at(UpdateField::kParameter));
-    const bool is_bf16 = (of.get(UpdateField::kIndexAndIsBf16) & 1) != 0;
+    const unsigned long long formats = of.get(UpdateField::kIndexAndFormats);
+    const int own = of.at(UpdateField::kParameter);
+    parameter = (formats & 2) != 0 ? nullptr : address<float>(a, own);
+    bf16_parameter = (formats & 2) != 0 ? address<Bf16>(a, own) : nullptr;
+    const bool is_bf16 = (formats & 1) != 0;
     const int given = of.at(UpdateField::kGradient);
     gradient = is_bf16 ? nullptr : address<const float>(a, given);
     bf16_gradient = is_bf16 ? address<const Bf16>(a, given) : nullptr;
@@ -136,6 +140,43 @@ struct UpdatePart {
     }
     sum = join_block<Plus>(sum, shared);
     if (threadIdx.x == 0) address<double>(of.a, UpdateSlot::kSums)[blockIdx.x] = sum;
+  }
+
+  __device__ Single load_parameter(Int64 i) const {
+    if (bf16_parameter == nullptr) return {parameter[i]};
+    const float p = read(bf16_parameter[i]);
+    return {shadow != nullptr ? p + read(shadow[i]) : p};
+  }
+  __device__ void store_parameter(Int64 i, float p) const {
+    if (bf16_parameter == nullptr) {
+      parameter[i] = p;
+      if (shadow != nullptr) write(shadow[i], p);
+    } else if (shadow != nullptr) {
+      write(bf16_parameter[i], p);
+      const float lost = p - read(bf16_parameter[i]);
+      write(shadow[i], op_abs(lost) < 0x1p120F ? lost : 0.0F);
+    } else if (address<const Int64>(of.a, UpdateSlot::kDraws) != nullptr) {
+      const unsigned bits = __float_as_uint(p);
+      bf16_parameter[i].bits =
+          static_cast<unsigned short>((p != p ? bits | 0x400000U : bits + random(i)) >> 16);
+    } else {
+      write(bf16_parameter[i], p);
+    }
+  }
+  // 16 bits, as kernel/update.h's RoundingDraw says.
+  __device__ unsigned random(Int64 i) const {
+    const auto* const draws = address<const unsigned long long>(of.a, UpdateSlot::kDraws);
+    const unsigned long long seed = draws[0], step = draws[1];
+    unsigned words[4] = {static_cast<unsigned>(i / 128 * 16 + i % 16),
+                         static_cast<unsigned>(of.index()), static_cast<unsigned>(step),
+                         static_cast<unsigned>(step >> 32)};
+    philox4x32(
+        static_cast<unsigned>(seed),
+        static_cast<unsigned>(seed >> 32) ^ static_cast<unsigned>(of.a.slots[UpdateSlot::kPurpose]),
+        words);
+    const int part = static_cast<int>(i % 128 / 16);
+    const unsigned word = words[part / 2];
+    return part % 2 == 0 ? word & 0xffffU : word >> 16;
   }
 
   __device__ void load_states(Int64 i, Single* s) const {
@@ -264,11 +305,10 @@ __device__ void update_8_bits(const UpdatePart<Rule>& part, const UpdateFactors<
     if (i < part.end) {
       const float raw = part.gradient_at(i);
       sum += static_cast<double>(raw) * static_cast<double>(raw);
-      Single p{part.parameter[i]};
+      Single p = part.load_parameter(i);
       states.load(s);
       Rule::apply(Single{raw} * factors.scale, p, s, factors.f);
-      part.parameter[i] = p.v;
-      if (part.shadow != nullptr) write(part.shadow[i], p.v);
+      part.store_parameter(i, p.v);
     }
     // Scales that others still load are stored behind this.
     __syncthreads();
@@ -294,7 +334,7 @@ __device__ void update_by(const UpdateSlots& a) {
   }
   part.over([&](Int64 i, float raw) {
     const Single g = Single{raw} * factors.scale;
-    Single p{part.parameter[i]}, s[Rule::kStates > 0 ? Rule::kStates : 1];
+    Single p = part.load_parameter(i), s[Rule::kStates > 0 ? Rule::kStates : 1];
     part.load_states(i, s);
     if constexpr (Rule::kMeasures == Measures::kNothing) {
       Rule::apply(g, p, s, factors.f);
@@ -302,8 +342,7 @@ __device__ void update_by(const UpdateSlots& a) {
       Rule::apply(g, p, s, factors.f, factors.f[Rule::kFactors]);
     }
     if constexpr (Rule::kMeasures != Measures::kAndUpdates) part.store_states(i, s);
-    part.parameter[i] = p.v;
-    if (part.shadow != nullptr) write(part.shadow[i], p.v);
+    part.store_parameter(i, p.v);
   });
 }
 
@@ -317,7 +356,7 @@ __device__ void measure_by(const UpdateSlots& a) {
   double of_parameter = 0, measured = 0;
   part.over([&](Int64 i, float raw) {
     const Single g = Single{raw} * factors.scale;
-    Single p{part.parameter[i]}, s[Rule::kStates > 0 ? Rule::kStates : 1];
+    Single p = part.load_parameter(i), s[Rule::kStates > 0 ? Rule::kStates : 1];
     part.load_states(i, s);
     const double m = static_cast<double>(Rule::measure(g, p, s, factors.f).v);
     if constexpr (Rule::kMeasures == Measures::kAndUpdates) part.store_states(i, s);

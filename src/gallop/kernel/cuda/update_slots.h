@@ -17,10 +17,12 @@ struct UpdateSlot {
     kMeasures,     ///< fp64, two for each block of this start: of the parameter, and of its change.
     kMeasured,     ///< fp64, two for each tensor of this start.
     kVariedDecay,  ///< fp64
+    kDraws,        ///< int64, seed and step, by which bf16 parameters are rounded.
     // Numbers.
     kAllBlocks,
     kTensors,
-    kVaries,  ///< Bit i: in the place of option i stands the address of one in fp64.
+    kVaries,   ///< Bit i: in the place of option i stands the address of one in fp64.
+    kPurpose,  ///< What goes into the upper half of the key of `kDraws`.
     kFirstOption,
     kFirstTensor = kFirstOption + 12,
   };
@@ -31,11 +33,11 @@ struct UpdateField {
   enum : int {
     kParameter,
     kGradient,
-    kShadow,  ///< bf16, or 0.
+    kShadow,  ///< bf16, or 0: a copy of an fp32 parameter, or what rounding a bf16 one loses.
     kSize,
     kFirstBlock,
-    kIndexAndIsBf16,  ///< Among steps, times two; and 1 for a gradient in bf16.
-    kWeightDecay,     ///< Below 0 for the one that varies.
+    kIndexAndFormats,  ///< Among steps, times four; 1 for a gradient and 2 for a parameter in bf16.
+    kWeightDecay,      ///< Below 0 for the one that varies.
     kLrFactor,
     kFirstState,  ///< As many as the rule has; behind them the scales of those that can be in 8
                   ///< bits.

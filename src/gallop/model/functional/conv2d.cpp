@@ -23,7 +23,7 @@ kernel::Conv2dWindow window_of(const at::Tensor& weight, int64_t stride, int64_t
 }
 
 struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
-  // `x` is in bf16, `weight` in fp32, and the convolution takes it in bf16.
+  // `x` is in bf16, and the convolution takes `weight` in bf16.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             int64_t stride, int64_t padding) {
     const auto narrow = weight.to(at::kBFloat16);
@@ -65,12 +65,16 @@ bool is_bf16_autocast() {
          at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
 }
 
+bool is_fp32_or_bf16(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16;
+}
+
 }  // namespace
 
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   int64_t stride, int64_t padding) {
   if (kernel::kernels_are_on() && x.is_cpu() && x.dim() == 4 && x.size(1) == weight.size(1) &&
-      weight.is_cpu() && weight.scalar_type() == at::kFloat && weight.requires_grad() &&
+      weight.is_cpu() && is_fp32_or_bf16(weight) && weight.requires_grad() &&
       at::GradMode::is_enabled() && !bias.defined() && is_bf16_autocast()) {
     const auto narrow =
         x.to(at::kBFloat16, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::ChannelsLast);

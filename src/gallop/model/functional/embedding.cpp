@@ -15,13 +15,22 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// What blocks add to is fp32 whatever the tables are; so are sums for the tables' gradients.
+at::Tensor in_fp32(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kBFloat16 ? tensor.to(at::kFloat) : tensor;
+}
+
 struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& weight,
                             const std::optional<at::Tensor>& positions, const at::Tensor& indices) {
     context->save_for_backward({indices});
     context->saved_data["rows"] = weight.size(0);
     context->saved_data["positions"] = positions ? positions->size(0) : 0;
-    return kernel::embedding(indices, weight, positions.value_or(at::Tensor()));
+    if (weight.scalar_type() == at::kFloat) {
+      return kernel::embedding(indices, weight, positions.value_or(at::Tensor()));
+    }
+    auto y = in_fp32(kernel::embedding(indices, weight, {}));
+    return positions ? y.add_(in_fp32(positions->narrow(0, 0, indices.size(-1)))) : y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -44,8 +53,8 @@ at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,
           weight, positions.defined() ? std::optional(positions) : std::nullopt, plain);
     }
   }
-  const auto y = at::embedding(weight, indices);
-  return positions.defined() ? y + positions.narrow(0, 0, indices.size(-1)) : y;
+  const auto y = in_fp32(at::embedding(weight, indices));
+  return positions.defined() ? y + in_fp32(positions.narrow(0, 0, indices.size(-1))) : y;
 }
 
 }  // namespace gallop::model::functional

@@ -18,6 +18,7 @@
 #include "gallop/kernel/barrier.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/first_order.h"
+#include "gallop/precision/precision.h"
 
 namespace gallop::model::functional {
 
@@ -70,12 +71,14 @@ struct Surroundings {
       : device(where),
         casts(at::autocast::is_autocast_enabled(where.type())),
         format(at::autocast::get_autocast_dtype(where.type())),
+        linear_is_fp8(precision::linear_is_fp8()),
         dropout(DropoutScope::place()),
         generators(where) {}
 
   c10::Device device;
   bool casts;
   at::ScalarType format;
+  bool linear_is_fp8;
   DropoutPlace dropout;
   Generators generators;
 };
@@ -113,6 +116,7 @@ class Again {
     const c10::DeviceType type = surroundings.device.type();
     at::autocast::set_autocast_enabled(type, surroundings.casts);
     at::autocast::set_autocast_dtype(type, surroundings.format);
+    precision::set_linear_is_fp8(surroundings.linear_is_fp8);
     surroundings.generators.put_back();
   }
 

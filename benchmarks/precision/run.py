@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""What each precision does to speed and result, for each model of the zoo.
+
+    run.py PROGRAM DATA... [--precisions fp32 bf16 ...] [--models NAME ...] [--seconds 3] [--seeds 2]
+           [--json FILE] [--docs FILE]
+
+DATA: fashion-mnist, or a folder or tar file of classes with images, for the models of images, and a text file (*.txt) for
+the GPT; a model takes the first that it can, and models without data are left out. Each model is trained for as many steps
+as fp32 does in --seconds, in each precision that this machine has, with the same seeds and steps; one that it does not have
+is named and left out. Prints JSON, a line for each model and precision as it comes, then a Markdown table: samples per
+second (median over the seeds, of the second half of the steps), their ratio to fp32's of the same seed (median, least and
+most), the loss and accuracy of the evaluation at the end (mean and standard deviation), and the most updates that were
+skipped. With --docs the table stands between the markers of that file from then on. By default it takes some ten minutes on
+two cores, half of them for fp16. Run it on a machine that does nothing else.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+PRECISIONS = ["fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"]
+MARKERS = "<!-- precisions -->", "<!-- /precisions -->"
+FEWEST_STEPS = 8
+PROBE_SECONDS = 0.3  # Of the steps from which those that fit are guessed.
+
+SGD = "{name: sgd, lr: 0.1, momentum: 0.9, nesterov: true, weight_decay: 5.0e-4}"
+ADAMW = "{name: adamw, lr: 1.0e-3, weight_decay: 0.05}"
+# Model, optimizer, batch; of images but for the last.
+MODELS = {
+    "MLP": ("{name: mlp, hidden: [512, 256]}", ADAMW, 128),
+    "ResNet-20": ("{name: resnet, depth: 20, stem: strided}", SGD, 128),
+    "Wide ResNet-14-4": ("{name: resnet, depth: 14, width: 4, stem: strided}", SGD, 128),
+    "airbench": ("{name: airbench, widths: [32, 64, 64]}", SGD, 128),
+    "ViT": ("{name: vit, patch: 4, width: 128, depth: 4, heads: 4}", ADAMW, 128),
+    "GPT": ("{name: gpt, layers: 4, width: 128, heads: 4}", ADAMW, 16),
+}
+TRAIN = """
+schedule: {name: cosine, warmup: 0.1}
+train: {evaluate_every: never, checkpoint_every: never, on_nonfinite: skip}
+"""
+
+# What the program says of a precision that the machine, the model or the program itself does not have.
+NOT_HERE = "which needs an NVIDIA GPU", "has no linear layer for it", "train.precision: unknown value"
+
+
+class NotHere(Exception):
+    """This machine does not have the precision."""
+
+
+class Trainer:
+    def __init__(self, program, name, source, folder):
+        self.program, self.folder = program, folder
+        model, optimizer, batch = MODELS[name]
+        self.recipe = os.path.join(folder, "recipe.yaml")
+        with open(self.recipe, "w") as file:
+            file.write(f"data: {{{source}, batch: {batch}}}\nmodel: {model}\noptimizer: {optimizer}\n{TRAIN}")
+
+    def train(self, precision, steps, seed):
+        command = [self.program, "train", self.recipe, f"train.precision={precision}", f"train.steps={steps}", f"train.seed={seed}",
+                   "--json", "--runs", self.folder]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            if any(words in done.stderr for words in NOT_HERE):
+                raise NotHere(done.stderr.strip())
+            sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def steps_in(self, seconds):
+        """So many as fp32 does: from two lengths, so that what happens once does not count."""
+        steps = FEWEST_STEPS
+        while True:
+            short, long = (self.train("fp32", length, 1)[-1]["training_seconds"] for length in (steps, 3 * steps))
+            if long - short > PROBE_SECONDS:
+                return max(FEWEST_STEPS, round(seconds * 2 * steps / (long - short)))
+            steps *= 4
+
+
+def rate_of(events):
+    """Samples per second of the second half of the steps: the first ones are recorded and compiled."""
+    rates = [event["samples_per_second"] for event in events if event["event"] == "step"]
+    return statistics.median(rates[len(rates) // 2:])
+
+
+def measure(trainer, name, precisions, seconds, seeds):
+    """One result a precision, in turn for each seed, so that the machine's states fall on all alike."""
+    steps = trainer.steps_in(seconds)
+    results = {precision: {"model": name, "precision": precision, "steps": steps, "samples_per_second": [], "ratios": [],
+                           "losses": [], "accuracies": [], "skipped_updates": []} for precision in precisions}
+    for seed in range(1, seeds + 1):
+        for precision in list(results):
+            result = results[precision]
+            try:
+                events = trainer.train(precision, steps, seed)
+            except NotHere as why:
+                print(f"{name}: {why}", file=sys.stderr)
+                del results[precision]
+                continue
+            result["samples_per_second"].append(rate_of(events))
+            end = events[-1]
+            result["losses"].append(end["last"]["loss"])
+            result["accuracies"].append(end["last"].get("accuracy"))
+            result["skipped_updates"].append(end["skipped_updates"])
+        base = results["fp32"]["samples_per_second"][-1]
+        for result in results.values():
+            result["ratios"].append(result["samples_per_second"][-1] / base)
+    return list(results.values())
+
+
+def spread(values, factor, digits):
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return f"{factor * statistics.mean(values):.{digits}f} ± {factor * deviation:.{digits}f}"
+
+
+def table(results):
+    yield "| model, steps | precision | samples/s | against fp32 | loss at the end | accuracy, % | skipped |"
+    yield "|---|---|---|---|---|---|---|"
+    for result in results:
+        ratios = result["ratios"]
+        is_base = result["precision"] == "fp32"
+        ratio = "1" if is_base else f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        accuracy = "" if None in result["accuracies"] else spread(result["accuracies"], 100, 1)
+        skipped = max(result["skipped_updates"])
+        yield (f"| {result['model']}, {result['steps']} | {result['precision']} "
+               f"| {statistics.median(result['samples_per_second']):,.0f} | {ratio} | {spread(result['losses'], 1, 3)} "
+               f"| {accuracy} | {skipped or ''} |")
+
+
+def put_between_markers(path, text):
+    with open(path) as file:
+        before = file.read()
+    begin, end = MARKERS
+    if before.count(begin) != 1 or before.count(end) != 1:
+        sys.exit(f"{path}: it needs one line {begin} and one line {end}, between which the table goes")
+    after = re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{text}\n{end}", before, flags=re.DOTALL)
+    with open(path, "w") as file:
+        file.write(after)
+
+
+def source_for(name, data):
+    for source in data:
+        is_text = source.endswith(".txt")
+        if is_text != (name == "GPT"):
+            continue
+        path = json.dumps(os.path.abspath(source))
+        if is_text:
+            return f"name: text, path: {path}, context: 128, validation: 0.05"
+        if source == "fashion-mnist":
+            return "name: fashion-mnist"
+        return f"name: {'folder' if os.path.isdir(source) else 'tar'}, path: {path}, validation: 0.1"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--precisions", nargs="+", default=PRECISIONS, metavar="NAME", help="fp32 is always one of them")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME")
+    parser.add_argument("--seconds", type=float, default=3, help="of a training in fp32, evaluation left out")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--json", help="file for all results")
+    parser.add_argument("--docs", help="a file with the markers " + " and ".join(MARKERS))
+    arguments = parser.parse_args()
+    if arguments.seeds < 1 or arguments.seconds <= 0:
+        parser.error("--seeds must be at least 1, and --seconds above 0")
+    precisions = ["fp32", *(name for name in arguments.precisions if name != "fp32")]
+    results = []
+    for name in arguments.models:
+        source = source_for(name, arguments.data)
+        if source is None:
+            print(f"{name}: no data for it", file=sys.stderr)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = Trainer(os.path.abspath(arguments.program), name, source, folder)
+            for result in measure(trainer, name, precisions, arguments.seconds, arguments.seeds):
+                results.append(result)
+                print(json.dumps(result), flush=True)
+    if not results:
+        sys.exit("no model has data")
+    text = "\n".join(table(results))
+    print(text)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(results, file, indent=1)
+    if arguments.docs:
+        put_between_markers(arguments.docs, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/app/batch_finder.h"
+#include "gallop/plot/line_plot.h"
+
+// What `find-batch` and `batch: auto` show of a search.
+namespace gallop::app {
+
+/// Samples per second by the batch, with marks at the fastest and the critical one, and memory.
+std::vector<plot::LinePlot> batch_curves(const std::string& recipe, const FoundBatch& found);
+
+/// All points, and what was read off them, as one JSON object; what is suggested is "batch".
+std::string batch_curve_json(const std::string& recipe, const FoundBatch& found);
+
+/// Why that batch is suggested, in a few words: "the smallest with 95 % of the most samples/s; ..."
+std::string why_suggested(const FoundBatch& found);
+
+}  // namespace gallop::app

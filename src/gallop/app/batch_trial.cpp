@@ -1,0 +1,108 @@
+#include "gallop/app/batch_trial.h"
+
+#include <optional>
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/device.h"
+#include "gallop/app/prepared_recipe.h"
+#include "gallop/app/probe_child.h"
+#include "gallop/base/memory.h"
+#include "gallop/base/text.h"
+#include "gallop/train/out_of_memory.h"
+#include "gallop/train/recompute_choice.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json probe_format(PreparedRecipe& prepared) {
+  const train::TrainConfig& train = prepared.recipe().train;
+  return {{"train.precision", train.precision}, {"train.channels_last", train.channels_last}};
+}
+
+Json probe_speed(PreparedRecipe& prepared, const StopRequest& stop) {
+  const data::Batch samples = prepared.first_batch(prepared.recipe().data.batch);
+  const auto speed = train::time_batch(prepared.model(), prepared.optimizer(),
+                                       prepared.step_config(), samples, stop);
+  if (!speed) return {};
+  if (speed->splits > 1) tell_no_memory("micro-batches had to be split");
+  Json result = {{"batch", samples.size()},
+                 {"samples", prepared.data().train->size()},
+                 {"samples_per_second", static_cast<double>(samples.size()) / speed->step_seconds}};
+  if (prepared.device().is_cpu()) {
+    result["bytes"] = peak_resident_bytes();
+  } else {
+    auto* const allocator = at::getDeviceAllocator(prepared.device().type());
+    const c10::DeviceIndex index = prepared.device().index();
+    result["bytes"] = allocator->getDeviceStats(index).reserved_bytes[0].peak;  // Of all kinds.
+    result["device_bytes"] = allocator->getMemoryInfo(index).second;
+  }
+  return result;
+}
+
+Json probe_noise(PreparedRecipe& prepared, train::NoiseConfig config, const StopRequest& stop) {
+  config.small = prepared.recipe().data.batch;
+  const int64_t big = config.small * config.parts;
+  config.lr_factor = prepared.recipe().lr_scaling.factor(big);
+  if (big > prepared.data().train->size()) return {{"too_few", true}};
+  const auto noise =
+      train::measure_noise({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
+                           config, prepared.step_config(), prepared.training_loader());
+  if (stop.requested()) return {};
+  Json result = {{"small", config.small}, {"big", big}};
+  if (noise && noise->batch()) result["batch"] = *noise->batch();
+  return result;
+}
+
+Json result_of(const BatchTrial& trial, PreparedRecipe& prepared, const StopRequest& stop) {
+  if (trial.probe == "format") return probe_format(prepared);
+  if (trial.probe == "speed") return probe_speed(prepared, stop);
+  return probe_noise(prepared, trial.noise, stop);
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(const BatchTrial& trial) {
+  std::vector<std::string> words = {"find-batch",     trial.recipe,
+                                    "--probe",        trial.probe,
+                                    "--runs",         trial.runs,
+                                    "--memory",       fmt::format("{} bytes", trial.limit_bytes),
+                                    "--noise-steps",  fmt::format("{}", trial.noise.steps),
+                                    "--warmup-steps", fmt::format("{}", trial.noise.warm_up)};
+  for (const auto& [path, value] : trial.overrides) {
+    words.push_back(fmt::format("{}={}", path, value));
+  }
+  return words;
+}
+
+ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
+  become_probe();
+  const Families families;
+  ResolvedRecipe resolved = load_recipe(families, trial.recipe, trial.overrides);
+  std::optional<MemoryWatch> watch;
+  if (choose_device(resolved.recipe.train.device).device.is_cpu()) {
+    watch.emplace(trial.limit_bytes, [&] {
+      tell_no_memory(fmt::format("more than {}", format_bytes(trial.limit_bytes)));
+    });
+  }
+  Json result;
+  try {
+    const auto full = train::run_in_memory([&] {
+      PreparedRecipe prepared(families, std::move(resolved), trial.runs);
+      result = result_of(trial, prepared, stop);
+    });
+    if (full) tell_no_memory(*full);
+  } catch (const train::BlocksDoNotFit& full) {
+    tell_no_memory(full.what());
+  }
+  if (result.is_null()) return ExitCode::kStopped;
+  tell_result(result.dump());
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app
