@@ -190,7 +190,8 @@ TEST(Linear, TakesWhatItIsFastestFor) {
   EXPECT_FALSE(takes_linear(x.to(at::kBFloat16), weight, {}, at::kFloat));
   EXPECT_FALSE(takes_linear(x, weight.t(), bias, at::kFloat));
   EXPECT_FALSE(takes_linear(x.narrow(1, 0, 128), at::randn({8, 128}), {}, at::kFloat));
-  EXPECT_FALSE(takes_linear(x, weight.to(at::kBFloat16), bias, at::kBFloat16));
+  EXPECT_TRUE(takes_linear(x, weight.to(at::kBFloat16), bias, at::kBFloat16));
+  EXPECT_FALSE(takes_linear(x, weight.to(at::kBFloat16), bias, at::kFloat));
   EXPECT_FALSE(takes_linear(x, weight, at::randn({255}), at::kFloat));
   EXPECT_FALSE(takes_linear(x.to(at::kDouble), weight, bias, at::kFloat));
   EXPECT_FALSE(takes_linear(at::randn({0, 256}), weight, bias, at::kFloat));
