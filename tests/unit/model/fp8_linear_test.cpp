@@ -17,6 +17,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/model/airbench.h"
+#include "gallop/model/functional/linear.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
@@ -239,7 +240,7 @@ TEST(Fp8Layers, AloneAreInFp8) {
   const NamedTensors p = model->parameters();
   const precision::AutocastGuard autocast(Precision::kBf16, at::kCPU);
   const at::Tensor hidden = fp8_linear(images.flatten(1), p[0].tensor, p[1].tensor).relu();
-  EXPECT_TRUE(at::equal(in_fp8, at::linear(hidden, p[2].tensor, p[3].tensor)));
+  EXPECT_TRUE(at::equal(in_fp8, linear(hidden, p[2].tensor, p[3].tensor)));
 }
 
 }  // namespace

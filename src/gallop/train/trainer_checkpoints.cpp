@@ -1,0 +1,121 @@
+#include <map>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/averaged_weights.h"
+#include "gallop/train/trainer_impl.h"
+
+namespace gallop::train {
+
+namespace {
+
+constexpr const char* kTeacher = "distill.teacher";
+
+// A run goes on with the teacher that it had.
+void check_teacher(const std::map<std::string, std::string>& saved, const std::string& teacher) {
+  const auto found = saved.find(kTeacher);
+  if (teacher.empty() || found == saved.end() || found->second == teacher) return;
+  throw UsageError(fmt::format(
+      "train.distill.teacher has other weights than the teacher that this run began with "
+      "(checksum {} in place of {}); give that one, or begin a new run",
+      teacher, found->second));
+}
+
+}  // namespace
+
+TrainingState Trainer::Impl::state() {
+  TrainingState state;
+  state.model = parts.model.parameters();
+  for (const auto& buffer : parts.model.buffers()) state.model.push_back(buffer);
+  state.optimizer = parts.optimizer.state();
+  for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
+  state.trainer = progress.to_map(loader.state());
+  holds.write(state.trainer);
+  for (const auto& [name, schedule] : schedules()) {
+    write_schedule(*schedule, name, state.trainer);
+  }
+  if (!parts.teacher.empty()) state.trainer[kTeacher] = parts.teacher;
+  return state;
+}
+
+void Trainer::Impl::save(bool best) {
+  clock.pause();
+  const AveragedWeights averaged(parts.optimizer);
+  progress.training_seconds = training_seconds();
+  // Of those that a run which nobody disturbs has, too.
+  if (config.spikes.action == "rewind" && checkpoint_due.at(progress.step)) {
+    progress.rewind_step = progress.step;
+    parts.checkpoints.spare(progress.step);
+  }
+  const auto info = parts.checkpoints.save(state(), progress.step, best);
+  checkpoint_due.done(progress.step);
+  saved_step = progress.step;
+  tell(&Observer::saved, progress.step, info.folder.string());
+}
+
+void Trainer::Impl::resume(const CheckpointInfo& checkpoint) {
+  const AveragedWeights averaged(parts.optimizer);
+  TrainingState saved = state();
+  check_teacher(parts.checkpoints.read_trainer(checkpoint), parts.teacher);
+  parts.checkpoints.load(checkpoint, saved);
+  data::LoaderState loader_state;
+  progress = Progress::from_map(saved.trainer, loader_state);
+  holds.read(saved.trainer);
+  loader.seek(loader_state);
+  step.set_splits(progress.splits);
+  for (const auto& [name, schedule] : schedules()) {
+    read_schedule(saved.trainer, name, *schedule);
+  }
+  evaluation_due.done(progress.evaluated_step);
+  checkpoint_due.done(progress.step);
+  saved_step = progress.step;
+  parts.checkpoints.spare(progress.rewind_step);
+  earlier_seconds = progress.training_seconds;
+}
+
+// Back to older weights, on with newer data: counters, schedules and the position in the data
+// stay.
+void Trainer::Impl::rewind() {
+  wants_rewind = false;
+  const auto target = parts.checkpoints.of_step(progress.rewind_step);
+  if (!target) {
+    tell(&Observer::noted,
+         fmt::format("step {}: a spike of the loss was skipped; there is no checkpoint yet to go "
+                     "back to",
+                     progress.step));
+    return;
+  }
+  progress.rewinds += 1;
+  if (progress.rewinds > config.spikes.limit) {
+    throw DataError(
+        fmt::format("step {}: the loss is a spike that takes rewind number {}, and "
+                    "train.spikes.limit is {}. {}",
+                    progress.step, progress.rewinds, config.spikes.limit, what_to_do()));
+  }
+  clock.pause();
+  const AveragedWeights averaged(parts.optimizer);
+  TrainingState old = state();
+  parts.checkpoints.load(*target, old);
+  tell(&Observer::noted,
+       fmt::format("step {}: the loss is a spike; weights are again those of step {} (rewind {} "
+                   "of at most {})",
+                   progress.step, target->step, progress.rewinds, config.spikes.limit));
+}
+
+void Trainer::Impl::restore_best() {
+  const auto best = parts.checkpoints.best();
+  if (!best || best->step == progress.step) return;
+  const AveragedWeights averaged(parts.optimizer);  // Those that the checkpoint has.
+  parts.checkpoints.load_model(*best, state().model);
+  outcome.restored_step = best->step;
+  save(false);
+}
+
+void Trainer::Impl::keep_snapshot() {
+  report_all();
+  if (saved_step != progress.step) save(false);
+  if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest);
+}
+
+}  // namespace gallop::train

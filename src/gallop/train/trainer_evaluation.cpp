@@ -1,0 +1,75 @@
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "gallop/train/averaged_weights.h"
+#include "gallop/train/statistics.h"
+#include "gallop/train/trainer_impl.h"
+
+namespace gallop::train {
+
+// False where a stop request came first; the evaluation is then done at the resume.
+bool Trainer::Impl::evaluate_now() {
+  tell(&Observer::evaluating);
+  if (is_last() && !recompute_statistics()) return false;
+  const AveragedWeights averaged(parts.optimizer);
+  const auto evaluation =
+      train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
+  if (!evaluation) return false;
+  const bool best =
+      progress.note_evaluation(score(evaluation->tally), config.early_stopping.min_change);
+  for (const auto& [name, schedule] : schedules()) {
+    schedule->evaluated(
+        share_done(), {.loss = evaluation->tally.loss(), .accuracy = evaluation->tally.accuracy()});
+  }
+  const EvaluationEvent event{
+      .step = progress.step, .epoch = epoch(), .evaluation = *evaluation, .best = best};
+  outcome.last = event;
+  if (best) outcome.best = event;
+  evaluation_due.done(progress.step);
+  tell(&Observer::evaluated, event);
+  if (best) save(true);
+  return true;
+}
+
+// For an average that wants it. False where a stop request came first.
+bool Trainer::Impl::recompute_statistics() {
+  if (!parts.optimizer.averaging().recompute_statistics || recomputed_step == progress.step) {
+    return true;
+  }
+  const AveragedWeights averaged(parts.optimizer);
+  const StatisticsConfig how{.loader = loader_config,
+                             .seed = static_cast<uint64_t>(config.seed),
+                             .precision = evaluate_config.precision,
+                             .device = evaluate_config.device};
+  if (!train::recompute_statistics(parts.model, parts.train_samples, how, parts.stop)) {
+    return false;
+  }
+  recomputed_step = progress.step;
+  saved_step = -1;
+  return true;
+}
+
+const char* Trainer::Impl::metric() const {
+  if (config.metric != "auto") return config.metric.c_str();
+  return parts.text ? "loss" : "accuracy";
+}
+
+// Higher is better.
+double Trainer::Impl::score(const Tally& tally) const {
+  const std::string_view name = metric();
+  if (name == "loss") return -tally.loss();
+  return name == "top5" ? tally.top5_accuracy() : tally.accuracy();
+}
+
+bool Trainer::Impl::is_out_of_patience() const {
+  const int64_t patience = config.early_stopping.patience;
+  return patience > 0 && progress.evaluations_without_gain >= patience;
+}
+
+std::string Trainer::Impl::why_early() const {
+  if (is_last()) return {};
+  return fmt::format("no better {} in {} evaluations", metric(), progress.evaluations_without_gain);
+}
+
+}  // namespace gallop::train

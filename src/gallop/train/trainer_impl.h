@@ -1,0 +1,120 @@
+#pragma once
+
+// What trainer.cpp and its parts share: trainer_steps.cpp, trainer_evaluation.cpp and
+// trainer_checkpoints.cpp.
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gallop/base/clock.h"
+#include "gallop/data/device_loader.h"
+#include "gallop/train/due.h"
+#include "gallop/train/holds.h"
+#include "gallop/train/pace.h"
+#include "gallop/train/progress.h"
+#include "gallop/train/trainer.h"
+
+namespace gallop::train {
+
+struct Trainer::Impl {
+  // A step whose numbers may be on their way.
+  struct Started {
+    StepEvent event;
+    int64_t samples = 0;
+    bool has_samples = true;  // Else nothing was computed.
+  };
+
+  TrainerParts parts;
+  TrainConfig config;
+  EvaluateConfig evaluate_config;
+  data::LoaderConfig loader_config;
+  data::DeviceLoader loader;
+  TrainStep step;
+  Length length;
+  Progress progress;
+  Holds holds;
+  Due evaluation_due, checkpoint_due;
+  Speed speed;
+  int64_t record_every;
+  double started = monotonic_seconds();
+  Stopwatch clock;  // Of training, without evaluation and saving.
+  double earlier_seconds = 0;
+  int64_t saved_step = -1;
+  int64_t recomputed_step = -1;  // Of weights whose statistics were taken anew.
+  size_t told_reasons = 0;
+  bool wants_rewind = false;
+  Outcome outcome;
+  std::deque<Started> started_steps;
+
+  Impl(const TrainerParts& parts_, const TrainConfig& config_, const StepConfig& step_config,
+       const data::LoaderConfig& loader_config_, const EvaluateConfig& evaluate_config_);
+
+  // The loop: evaluates, saves and trains, each when it is due.
+  Outcome run();
+  Outcome finish(bool finished);
+  bool evaluation_is_due() const;
+  bool cycle_is_over();
+
+  // Steps. False where a stop request came first.
+  bool train_one();
+  void start_step(const data::Batch& batch, double lr, bool record,
+                  const std::vector<double>& varied, const data::LoaderState& position);
+  void report_what_is_there();
+  void report_all();
+  void report_oldest();
+  void note_spike(const StepEvent& event);
+  void tell_of_compiling();
+  void check(const StepResult& result, int64_t number) const;
+  StepEvent event_of(double lr, const std::vector<double>& varied, bool record) const;
+  std::string what_to_do() const;
+
+  // Evaluation. False where a stop request came first.
+  bool evaluate_now();
+  bool recompute_statistics();
+  const char* metric() const;
+  double score(const Tally& tally) const;
+  bool is_out_of_patience() const;
+  std::string why_early() const;
+
+  // Checkpoints.
+  TrainingState state();
+  void save(bool best);
+  void resume(const CheckpointInfo& checkpoint);
+  void rewind();
+  void restore_best();
+  void keep_snapshot();
+
+  template <typename Function, typename... Args>
+  void tell(Function function, const Args&... args) {
+    for (Observer* observer : parts.observers) (observer->*function)(args...);
+  }
+
+  // A run that was longer before it was resumed is past its end.
+  bool is_last() const { return progress.step >= length.steps; }
+  // Each with what its state is called in checkpoints.
+  std::vector<std::pair<std::string, schedule::Schedule*>> schedules() const {
+    std::vector<std::pair<std::string, schedule::Schedule*>> all = {{"schedule", &parts.schedule}};
+    for (const VariedValue& one : parts.varied) {
+      if (one.schedule == nullptr) continue;
+      all.emplace_back(std::string("vary.") + name_of(one.value), one.schedule);
+    }
+    return all;
+  }
+
+  // What schedules call progress. They wait where an update is skipped.
+  double share_of(int64_t samples) {
+    samples -= holds.samples_before(progress.step);
+    return std::min(1.0, static_cast<double>(samples) / static_cast<double>(length.samples));
+  }
+  double share_done() { return share_of(progress.samples); }
+  double epoch() const {
+    return static_cast<double>(progress.step) / static_cast<double>(loader.batches_per_epoch());
+  }
+  double wait_share() const;
+  double training_seconds() const { return earlier_seconds + clock.seconds(); }
+};
+
+}  // namespace gallop::train

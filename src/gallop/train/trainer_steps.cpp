@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/out_of_memory.h"
+#include "gallop/train/trainer_impl.h"
+
+namespace gallop::train {
+
+namespace {
+
+std::string name_of_bad(const std::string& tensor) {
+  if (tensor == "loss") return "the loss";
+  return tensor.empty() ? "a gradient" : "the gradient of " + tensor;
+}
+
+}  // namespace
+
+bool Trainer::Impl::train_one() {
+  const data::LoaderState position = loader.state();
+  const auto batch = loader.next(&parts.stop);
+  if (!batch) return false;
+  const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
+  const double lr =
+      parts.lr_factor * parts.optimizer.base_lr() * parts.schedule.factor(share_done());
+  const bool has_samples = batch->size() > 0;
+  std::vector<double> varied;
+  for (const VariedValue& one : parts.varied) varied.push_back(one.at(share_done()));
+  if (has_samples) start_step(*batch, lr, record, varied, position);
+  tell_of_compiling();
+  progress.step += 1;
+  progress.samples += batch->size() + batch->skipped;
+  progress.skipped_samples += batch->skipped;
+  speed.add(batch->size(), clock.seconds());
+  started_steps.push_back({.event = event_of(lr, varied, record),
+                           .samples = batch->size() + batch->skipped,
+                           .has_samples = has_samples});
+  report_what_is_there();
+  return true;
+}
+
+// One that does not fit has changed nothing: the run is saved as it was before.
+void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
+                               const std::vector<double>& varied,
+                               const data::LoaderState& position) {
+  try {
+    step.start(batch.input, batch.target, progress.step, lr, record, varied);
+  } catch (const StepDoesNotFit&) {
+    report_all();
+    loader.seek(position);
+    if (saved_step != progress.step) save(false);
+    throw;
+  }
+  if (step.splits() == progress.splits) return;
+  progress.splits = step.splits();
+  const int64_t pieces = config.accumulate * progress.splits;
+  tell(&Observer::noted,
+       fmt::format("out of memory at step {}: from here on batches are computed in {} parts, as "
+                   "with train.accumulate={}. {}",
+                   progress.step + 1, pieces, pieces, step.why_split()));
+}
+
+// Does not wait, but for the oldest where the host is far ahead.
+void Trainer::Impl::report_what_is_there() {
+  while (!started_steps.empty() &&
+         (!started_steps.front().has_samples || step.can_take() || step.must_take())) {
+    report_oldest();
+  }
+}
+
+// Before anything that has to know how the steps went.
+void Trainer::Impl::report_all() {
+  while (!started_steps.empty()) report_oldest();
+}
+
+void Trainer::Impl::report_oldest() {
+  auto [event, samples, has_samples] = std::move(started_steps.front());
+  started_steps.pop_front();
+  const StepResult result = has_samples ? step.take() : StepResult();
+  check(result, event.step);
+  progress.skipped_updates += result.finite && !result.is_spike ? 0 : 1;
+  if (!result.finite) holds.skipped(event.step - 1, samples);
+  progress.spikes_in_row = result.is_spike ? progress.spikes_in_row + 1 : 0;
+  event.loss = result.tally.loss();
+  event.gradient_norm = result.gradient_norm;
+  event.skipped_updates = progress.skipped_updates;
+  event.is_spike = result.is_spike;
+  if (event.record) event.accuracy = result.tally.accuracy();
+  tell(&Observer::stepped, event);
+  if (result.is_spike) note_spike(event);
+}
+
+void Trainer::Impl::note_spike(const StepEvent& event) {
+  if (config.spikes.action == "rewind") {
+    wants_rewind = true;
+  } else if (progress.spikes_in_row > config.spikes.limit) {
+    throw DataError(fmt::format(
+        "step {}: the loss of {:.4g} is spike number {} in a row, and train.spikes.limit is {}. "
+        "{}",
+        event.step, event.loss, progress.spikes_in_row, config.spikes.limit, what_to_do()));
+  }
+}
+
+// With fp16 a step that is not finite is part of finding the loss scale.
+void Trainer::Impl::check(const StepResult& result, int64_t number) const {
+  if (result.finite || step.skips_nonfinite()) return;
+  const auto newest = parts.checkpoints.newest();
+  throw DataError(fmt::format(
+      "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "
+      "train.clip=1, or train.on_nonfinite=skip",
+      number, name_of_bad(result.bad_tensor),
+      newest ? newest->folder.string() : "not written yet"));
+}
+
+std::string Trainer::Impl::what_to_do() const {
+  const auto newest = parts.checkpoints.newest();
+  return fmt::format(
+      "The last checkpoint is {}. Try a lower optimizer.lr, train.clip=1, or a higher "
+      "train.spikes.threshold",
+      newest ? newest->folder.string() : "not written yet");
+}
+
+// Why steps are not compiled, each reason once.
+void Trainer::Impl::tell_of_compiling() {
+  const compile::CompileReport* report = step.compile_report();
+  if (report == nullptr) return;
+  for (; told_reasons < report->reasons.size(); ++told_reasons) {
+    tell(&Observer::noted, "a step is not compiled: " + report->reasons[told_reasons]);
+  }
+}
+
+// What is known when a step has been started.
+StepEvent Trainer::Impl::event_of(double lr, const std::vector<double>& varied, bool record) const {
+  return {
+      .step = progress.step,
+      .steps = length.steps,
+      .epoch = epoch(),
+      .lr = lr,
+      .varied = varied,
+      .samples_per_second = speed.samples_per_second(),
+      .wait_share = wait_share(),
+      .seconds_left = speed.seconds_per_step() * static_cast<double>(length.steps - progress.step),
+      .skipped_samples = progress.skipped_samples,
+      .record = record};
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,209 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <deque>
+#include <limits>
+#include <optional>
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/config/resolve.h"
+#include "gallop/model/mlp.h"
+#include "gallop/model/model.h"
+#include "gallop/schedule/schedule.h"
+#include "gallop/schedule/variation.h"
+#include "gallop/train/trainer.h"
+#include "unit/train/trainee.h"
+
+namespace gallop::train {
+
+constexpr int64_t kBatch = 4;
+
+/// Images 1 x 4 x 4 of three classes; one may be not a number, one far from the others.
+class RandomImages final : public data::Samples {
+ public:
+  explicit RandomImages(int64_t bad = -1, int64_t loud = -1) : bad_(bad), loud_(loud) {}
+  int64_t size() const override { return 64; }
+  data::RowShape input_shape() const override { return {{1, 4, 4}, c10::kFloat}; }
+  data::RowShape target_shape() const override { return {{}, c10::kLong}; }
+  std::unique_ptr<data::Scratch> make_scratch() const override {
+    return std::make_unique<data::Scratch>();
+  }
+  bool fill(int64_t index, int64_t, void* input_row, void* target_row,
+            data::Scratch&) const override {
+    std::mt19937 random(static_cast<unsigned>(index));
+    std::normal_distribution<float> normal;
+    for (int i = 0; i < 16; ++i) static_cast<float*>(input_row)[i] = normal(random);
+    if (index == bad_) {
+      static_cast<float*>(input_row)[0] = std::numeric_limits<float>::quiet_NaN();
+    }
+    if (index == loud_) {
+      for (int i = 0; i < 16; ++i) static_cast<float*>(input_row)[i] *= 1000;
+    }
+    *static_cast<int64_t*>(target_row) = index % 3;
+    return true;
+  }
+
+ private:
+  int64_t bad_, loud_;
+};
+
+/// A device whose numbers arrive only when they are waited for.
+struct LateReadings final : StepReadings {
+  LateReadings(int64_t& pushes_, int64_t& waits_) : pushes(pushes_), waits(waits_) {}
+  void push(const at::Tensor& numbers) override {
+    pushes += 1;
+    under_way.push_back(numbers.clone());
+  }
+  bool is_there() const override { return under_way.empty(); }
+  bool is_full() const override { return under_way.size() == 10; }
+  int64_t most() const override { return 10; }
+  std::vector<double> pop() override {
+    waits += 1;
+    const at::Tensor oldest = under_way.front();
+    under_way.pop_front();
+    const auto* data = oldest.const_data_ptr<double>();
+    return {data, data + oldest.numel()};
+  }
+  std::deque<at::Tensor> under_way;
+  int64_t &pushes, &waits;
+};
+
+/// What the trainer said, a line each.
+struct Told : Observer {
+  explicit Told(const int64_t& pushes_) : pushes(pushes_) {}
+  void stepped(const StepEvent& e) override {
+    lines.push_back(
+        fmt::format("step {} of {} epoch {} lr {} varied {} loss {} norm {} accuracy {} skipped {}",
+                    e.step, e.steps, e.epoch, e.lr, e.varied.empty() ? 0 : e.varied.front(), e.loss,
+                    e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
+    started_before.push_back(pushes);
+  }
+  void evaluated(const EvaluationEvent& e) override {
+    lines.push_back(
+        fmt::format("evaluation at {}: {} {}", e.step, e.evaluation.tally.loss(), e.best));
+  }
+  void saved(int64_t step, const std::string&) override {
+    lines.push_back(fmt::format("saved at {}", step));
+  }
+  const int64_t& pushes;
+  std::vector<std::string> lines;
+  std::vector<int64_t> started_before;  // Steps, when each was told.
+};
+
+/// Asks for a stop after a step.
+struct StopsAt : Observer {
+  StopsAt(StopRequest& stop_, int64_t step_) : stop(stop_), step(step_) {}
+  void stepped(const StepEvent& e) override {
+    if (e.step == step) stop.request(-1);
+  }
+  StopRequest& stop;
+  int64_t step;
+};
+
+struct Trained {
+  int64_t pushes = 0, waits = 0;
+  Told told{pushes};
+  std::vector<at::Tensor> parameters;
+  std::string error;
+  Outcome outcome;
+};
+
+class Trainers : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / fmt::format("gallop-trainer-{}", getpid());
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::unique_ptr<Trained> run(bool late, TrainConfig config, StepConfig step_config = {},
+                               int64_t bad = -1) {
+    return run_schedule("{name: cosine}", late, config, step_config, bad);
+  }
+
+  // Continues from the newest checkpoint where there is one.
+  std::unique_ptr<Trained> run_schedule(const std::string& yaml, bool late, TrainConfig config,
+                                        StepConfig step_config = {}, int64_t bad = -1,
+                                        int64_t stop_at = -1, const std::string& smoothing = {}) {
+    auto run = std::make_unique<Trained>();
+    const model::ModelRegistry models = model::built_in_models();
+    const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
+    const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
+    const auto model = models.build(config::Component(models, "mlp"), task, 1);
+    schedule::VariationConfig chosen(schedules), vary(schedules);
+    config::Problems problems;
+    for (const auto& [text, part] : {std::pair{&yaml, &chosen}, std::pair{&smoothing, &vary}}) {
+      config::read_fields(
+          config::parse_yaml(*text, "recipe"), [&](config::Visitor& v) { visit(v, *part); },
+          problems);
+    }
+    problems.throw_if_any();
+    const RandomImages images(bad, loud_);
+    CheckpointStore checkpoints(folder_ / (late ? "late" : "at-once"), {.keep_last = keep_last_});
+    const auto length = Length::of(config, kBatch, images.size()).for_schedules();
+    const auto schedule = schedules.build(chosen.schedule, length);
+    const auto optimizer =
+        optim::make_wrapped(optimizer_, wrappers_, model->parameters(), model->buffers(), length);
+    std::optional<schedule::Variation> variation;
+    if (vary.varies()) variation.emplace("label_smoothing", vary, config.label_smoothing, length);
+    std::vector<VariedValue> varied;
+    if (variation) {
+      varied.push_back({Value::kLabelSmoothing, [&](double p) { return variation->at(p); },
+                        &variation->schedule()});
+    }
+    if (schedule::has_momentum(*schedule)) {
+      varied.push_back(
+          {Value::kMomentum, [&](double p) { return schedule->momentum(p).value_or(0.9); }});
+    }
+    StopRequest stop;
+    StopsAt stops(stop, stop_at);
+    if (late) {
+      step_config.make_readings = [&](c10::Device) -> std::unique_ptr<StepReadings> {
+        return std::make_unique<LateReadings>(run->pushes, run->waits);
+      };
+    }
+    const data::LoaderConfig loader{.batch = kBatch, .threads = 0};
+    Trainer trainer({.model = *model,
+                     .optimizer = *optimizer,
+                     .schedule = *schedule,
+                     .varied = varied,
+                     .train_samples = images,
+                     .evaluation_samples = bad < 0 ? &images : nullptr,
+                     .checkpoints = checkpoints,
+                     .observers = {&run->told, &stops},
+                     .stop = stop,
+                     .teacher = teacher_},
+                    config, step_config, loader, {.loader = loader});
+    if (resume_from_) {
+      trainer.resume(*resume_from_);
+    } else if (const auto newest = checkpoints.newest()) {
+      trainer.resume(*newest);
+    }
+    try {
+      run->outcome = trainer.run();
+    } catch (const DataError& error) {
+      run->error = error.what();
+    }
+    model_names_.clear();
+    for (const auto& parameter : model->parameters()) {
+      model_names_.push_back(parameter.name);
+      run->parameters.push_back(parameter.tensor.detach().clone());
+    }
+    return run;
+  }
+
+  fs::path folder_;
+  std::string optimizer_ = "sgd", wrappers_ = "[]";
+  std::optional<CheckpointInfo> resume_from_;
+  std::string teacher_;
+  int64_t loud_ = -1;
+  int64_t keep_last_ = 10;
+  std::vector<std::string> model_names_;  // Of the last run's parameters.
+};
+
+}  // namespace gallop::train
