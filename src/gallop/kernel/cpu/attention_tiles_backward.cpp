@@ -94,7 +94,7 @@ inline void weigh(const Square& s, int64_t side, float scale, const uint32_t* ma
   };
   const auto row = [&](int64_t i) -> __m512i {
     const uint32_t mask = kMasked ? masks[i] : 0xffffffff;
-    F32 low, high;
+    F32 low{}, high{};
     const F32 dlow = half(i * kLanes, log0, dot0, static_cast<__mmask16>(mask), low);
     const F32 dhigh =
         half(kSums + i * kLanes, log1, dot1, static_cast<__mmask16>(mask >> kSide), high);
@@ -209,7 +209,7 @@ class BackwardHead {
   void write_queries(int64_t queries, const float* sums) const {
     const int64_t width = columns();
     F32 block[kLanes];
-    for (int64_t tile = 0; tile < 2 * 2 * counts_.chunks; ++tile) {
+    for (int64_t tile = 0; tile < int64_t{4} * counts_.chunks; ++tile) {
       transpose_to(sums + tile * kSums, 64, block);
       for (int64_t i = 0; i < kSide; ++i) {
         store(work_.sums + weave_order(tile % 2, i) * width + tile / 2 * kSide, block[i]);

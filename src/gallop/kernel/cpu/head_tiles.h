@@ -17,8 +17,8 @@ namespace {
 //   columns  the 32-bit pairs of a tile of rows transposed, their right side
 //   pairs    rows 2i and 2i + 1 woven into one, the right side of products over tokens
 //   turned   the 32-bit pairs of a tile of pairs transposed, their left side: rows are columns
-constexpr int64_t kSide = 16, kInner = 32;
-constexpr int64_t kTile = kSide * kInner, kSums = kSide * kSide;  // Numbers of a tile.
+inline constexpr int64_t kSide = 16, kInner = 32;
+inline constexpr int64_t kTile = kSide * kInner, kSums = kSide * kSide;  // Numbers of a tile.
 inline constexpr float kLog2E = 1.44269504F;
 
 using Rows = Matrix<const Bf16>;
