@@ -27,8 +27,7 @@ schedule::RunLength length_with_data(const Families& families, const ResolvedRec
   if (resolved.is_auto("data", "batch")) {
     throw UsageError(
         "the schedule counts in steps or epochs that data.batch: auto leaves open; to draw it, "
-        "give "
-        "a number, such as data.batch=128");
+        "give a number, such as data.batch=128");
   }
   const Recipe& recipe = resolved.recipe;
   const data::TrainingData data = open_data(families, recipe);

@@ -224,8 +224,8 @@ void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
     if (tensor.scalar_type() == at::kFloat) wide.insert(name);
   }
   for (auto& [name, tensor] : weights) {
-    if (wide.contains(name) && tensor.scalar_type() == at::kBFloat16)
-      tensor = tensor.to(at::kFloat);
+    const bool is_narrow = tensor.scalar_type() == at::kBFloat16;
+    if (is_narrow && wide.contains(name)) tensor = tensor.to(at::kFloat);
   }
   copy_by_name(weights, file->path().string(), model);
 }

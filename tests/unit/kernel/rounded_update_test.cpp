@@ -12,8 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/philox.h"
-#include "gallop/kernel/cpu/update.h"
-#include "unit/kernel/isa_cases.h"
+#include "unit/kernel/update_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -44,14 +43,6 @@ Bf16 stochastic(float number, uint32_t random) {
   const auto bits = std::bit_cast<uint32_t>(number);
   const uint32_t fraction = bits & 0xFFFFU, down = bits & 0xFFFF0000U;
   return {static_cast<uint16_t>((0xFFFFU - random < fraction ? down + 0x10000U : down) >> 16)};
-}
-
-std::vector<float> numbers(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
-  std::vector<float> result(static_cast<size_t>(count));
-  for (float& number : result) number = static_cast<float>(normal(random));
-  return result;
 }
 
 // A tensor of a rule in bf16, with a number before and behind it that nobody may touch.
@@ -109,9 +100,7 @@ struct Arrays {
                      .weight_decay = 0.25,
                      .options = options.data(),
                      .running = running.data()};
-    double factors[kMostFactors], next[kMostRunning];
-    rule.begin(tensor.moment, factors, next);
-    for (int i = 0; i < rule.factors; ++i) tensor.factors[i] = static_cast<float>(factors[i]);
+    begin_update(rule, tensor);
   }
 
   const UpdateRule& rule;
@@ -122,18 +111,7 @@ struct Arrays {
   std::vector<double> options, running;
 };
 
-class RoundedUpdate : public IsaTest {
- protected:
-  double update_chunk(const UpdateRule& rule, UpdateTensor tensor) const {
-    const UpdateBody& body = bodies_of<UpdateBodies>(GetParam()).rules[rule.number];
-    if (body.measure != nullptr) {
-      const MeasuredSums sums = body.measure(tensor);
-      tensor.factors[rule.factors] = static_cast<float>(
-          rule.ratio(tensor.moment, std::sqrt(sums.parameter), std::sqrt(sums.measured)));
-    }
-    return body.update(tensor);
-  }
-};
+class RoundedUpdate : public UpdateTest {};
 
 // What the arrays must hold where the update in fp32 gives `exact`.
 void expect_rounded(const Arrays& arrays, Rounding rounding, const std::vector<float>& exact,

@@ -9,8 +9,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "gallop/kernel/cpu/update.h"
-#include "unit/kernel/isa_cases.h"
+#include "unit/kernel/update_cases.h"
 
 namespace gallop::kernel {
 namespace {
@@ -39,7 +38,7 @@ double least_distance(const std::vector<double>& map, double number) {
   return least;
 }
 
-std::vector<float> numbers(size_t count, uint64_t seed) {
+std::vector<float> numbers_of_all_decades(size_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   std::vector<float> result(count);
@@ -57,8 +56,8 @@ struct Arrays {
   Arrays(const UpdateRule& of, int64_t count)
       : rule(of),
         size(count),
-        parameter(numbers(static_cast<size_t>(count), 1)),
-        gradient(numbers(static_cast<size_t>(count), 2)) {
+        parameter(numbers_of_all_decades(static_cast<size_t>(count), 1)),
+        gradient(numbers_of_all_decades(static_cast<size_t>(count), 2)) {
     for (int k = 0; k < rule.states; ++k) {
       const bool is_signed = (rule.signs_of_8_bits >> k & 1) != 0;
       codes.emplace_back(static_cast<size_t>(count) + 1, is_signed ? 127 : 0);
@@ -78,9 +77,7 @@ struct Arrays {
       tensor.scales[k] = scales[k].data();
     }
     tensor.moment = {.step = step, .lr = 0.125, .weight_decay = 0.25, .options = options.data()};
-    double factors[kMostFactors], next[kMostRunning];
-    rule.begin(tensor.moment, factors, next);
-    for (int i = 0; i < rule.factors; ++i) tensor.factors[i] = static_cast<float>(factors[i]);
+    begin_update(rule, tensor);
     return tensor;
   }
 
@@ -177,7 +174,8 @@ TEST_P(States8OfIsa, AreThoseOfThePapersUpdate) {
     for (const int64_t count : {1, 63, 64, 255, 256, 257, 1000, 4096}) {
       Arrays arrays(*rule, count);
       for (int step = 1; step <= 4; ++step) {
-        arrays.gradient = numbers(static_cast<size_t>(count), 10 + static_cast<uint64_t>(step));
+        arrays.gradient =
+            numbers_of_all_decades(static_cast<size_t>(count), 10 + static_cast<uint64_t>(step));
         std::vector<std::vector<double>> states;
         for (size_t k = 0; k < arrays.codes.size(); ++k) states.push_back(arrays.state(k));
         std::vector<double> wanted(arrays.parameter.begin(), arrays.parameter.end());

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -17,19 +16,11 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/kernel/cpu/update.h"
 #include "gallop/kernel/plain_update.h"
+#include "unit/kernel/update_cases.h"
 
 namespace gallop::kernel {
 namespace {
-
-std::vector<float> numbers(int64_t count, uint64_t seed, double spread = 1) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal(0, spread);
-  std::vector<float> result(static_cast<size_t>(count));
-  for (float& number : result) number = static_cast<float>(normal(random));
-  return result;
-}
 
 // The options that a rule is tried with: any share, and what is to be added.
 std::vector<double> options_of(const UpdateRule& rule) {
@@ -67,9 +58,7 @@ struct Arrays {
                      .weight_decay = 0.25,
                      .options = options.data(),
                      .running = running.data()};
-    double factors[kMostFactors], next[kMostRunning];
-    rule.begin(tensor.moment, factors, next);
-    for (int i = 0; i < rule.factors; ++i) tensor.factors[i] = static_cast<float>(factors[i]);
+    begin_update(rule, tensor);
     return tensor;
   }
 
@@ -108,24 +97,7 @@ double exact_norm(const std::vector<float>& gradient) {
   return std::sqrt(sum);
 }
 
-class EveryIsa : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
-  }
-  UpdateBodies bodies() const { return bodies_of<UpdateBodies>(GetParam()); }
-
-  // All of an update of one chunk; returns the sum of the gradients' squares.
-  double update_chunk(const UpdateRule& rule, UpdateTensor tensor) const {
-    const UpdateBody& body = bodies().rules[rule.number];
-    if (body.measure != nullptr) {
-      const MeasuredSums sums = body.measure(tensor);
-      tensor.factors[rule.factors] = static_cast<float>(
-          rule.ratio(tensor.moment, std::sqrt(sums.parameter), std::sqrt(sums.measured)));
-    }
-    return body.update(tensor);
-  }
-};
+class EveryIsa : public UpdateTest {};
 
 void expect_near(const std::vector<float>& found, const at::Tensor& wanted, const char* what,
                  const UpdateRule& rule) {
@@ -236,9 +208,7 @@ TEST_P(EveryIsa, ShadowsAreTheNewParametersRounded) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Update, EveryIsa,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16,
-                                         Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Update, EveryIsa, every_isa());
 
 TEST(Update, DoesNotDependOnTheNumberOfThreadsAndTellsTheNormBefore) {
   const int threads = at::get_num_threads();

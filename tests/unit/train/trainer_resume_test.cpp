@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
@@ -15,6 +19,30 @@
 
 namespace gallop::train {
 namespace {
+
+void expect_equal_parameters(const Trained& found, const Trained& wanted) {
+  for (size_t i = 0; i < wanted.parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(found.parameters[i], wanted.parameters[i]));
+  }
+}
+
+// Holds a run that is stopped after a step, and goes on, against one that is not: what they tell
+// but for the checkpoint of the stop, which comes back, and the weights that they end with.
+std::vector<std::string> expect_resumed_alike(
+    const fs::path& folder, int64_t stop_at,
+    const std::function<std::unique_ptr<Trained>(int64_t stop_at)>& run) {
+  fs::remove_all(folder);
+  const auto whole = run(-1);
+  fs::remove_all(folder);
+  auto lines = run(stop_at)->told.lines;
+  EXPECT_EQ(lines.back(), fmt::format("saved at {}", stop_at));
+  lines.pop_back();
+  const auto rest = run(-1);
+  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
+  EXPECT_EQ(lines, whole->told.lines);
+  expect_equal_parameters(*rest, *whole);
+  return lines;
+}
 
 // Those too that train at other weights than they evaluate and save.
 TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
@@ -34,9 +62,7 @@ TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
       }
       ASSERT_TRUE(resume_from_);
       const auto resumed = run(true, config);
-      for (size_t i = 0; i < resumed->parameters.size(); ++i) {
-        EXPECT_TRUE(at::equal(resumed->parameters[i], undisturbed->parameters[i]));
-      }
+      expect_equal_parameters(*resumed, *undisturbed);
       EXPECT_EQ(resumed->told.lines.back(), undisturbed->told.lines.back());
     }
   }
@@ -52,9 +78,7 @@ TEST_F(Trainers, ContinueInFp8BitForBit) {
   const auto rest = run(false, config, fp8);
   fs::remove_all(folder_);
   const auto bf16 = run(false, config, {.precision = precision::Precision::kBf16});
-  for (size_t i = 0; i < whole->parameters.size(); ++i) {
-    EXPECT_TRUE(at::equal(rest->parameters[i], whole->parameters[i]));
-  }
+  expect_equal_parameters(*rest, *whole);
   EXPECT_FALSE(at::equal(bf16->parameters[0], whole->parameters[0]));
 }
 
@@ -103,20 +127,9 @@ TEST_F(Trainers, AValueThatVariesIsResumedToTheBit) {
                            .label_smoothing = 0.1,
                            .evaluate_every = "4 steps",
                            .checkpoint_every = "never"};
-  const auto run_it = [&](int64_t stop_at) {
+  const auto lines = expect_resumed_alike(folder_, 18, [&](int64_t stop_at) {
     return run_schedule("{name: cosine}", false, config, {}, -1, stop_at, plateau);
-  };
-  const auto whole = run_it(-1);
-  fs::remove_all(folder_);
-  auto lines = run_it(18)->told.lines;
-  ASSERT_EQ(lines.back(), "saved at 18");
-  lines.pop_back();
-  const auto rest = run_it(-1);
-  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
-  EXPECT_EQ(lines, whole->told.lines);
-  for (size_t i = 0; i < whole->parameters.size(); ++i) {
-    EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
-  }
+  });
   // From 0.1 at the start: evaluations have moved it to 0.5 faster than the line alone.
   EXPECT_NE(lines.front().find("varied 0.1"), std::string::npos) << lines.front();
   EXPECT_NE(lines[lines.size() - 3].find("varied 0.49"), std::string::npos) << lines.back();
@@ -127,17 +140,9 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsIsResumedToTheBit) {
   const std::string plateau =
       "{name: reduce-on-plateau, patience: 0, cooldown: 1, threshold: 0.5, factor: 0.7}";
   const TrainConfig config{.steps = 40, .evaluate_every = "4 steps", .checkpoint_every = "never"};
-  const auto whole = run_schedule(plateau, false, config);
-  fs::remove_all(folder_);
-  auto lines = run_schedule(plateau, false, config, {}, -1, 18)->told.lines;
-  EXPECT_EQ(lines.back(), "saved at 18");
-  lines.pop_back();
-  const auto rest = run_schedule(plateau, false, config);
-  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
-  EXPECT_EQ(lines, whole->told.lines);
-  for (size_t i = 0; i < whole->parameters.size(); ++i) {
-    EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
-  }
+  const auto lines = expect_resumed_alike(folder_, 18, [&](int64_t stop_at) {
+    return run_schedule(plateau, false, config, {}, -1, stop_at);
+  });
   // The rate has fallen before and after.
   const auto has = [&](const char* lr) {
     return std::any_of(lines.begin(), lines.end(),
@@ -153,21 +158,13 @@ TEST_F(Trainers, TheMomentumOfAScheduleIsResumedToTheBit) {
       "max_momentum: 0.9}}]}";
   const TrainConfig config{.steps = 24, .evaluate_every = "never", .checkpoint_every = "never"};
   for (const std::string name : {"sgd", "adam"}) {
+    SCOPED_TRACE(name);
     optimizer_ = name;
-    fs::remove_all(folder_);
-    const auto whole = run_schedule(cycle, false, config);
-    fs::remove_all(folder_);
-    auto lines = run_schedule(cycle, false, config, {}, -1, 15)->told.lines;
-    ASSERT_EQ(lines.back(), "saved at 15");
-    lines.pop_back();
-    const auto rest = run_schedule(cycle, false, config);
-    lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
-    EXPECT_EQ(lines, whole->told.lines);
+    const auto lines = expect_resumed_alike(folder_, 15, [&](int64_t stop_at) {
+      return run_schedule(cycle, false, config, {}, -1, stop_at);
+    });
     EXPECT_NE(lines[2].find("varied 0.9 "), std::string::npos) << lines[2];
     EXPECT_NE(lines[15].find("varied 0.3"), std::string::npos) << lines[15];
-    for (size_t i = 0; i < whole->parameters.size(); ++i) {
-      EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i])) << name;
-    }
   }
 }
 
@@ -192,9 +189,7 @@ TEST_F(Trainers, EveryScheduleIsResumedToTheBit) {
     run_it(7);
     const auto rest = run_it(-1);
     EXPECT_EQ(rest->outcome.step, 12);
-    for (size_t i = 0; i < whole->parameters.size(); ++i) {
-      EXPECT_TRUE(at::equal(whole->parameters[i], rest->parameters[i]));
-    }
+    expect_equal_parameters(*whole, *rest);
   }
 }
 
