@@ -103,8 +103,9 @@ void expect_split(const Case& tested, const std::optional<compile::CompileConfig
   EXPECT_GT(allocator.failures(), 0);
   EXPECT_LE(allocator.peak(), limit);
   EXPECT_GE(limited.step->splits(), 2);
-  // Sums that kernels keep for each part of a batch become less only where the parts are few.
-  EXPECT_LE(limited.step->splits(), 16);
+  // What kernels of bf16 need beside the tensors does not become less with the batch.
+  const bool is_bf16 = tested.config.precision == precision::Precision::kBf16;
+  EXPECT_LE(limited.step->splits(), is_bf16 ? 16 : 4);
   EXPECT_NE(limited.step->why_split().find("can't allocate memory"), std::string::npos);
   EXPECT_EQ(limited.step->why_split().find('\n'), std::string::npos);
   allocator.lift();
