@@ -4,19 +4,19 @@
 
 namespace gallop::model {
 
-/// Autocast to bf16 on the CPU while it lives.
-class Bf16Autocast {
+/// Autocast on the CPU while it lives.
+class CpuAutocast {
  public:
-  Bf16Autocast() {
+  explicit CpuAutocast(at::ScalarType format) {
     at::autocast::set_autocast_enabled(at::kCPU, true);
-    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_dtype(at::kCPU, format);
   }
-  ~Bf16Autocast() {
+  ~CpuAutocast() {
     at::autocast::clear_cache();
     at::autocast::set_autocast_enabled(at::kCPU, false);
   }
-  Bf16Autocast(const Bf16Autocast&) = delete;
-  Bf16Autocast& operator=(const Bf16Autocast&) = delete;
+  CpuAutocast(const CpuAutocast&) = delete;
+  CpuAutocast& operator=(const CpuAutocast&) = delete;
 };
 
 }  // namespace gallop::model

@@ -8,7 +8,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/model/gpt.h"
-#include "unit/model/bf16_autocast.h"
+#include "unit/model/cpu_autocast.h"
 
 namespace gallop::model::functional {
 namespace {
@@ -75,7 +75,7 @@ TEST(LinearCrossEntropyFunction, IsItsProductAndLossForFewAndManyLogits) {
       std::vector<at::Tensor> found, truth;
       LossSum sum, apart;
       if (bf16) {
-        const Bf16Autocast autocast;
+        const CpuAutocast autocast(at::kBFloat16);
         sum = cross_entropy(Output{x, weight}, target, {.count_right = true});
         apart = cross_entropy(at::linear(x, weight), target, {.count_right = true});
       } else {

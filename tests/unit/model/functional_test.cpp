@@ -13,7 +13,7 @@
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/functional/swiglu.h"
 #include "gallop/model/layers.h"
-#include "unit/model/bf16_autocast.h"
+#include "unit/model/cpu_autocast.h"
 
 namespace gallop::model::functional {
 namespace {
@@ -73,12 +73,23 @@ TEST(LinearFunction, HasTheLibrarysValuesAndGradients) {
 }
 
 TEST(LinearFunction, HasThemInBf16UnderAutocast) {
-  const Bf16Autocast autocast;
+  const CpuAutocast autocast(at::kBFloat16);
   const auto weight = leaf({48, 40});
   EXPECT_EQ(linear(leaf({64, 40}), weight, at::Tensor()).scalar_type(), at::kBFloat16);
   for (const auto kind : {std::optional<Activation>(), std::optional(Activation::kSilu)}) {
     expect_gradients_of_linear(kind, 2e-2);
   }
+}
+
+// For which there is no kernel of ours.
+TEST(LinearFunction, HasThemInFp16UnderAutocast) {
+  const CpuAutocast autocast(at::kHalf);
+  const auto x = leaf({4, 40}), weight = leaf({48, 40});
+  const auto y = linear(x, weight, at::Tensor(), Activation::kRelu);
+  EXPECT_EQ(y.scalar_type(), at::kHalf);
+  // A gradient beyond what fp16 can hold.
+  y.backward(at::full_like(y, 60000));
+  EXPECT_FALSE(at::isfinite(weight.grad()).all().item<bool>());
 }
 
 TEST(LinearFunction, TakesWhatItsKernelDoesNot) {
@@ -107,7 +118,7 @@ TEST(Conv2dFunction, HasItsGradientsInBf16UnderAutocast) {
     const auto true_x = fp64(x), true_weight = fp64(weight);
     at::Tensor y;
     {
-      const Bf16Autocast autocast;
+      const CpuAutocast autocast(at::kBFloat16);
       y = functional::conv2d(x, weight, at::Tensor(), 1, 1);
     }
     EXPECT_EQ(y.scalar_type(), at::kBFloat16);
@@ -125,7 +136,7 @@ TEST(Conv2dFunction, HasItsGradientsInBf16UnderAutocast) {
 }
 
 TEST(Conv2dFunction, TakesWhatItsKernelDoesNot) {
-  const Bf16Autocast autocast;
+  const CpuAutocast autocast(at::kBFloat16);
   const auto x = leaf({2, 8, 5, 5}), weight = leaf({10, 8, 3, 3}), bias = leaf({10});
   const auto y = functional::conv2d(x, weight, bias, 2, 1);
   EXPECT_EQ(y.sizes(), at::IntArrayRef({2, 10, 3, 3}));
@@ -317,7 +328,7 @@ TEST(LayerNormFunction, WritesBf16UnderAutocastAndKeepsTheStream) {
     const auto stream = leaf({7, 18}), branch = leaf({7, 18}, at::kBFloat16);
     NormedSum found;
     {
-      const Bf16Autocast autocast;
+      const CpuAutocast autocast(at::kBFloat16);
       found = swapped ? layer_norm({branch, stream}, weight, bias, 1e-5, false)
                       : layer_norm({stream, branch}, weight, bias, 1e-5, false);
     }

@@ -11,7 +11,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
-#include "unit/model/bf16_autocast.h"
+#include "unit/model/cpu_autocast.h"
 
 namespace gallop::model {
 namespace {
@@ -213,7 +213,7 @@ TEST(Gpt, AttendsAlikeByBothWays) {
   const auto expected = model->forward(tokens);
   at::Tensor fused, products;
   {
-    const Bf16Autocast autocast;
+    const CpuAutocast autocast(at::kBFloat16);
     fused = model->forward(tokens);
     products = model->forward(tokens.narrow(1, 0, 512));
   }

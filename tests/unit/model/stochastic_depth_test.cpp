@@ -15,7 +15,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
-#include "unit/model/bf16_autocast.h"
+#include "unit/model/cpu_autocast.h"
 
 namespace gallop::model::functional {
 namespace {
@@ -196,7 +196,7 @@ TEST(StochasticDepth, OfATransformerSkipsOrScalesEachPart) {
 }
 
 TEST(StochasticDepth, KeepsTheFormatUnderAutocast) {
-  const Bf16Autocast autocast;
+  const CpuAutocast autocast(at::kBFloat16);
   const auto model = make_vit(
       {.patch = 4, .width = 12, .depth = 3, .heads = 2, .stochastic_depth = 0.5}, kImages, 1);
   EXPECT_EQ(model->forward(at::randn({8, 3, 8, 8})).scalar_type(), at::kBFloat16);

@@ -1,6 +1,5 @@
 #include "gallop/model/functional/conv2d.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
@@ -9,6 +8,7 @@
 #include "gallop/kernel/conv2d.h"
 #include "gallop/kernel/conv2d_weight.h"
 #include "gallop/kernel/isa.h"
+#include "gallop/model/functional/autocast.h"
 #include "gallop/model/functional/first_order.h"
 
 namespace gallop::model::functional {
@@ -59,11 +59,6 @@ struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
     return {dx, dweight, {}, {}};
   }
 };
-
-bool is_bf16_autocast() {
-  return at::autocast::is_autocast_enabled(at::kCPU) &&
-         at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
-}
 
 bool is_fp32_or_bf16(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16;

@@ -1,6 +1,5 @@
 #include "gallop/model/functional/cross_entropy.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmax.h>
@@ -12,6 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/kernel/isa.h"
 #include "gallop/kernel/linear_cross_entropy.h"
+#include "gallop/model/functional/autocast.h"
 #include "gallop/model/functional/first_order.h"
 
 namespace gallop::model::functional {
@@ -97,13 +97,6 @@ LossSum by_library(const at::Tensor& logits, const at::Tensor& target, const Los
     sum.right = at::eq(logits.detach().argmax(1), target).sum();
   }
   return sum;
-}
-
-// The product under autocast, where it applies, takes its input in this format.
-at::ScalarType product_format(const at::Tensor& x) {
-  const at::DeviceType device = x.device().type();
-  if (!at::autocast::is_autocast_enabled(device)) return x.scalar_type();
-  return at::autocast::get_autocast_dtype(device);
 }
 
 bool is_large(const Output& output) {

@@ -1,7 +1,6 @@
 #include "gallop/model/functional/layer_norm.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/sum.h>
@@ -9,6 +8,7 @@
 
 #include "gallop/kernel/isa.h"
 #include "gallop/kernel/layer_norm.h"
+#include "gallop/model/functional/autocast.h"
 #include "gallop/model/functional/first_order.h"
 
 namespace gallop::model::functional {
@@ -93,10 +93,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
 };
 
 at::ScalarType output_format(const at::Tensor& x, const at::Tensor& residual) {
-  if (at::autocast::is_autocast_enabled(at::kCPU) &&
-      at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16) {
-    return at::kBFloat16;
-  }
+  if (is_bf16_autocast()) return at::kBFloat16;
   return residual.defined() ? c10::promoteTypes(x.scalar_type(), residual.scalar_type())
                             : x.scalar_type();
 }

@@ -1,12 +1,12 @@
 #include "gallop/model/functional/linear.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/linear.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/kernel/isa.h"
 #include "gallop/kernel/linear.h"
 #include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/autocast.h"
 #include "gallop/model/functional/first_order.h"
 
 namespace gallop::model::functional {
@@ -39,12 +39,6 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   }
 };
 
-at::ScalarType output_format(const at::Tensor& x) {
-  const bool bf16 = at::autocast::is_autocast_enabled(at::kCPU) &&
-                    at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
-  return bf16 ? at::kBFloat16 : x.scalar_type();
-}
-
 at::Tensor by_library(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       std::optional<Activation> activation) {
   if (!activation) return at::linear(x, weight, bias);
@@ -61,7 +55,7 @@ at::Tensor by_library(const at::Tensor& x, const at::Tensor& weight, const at::T
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   std::optional<Activation> activation) {
-  const auto output = output_format(x);
+  const auto output = product_format(x);
   if (!kernel::kernels_are_on() || !kernel::takes_linear(x, weight, bias, output)) {
     return by_library(x, weight, bias, activation);
   }
