@@ -145,6 +145,7 @@ train::EvaluateConfig PreparedRecipe::evaluate_config() const {
 train::StepConfig PreparedRecipe::step_config() const {
   const train::TrainConfig& recipe = resolved_.recipe.train;
   train::StepConfig config{.precision = format_.precision,
+                           .loss_scale = recipe.loss_scale,
                            .accumulate = recipe.accumulate,
                            .clip = recipe.clip,
                            .clip_value = recipe.clip_value,

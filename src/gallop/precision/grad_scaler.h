@@ -14,6 +14,8 @@ struct GradScalerConfig {
   double growth = 2;     ///< Factor after `interval` good steps in a row.
   double backoff = 0.5;  ///< Factor after a step with infinities or NaNs.
   int64_t interval = 2000;
+
+  bool operator==(const GradScalerConfig&) const = default;
 };
 
 void visit(config::Visitor& visitor, GradScalerConfig& config);

@@ -127,7 +127,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     varied_.push_back(at::zeros_like(lr_, format_of(value)));
   }
   if (config.precision == precision::Precision::kFp16)
-    scaler_.emplace(precision::GradScalerConfig(), device_);
+    scaler_.emplace(config.loss_scale, device_);
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
   if (config.compile) {
     compiled_.emplace(

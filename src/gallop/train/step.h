@@ -31,6 +31,7 @@ const char* name_of(Value value);
 
 struct StepConfig {
   precision::Precision precision = precision::Precision::kFp32;
+  precision::GradScalerConfig loss_scale{};  ///< Of fp16.
   int64_t accumulate = 1;                 ///< Micro-batches a batch is cut into.
   std::optional<double> clip;             ///< Largest global norm of the gradients.
   std::optional<double> clip_value{};     ///< See optim::clip_values().

@@ -104,6 +104,7 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
            "and their gradients are kept as well",
        .choices = {"auto", "fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"}},
       c.precision);
+  v.section({.name = "loss_scale", .help = ""}, c.loss_scale);
   v.field({.name = "channels_last",
            .help = "memory order of images; auto measures which is faster",
            .choices = {"auto", "true", "false"}},
@@ -186,6 +187,12 @@ void visit(config::Visitor& v, TrainConfig& c) {
 void check(const TrainConfig& config) {
   check(config.distill);
   check(config.spikes);
+  if (config.precision != "fp16" && config.loss_scale != precision::GradScalerConfig()) {
+    throw UsageError(
+        fmt::format("train.loss_scale is what fp16 needs, and train.precision is {}; set "
+                    "train.precision=fp16, or leave train.loss_scale out",
+                    config.precision));
+  }
   const auto unit = Interval::parse(config.checkpoint_every).unit;
   if (config.spikes.action == "rewind" && unit != Interval::Unit::kSteps &&
       unit != Interval::Unit::kEpochs) {

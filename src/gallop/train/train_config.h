@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gallop/config/visitor.h"
+#include "gallop/precision/grad_scaler.h"
 #include "gallop/train/distillation.h"
 #include "gallop/train/spike_watch.h"
 
@@ -41,6 +42,7 @@ struct TrainConfig {
   std::optional<int64_t> steps;
   std::string device = "auto";
   std::string precision = "auto";
+  precision::GradScalerConfig loss_scale;  ///< Of fp16.
   std::string channels_last = "auto";
   std::string compile = "auto";
   int64_t accumulate = 1;
