@@ -1,6 +1,7 @@
 #include "gallop/kernel/average.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -29,19 +30,35 @@ constexpr int64_t kChunk = 16384;
 
 // The rule as an argument of an operator, and back.
 std::vector<double> numbers_of(const AverageRule& rule) {
-  return {static_cast<double>(rule.kind), rule.number, rule.warmup ? 1. : 0.,
-          static_cast<double>(rule.start), static_cast<double>(rule.every)};
+  return {static_cast<double>(rule.kind),
+          rule.number,
+          rule.warmup ? 1. : 0.,
+          static_cast<double>(rule.start),
+          static_cast<double>(rule.every),
+          rule.power,
+          static_cast<double>(rule.length)};
 }
 AverageRule rule_of(Doubles numbers) {
   return {.kind = static_cast<Kind>(static_cast<uint8_t>(numbers[0])),
           .number = numbers[1],
           .warmup = numbers[2] != 0,
           .start = static_cast<int64_t>(numbers[3]),
-          .every = static_cast<int64_t>(numbers[4])};
+          .every = static_cast<int64_t>(numbers[4]),
+          .power = numbers[5],
+          .length = static_cast<int64_t>(numbers[6])};
+}
+
+// The share of the run from one average to the next.
+double progress_per_average(const AverageRule& rule) {
+  return static_cast<double>(rule.every) / static_cast<double>(rule.length);
 }
 
 double share_of(const AverageRule& rule, double averaged) {
-  if (rule.kind == Kind::kShare) return rule.number;
+  if (rule.kind == Kind::kShare) {
+    if (rule.power == 0) return rule.number;
+    const double progress = std::min(1.0, (averaged + 1) * progress_per_average(rule));
+    return 1 - (1 - rule.number) * std::pow(progress, rule.power);
+  }
   if (rule.kind == Kind::kEqual) return 1 / (averaged + 1);
   if (averaged == 0) return 1;
   const double decay =
@@ -121,7 +138,11 @@ void nothing_without_memory(at::TensorList, at::TensorList, const at::Tensor&, c
 
 at::Tensor share_of(const AverageRule& rule, const at::Tensor& averaged) {
   if (rule.kind == Kind::kEqual) return (averaged + 1).reciprocal();
-  if (rule.kind == Kind::kShare) return at::full_like(averaged, rule.number);
+  if (rule.kind == Kind::kShare) {
+    if (rule.power == 0) return at::full_like(averaged, rule.number);
+    const at::Tensor progress = ((averaged + 1) * progress_per_average(rule)).clamp_max(1);
+    return 1 - progress.pow(rule.power) * (1 - rule.number);
+  }
   const at::Tensor decay = rule.warmup ? ((averaged + 1) / (averaged + 10)).clamp_max(rule.number)
                                        : at::full_like(averaged, rule.number);
   return at::where(averaged.eq(0), at::ones_like(averaged), 1 - decay);

@@ -13,7 +13,7 @@ namespace gallop::kernel {
 ///
 ///     kEqual  1 / (n + 1)
 ///     kDecay  1 at first, then 1 - number; with warm-up 1 - min(number, (1 + n) / (10 + n))
-///     kShare  number
+///     kShare  number; with a power 1 - (1 - number) * (updates / length)^power, no less than number
 struct AverageRule {
   enum class Kind : uint8_t { kEqual, kDecay, kShare };
   Kind kind = Kind::kEqual;
@@ -21,6 +21,8 @@ struct AverageRule {
   bool warmup = false;
   int64_t start = 0;  ///< The first update that counts, from 1, and every so many after it;
   int64_t every = 1;  ///< 0 for the update before the first.
+  double power = 0;   ///< Of kShare, which starts at 0.
+  int64_t length = 1;
 };
 
 /// Tensors of one device, averages of one type, float or double, and values of the same or bf16, in

@@ -36,6 +36,11 @@ void visit(config::Visitor& visitor, LookaheadConfig& config) {
                  .max = 1,
                  .above_min = true},
                 config.alpha);
+  visitor.field({.name = "power",
+                 .help = "above 0 they go all of the way at first, and alpha of it at the end: the "
+                         "rest grows with this power of the run's progress; often 3",
+                 .min = 0},
+                config.power);
 }
 
 std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped wrapped) {
@@ -57,11 +62,15 @@ std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped
         "or take ema or swa");
   }
   first_step("lookahead", "0", config.k, wrapped.length);
+  kernel::AverageRule rule{
+      .kind = kernel::AverageRule::Kind::kShare, .number = config.alpha, .every = config.k};
+  if (config.power > 0) {
+    rule.power = config.power;
+    rule.length = wrapped.length.steps_of("1");
+  }
   return std::make_unique<Lookahead>(
       std::move(wrapped.optimizer),
-      SecondWeights(
-          "lookahead", "slow", std::move(wrapped.parameters),
-          {.kind = kernel::AverageRule::Kind::kShare, .number = config.alpha, .every = config.k}));
+      SecondWeights("lookahead", "slow", std::move(wrapped.parameters), rule));
 }
 
 }  // namespace gallop::optim

@@ -35,7 +35,12 @@ std::vector<double> plain_average(const AverageRule& rule, double start,
     if (after >= 0 && after % rule.every == 0) {
       const double now = values[t - 1];
       if (rule.kind == Kind::kEqual) average = (average * n + now) / (n + 1);
-      if (rule.kind == Kind::kShare) average = (1 - rule.number) * average + rule.number * now;
+      if (rule.kind == Kind::kShare) {
+        const double progress =
+            std::min(1., static_cast<double>(t) / static_cast<double>(rule.length));
+        const double kept = (1 - rule.number) * std::pow(progress, rule.power);
+        average = kept * average + (1 - kept) * now;
+      }
       if (rule.kind == Kind::kDecay) {
         const double d = rule.warmup ? std::min(rule.number, (1 + n) / (10 + n)) : rule.number;
         average = n == 0 ? now : d * average + (1 - d) * now;
@@ -53,7 +58,9 @@ std::vector<AverageRule> rules() {
           {.kind = Kind::kDecay, .number = 0.9, .start = 1, .every = 1},
           {.kind = Kind::kDecay, .number = 0.999, .warmup = true, .start = 2, .every = 3},
           {.kind = Kind::kShare, .number = 0.5, .every = 5},
-          {.kind = Kind::kShare, .number = 1, .every = 1}};
+          {.kind = Kind::kShare, .number = 1, .every = 1},
+          {.kind = Kind::kShare, .number = 0.2, .every = 2, .power = 3, .length = 10},
+          {.kind = Kind::kShare, .number = 0.5, .every = 1, .power = 0.5, .length = 20}};
 }
 
 // Sizes around vectors and chunks, by our kernel in fp32 and by LibTorch's operators in fp64.

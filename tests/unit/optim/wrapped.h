@@ -58,6 +58,7 @@ inline const std::vector<std::pair<std::string, std::string>>& every_wrapping() 
   static const std::vector<std::pair<std::string, std::string>> kAll = {
       {"", "[]"},
       {"Lookahead", "[{lookahead: {k: 2}}]"},
+      {"LookaheadPower", "[{lookahead: {k: 2, power: 3}}]"},
       {"Ema", "[{ema: {decay: 0.9}}]"},
       {"Swa", "[{swa: {start: 2 steps, every: 1 step}}]"},
       {"LookaheadEma", "[{lookahead: {k: 2}}, {ema: {every: 2}}]"}};

@@ -158,6 +158,25 @@ TEST(Lookahead, FollowsItsPaper) {
   }
 }
 
+// LookaheadState of airbench94.py, whose decay is 0.95^5 * progress^3.
+TEST(Lookahead, WithAPowerIsThatOfTheSpeedRecords) {
+  Training bare("[]"), wrapped("[{lookahead: {k: 5, alpha: 0.226219, power: 3}}]");
+  at::Tensor slow = bare.copies()[0], fast = slow.clone();
+  for (int64_t t = 1; t <= 110; ++t) {
+    const at::Tensor before = bare.copies()[0];
+    bare.step();
+    wrapped.step();
+    // SGD goes the same way from anywhere.
+    fast += bare.copies()[0] - before;
+    if (t % 5 == 0) {
+      const double progress = std::min(1.0, static_cast<double>(t) / 100);
+      slow = slow.lerp(fast, 1 - std::pow(0.95, 5) * std::pow(progress, 3));
+      fast = slow.clone();
+    }
+    EXPECT_TRUE(at::allclose(wrapped.copies()[0], fast, 1e-4, 1e-5)) << t;
+  }
+}
+
 TEST(Lookahead, OfAverageOneIsTheOptimizerItself) {
   Training bare("[]"), wrapped("[{lookahead: {k: 2, alpha: 1}}]");
   for (int t = 0; t < 9; ++t) {
