@@ -180,9 +180,32 @@ class Augmentation:
         return images
 
 
+class Lookahead:
+    """Slow weights, which the fast ones become after every k updates; nothing where the recipe has no wrapper."""
+
+    def __init__(self, recipe, model):
+        self.k, self.updates = 0, 0
+        for entry in recipe("optimizer.wrap"):
+            (name, options), = entry.items() if isinstance(entry, dict) else [(entry, {})]
+            if name != "lookahead" or self.k:
+                raise SystemExit(f"optimizer.wrap: this program does not know {entry}")
+            self.k, self.alpha = options.get("k", 5), float(options.get("alpha", 0.5))
+        self.fast = [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]
+        self.slow = [tensor.clone() for tensor in self.fast] if self.k else []
+
+    def step(self):
+        self.updates += 1
+        if self.k and self.updates % self.k == 0:
+            torch._foreach_lerp_(self.slow, self.fast, self.alpha)
+            torch._foreach_copy_(self.fast, self.slow)
+
+    def end(self):
+        if self.k:
+            torch._foreach_copy_(self.fast, self.slow)
+
+
 def make_optimizer(recipe, model):
     recipe.require("optimizer.name", "sgd")
-    recipe.require("optimizer.wrap", [])
     lr, decay = recipe.number("optimizer.lr"), recipe.number("optimizer.weight_decay")
     groups = []
     for name, parameter in model.named_parameters():
@@ -287,6 +310,7 @@ class Trainer:
         model.to(memory_format=torch.channels_last)
         optimizer = make_optimizer(recipe, model)
         schedule, augment = make_schedule(recipe, optimizer, samples, steps_an_epoch), Augmentation(recipe)
+        lookahead = Lookahead(recipe, model)
         if recipe.unread:
             raise SystemExit(f"this program does not know {', '.join(sorted(recipe.unread))}")
 
@@ -305,9 +329,11 @@ class Trainer:
                 loss = loss_of(seen[chosen].contiguous(memory_format=torch.channels_last), self.train_labels[chosen])
                 loss.backward()
                 optimizer.step()
+                lookahead.step()
                 optimizer.zero_grad(set_to_none=True)
                 schedule.step()
                 step += 1
+        lookahead.end()
         training_seconds = time.monotonic() - begin - compile_seconds
         accuracy = self.accuracy(model)
         return {"seed": seed, "accuracy": accuracy["views"], "accuracy_of_one_view": accuracy["one view"],
