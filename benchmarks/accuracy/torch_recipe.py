@@ -144,7 +144,8 @@ class Airbench(nn.Module):
         x = self.activation(self.whiten(x))
         for number in range(1, len(self.stages) + 1):
             x = getattr(self, f"layer{number}")(x, self.activation)
-        return self.head(x.amax((2, 3))) * self.logit_scale
+        # Not amax(), whose compiled backward pass in bf16 on a CPU is NaN (PyTorch 2.11).
+        return self.head(F.adaptive_max_pool2d(x, 1).flatten(1)) * self.logit_scale
 
 
 class Augmentation:
@@ -183,20 +184,24 @@ class Augmentation:
 class Lookahead:
     """Slow weights, which the fast ones become after every k updates; nothing where the recipe has no wrapper."""
 
-    def __init__(self, recipe, model):
-        self.k, self.updates = 0, 0
+    def __init__(self, recipe, model, steps):
+        self.k, self.updates, self.steps = 0, 0, steps
         for entry in recipe("optimizer.wrap"):
             (name, options), = entry.items() if isinstance(entry, dict) else [(entry, {})]
             if name != "lookahead" or self.k:
                 raise SystemExit(f"optimizer.wrap: this program does not know {entry}")
-            self.k, self.alpha = options.get("k", 5), float(options.get("alpha", 0.5))
+            unknown = set(options) - {"k", "alpha", "power"}
+            if unknown:
+                raise SystemExit(f"optimizer.wrap: this program does not know {', '.join(sorted(unknown))}")
+            self.k, self.alpha, self.power = options.get("k", 5), float(options.get("alpha", 0.5)), float(options.get("power", 0))
         self.fast = [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]
         self.slow = [tensor.clone() for tensor in self.fast] if self.k else []
 
     def step(self):
         self.updates += 1
         if self.k and self.updates % self.k == 0:
-            torch._foreach_lerp_(self.slow, self.fast, self.alpha)
+            share = 1 - (1 - self.alpha) * (self.updates / self.steps) ** self.power
+            torch._foreach_lerp_(self.slow, self.fast, share)
             torch._foreach_copy_(self.fast, self.slow)
 
     def end(self):
@@ -310,7 +315,7 @@ class Trainer:
         model.to(memory_format=torch.channels_last)
         optimizer = make_optimizer(recipe, model)
         schedule, augment = make_schedule(recipe, optimizer, samples, steps_an_epoch), Augmentation(recipe)
-        lookahead = Lookahead(recipe, model)
+        lookahead = Lookahead(recipe, model, steps)
         if recipe.unread:
             raise SystemExit(f"this program does not know {', '.join(sorted(recipe.unread))}")
 

@@ -43,6 +43,8 @@ AIRBENCH = ["model.name=airbench", "model.widths=[32,128,128]", "data.batch=512"
             "optimizer.nesterov=true", "optimizer.weight_decay=1.3e-3", "schedule.name=one-cycle", "schedule.warmup=0.23",
             "schedule.start=0.2", "schedule.final=0.07", "train.label_smoothing=0.2",
             'optimizer.groups=[{match: "layer*.bn*.bias", lr_factor: 64, weight_decay: 2.0e-5}]']
+GROWING_LOOKAHEAD = "optimizer.wrap=[{lookahead: {alpha: 0.226, power: 3}}]"
+MOVES = "data.augment=[{flip: {mode: alternating}}, {crop: {padding: 2, mode: reflect}}]"
 # Lists of words for the command line.
 TECHNIQUES = {
     "plain": [],
@@ -65,6 +67,7 @@ TECHNIQUES = {
     "EMA, 0.99": ["optimizer.wrap=[{ema: {decay: 0.99}}]"],
     "SWA of the last half": ["optimizer.wrap=[{swa: {start: 0.5, every: 50 steps}}]"],
     "Lookahead": ["optimizer.wrap=[lookahead]"],
+    "Lookahead whose pull grows": [GROWING_LOOKAHEAD],
     "flip": ["data.augment=[flip]"],
     "alternating flip": ["data.augment=[{flip: {mode: alternating}}]"],
     "crop of 2": ["data.augment=[{crop: {padding: 2, mode: reflect}}]"],
@@ -82,7 +85,8 @@ TECHNIQUES = {
     "one-cycle and EMA, 0.99": [*ONE_CYCLE, "optimizer.wrap=[{ema: {decay: 0.99}}]"],
     "one-cycle and distillation": [*ONE_CYCLE, "train.distill.teacher=TEACHER"],
     "airbench with its recipe": AIRBENCH,
-    "the same, flip and crop": [*AIRBENCH, "data.augment=[{flip: {mode: alternating}}, {crop: {padding: 2, mode: reflect}}]"],
+    "the same, flip and crop": [*AIRBENCH, MOVES],
+    "the same, Lookahead whose pull grows": [*AIRBENCH, MOVES, GROWING_LOOKAHEAD],
 }
 TEACHER = [*ONE_CYCLE, "model.width=2", "optimizer.weight_decay=5e-4", "data.augment=[flip]"]
 
