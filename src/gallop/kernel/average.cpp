@@ -30,12 +30,9 @@ constexpr int64_t kChunk = 16384;
 
 // The rule as an argument of an operator, and back.
 std::vector<double> numbers_of(const AverageRule& rule) {
-  return {static_cast<double>(rule.kind),
-          rule.number,
-          rule.warmup ? 1. : 0.,
-          static_cast<double>(rule.start),
-          static_cast<double>(rule.every),
-          rule.power,
+  return {static_cast<double>(rule.kind),  rule.number,
+          rule.warmup ? 1. : 0.,           static_cast<double>(rule.start),
+          static_cast<double>(rule.every), rule.power,
           static_cast<double>(rule.length)};
 }
 AverageRule rule_of(Doubles numbers) {

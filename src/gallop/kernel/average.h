@@ -13,7 +13,8 @@ namespace gallop::kernel {
 ///
 ///     kEqual  1 / (n + 1)
 ///     kDecay  1 at first, then 1 - number; with warm-up 1 - min(number, (1 + n) / (10 + n))
-///     kShare  number; with a power 1 - (1 - number) * (updates / length)^power, no less than number
+///     kShare  number; with a power 1 - (1 - number) * (updates / length)^power, no less than
+///     number
 struct AverageRule {
   enum class Kind : uint8_t { kEqual, kDecay, kShare };
   Kind kind = Kind::kEqual;

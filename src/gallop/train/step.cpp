@@ -126,8 +126,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   for (const Value value : config.varied) {
     varied_.push_back(at::zeros_like(lr_, format_of(value)));
   }
-  if (config.precision == precision::Precision::kFp16)
-    scaler_.emplace(config.loss_scale, device_);
+  if (config.precision == precision::Precision::kFp16) scaler_.emplace(config.loss_scale, device_);
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
   if (config.compile) {
     compiled_.emplace(

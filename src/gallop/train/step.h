@@ -32,10 +32,10 @@ const char* name_of(Value value);
 struct StepConfig {
   precision::Precision precision = precision::Precision::kFp32;
   precision::GradScalerConfig loss_scale{};  ///< Of fp16.
-  int64_t accumulate = 1;                 ///< Micro-batches a batch is cut into.
-  std::optional<double> clip;             ///< Largest global norm of the gradients.
-  std::optional<double> clip_value{};     ///< See optim::clip_values().
-  std::optional<double> clip_adaptive{};  ///< See optim::clip_adaptively().
+  int64_t accumulate = 1;                    ///< Micro-batches a batch is cut into.
+  std::optional<double> clip;                ///< Largest global norm of the gradients.
+  std::optional<double> clip_value{};        ///< See optim::clip_values().
+  std::optional<double> clip_adaptive{};     ///< See optim::clip_adaptively().
   /// If set, the update takes the gradients of weights that lie so far from the model's, where the
   /// loss rises fastest (Foret et al., "Sharpness-aware minimization for efficiently improving
   /// generalization", ICLR 2021). Each step is computed twice; buffers see the first time alone.

@@ -99,6 +99,9 @@ model::Model& teacher_of(const Network& network) {
   return *teacher;
 }
 
+// Of which no gradient of a finite batch overflows in fp16.
+constexpr precision::GradScalerConfig kLossScale{.initial = 256};
+
 // Every optimizer in every wrapper with all options, and networks with statistics plain as well.
 void add_wrapped(std::vector<Case>& cases) {
   for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
@@ -114,6 +117,7 @@ void add_wrapped(std::vector<Case>& cases) {
                          .make_model = networks()[0].plain,
                          .optimizer = optimizer,
                          .config = {.precision = precision,
+                                    .loss_scale = kLossScale,
                                     .accumulate = 2,
                                     .clip = 0.5,
                                     .skip_nonfinite = true},
@@ -122,7 +126,7 @@ void add_wrapped(std::vector<Case>& cases) {
       cases.push_back({.name = "Resnet_sgd" + suffix,
                        .make_model = networks()[1].plain,
                        .optimizer = "sgd",
-                       .config = {.precision = precision},
+                       .config = {.precision = precision, .loss_scale = kLossScale},
                        .wrappers = wrappers});
     }
   }
@@ -177,6 +181,7 @@ std::vector<Case> all_cases() {
           // The one is refused with the other.
           if (config.sam && (rounds || optimizer.rfind("schedule-free", 0) == 0)) continue;
           config.precision = precision;
+          config.loss_scale = kLossScale;
           if (option_name == "Distill") config.distill = {.teacher = &teacher_of(network)};
           const auto make =
               drops && network.with_dropout != nullptr ? network.with_dropout : network.plain;
