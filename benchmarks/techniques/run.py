@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What each technique is worth at the same budget of seconds.
 
-    run.py PROGRAM DATA --json FILE [--seconds 30] [--seeds 3] [--only NAME ...] [--phase time|train|table] [--set OVERRIDE ...]
+    run.py PROGRAM DATA --json FILE [--seconds 30] [--rounds 3] [--seeds 3] [--only NAME ...] [--phase time|train|table] [--set OVERRIDE ...]
 
 DATA is fashion-mnist, or a folder of classes with images. A plain recipe (a small residual network, SGD at a constant
 rate) is trained, then the same with one technique at a time, each for as many steps as fit into the budget, so that what
 costs time pays for it.
 
-1. time: steps of each technique and of the plain recipe in turn, on a machine that does nothing else. What counts is the ratio;
-   the budget's steps of the plain recipe come from the first time it is measured.
+1. time: steps of each technique, between two times those of the plain recipe, on a machine that does nothing else. What counts is
+   the median of the ratios of all rounds; the budget's steps of the plain recipe come from the median of its times.
 2. train: all seeds. Nothing is timed, so that other work may go on beside it.
 3. table: a Markdown table of what is there: a step's time against the plain one, the test accuracies' mean and standard
    deviation over the seeds, and the difference from the plain recipe with its standard error.
@@ -27,7 +27,8 @@ import statistics
 import subprocess
 import tempfile
 
-TIMED_STEPS = 60  # After the first ones, in which formats are measured and the step is compiled.
+# Steps that are timed, after the first ones, in which the step is compiled. A window has some of all that happens every few steps.
+FIRST_STEPS, WINDOW, WINDOWS = 60, 50, 5
 TEACHER_BUDGETS = 4
 
 PLAIN = """
@@ -116,9 +117,12 @@ class Trainer:
         return json.loads(output.strip().splitlines()[-1])
 
     def seconds_a_step(self, words):
-        """From two lengths, so that what happens once does not count."""
-        short, long = (self.train(words, steps, 1)["training_seconds"] for steps in (TIMED_STEPS, 3 * TIMED_STEPS))
-        return (long - short) / (2 * TIMED_STEPS)
+        """The median of windows, which a moment in which the machine does something else does not change."""
+        folder = self.train(words, FIRST_STEPS + WINDOWS * WINDOW, 1)["run_folder"]
+        with open(os.path.join(folder, "metrics.log")) as file:
+            records = [json.loads(line.partition("\t")[0]) for line in file]
+        times = [record["time"] for record in records if record["kind"] == "step"][FIRST_STEPS - 1::WINDOW]
+        return statistics.median(end - begin for begin, end in zip(times, times[1:])) / WINDOW
 
 
 class Results:
@@ -133,7 +137,7 @@ class Results:
             raise SystemExit(f"{path} is of {self.all['seconds']} seconds, not of {seconds}")
 
     def of(self, name):
-        return self.all["techniques"].setdefault(name, {"overrides": TECHNIQUES[name], "accuracies": {}})
+        return self.all["techniques"].setdefault(name, {"overrides": TECHNIQUES[name], "costs": [], "accuracies": {}})
 
     def save(self):
         with open(self.path + ".new", "w") as file:
@@ -142,7 +146,11 @@ class Results:
 
     def steps(self, name):
         """As many as fit, by the ratio of a step's time to the plain one."""
-        return max(1, round(self.all["seconds"] / (self.all["plain_seconds_a_step"] * self.of(name)["cost"])))
+        plain = statistics.median(self.all["plain_seconds_a_step"])
+        return max(1, round(self.all["seconds"] / (plain * self.cost(name))))
+
+    def cost(self, name):
+        return statistics.median(self.of(name)["costs"])
 
 
 def with_teacher(words, trainer, teacher):
@@ -157,7 +165,7 @@ def long_teacher(results):
     def train(trainer):
         """Once for all calls: its run lies beside the file of results."""
         if "teacher" not in results.all:
-            steps = round(TEACHER_BUDGETS * results.steps("plain") / results.of("twice as wide")["cost"])
+            steps = round(TEACHER_BUDGETS * results.steps("plain") / results.cost("twice as wide"))
             end = trainer.train(TEACHER, steps, 1, runs=os.path.abspath(results.path) + ".teacher")
             results.all["teacher"] = {"run": end["run_folder"], "steps": steps, "accuracy": end["last"]["accuracy"]}
             results.save()
@@ -166,21 +174,26 @@ def long_teacher(results):
     return train
 
 
-def time_all(names, trainer, results):
-    for name in names:
-        if "cost" in results.of(name):
-            continue
-        plain = trainer.seconds_a_step([])
-        results.all.setdefault("plain_seconds_a_step", plain)
-        words = with_teacher(TECHNIQUES[name], trainer, short_teacher)
-        results.of(name)["cost"] = trainer.seconds_a_step(words) / plain if words else 1.0
-        results.save()
-        print(json.dumps({"technique": name, "cost": round(results.of(name)["cost"], 3)}), flush=True)
+def time_all(names, trainer, results, rounds):
+    plain = results.all.setdefault("plain_seconds_a_step", [])
+    for number in range(rounds):
+        due = [name for name in names if len(results.of(name)["costs"]) == number]
+        if due:
+            plain.append(trainer.seconds_a_step([]))
+        for name in due:
+            costs, cost = results.of(name)["costs"], 1.0
+            if words := with_teacher(TECHNIQUES[name], trainer, short_teacher):
+                own = trainer.seconds_a_step(words)
+                plain.append(trainer.seconds_a_step([]))
+                cost = own / statistics.mean(plain[-2:])
+            costs.append(cost)
+            results.save()
+            print(json.dumps({"technique": name, "costs": [round(cost, 3) for cost in costs]}), flush=True)
 
 
 def train_all(names, trainer, results, seeds):
     for name in names:
-        if "cost" not in results.of(name):
+        if not results.of(name)["costs"]:
             raise SystemExit(f"'{name}' has not been timed")
         accuracies = results.of(name)["accuracies"]
         for seed in map(str, range(1, seeds + 1)):
@@ -207,7 +220,7 @@ def table(results):
         if name != "plain":
             error = math.sqrt(own[1] ** 2 / own[2] + plain[1] ** 2 / plain[2])
             difference = f"{100 * (own[0] - plain[0]):+.2f} ± {100 * error:.2f}"
-        yield (f"| {name} | {results.of(name)['cost']:.2f} | {results.steps(name)} "
+        yield (f"| {name} | {results.cost(name):.2f} | {results.steps(name)} "
                f"| {100 * own[0]:.2f} ± {100 * own[1]:.2f} | {difference} |")
 
 
@@ -217,6 +230,7 @@ def main():
     parser.add_argument("data")
     parser.add_argument("--json", required=True, help="file of all results")
     parser.add_argument("--seconds", type=float, default=30, help="of training, evaluation left out")
+    parser.add_argument("--rounds", type=int, default=3, help="of timing each technique")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=list(TECHNIQUES), default=list(TECHNIQUES), metavar="NAME")
     parser.add_argument("--phase", choices=["time", "train", "table"])
@@ -227,7 +241,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(arguments, folder)
         if arguments.phase in (None, "time"):
-            time_all(names, trainer, results)
+            time_all(names, trainer, results, arguments.rounds)
         if arguments.phase in (None, "train"):
             train_all(names, trainer, results, arguments.seeds)
     if arguments.phase in (None, "table"):
