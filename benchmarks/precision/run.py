@@ -10,8 +10,8 @@ as fp32 does in --seconds, in each precision that this machine has, with the sam
 is named and left out. Prints JSON, a line for each model and precision as it comes, then a Markdown table: samples per
 second (median over the seeds, of the second half of the steps), their ratio to fp32's of the same seed (median, least and
 most), the loss and accuracy of the evaluation at the end (mean and standard deviation), and the most updates that were
-skipped. With --docs the table stands between the markers of that file from then on. By default it takes some ten minutes on
-two cores, half of them for fp16. Run it on a machine that does nothing else.
+skipped. With --docs the table stands between the markers of that file from then on. Without fp16, in
+which a CPU is 20 times slower, it takes some five minutes on two cores. Run it on a machine that does nothing else.
 """
 
 import argparse
@@ -163,14 +163,19 @@ def main():
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME")
     parser.add_argument("--seconds", type=float, default=3, help="of a training in fp32, evaluation left out")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--json", help="file for all results")
+    parser.add_argument("--json", help="file of all results; models that it has are not measured again")
     parser.add_argument("--docs", help="a file with the markers " + " and ".join(MARKERS))
     arguments = parser.parse_args()
     if arguments.seeds < 1 or arguments.seconds <= 0:
         parser.error("--seeds must be at least 1, and --seconds above 0")
     precisions = ["fp32", *(name for name in arguments.precisions if name != "fp32")]
     results = []
+    if arguments.json and os.path.exists(arguments.json):
+        with open(arguments.json) as file:
+            results = json.load(file)
     for name in arguments.models:
+        if any(result["model"] == name for result in results):
+            continue
         source = source_for(name, arguments.data)
         if source is None:
             print(f"{name}: no data for it", file=sys.stderr)
@@ -180,13 +185,13 @@ def main():
             for result in measure(trainer, name, precisions, arguments.seconds, arguments.seeds):
                 results.append(result)
                 print(json.dumps(result), flush=True)
+        if arguments.json:
+            with open(arguments.json, "w") as file:
+                json.dump(results, file, indent=1)
     if not results:
         sys.exit("no model has data")
     text = "\n".join(table(results))
     print(text)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump(results, file, indent=1)
     if arguments.docs:
         put_between_markers(arguments.docs, text)
 
