@@ -148,13 +148,19 @@ class Airbench(nn.Module):
         return self.head(F.adaptive_max_pool2d(x, 1).flatten(1)) * self.logit_scale
 
 
+def name_and_options(entry):
+    """Of an entry of a list in a recipe: `flip`, or `{flip: {mode: random}}`."""
+    (name, options), = entry.items() if isinstance(entry, dict) else [(entry, {})]
+    return name, options
+
+
 class Augmentation:
     """Of a whole epoch of normalized images."""
 
     def __init__(self, recipe):
         self.padding, self.flips, self.coin = 0, None, None
         for entry in recipe("data.augment"):
-            (name, options), = entry.items() if isinstance(entry, dict) else [(entry, {})]
+            name, options = name_and_options(entry)
             if name == "flip":
                 self.flips = options.get("mode", "random")
             elif name == "crop" and options.get("mode") == "reflect":
@@ -187,7 +193,7 @@ class Lookahead:
     def __init__(self, recipe, model, steps):
         self.k, self.updates, self.steps = 0, 0, steps
         for entry in recipe("optimizer.wrap"):
-            (name, options), = entry.items() if isinstance(entry, dict) else [(entry, {})]
+            name, options = name_and_options(entry)
             if name != "lookahead" or self.k:
                 raise SystemExit(f"optimizer.wrap: this program does not know {entry}")
             unknown = set(options) - {"k", "alpha", "power"}
