@@ -31,7 +31,8 @@ class Samples {
   virtual int64_t size() const = 0;
   virtual RowShape input_shape() const = 0;
   virtual RowShape target_shape() const = 0;
-  virtual std::unique_ptr<Scratch> make_scratch() const = 0;
+  /// By default without buffers.
+  virtual std::unique_ptr<Scratch> make_scratch() const { return std::make_unique<Scratch>(); }
 
   /// Writes sample `index` of `epoch` into one row of a batch. A pure function of its arguments,
   /// safe to call from many threads. Returns false where the sample is broken and is to be skipped;

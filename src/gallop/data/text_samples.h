@@ -22,7 +22,6 @@ class TextWindows final : public Samples {
   int64_t size() const override { return size_; }
   RowShape input_shape() const override { return {{context_}, c10::ScalarType::Long}; }
   RowShape target_shape() const override { return {{context_}, c10::ScalarType::Long}; }
-  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
   bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
             Scratch& scratch) const override;
 
@@ -46,7 +45,6 @@ class TextEvaluation final : public Samples {
   int64_t size() const override { return size_; }
   RowShape input_shape() const override { return {{context_}, c10::ScalarType::Long}; }
   RowShape target_shape() const override { return {{context_}, c10::ScalarType::Long}; }
-  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
   bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
             Scratch& scratch) const override;
 

@@ -18,7 +18,6 @@ class BlockedSamples final : public Samples {
   int64_t size() const override { return 100; }
   RowShape input_shape() const override { return {{1}, c10::ScalarType::Float}; }
   RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
-  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
   bool fill(int64_t, int64_t, void*, void*, Scratch&) const override {
     while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return true;
@@ -259,7 +258,6 @@ class TinyImages final : public Samples {
     return {.sizes = {2, 2, 3}, .dtype = c10::ScalarType::Byte, .channels_last = true};
   }
   RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
-  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
   bool fill(int64_t, int64_t, void* input_row, void*, Scratch&) const override {
     for (int i = 0; i < 12; ++i) static_cast<uint8_t*>(input_row)[i] = static_cast<uint8_t>(i);
     return true;

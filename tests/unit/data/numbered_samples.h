@@ -20,7 +20,6 @@ class NumberedSamples final : public Samples {
   int64_t size() const override { return size_; }
   RowShape input_shape() const override { return {{3}, c10::ScalarType::Long}; }
   RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
-  std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<Scratch>(); }
 
   bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
             Scratch&) const override {

@@ -32,9 +32,6 @@ class Images final : public data::Samples {
   int64_t size() const override { return kImages; }
   data::RowShape input_shape() const override { return {{2, 5, 6}, c10::kFloat}; }
   data::RowShape target_shape() const override { return {{}, c10::kLong}; }
-  std::unique_ptr<data::Scratch> make_scratch() const override {
-    return std::make_unique<data::Scratch>();
-  }
   bool fill(int64_t index, int64_t, void* input_row, void* target_row,
             data::Scratch&) const override {
     const at::Tensor image = images_[index];
@@ -104,7 +101,7 @@ TEST(Evaluate, TakesTheMeanOfAllViews) {
   const auto model = some_model(1);
   const Images images;
   const at::Tensor x = all_images();
-  const auto logits = [&](const at::Tensor& images) { return model->forward(images).detach(); };
+  const auto logits = [&](const at::Tensor& input) { return model->forward(input).detach(); };
   const at::Tensor flipped = (logits(x) + logits(x.flip(3))) / 2;
   at::Tensor all = flipped / 2;
   for (const at::Tensor& m : {moved(x, 1, 1), moved(x, -1, -1)}) {

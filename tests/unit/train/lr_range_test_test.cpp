@@ -21,7 +21,6 @@ class Dots final : public data::Samples {
   int64_t size() const override { return 60; }
   data::RowShape input_shape() const override { return {{3, 8, 8}, at::kFloat}; }
   data::RowShape target_shape() const override { return {{}, at::kLong}; }
-  std::unique_ptr<data::Scratch> make_scratch() const override { return nullptr; }
   bool fill(int64_t index, int64_t /*epoch*/, void* input_row, void* target_row,
             data::Scratch& /*scratch*/) const override {
     auto* const pixels = static_cast<float*>(input_row);

@@ -22,9 +22,6 @@ class Waves final : public data::Samples {
   int64_t size() const override { return 22; }
   data::RowShape input_shape() const override { return {{3, 8, 8}, c10::kFloat}; }
   data::RowShape target_shape() const override { return {{}, c10::kLong}; }
-  std::unique_ptr<data::Scratch> make_scratch() const override {
-    return std::make_unique<data::Scratch>();
-  }
   bool fill(int64_t index, int64_t, void* input_row, void* target_row,
             data::Scratch&) const override {
     for (int i = 0; i < 192; ++i) {

@@ -30,9 +30,6 @@ class RandomImages final : public data::Samples {
   int64_t size() const override { return 64; }
   data::RowShape input_shape() const override { return {{1, 4, 4}, c10::kFloat}; }
   data::RowShape target_shape() const override { return {{}, c10::kLong}; }
-  std::unique_ptr<data::Scratch> make_scratch() const override {
-    return std::make_unique<data::Scratch>();
-  }
   bool fill(int64_t index, int64_t, void* input_row, void* target_row,
             data::Scratch&) const override {
     std::mt19937 random(static_cast<unsigned>(index));
