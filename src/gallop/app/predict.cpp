@@ -148,7 +148,7 @@ void continue_text(TrainedRun& run, const std::string& prompt, const Request& re
   std::string written = prompt;
   if (!request.json) std::fputs(prompt.c_str(), stdout);
   for (int64_t i = 0; i < request.length; ++i) {
-    kernel::yield_cores_if_shared();
+    kernel::share_cores_with_others();
     const auto seen = std::min<int64_t>(run.inputs.context, static_cast<int64_t>(tokens.size()));
     const at::Tensor input =
         at::from_blob(tokens.data() + tokens.size() - static_cast<size_t>(seen), {1, seen},

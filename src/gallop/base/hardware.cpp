@@ -1,6 +1,5 @@
 #include "gallop/base/hardware.h"
 
-#include <sched.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -10,15 +9,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "gallop/base/affinity.h"
+
 namespace gallop {
 
 namespace {
-
-int affinity_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-}
 
 // cgroup v2 "cpu.max": "QUOTA PERIOD" in microseconds, or "max PERIOD".
 int quota_cores(int cores) {
@@ -62,7 +57,7 @@ void read_cpuinfo(Hardware& hardware) {
 
 Hardware read_hardware() {
   Hardware hardware;
-  hardware.cores = quota_cores(affinity_cores());
+  hardware.cores = quota_cores(cores_given());
   hardware.memory_bytes = memory_limit();
   read_cpuinfo(hardware);
   char host[256] = {};

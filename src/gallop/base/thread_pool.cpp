@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "gallop/base/affinity.h"
+
 namespace gallop {
 
 ThreadPool::ThreadPool(int threads, const char* name) {
@@ -35,6 +37,7 @@ void ThreadPool::submit(std::function<void()> task) {
 }
 
 void ThreadPool::work() {
+  run_on_all_cores();
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return closing_ || !tasks_.empty(); });

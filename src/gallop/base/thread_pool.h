@@ -14,7 +14,7 @@ namespace gallop {
 class ThreadPool {
  public:
   /// `name` (at most 15 letters) is what debuggers and profilers show. Threads block every signal,
-  /// so that signals reach the main thread.
+  /// so that signals reach the main thread, and run on all cores, wherever the caller is kept.
   ThreadPool(int threads, const char* name);
   /// Runs what has been submitted to its end, then joins.
   ~ThreadPool();

@@ -1,15 +1,20 @@
 #include "gallop/kernel/shared_cores.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "gallop/base/affinity.h"
 #include "gallop/base/clock.h"
 
 namespace gallop::kernel {
@@ -55,44 +60,105 @@ class SleepingTeam {
 
 std::unique_ptr<SleepingTeam> sleeping_team;
 
-// How long this thread was ready to run but had no core; 0 where the system does not tell.
-double seconds_without_core() {
-  std::ifstream file("/proc/thread-self/schedstat");
-  int64_t running = 0, waiting = 0;  // Nanoseconds.
-  return file >> running >> waiting ? 1e-9 * static_cast<double>(waiting) : 0;
+void keep_threads_on_cores(bool keep) {
+#pragma omp parallel
+  {
+    if (keep) {
+      run_on_core(omp_get_thread_num());
+    } else {
+      run_on_all_cores();
+    }
+  }
 }
+
+// Seconds that a thread had a core, and that it was ready but had none.
+struct ThreadTimes {
+  double running = 0, waiting = 0;
+};
+
+ThreadTimes times_of(int thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/schedstat");
+  int64_t running = 0, waiting = 0;  // Nanoseconds.
+  if (!(file >> running >> waiting)) return {};
+  return {1e-9 * static_cast<double>(running), 1e-9 * static_cast<double>(waiting)};
+}
+
+double seconds_of_process() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The threads that compute, and for how long they waited.
+class ComputeThreads {
+ public:
+  ComputeThreads() : ids_(static_cast<size_t>(omp_get_max_threads())), times_(ids_.size()) {
+#pragma omp parallel
+    ids_[static_cast<size_t>(omp_get_thread_num())] = gettid();
+    longest_wait();
+  }
+
+  // Since the last call, of one thread, but for what other threads of this program ran meanwhile.
+  double longest_wait() {
+    double longest = 0, running = 0;
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      const ThreadTimes now = times_of(ids_[i]);
+      longest = std::max(longest, now.waiting - times_[i].waiting);
+      running += now.running - times_[i].running;
+      times_[i] = now;
+    }
+    const double process = seconds_of_process();
+    const double others = process - process_ - running;
+    process_ = process;
+    return longest - std::max(0.0, others);
+  }
+
+ private:
+  std::vector<int> ids_;
+  std::vector<ThreadTimes> times_;
+  double process_ = 0;
+};
 
 }  // namespace
 
-void yield_cores(bool yield) {
-  if (yield == yields_cores()) return;
-  if (!yield) {
+void share_cores(bool share) {
+  if (share == shares_cores()) return;
+  const int threads = omp_get_max_threads(), cores = cores_given();
+  if (threads == cores) keep_threads_on_cores(share);
+  if (!share) {
     sleeping_team.reset();
     return;
   }
   // One more than the cores that the threads which compute leave over, and the one that makes it.
-  const int left = std::max(0, omp_get_num_procs() - omp_get_max_threads());
-  sleeping_team = std::make_unique<SleepingTeam>(left + 2);
+  sleeping_team = std::make_unique<SleepingTeam>(std::max(0, cores - threads) + 2);
 }
 
-bool yields_cores() { return sleeping_team != nullptr; }
+bool shares_cores() { return sleeping_team != nullptr; }
 
-void yield_cores_if_shared() {
+bool Sharing::look(double now, double waited) {
+  constexpr double kShare = 0.1, kShortest = 0.5, kLongest = 40;  // Seconds.
+  const bool disturbed = waited > kShare;
+  if (disturbed) disturbed_at_ = now;
+  if (!shares_ && disturbed) {
+    const bool was_too_soon = patience_ > 0 && now - left_at_ < std::max(patience_, 10 * kShortest);
+    patience_ = was_too_soon ? std::min(2 * patience_, kLongest) : kShortest;
+    shares_ = true;
+  } else if (shares_ && now - disturbed_at_ >= patience_) {
+    shares_ = false;
+    left_at_ = now;
+  }
+  return shares_;
+}
+
+void share_cores_with_others() {
   constexpr double kSeconds = 0.25;  // Between two looks.
-  constexpr double kShare = 0.1;     // Of the time without a core.
-  constexpr int kCalmLooks = 20;
+  static ComputeThreads threads;
+  static Sharing sharing;
   static double looked_at = monotonic_seconds();
-  static double seen = seconds_without_core();
-  static int calm_looks = 0;
-  const double now = monotonic_seconds();
-  if (now - looked_at < kSeconds) return;
-  const double waited = seconds_without_core();
-  const bool is_shared = waited - seen > kShare * (now - looked_at);
+  const double now = monotonic_seconds(), elapsed = now - looked_at;
+  if (elapsed < kSeconds) return;
   looked_at = now;
-  seen = waited;
-  calm_looks = is_shared ? 0 : calm_looks + 1;
-  if (is_shared) yield_cores(true);
-  if (calm_looks == kCalmLooks) yield_cores(false);
+  share_cores(sharing.look(now, threads.longest_wait() / elapsed));
 }
 
 }  // namespace gallop::kernel

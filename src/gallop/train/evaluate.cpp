@@ -65,7 +65,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   while (const auto batch = loader.next(&stop)) {
     for (Evaluation& one : result.each) one.skipped += batch->skipped;
     if (batch->size() == 0) continue;
-    kernel::yield_cores_if_shared();
+    kernel::share_cores_with_others();
     at::Tensor sum;  // Logarithms of sums of probabilities, which do not underflow.
     for (size_t i = 0; i < members.size(); ++i) {
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());

@@ -153,7 +153,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   if (values.size() != varied_.size()) {
     throw InternalError("train step: another number of values than those that vary");
   }
-  kernel::yield_cores_if_shared();
+  kernel::share_cores_with_others();
   const precision::Tf32Guard tf32(config_.precision, device_.type());
   seed_step(config_.seed, step, device_);
   set(lr_, lr);

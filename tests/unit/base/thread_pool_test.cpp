@@ -1,10 +1,14 @@
 #include "gallop/base/thread_pool.h"
 
+#include <sched.h>
+
 #include <atomic>
 #include <csignal>
 #include <latch>
 
 #include <gtest/gtest.h>
+
+#include "gallop/base/affinity.h"
 
 namespace gallop {
 namespace {
@@ -24,6 +28,21 @@ TEST(ThreadPool, RunsAsManyAtOnceAsItHasThreads) {
   std::latch together(4);  // Nobody goes on before all four are here.
   for (int i = 0; i < 4; ++i) pool.submit([&] { together.arrive_and_wait(); });
   together.wait();
+}
+
+TEST(ThreadPool, RunsOnAllCoresWhereverItsMakerIsKept) {
+  const auto cores = [] {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : -1;
+  };
+  run_on_core(cores_given() - 1);
+  EXPECT_EQ(cores(), 1);
+  {
+    ThreadPool pool(1, "test");
+    pool.submit([&] { EXPECT_EQ(cores(), cores_given()); });
+  }
+  run_on_all_cores();
+  EXPECT_EQ(cores(), cores_given());
 }
 
 TEST(ThreadPool, OneThreadKeepsTheOrder) {

@@ -1,13 +1,19 @@
 #include "gallop/kernel/shared_cores.h"
 
+#include <sched.h>
+
 #include <filesystem>
 #include <iterator>
 #include <thread>
+#include <vector>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
+
+#include "gallop/base/affinity.h"
 
 namespace gallop::kernel {
 namespace {
@@ -17,22 +23,87 @@ int64_t threads_of_process() {
   return std::distance(begin(tasks), end(tasks));
 }
 
-TEST(SharedCores, YieldingChangesNoResultAndLeavesNoThread) {
+// Of every thread that LibTorch computes with.
+std::vector<int> cores_of_threads() {
+  std::vector<int> cores(static_cast<size_t>(at::get_num_threads()));
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t) {
+    cpu_set_t set;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+    cores[static_cast<size_t>(begin)] = CPU_COUNT(&set);
+  });
+  return cores;
+}
+
+TEST(SharedCores, ChangeNoResultAndLeaveNoThread) {
   const at::Tensor a = at::randn({300, 300}), b = at::randn({300, 300});
   const at::Tensor wanted = a.mm(b);
   const int64_t threads = threads_of_process();
-  EXPECT_FALSE(yields_cores());
+  EXPECT_FALSE(shares_cores());
   for (int turn = 0; turn < 20; ++turn) {
-    yield_cores(true);
-    yield_cores(true);
-    EXPECT_TRUE(yields_cores());
+    share_cores(true);
+    share_cores(true);
+    EXPECT_TRUE(shares_cores());
     EXPECT_GT(threads_of_process(), threads);
     EXPECT_TRUE(at::equal(a.mm(b), wanted));
-    yield_cores(false);
-    EXPECT_FALSE(yields_cores());
+    share_cores(false);
+    EXPECT_FALSE(shares_cores());
     // OpenMP's threads end by themselves.
     while (threads_of_process() > threads) std::this_thread::yield();
   }
+}
+
+TEST(SharedCores, AreOneThreadsEachWhereThereAreAsMany) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(cores_given());
+  const std::vector<int> all(static_cast<size_t>(cores_given()), cores_given());
+  EXPECT_EQ(cores_of_threads(), all);
+  share_cores(true);
+  EXPECT_EQ(cores_of_threads(), std::vector<int>(all.size(), 1));
+  share_cores(false);
+  EXPECT_EQ(cores_of_threads(), all);
+  at::set_num_threads(threads);
+}
+
+TEST(SharedCores, AreNotKeptWhereThreadsAreFewer) {
+  if (cores_given() == 1) GTEST_SKIP() << "one core";
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  share_cores(true);
+  EXPECT_EQ(cores_of_threads(), std::vector<int>{cores_given()});
+  share_cores(false);
+  at::set_num_threads(threads);
+}
+
+// Looks a quarter of a second apart, of which those before `until` were disturbed; returns when
+// cores stopped to be shared.
+double end_of_sharing(Sharing& sharing, double& now, double until) {
+  EXPECT_TRUE(sharing.look(now, 0.5));
+  do {
+    now += 0.25;
+  } while (sharing.look(now, now < until ? 0.5 : 0));
+  return now;
+}
+
+TEST(Sharing, BeginsWithADisturbanceAndEndsHalfASecondAfterIt) {
+  Sharing sharing;
+  EXPECT_FALSE(sharing.look(1, 0.05));
+  double now = 2;
+  EXPECT_EQ(end_of_sharing(sharing, now, 5), 4.75 + 0.5);
+  EXPECT_FALSE(sharing.look(now + 1, 0));
+}
+
+TEST(Sharing, TriesTwiceAsLateWhereOthersAreStillThere) {
+  Sharing sharing;
+  double now = 0, lasted = 0;
+  for (const double wanted : {0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 40.0, 40.0}) {
+    now += 0.25;
+    const double begin = now;
+    lasted = end_of_sharing(sharing, now, begin) - begin;
+    EXPECT_EQ(lasted, wanted);
+  }
+  now += 100;
+  const double begin = now;
+  EXPECT_EQ(end_of_sharing(sharing, now, begin) - begin, 0.5);
 }
 
 }  // namespace
