@@ -6,24 +6,18 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
 #include "gallop/kernel/shared_cores.h"
-#include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
 
 namespace {
-
-// All rows come without the cost of a view.
-at::Tensor rows_of(const at::Tensor& tensor, int64_t begin, int64_t end) {
-  return end - begin == tensor.size(0) ? tensor : tensor.slice(0, begin, end);
-}
 
 // Without an operator where none is needed: a step of a small network takes half a millisecond.
 void set(const at::Tensor& scalar, double value) {
@@ -50,47 +44,16 @@ void set(const at::Tensor& seed_and_step, uint64_t seed, int64_t step) {
   }
 }
 
-// 0, or NaN where it is not finite.
-at::Tensor zero_if_finite(const at::Tensor& number) { return number.sub(number); }
-
-at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
-  return sum.defined() ? sum.add(more) : more;
-}
-
 std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   std::vector<at::Tensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);
   return tensors;
 }
 
-// The arguments and results of the step as a function of tensors.
-enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
-enum Result : size_t { kLossSum, kTop1, kNorm, kSpike };
-// Results in one tensor, for one copy to the host; guesses only where they are counted.
-enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kTop1Number };
-
 // One minus a number near 1 keeps its digits in fp64 alone.
 at::ScalarType format_of(Value value) {
   return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
 }
-
-at::Tensor in_one(const std::vector<at::Tensor>& results) {
-  std::vector<at::Tensor> numbers = {results[kLossSum], results[kNorm].to(at::kDouble)};
-  numbers.push_back(results[kSpike].defined() ? results[kSpike]
-                                              : at::zeros_like(results[kLossSum]));
-  if (results[kTop1].defined()) numbers.push_back(results[kTop1].to(at::kDouble));
-  return at::stack(numbers);
-}
-
-// Also where memory runs out meanwhile.
-struct PutBackAtEnd {
-  KeptTensors tensors{NamedTensors()};
-
-  PutBackAtEnd() = default;
-  ~PutBackAtEnd() { tensors.put_back(); }
-  PutBackAtEnd(const PutBackAtEnd&) = delete;
-  PutBackAtEnd& operator=(const PutBackAtEnd&) = delete;
-};
 
 bool is_finite(const StepResult& result) {
   return std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
@@ -221,136 +184,6 @@ TrainStep::Tensors TrainStep::arguments_of(const at::Tensor& input,
   Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
   arguments.insert(arguments.end(), varied_.begin(), varied_.end());
   return arguments;
-}
-
-at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
-  for (size_t i = 0; i < config_.varied.size(); ++i) {
-    if (config_.varied[i] == value) return arguments[kVaried + i];
-  }
-  return {};
-}
-
-TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
-  Tensors results = forward_backward(arguments, count_guesses);
-  if (config_.sam) forward_backward_sam(arguments, *config_.sam);
-  for (const at::Tensor& one : update(arguments, results[kLossSum])) results.push_back(one);
-  if (readings_) return {in_one(results)};
-  return results;
-}
-
-// Leaves the gradients with the parameters.
-TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
-  optim::drop_gradients(parameters_);
-  const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
-  const model::functional::DropoutScope draws(arguments[kSeedAndStep],
-                                              varied(Value::kDropout, arguments));
-  const int64_t rows = input.size(0);
-  const int64_t pieces = std::min(config_.accumulate * splits_, rows);
-  at::Tensor loss_sum, top1;
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
-    const Tensors sums = forward_backward_piece(
-        rows_of(input, begin, end), rows_of(target, begin, end), arguments, count_guesses);
-    loss_sum = sum_of(loss_sum, sums[kLossSum]);
-    if (sums[kTop1].defined()) top1 = sum_of(top1, sums[kTop1]);
-  }
-  return {loss_sum, top1};
-}
-
-// In place of the gradients leaves those at `distance` from the weights.
-void TrainStep::forward_backward_sam(const Tensors& arguments, double distance) {
-  constexpr double kLeastNorm = 1e-12;
-  PutBackAtEnd kept;
-  {
-    const at::NoGradGuard no_grad;
-    const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
-    const at::Tensor share = norm.add(kLeastNorm).reciprocal().mul(distance).to(at::kFloat);
-    for (const auto& [name, tensor] : parameters_) {
-      if (!tensor.grad().defined()) continue;
-      kept.tensors.keep({{name, tensor}});
-      tensor.add_(tensor.grad().mul(share));
-    }
-    kept.tensors.keep(model_.buffers());
-  }
-  forward_backward(arguments, /*count_guesses=*/false);
-}
-
-Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
-                            const Tensors& arguments, bool count_guesses) {
-  const precision::AutocastGuard autocast(config_.precision, input.device().type());
-  model::Output output = model_.forward_to_head(input);
-  if (config_.distill) output = {output.logits()};  // Which two losses read.
-  const at::Tensor smoothing = varied(Value::kLabelSmoothing, arguments);
-  Losses losses = smoothing.defined()
-                      ? cross_entropy_sum(output, target, smoothing, count_guesses)
-                      : cross_entropy_sum(output, target, config_.label_smoothing, count_guesses);
-  if (!config_.distill) return losses;
-  const auto& [teacher, temperature, weight] = *config_.distill;
-  at::Tensor taught;
-  {
-    const at::NoGradGuard no_grad;
-    taught = teacher->forward(input);
-  }
-  losses.sum = losses.sum.mul(1 - weight)
-                   .add(distillation_sum(output.x, taught, target, temperature), weight);
-  return losses;
-}
-
-TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
-                                                     const at::Tensor& target,
-                                                     const Tensors& arguments, bool count_guesses) {
-  const Losses losses = losses_of(input, target, arguments, count_guesses);
-  const at::Tensor& weight = arguments[kLossWeight];
-  losses.sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
-  const at::NoGradGuard no_grad;
-  return {losses.sum.detach().to(at::kDouble), losses.right};
-}
-
-TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum) {
-  const at::NoGradGuard no_grad;
-  // What is recorded changes nothing.
-  updating_ = !compile::is_recording();
-  at::Tensor bad = zero_if_finite(loss_sum), spike;
-  if (spikes_) {
-    spike = spikes_->note(loss_sum.mul(arguments[kLossWeight]));
-    bad = bad.add(spike);
-  }
-  return {apply(arguments, bad), spike};
-}
-
-// Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
-// update's own pass over them.
-at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad) {
-  const at::Tensor& lr = arguments[kLr];
-  const optim::VariedOptions options{.momentum = varied(Value::kMomentum, arguments),
-                                     .beta2 = varied(Value::kBeta2, arguments),
-                                     .weight_decay = varied(Value::kWeightDecay, arguments),
-                                     .draws = arguments[kSeedAndStep]};
-  const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
-  if (!config_.skip_nonfinite && !clips && !scaler_) {
-    const at::Tensor norm = optimizer_.step(lr, {}, bad, options);
-    return norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_));
-  }
-  const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
-  bad = bad.add(zero_if_finite(norm));
-  at::Tensor scale, unscaled = norm;
-  if (scaler_) {
-    scaler_->check(norm);
-    scale = scaler_->scale();
-    unscaled = norm.div(scale);
-  }
-  at::Tensor divisor = scale;
-  if (config_.clip) {
-    const at::Tensor clip = optim::clip_divisor(unscaled, *config_.clip);
-    divisor = scaler_ ? clip.mul(scale) : clip;
-  }
-  if (config_.clip_value) {
-    optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
-  }
-  if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
-  optimizer_.step(lr, divisor, bad, options);
-  if (scaler_) scaler_->update();
-  return unscaled;
 }
 
 // A replayed step has not kept the gradients: then the parameters tell, if the update was applied
