@@ -222,7 +222,7 @@ void PreparedRecipe::choose_recomputed_blocks() {
   if (config.recompute.every == 0 && !most_bytes) return;
   if (blocks == 0) {
     throw UsageError(fmt::format(
-        "train.recompute: model '{}' has no blocks that could be recomputed; leave it out",
+        "train.recompute: in model '{}' no block recomputed would spare memory; leave it out",
         recipe().model.name()));
   }
   std::vector<bool> chosen = train::every_block(blocks, config.recompute.every);

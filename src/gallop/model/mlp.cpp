@@ -44,7 +44,11 @@ class Mlp final : public Network {
     return layers_.back()->forward(x);
   }
 
-  int64_t blocks() const override { return static_cast<int64_t>(layers_.size()) - 1; }
+  int64_t blocks() const override {
+    // ReLU keeps nothing for its gradient but its result, which the next layer keeps as well.
+    const bool keeps_more = activation_ != kernel::Activation::kRelu || dropout_ > 0;
+    return keeps_more ? static_cast<int64_t>(layers_.size()) - 1 : 0;
+  }
 
  private:
   struct List : torch::nn::Module {};

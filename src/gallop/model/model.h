@@ -47,7 +47,7 @@ class Model {
   virtual NamedTensors buffers() const = 0;
 
   /// Blocks of layers, in their order, whose activations may be computed again in the backward pass
-  /// rather than kept; 0 where there are none.
+  /// rather than kept; 0 where there are none, or where that would spare nothing.
   virtual int64_t blocks() const { return 0; }
   /// Which of them are, one flag a block; none at first. No gradient changes.
   virtual void recompute(const std::vector<bool>& /*blocks*/) {}
