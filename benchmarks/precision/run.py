@@ -17,14 +17,16 @@ which a CPU is 20 times slower, it takes some five minutes on two cores. Run it 
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import docs_table
+
 PRECISIONS = ["fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"]
-MARKERS = "<!-- precisions -->", "<!-- /precisions -->"
+TABLE = "precisions"
 FEWEST_STEPS = 8
 PROBE_SECONDS = 0.3  # Of the steps from which those that fit are guessed.
 
@@ -130,17 +132,6 @@ def table(results):
                f"| {accuracy} | {skipped or ''} |")
 
 
-def put_between_markers(path, text):
-    with open(path) as file:
-        before = file.read()
-    begin, end = MARKERS
-    if before.count(begin) != 1 or before.count(end) != 1:
-        sys.exit(f"{path}: it needs one line {begin} and one line {end}, between which the table goes")
-    after = re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{text}\n{end}", before, flags=re.DOTALL)
-    with open(path, "w") as file:
-        file.write(after)
-
-
 def source_for(name, data):
     for source in data:
         is_text = source.endswith(".txt")
@@ -155,6 +146,18 @@ def source_for(name, data):
     return None
 
 
+def read_results(path, budget):
+    """Those of a call that was stopped."""
+    if not path or not os.path.exists(path):
+        return []
+    with open(path) as file:
+        found = json.load(file)
+    for name, value in budget.items():
+        if found[name] != value:
+            sys.exit(f"{path} is of {found[name]} {name}, not of {value}")
+    return found["results"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -164,15 +167,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=3, help="of a training in fp32, evaluation left out")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--json", help="file of all results; models that it has are not measured again")
-    parser.add_argument("--docs", help="a file with the markers " + " and ".join(MARKERS))
+    parser.add_argument("--docs", help=f"a file with the lines <!-- {TABLE} --> and <!-- /{TABLE} -->")
     arguments = parser.parse_args()
     if arguments.seeds < 1 or arguments.seconds <= 0:
         parser.error("--seeds must be at least 1, and --seconds above 0")
     precisions = ["fp32", *(name for name in arguments.precisions if name != "fp32")]
-    results = []
-    if arguments.json and os.path.exists(arguments.json):
-        with open(arguments.json) as file:
-            results = json.load(file)
+    budget = {"seconds": arguments.seconds, "seeds": arguments.seeds}
+    results = read_results(arguments.json, budget)
     for name in arguments.models:
         if any(result["model"] == name for result in results):
             continue
@@ -187,13 +188,13 @@ def main():
                 print(json.dumps(result), flush=True)
         if arguments.json:
             with open(arguments.json, "w") as file:
-                json.dump(results, file, indent=1)
+                json.dump({**budget, "results": results}, file, indent=1)
     if not results:
         sys.exit("no model has data")
     text = "\n".join(table(results))
     print(text)
     if arguments.docs:
-        put_between_markers(arguments.docs, text)
+        docs_table.put(arguments.docs, TABLE, text)
 
 
 if __name__ == "__main__":

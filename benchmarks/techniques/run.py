@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """What each technique is worth at the same budget of seconds.
 
-    run.py PROGRAM DATA --json FILE [--seconds 30] [--rounds 3] [--seeds 3] [--only NAME ...] [--phase time|train|table] [--set OVERRIDE ...]
+    run.py PROGRAM DATA --json FILE [--seconds 30] [--rounds 3] [--seeds 3] [--only NAME ...] [--phase time|train|table]
+           [--docs FILE] [--set OVERRIDE ...]
 
 DATA is fashion-mnist, or a folder of classes with images. A plain recipe (a small residual network, SGD at a constant
 rate) is trained, then the same with one technique at a time, each for as many steps as fit into the budget, so that what
 costs time pays for it.
 
-1. time: steps of each technique, between two times those of the plain recipe, on a machine that does nothing else. What counts is
-   the median of the ratios of all rounds; the budget's steps of the plain recipe come from the median of its times.
+1. time: a training with the technique and a plain one at once, of which one is stopped while the other works, in turn, on a
+   machine that does nothing else. What counts is the median of the ratios of all turns of all rounds; the budget's steps of the
+   plain recipe come from the median of its times.
 2. train: all seeds. Nothing is timed, so that other work may go on beside it.
 3. table: a Markdown table of what is there: a step's time against the plain one, the test accuracies' mean and standard
-   deviation over the seeds, and the difference from the plain recipe with its standard error.
+   deviation over the seeds, and the difference from the plain recipe with its standard error, in bold where it is more than
+   twice that. --docs puts it into a file as well, between its lines <!-- techniques NAME --> and <!-- /techniques NAME -->,
+   NAME being fashion-mnist or images.
 
 Without --phase all three. Each result goes into FILE as it comes, and what FILE has is not measured again: a call that was
 stopped goes on, and --only does it piece by piece. --set is for what no result depends on, such as train.threads=1 while
@@ -20,15 +24,25 @@ which has had four times as long.
 """
 
 import argparse
+import glob
 import json
 import math
 import os
+import shutil
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
+import time
 
-# Steps that are timed, after the first ones, in which the step is compiled. A window has some of all that happens every few steps.
-FIRST_STEPS, WINDOW, WINDOWS = 60, 50, 5
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import docs_table
+
+# Turns of each side. Machines have moments of another speed, some a second long, which both sides should share.
+TURN_SECONDS, TURNS = 0.5, 6
+# Steps before those that are timed, in which the step is compiled; and of a run each step of which is recorded.
+FIRST_STEPS, STEPS = 60, 999
 TEACHER_BUDGETS = 4
 
 PLAIN = """
@@ -110,19 +124,67 @@ class Trainer:
             file.write(PLAIN % (self.source, part("model", RESNET), part("optimizer", SGD)))
         return path
 
+    def command(self, words, steps, seed, runs):
+        return [self.program, "train", self.write_recipe(words), *words, *self.words, f"train.steps={steps}", f"train.seed={seed}",
+                "--json", "--runs", runs]
+
     def train(self, words, steps, seed, runs=None):
-        command = [self.program, "train", self.write_recipe(words), *words, *self.words, f"train.steps={steps}", f"train.seed={seed}",
-                   "--json", "--runs", runs or self.folder]
+        command = self.command(words, steps, seed, runs or self.folder)
         output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         return json.loads(output.strip().splitlines()[-1])
 
-    def seconds_a_step(self, words):
-        """The median of windows, which a moment in which the machine does something else does not change."""
-        folder = self.train(words, FIRST_STEPS + WINDOWS * WINDOW, 1)["run_folder"]
-        with open(os.path.join(folder, "metrics.log")) as file:
-            records = [json.loads(line.partition("\t")[0]) for line in file]
-        times = [record["time"] for record in records if record["kind"] == "step"][FIRST_STEPS - 1::WINDOW]
-        return statistics.median(end - begin for begin, end in zip(times, times[1:])) / WINDOW
+
+class Stopped:
+    """A training that works in turns."""
+
+    def __init__(self, trainer, words, name):
+        self.runs, self.turns = os.path.join(trainer.folder, name), []
+        always_averaging = [word.replace("start: 0.5", "start: 0") for word in words]
+        command = trainer.command(always_averaging, STEPS, 1, self.runs)
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while len(self.times()) < FIRST_STEPS:
+            if self.process.poll() is not None:
+                raise SystemExit(f"{' '.join(command)}: {self.process.stderr.read()}")
+            time.sleep(0.1)
+        self.process.send_signal(signal.SIGSTOP)
+
+    def times(self):
+        """At which the steps ended that are on disk by now."""
+        logs = glob.glob(os.path.join(self.runs, "*", "metrics.log"))
+        if not logs:
+            return []
+        with open(logs[0]) as file:
+            records = [json.loads(line.partition("\t")[0]) for line in file if line.endswith("\n")]
+        return [record["time"] for record in records if record["kind"] == "step"]
+
+    def take_turn(self):
+        begin = time.time()
+        self.process.send_signal(signal.SIGCONT)
+        time.sleep(TURN_SECONDS)
+        self.process.send_signal(signal.SIGSTOP)
+        self.turns.append((begin, time.time()))
+
+    def end(self):
+        """Seconds a step took in each turn, of steps that began and ended in it."""
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        self.process.wait()
+        times = self.times()
+        shutil.rmtree(self.runs)
+        seconds = []
+        for begin, end in self.turns:
+            inside = [moment for moment in times if begin <= moment <= end]
+            seconds.append((inside[-1] - inside[0]) / (len(inside) - 1))
+        return seconds
+
+
+def seconds_in_turns(trainer, words):
+    """Of the technique's steps and of plain ones."""
+    both = Stopped(trainer, words, "technique"), Stopped(trainer, [], "plain")
+    for _ in range(TURNS):
+        for training in both:
+            training.take_turn()
+    return [training.end() for training in both]
 
 
 class Results:
@@ -150,7 +212,9 @@ class Results:
         return max(1, round(self.all["seconds"] / (plain * self.cost(name))))
 
     def cost(self, name):
-        return statistics.median(self.of(name)["costs"])
+        if name == "plain":
+            return 1.0
+        return statistics.median(ratio for ratios in self.of(name)["costs"] for ratio in ratios)
 
 
 def with_teacher(words, trainer, teacher):
@@ -177,18 +241,16 @@ def long_teacher(results):
 def time_all(names, trainer, results, rounds):
     plain = results.all.setdefault("plain_seconds_a_step", [])
     for number in range(rounds):
-        due = [name for name in names if len(results.of(name)["costs"]) == number]
-        if due:
-            plain.append(trainer.seconds_a_step([]))
-        for name in due:
-            costs, cost = results.of(name)["costs"], 1.0
-            if words := with_teacher(TECHNIQUES[name], trainer, short_teacher):
-                own = trainer.seconds_a_step(words)
-                plain.append(trainer.seconds_a_step([]))
-                cost = own / statistics.mean(plain[-2:])
-            costs.append(cost)
+        for name in names:
+            costs = results.of(name)["costs"]
+            if len(costs) > number:
+                continue
+            own, beside = seconds_in_turns(trainer, with_teacher(TECHNIQUES[name], trainer, short_teacher))
+            plain += beside
+            costs.append([technique / other for technique, other in zip(own, beside)])
             results.save()
-            print(json.dumps({"technique": name, "costs": [round(cost, 3) for cost in costs]}), flush=True)
+            medians = [round(statistics.median(ratios), 3) for ratios in costs]
+            print(json.dumps({"technique": name, "costs": medians}), flush=True)
 
 
 def train_all(names, trainer, results, seeds):
@@ -220,6 +282,8 @@ def table(results):
         if name != "plain":
             error = math.sqrt(own[1] ** 2 / own[2] + plain[1] ** 2 / plain[2])
             difference = f"{100 * (own[0] - plain[0]):+.2f} ± {100 * error:.2f}"
+            if abs(own[0] - plain[0]) > 2 * error:
+                difference = f"**{difference}**"
         yield (f"| {name} | {results.cost(name):.2f} | {results.steps(name)} "
                f"| {100 * own[0]:.2f} ± {100 * own[1]:.2f} | {difference} |")
 
@@ -233,6 +297,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="of timing each technique")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=list(TECHNIQUES), default=list(TECHNIQUES), metavar="NAME")
+    parser.add_argument("--docs", help="a file for the tables")
     parser.add_argument("--phase", choices=["time", "train", "table"])
     parser.add_argument("--set", nargs="*", default=[], metavar="OVERRIDE", help="options of every recipe")
     arguments = parser.parse_args()
@@ -245,7 +310,11 @@ def main():
         if arguments.phase in (None, "train"):
             train_all(names, trainer, results, arguments.seeds)
     if arguments.phase in (None, "table"):
-        print("\n".join(table(results)))
+        text = "\n".join(table(results))
+        print(text)
+        if arguments.docs:
+            name = "fashion-mnist" if arguments.data == "fashion-mnist" else "images"
+            docs_table.put(arguments.docs, f"techniques {name}", text)
 
 
 if __name__ == "__main__":
