@@ -11,6 +11,7 @@
 #include "gallop/app/signals.h"
 #include "gallop/app/training_run.h"
 #include "gallop/base/text.h"
+#include "gallop/launch/world.h"
 
 namespace gallop::app {
 
@@ -63,6 +64,16 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   return true;
 }
 
+// Several that know nothing of each other would do the same work.
+void require_alone() {
+  const launch::World world = launch::read_world(launch::process_environment());
+  if (world.size == 1) return;
+  throw UsageError(
+      fmt::format("this is process {} of {} that {} has started, and training in several processes "
+                  "is not there yet: start one",
+                  world.rank, world.size, world.starter));
+}
+
 }  // namespace
 
 ExitCode run_train(const std::vector<std::string>& arguments) {
@@ -78,6 +89,7 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
     std::fputs(resolved.to_yaml(true).c_str(), stdout);
     return ExitCode::kDone;
   }
+  require_alone();
   auto run = parsed.resume.empty()
                  ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop)
                  : resume_run(families, parsed.place, parsed.resume, parsed.overrides);

@@ -1,0 +1,156 @@
+#include "gallop/launch/host_list.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::launch {
+
+namespace {
+
+constexpr size_t kMostHosts = 1000000;
+
+std::optional<int64_t> parse_number(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+// Reads a list from left to right.
+class HostList {
+ public:
+  explicit HostList(std::string_view text) : text_(text) {}
+
+  std::vector<std::string> parse() {
+    std::vector<std::string> hosts;
+    while (true) {
+      add(hosts, parse_hosts());
+      if (rest_at_ == text_.size()) return hosts;
+      expect(',');
+    }
+  }
+
+ private:
+  // Of one entry: names and brackets in turn, all combinations.
+  std::vector<std::string> parse_hosts() {
+    std::vector<std::string> hosts = {take_name()};
+    while (rest_at_ < text_.size() && text_[rest_at_] == '[') {
+      const std::vector<std::string> numbers = parse_brackets();
+      const std::string name = take_name();
+      std::vector<std::string> longer;
+      for (const std::string& host : hosts) {
+        for (const std::string& number : numbers) longer.push_back(host + number + name);
+        require_few(longer.size());
+      }
+      hosts = std::move(longer);
+    }
+    if (hosts.front().empty()) fail();
+    return hosts;
+  }
+
+  std::vector<std::string> parse_brackets() {
+    expect('[');
+    std::vector<std::string> numbers;
+    while (true) {
+      add(numbers, parse_range());
+      if (rest_at_ == text_.size()) fail();
+      if (text_[rest_at_] == ']') break;
+      expect(',');
+    }
+    expect(']');
+    return numbers;
+  }
+
+  // "07-12" with as many digits as its first number, or one number.
+  std::vector<std::string> parse_range() {
+    const std::string_view first = take_digits();
+    if (rest_at_ == text_.size() || text_[rest_at_] != '-') return {std::string(first)};
+    expect('-');
+    const auto begin = parse_number(first), end = parse_number(take_digits());
+    if (!begin || !end || *end < *begin) fail();
+    require_few(static_cast<size_t>(*end - *begin) + 1);
+    std::vector<std::string> numbers;
+    for (int64_t number = *begin; number <= *end; ++number) {
+      numbers.push_back(fmt::format("{:0{}}", number, first.size()));
+    }
+    return numbers;
+  }
+
+  std::string_view take_digits() {
+    const size_t begin = rest_at_;
+    while (rest_at_ < text_.size() && text_[rest_at_] >= '0' && text_[rest_at_] <= '9') ++rest_at_;
+    if (rest_at_ == begin) fail();
+    return text_.substr(begin, rest_at_ - begin);
+  }
+
+  std::string take_name() {
+    const size_t begin = rest_at_;
+    rest_at_ = std::min(text_.find_first_of(",[]", rest_at_), text_.size());
+    return std::string(text_.substr(begin, rest_at_ - begin));
+  }
+
+  void expect(char letter) {
+    if (rest_at_ == text_.size() || text_[rest_at_] != letter) fail();
+    ++rest_at_;
+  }
+
+  void add(std::vector<std::string>& all, const std::vector<std::string>& more) const {
+    all.insert(all.end(), more.begin(), more.end());
+    require_few(all.size());
+  }
+
+  void require_few(size_t hosts) const {
+    if (hosts <= kMostHosts) return;
+    throw UsageError(fmt::format("host list '{}' has more than {} hosts", printable(text_),
+                                 format_count(static_cast<int64_t>(kMostHosts))));
+  }
+
+  [[noreturn]] void fail() const {
+    throw UsageError(
+        fmt::format("host list '{}' is wrong at letter {}; it should be like 'login,gpu[07-09,12]'",
+                    printable(text_), rest_at_ + 1));
+  }
+
+  std::string_view text_;
+  size_t rest_at_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> parse_host_list(std::string_view text) { return HostList(text).parse(); }
+
+std::vector<int> parse_tasks_per_node(std::string_view text) {
+  const auto fail = [&] {
+    return UsageError(fmt::format("tasks per node '{}' are not like '4(x3),2'", printable(text)));
+  };
+  std::vector<int> tasks;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view entry = text.substr(begin, end - begin);
+    begin = end + 1;
+    size_t hosts = 1;
+    if (const size_t bracket = entry.find("(x"); bracket != std::string_view::npos) {
+      const std::string_view times = entry.substr(bracket + 2);
+      const auto number =
+          times.empty() ? std::nullopt : parse_number(times.substr(0, times.size() - 1));
+      if (!number || times.back() != ')') throw fail();
+      hosts = static_cast<size_t>(*number);
+      entry = entry.substr(0, bracket);
+    }
+    const auto number = parse_number(entry);
+    if (!number || *number > INT32_MAX || hosts == 0 || tasks.size() + hosts > kMostHosts) {
+      throw fail();
+    }
+    tasks.insert(tasks.end(), hosts, static_cast<int>(*number));
+  }
+  return tasks;
+}
+
+}  // namespace gallop::launch

@@ -1,0 +1,181 @@
+#include "gallop/launch/world.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/launch/host_list.h"
+
+namespace gallop::launch {
+
+namespace {
+
+/// The variables of one that starts processes.
+struct Starter {
+  const char *name, *rank, *size, *local_rank, *local_size;  ///< local_size: null where none is.
+};
+
+constexpr Starter kSlurm = {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+                            nullptr};
+// From the innermost.
+constexpr Starter kStarters[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    kSlurm,
+    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+};
+
+class Variables {
+ public:
+  explicit Variables(const Environment& environment) : environment_(environment) {}
+
+  std::optional<int> number(const std::string& name) const {
+    const auto text = environment_(name);
+    if (!text) return std::nullopt;
+    int number = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+    if (error != std::errc() || end != text->data() + text->size() || number < 0) {
+      throw UsageError(
+          fmt::format("{} is '{}', but must be a number from 0", name, printable(*text)));
+    }
+    return number;
+  }
+
+  // `other` is there.
+  int needed(const std::string& name, const std::string& other) const {
+    if (const auto value = number(name)) return *value;
+    throw UsageError(fmt::format("{} is set, but {} is not; set both or none", other, name));
+  }
+
+ private:
+  const Environment& environment_;
+};
+
+void require_below(int rank, const char* rank_name, int size, const char* size_name) {
+  if (rank < size) return;
+  throw UsageError(fmt::format("{} is {}, but {} is {}: ranks go from 0 to one below it", rank_name,
+                               rank, size_name, size));
+}
+
+// Of this process's host, from what Slurm says of all.
+int slurm_local_size(const Environment& environment, const Variables& variables, int size) {
+  const auto tasks = environment("SLURM_STEP_TASKS_PER_NODE");
+  const auto node = variables.number("SLURM_NODEID");
+  if (!tasks || !node) {
+    throw UsageError(
+        "SLURM_PROCID is set, but SLURM_STEP_TASKS_PER_NODE or SLURM_NODEID is not: start it by "
+        "srun, or set RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE");
+  }
+  const std::vector<int> all = parse_tasks_per_node(*tasks);
+  int sum = 0;
+  for (const int of_node : all) sum += of_node;
+  if (sum != size || static_cast<size_t>(*node) >= all.size()) {
+    throw UsageError(
+        fmt::format("SLURM_STEP_TASKS_PER_NODE is '{}', which is not SLURM_STEP_NUM_TASKS={} tasks "
+                    "with one of SLURM_NODEID={}",
+                    printable(*tasks), size, *node));
+  }
+  return all[static_cast<size_t>(*node)];
+}
+
+// A batch script of Slurm has a rank as well, but is no step that srun has started.
+const char* sign_of(const Starter& starter) {
+  return starter.name == kSlurm.name ? starter.size : starter.rank;
+}
+
+bool has_started(const Starter& starter, const Environment& environment) {
+  const Variables variables(environment);
+  if (variables.number(sign_of(starter))) return true;
+  if (starter.name != kSlurm.name && variables.number(starter.size)) {
+    variables.needed(starter.rank, starter.size);
+  }
+  return false;
+}
+
+void read_place_on_host(World& world, const Starter& starter, const Environment& environment) {
+  const Variables variables(environment);
+  const char* local_size = "SLURM_STEP_TASKS_PER_NODE";
+  if (starter.name == kSlurm.name) {
+    world.local_rank = variables.needed(starter.local_rank, starter.size);
+    world.local_size = slurm_local_size(environment, variables, world.size);
+  } else {
+    local_size = starter.local_size;
+    // Kubernetes' jobs have one process a host and say nothing of it.
+    if (!variables.number(starter.local_rank) && !variables.number(local_size)) return;
+    world.local_rank = variables.needed(starter.local_rank, local_size);
+    world.local_size = variables.needed(local_size, starter.local_rank);
+  }
+  require_below(world.local_rank, starter.local_rank, world.local_size, local_size);
+  if (world.local_size > world.size) {
+    throw UsageError(fmt::format("{} is {}, but {} is {}: a host cannot have more than all",
+                                 local_size, world.local_size, starter.size, world.size));
+  }
+}
+
+World read_starter(const Starter& starter, const Environment& environment) {
+  const Variables variables(environment);
+  const char* const sign = sign_of(starter);
+  World world{.starter = starter.name};
+  world.rank = variables.needed(starter.rank, sign);
+  world.size = variables.needed(starter.size, sign);
+  require_below(world.rank, starter.rank, world.size, starter.size);
+  read_place_on_host(world, starter, environment);
+  return world;
+}
+
+void find_store(World& world, const Environment& environment) {
+  if (const auto port = Variables(environment).number("MASTER_PORT")) {
+    if (*port < 1 || *port > 65535) {
+      throw UsageError(fmt::format("MASTER_PORT is {}, but must be from 1 to 65535", *port));
+    }
+    world.port = *port;
+  }
+  if (const auto host = environment("MASTER_ADDR"); host && !host->empty()) {
+    world.host = *host;
+  } else if (world.local_size < world.size) {
+    const auto hosts = world.starter == kSlurm.name ? environment("SLURM_STEP_NODELIST") : host;
+    if (!hosts) {
+      throw UsageError(fmt::format(
+          "{} of {} processes are on other hosts, but MASTER_ADDR is not set: set it to "
+          "the host of rank 0",
+          world.size - world.local_size, world.size));
+    }
+    world.host = parse_host_list(*hosts).front();
+  }
+}
+
+}  // namespace
+
+Environment process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
+
+World read_world(const Environment& environment) {
+  World world;
+  for (const Starter& starter : kStarters) {
+    if (!has_started(starter, environment)) continue;
+    if (world.starter.empty()) {
+      world = read_starter(starter, environment);
+      continue;
+    }
+    const int size = Variables(environment).number(starter.size).value_or(1);
+    if (size > world.size) {
+      throw UsageError(fmt::format(
+          "{} says that this is process {} of {}, but {} has started {}: unset the variables of "
+          "the one that did not start it",
+          world.starter, world.rank, world.size, starter.name, size));
+    }
+  }
+  find_store(world, environment);
+  return world;
+}
+
+}  // namespace gallop::launch

@@ -1,0 +1,157 @@
+#include "gallop/launch/world.h"
+
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "unit/base/error_of.h"
+
+namespace gallop::launch {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+World world_of(const Variables& variables) {
+  return read_world([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+Variables with(Variables variables, const Variables& more) {
+  for (const auto& [name, value] : more) variables[name] = value;
+  return variables;
+}
+
+std::string error_of(const Variables& variables) {
+  return gallop::error_of([&] { world_of(variables); });
+}
+
+void expect_error(const Variables& variables, const std::string& words) {
+  const std::string error = error_of(variables);
+  EXPECT_NE(error.find(words), std::string::npos) << "'" << error << "' lacks '" << words << "'";
+}
+
+const Variables kTorchrun = {{"RANK", "3"},
+                             {"WORLD_SIZE", "4"},
+                             {"LOCAL_RANK", "1"},
+                             {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "node1"},
+                             {"MASTER_PORT", "1234"}};
+const Variables kMpi = {{"OMPI_COMM_WORLD_RANK", "1"},
+                        {"OMPI_COMM_WORLD_SIZE", "2"},
+                        {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+const Variables kSlurm = {{"SLURM_PROCID", "5"},
+                          {"SLURM_STEP_NUM_TASKS", "6"},
+                          {"SLURM_LOCALID", "1"},
+                          {"SLURM_NODEID", "1"},
+                          {"SLURM_STEP_TASKS_PER_NODE", "4,2"},
+                          {"SLURM_STEP_NODELIST", "gpu[07-08]"}};
+const Variables kPmi = {
+    {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}};
+
+TEST(World, IsOneProcessWhereNobodySaysOtherwise) {
+  const World world = world_of({});
+  EXPECT_EQ(world.rank, 0);
+  EXPECT_EQ(world.size, 1);
+  EXPECT_EQ(world.starter, "");
+}
+
+TEST(World, IsWhatItsStarterSays) {
+  World world = world_of(kTorchrun);
+  EXPECT_EQ(world.starter, "torchrun");
+  EXPECT_EQ(world.rank, 3);
+  EXPECT_EQ(world.size, 4);
+  EXPECT_EQ(world.local_rank, 1);
+  EXPECT_EQ(world.local_size, 2);
+  EXPECT_EQ(world.host, "node1");
+  EXPECT_EQ(world.port, 1234);
+
+  world = world_of(kMpi);
+  EXPECT_EQ(world.starter, "Open MPI");
+  EXPECT_EQ(world.rank, 1);
+  EXPECT_EQ(world.local_size, 2);
+  EXPECT_EQ(world.host, "127.0.0.1");
+
+  world = world_of(kSlurm);
+  EXPECT_EQ(world.starter, "Slurm");
+  EXPECT_EQ(world.rank, 5);
+  EXPECT_EQ(world.size, 6);
+  EXPECT_EQ(world.local_rank, 1);
+  EXPECT_EQ(world.local_size, 2);
+  EXPECT_EQ(world.host, "gpu07");
+
+  EXPECT_EQ(world_of(kPmi).starter, "PMI");
+}
+
+TEST(World, HasOneProcessAHostWhereNothingElseIsSaid) {
+  const World world =
+      world_of({{"RANK", "2"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "job-master-0"}});
+  EXPECT_EQ(world.rank, 2);
+  EXPECT_EQ(world.local_rank, 0);
+  EXPECT_EQ(world.local_size, 1);
+  EXPECT_EQ(world.host, "job-master-0");
+}
+
+TEST(World, IsThatOfTheInnermostStarter) {
+  EXPECT_EQ(world_of(with(kPmi, kTorchrun)).starter, "torchrun");
+  EXPECT_EQ(world_of(with(kPmi, kMpi)).starter, "Open MPI");
+  // One torchrun on each of two hosts.
+  const Variables agents = {{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}};
+  EXPECT_EQ(world_of(with(kTorchrun, agents)).rank, 3);
+  // srun --mpi=pmi2 sets some of PMI's.
+  EXPECT_EQ(world_of(with(kSlurm, {{"PMI_RANK", "5"}, {"PMI_SIZE", "6"}})).starter, "Slurm");
+}
+
+TEST(World, IsNoStepOfSlurmInABatchScript) {
+  EXPECT_EQ(world_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "0"}}).size,
+            1);
+  EXPECT_EQ(world_of(with(kMpi, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})).size, 2);
+}
+
+TEST(World, OnSeveralHostsNeedsAStore) {
+  Variables apart = kMpi;
+  apart["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
+  apart["OMPI_COMM_WORLD_LOCAL_RANK"] = "0";
+  expect_error(apart, "MASTER_ADDR is not set");
+  apart["MASTER_ADDR"] = "first";
+  EXPECT_EQ(world_of(apart).host, "first");
+}
+
+TEST(World, IsRefusedWhereVariablesAreMissingOrWrong) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}) {
+    Variables some = kTorchrun;
+    some.erase(name);
+    expect_error(some, name);
+    some[name] = "many";
+    expect_error(some, std::string(name) + " is 'many'");
+    some[name] = "-1";
+    expect_error(some, name);
+  }
+  for (const char* name :
+       {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_TASKS_PER_NODE"}) {
+    Variables some = kSlurm;
+    some.erase(name);
+    expect_error(some, name);
+  }
+}
+
+TEST(World, IsRefusedWhereVariablesContradictEachOther) {
+  expect_error(with(kTorchrun, {{"RANK", "4"}}), "RANK is 4, but WORLD_SIZE is 4");
+  expect_error(with(kTorchrun, {{"LOCAL_RANK", "2"}}), "LOCAL_RANK is 2");
+  expect_error(with(kTorchrun, {{"LOCAL_WORLD_SIZE", "5"}}), "than all");
+  expect_error(with(kTorchrun, {{"MASTER_PORT", "70000"}}), "MASTER_PORT");
+  expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "4"}}), "which is not");
+  expect_error(with(kSlurm, {{"SLURM_NODEID", "2"}}), "SLURM_NODEID=2");
+  expect_error(with(kSlurm, {{"SLURM_STEP_NODELIST", "a["}}), "host list");
+  // Left over in the shell from which srun was called.
+  const Variables left = {
+      {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}};
+  expect_error(with(kSlurm, left), "process 0 of 1, but Slurm has started 6");
+}
+
+}  // namespace
+}  // namespace gallop::launch
