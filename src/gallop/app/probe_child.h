@@ -21,8 +21,7 @@ struct ProbeResult {
 /// another way, and DeviceError where it cannot be started.
 ProbeResult run_probe(const std::vector<std::string>& arguments, const StopRequest& stop);
 
-/// Makes this process one that the kernel ends before others where memory runs out, and that ends
-/// with the one that started it.
+/// Makes this process one that the kernel ends before others where memory runs out.
 void become_probe();
 void tell_result(const std::string& text);
 /// May be called from any thread, and ends the process.

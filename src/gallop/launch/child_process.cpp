@@ -1,0 +1,172 @@
+#include "gallop/launch/child_process.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::launch {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw DeviceError(fmt::format("{}: {}", what, std::generic_category().message(error)));
+}
+
+struct Pipe {
+  FileDescriptor read_end, write_end;
+};
+
+// No other child keeps its ends open.
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (!variables.contains(text.substr(0, text.find('=')))) all.push_back(text);
+  }
+  for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
+  return all;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// All that a child needs, made before there is one: between fork() and exec() only system calls are
+// safe, as other threads may have held locks.
+struct Prepared {
+  std::string program;
+  std::vector<std::string> words, environment;
+  std::vector<char*> word_pointers, environment_pointers;
+  cpu_set_t cores;
+  bool has_cores;
+  int output = -1;
+  pid_t parent = getpid();
+
+  explicit Prepared(const ChildCommand& command)
+      : program(command.program),
+        words(command.arguments),
+        environment(environment_with(command.variables)),
+        has_cores(!command.cores.empty()) {
+    const bool is_ours = program == ChildCommand().program;
+    words.insert(words.begin(), is_ours ? program_invocation_short_name : program);
+    word_pointers = pointers_to(words);
+    environment_pointers = pointers_to(environment);
+    CPU_ZERO(&cores);
+    for (const int core : command.cores) CPU_SET(core, &cores);
+  }
+
+  // Returns where it fails, with the reason in errno.
+  void become() {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
+    if (getppid() != parent) _exit(static_cast<int>(ExitCode::kInternal));
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (has_cores && sched_setaffinity(0, sizeof(cores), &cores) != 0) return;
+    if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)) return;
+    execvpe(program.c_str(), word_pointers.data(), environment_pointers.data());
+  }
+};
+
+}  // namespace
+
+std::string ChildEnd::words() const {
+  if (signal == 0) return fmt::format("ended with exit code {}", exit_code);
+  const char* const name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("was killed by SIG{}", name)
+                         : fmt::format("was killed by signal {}", signal);
+}
+
+ChildProcess::ChildProcess(const ChildCommand& command) {
+  Prepared prepared(command);
+  Pipe output, failure = make_pipe();
+  if (command.keep_output) {
+    output = make_pipe();
+    prepared.output = output.write_end.get();
+  }
+  const std::string what = fmt::format("cannot start {}", printable(command.program));
+  id_ = fork();
+  if (id_ < 0) fail(what, errno);
+  if (id_ == 0) {
+    prepared.become();
+    const int error = errno;
+    // Where that fails as well, the exit code tells.
+    static_cast<void>(!write(failure.write_end.get(), &error, sizeof(error)));
+    _exit(static_cast<int>(ExitCode::kDevice));
+  }
+  failure.write_end = FileDescriptor();
+  output_ = std::move(output.read_end);
+  int error = 0;
+  ssize_t size = 0;
+  do {
+    size = read(failure.read_end.get(), &error, sizeof(error));
+  } while (size < 0 && errno == EINTR);
+  if (size != sizeof(error)) return;
+  wait();
+  fail(what, error);
+}
+
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+    : id_(std::exchange(other.id_, -1)),
+      output_(std::move(other.output_)),
+      end_(std::exchange(other.end_, std::nullopt)) {}
+
+ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
+  std::swap(id_, other.id_);
+  std::swap(output_, other.output_);
+  std::swap(end_, other.end_);
+  return *this;
+}
+
+ChildProcess::~ChildProcess() {
+  if (id_ < 0 || poll()) return;
+  send(SIGKILL);
+  wait();
+}
+
+void ChildProcess::send(int signal) {
+  if (!poll()) kill(id_, signal);
+}
+
+std::optional<ChildEnd> ChildProcess::poll() {
+  int status = 0;
+  if (!end_ && waitpid(id_, &status, WNOHANG) == id_) {
+    end_ = WIFSIGNALED(status) ? ChildEnd{.signal = WTERMSIG(status)}
+                               : ChildEnd{.exit_code = WEXITSTATUS(status)};
+  }
+  return end_;
+}
+
+ChildEnd ChildProcess::wait() {
+  // Leaves the status for poll().
+  siginfo_t info{};
+  while (!end_ && waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
+  }
+  return *poll();
+}
+
+}  // namespace gallop::launch

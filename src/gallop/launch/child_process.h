@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+
+namespace gallop::launch {
+
+/// What to start, and how.
+struct ChildCommand {
+  /// A path, or a name looked for in PATH; by default this program.
+  std::string program = "/proc/self/exe";
+  std::vector<std::string> arguments;
+  /// Environment variables besides those of this process, or in their place.
+  std::map<std::string, std::string> variables{};
+  /// Cores to run on, as the system counts them; empty: those of this process.
+  std::vector<int> cores{};
+  /// Whether what it prints comes to this process, and not where this process prints.
+  bool keep_output = false;
+};
+
+/// How a process ended.
+struct ChildEnd {
+  int exit_code = 0;
+  int signal = 0;  ///< That killed it; then it has no exit code.
+
+  bool is_good() const { return exit_code == 0 && signal == 0; }
+  /// "ended with exit code 3" or "was killed by SIGSEGV".
+  std::string words() const;
+};
+
+/// A process that this one has started, which does not outlive the thread that did.
+class ChildProcess {
+ public:
+  /// Throws DeviceError where it cannot be started, with the system's reason.
+  explicit ChildProcess(const ChildCommand& command);
+  /// Kills it, if it still runs.
+  ~ChildProcess();
+  ChildProcess(ChildProcess&&) noexcept;
+  ChildProcess& operator=(ChildProcess&&) noexcept;
+
+  pid_t id() const { return id_; }
+  /// Where what it prints can be read, and its end when it has closed it; -1 where that is not
+  /// kept.
+  int output() const { return output_.get(); }
+  /// Sends a signal; does nothing once it has ended.
+  void send(int signal);
+  /// Whether it has ended, and how.
+  std::optional<ChildEnd> poll();
+  ChildEnd wait();
+
+ private:
+  pid_t id_ = -1;
+  FileDescriptor output_;
+  std::optional<ChildEnd> end_;
+};
+
+}  // namespace gallop::launch
