@@ -12,12 +12,13 @@ namespace {
 
 struct Cores {
   cpu_set_t all;
-  std::vector<int> numbers;  // Empty where the system does not tell.
+  bool are_told = sched_getaffinity(0, sizeof(all), &all) == 0;
+  std::vector<int> numbers;
 
   Cores() {
-    if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
-      if (CPU_ISSET(core, &all)) numbers.push_back(core);
+    const int count = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    for (int core = 0; core < (are_told ? CPU_SETSIZE : count); ++core) {
+      if (!are_told || CPU_ISSET(core, &all)) numbers.push_back(core);
     }
   }
 };
@@ -29,21 +30,18 @@ const Cores& cores() {
 
 }  // namespace
 
-int cores_given() {
-  if (!cores().numbers.empty()) return static_cast<int>(cores().numbers.size());
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-}
+const std::vector<int>& cores_given() { return cores().numbers; }
 
 void run_on_core(int number) {
-  if (static_cast<size_t>(number) >= cores().numbers.size()) return;
+  if (!cores().are_told) return;
   cpu_set_t one;
   CPU_ZERO(&one);
-  CPU_SET(cores().numbers[static_cast<size_t>(number)], &one);
+  CPU_SET(number, &one);
   sched_setaffinity(0, sizeof(one), &one);
 }
 
 void run_on_all_cores() {
-  if (!cores().numbers.empty()) sched_setaffinity(0, sizeof(cores().all), &cores().all);
+  if (cores().are_told) sched_setaffinity(0, sizeof(cores().all), &cores().all);
 }
 
 }  // namespace gallop

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <vector>
+
 namespace gallop {
 
-/// Cores that the system lets this program run on, as they were when it first asked; at least 1.
-int cores_given();
+/// The numbers of the cores that the system lets this program run on, in rising order, as they were
+/// when it first asked; at least one.
+const std::vector<int>& cores_given();
 
-/// Keeps this thread, and those that it makes, on one of them, of 0 to cores_given(), exclusive.
-/// Does nothing where the system does not let it.
+/// Keeps this thread, and those that it makes, on the core of that number. Does nothing where the
+/// system does not let it.
 void run_on_core(int number);
 
 /// Lets this thread run on all of them again.

@@ -57,7 +57,7 @@ void read_cpuinfo(Hardware& hardware) {
 
 Hardware read_hardware() {
   Hardware hardware;
-  hardware.cores = quota_cores(cores_given());
+  hardware.cores = quota_cores(static_cast<int>(cores_given().size()));
   hardware.memory_bytes = memory_limit();
   read_cpuinfo(hardware);
   char host[256] = {};

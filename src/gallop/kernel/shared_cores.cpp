@@ -64,7 +64,7 @@ void keep_threads_on_cores(bool keep) {
 #pragma omp parallel
   {
     if (keep) {
-      run_on_core(omp_get_thread_num());
+      run_on_core(cores_given()[static_cast<size_t>(omp_get_thread_num())]);
     } else {
       run_on_all_cores();
     }
@@ -123,7 +123,7 @@ class ComputeThreads {
 
 void share_cores(bool share) {
   if (share == shares_cores()) return;
-  const int threads = omp_get_max_threads(), cores = cores_given();
+  const int threads = omp_get_max_threads(), cores = static_cast<int>(cores_given().size());
   if (threads == cores) keep_threads_on_cores(share);
   if (!share) {
     sleeping_team.reset();

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/affinity.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
@@ -61,21 +62,24 @@ struct Prepared {
   std::vector<std::string> words, environment;
   std::vector<char*> word_pointers, environment_pointers;
   cpu_set_t cores;
-  bool has_cores;
+  bool has_own_cores = false;
   int output = -1;
   pid_t parent = getpid();
 
   explicit Prepared(const ChildCommand& command)
       : program(command.program),
         words(command.arguments),
-        environment(environment_with(command.variables)),
-        has_cores(!command.cores.empty()) {
+        environment(environment_with(command.variables)) {
     const bool is_ours = program == ChildCommand().program;
     words.insert(words.begin(), is_ours ? program_invocation_short_name : program);
     word_pointers = pointers_to(words);
     environment_pointers = pointers_to(environment);
+    has_own_cores = !command.cores.empty();
     CPU_ZERO(&cores);
-    for (const int core : command.cores) CPU_SET(core, &cores);
+    // Not those of a thread that is kept on one.
+    for (const int core : has_own_cores ? command.cores : cores_given()) {
+      CPU_SET(core, &cores);
+    }
   }
 
   // Returns where it fails, with the reason in errno.
@@ -85,7 +89,7 @@ struct Prepared {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    if (has_cores && sched_setaffinity(0, sizeof(cores), &cores) != 0) return;
+    if (sched_setaffinity(0, sizeof(cores), &cores) != 0 && has_own_cores) return;
     if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)) return;
     execvpe(program.c_str(), word_pointers.data(), environment_pointers.data());
   }

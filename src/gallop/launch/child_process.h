@@ -18,7 +18,7 @@ struct ChildCommand {
   std::vector<std::string> arguments;
   /// Environment variables besides those of this process, or in their place.
   std::map<std::string, std::string> variables{};
-  /// Cores to run on, as the system counts them; empty: those of this process.
+  /// Numbers of the cores to run on; empty: all that this program was given.
   std::vector<int> cores{};
   /// Whether what it prints comes to this process, and not where this process prints.
   bool keep_output = false;

@@ -53,7 +53,7 @@ TEST(SharedCores, ChangeNoResultAndLeaveNoThread) {
 }
 
 bool system_keeps_threads() {
-  run_on_core(0);
+  run_on_core(cores_given().front());
   const bool kept = cores_of_threads().front() == 1;
   run_on_all_cores();
   return kept;
@@ -61,9 +61,9 @@ bool system_keeps_threads() {
 
 TEST(SharedCores, AreOneThreadsEachWhereThereAreAsMany) {
   if (!system_keeps_threads()) GTEST_SKIP() << "the system keeps no thread on a core";
-  const int threads = at::get_num_threads();
-  at::set_num_threads(cores_given());
-  const std::vector<int> all(static_cast<size_t>(cores_given()), cores_given());
+  const int threads = at::get_num_threads(), cores = static_cast<int>(cores_given().size());
+  at::set_num_threads(cores);
+  const std::vector<int> all(cores_given().size(), cores);
   EXPECT_EQ(cores_of_threads(), all);
   share_cores(true);
   EXPECT_EQ(cores_of_threads(), std::vector<int>(all.size(), 1));
@@ -73,11 +73,11 @@ TEST(SharedCores, AreOneThreadsEachWhereThereAreAsMany) {
 }
 
 TEST(SharedCores, AreNotKeptWhereThreadsAreFewer) {
-  if (cores_given() == 1) GTEST_SKIP() << "one core";
+  if (cores_given().size() == 1) GTEST_SKIP() << "one core";
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   share_cores(true);
-  EXPECT_EQ(cores_of_threads(), std::vector<int>{cores_given()});
+  EXPECT_EQ(cores_of_threads(), std::vector<int>{static_cast<int>(cores_given().size())});
   share_cores(false);
   at::set_num_threads(threads);
 }

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/base/affinity.h"
 #include "unit/base/error_of.h"
 
 namespace gallop::launch {
@@ -56,16 +57,19 @@ TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
 }
 
 TEST(ChildProcess, RunsOnItsCores) {
-  cpu_set_t set;
-  ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-  int last = -1;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) last = core;
-  }
   ChildCommand command = shell("grep Cpus_allowed_list /proc/self/status");
+  const int last = cores_given().back();
   command.cores = {last};
   ChildProcess child(command);
   EXPECT_EQ(all_output(child), "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+}
+
+TEST(ChildProcess, RunsOnAllCoresWhereverItsMakerIsKept) {
+  const ChildCommand command = shell("nproc");
+  run_on_core(cores_given().back());
+  ChildProcess child(command);
+  run_on_all_cores();
+  EXPECT_EQ(all_output(child), std::to_string(cores_given().size()) + "\n");
 }
 
 TEST(ChildProcess, TakesSignalsWhateverOursBlocks) {

@@ -1,0 +1,182 @@
+#include "gallop/launch/group.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/affinity.h"
+#include "gallop/base/clock.h"
+#include "gallop/base/text.h"
+#include "gallop/launch/child_process.h"
+
+namespace gallop::launch {
+
+namespace {
+
+constexpr int kPollMilliseconds = 50;
+constexpr size_t kLongestLine = 65536;
+
+using Tell = std::function<void(const std::string& line)>;
+
+// Neighboring cores, so that a process keeps to one NUMA node where it can; none where there are
+// fewer cores than processes, which then share all.
+std::vector<int> cores_of(int process, int processes) {
+  const std::vector<int>& all = cores_given();
+  const auto count = static_cast<int>(all.size());
+  if (count < processes) return {};
+  const auto place = [&](int number) {
+    return all.begin() + static_cast<int64_t>(count) * number / processes;
+  };
+  return {place(process), place(process + 1)};
+}
+
+ChildCommand command_of(const GroupCommand& group, int rank) {
+  return {.program = group.program,
+          .arguments = group.arguments,
+          .variables = {{"RANK", std::to_string(rank)},
+                        {"WORLD_SIZE", std::to_string(group.processes)},
+                        {"LOCAL_RANK", std::to_string(rank)},
+                        {"LOCAL_WORLD_SIZE", std::to_string(group.processes)},
+                        {"MASTER_ADDR", group.host},
+                        {"MASTER_PORT", std::to_string(group.port)},
+                        {"TORCHELASTIC_RESTART_COUNT", std::to_string(group.restarts)}},
+          .cores = cores_of(rank, group.processes),
+          .keep_output = rank != 0};
+}
+
+/// One of the processes, and what of its output is no whole line yet.
+class Member {
+ public:
+  Member(const GroupCommand& group, int rank)
+      : rank_(rank), process_(command_of(group, rank)), open_(process_.output() >= 0) {
+    if (open_) fcntl(process_.output(), F_SETFL, O_NONBLOCK);
+  }
+
+  ChildProcess& process() { return process_; }
+  int output() const { return open_ ? process_.output() : -1; }
+
+  // All that is there by now.
+  void read_lines(const Tell& tell) {
+    std::array<char, 4096> part{};
+    while (open_) {
+      const ssize_t size = read(process_.output(), part.data(), part.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return;
+      if (size == 0) open_ = false;
+      text_.append(part.data(), static_cast<size_t>(size));
+      tell_lines(tell);
+    }
+  }
+
+ private:
+  void tell_lines(const Tell& tell) {
+    size_t begin = 0;
+    for (size_t end = 0; (end = text_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      tell_line(text_.substr(begin, end - begin), tell);
+    }
+    text_.erase(0, begin);
+    if (!text_.empty() && (!open_ || text_.size() > kLongestLine)) {
+      tell_line(std::exchange(text_, {}), tell);
+    }
+  }
+
+  void tell_line(const std::string& line, const Tell& tell) const {
+    tell(fmt::format("[rank {}] {}", rank_, printable(line)));
+  }
+
+  int rank_;
+  ChildProcess process_;
+  bool open_;
+  std::string text_;
+};
+
+class Group {
+ public:
+  Group(const GroupCommand& command, const Tell& tell)
+      : grace_seconds_(command.grace_seconds), tell_(tell) {
+    for (int rank = 0; rank < command.processes; ++rank) members_.emplace_back(command, rank);
+    ends_.resize(members_.size());
+  }
+
+  GroupEnd run(const StopRequest& stop) {
+    while (!all_ended()) {
+      wait_for_output();
+      note_ends();
+      if (stop.requested()) ask_to_stop();
+      if (asked_at_ && monotonic_seconds() - *asked_at_ > grace_seconds_) kill_all();
+    }
+    for (Member& member : members_) member.read_lines(tell_);
+    return std::move(result_);
+  }
+
+ private:
+  bool all_ended() const {
+    for (const auto& end : ends_) {
+      if (!end) return false;
+    }
+    return true;
+  }
+
+  void wait_for_output() {
+    std::vector<pollfd> waits;
+    for (const Member& member : members_) {
+      waits.push_back({.fd = member.output(), .events = POLLIN, .revents = 0});
+    }
+    poll(waits.data(), waits.size(), kPollMilliseconds);
+    for (Member& member : members_) member.read_lines(tell_);
+  }
+
+  void note_ends() {
+    for (size_t rank = 0; rank < members_.size(); ++rank) {
+      if (ends_[rank]) continue;
+      ends_[rank] = members_[rank].process().poll();
+      if (ends_[rank] && !ends_[rank]->is_good()) note_failure(rank, *ends_[rank]);
+    }
+  }
+
+  void note_failure(size_t rank, const ChildEnd& end) {
+    const bool has_failed = end.exit_code != static_cast<int>(ExitCode::kStopped);
+    // What others do once they were asked to stop follows from what was first.
+    if (has_failed && !asked_at_) {
+      result_.code = end.signal != 0 ? ExitCode::kDevice : static_cast<ExitCode>(end.exit_code);
+      result_.first_failure = fmt::format("rank {} of {} (process {}) {}", rank, members_.size(),
+                                          members_[rank].process().id(), end.words());
+    } else if (result_.code == ExitCode::kDone) {
+      result_.code = ExitCode::kStopped;
+    }
+    ask_to_stop();
+  }
+
+  void ask_to_stop() {
+    if (asked_at_) return;
+    asked_at_ = monotonic_seconds();
+    for (Member& member : members_) member.process().send(SIGTERM);
+  }
+
+  void kill_all() {
+    for (Member& member : members_) member.process().send(SIGKILL);
+  }
+
+  double grace_seconds_;
+  const Tell& tell_;
+  std::vector<Member> members_;
+  std::vector<std::optional<ChildEnd>> ends_;
+  std::optional<double> asked_at_;
+  GroupEnd result_;
+};
+
+}  // namespace
+
+GroupEnd run_group(const GroupCommand& command, const StopRequest& stop, const Tell& tell) {
+  return Group(command, tell).run(stop);
+}
+
+}  // namespace gallop::launch

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gallop/base/error.h"
+#include "gallop/base/stop.h"
+
+namespace gallop::launch {
+
+/// Copies of a program that work together on this host.
+struct GroupCommand {
+  std::string program = "/proc/self/exe";
+  std::vector<std::string> arguments;
+  int processes = 1;
+  std::string host = "127.0.0.1";  ///< Where rank 0 has the store.
+  int port = 29500;
+  int restarts = 0;           ///< Of this job so far, told to the processes.
+  double grace_seconds = 30;  ///< Between asking them to stop and killing them.
+};
+
+/// How a group ended.
+struct GroupEnd {
+  ExitCode code = ExitCode::kDone;
+  /// Which process failed first, and how; empty where none did.
+  std::string first_failure;
+};
+
+/// Starts the processes, each with its share of the cores and with the variables that torchrun sets
+/// (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
+/// TORCHELASTIC_RESTART_COUNT), and waits for their end. What rank 0 prints goes where this process
+/// prints; what others print goes line by line to `tell`, behind "[rank 2] ".
+///
+/// Where one fails the others are asked to stop, by SIGTERM, and killed after the grace; so are all
+/// where `stop` asks. A process that ends as stopped (exit code 5) has not failed. Throws
+/// DeviceError where a process cannot be started.
+GroupEnd run_group(const GroupCommand& command, const StopRequest& stop,
+                   const std::function<void(const std::string& line)>& tell);
+
+}  // namespace gallop::launch

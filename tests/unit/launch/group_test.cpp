@@ -1,0 +1,110 @@
+#include "gallop/launch/group.h"
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/affinity.h"
+
+namespace gallop::launch {
+namespace {
+
+/// A group of shells, and what those but the first printed.
+class Shells {
+ public:
+  explicit Shells(int processes, const std::string& script)
+      : command_({.program = "sh", .arguments = {"-c", script}, .processes = processes}) {}
+
+  GroupEnd run() {
+    const GroupEnd end =
+        run_group(command_, stop, [this](const std::string& line) { lines.push_back(line); });
+    std::sort(lines.begin(), lines.end());
+    return end;
+  }
+
+  Shells& with_grace(double seconds) {
+    command_.grace_seconds = seconds;
+    return *this;
+  }
+
+  StopRequest stop;
+  std::vector<std::string> lines;
+
+ private:
+  GroupCommand command_;
+};
+
+using Lines = std::vector<std::string>;
+
+TEST(Group, TellsEachWhichItIs) {
+  Shells shells(3,
+                "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT "
+                "$TORCHELASTIC_RESTART_COUNT >&2");
+  const GroupEnd end = shells.run();
+  EXPECT_EQ(end.code, ExitCode::kDone);
+  EXPECT_EQ(end.first_failure, "");
+  EXPECT_EQ(shells.lines,
+            (Lines{"[rank 1] 1 3 1 3 127.0.0.1 29500 0", "[rank 2] 2 3 2 3 127.0.0.1 29500 0"}));
+}
+
+TEST(Group, SharesTheCoresOut) {
+  const auto cores = static_cast<int>(cores_given().size());
+  if (cores < 2) GTEST_SKIP() << "one core";
+  Shells halves(2, "nproc");
+  halves.run();
+  EXPECT_EQ(halves.lines, Lines{"[rank 1] " + std::to_string(cores - cores / 2)});
+  Shells many(cores + 1, "nproc");
+  many.run();
+  EXPECT_EQ(many.lines.front(), "[rank 1] " + std::to_string(cores));
+}
+
+TEST(Group, TellsWholeLines) {
+  Shells shells(2, "printf 'a'; sleep 0.1; printf 'b\\n\\nc\\033'");
+  shells.run();
+  EXPECT_EQ(shells.lines, (Lines{"[rank 1] ", "[rank 1] ab", "[rank 1] c?"}));
+}
+
+TEST(Group, StopsTheOthersWhereOneFails) {
+  Shells shells(
+      3, "if [ $RANK = 1 ]; then exit 3; fi; trap 'exit 5' TERM; while :; do sleep 0.01; done");
+  const GroupEnd end = shells.run();
+  EXPECT_EQ(end.code, ExitCode::kData);
+  EXPECT_EQ(end.first_failure.find("rank 1 of 3 (process "), 0) << end.first_failure;
+  EXPECT_NE(end.first_failure.find(") ended with exit code 3"), std::string::npos);
+}
+
+TEST(Group, NamesTheSignalThatKilledOne) {
+  Shells shells(2, "if [ $RANK = 1 ]; then kill -KILL $$; fi; sleep 100");
+  const GroupEnd end = shells.run();
+  EXPECT_EQ(end.code, ExitCode::kDevice);
+  EXPECT_NE(end.first_failure.find("was killed by SIGKILL"), std::string::npos);
+}
+
+TEST(Group, IsStoppedWhereAllHaveSaved) {
+  Shells shells(3, "trap 'exit 5' TERM; while :; do sleep 0.01; done");
+  shells.stop.request(SIGTERM);
+  const GroupEnd end = shells.run();
+  EXPECT_EQ(end.code, ExitCode::kStopped);
+  EXPECT_EQ(end.first_failure, "");
+}
+
+TEST(Group, IsStoppedWhereOneWasAskedTo) {
+  Shells shells(
+      2, "if [ $RANK = 1 ]; then exit 5; fi; trap 'exit 5' TERM; while :; do sleep 0.01; done");
+  EXPECT_EQ(shells.run().code, ExitCode::kStopped);
+}
+
+TEST(Group, IsKilledAfterTheGrace) {
+  Shells shells(
+      2,
+      "trap '' TERM; if [ $RANK = 1 ]; then sleep 0.2; exit 4; fi; while :; do sleep 0.01; done");
+  const GroupEnd end = shells.with_grace(0.1).run();
+  EXPECT_EQ(end.code, ExitCode::kDevice);
+  EXPECT_NE(end.first_failure.find("rank 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gallop::launch
