@@ -11,7 +11,7 @@ namespace gallop {
 namespace {
 
 struct Cores {
-  cpu_set_t all;
+  cpu_set_t all{};
   bool are_told = sched_getaffinity(0, sizeof(all), &all) == 0;
   std::vector<int> numbers;
 

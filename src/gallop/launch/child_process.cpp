@@ -44,7 +44,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
     const std::string text = *entry;
     if (!variables.contains(text.substr(0, text.find('=')))) all.push_back(text);
   }
-  for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));
   return all;
 }
 
@@ -61,7 +61,7 @@ struct Prepared {
   std::string program;
   std::vector<std::string> words, environment;
   std::vector<char*> word_pointers, environment_pointers;
-  cpu_set_t cores;
+  cpu_set_t cores{};
   bool has_own_cores = false;
   int output = -1;
   pid_t parent = getpid();
@@ -75,7 +75,6 @@ struct Prepared {
     word_pointers = pointers_to(words);
     environment_pointers = pointers_to(environment);
     has_own_cores = !command.cores.empty();
-    CPU_ZERO(&cores);
     // Not those of a thread that is kept on one.
     for (const int core : has_own_cores ? command.cores : cores_given()) {
       CPU_SET(core, &cores);

@@ -46,7 +46,8 @@ class HostList {
       const std::string name = take_name();
       std::vector<std::string> longer;
       for (const std::string& host : hosts) {
-        for (const std::string& number : numbers) longer.push_back(host + number + name);
+        for (const std::string& number : numbers)
+          longer.push_back(fmt::format("{}{}{}", host, number, name));
         require_few(longer.size());
       }
       hosts = std::move(longer);
