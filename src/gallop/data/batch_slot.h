@@ -26,11 +26,15 @@ struct BatchRows {
 /// Throws UsageError where so many cannot be addressed, DeviceError where there is no memory.
 BatchRows make_rows(const RowShape& shape, int64_t rows, bool pinned);
 
-/// Samples of one epoch that lie side by side.
+/// Samples of one epoch that lie side by side, and the batch that they are a part of.
 struct BatchRange {
   int64_t epoch = 0;
   int64_t position = 0;
   int64_t rows = 0;
+  int64_t whole_position = 0;
+  int64_t whole_rows = 0;
+
+  int64_t whole_end() const { return whole_position + whole_rows; }
 };
 
 /// A batch that is being filled or waits to be taken.

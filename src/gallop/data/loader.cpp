@@ -64,7 +64,7 @@ struct Loader::Impl {
   Batch deliver(const BatchSlot& slot);
 
   bool next_is_ready() { return opened > delivered && slot_of(delivered).ready(); }
-  bool at_end() const { return config.one_epoch && cursor.epoch != first_epoch; }
+  bool at_end() const { return config.one_epoch && next_epoch != first_epoch; }
   BatchSlot& slot_of(int64_t ticket) {
     return slots[static_cast<size_t>(ticket % static_cast<int64_t>(slots.size()))];
   }
@@ -85,8 +85,8 @@ struct Loader::Impl {
   int64_t released = 0;
   int64_t delivered = 0;
   int64_t opened = 0;
-  int64_t busy = 0;   ///< Threads that fill a chunk now.
-  BatchRange cursor;  ///< Where the next batch to be opened begins.
+  int64_t busy = 0;                           ///< Threads that fill a chunk now.
+  int64_t next_epoch = 0, next_position = 0;  ///< Where the next batch to be opened begins.
   int64_t first_epoch = 0;
   std::atomic<bool> abandon{false};  ///< Threads drop what they do: a seek or the end.
   bool closing = false;
@@ -97,9 +97,11 @@ struct Loader::Impl {
 namespace {
 
 int64_t delivered_samples(const Samples& samples, const LoaderConfig& config) {
-  if (config.batch < 1 || config.threads < 0 || config.prefetch < 1) {
-    throw InternalError(fmt::format("a loader with batch {}, {} threads, prefetch {}", config.batch,
-                                    config.threads, config.prefetch));
+  if (config.batch < 1 || config.threads < 0 || config.prefetch < 1 || config.part < 0 ||
+      config.part >= config.parts) {
+    throw InternalError(
+        fmt::format("a loader with batch {}, {} threads, prefetch {}, part {} of {}", config.batch,
+                    config.threads, config.prefetch, config.part, config.parts));
   }
   const int64_t size = samples.size();
   if (size < 1) throw DataError("the data set has no samples");
@@ -122,7 +124,7 @@ Loader::Impl::Impl(const Samples& all_samples, const LoaderConfig& loader_config
       size(delivered_samples(all_samples, loader_config)) {
   check(start);
   begin_at(start);
-  const int64_t rows = std::min(config.batch, size);
+  const int64_t rows = (std::min(config.batch, size) + config.parts - 1) / config.parts;
   chunk_rows =
       std::clamp<int64_t>(rows / (kChunksPerThread * std::max(1, config.threads)), 1, kMaxChunk);
   // Two are with the caller; without threads nothing is prepared ahead.
@@ -166,16 +168,25 @@ void Loader::Impl::begin_at(const LoaderState& start) {
     ++state.epoch;
     state.position = 0;
   }
-  cursor = {.epoch = state.epoch, .position = state.position};
+  next_epoch = state.epoch;
+  next_position = state.position;
   first_epoch = state.epoch;
   released = delivered = opened = 0;
 }
 
 BatchRange Loader::Impl::next_range() {
-  BatchRange range = cursor;
-  range.rows = std::min(config.batch, size - range.position);
-  cursor.position += range.rows;
-  if (cursor.position >= size) cursor = {.epoch = range.epoch + 1};
+  const int64_t whole = std::min(config.batch, size - next_position);
+  const int64_t begin = whole * config.part / config.parts;
+  const BatchRange range{.epoch = next_epoch,
+                         .position = next_position + begin,
+                         .rows = whole * (config.part + 1) / config.parts - begin,
+                         .whole_position = next_position,
+                         .whole_rows = whole};
+  next_position = range.whole_end();
+  if (next_position >= size) {
+    ++next_epoch;
+    next_position = 0;
+  }
   return range;
 }
 
@@ -248,13 +259,14 @@ void Loader::Impl::work(Scratch& scratch) {
 // Fills the next batch in the caller's thread; false where it was asked to stop, which leaves
 // everything as it was.
 bool Loader::Impl::fill_here(const StopRequest* stop) {
-  const BatchRange before = cursor;
+  const int64_t epoch = next_epoch, position = next_position;
   BatchSlot& slot = slot_of(opened);
   slot.open(next_range());
   const Chunk chunk{&slot, 0, slot.range.rows};
   const Outcome outcome = fill(chunk, *scratches.front(), stop);
   if (stop != nullptr && stop->requested()) {
-    cursor = before;
+    next_epoch = epoch;
+    next_position = position;
     return false;
   }
   finish(chunk, outcome);
@@ -319,10 +331,11 @@ Batch Loader::Impl::deliver(const BatchSlot& slot) {
   batch.skipped = slot.broken_rows;
   batch.epoch = range.epoch;
   batch.position = range.position;
-  batch.last_of_epoch = range.position + range.rows >= size;
+  batch.whole_size = range.whole_rows;
+  batch.last_of_epoch = range.whole_end() >= size;
   state.skipped += batch.skipped;
   state.epoch = batch.last_of_epoch ? range.epoch + 1 : range.epoch;
-  state.position = batch.last_of_epoch ? 0 : range.position + range.rows;
+  state.position = batch.last_of_epoch ? 0 : range.whole_end();
   return batch;
 }
 

@@ -11,19 +11,21 @@
 
 namespace gallop::data {
 
-/// Some samples, ready for a training step.
+/// Some samples, ready for a training step: a batch, or this process's part of it.
 struct Batch {
   at::Tensor input;     ///< [N, ...] as Samples::input_shape says.
   at::Tensor target;    ///< [N, ...] as Samples::target_shape says.
   int64_t skipped = 0;  ///< Broken samples left out; N plus these were asked for. N may be 0.
   int64_t epoch = 0;
-  int64_t position = 0;  ///< Of the first sample in its epoch.
+  int64_t position = 0;    ///< Of the first sample in its epoch.
+  int64_t whole_size = 0;  ///< Samples of all parts together, broken ones included.
   bool last_of_epoch = false;
 
   int64_t size() const { return input.size(0); }
 };
 
-/// Where a loader stands. Four integers are all of its state.
+/// Where a loader stands. Four integers are all of its state; but for the last it is the same in
+/// all that deliver parts of the same batches, and for any number of them.
 struct LoaderState {
   int64_t seed = 0;
   int64_t epoch = 0;
@@ -39,6 +41,9 @@ struct LoaderConfig {
   bool drop_last = false;  ///< Leave out an incomplete last batch.
   bool one_epoch = false;  ///< End with the epoch that it starts in.
   bool pinned = false;     ///< Page-locked buffers, for copies to a GPU.
+  /// Delivers the part'th of so many parts of each batch, which lie side by side and differ by one
+  /// sample at most; a part may be empty.
+  int part = 0, parts = 1;
 };
 
 /// Delivers batches in an order that depends on (seed, epoch, position) only, whatever the number

@@ -61,6 +61,60 @@ TEST(Loader, SeesEverySampleOnceAnEpochInAnotherOrder) {
   EXPECT_NE(orders[0], orders[1]);
 }
 
+// Side by side the parts are the whole batch, also the last one, of which some get nothing.
+TEST(Loader, SharesEachBatchOutInParts) {
+  NumberedSamples samples(53);
+  samples.skip = {5, 50};
+  for (const bool drop_last : {false, true}) {
+    for (const int parts : {1, 2, 3, 7, 20}) {
+      Loader whole(samples, {.batch = 17, .threads = 0, .drop_last = drop_last}, {.seed = 4});
+      std::vector<std::unique_ptr<Loader>> loaders;
+      for (int part = 0; part < parts; ++part) {
+        const LoaderConfig config{
+            .batch = 17, .threads = part % 3, .drop_last = drop_last, .part = part, .parts = parts};
+        loaders.push_back(std::make_unique<Loader>(samples, config, LoaderState{.seed = 4}));
+        EXPECT_EQ(loaders.back()->batches_per_epoch(), whole.batches_per_epoch());
+      }
+      for (int i = 0; i < 10; ++i) {
+        const auto batch = whole.next();
+        std::vector<int64_t> targets;
+        int64_t skipped = 0;
+        for (const auto& loader : loaders) {
+          const auto part = loader->next();
+          for (const int64_t target : values(part->target)) targets.push_back(target);
+          skipped += part->skipped;
+          EXPECT_EQ(part->whole_size, batch->size() + batch->skipped);
+          EXPECT_LE(part->size() + part->skipped, (part->whole_size + parts - 1) / parts);
+          EXPECT_GE(part->size() + part->skipped, part->whole_size / parts);
+          EXPECT_EQ(part->epoch, batch->epoch);
+          EXPECT_EQ(part->last_of_epoch, batch->last_of_epoch);
+          EXPECT_EQ(loader->state().epoch, whole.state().epoch);
+          EXPECT_EQ(loader->state().position, whole.state().position);
+        }
+        EXPECT_EQ(targets, values(batch->target)) << parts << " parts, batch " << i;
+        EXPECT_EQ(skipped, batch->skipped);
+      }
+    }
+  }
+}
+
+TEST(Loader, GoesOnWithAnotherNumberOfParts) {
+  NumberedSamples samples(53);
+  Loader whole(samples, {.batch = 10, .threads = 0}, {.seed = 4});
+  LoaderState state{.seed = 4};
+  for (const int parts : {4, 1, 3, 2, 5, 3, 3}) {
+    std::vector<int64_t> targets;
+    LoaderState next = state;
+    for (int part = 0; part < parts; ++part) {
+      Loader loader(samples, {.batch = 10, .threads = 0, .part = part, .parts = parts}, state);
+      for (const int64_t target : values(loader.next()->target)) targets.push_back(target);
+      next = loader.state();
+    }
+    state = next;
+    EXPECT_EQ(targets, values(whole.next()->target)) << parts << " parts";
+  }
+}
+
 TEST(Loader, KeepsTheOrderWithoutShuffling) {
   NumberedSamples samples(5);
   Loader loader(samples, {.batch = 3, .threads = 2, .shuffle = false}, {});
