@@ -14,7 +14,7 @@ namespace gallop::launch {
 
 namespace {
 
-constexpr size_t kMostHosts = 1000000;
+constexpr size_t kMostHosts = 100000, kLongestName = 255;
 
 std::optional<int64_t> parse_number(std::string_view text) {
   int64_t number = 0;
@@ -48,6 +48,7 @@ class HostList {
       for (const std::string& host : hosts) {
         for (const std::string& number : numbers)
           longer.push_back(fmt::format("{}{}{}", host, number, name));
+        if (!longer.empty() && longer.back().size() > kLongestName) fail();
         require_few(longer.size());
       }
       hosts = std::move(longer);
@@ -87,13 +88,14 @@ class HostList {
   std::string_view take_digits() {
     const size_t begin = rest_at_;
     while (rest_at_ < text_.size() && text_[rest_at_] >= '0' && text_[rest_at_] <= '9') ++rest_at_;
-    if (rest_at_ == begin) fail();
+    if (rest_at_ == begin || rest_at_ - begin > kLongestName) fail();
     return text_.substr(begin, rest_at_ - begin);
   }
 
   std::string take_name() {
     const size_t begin = rest_at_;
     rest_at_ = std::min(text_.find_first_of(",[]", rest_at_), text_.size());
+    if (rest_at_ - begin > kLongestName) fail();
     return std::string(text_.substr(begin, rest_at_ - begin));
   }
 
