@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Milliseconds a training step takes alone, and beside a second program on the same cores.
 
-    run.py [--rounds 5] [--steps 10] NAME=COMMAND ... [--neighbor COMMAND]
+    run.py [--rounds 5] [--steps 10] NAME=COMMAND ... [--neighbor COMMAND | --busy CORES]
 
 Each COMMAND takes steps on demand, as bench_step and benchmarks/step/torch_step.py do; by default each one's
-neighbor is a second process of itself. Two that share the cores evenly take twice as long each. Prints JSON.
+neighbor is a second process of itself. Two that share the cores evenly take twice as long each. With --busy the neighbor
+is as many endless loops. Prints JSON.
 
     run.py "gallop=build/release/bench_step resnet20 bf16 compiled" \\
            "pytorch=python3 benchmarks/step/torch_step.py resnet20 bf16 eager,channels_last wall"
@@ -15,6 +16,7 @@ import json
 import shlex
 import statistics
 import subprocess
+import sys
 import threading
 
 
@@ -52,6 +54,16 @@ class Busy:
         self.steps.end()
 
 
+class BusyLoops:
+    def __init__(self, cores):
+        self.processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(cores)]
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
 def median_ms(command, steps):
     program = Steps(command)
     try:
@@ -65,7 +77,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--neighbor", help="command of the neighbor of all")
+    neighbors = parser.add_mutually_exclusive_group()
+    neighbors.add_argument("--neighbor", help="command of the neighbor of all")
+    neighbors.add_argument("--busy", type=int, metavar="CORES")
     parser.add_argument("programs", nargs="+", metavar="NAME=COMMAND")
     arguments = parser.parse_args()
     programs = [program.split("=", 1) for program in arguments.programs]
@@ -73,7 +87,7 @@ def main():
     for _ in range(arguments.rounds):
         for name, command in programs:
             times[name]["alone"].append(median_ms(command, arguments.steps))
-            neighbor = Busy(arguments.neighbor or command)
+            neighbor = BusyLoops(arguments.busy) if arguments.busy else Busy(arguments.neighbor or command)
             try:
                 times[name]["beside"].append(median_ms(command, arguments.steps))
             finally:

@@ -231,9 +231,10 @@ def long_teacher(results):
         if "teacher" not in results.all:
             steps = round(TEACHER_BUDGETS * results.steps("plain") / results.cost("twice as wide"))
             end = trainer.train(TEACHER, steps, 1, runs=os.path.abspath(results.path) + ".teacher")
-            results.all["teacher"] = {"run": end["run_folder"], "steps": steps, "accuracy": end["last"]["accuracy"]}
+            run = os.path.relpath(end["run_folder"], os.path.dirname(os.path.abspath(results.path)))
+            results.all["teacher"] = {"run": run, "steps": steps, "accuracy": end["last"]["accuracy"]}
             results.save()
-        return results.all["teacher"]["run"]
+        return os.path.join(os.path.dirname(os.path.abspath(results.path)), results.all["teacher"]["run"])
 
     return train
 
