@@ -65,7 +65,7 @@ TEST(ChildProcess, RunsOnItsCores) {
 }
 
 TEST(ChildProcess, RunsOnAllCoresWhereverItsMakerIsKept) {
-  const ChildCommand command = shell("nproc");
+  const ChildCommand command = shell("unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc");
   run_on_core(cores_given().back());
   ChildProcess child(command);
   run_on_all_cores();

@@ -53,10 +53,11 @@ TEST(Group, TellsEachWhichItIs) {
 TEST(Group, SharesTheCoresOut) {
   const auto cores = static_cast<int>(cores_given().size());
   if (cores < 2) GTEST_SKIP() << "one core";
-  Shells halves(2, "nproc");
+  const std::string script = "unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc";
+  Shells halves(2, script);
   halves.run();
   EXPECT_EQ(halves.lines, Lines{"[rank 1] " + std::to_string(cores - cores / 2)});
-  Shells many(cores + 1, "nproc");
+  Shells many(cores + 1, script);
   many.run();
   EXPECT_EQ(many.lines.front(), "[rank 1] " + std::to_string(cores));
 }
@@ -77,7 +78,7 @@ TEST(Group, StopsTheOthersWhereOneFails) {
 }
 
 TEST(Group, NamesTheSignalThatKilledOne) {
-  Shells shells(2, "if [ $RANK = 1 ]; then kill -KILL $$; fi; sleep 100");
+  Shells shells(2, "if [ $RANK = 1 ]; then kill -KILL $$; fi; exec sleep 100");
   const GroupEnd end = shells.run();
   EXPECT_EQ(end.code, ExitCode::kDevice);
   EXPECT_NE(end.first_failure.find("was killed by SIGKILL"), std::string::npos);
