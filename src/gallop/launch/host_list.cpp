@@ -1,27 +1,19 @@
 #include "gallop/launch/host_list.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/launch/number.h"
 
 namespace gallop::launch {
 
 namespace {
 
 constexpr size_t kMostHosts = 100000, kLongestName = 255;
-
-std::optional<int64_t> parse_number(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
 
 // Reads a list from left to right.
 class HostList {
@@ -46,9 +38,10 @@ class HostList {
       const std::string name = take_name();
       std::vector<std::string> longer;
       for (const std::string& host : hosts) {
-        for (const std::string& number : numbers)
+        for (const std::string& number : numbers) {
           longer.push_back(fmt::format("{}{}{}", host, number, name));
-        if (!longer.empty() && longer.back().size() > kLongestName) fail();
+          if (longer.back().size() > kLongestName) fail();
+        }
         require_few(longer.size());
       }
       hosts = std::move(longer);
@@ -77,10 +70,11 @@ class HostList {
     expect('-');
     const auto begin = parse_number(first), end = parse_number(take_digits());
     if (!begin || !end || *end < *begin) fail();
-    require_few(static_cast<size_t>(*end - *begin) + 1);
+    const int count = *end - *begin;
+    require_few(static_cast<size_t>(count) + 1);
     std::vector<std::string> numbers;
-    for (int64_t number = *begin; number <= *end; ++number) {
-      numbers.push_back(fmt::format("{:0{}}", number, first.size()));
+    for (int i = 0; i <= count; ++i) {
+      numbers.push_back(fmt::format("{:0{}}", *begin + i, first.size()));
     }
     return numbers;
   }
@@ -148,10 +142,8 @@ std::vector<int> parse_tasks_per_node(std::string_view text) {
       entry = entry.substr(0, bracket);
     }
     const auto number = parse_number(entry);
-    if (!number || *number > INT32_MAX || hosts == 0 || tasks.size() + hosts > kMostHosts) {
-      throw fail();
-    }
-    tasks.insert(tasks.end(), hosts, static_cast<int>(*number));
+    if (!number || hosts == 0 || tasks.size() + hosts > kMostHosts) throw fail();
+    tasks.insert(tasks.end(), hosts, *number);
   }
   return tasks;
 }

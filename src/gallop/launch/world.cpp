@@ -1,6 +1,6 @@
 #include "gallop/launch/world.h"
 
-#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <vector>
 
@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/host_list.h"
+#include "gallop/launch/number.h"
 
 namespace gallop::launch {
 
@@ -16,17 +17,18 @@ namespace {
 
 /// The variables of one that starts processes.
 struct Starter {
-  const char *name, *rank, *size, *local_rank, *local_size;  ///< local_size: null where none is.
+  const char *name, *rank, *size, *local_rank, *local_size;  ///< local_size: null for Slurm.
+
+  bool is_slurm() const { return local_size == nullptr; }
 };
 
-constexpr Starter kSlurm = {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
-                            nullptr};
+constexpr const char* kSlurm = "Slurm";
 // From the innermost.
 constexpr Starter kStarters[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    kSlurm,
+    {kSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
     {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 };
 
@@ -37,13 +39,9 @@ class Variables {
   std::optional<int> number(const std::string& name) const {
     const auto text = environment_(name);
     if (!text) return std::nullopt;
-    int number = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-    if (error != std::errc() || end != text->data() + text->size() || number < 0) {
-      throw UsageError(
-          fmt::format("{} is '{}', but must be a number from 0", name, printable(*text)));
-    }
-    return number;
+    if (const auto number = parse_number(*text)) return number;
+    throw UsageError(
+        fmt::format("{} is '{}', but must be a number from 0", name, printable(*text)));
   }
 
   // `other` is there.
@@ -72,7 +70,7 @@ int slurm_local_size(const Environment& environment, const Variables& variables,
         "srun, or set RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE");
   }
   const std::vector<int> all = parse_tasks_per_node(*tasks);
-  int sum = 0;
+  int64_t sum = 0;
   for (const int of_node : all) sum += of_node;
   if (sum != size || static_cast<size_t>(*node) >= all.size()) {
     throw UsageError(
@@ -85,13 +83,13 @@ int slurm_local_size(const Environment& environment, const Variables& variables,
 
 // A batch script of Slurm has a rank as well, but is no step that srun has started.
 const char* sign_of(const Starter& starter) {
-  return starter.name == kSlurm.name ? starter.size : starter.rank;
+  return starter.is_slurm() ? starter.size : starter.rank;
 }
 
 bool has_started(const Starter& starter, const Environment& environment) {
   const Variables variables(environment);
   if (variables.number(sign_of(starter))) return true;
-  if (starter.name != kSlurm.name && variables.number(starter.size)) {
+  if (!starter.is_slurm() && variables.number(starter.size)) {
     variables.needed(starter.rank, starter.size);
   }
   return false;
@@ -100,7 +98,7 @@ bool has_started(const Starter& starter, const Environment& environment) {
 void read_place_on_host(World& world, const Starter& starter, const Environment& environment) {
   const Variables variables(environment);
   const char* local_size = "SLURM_STEP_TASKS_PER_NODE";
-  if (starter.name == kSlurm.name) {
+  if (starter.is_slurm()) {
     world.local_rank = variables.needed(starter.local_rank, starter.size);
     world.local_size = slurm_local_size(environment, variables, world.size);
   } else {
@@ -138,7 +136,7 @@ void find_store(World& world, const Environment& environment) {
   if (const auto host = environment("MASTER_ADDR"); host && !host->empty()) {
     world.host = *host;
   } else if (world.local_size < world.size) {
-    const auto hosts = world.starter == kSlurm.name ? environment("SLURM_STEP_NODELIST") : host;
+    const auto hosts = world.starter == kSlurm ? environment("SLURM_STEP_NODELIST") : host;
     if (!hosts) {
       throw UsageError(fmt::format(
           "{} of {} processes are on other hosts, but MASTER_ADDR is not set: set it to "

@@ -44,6 +44,7 @@ TEST(HostList, IsRefusedWhereItHasTooMany) {
   EXPECT_EQ(parse_host_list(std::string(255, 'a')).size(), 1);
   EXPECT_THROW(parse_host_list(std::string(256, 'a')), UsageError);
   EXPECT_THROW(parse_host_list(std::string(250, 'a') + "[1-2]" + std::string(9, 'b')), UsageError);
+  EXPECT_THROW(parse_host_list(std::string(252, 'a') + "[1000,1]"), UsageError);
 }
 
 TEST(TasksPerNode, AreOnePerHost) {

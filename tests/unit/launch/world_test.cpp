@@ -34,6 +34,16 @@ void expect_error(const Variables& variables, const std::string& words) {
   EXPECT_NE(error.find(words), std::string::npos) << "'" << error << "' lacks '" << words << "'";
 }
 
+void expect_world(const World& world, const World& wanted) {
+  EXPECT_EQ(world.starter, wanted.starter);
+  EXPECT_EQ(world.rank, wanted.rank);
+  EXPECT_EQ(world.size, wanted.size);
+  EXPECT_EQ(world.local_rank, wanted.local_rank);
+  EXPECT_EQ(world.local_size, wanted.local_size);
+  EXPECT_EQ(world.host, wanted.host);
+  EXPECT_EQ(world.port, wanted.port);
+}
+
 const Variables kTorchrun = {{"RANK", "3"},
                              {"WORLD_SIZE", "4"},
                              {"LOCAL_RANK", "1"},
@@ -61,28 +71,21 @@ TEST(World, IsOneProcessWhereNobodySaysOtherwise) {
 }
 
 TEST(World, IsWhatItsStarterSays) {
-  World world = world_of(kTorchrun);
-  EXPECT_EQ(world.starter, "torchrun");
-  EXPECT_EQ(world.rank, 3);
-  EXPECT_EQ(world.size, 4);
-  EXPECT_EQ(world.local_rank, 1);
-  EXPECT_EQ(world.local_size, 2);
-  EXPECT_EQ(world.host, "node1");
-  EXPECT_EQ(world.port, 1234);
-
-  world = world_of(kMpi);
-  EXPECT_EQ(world.starter, "Open MPI");
-  EXPECT_EQ(world.rank, 1);
-  EXPECT_EQ(world.local_size, 2);
-  EXPECT_EQ(world.host, "127.0.0.1");
-
-  world = world_of(kSlurm);
-  EXPECT_EQ(world.starter, "Slurm");
-  EXPECT_EQ(world.rank, 5);
-  EXPECT_EQ(world.size, 6);
-  EXPECT_EQ(world.local_rank, 1);
-  EXPECT_EQ(world.local_size, 2);
-  EXPECT_EQ(world.host, "gpu07");
+  expect_world(world_of(kTorchrun), {.rank = 3,
+                                     .size = 4,
+                                     .local_rank = 1,
+                                     .local_size = 2,
+                                     .host = "node1",
+                                     .port = 1234,
+                                     .starter = "torchrun"});
+  expect_world(world_of(kMpi),
+               {.rank = 1, .size = 2, .local_rank = 1, .local_size = 2, .starter = "Open MPI"});
+  expect_world(world_of(kSlurm), {.rank = 5,
+                                  .size = 6,
+                                  .local_rank = 1,
+                                  .local_size = 2,
+                                  .host = "gpu07",
+                                  .starter = "Slurm"});
 
   EXPECT_EQ(world_of(kPmi).starter, "PMI");
 }
@@ -90,10 +93,7 @@ TEST(World, IsWhatItsStarterSays) {
 TEST(World, HasOneProcessAHostWhereNothingElseIsSaid) {
   const World world =
       world_of({{"RANK", "2"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "job-master-0"}});
-  EXPECT_EQ(world.rank, 2);
-  EXPECT_EQ(world.local_rank, 0);
-  EXPECT_EQ(world.local_size, 1);
-  EXPECT_EQ(world.host, "job-master-0");
+  expect_world(world, {.rank = 2, .size = 3, .host = "job-master-0", .starter = "torchrun"});
 }
 
 TEST(World, IsThatOfTheInnermostStarter) {
@@ -110,6 +110,10 @@ TEST(World, IsNoStepOfSlurmInABatchScript) {
   EXPECT_EQ(world_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "0"}}).size,
             1);
   EXPECT_EQ(world_of(with(kMpi, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})).size, 2);
+}
+
+TEST(World, IsRefusedWhereTasksAddUpToMoreThanCanBe) {
+  expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2147483647(x3)"}}), "which is not");
 }
 
 TEST(World, OnSeveralHostsNeedsAStore) {
