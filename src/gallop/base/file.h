@@ -25,6 +25,8 @@ class FileDescriptor {
   ~FileDescriptor();
 
   int get() const { return fd_; }
+  /// Leaves it to the caller to close it.
+  int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:

@@ -23,12 +23,19 @@ constexpr std::array<std::string_view, 6> kUninitialized = {
 constexpr std::array<std::string_view, 3> kHiddenWriters = {
     "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
 
+// LibTorch's, and those of parallel/sums.h.
 constexpr std::string_view kCollectives = "_c10d_functional::";
-constexpr std::string_view kWait = "_c10d_functional::wait_tensor";
+constexpr std::string_view kStartSum = "gallop::start_sum";
+constexpr std::array<std::string_view, 2> kWaits = {"_c10d_functional::wait_tensor",
+                                                    "gallop::wait_for_sum"};
+
+bool waits(const c10::FunctionSchema& schema) {
+  return std::find(kWaits.begin(), kWaits.end(), schema.name()) != kWaits.end();
+}
 
 bool writes(const c10::FunctionSchema& schema, size_t argument) {
   const auto* alias = schema.arguments()[argument].alias_info();
-  if ((alias != nullptr && alias->isWrite()) || schema.name() == kWait) return true;
+  if ((alias != nullptr && alias->isWrite()) || waits(schema)) return true;
   return (argument == 3 || argument == 4) && std::find(kHiddenWriters.begin(), kHiddenWriters.end(),
                                                        schema.name()) != kHiddenWriters.end();
 }
@@ -90,10 +97,13 @@ bool is_random(const c10::OperatorHandle& op) {
 }
 
 bool starts_collective(const c10::OperatorHandle& op) {
-  return op.schema().name().starts_with(kCollectives) && !waits_for_collective(op);
+  const std::string_view name = op.schema().name();
+  return (name.starts_with(kCollectives) && !waits_for_collective(op)) || name == kStartSum;
 }
 
-bool waits_for_collective(const c10::OperatorHandle& op) { return op.schema().name() == kWait; }
+bool waits_for_collective(const c10::OperatorHandle& op) {
+  return waits(op.schema());
+}
 
 bool leaves_memory_as_it_is(const c10::OperatorHandle& op) {
   return std::find(kUninitialized.begin(), kUninitialized.end(), op.schema().name()) !=

@@ -13,6 +13,7 @@
 #include "gallop/base/philox.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/parallel/sums.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -55,6 +56,33 @@ at::ScalarType format_of(Value value) {
   return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
 }
 
+int64_t targets_of(const at::Tensor& target, const SharedBatch& shared) {
+  int64_t targets = shared.rows > 0 ? shared.rows : target.size(0);
+  for (int64_t i = 1; i < target.dim(); ++i) targets *= target.size(i);
+  return targets;
+}
+
+void set(const at::Tensor& shared, int64_t targets, int64_t all_targets, const Wishes& wishes) {
+  const at::Tensor host = at::zeros({1 + kWishes}, at::kDouble);
+  auto* const numbers = host.mutable_data_ptr<double>();
+  numbers[0] = static_cast<double>(targets) / static_cast<double>(all_targets);
+  for (size_t i = 0; i < kWishes; ++i) numbers[1 + i] = wishes[i] ? 1 : 0;
+  shared.copy_(host);
+}
+
+std::vector<double> numbers_of(const at::Tensor& tensor) {
+  const at::Tensor host = tensor.cpu();
+  const auto* const numbers = host.const_data_ptr<double>();
+  return {numbers, numbers + host.numel()};
+}
+
+// `sums` as SharedSum says.
+void read_shared(const std::vector<double>& sums, int64_t targets, StepResult& result) {
+  result.tally.top1 = static_cast<int64_t>(sums[kSharedTop1]);
+  result.tally.count = std::llround(sums[kShare] * static_cast<double>(targets));
+  for (size_t i = 0; i < kWishes; ++i) result.wishes[i] = sums[kFirstWish + i] > 0;
+}
+
 bool is_finite(const StepResult& result) {
   return std::isfinite(result.tally.loss_sum) && std::isfinite(result.gradient_norm);
 }
@@ -91,6 +119,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   }
   if (config.precision == precision::Precision::kFp16) scaler_.emplace(config.loss_scale, device_);
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
+  if (config.strategy != nullptr) {
+    shared_ = at::zeros({1 + kWishes}, at::TensorOptions(at::kDouble).device(device_));
+  }
   if (config.compile) {
     compiled_.emplace(
         [this](const Tensors& arguments, int64_t mode) {
@@ -104,35 +135,40 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
 }
 
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
-                          double lr, bool count_guesses, const std::vector<double>& values) {
+                          double lr, bool count_guesses, const std::vector<double>& values,
+                          const SharedBatch& shared) {
   if (!started_.empty()) throw InternalError("train step: earlier results have not been taken");
-  start(input, target, step, lr, count_guesses, values);
+  start(input, target, step, lr, count_guesses, values, shared);
   return take();
 }
 
 void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                      bool count_guesses, const std::vector<double>& values) {
+                      bool count_guesses, const std::vector<double>& values,
+                      const SharedBatch& shared) {
   if (must_take()) throw InternalError("train step: too many results have not been taken");
   if (values.size() != varied_.size()) {
     throw InternalError("train step: another number of values than those that vary");
   }
   kernel::share_cores_with_others();
   const precision::Tf32Guard tf32(config_.precision, device_.type());
+  std::optional<parallel::CollectivesScope> together;
+  if (config_.strategy != nullptr) together.emplace(config_.strategy->collectives());
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
+  Started started;
+  started.targets = targets_of(target, shared);
+  started.result.tally.count = started.targets;
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
-  set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
+  set(loss_weight_, 1.0 / static_cast<double>(started.targets));
   set(seed_and_step_, config_.seed, step);
+  if (shared_.defined()) set(shared_, target.numel(), started.targets, shared.wishes);
   const Tensors arguments = arguments_of(input, target);
   const Tensors results = compute_in_memory(arguments, count_guesses, step);
-
-  Started started;
-  started.result.tally.count = target.numel();
   if (readings_) {
     readings_->push(results[0]);
   } else {
-    read_now(started.result, results, arguments, step);
+    read_now(started, results, arguments, step);
     started.is_read = true;
   }
   started_.push_back(std::move(started));
@@ -140,12 +176,14 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   if (compiled_) optim::drop_gradients(parameters_);
 }
 
-void TrainStep::read_now(StepResult& result, const Tensors& results, const Tensors& arguments,
+void TrainStep::read_now(Started& started, const Tensors& results, const Tensors& arguments,
                          int64_t step) {
+  StepResult& result = started.result;
   result.tally.loss_sum = results[kLossSum].item<double>();
   if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
   result.gradient_norm = results[kNorm].item<double>();
   result.is_spike = results[kSpike].defined() && results[kSpike].item<double>() != 0;
+  if (shared_.defined()) read_shared(numbers_of(results[kSharedSums]), started.targets, result);
   result.finite = is_finite(result);
   if (!result.finite) {
     result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
@@ -154,12 +192,17 @@ void TrainStep::read_now(StepResult& result, const Tensors& results, const Tenso
 
 // Others may have been started since: of gradients there is nothing left but what the parameters
 // tell. Where bad updates are skipped they tell nothing, and nobody asks.
-void TrainStep::read_late(StepResult& result) {
+void TrainStep::read_late(Started& started) {
+  StepResult& result = started.result;
   const std::vector<double> numbers = readings_->pop();
   result.tally.loss_sum = numbers[kLossNumber];
   result.gradient_norm = numbers[kNormNumber];
   result.is_spike = numbers[kSpikeNumber] != 0;
-  if (numbers.size() > kTop1Number) result.tally.top1 = static_cast<int64_t>(numbers[kTop1Number]);
+  if (shared_.defined()) {
+    read_shared({numbers.begin() + kTop1Number, numbers.end()}, started.targets, result);
+  } else if (numbers.size() > kTop1Number) {
+    result.tally.top1 = static_cast<int64_t>(numbers[kTop1Number]);
+  }
   result.finite = is_finite(result);
   if (result.finite || skips_nonfinite()) return;
   result.bad_tensor = std::isfinite(result.tally.loss_sum) ? first_bad_parameter() : "loss";
@@ -169,7 +212,7 @@ StepResult TrainStep::take() {
   if (started_.empty()) throw InternalError("train step: no result is under way");
   Started started = std::move(started_.front());
   started_.pop_front();
-  if (!started.is_read) read_late(started.result);
+  if (!started.is_read) read_late(started);
   return std::move(started.result);
 }
 
@@ -183,6 +226,7 @@ TrainStep::Tensors TrainStep::arguments_of(const at::Tensor& input,
                                            const at::Tensor& target) const {
   Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
   arguments.insert(arguments.end(), varied_.begin(), varied_.end());
+  if (shared_.defined()) arguments.push_back(shared_);
   return arguments;
 }
 
@@ -215,6 +259,7 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
                             .state = everything()};
   for (const Value value : config_.varied) names.inputs.emplace_back(name_of(value));
+  if (shared_.defined()) names.inputs.emplace_back("shared");
   auto stages = compile::graph_stages(
       [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
       arguments_of(input, target), names, config);
@@ -231,6 +276,9 @@ NamedTensors TrainStep::everything() const {
   NamedTensors all;
   for (const auto& list : {model_.parameters(), model_.buffers(), optimizer_.state(), state()}) {
     all.insert(all.end(), list.begin(), list.end());
+  }
+  if (config_.strategy != nullptr) {
+    for (const auto& one : config_.strategy->state()) all.push_back(one);
   }
   if (!config_.distill) return all;
   const model::Model& teacher = *config_.distill->teacher;

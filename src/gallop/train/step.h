@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "gallop/compile/graph_stages.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/parallel/strategy.h"
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/precision/precision.h"
 #include "gallop/train/distillation.h"
@@ -54,8 +56,22 @@ struct StepConfig {
   bool skip_nonfinite = false;
   /// If set, the step is recorded and what it does is run instead; see compile::CompiledFunction.
   std::optional<compile::CompileConfig> compile{};
+  /// If set, processes share each step: every one gives its part of the batch, gradients are those
+  /// of the whole, and results are the same in all.
+  parallel::Strategy* strategy = nullptr;
   /// How results come to the host.
   MakeStepReadings make_readings = make_step_readings;
+};
+
+/// What a process would have all of them do after a step.
+enum class Wish : size_t { kStop, kEvaluate, kSave };
+constexpr size_t kWishes = 3;
+using Wishes = std::array<bool, kWishes>;
+
+/// What a step that processes share has to be told besides this one's part of the batch.
+struct SharedBatch {
+  int64_t rows = 0;  ///< Of all parts together, broken samples included.
+  Wishes wishes{};
 };
 
 /// What one update did.
@@ -63,6 +79,7 @@ struct StepResult {
   Tally tally;  ///< Mean loss of the batch; right guesses only where they were asked for.
   double gradient_norm = 0;
   bool is_spike = false;   ///< The loss: the update was skipped.
+  Wishes wishes{};         ///< Of any of the processes that share the step.
   bool finite = true;      ///< The loss and all gradients.
   std::string bad_tensor;  ///< If not, the first of them: "loss" or a parameter's name; empty where
                            ///< results come late and tell no more than that a gradient is not.
@@ -81,16 +98,19 @@ class TrainStep {
   /// Model, optimizer and teacher must outlive the step. Throws UsageError as check_optimizer().
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
 
-  /// `step` counts updates from 0; it and the seed decide dropout. An update whose loss is not
+  /// `shared` counts where the step is shared; `input` may then have no rows. `step` counts updates
+  /// from 0; it and the seed decide dropout. An update whose loss is not
   /// finite is not applied; gradients that are not, as the config says, and never with clipping or
   /// fp16, which know their norm before.
   StepResult run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                 bool count_guesses, const std::vector<double>& values = {});
+                 bool count_guesses, const std::vector<double>& values = {},
+                 const SharedBatch& shared = {});
 
   /// The same in two: several may be started before the first result is taken, in their order.
   /// Throws InternalError where must_take().
   void start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-             bool count_guesses, const std::vector<double>& values = {});
+             bool count_guesses, const std::vector<double>& values = {},
+             const SharedBatch& shared = {});
   /// Of the oldest that was started; waits for it. Throws InternalError where there is none.
   StepResult take();
   /// Whether take() would not wait.
@@ -127,26 +147,34 @@ class TrainStep {
   struct Started {
     StepResult result;  // What is known of it.
     bool is_read = false;
+    int64_t targets = 0;  // Of the whole batch, broken samples included, where it is shared.
   };
 
-  void read_now(StepResult& result, const Tensors& results, const Tensors& arguments, int64_t step);
-  void read_late(StepResult& result);
+  void read_now(Started& started, const Tensors& results, const Tensors& arguments, int64_t step);
+  void read_late(Started& started);
   Tensors compute_in_memory(const Tensors& arguments, bool count_guesses, int64_t step);
+  [[noreturn]] void refuse_to_split(const std::string& why, int64_t step) const;
   void split_for(const std::string& why, int64_t rows, int64_t step);
   Tensors compute(const Tensors& arguments, bool count_guesses);
-  Tensors forward_backward(const Tensors& arguments, bool count_guesses);
+  /// Of the batch; `shared` as SharedSum says, undefined where alone.
+  struct Sums {
+    at::Tensor loss, top1, shared;
+  };
+  Sums forward_backward(const Tensors& arguments, bool count_guesses);
   void forward_backward_sam(const Tensors& arguments, double distance);
   Losses losses_of(const at::Tensor& input, const at::Tensor& target, const Tensors& arguments,
                    bool count_guesses);
-  Tensors forward_backward_piece(const at::Tensor& input, const at::Tensor& target,
-                                 const Tensors& arguments, bool count_guesses);
+  void backward(const at::Tensor& loss_sum, const Tensors& arguments);
+  void start_sharing(Sums& sums, const Tensors& arguments);
+  void finish_sharing(Sums& sums);
   /// The arguments of the function of tensors that a step is.
   Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
   /// That of a value that varies, else undefined.
   at::Tensor varied(Value value, const Tensors& arguments) const;
-  /// The norm of the gradients, and where they are looked for whether the loss is a spike.
-  Tensors update(const Tensors& arguments, const at::Tensor& loss_sum);
-  at::Tensor apply(const Tensors& arguments, at::Tensor bad);
+  /// The norm of the gradients, and where they are looked for whether the loss is a spike. `share`
+  /// of the batch was not broken; undefined for all.
+  Tensors update(const Tensors& arguments, const at::Tensor& loss_sum, const at::Tensor& share);
+  at::Tensor apply(const Tensors& arguments, at::Tensor bad, const at::Tensor& share);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
   NamedTensors everything() const;
@@ -159,6 +187,7 @@ class TrainStep {
   at::Tensor lr_, loss_weight_;
   Tensors varied_;            ///< In the order of the config's.
   at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
+  at::Tensor shared_;         ///< What this process adds to sums over all; undefined where alone.
   std::optional<precision::GradScaler> scaler_;
   std::optional<SpikeWatch> spikes_;
   std::optional<compile::CompiledFunction> compiled_;

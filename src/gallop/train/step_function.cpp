@@ -1,10 +1,13 @@
 // The step as a function of tensors: what is recorded and compiled.
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/parallel/sums.h"
 #include "gallop/train/step.h"
 #include "gallop/train/step_tensors.h"
 
@@ -29,7 +32,8 @@ at::Tensor in_one(const std::vector<at::Tensor>& results) {
   numbers.push_back(results[kSpike].defined() ? results[kSpike]
                                               : at::zeros_like(results[kLossSum]));
   if (results[kTop1].defined()) numbers.push_back(results[kTop1].to(at::kDouble));
-  return at::stack(numbers);
+  const at::Tensor all = at::stack(numbers);
+  return results[kSharedSums].defined() ? at::cat({all, results[kSharedSums]}) : all;
 }
 
 // Also where memory runs out meanwhile.
@@ -52,30 +56,63 @@ at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
 }
 
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
-  Tensors results = forward_backward(arguments, count_guesses);
+  const Sums sums = forward_backward(arguments, count_guesses);
   if (config_.sam) forward_backward_sam(arguments, *config_.sam);
-  for (const at::Tensor& one : update(arguments, results[kLossSum])) results.push_back(one);
+  const at::Tensor share = sums.shared.defined() ? sums.shared.select(0, kShare) : at::Tensor();
+  const Tensors done = update(arguments, sums.loss, share);
+  Tensors results = {sums.loss, sums.top1, done[0], done[1], sums.shared};
   if (readings_) return {in_one(results)};
   return results;
 }
 
 // Leaves the gradients with the parameters.
-TrainStep::Tensors TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
+TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
   optim::drop_gradients(parameters_);
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
   const model::functional::DropoutScope draws(arguments[kSeedAndStep],
                                               varied(Value::kDropout, arguments));
   const int64_t rows = input.size(0);
   const int64_t pieces = std::min(config_.accumulate * splits_, rows);
-  at::Tensor loss_sum, top1;
+  Sums sums;
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
-    const Tensors sums = forward_backward_piece(
-        rows_of(input, begin, end), rows_of(target, begin, end), arguments, count_guesses);
-    loss_sum = sum_of(loss_sum, sums[kLossSum]);
-    if (sums[kTop1].defined()) top1 = sum_of(top1, sums[kTop1]);
+    const Losses losses = losses_of(rows_of(input, begin, end), rows_of(target, begin, end),
+                                    arguments, count_guesses);
+    {
+      const at::NoGradGuard no_grad;
+      sums.loss = sum_of(sums.loss, losses.sum.detach().to(at::kDouble));
+      if (losses.right.defined()) sums.top1 = sum_of(sums.top1, losses.right);
+    }
+    if (shared_.defined() && piece == pieces - 1) start_sharing(sums, arguments);
+    backward(losses.sum, arguments);
   }
-  return {loss_sum, top1};
+  if (shared_.defined() && pieces == 0) start_sharing(sums, arguments);
+  if (shared_.defined()) finish_sharing(sums);
+  return sums;
+}
+
+void TrainStep::backward(const at::Tensor& loss_sum, const Tensors& arguments) {
+  const at::Tensor& weight = arguments[kLossWeight];
+  loss_sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
+}
+
+// From here on what the processes have goes to all of them, the gradients as they come.
+void TrainStep::start_sharing(Sums& sums, const Tensors& arguments) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor zero = at::zeros({}, shared_.options());
+  const at::Tensor loss = sums.loss.defined() ? sums.loss : zero;
+  const at::Tensor top1 = sums.top1.defined() ? sums.top1.to(at::kDouble) : zero;
+  sums.shared = at::cat({at::stack({loss, top1}), arguments.back()});
+  parallel::start_sum(sums.shared);
+  config_.strategy->expect_gradients();
+}
+
+void TrainStep::finish_sharing(Sums& sums) {
+  const at::NoGradGuard no_grad;
+  config_.strategy->finish_gradients();
+  parallel::wait_for_sum(sums.shared);
+  sums.loss = sums.shared.select(0, kSharedLoss);
+  sums.top1 = at::Tensor();
 }
 
 // In place of the gradients leaves those at `distance` from the weights.
@@ -117,53 +154,49 @@ Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
   return losses;
 }
 
-TrainStep::Tensors TrainStep::forward_backward_piece(const at::Tensor& input,
-                                                     const at::Tensor& target,
-                                                     const Tensors& arguments, bool count_guesses) {
-  const Losses losses = losses_of(input, target, arguments, count_guesses);
-  const at::Tensor& weight = arguments[kLossWeight];
-  losses.sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
-  const at::NoGradGuard no_grad;
-  return {losses.sum.detach().to(at::kDouble), losses.right};
-}
-
-TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum) {
+TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum,
+                                     const at::Tensor& share) {
   const at::NoGradGuard no_grad;
   // What is recorded changes nothing.
   updating_ = !compile::is_recording();
   at::Tensor bad = zero_if_finite(loss_sum), spike;
+  // Without a single sample there is nothing to learn.
+  if (share.defined()) bad = bad.add(share.eq(0));
   if (spikes_) {
-    spike = spikes_->note(loss_sum.mul(arguments[kLossWeight]));
+    const at::Tensor loss = loss_sum.mul(arguments[kLossWeight]);
+    spike = spikes_->note(share.defined() ? loss.div(share) : loss);
     bad = bad.add(spike);
   }
-  return {apply(arguments, bad), spike};
+  return {apply(arguments, bad, share), spike};
 }
 
 // Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
 // update's own pass over them.
-at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad) {
+at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad, const at::Tensor& share) {
   const at::Tensor& lr = arguments[kLr];
   const optim::VariedOptions options{.momentum = varied(Value::kMomentum, arguments),
                                      .beta2 = varied(Value::kBeta2, arguments),
                                      .weight_decay = varied(Value::kWeightDecay, arguments),
                                      .draws = arguments[kSeedAndStep]};
   const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
+  // What the gradients are multiples of.
+  at::Tensor scale = share.defined() ? share.to(at::kFloat) : at::Tensor();
+  if (scaler_) scale = scale.defined() ? scale.mul(scaler_->scale()) : scaler_->scale();
+  const auto unscaled = [&scale](const at::Tensor& norm) {
+    return scale.defined() ? norm.div(scale) : norm;
+  };
   if (!config_.skip_nonfinite && !clips && !scaler_) {
-    const at::Tensor norm = optimizer_.step(lr, {}, bad, options);
-    return norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_));
+    const at::Tensor norm = optimizer_.step(lr, scale, bad, options);
+    return unscaled(norm.defined() ? norm
+                                   : optim::gradient_norm(optim::gradients_of(parameters_)));
   }
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
   bad = bad.add(zero_if_finite(norm));
-  at::Tensor scale, unscaled = norm;
-  if (scaler_) {
-    scaler_->check(norm);
-    scale = scaler_->scale();
-    unscaled = norm.div(scale);
-  }
+  if (scaler_) scaler_->check(norm);
   at::Tensor divisor = scale;
   if (config_.clip) {
-    const at::Tensor clip = optim::clip_divisor(unscaled, *config_.clip);
-    divisor = scaler_ ? clip.mul(scale) : clip;
+    const at::Tensor clip = optim::clip_divisor(unscaled(norm), *config_.clip);
+    divisor = scale.defined() ? clip.mul(scale) : clip;
   }
   if (config_.clip_value) {
     optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
@@ -171,7 +204,7 @@ at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad) {
   if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
   optimizer_.step(lr, divisor, bad, options);
   if (scaler_) scaler_->update();
-  return unscaled;
+  return unscaled(norm);
 }
 
 }  // namespace gallop::train

@@ -19,10 +19,19 @@ TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool c
                           : compute(arguments, count_guesses);
     });
     if (!full) return results;
+    if (config_.strategy != nullptr) refuse_to_split(*full, step);
     kept_.put_back();
     split_for(*full, arguments.front().size(0), step);
     seed_step(config_.seed, step, device_);
   }
+}
+
+// Others may be in the middle of what this one has not come to.
+void TrainStep::refuse_to_split(const std::string& why, int64_t step) const {
+  throw DeviceError(
+      fmt::format("rank {}, step {}: out of memory. Batches are split by themselves only in a "
+                  "training of one process: set train.accumulate to {}. {}",
+                  config_.strategy->collectives().rank(), step + 1, 2 * config_.accumulate, why));
 }
 
 // What the failed step has taken is given back first.

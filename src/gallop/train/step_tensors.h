@@ -4,10 +4,14 @@
 
 namespace gallop::train {
 
-// The arguments and results of a training step as a function of tensors.
+// The arguments and results of a training step as a function of tensors. Where it is shared, what
+// this process adds to SharedSum, from kShare on, is the last argument.
 enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
-enum Result : size_t { kLossSum, kTop1, kNorm, kSpike };
-// Results in one tensor, for one copy to the host; guesses only where they are counted.
+enum Result : size_t { kLossSum, kTop1, kNorm, kSpike, kSharedSums };
+// Results in one tensor, for one copy to the host; guesses only where they are counted, and where
+// the step is shared all SharedSums instead of them.
 enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kTop1Number };
+// Sums over processes: the share of the batch that was not broken, and how many wish what.
+enum SharedSum : size_t { kSharedLoss, kSharedTop1, kShare, kFirstWish };
 
 }  // namespace gallop::train

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <c10/util/Exception.h>
+#include <c10/util/Logging.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/parallel/collectives.h"
+#include "gallop/parallel/store.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
+}
+
+// Without the places in LibTorch's sources.
+std::string reason_of(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch_error != nullptr ? torch_error->msg() : error.what();
+  text = text.substr(0, text.find('\n'));
+  if (text.starts_with('[')) text.erase(0, std::min(text.find("] ") + 2, text.size()));
+  while (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+// A call that all processes take part in.
+struct Call {
+  int64_t number = 0;  // From 1, the same in all.
+  std::string what;
+
+  std::string words() const { return fmt::format("call {}, {}", number, what); }
+};
+
+class C10dCollectives final : public Collectives {
+ public:
+  explicit C10dCollectives(const Meeting& meeting)
+      : meeting_(meeting), limit_(milliseconds_of(meeting.seconds)) {
+    try {
+      connect();
+    } catch (const std::exception& error) {
+      if (dynamic_cast<const Error*>(&error) != nullptr) throw;
+      throw DeviceError(
+          fmt::format("rank {} of {} did not find all others at {} port {} within {}: {}",
+                      meeting.rank, meeting.size, meeting.host, meeting.port,
+                      format_duration(meeting.start_seconds), reason_of(error)));
+    }
+  }
+
+  int rank() const override { return meeting_.rank; }
+  int size() const override { return meeting_.size; }
+  void set_step(int64_t step) override { step_ = step; }
+
+  void start_sum(const at::Tensor& tensor) override {
+    Call call = next_call("sum", tensor);
+    std::vector<at::Tensor> tensors = {tensor};
+    c10d::AllreduceOptions options;
+    options.timeout = limit_;
+    auto work = in_time(call, [&] { return group_->allreduce(tensors, options); });
+    started_.insert_or_assign(tensor.const_data_ptr(), Started{std::move(call), std::move(work)});
+  }
+
+  void wait(const at::Tensor& tensor) override {
+    const auto found = started_.find(tensor.const_data_ptr());
+    if (found == started_.end()) throw InternalError("collectives: no sum of this tensor is under way");
+    const Started started = std::move(found->second);
+    started_.erase(found);
+    in_time(started.call, [&] { return started.work->wait(); });
+  }
+
+  void broadcast(const at::Tensor& tensor) override {
+    const Call call = next_call("broadcast", tensor);
+    std::vector<at::Tensor> tensors = {tensor};
+    c10d::BroadcastOptions options;
+    options.timeout = limit_;
+    in_time(call, [&] { return group_->broadcast(tensors, options)->wait(); });
+  }
+
+ private:
+  struct Started {
+    Call call;
+    c10::intrusive_ptr<c10d::Work> work;
+  };
+
+  void connect() {
+    FLAGS_caffe2_log_level = c10::GLOG_ERROR;  // What goes wrong is thrown.
+    if (!meeting_.store_is_there && meeting_.rank == 0) {
+      server_.emplace(meeting_.host, meeting_.port);
+    }
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<uint16_t>(meeting_.port);
+    options.waitWorkers = false;
+    options.timeout = milliseconds_of(meeting_.start_seconds);
+    auto store = c10::make_intrusive<c10d::PrefixStore>(
+        "gallop/" + meeting_.name, c10::make_intrusive<c10d::TCPStore>(meeting_.host, options));
+    auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
+    group_options->devices.push_back(
+        c10d::ProcessGroupGloo::createDeviceForHostname(meeting_.host));
+    group_options->threads = 2;
+    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, meeting_.rank, meeting_.size,
+                                                         group_options);
+  }
+
+  Call next_call(const char* kind, const at::Tensor& tensor) {
+    calls_ += 1;
+    return {.number = calls_,
+            .what = fmt::format("{} of {}", kind, format_bytes(static_cast<int64_t>(tensor.nbytes())))};
+  }
+
+  template <typename Function>
+  auto in_time(const Call& call, const Function& function) -> decltype(function()) {
+    try {
+      return function();
+    } catch (const std::exception& error) {
+      const std::string step = step_ > 0 ? fmt::format("step {}, ", step_) : "";
+      throw DeviceError(fmt::format(
+          "rank {} of {}: {}{}: another process is gone or did not answer within {} ({})",
+          meeting_.rank, meeting_.size, step, call.words(), format_duration(meeting_.seconds),
+          reason_of(error)));
+    }
+  }
+
+  Meeting meeting_;
+  std::chrono::milliseconds limit_;
+  std::optional<StoreServer> server_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  std::map<const void*, Started> started_;  // By their tensor's memory.
+  int64_t calls_ = 0, step_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Collectives> meet(const Meeting& meeting) {
+  return std::make_unique<C10dCollectives>(meeting);
+}
+
+}  // namespace gallop::parallel

@@ -1,0 +1,120 @@
+#include "gallop/parallel/ddp.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/parallel/gradient_buckets.h"
+#include "gallop/parallel/sums.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+// Called whenever a parameter has got its gradient of a backward pass.
+class GradientHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit GradientHook(std::function<void()> call) : call_(std::move(call)) {}
+  void operator()(const torch::autograd::Variable&) override { call_(); }
+
+ private:
+  std::function<void()> call_;
+};
+
+std::vector<at::Tensor> trained_from_the_last(const NamedTensors& parameters) {
+  std::vector<at::Tensor> trained;
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.requires_grad()) trained.push_back(tensor);
+  }
+  std::reverse(trained.begin(), trained.end());
+  return trained;
+}
+
+std::string wrong_bytes(const std::string& text) {
+  if (parse_bytes(text).value_or(0) > 0) return {};
+  return "must be a number of bytes, such as '25 MiB'";
+}
+
+class Ddp final : public Strategy {
+ public:
+  Ddp(const DdpConfig& config, Collectives& collectives, const NamedTensors& parameters)
+      : collectives_(collectives),
+        parameters_(trained_from_the_last(parameters)),
+        buckets_(parameters_, *parse_bytes(config.bucket)) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      torch::autograd::impl::set_post_acc_grad_hooks(
+          parameters_[i], std::make_unique<GradientHook>([this, i] { note_gradient(i); }));
+    }
+  }
+  ~Ddp() override {
+    for (const at::Tensor& parameter : parameters_) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+    }
+  }
+  Ddp(const Ddp&) = delete;
+  Ddp& operator=(const Ddp&) = delete;
+
+  Collectives& collectives() override { return collectives_; }
+  NamedTensors state() const override { return buckets_.named(); }
+
+  void expect_gradients() override {
+    buckets_.empty();
+    started_ = 0;
+    expects_ = true;
+  }
+
+  void finish_gradients() override {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (!buckets_.is_filled(i)) buckets_.fill(i);
+    }
+    start_full_ones();
+    expects_ = false;
+    for (size_t i = 0; i < buckets_.size(); ++i) wait_for_sum(buckets_.bucket(i));
+  }
+
+ private:
+  void note_gradient(size_t parameter) {
+    if (!expects_) return;
+    if (buckets_.is_filled(parameter)) {
+      throw InternalError("ddp: a parameter has got its gradient twice in one backward pass");
+    }
+    const at::NoGradGuard no_grad;
+    if (buckets_.fill(parameter)) start_full_ones();
+  }
+
+  // All processes do so in the order of the buckets, whichever is full first.
+  void start_full_ones() {
+    for (; started_ < buckets_.size() && buckets_.is_full(started_); ++started_) {
+      start_sum(buckets_.bucket(started_));
+    }
+  }
+
+  Collectives& collectives_;
+  std::vector<at::Tensor> parameters_;
+  GradientBuckets buckets_;
+  size_t started_ = 0;  // Buckets, in this step.
+  bool expects_ = false;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, DdpConfig& config) {
+  visitor.field({.name = "bucket",
+                 .help = "bytes of gradients that are summed at once",
+                 .check = wrong_bytes},
+                config.bucket);
+}
+
+std::unique_ptr<Strategy> make_ddp(const DdpConfig& config, Collectives& collectives,
+                                   const NamedTensors& parameters) {
+  return std::make_unique<Ddp>(config, collectives, parameters);
+}
+
+}  // namespace gallop::parallel

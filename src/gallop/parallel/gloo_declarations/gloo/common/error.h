@@ -1,0 +1,2 @@
+#pragma once
+// See README.md beside this folder.

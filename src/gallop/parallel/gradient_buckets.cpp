@@ -1,0 +1,78 @@
+#include "gallop/parallel/gradient_buckets.h"
+
+#include <algorithm>
+
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+namespace gallop::parallel {
+
+namespace {
+
+// Each place begins where a vector register can be loaded from in one access.
+constexpr int64_t kAlignedBytes = 64;
+
+int64_t padded(const at::Tensor& parameter) {
+  const auto bytes = static_cast<int64_t>(parameter.nbytes());
+  return (bytes + kAlignedBytes - 1) / kAlignedBytes * kAlignedBytes;
+}
+
+bool fits(const at::Tensor& parameter, const at::Tensor& first, int64_t bytes, int64_t most_bytes) {
+  return parameter.scalar_type() == first.scalar_type() && parameter.device() == first.device() &&
+         bytes + padded(parameter) <= most_bytes;
+}
+
+}  // namespace
+
+GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters, int64_t most_bytes) {
+  for (size_t begin = 0, end = 0; begin < parameters.size(); begin = end) {
+    const at::Tensor& first = parameters[begin];
+    int64_t bytes = padded(first);
+    for (end = begin + 1; end < parameters.size(); ++end) {
+      if (!fits(parameters[end], first, bytes, most_bytes)) break;
+      bytes += padded(parameters[end]);
+    }
+    const auto element = static_cast<int64_t>(first.element_size());
+    const auto count = static_cast<int64_t>(end - begin);
+    buckets_.push_back({.tensor = at::zeros({bytes / element}, first.options().requires_grad(false)),
+                        .parameters = count,
+                        .missing = count});
+    int64_t offset = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const at::Tensor& parameter = parameters[i];
+      slots_.push_back({.parameter = parameter,
+                        .place = buckets_.back().tensor.as_strided(
+                            parameter.sizes(), parameter.strides(), offset / element),
+                        .bucket = buckets_.size() - 1});
+      offset += padded(parameter);
+    }
+  }
+}
+
+NamedTensors GradientBuckets::named() const {
+  NamedTensors all;
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    all.push_back({fmt::format("gradients.{}", i), buckets_[i].tensor});
+  }
+  return all;
+}
+
+void GradientBuckets::empty() {
+  for (Slot& slot : slots_) slot.is_filled = false;
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
+}
+
+bool GradientBuckets::fill(size_t parameter) {
+  Slot& slot = slots_[parameter];
+  at::Tensor& gradient = slot.parameter.mutable_grad();
+  if (gradient.defined()) {
+    slot.place.copy_(gradient);
+  } else {
+    slot.place.zero_();
+  }
+  gradient = slot.place;
+  slot.is_filled = true;
+  return --buckets_[slot.bucket].missing == 0;
+}
+
+}  // namespace gallop::parallel

@@ -1,0 +1,156 @@
+#include "gallop/parallel/collectives.h"
+
+#include <atomic>
+#include <limits>
+#include <mutex>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/parallel/sums.h"
+#include "unit/parallel/together.h"
+
+namespace gallop::parallel {
+namespace {
+
+class CollectivesOf : public testing::TestWithParam<int> {};
+
+TEST_P(CollectivesOf, SumInEveryFormatThatGradientsHave) {
+  const int size = GetParam();
+  for (const auto format : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong}) {
+    run_together(size, [&](Collectives& collectives) {
+      EXPECT_EQ(collectives.size(), size);
+      const at::Tensor tensor = at::full({1000}, collectives.rank() + 1, format);
+      collectives.start_sum(tensor);
+      collectives.wait(tensor);
+      EXPECT_TRUE(at::equal(tensor, at::full({1000}, size * (size + 1) / 2, format)));
+    });
+  }
+}
+
+TEST_P(CollectivesOf, SumsHaveTheSameBitsEverywhere) {
+  std::mutex mutex;
+  std::vector<at::Tensor> sums;
+  for (const int64_t count : {1, 3, 1023, 300000}) {
+    sums.clear();
+    run_together(GetParam(), [&](Collectives& collectives) {
+      at::Generator own = at::globalContext().defaultGenerator(at::kCPU).clone();
+      own.set_current_seed(static_cast<uint64_t>(collectives.rank()) + 1);
+      const at::Tensor tensor = at::randn({count}, own);
+      collectives.start_sum(tensor);
+      collectives.wait(tensor);
+      const std::lock_guard lock(mutex);
+      sums.push_back(tensor);
+    });
+    for (const at::Tensor& sum : sums) EXPECT_TRUE(at::equal(sum, sums.front()));
+  }
+}
+
+TEST_P(CollectivesOf, SeveralSumsAreUnderWayAtOnceAndAreWaitedForInAnyOrder) {
+  run_together(GetParam(), [&](Collectives& collectives) {
+    const at::Tensor first = at::full({100000}, 1.0), second = at::full({5}, 2.0);
+    collectives.start_sum(first);
+    collectives.start_sum(second);
+    collectives.wait(second);
+    collectives.wait(first);
+    EXPECT_EQ(first[99999].item<float>(), GetParam());
+    EXPECT_EQ(second[0].item<float>(), 2 * GetParam());
+  });
+}
+
+TEST_P(CollectivesOf, GiveAllWhatTheFirstHas) {
+  run_together(GetParam(), [&](Collectives& collectives) {
+    const at::Tensor tensor = at::arange(10).add(collectives.rank());
+    collectives.broadcast(tensor);
+    EXPECT_TRUE(at::equal(tensor, at::arange(10)));
+    EXPECT_EQ(text_of_first(collectives, collectives.rank() == 0 ? "a text" : "another"), "a text");
+    EXPECT_EQ(text_of_first(collectives, ""), "");
+    const double rank = collectives.rank();
+    EXPECT_EQ(sum_over_all(collectives, {rank, 1}),
+              (std::vector<double>{0.5 * GetParam() * (GetParam() - 1), 1.0 * GetParam()}));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, CollectivesOf, testing::Values(1, 2, 3, 4),
+                         testing::PrintToStringParamName());
+
+TEST(Collectives, TellAllWhoHasAnotherText) {
+  std::atomic<int> told = 0;
+  run_together(3, [&](Collectives& collectives) {
+    require_same(collectives, "the recipe", "one");
+    try {
+      require_same(collectives, "the recipe", collectives.rank() == 2 ? "other" : "one");
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("the recipe of rank 2 is another one"),
+                std::string::npos);
+      told += 1;
+    }
+  });
+  EXPECT_EQ(told, 3);
+}
+
+TEST(Collectives, NameTheCallAndTheStepWhereAnotherIsGone) {
+  std::string message;
+  run_together(
+      2,
+      [&](Collectives& collectives) {
+        if (collectives.rank() == 1) return;
+        collectives.set_step(7);
+        const at::Tensor tensor = at::zeros({100}, at::kFloat);
+        try {
+          collectives.start_sum(tensor);
+          collectives.wait(tensor);
+        } catch (const DeviceError& error) {
+          message = error.what();
+        }
+      },
+      {.seconds = 0.5});
+  EXPECT_EQ(message.substr(0, message.find('(')),
+            "rank 0 of 2: step 7, call 1, sum of 400 bytes: another process is gone or did not "
+            "answer within 0.50 s ");
+}
+
+TEST(Collectives, SayWhoDidNotFindTheOthers) {
+  try {
+    run_together(1, [](Collectives&) {}, {.size = 2, .start_seconds = 0.5});
+    const StoreServer server("127.0.0.1", 0);
+    meet({.rank = 1, .size = 2, .port = server.port(), .store_is_there = true, .start_seconds = 0.5});
+    FAIL() << "came together";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 1 of 2 did not find all others at 127.0.0.1"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(StoreServer, ListensAtItsAddressAloneAndSaysWhatIsWrong) {
+  const StoreServer server("127.0.0.1", 0);
+  EXPECT_GT(server.port(), 0);
+  EXPECT_THROW(StoreServer("127.0.0.1", server.port()), UsageError);
+  EXPECT_THROW(StoreServer("192.0.2.1", 0), UsageError);
+  // Free at another address of this host.
+  const StoreServer other("127.0.0.2", server.port());
+  EXPECT_EQ(other.port(), server.port());
+}
+
+TEST(Sums, NeedCollectives) {
+  EXPECT_THROW(start_sum(at::zeros({1})), InternalError);
+  run_together(2, [](Collectives& collectives) {
+    const CollectivesScope scope(collectives);
+    const at::Tensor tensor = at::full({2}, 3.0);
+    start_sum(tensor);
+    wait_for_sum(tensor);
+    EXPECT_EQ(tensor[1].item<float>(), 6);
+    EXPECT_THROW(wait_for_sum(tensor), InternalError);
+  });
+  EXPECT_EQ(CollectivesScope::current(), nullptr);
+}
+
+}  // namespace
+}  // namespace gallop::parallel
