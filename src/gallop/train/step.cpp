@@ -56,8 +56,8 @@ at::ScalarType format_of(Value value) {
   return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
 }
 
-int64_t targets_of(const at::Tensor& target, const SharedBatch& shared) {
-  int64_t targets = shared.rows > 0 ? shared.rows : target.size(0);
+int64_t targets_of(const at::Tensor& target, int64_t rows) {
+  int64_t targets = rows;
   for (int64_t i = 1; i < target.dim(); ++i) targets *= target.size(i);
   return targets;
 }
@@ -157,7 +157,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
   Started started;
-  started.targets = targets_of(target, shared);
+  started.targets = targets_of(target, shared_.defined() ? shared.rows : target.size(0));
   started.result.tally.count = started.targets;
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
   set(loss_weight_, 1.0 / static_cast<double>(started.targets));

@@ -32,6 +32,7 @@ struct Case {
   bool text = false;
   bool channels_last = true;  ///< Of images.
   std::string wrappers = "[]";
+  std::string strategy = "ddp";
 };
 
 inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
@@ -77,9 +78,12 @@ inline std::string in_a_name(std::string text) {
 struct Trainee {
   std::unique_ptr<model::Model> model;
   std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<parallel::Strategy> strategy;
   std::optional<TrainStep> step;
 
-  Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile)
+  /// With collectives it is one of several that share their steps.
+  Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile,
+          parallel::Collectives* collectives = nullptr)
       : model(tested.make_model()) {
     model->to(at::kCPU, tested.channels_last && !tested.text);
     if (tested.config.precision == precision::Precision::kBf16Weights) {
@@ -89,6 +93,12 @@ struct Trainee {
                                     model->buffers(), optim::kHundredSteps);
     StepConfig config = tested.config;
     if (compile) config.compile = *compile;
+    if (collectives != nullptr) {
+      static const auto kStrategies = parallel::built_in_strategies();
+      strategy = kStrategies.build(config::Component(kStrategies, tested.strategy), *collectives,
+                                   model->parameters());
+      config.strategy = strategy.get();
+    }
     step.emplace(*model, *optimizer, config);
   }
 

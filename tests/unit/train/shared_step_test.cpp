@@ -1,0 +1,189 @@
+// Steps that processes share, held against those of one.
+#include <cmath>
+#include <mutex>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "gallop/model/gpt.h"
+#include "gallop/model/mlp.h"
+#include "gallop/model/resnet.h"
+#include "gallop/model/vit.h"
+#include "unit/parallel/together.h"
+#include "unit/train/trainee.h"
+
+namespace gallop::train {
+namespace {
+
+std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {16, 12}}, kImages, 1); }
+std::unique_ptr<model::Model> gpt() {
+  return make_gpt({.layers = 2, .width = 16, .heads = 2}, kText, 1);
+}
+std::unique_ptr<model::Model> vit() {
+  return make_vit({.patch = 4, .width = 16, .depth = 2, .heads = 2}, kImages, 1);
+}
+
+// Rows of each batch, of which so many of the last are broken: some have too few for all.
+struct Rows {
+  int64_t all, broken = 0;
+};
+constexpr Rows kBatches[] = {{12}, {12}, {13}, {12, 2}, {2}, {12}, {5, 1}, {1}, {12}, {12}};
+
+struct Results {
+  std::vector<StepResult> steps;
+  NamedTensors everything;
+};
+
+std::pair<at::Tensor, at::Tensor> some_rows(const std::pair<at::Tensor, at::Tensor>& batch,
+                                            int64_t begin, int64_t end) {
+  return {batch.first.slice(0, begin, end), batch.second.slice(0, begin, end)};
+}
+
+// Of this process; alone without collectives.
+Results train(const Case& tested, bool compiled, const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
+              parallel::Collectives* collectives) {
+  const auto compile = compiled ? std::optional(compile::CompileConfig()) : std::nullopt;
+  Trainee trainee(tested, compile, collectives);
+  Results results;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto [all, broken] = kBatches[i];
+    const auto step = static_cast<int64_t>(i);
+    int64_t begin = 0, end = all;
+    if (collectives != nullptr) {
+      begin = all * collectives->rank() / collectives->size();
+      end = all * (collectives->rank() + 1) / collectives->size();
+    }
+    const auto [input, target] = some_rows(batches[i], begin, std::max(begin, std::min(end, all - broken)));
+    results.steps.push_back(trainee.step->run(input, target, step, 0.01, i % 2 == 0, {}, {.rows = all}));
+  }
+  if (compiled) {
+    EXPECT_TRUE(trainee.step->compile_report()->reasons.empty())
+        << trainee.step->compile_report()->reasons.front();
+  }
+  for (const auto& [name, tensor] : trainee.everything()) {
+    results.everything.push_back({name, tensor.detach().clone()});
+  }
+  return results;
+}
+
+std::vector<Results> train_together(int size, const Case& tested, bool compiled,
+                                    const std::vector<std::pair<at::Tensor, at::Tensor>>& batches) {
+  std::vector<Results> all(static_cast<size_t>(size));
+  parallel::run_together(size, [&](parallel::Collectives& collectives) {
+    all[static_cast<size_t>(collectives.rank())] = train(tested, compiled, batches, &collectives);
+  });
+  return all;
+}
+
+std::vector<std::pair<at::Tensor, at::Tensor>> batches_of(const Case& tested) {
+  std::vector<std::pair<at::Tensor, at::Tensor>> batches;
+  for (const Rows& rows : kBatches) batches.push_back(batch_of(tested, rows.all));
+  return batches;
+}
+
+// Relative to the largest number of the tensor.
+double largest_difference(const at::Tensor& got, const at::Tensor& wanted) {
+  const double scale = wanted.to(at::kDouble).abs().max().item<double>();
+  const double difference = (got.to(at::kDouble) - wanted.to(at::kDouble)).abs().max().item<double>();
+  return scale > 0 ? difference / scale : difference;
+}
+
+void expect_close(const Results& got, const Results& wanted, double most) {
+  for (size_t i = 0; i < wanted.steps.size(); ++i) {
+    const StepResult &one = got.steps[i], &other = wanted.steps[i];
+    EXPECT_EQ(one.tally.count, other.tally.count) << "step " << i;
+    EXPECT_NEAR(one.tally.loss() / other.tally.loss(), 1, most) << "step " << i;
+    EXPECT_NEAR(one.gradient_norm / other.gradient_norm, 1, most) << "step " << i;
+    if (i % 2 == 0) {
+      EXPECT_EQ(one.tally.top1, other.tally.top1) << "step " << i;
+    }
+    EXPECT_TRUE(one.finite && other.finite);
+  }
+  ASSERT_EQ(got.everything.size(), wanted.everything.size());
+  for (size_t i = 0; i < wanted.everything.size(); ++i) {
+    EXPECT_LT(largest_difference(got.everything[i].tensor, wanted.everything[i].tensor), most)
+        << wanted.everything[i].name;
+  }
+}
+
+void expect_same_bits(const Results& one, const Results& other) {
+  for (size_t i = 0; i < one.steps.size(); ++i) {
+    EXPECT_EQ(one.steps[i].tally.loss_sum, other.steps[i].tally.loss_sum);
+    EXPECT_EQ(one.steps[i].gradient_norm, other.steps[i].gradient_norm);
+  }
+  for (size_t i = 0; i < one.everything.size(); ++i) {
+    EXPECT_TRUE(at::equal(one.everything[i].tensor, other.everything[i].tensor))
+        << one.everything[i].name;
+  }
+}
+
+class SharedStep : public testing::TestWithParam<Case> {};
+
+TEST_P(SharedStep, IsThatOfOneProcess) {
+  const Case& tested = GetParam();
+  const auto batches = batches_of(tested);
+  const Results alone = train(tested, /*compiled=*/false, batches, nullptr);
+  for (const bool compiled : {false, true}) {
+    for (const int size : {1, 2, 3, 4}) {
+      SCOPED_TRACE(testing::Message() << size << " processes" << (compiled ? ", compiled" : ""));
+      const auto all = train_together(size, tested, compiled, batches);
+      expect_close(all.front(), alone, 1e-5);
+      for (const Results& one : all) expect_same_bits(one, all.front());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, SharedStep,
+    testing::Values(Case{"Mlp", mlp, "sgd momentum=0.9"}, Case{"MlpAdamw", mlp, "adamw"},
+                    Case{"MlpAccumulate", mlp, "sgd momentum=0.9", {.accumulate = 3}},
+                    Case{"MlpClipped", mlp, "sgd", {.clip = 0.1}},
+                    Case{"MlpClippedByValue", mlp, "sgd", {.clip_value = 0.01}},
+                    Case{"MlpClippedAdaptively", mlp, "sgd", {.clip_adaptive = 0.01}},
+                    Case{"MlpSam", mlp, "sgd", {.sam = 0.05}},
+                    // By Adam, the bias of keys, whose gradient is rounding alone, goes its own way.
+                    Case{"Gpt", gpt, "sgd momentum=0.9", {}, true},
+                    Case{"Vit", vit, "sgd momentum=0.9", {.label_smoothing = 0.1}}),
+    [](const auto& tested) { return tested.param.name; });
+
+// Those that round more than fp32 does, and optimizers that go by signs: close to one process, and
+// the same bits in all.
+class SharedStepOfAny : public testing::TestWithParam<Case> {};
+
+TEST_P(SharedStepOfAny, HasTheSameBitsInAll) {
+  const Case& tested = GetParam();
+  const auto batches = batches_of(tested);
+  const Results alone = train(tested, /*compiled=*/false, batches, nullptr);
+  for (const bool compiled : {false, true}) {
+    const auto all = train_together(3, tested, compiled, batches);
+    for (const Results& one : all) expect_same_bits(one, all.front());
+    for (size_t i = 0; i < alone.steps.size(); ++i) {
+      const double loss = all.front().steps[i].tally.loss(), wanted = alone.steps[i].tally.loss();
+      EXPECT_NEAR(loss / wanted, 1, 0.02) << "step " << i;
+    }
+  }
+}
+
+std::vector<Case> any_cases() {
+  using precision::Precision;
+  std::vector<Case> cases = {
+      {"Bf16", gpt, "sgd momentum=0.9", {.precision = Precision::kBf16}, true},
+      {"Bf16Weights", mlp, "adamw", {.precision = Precision::kBf16Weights}},
+      {"Fp16", mlp, "adamw", {.precision = Precision::kFp16, .accumulate = 2, .clip = 1}},
+      {"Spikes", mlp, "sgd", {.spikes = SpikeConfig{.action = "skip"}}}};
+  for (const std::string& optimizer : every_optimizer()) {
+    cases.push_back({"Optimizer_" + in_a_name(optimizer), mlp, optimizer});
+  }
+  for (const auto& [name, wrappers] : optim::every_wrapping()) {
+    if (!name.empty()) cases.push_back({name, mlp, "sgd", {}, false, true, wrappers});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Any, SharedStepOfAny, testing::ValuesIn(any_cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace gallop::train
