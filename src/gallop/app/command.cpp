@@ -20,6 +20,7 @@ const std::vector<Command>& commands() {
       {"find-lr", "find a learning rate for a recipe", run_find_lr},
       {"find-batch", "find a batch size for a recipe", run_find_batch},
       {"graph", "show a training step as a graph, with the time of each node", run_graph},
+      {"launch", "train in several processes, and start them again where one fails", run_launch},
       {"env", "describe this machine, a recipe's data or its model", run_env},
   };
   return kCommands;

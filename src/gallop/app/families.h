@@ -5,6 +5,7 @@
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/optim/wrapper.h"
+#include "gallop/parallel/strategy.h"
 #include "gallop/schedule/schedule.h"
 
 namespace gallop::app {
@@ -17,6 +18,7 @@ struct Families {
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
   optim::WrapperRegistry wrappers = optim::built_in_wrappers();
   schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
+  parallel::StrategyRegistry strategies = parallel::built_in_strategies();
 };
 
 }  // namespace gallop::app

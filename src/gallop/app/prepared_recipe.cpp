@@ -27,8 +27,8 @@ void note(const std::string& line) {
 }  // namespace
 
 PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved,
-                               const std::string& runs)
-    : resolved_(std::move(resolved)), hardware_(read_hardware()) {
+                               const std::string& runs, parallel::Collectives* collectives)
+    : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
   if (resolved_.is_auto("data", "batch")) {
     throw UsageError(
         "data.batch: auto is found where a run begins, by 'gallop train'; give a number here, such "
@@ -39,6 +39,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   device_ = choice.device;
   note(choice.note);
   require_precision();
+  if (collectives_ != nullptr) require_shareable();
   note(use_gpu_kernels(device_));
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
@@ -56,9 +57,26 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   if (format_.precision == precision::Precision::kBf16Weights) {
     precision::keep_in_bf16(model_->parameters());
   }
+  if (collectives_ != nullptr) {
+    strategy_ = families.strategies.build(recipe().strategy, *collectives_, model_->parameters());
+  }
   build_optimizer(families);
   varied_.check(recipe(), *optimizer_);
   choose_recomputed_blocks();
+}
+
+// What several processes cannot do yet is refused by name.
+void PreparedRecipe::require_shareable() {
+  collectives_->set_limits(recipe().limits);
+  if (!device_.is_cpu()) {
+    throw UsageError(
+        "several processes train on CPUs only so far; give train.device=cpu, or start one process");
+  }
+  if (recipe().train.compile == "verify") {
+    throw UsageError(
+        "train.compile=verify is for one process: steps on trial do not wait for others; give "
+        "train.compile=true, or start one process");
+  }
 }
 
 void PreparedRecipe::require_precision() {
@@ -132,14 +150,23 @@ void PreparedRecipe::build_optimizer(const Families& families) {
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {
-  return data::training_loader(resolved_.recipe.data, hardware_.cores);
+  return shared(data::training_loader(resolved_.recipe.data, hardware_.cores));
+}
+
+// This process's part of each batch.
+data::LoaderConfig PreparedRecipe::shared(data::LoaderConfig config) const {
+  if (collectives_ == nullptr) return config;
+  config.part = collectives_->rank();
+  config.parts = collectives_->size();
+  return config;
 }
 
 train::EvaluateConfig PreparedRecipe::evaluate_config() const {
-  return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
+  return {.loader = shared(data::evaluation_loader(resolved_.recipe.data, hardware_.cores)),
           .precision = precision::for_evaluation(format_.precision),
           .device = device_,
-          .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews()};
+          .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
+          .collectives = collectives_};
 }
 
 train::StepConfig PreparedRecipe::step_config() const {
@@ -153,6 +180,7 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .sam = recipe.sam,
                            .label_smoothing = recipe.label_smoothing,
                            .seed = static_cast<uint64_t>(recipe.seed)};
+  config.strategy = strategy_.get();
   if (recipe.spikes.action != "none") config.spikes = recipe.spikes;
   if (teacher_) {
     config.distill = train::Distillation{.teacher = teacher_->model.get(),
@@ -168,7 +196,7 @@ train::StepConfig PreparedRecipe::step_config() const {
 }
 
 data::Batch PreparedRecipe::first_batch(int64_t most) const {
-  data::LoaderConfig config = training_loader();
+  data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
   config.batch = std::min(data_.train->size(), most);
   config.threads = 0;
   data::Loader loader(*data_.train, config, {.seed = resolved_.recipe.train.seed});
@@ -198,12 +226,7 @@ void PreparedRecipe::choose_format() {
       train::candidate_formats(config.precision, config.channels_last, !data_.is_text(), device_);
   format_ = formats.front();
   if (formats.size() > 1) {
-    const auto timings = time_on_samples(formats);
-    format_ = train::pick_format(timings);
-    for (const auto& timing : timings) {
-      measured_ += fmt::format("{}{} {:.1f} ms", measured_.empty() ? "" : ", ",
-                               timing.format.describe(), timing.milliseconds);
-    }
+    format_ = formats[best_of(formats)];
   }
   model_->to(device_, format_.channels_last);
   if (teacher_) teacher_->model->to(device_, format_.channels_last);
@@ -213,6 +236,21 @@ void PreparedRecipe::choose_format() {
     resolve("train.compile", config.compile, device_.is_cpu() ? "true" : "false");
   }
   resolve("train.channels_last", config.channels_last, format_.channels_last ? "true" : "false");
+}
+
+// Measured by one process, for all.
+size_t PreparedRecipe::best_of(const std::vector<train::StepFormat>& formats) {
+  const auto measure = [&] {
+    const auto timings = time_on_samples(formats);
+    for (const auto& timing : timings) {
+      measured_ += fmt::format("{}{} {:.1f} ms", measured_.empty() ? "" : ", ",
+                               timing.format.describe(), timing.milliseconds);
+    }
+    const auto best = std::find(formats.begin(), formats.end(), train::pick_format(timings));
+    return std::to_string(best - formats.begin());
+  };
+  return std::stoul(collectives_ == nullptr ? measure()
+                                            : parallel::ask_first(*collectives_, measure));
 }
 
 void PreparedRecipe::choose_recomputed_blocks() {

@@ -27,9 +27,10 @@ inline constexpr int64_t kTimedSamples = 32;
 class PreparedRecipe {
  public:
   /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `families` must
-  /// outlive it. `runs` is where a run that it names as a teacher is looked for.
+  /// outlive it. `runs` is where a run that it names as a teacher is looked for. With `collectives`
+  /// it is prepared together with other processes, which do the same.
   PreparedRecipe(const Families& families, ResolvedRecipe resolved,
-                 const std::string& runs = "runs");
+                 const std::string& runs = "runs", parallel::Collectives* collectives = nullptr);
 
   ResolvedRecipe& resolved() { return resolved_; }
   Recipe& recipe() { return resolved_.recipe; }
@@ -64,6 +65,9 @@ class PreparedRecipe {
  private:
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
+  void require_shareable();
+  data::LoaderConfig shared(data::LoaderConfig config) const;
+  size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();
   void require_layers();
   void choose_format();
@@ -72,6 +76,7 @@ class PreparedRecipe {
   void resolve(const std::string& path, const std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
 
+  parallel::Collectives* collectives_;
   ResolvedRecipe resolved_;
   Hardware hardware_;
   c10::Device device_ = c10::kCPU;
@@ -85,6 +90,7 @@ class PreparedRecipe {
   std::optional<TrainedRun> teacher_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<schedule::Schedule> schedule_;
+  std::unique_ptr<parallel::Strategy> strategy_;
   VariedValues varied_;
 };
 

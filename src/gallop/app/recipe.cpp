@@ -17,7 +17,8 @@ Recipe::Recipe(const Families& families)
       optimizer(families.optimizers, "sgd"),
       wrap(families.wrappers),
       schedule(families.schedules, "constant"),
-      vary(families.schedules) {}
+      vary(families.schedules),
+      strategy(families.strategies, "ddp") {}
 
 namespace {
 
@@ -47,6 +48,16 @@ void visit(config::Visitor& visitor, OptimizerSection& section) {
   visitor.field({.name = "name", .help = "the rule that updates the weights"}, section.optimizer);
   visitor.field({.name = "wrap", .help = "averages or slow weights around it"}, section.wrap);
   schedule::visit_lr_scaling(visitor, section.lr_scaling);
+}
+
+struct ParallelSection {
+  config::Component& strategy;
+  parallel::Limits& limits;
+};
+
+void visit(config::Visitor& visitor, ParallelSection& section) {
+  visitor.field({.name = "name", .help = "how several processes share the work"}, section.strategy);
+  parallel::visit_limits(visitor, section.limits);
 }
 
 void read(ResolvedRecipe& resolved, config::Problems& problems) {
@@ -86,6 +97,8 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
   visitor.section({.name = "train", .help = ""}, recipe.train);
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
+  ParallelSection parallel{recipe.strategy, recipe.limits};
+  visitor.section({.name = "parallel", .help = ""}, parallel);
 }
 
 bool ResolvedRecipe::is_auto(const std::string& section, const std::string& option) const {

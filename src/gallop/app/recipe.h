@@ -8,6 +8,7 @@
 #include "gallop/config/component.h"
 #include "gallop/config/node.h"
 #include "gallop/data/data_config.h"
+#include "gallop/parallel/collectives.h"
 #include "gallop/schedule/lr_scaling.h"
 #include "gallop/schedule/variation.h"
 #include "gallop/train/test_views.h"
@@ -34,6 +35,8 @@ struct Recipe {
   VaryConfig vary;
   train::TrainConfig train;
   train::TestConfig evaluate;
+  config::Component strategy;  ///< How several processes share the work.
+  parallel::Limits limits;
 };
 
 void visit(config::Visitor& visitor, VaryConfig& config);

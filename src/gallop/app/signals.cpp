@@ -16,6 +16,7 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 
 // A signal handler has no other way to reach the request.
 std::atomic<StopRequest*> target{nullptr};
+std::atomic<bool> says_stopping{true};
 
 void say(std::string_view text) {
   [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text.data(), text.size());
@@ -29,12 +30,14 @@ void handle(int signal) {
     _exit(static_cast<int>(ExitCode::kStopped));
   }
   stop->request(signal);
-  say("\ngallop: stopping after this step and saving (a second signal ends at once)\n");
+  if (says_stopping.load())
+    say("\ngallop: stopping after this step and saving (a second signal ends at once)\n");
 }
 
 }  // namespace
 
-SignalGuard::SignalGuard(StopRequest& stop) {
+SignalGuard::SignalGuard(StopRequest& stop, Says says) {
+  says_stopping.store(says == Says::kStopping);
   target.store(&stop);
   struct sigaction action = {};
   action.sa_handler = handle;

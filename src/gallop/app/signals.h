@@ -8,7 +8,10 @@ namespace gallop::app {
 /// ends the process at once with exit code 5; what has been saved is whole, as saving is atomic.
 class SignalGuard {
  public:
-  explicit SignalGuard(StopRequest& stop);
+  /// Whether a first signal is answered by a line that says what happens now.
+  enum class Says { kStopping, kNothing };
+
+  explicit SignalGuard(StopRequest& stop, Says says = Says::kStopping);
   ~SignalGuard();
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;

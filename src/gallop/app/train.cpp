@@ -3,15 +3,13 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <fmt/format.h>
 
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/team.h"
 #include "gallop/app/training_run.h"
-#include "gallop/base/text.h"
-#include "gallop/launch/world.h"
 
 namespace gallop::app {
 
@@ -64,16 +62,6 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   return true;
 }
 
-// Several that know nothing of each other would do the same work.
-void require_alone() {
-  const launch::World world = launch::read_world(launch::process_environment());
-  if (world.size == 1) return;
-  throw UsageError(
-      fmt::format("this is process {} of {} that {} has started, and training in several processes "
-                  "is not there yet: start one",
-                  world.rank, world.size, world.starter));
-}
-
 }  // namespace
 
 ExitCode run_train(const std::vector<std::string>& arguments) {
@@ -89,13 +77,21 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
     std::fputs(resolved.to_yaml(true).c_str(), stdout);
     return ExitCode::kDone;
   }
-  require_alone();
-  auto run = parsed.resume.empty()
-                 ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop)
-                 : resume_run(families, parsed.place, parsed.resume, parsed.overrides);
-  if (!run) return stop.requested() ? ExitCode::kStopped : ExitCode::kDone;
-  const train::Outcome outcome = run->train(parsed.style(), stop);
-  return outcome.finished ? ExitCode::kDone : ExitCode::kStopped;
+  const Team team = Team::join();
+  try {
+    auto run = parsed.resume.empty()
+                   ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop, team)
+                   : resume_run(families, parsed.place, parsed.resume, parsed.overrides, team);
+    if (!run) {
+      const bool stopped =
+          !team.ask_first([&] { return stop.requested() ? "stopped" : ""; }).empty();
+      return stopped ? ExitCode::kStopped : ExitCode::kDone;
+    }
+    const train::Outcome outcome = run->train(parsed.style(), stop);
+    return outcome.finished ? ExitCode::kDone : ExitCode::kStopped;
+  } catch (const parallel::ErrorOfFirst& error) {
+    return error.code();  // Said already.
+  }
 }
 
 }  // namespace gallop::app

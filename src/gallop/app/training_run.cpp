@@ -12,6 +12,7 @@
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_log.h"
+#include "gallop/app/run_note.h"
 #include "gallop/app/session.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/file.h"
@@ -25,10 +26,14 @@ namespace {
 
 class PreparedRun final : public TrainingRun {
  public:
-  PreparedRun(const Families& families, ResolvedRecipe resolved, const std::string& runs)
-      : families_(families), prepared_(families, std::move(resolved), runs) {}
+  PreparedRun(const Families& families, ResolvedRecipe resolved, const std::string& runs,
+              const Team& team)
+      : families_(families),
+        team_(team),
+        prepared_(families, std::move(resolved), runs, team.collectives()) {}
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
+  const fs::path& path() const { return path_; }
   const std::string& recipe_name() { return prepared_.resolved().name; }
 
   track::RunInfo info() const {
@@ -53,8 +58,16 @@ class PreparedRun final : public TrainingRun {
 
   void take_batch(FoundBatch found) { batch_ = std::move(found); }
 
+  // Where the first process has its folder.
+  void look_at(const fs::path& path) {
+    path_ = path;
+    checkpoints_.emplace(path_ / "checkpoints",
+                         train::CheckpointConfig{.keep_last = recipe().train.keep_checkpoints});
+  }
+
   void place_in(track::RunFolder folder) {
     folder_.emplace(std::move(folder));
+    look_at(folder_->path());
     if (batch_) {
       const fs::path& path = folder_->path();
       write_file_atomically(path / "find-batch.json",
@@ -62,19 +75,30 @@ class PreparedRun final : public TrainingRun {
       write_file_atomically(path / "find-batch.svg",
                             plot::to_svg(batch_curves(folder_->name(), *batch_), 2));
     }
-    checkpoints_.emplace(folder_->checkpoints(),
-                         train::CheckpointConfig{.keep_last = recipe().train.keep_checkpoints});
     write_inputs(folder_->path(), prepared_.inputs());
   }
 
   train::Outcome train(ConsoleStyle style, const StopRequest& stop) override {
-    const auto console = make_console(style, labels());
-    const auto newest = checkpoints_->newest();
-    introduce(style);
+    std::optional<train::CheckpointInfo> newest;
+    const bool goes_on = !team_
+                              .ask_first([&] {
+                                newest = checkpoints_->newest();
+                                return std::string(newest ? "goes on" : "");
+                              })
+                              .empty();
+    if (!team_.is_first()) style = ConsoleStyle::kQuiet;
+    if (team_.is_first()) introduce(style);
     if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
     std::vector<std::string> varied;
     for (const auto& one : prepared_.varied()) varied.emplace_back(train::name_of(one.value));
-    RunLog log(folder_->log(), newest ? newest->step : 0, labels().part, varied);
+    std::optional<RunLog> log;
+    std::unique_ptr<train::Observer> console;
+    std::vector<train::Observer*> observers;
+    if (team_.is_first()) {
+      log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, varied);
+      console = make_console(style, labels());
+      observers = {&*log, console.get()};
+    }
     const train::TrainerParts parts{.model = prepared_.model(),
                                     .optimizer = prepared_.optimizer(),
                                     .schedule = prepared_.schedule(),
@@ -83,13 +107,13 @@ class PreparedRun final : public TrainingRun {
                                     .train_samples = *data().train,
                                     .evaluation_samples = data().evaluation(),
                                     .checkpoints = *checkpoints_,
-                                    .observers = {&log, console.get()},
+                                    .observers = observers,
                                     .stop = stop,
                                     .teacher = prepared_.teacher(),
                                     .text = data().is_text()};
     train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
                            prepared_.training_loader(), prepared_.evaluate_config());
-    if (newest) resume(trainer, *newest);
+    if (goes_on) resume(trainer, newest);
     return trainer.run();
   }
 
@@ -100,7 +124,7 @@ class PreparedRun final : public TrainingRun {
   ConsoleLabels labels() {
     ConsoleLabels labels;
     labels.part = evaluation_part(data());
-    labels.run_folder = folder_->path().string();
+    labels.run_folder = path_.string();
     if (data().is_text()) {
       labels.item = "tokens";
       labels.items_per_sample = recipe().data.context;
@@ -117,20 +141,23 @@ class PreparedRun final : public TrainingRun {
         train::test_lr_range({prepared_.model(), prepared_.optimizer(), *data().train, stop},
                              config, prepared_.step_config(), prepared_.training_loader());
     if (test.stopped) {
-      fmt::print(stderr,
-                 "gallop: stopped while looking for a learning rate; to start again: "
-                 "gallop train --resume {}\n",
-                 folder_->path().string());
+      if (team_.is_first()) {
+        fmt::print(stderr,
+                   "gallop: stopped while looking for a learning rate; to start again: "
+                   "gallop train --resume {}\n",
+                   path_.string());
+      }
       return false;
     }
     const std::string rule = schedule::lr_rules().front().name;
+    const double lr = suggested_lr(rule, config, test);
+    prepared_.take_lr(families_, lr);
+    if (!team_.is_first()) return true;
     const fs::path folder = folder_->path();
     write_file_atomically(folder / "find-lr.json",
                           lr_curve_json(folder_->name(), rule, test) + "\n");
     write_file_atomically(folder / "find-lr.svg",
                           plot::to_svg({lr_curve(folder_->name(), config, test)}));
-    const double lr = suggested_lr(rule, config, test);
-    prepared_.take_lr(families_, lr);
     write_file_atomically(folder / "recipe.yaml", recipe_yaml());
     if (is_for_people(style)) {
       fmt::print("lr         {:.2g}, found in {} steps ({})\n", lr, test.points.size(),
@@ -164,6 +191,9 @@ class PreparedRun final : public TrainingRun {
                                     : fmt::format("; evaluated on the {} part", part));
     fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
     fmt::print("training   {}\n", prepared_.describe_training());
+    if (!team_.is_alone()) {
+      fmt::print("processes  {}, {}\n", team_.size(), recipe().strategy.name());
+    }
     fmt::print("run        {}\n", folder_->path().string());
     if (batch_) {
       fmt::print("batch      {}, found in {}: {} ({})\n", format_count(recipe().data.batch),
@@ -178,21 +208,23 @@ class PreparedRun final : public TrainingRun {
     std::fflush(stdout);
   }
 
-  void resume(train::Trainer& trainer, const train::CheckpointInfo& newest) {
+  void resume(train::Trainer& trainer, const std::optional<train::CheckpointInfo>& newest) {
     try {
       trainer.resume(newest);
     } catch (const DataError& error) {
       const auto all = checkpoints_->list();
-      if (all.size() < 2) throw;
+      if (!newest || all.size() < 2) throw;
       throw DataError(fmt::format("{}\nThe checkpoint before it is {}; remove {} to resume from it",
-                                  error.what(), all[1].folder.string(), newest.folder.string()));
+                                  error.what(), all[1].folder.string(), newest->folder.string()));
     }
-    fmt::print(stderr, "gallop: resumed from step {}\n", newest.step);
+    if (newest) fmt::print(stderr, "gallop: resumed from step {}\n", newest->step);
   }
 
   const Families& families_;
+  const Team& team_;
   PreparedRecipe prepared_;
-  std::optional<track::RunFolder> folder_;
+  std::optional<track::RunFolder> folder_;  // Of the first process.
+  fs::path path_;
   std::optional<train::CheckpointStore> checkpoints_;
   std::optional<FoundBatch> batch_;  // Where the recipe left it open.
 };
@@ -227,50 +259,23 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
   return found;
 }
 
-}  // namespace
+// What is known of a run before its data are read.
+struct Plan {
+  ResolvedRecipe resolved;
+  std::optional<FoundBatch> batch{};
+  std::optional<track::RunFolder> folder{};  // Of a run that goes on.
+  bool overridden = false;
+};
 
-std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
-                                       const std::string& recipe,
-                                       const std::vector<Override>& overrides,
-                                       const StopRequest& stop) {
-  const fs::path runs(place.runs);
-  if (!place.name.empty() && track::RunFolder::is_run(runs / place.name)) {
-    if (place.resume_if_there) {
-      return resume_run(families, place, (runs / place.name).string(), without_auto(overrides));
-    }
-    throw UsageError(
-        fmt::format("there is a run {} already; take another --name, or --continue to resume it",
-                    (runs / place.name).string()));
-  }
-  ResolvedRecipe resolved = load_recipe(families, recipe, overrides);
-  std::optional<FoundBatch> found;
-  if (resolved.is_auto("data", "batch")) {
-    found = find_batch_for(
-        resolved.recipe,
-        {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides}, stop);
-    if (!found) return nullptr;
-    resolved.resolve("data.batch", std::to_string(found->suggested()));
-    for (const auto& [path, value] : found->format) resolved.resolve(path, value);
-  }
-  auto run = std::make_unique<PreparedRun>(families, std::move(resolved), place.runs);
-  if (found) run->take_batch(std::move(*found));
-  run->place_in(place.name.empty()
-                    ? track::RunFolder::create_numbered(runs, run->recipe_name(),
-                                                        run->recipe_yaml(), run->info())
-                    : track::RunFolder::create(runs, place.name, run->recipe_yaml(), run->info()));
-  return run;
-}
-
-std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
-                                        const std::string& name,
-                                        const std::vector<Override>& overrides) {
+std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
+                                const std::string& name, const std::vector<Override>& overrides) {
   track::RunFolder folder = track::RunFolder::open(find_run(place.runs, name));
   if (overrides.empty() && is_finished(folder.path())) {
     fmt::print(
         "nothing to resume: {} is finished. To train longer: gallop train --resume {} "
         "train.epochs=...\n",
         folder.path().string(), folder.path().string());
-    return nullptr;
+    return std::nullopt;
   }
   const fs::path file = folder.path() / "recipe.yaml";
   auto resolved = parse_recipe(families, track::RunFolder::read_recipe(folder.path()),
@@ -280,11 +285,87 @@ std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace
         "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
         "change it");
   }
-  auto run = std::make_unique<PreparedRun>(families, std::move(resolved), place.runs);
-  run->check_against(folder.path());
-  if (!overrides.empty()) write_file_atomically(file, run->recipe_yaml());
-  run->place_in(std::move(folder));
+  return Plan{.resolved = std::move(resolved),
+              .folder = std::move(folder),
+              .overridden = !overrides.empty()};
+}
+
+std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
+                               const std::string& recipe, const std::vector<Override>& overrides,
+                               const StopRequest& stop) {
+  const fs::path runs(place.runs);
+  if (!place.name.empty() && track::RunFolder::is_run(runs / place.name)) {
+    if (place.resume_if_there) {
+      return plan_resume(families, place, (runs / place.name).string(), without_auto(overrides));
+    }
+    throw UsageError(
+        fmt::format("there is a run {} already; take another --name, or --continue to resume it",
+                    (runs / place.name).string()));
+  }
+  Plan plan{.resolved = load_recipe(families, recipe, overrides)};
+  if (!plan.resolved.is_auto("data", "batch")) return plan;
+  plan.batch = find_batch_for(
+      plan.resolved.recipe,
+      {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides}, stop);
+  if (!plan.batch) return std::nullopt;
+  plan.resolved.resolve("data.batch", std::to_string(plan.batch->suggested()));
+  for (const auto& [path, value] : plan.batch->format) plan.resolved.resolve(path, value);
+  return plan;
+}
+
+// The first process makes the plan and has the folder; the others follow.
+std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlace& place,
+                                         const Team& team,
+                                         const std::function<std::optional<Plan>()>& make_plan) {
+  std::optional<Plan> plan;
+  const std::string told = team.ask_first([&] {
+    plan = make_plan();
+    return plan ? plan->resolved.name + "\n" + plan->resolved.to_yaml(false) : std::string();
+  });
+  if (told.empty()) return nullptr;
+  const size_t line = told.find('\n');
+  auto run = std::make_unique<PreparedRun>(
+      families,
+      plan ? std::move(plan->resolved)
+           : parse_recipe(families, told.substr(line + 1), told.substr(0, line) + ".yaml", {}),
+      place.runs, team);
+  const std::string path = team.ask_first([&] {
+    if (plan->batch) run->take_batch(std::move(*plan->batch));
+    if (plan->folder) {
+      run->check_against(plan->folder->path());
+      if (plan->overridden) {
+        write_file_atomically(plan->folder->path() / "recipe.yaml", run->recipe_yaml());
+      }
+      run->place_in(std::move(*plan->folder));
+    } else if (place.name.empty()) {
+      run->place_in(track::RunFolder::create_numbered(place.runs, run->recipe_name(),
+                                                      run->recipe_yaml(), run->info()));
+    } else {
+      run->place_in(
+          track::RunFolder::create(place.runs, place.name, run->recipe_yaml(), run->info()));
+    }
+    RunNote::tell(run->path());
+    return run->path().string();
+  });
+  if (!team.is_first()) run->look_at(path);
   return run;
+}
+
+}  // namespace
+
+std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
+                                       const std::string& recipe,
+                                       const std::vector<Override>& overrides,
+                                       const StopRequest& stop, const Team& team) {
+  return prepare_run(families, place, team,
+                     [&] { return plan_start(families, place, recipe, overrides, stop); });
+}
+
+std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
+                                        const std::string& name,
+                                        const std::vector<Override>& overrides, const Team& team) {
+  return prepare_run(families, place, team,
+                     [&] { return plan_resume(families, place, name, overrides); });
 }
 
 }  // namespace gallop::app

@@ -7,6 +7,7 @@
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
 #include "gallop/app/families.h"
+#include "gallop/app/team.h"
 #include "gallop/base/stop.h"
 #include "gallop/train/observer.h"
 
@@ -19,7 +20,8 @@ struct RunPlace {
   bool resume_if_there = false;  ///< Continue a run of this name instead of refusing it.
 };
 
-/// A run that is ready to train: its folder is locked by this process.
+/// A run that is ready to train: its folder is locked by this process, or by the first of those
+/// that train together.
 class TrainingRun {
  public:
   virtual ~TrainingRun() = default;
@@ -29,17 +31,18 @@ class TrainingRun {
 /// Prepares data and model of a recipe, for which it finds a batch where that is left open, and
 /// makes the run's folder; nothing is made where the recipe or the data are wrong. With
 /// `resume_if_there` it may return what resume_run() does. Null where a stop is asked for before.
-/// Throws UsageError where the name is taken.
+/// Throws UsageError where the name is taken. All processes of a team call it; what the first of
+/// them says counts.
 std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
                                        const std::string& recipe,
                                        const std::vector<Override>& overrides,
-                                       const StopRequest& stop);
+                                       const StopRequest& stop, const Team& team);
 
 /// Continues a run from its newest checkpoint, or from the beginning where it has none. A damaged
 /// checkpoint is a DataError that names the file and the checkpoint before it. Null where the run
 /// is finished already, which is said.
 std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
                                         const std::string& name,
-                                        const std::vector<Override>& overrides);
+                                        const std::vector<Override>& overrides, const Team& team);
 
 }  // namespace gallop::app

@@ -101,9 +101,7 @@ bool starts_collective(const c10::OperatorHandle& op) {
   return (name.starts_with(kCollectives) && !waits_for_collective(op)) || name == kStartSum;
 }
 
-bool waits_for_collective(const c10::OperatorHandle& op) {
-  return waits(op.schema());
-}
+bool waits_for_collective(const c10::OperatorHandle& op) { return waits(op.schema()); }
 
 bool leaves_memory_as_it_is(const c10::OperatorHandle& op) {
   return std::find(kUninitialized.begin(), kUninitialized.end(), op.schema().name()) !=

@@ -62,7 +62,7 @@ struct Prepared {
   std::vector<std::string> words, environment;
   std::vector<char*> word_pointers, environment_pointers;
   cpu_set_t cores{};
-  bool has_own_cores = false;
+  bool has_own_cores = false, own_group = false;
   int output = -1;
   pid_t parent = getpid();
 
@@ -74,6 +74,7 @@ struct Prepared {
     words.insert(words.begin(), is_ours ? program_invocation_short_name : program);
     word_pointers = pointers_to(words);
     environment_pointers = pointers_to(environment);
+    own_group = command.own_group;
     has_own_cores = !command.cores.empty();
     // Not those of a thread that is kept on one.
     for (const int core : has_own_cores ? command.cores : cores_given()) {
@@ -85,6 +86,7 @@ struct Prepared {
   void become() {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
     if (getppid() != parent) _exit(static_cast<int>(ExitCode::kInternal));
+    if (own_group && setpgid(0, 0) != 0) return;
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);

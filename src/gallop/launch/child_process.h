@@ -22,6 +22,9 @@ struct ChildCommand {
   std::vector<int> cores{};
   /// Whether what it prints comes to this process, and not where this process prints.
   bool keep_output = false;
+  /// Whether it has a process group of its own, so that what a terminal sends on Ctrl-C comes to
+  /// this process alone.
+  bool own_group = false;
 };
 
 /// How a process ended.

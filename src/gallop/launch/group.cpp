@@ -26,30 +26,23 @@ constexpr size_t kLongestLine = 65536;
 
 using Tell = std::function<void(const std::string& line)>;
 
-// Neighboring cores, so that a process keeps to one NUMA node where it can; none where there are
-// fewer cores than processes, which then share all.
-std::vector<int> cores_of(int process, int processes) {
-  const std::vector<int>& all = cores_given();
-  const auto count = static_cast<int>(all.size());
-  if (count < processes) return {};
-  const auto place = [&](int number) {
-    return all.begin() + static_cast<int64_t>(count) * number / processes;
-  };
-  return {place(process), place(process + 1)};
-}
-
 ChildCommand command_of(const GroupCommand& group, int rank) {
+  std::map<std::string, std::string> variables = {
+      {"RANK", std::to_string(rank)},
+      {"WORLD_SIZE", std::to_string(group.processes)},
+      {"LOCAL_RANK", std::to_string(rank)},
+      {"LOCAL_WORLD_SIZE", std::to_string(group.processes)},
+      {"MASTER_ADDR", group.host},
+      {"MASTER_PORT", std::to_string(group.port)},
+      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+      {"TORCHELASTIC_RESTART_COUNT", std::to_string(group.restarts)}};
+  variables.insert(group.variables.begin(), group.variables.end());
   return {.program = group.program,
           .arguments = group.arguments,
-          .variables = {{"RANK", std::to_string(rank)},
-                        {"WORLD_SIZE", std::to_string(group.processes)},
-                        {"LOCAL_RANK", std::to_string(rank)},
-                        {"LOCAL_WORLD_SIZE", std::to_string(group.processes)},
-                        {"MASTER_ADDR", group.host},
-                        {"MASTER_PORT", std::to_string(group.port)},
-                        {"TORCHELASTIC_RESTART_COUNT", std::to_string(group.restarts)}},
-          .cores = cores_of(rank, group.processes),
-          .keep_output = rank != 0};
+          .variables = std::move(variables),
+          .cores = part_of(cores_given(), rank, group.processes),
+          .keep_output = rank != 0,
+          .own_group = true};
 }
 
 /// One of the processes, and what of its output is no whole line yet.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,10 @@ struct GroupCommand {
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments;
   int processes = 1;
-  std::string host = "127.0.0.1";  ///< Where rank 0 has the store.
+  std::string host = "127.0.0.1";  ///< Where the store is, which this process has.
   int port = 29500;
-  int restarts = 0;           ///< Of this job so far, told to the processes.
+  int restarts = 0;                                ///< Of this job so far, told to the processes.
+  std::map<std::string, std::string> variables{};  ///< More of the environment, for all.
   double grace_seconds = 30;  ///< Between asking them to stop and killing them.
 };
 
@@ -29,8 +31,9 @@ struct GroupEnd {
 
 /// Starts the processes, each with its share of the cores and with the variables that torchrun sets
 /// (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
-/// TORCHELASTIC_RESTART_COUNT), and waits for their end. What rank 0 prints goes where this process
-/// prints; what others print goes line by line to `tell`, behind "[rank 2] ".
+/// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT), and those of the command, and waits
+/// for their end. What rank 0 prints goes where this process prints; what others print goes line by
+/// line to `tell`, behind "[rank 2] ".
 ///
 /// Where one fails the others are asked to stop, by SIGTERM, and killed after the grace; so are all
 /// where `stop` asks. A process that ends as stopped (exit code 5) has not failed. Throws

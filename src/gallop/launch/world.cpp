@@ -173,6 +173,9 @@ World read_world(const Environment& environment) {
     }
   }
   find_store(world, environment);
+  world.store_is_there = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  world.attempt = environment("TORCHELASTIC_RUN_ID").value_or("") + "/" +
+                  environment("TORCHELASTIC_RESTART_COUNT").value_or("0");
   return world;
 }
 

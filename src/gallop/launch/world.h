@@ -13,6 +13,9 @@ struct World {
   /// Where rank 0 has the store in which all meet.
   std::string host = "127.0.0.1";
   int port = 29500;
+  bool store_is_there = false;  ///< Somebody else than rank 0 has it, as the agent of torchrun.
+  /// Differs from one start of a job to the next.
+  std::string attempt = "0";
   std::string starter;  ///< "torchrun", "Open MPI", "Slurm" or "PMI"; empty where it is alone.
 };
 
@@ -23,9 +26,9 @@ Environment process_environment();
 
 /// What the variables say that torchrun, Open MPI, Slurm's srun and PMI (MPICH, Intel MPI) set for
 /// each process they start, in this order: the first that is there counts, as one may start the
-/// next, but srun never mpirun's processes. MASTER_ADDR and MASTER_PORT say where rank 0 has the
-/// store; without them it is the first host of Slurm's step, or this host where all processes are
-/// on it.
+/// next, but srun never mpirun's processes. MASTER_ADDR and MASTER_PORT say where the store
+/// is; without them it is on the first host of Slurm's step, or on this host where all processes
+/// are on it. Rank 0 has it, but with TORCHELASTIC_USE_AGENT_STORE=True.
 ///
 /// Throws UsageError, which names the variables, where some are missing, are no numbers or
 /// contradict each other, or where fewer processes were started than by the one that started the

@@ -8,8 +8,8 @@
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
@@ -44,8 +44,7 @@ struct Call {
 
 class C10dCollectives final : public Collectives {
  public:
-  explicit C10dCollectives(const Meeting& meeting)
-      : meeting_(meeting), limit_(milliseconds_of(meeting.seconds)) {
+  explicit C10dCollectives(const Meeting& meeting) : meeting_(meeting), limits_(meeting.limits) {
     try {
       connect();
     } catch (const std::exception& error) {
@@ -53,26 +52,31 @@ class C10dCollectives final : public Collectives {
       throw DeviceError(
           fmt::format("rank {} of {} did not find all others at {} port {} within {}: {}",
                       meeting.rank, meeting.size, meeting.host, meeting.port,
-                      format_duration(meeting.start_seconds), reason_of(error)));
+                      format_duration(meeting.seconds), reason_of(error)));
     }
   }
 
   int rank() const override { return meeting_.rank; }
   int size() const override { return meeting_.size; }
-  void set_step(int64_t step) override { step_ = step; }
+  void begin(Section section, int64_t step) override {
+    section_ = section;
+    step_ = step;
+  }
+  void set_limits(const Limits& limits) override { limits_ = limits; }
 
   void start_sum(const at::Tensor& tensor) override {
     Call call = next_call("sum", tensor);
     std::vector<at::Tensor> tensors = {tensor};
     c10d::AllreduceOptions options;
-    options.timeout = limit_;
+    options.timeout = limit();
     auto work = in_time(call, [&] { return group_->allreduce(tensors, options); });
     started_.insert_or_assign(tensor.const_data_ptr(), Started{std::move(call), std::move(work)});
   }
 
   void wait(const at::Tensor& tensor) override {
     const auto found = started_.find(tensor.const_data_ptr());
-    if (found == started_.end()) throw InternalError("collectives: no sum of this tensor is under way");
+    if (found == started_.end())
+      throw InternalError("collectives: no sum of this tensor is under way");
     const Started started = std::move(found->second);
     started_.erase(found);
     in_time(started.call, [&] { return started.work->wait(); });
@@ -82,7 +86,7 @@ class C10dCollectives final : public Collectives {
     const Call call = next_call("broadcast", tensor);
     std::vector<at::Tensor> tensors = {tensor};
     c10d::BroadcastOptions options;
-    options.timeout = limit_;
+    options.timeout = limit();
     in_time(call, [&] { return group_->broadcast(tensors, options)->wait(); });
   }
 
@@ -100,7 +104,7 @@ class C10dCollectives final : public Collectives {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(meeting_.port);
     options.waitWorkers = false;
-    options.timeout = milliseconds_of(meeting_.start_seconds);
+    options.timeout = milliseconds_of(meeting_.seconds);
     auto store = c10::make_intrusive<c10d::PrefixStore>(
         "gallop/" + meeting_.name, c10::make_intrusive<c10d::TCPStore>(meeting_.host, options));
     auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
@@ -113,8 +117,25 @@ class C10dCollectives final : public Collectives {
 
   Call next_call(const char* kind, const at::Tensor& tensor) {
     calls_ += 1;
-    return {.number = calls_,
-            .what = fmt::format("{} of {}", kind, format_bytes(static_cast<int64_t>(tensor.nbytes())))};
+    return {
+        .number = calls_,
+        .what = fmt::format("{} of {}", kind, format_bytes(static_cast<int64_t>(tensor.nbytes())))};
+  }
+
+  double limit_seconds() const {
+    if (section_ == Section::kStart) return limits_.start;
+    return section_ == Section::kStep ? limits_.step : limits_.other;
+  }
+  std::chrono::milliseconds limit() const { return milliseconds_of(limit_seconds()); }
+
+  std::string place() const {
+    switch (section_) {
+      case Section::kStart: return "start";
+      case Section::kStep: return fmt::format("step {}", step_);
+      case Section::kEvaluation: return fmt::format("evaluation after step {}", step_);
+      case Section::kCheckpoint: return fmt::format("checkpoint of step {}", step_);
+    }
+    throw InternalError("collectives: a section without a name");
   }
 
   template <typename Function>
@@ -122,20 +143,20 @@ class C10dCollectives final : public Collectives {
     try {
       return function();
     } catch (const std::exception& error) {
-      const std::string step = step_ > 0 ? fmt::format("step {}, ", step_) : "";
       throw DeviceError(fmt::format(
-          "rank {} of {}: {}{}: another process is gone or did not answer within {} ({})",
-          meeting_.rank, meeting_.size, step, call.words(), format_duration(meeting_.seconds),
+          "rank {} of {}: {}, {}: another process is gone or did not answer within {} ({})",
+          meeting_.rank, meeting_.size, place(), call.words(), format_duration(limit_seconds()),
           reason_of(error)));
     }
   }
 
   Meeting meeting_;
-  std::chrono::milliseconds limit_;
+  Limits limits_;
   std::optional<StoreServer> server_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
   std::map<const void*, Started> started_;  // By their tensor's memory.
   int64_t calls_ = 0, step_ = 0;
+  Section section_ = Section::kStart;
 };
 
 }  // namespace

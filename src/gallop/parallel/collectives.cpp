@@ -1,6 +1,8 @@
 #include "gallop/parallel/collectives.h"
 
+#include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -11,6 +13,24 @@
 
 namespace gallop::parallel {
 
+void visit_limits(config::Visitor& visitor, Limits& limits) {
+  visitor.field({.name = "start_seconds",
+                 .help = "that a process may take to come along while a training starts",
+                 .min = 0,
+                 .above_min = true},
+                limits.start);
+  visitor.field({.name = "step_seconds",
+                 .help = "that it may take within a step, before it counts as lost",
+                 .min = 0,
+                 .above_min = true},
+                limits.step);
+  visitor.field({.name = "other_seconds",
+                 .help = "that it may take within an evaluation or a checkpoint",
+                 .min = 0,
+                 .above_min = true},
+                limits.other);
+}
+
 std::vector<double> sum_over_all(Collectives& collectives, const std::vector<double>& numbers) {
   if (numbers.empty()) return {};
   const at::Tensor sums = at::empty({static_cast<int64_t>(numbers.size())}, at::kDouble);
@@ -19,6 +39,14 @@ std::vector<double> sum_over_all(Collectives& collectives, const std::vector<dou
   collectives.start_sum(sums);
   collectives.wait(sums);
   return {data, data + numbers.size()};
+}
+
+bool any_of(Collectives& collectives, bool one) {
+  return sum_over_all(collectives, {one ? 1.0 : 0.0}).front() > 0;
+}
+
+void broadcast_all(Collectives& collectives, const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) collectives.broadcast(tensor.detach());
 }
 
 std::string text_of_first(Collectives& collectives, const std::string& text) {
@@ -41,10 +69,31 @@ void require_same(Collectives& collectives, const std::string& what, const std::
   who = sum_over_all(collectives, who);
   for (size_t rank = 0; rank < who.size(); ++rank) {
     if (who[rank] == 0) continue;
-    throw UsageError(fmt::format("{} of rank {} is another one than that of rank 0: start all "
-                                 "processes with the same program, recipe, options and data",
-                                 what, rank));
+    throw UsageError(
+        fmt::format("{} of rank {} is another one than that of rank 0: start all "
+                    "processes with the same program, recipe, options and data",
+                    what, rank));
   }
+}
+
+std::string ask_first(Collectives& collectives, const std::function<std::string()>& function) {
+  std::string text;
+  int code = 0;
+  std::exception_ptr thrown;
+  if (collectives.rank() == 0) {
+    try {
+      text = function();
+    } catch (const Error& error) {
+      thrown = std::current_exception();
+      code = static_cast<int>(error.code());
+      text = error.what();
+    }
+  }
+  code = static_cast<int>(sum_over_all(collectives, {static_cast<double>(code)}).front());
+  text = text_of_first(collectives, text);
+  if (thrown) std::rethrow_exception(thrown);
+  if (code != 0) throw ErrorOfFirst(static_cast<ExitCode>(code), text);
+  return text;
 }
 
 }  // namespace gallop::parallel

@@ -1,13 +1,30 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/base/error.h"
+#include "gallop/config/visitor.h"
+#include "gallop/tensor/named_tensor.h"
+
 namespace gallop::parallel {
+
+/// What a training is at. Errors name it, and each has a time limit for every call.
+enum class Section { kStart, kStep, kEvaluation, kCheckpoint };
+
+struct Limits {
+  double start = 600;  ///< Seconds: reading data, measuring, compiling the first steps.
+  double step = 10;
+  double other = 600;  ///< Evaluations and checkpoints.
+};
+
+/// Options beside a strategy's.
+void visit_limits(config::Visitor& visitor, Limits& limits);
 
 /// What the processes of a training do together. Each calls the same functions in the same order,
 /// one thread at a time. All throw DeviceError, which names this process, the step and the call,
@@ -27,8 +44,10 @@ class Collectives {
   /// Replaces what `tensor` holds by what it holds in process 0.
   virtual void broadcast(const at::Tensor& tensor) = 0;
 
-  /// The step that errors name from here on, counted from 1; 0 before the first.
-  virtual void set_step(int64_t step) = 0;
+  /// From here on it is at this section, of step `step` counted from 1 or after it. It is at the
+  /// start at first.
+  virtual void begin(Section section, int64_t step) = 0;
+  virtual void set_limits(const Limits& limits) = 0;
 };
 
 /// How processes find each other.
@@ -41,8 +60,8 @@ struct Meeting {
   bool store_is_there = false;
   /// Tells the processes of one start from those of others that used the same store.
   std::string name = "0";
-  double start_seconds = 60;  ///< For all to come.
-  double seconds = 10;        ///< For each call.
+  double seconds = 60;  ///< For all to come.
+  Limits limits{};
 };
 
 /// Waits for all to come. Throws DeviceError where they do not.
@@ -51,11 +70,27 @@ std::unique_ptr<Collectives> meet(const Meeting& meeting);
 /// The sums of these numbers over all processes.
 std::vector<double> sum_over_all(Collectives& collectives, const std::vector<double>& numbers);
 
+/// Whether any process says so.
+bool any_of(Collectives& collectives, bool one);
+
+/// Replaces what the tensors hold by what those of process 0 hold.
+void broadcast_all(Collectives& collectives, const NamedTensors& tensors);
+
 /// The text that process 0 gives, in all.
 std::string text_of_first(Collectives& collectives, const std::string& text);
 
 /// Throws UsageError in all processes where one has another text than process 0. `what` says what
 /// it tells of: "the recipe".
 void require_same(Collectives& collectives, const std::string& what, const std::string& text);
+
+/// What process 0 has thrown and told itself.
+class ErrorOfFirst : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Calls the function in process 0 and returns the text that it returns, in all. What it throws is
+/// thrown there, and an ErrorOfFirst with the same code and message in the others.
+std::string ask_first(Collectives& collectives, const std::function<std::string()>& function);
 
 }  // namespace gallop::parallel

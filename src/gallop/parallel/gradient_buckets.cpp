@@ -34,9 +34,10 @@ GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters, int6
     }
     const auto element = static_cast<int64_t>(first.element_size());
     const auto count = static_cast<int64_t>(end - begin);
-    buckets_.push_back({.tensor = at::zeros({bytes / element}, first.options().requires_grad(false)),
-                        .parameters = count,
-                        .missing = count});
+    buckets_.push_back(
+        {.tensor = at::zeros({bytes / element}, first.options().requires_grad(false)),
+         .parameters = count,
+         .missing = count});
     int64_t offset = 0;
     for (size_t i = begin; i < end; ++i) {
       const at::Tensor& parameter = parameters[i];

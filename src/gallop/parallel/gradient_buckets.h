@@ -24,8 +24,8 @@ class GradientBuckets {
 
   /// Nothing is in its place.
   void empty();
-  /// Moves a parameter's gradient to its place, or zeros where there is none, and lets the parameter
-  /// have that as its gradient. Returns whether its bucket is full now.
+  /// Moves a parameter's gradient to its place, or zeros where there is none, and lets the
+  /// parameter have that as its gradient. Returns whether its bucket is full now.
   bool fill(size_t parameter);
   bool is_filled(size_t parameter) const { return slots_[parameter].is_filled; }
   size_t bucket_of(size_t parameter) const { return slots_[parameter].bucket; }

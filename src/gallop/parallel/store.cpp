@@ -1,6 +1,7 @@
 #include "gallop/parallel/store.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +10,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "gallop/base/error.h"

@@ -34,14 +34,14 @@ CollectivesScope::~CollectivesScope() { current_collectives = outer_; }
 Collectives* CollectivesScope::current() { return current_collectives; }
 
 void start_sum(const at::Tensor& tensor) {
-  static const kernel::Operator<void, const at::Tensor&> kStart("start_sum(Tensor(a!) tensor) -> ()", on_start, nullptr,
-                                       on_start);
+  static const kernel::Operator<void, const at::Tensor&> kStart(
+      "start_sum(Tensor(a!) tensor) -> ()", on_start, nullptr, on_start);
   kStart(tensor);
 }
 
 void wait_for_sum(const at::Tensor& tensor) {
-  static const kernel::Operator<void, const at::Tensor&> kWait("wait_for_sum(Tensor(a!) tensor) -> ()", on_wait, nullptr,
-                                      on_wait);
+  static const kernel::Operator<void, const at::Tensor&> kWait(
+      "wait_for_sum(Tensor(a!) tensor) -> ()", on_wait, nullptr, on_wait);
   kWait(tensor);
 }
 

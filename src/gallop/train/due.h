@@ -25,6 +25,9 @@ class Due {
     return false;
   }
 
+  /// Whether it goes by time, so that processes may differ about it.
+  bool is_by_time() const { return interval_.unit == Interval::Unit::kSeconds; }
+
   void done(int64_t step) {
     done_step_ = step;
     done_at_ = monotonic_seconds();

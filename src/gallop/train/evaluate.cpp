@@ -39,6 +39,43 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const TestVi
   return mean;
 }
 
+// The numbers of a tally, for sums over processes.
+template <typename Visit>
+void for_each_number(Tally& tally, const Visit& visit) {
+  visit(tally.loss_sum);
+  for (int64_t* number : {&tally.count, &tally.top1, &tally.top5}) {
+    auto value = static_cast<double>(*number);
+    visit(value);
+    *number = static_cast<int64_t>(value);
+  }
+}
+
+template <typename Visit>
+void for_each_number(Evaluation& evaluation, bool has_views, const Visit& visit) {
+  for_each_number(evaluation.tally, visit);
+  // A process without samples has none.
+  if (has_views && !evaluation.one_view) evaluation.one_view.emplace();
+  if (evaluation.one_view) for_each_number(*evaluation.one_view, visit);
+  auto skipped = static_cast<double>(evaluation.skipped);
+  visit(skipped);
+  evaluation.skipped = static_cast<int64_t>(skipped);
+}
+
+// Adds up what all processes have; true where one of them was stopped.
+bool add_up(EnsembleEvaluation& result, const EvaluateConfig& config, bool stopped) {
+  if (config.collectives == nullptr) return stopped;
+  std::vector<double> numbers = {stopped ? 1.0 : 0.0};
+  const auto for_all = [&](const auto& visit) {
+    for (Evaluation& one : result.each) for_each_number(one, config.views.is_any(), visit);
+    for_each_number(result.together, /*has_views=*/false, visit);
+  };
+  for_all([&numbers](double& number) { numbers.push_back(number); });
+  numbers = parallel::sum_over_all(*config.collectives, numbers);
+  size_t next = 1;
+  for_all([&](double& number) { number = numbers[next++]; });
+  return numbers.front() > 0;
+}
+
 }  // namespace
 
 std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& samples,
@@ -78,7 +115,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     if (sum.defined()) result.together.tally.add(tally_of(sum, batch->target));
   }
   for (const Member& member : members) member.model.set_training(true);
-  if (stop.requested()) return std::nullopt;
+  if (add_up(result, config, stop.requested())) return std::nullopt;
   if (members.size() == 1) result.together = result.each.front();
   result.together.skipped = result.each.front().skipped;
   result.together.seconds = monotonic_seconds() - start;

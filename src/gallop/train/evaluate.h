@@ -7,6 +7,7 @@
 #include "gallop/base/stop.h"
 #include "gallop/data/loader.h"
 #include "gallop/model/model.h"
+#include "gallop/parallel/collectives.h"
 #include "gallop/precision/precision.h"
 #include "gallop/train/loss.h"
 #include "gallop/train/test_views.h"
@@ -18,6 +19,8 @@ struct EvaluateConfig {
   precision::Precision precision = precision::Precision::kFp32;
   at::Device device = at::kCPU;
   TestViews views{};
+  /// If set, each process evaluates its part of every batch, and has the sums of all.
+  parallel::Collectives* collectives = nullptr;
 };
 
 struct Evaluation {
@@ -28,8 +31,8 @@ struct Evaluation {
 };
 
 /// Loss and right guesses over all samples, without gradients; sums and counts, so that the result
-/// does not depend on the batch size. Empty where `stop` was requested before the end. Leaves
-/// the model in training mode.
+/// does not depend on the batch size. Empty where `stop` was requested before the end, in any
+/// process. Leaves the model in training mode.
 std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& samples,
                                    const EvaluateConfig& config, const StopRequest& stop);
 

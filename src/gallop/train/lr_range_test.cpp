@@ -31,6 +31,7 @@ class Test {
         loader_(parts.samples, loader_config, start_,
                 parts.model.parameters().front().tensor.device()),
         step_(parts.model, parts.optimizer, for_trials(step_config)),
+        is_shared_(step_config.strategy != nullptr),
         kept_(kept_of(parts, step_)) {}
   ~Test() { kept_.put_back(); }
   Test(const Test&) = delete;
@@ -81,11 +82,15 @@ class Test {
   std::optional<double> loss_of_step(double lr) {
     std::optional<data::Batch> batch;
     do {
-      batch = loader_.next(&stop_);
-      if (!batch || stop_.requested()) return {};
-    } while (batch->size() == 0);
+      // All that share the steps stop after the same one.
+      batch = loader_.next(is_shared_ ? nullptr : &stop_);
+      if (!batch || (stop_.requested() && !is_shared_)) return {};
+    } while (batch->size() == 0 && !is_shared_);
+    const Wishes wishes = {stop_.requested()};
     const StepResult result =
-        step_.run(batch->input, batch->target, number_++, lr, /*count_guesses=*/false);
+        step_.run(batch->input, batch->target, number_++, lr, /*count_guesses=*/false, {},
+                  {.rows = batch->whole_size, .wishes = wishes});
+    if (result.wishes[static_cast<size_t>(Wish::kStop)]) return {};
     return result.tally.loss();
   }
 
@@ -94,6 +99,7 @@ class Test {
   data::LoaderState start_;
   data::DeviceLoader loader_;
   TrainStep step_;
+  bool is_shared_;
   KeptTensors kept_;
   int64_t number_ = 0;
 };

@@ -79,7 +79,8 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 // `sums` as SharedSum says.
 void read_shared(const std::vector<double>& sums, int64_t targets, StepResult& result) {
   result.tally.top1 = static_cast<int64_t>(sums[kSharedTop1]);
-  result.tally.count = std::llround(sums[kShare] * static_cast<double>(targets));
+  result.share = sums[kShare];
+  result.tally.count = std::llround(result.share * static_cast<double>(targets));
   for (size_t i = 0; i < kWishes; ++i) result.wishes[i] = sums[kFirstWish + i] > 0;
 }
 

@@ -80,6 +80,7 @@ struct StepResult {
   double gradient_norm = 0;
   bool is_spike = false;   ///< The loss: the update was skipped.
   Wishes wishes{};         ///< Of any of the processes that share the step.
+  double share = 1;        ///< Of the samples that were not broken, where it is shared.
   bool finite = true;      ///< The loss and all gradients.
   std::string bad_tensor;  ///< If not, the first of them: "loss" or a parameter's name; empty where
                            ///< results come late and tell no more than that a gradient is not.

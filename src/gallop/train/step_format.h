@@ -17,6 +17,7 @@ struct StepFormat {
 
   /// "bf16, channels_last"
   std::string describe() const;
+  bool operator==(const StepFormat&) const = default;
 };
 
 /// A format and what one forward and backward pass took in it.

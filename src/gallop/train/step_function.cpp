@@ -187,8 +187,7 @@ at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad, const at::
   };
   if (!config_.skip_nonfinite && !clips && !scaler_) {
     const at::Tensor norm = optimizer_.step(lr, scale, bad, options);
-    return unscaled(norm.defined() ? norm
-                                   : optim::gradient_norm(optim::gradients_of(parameters_)));
+    return unscaled(norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_)));
   }
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
   bad = bad.add(zero_if_finite(norm));

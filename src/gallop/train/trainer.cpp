@@ -26,6 +26,7 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
       config(config_),
       evaluate_config(evaluate_config_),
       loader_config(loader_config_),
+      together(step_config.strategy),
       loader(parts.train_samples, loader_config, {.seed = config.seed}, evaluate_config.device),
       step(parts.model, parts.optimizer,
            step_config_of(step_config, config.on_nonfinite, parts.varied)),
@@ -37,11 +38,16 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
   for (const auto& [name, schedule] : schedules()) {
     check_schedule(*schedule, config, parts.evaluation_samples != nullptr);
   }
+  together.start_alike(state().model);
 }
 
 Outcome Trainer::Impl::run() {
   parts.model.set_training(true);
+  if (!together.is_alone()) {
+    for (size_t i = 0; i < kWishes; ++i) agreed[i] = together.any(own_wishes()[i]);
+  }
   for (;;) {
+    agree();
     if (evaluation_is_due()) {
       report_all();
       clock.pause();
@@ -49,12 +55,12 @@ Outcome Trainer::Impl::run() {
     }
     if (config.snapshots && cycle_is_over()) keep_snapshot();
     if (is_last() || is_out_of_patience()) return finish(true);
-    if (checkpoint_due.at(progress.step)) {
+    if (is_due(checkpoint_due, Wish::kSave)) {
       report_all();
       save(false);
     }
     clock.go();
-    if (parts.stop.requested() || !train_one()) return finish(false);
+    if (all_wish(Wish::kStop) || !train_one()) return finish(false);
     if (config.spikes.action != "rewind") continue;
     report_all();  // The next step is to have the older weights.
     if (wants_rewind) rewind();
@@ -86,7 +92,30 @@ bool Trainer::Impl::evaluation_is_due() const {
   if (parts.evaluation_samples == nullptr || progress.evaluated_step == progress.step) {
     return false;
   }
-  return is_last() || evaluation_due.at(progress.step);
+  return is_last() || is_due(evaluation_due, Wish::kEvaluate);
+}
+
+Wishes Trainer::Impl::own_wishes() const {
+  const auto by_time = [](const Due& due) { return due.is_by_time() && due.at(0); };
+  return {parts.stop.requested(), by_time(evaluation_due), by_time(checkpoint_due)};
+}
+
+bool Trainer::Impl::all_wish(Wish wish) const {
+  const auto i = static_cast<size_t>(wish);
+  return together.is_alone() ? own_wishes()[i] : agreed[i];
+}
+
+// Steps are the same in all processes, times are not.
+bool Trainer::Impl::is_due(const Due& due, Wish wish) const {
+  return due.is_by_time() ? all_wish(wish) : due.at(progress.step);
+}
+
+// Takes what has been wished, at the same step in all processes.
+void Trainer::Impl::agree() {
+  for (; !wishes.empty() && wishes.front().first + step.most_behind() <= progress.step;
+       wishes.pop_front()) {
+    for (size_t i = 0; i < kWishes; ++i) agreed[i] = agreed[i] || wishes.front().second[i];
+  }
 }
 
 // By the step alone, so that a run that was stopped here finds it again.
@@ -131,7 +160,7 @@ Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
 
 Trainer::~Trainer() = default;
 
-void Trainer::resume(const CheckpointInfo& checkpoint) { impl_->resume(checkpoint); }
+void Trainer::resume(const std::optional<CheckpointInfo>& checkpoint) { impl_->resume(checkpoint); }
 
 Outcome Trainer::run() { return impl_->run(); }
 

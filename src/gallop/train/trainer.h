@@ -60,7 +60,8 @@ class Trainer {
 
   /// Continues from a checkpoint: weights, optimizer, loss scale, counters and the position in the
   /// data. Throws DataError where it is damaged, UsageError where it does not fit.
-  void resume(const CheckpointInfo& checkpoint);
+  /// Of processes that share steps, the first has the checkpoint, and all call this.
+  void resume(const std::optional<CheckpointInfo>& checkpoint);
 
   /// Trains to the end, or to the next step boundary after a stop request, where it saves. Throws
   /// DataError at a loss or gradient that is not finite, unless they are skipped.

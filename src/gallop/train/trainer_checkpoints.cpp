@@ -41,6 +41,9 @@ TrainingState Trainer::Impl::state() {
 
 void Trainer::Impl::save(bool best) {
   clock.pause();
+  agreed[static_cast<size_t>(Wish::kSave)] = false;
+  together.begin(parallel::Section::kCheckpoint, progress.step);
+  together.average_statistics(parts.model.buffers());
   const AveragedWeights averaged(parts.optimizer);
   progress.training_seconds = training_seconds();
   // Of those that a run which nobody disturbs has, too.
@@ -48,17 +51,32 @@ void Trainer::Impl::save(bool best) {
     progress.rewind_step = progress.step;
     parts.checkpoints.spare(progress.step);
   }
-  const auto info = parts.checkpoints.save(state(), progress.step, best);
+  const std::string folder = together.ask_first(
+      [&] { return parts.checkpoints.save(state(), progress.step, best).folder.string(); });
   checkpoint_due.done(progress.step);
   saved_step = progress.step;
-  tell(&Observer::saved, progress.step, info.folder.string());
+  tell(&Observer::saved, progress.step, folder);
 }
 
-void Trainer::Impl::resume(const CheckpointInfo& checkpoint) {
+// Into the state that is given, which has live tensors; of the first process in all.
+void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into) {
+  together.ask_first([&] {
+    parts.checkpoints.load(*checkpoint, into);
+    return std::string();
+  });
+  together.share(into.model);
+  together.share(into.optimizer);
+  together.share(into.trainer);
+}
+
+void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
   const AveragedWeights averaged(parts.optimizer);
   TrainingState saved = state();
-  check_teacher(parts.checkpoints.read_trainer(checkpoint), parts.teacher);
-  parts.checkpoints.load(checkpoint, saved);
+  together.ask_first([&] {
+    check_teacher(parts.checkpoints.read_trainer(*checkpoint), parts.teacher);
+    return std::string();
+  });
+  load(checkpoint, saved);
   data::LoaderState loader_state;
   progress = Progress::from_map(saved.trainer, loader_state);
   holds.read(saved.trainer);
@@ -78,8 +96,14 @@ void Trainer::Impl::resume(const CheckpointInfo& checkpoint) {
 // stay.
 void Trainer::Impl::rewind() {
   wants_rewind = false;
-  const auto target = parts.checkpoints.of_step(progress.rewind_step);
-  if (!target) {
+  std::optional<CheckpointInfo> target;
+  const bool is_there = !together
+                             .ask_first([&] {
+                               target = parts.checkpoints.of_step(progress.rewind_step);
+                               return std::string(target ? "there" : "");
+                             })
+                             .empty();
+  if (!is_there) {
     tell(&Observer::noted,
          fmt::format("step {}: a spike of the loss was skipped; there is no checkpoint yet to go "
                      "back to",
@@ -96,26 +120,35 @@ void Trainer::Impl::rewind() {
   clock.pause();
   const AveragedWeights averaged(parts.optimizer);
   TrainingState old = state();
-  parts.checkpoints.load(*target, old);
+  load(target, old);
   tell(&Observer::noted,
        fmt::format("step {}: the loss is a spike; weights are again those of step {} (rewind {} "
                    "of at most {})",
-                   progress.step, target->step, progress.rewinds, config.spikes.limit));
+                   progress.step, progress.rewind_step, progress.rewinds, config.spikes.limit));
 }
 
 void Trainer::Impl::restore_best() {
-  const auto best = parts.checkpoints.best();
-  if (!best || best->step == progress.step) return;
   const AveragedWeights averaged(parts.optimizer);  // Those that the checkpoint has.
-  parts.checkpoints.load_model(*best, state().model);
-  outcome.restored_step = best->step;
+  const NamedTensors model = state().model;
+  const std::string step_of_best = together.ask_first([&]() -> std::string {
+    const auto best = parts.checkpoints.best();
+    if (!best || best->step == progress.step) return {};
+    parts.checkpoints.load_model(*best, model);
+    return std::to_string(best->step);
+  });
+  if (step_of_best.empty()) return;
+  together.share(model);
+  outcome.restored_step = std::stoll(step_of_best);
   save(false);
 }
 
 void Trainer::Impl::keep_snapshot() {
   report_all();
   if (saved_step != progress.step) save(false);
-  if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest);
+  together.ask_first([&] {
+    if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest);
+    return std::string();
+  });
 }
 
 }  // namespace gallop::train

@@ -11,6 +11,9 @@ namespace gallop::train {
 // False where a stop request came first; the evaluation is then done at the resume.
 bool Trainer::Impl::evaluate_now() {
   tell(&Observer::evaluating);
+  agreed[static_cast<size_t>(Wish::kEvaluate)] = false;
+  together.begin(parallel::Section::kEvaluation, progress.step);
+  together.average_statistics(parts.model.buffers());
   if (is_last() && !recompute_statistics()) return false;
   const AveragedWeights averaged(parts.optimizer);
   const auto evaluation =
@@ -38,11 +41,17 @@ bool Trainer::Impl::recompute_statistics() {
     return true;
   }
   const AveragedWeights averaged(parts.optimizer);
-  const StatisticsConfig how{.loader = loader_config,
+  // Each process takes those of all samples, and none leaves it to the others.
+  data::LoaderConfig whole = loader_config;
+  whole.part = 0;
+  whole.parts = 1;
+  const StopRequest never;
+  const StatisticsConfig how{.loader = whole,
                              .seed = static_cast<uint64_t>(config.seed),
                              .precision = evaluate_config.precision,
                              .device = evaluate_config.device};
-  if (!train::recompute_statistics(parts.model, parts.train_samples, how, parts.stop)) {
+  if (!train::recompute_statistics(parts.model, parts.train_samples, how,
+                                   together.is_alone() ? parts.stop : never)) {
     return false;
   }
   recomputed_step = progress.step;

@@ -15,6 +15,7 @@
 #include "gallop/train/holds.h"
 #include "gallop/train/pace.h"
 #include "gallop/train/progress.h"
+#include "gallop/train/together.h"
 #include "gallop/train/trainer.h"
 
 namespace gallop::train {
@@ -31,6 +32,7 @@ struct Trainer::Impl {
   TrainConfig config;
   EvaluateConfig evaluate_config;
   data::LoaderConfig loader_config;
+  Together together;
   data::DeviceLoader loader;
   TrainStep step;
   Length length;
@@ -46,6 +48,10 @@ struct Trainer::Impl {
   int64_t recomputed_step = -1;  // Of weights whose statistics were taken anew.
   size_t told_reasons = 0;
   bool wants_rewind = false;
+  // What processes that share steps do next, as all of them have been told.
+  Wishes agreed{};
+  std::deque<std::pair<int64_t, Wishes>> wishes;  // Of steps, which count as late as results may.
+  int64_t steps_here = 0;                         // Of this process.
   Outcome outcome;
   std::deque<Started> started_steps;
 
@@ -54,6 +60,10 @@ struct Trainer::Impl {
 
   // The loop: evaluates, saves and trains, each when it is due.
   Outcome run();
+  Wishes own_wishes() const;
+  bool all_wish(Wish wish) const;
+  bool is_due(const Due& due, Wish wish) const;
+  void agree();
   Outcome finish(bool finished);
   bool evaluation_is_due() const;
   bool cycle_is_over();
@@ -82,7 +92,8 @@ struct Trainer::Impl {
   // Checkpoints.
   TrainingState state();
   void save(bool best);
-  void resume(const CheckpointInfo& checkpoint);
+  void resume(const std::optional<CheckpointInfo>& checkpoint);
+  void load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into);
   void rewind();
   void restore_best();
   void keep_snapshot();

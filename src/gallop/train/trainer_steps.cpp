@@ -20,22 +20,23 @@ std::string name_of_bad(const std::string& tensor) {
 
 bool Trainer::Impl::train_one() {
   const data::LoaderState position = loader.state();
-  const auto batch = loader.next(&parts.stop);
+  // Who shares a step does not leave it to the others.
+  const auto batch = loader.next(together.is_alone() ? &parts.stop : nullptr);
   if (!batch) return false;
   const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
   const double lr =
       parts.lr_factor * parts.optimizer.base_lr() * parts.schedule.factor(share_done());
-  const bool has_samples = batch->size() > 0;
+  const bool has_samples = batch->size() > 0 || !together.is_alone();
   std::vector<double> varied;
   for (const VariedValue& one : parts.varied) varied.push_back(one.at(share_done()));
   if (has_samples) start_step(*batch, lr, record, varied, position);
   tell_of_compiling();
   progress.step += 1;
-  progress.samples += batch->size() + batch->skipped;
-  progress.skipped_samples += batch->skipped;
-  speed.add(batch->size(), clock.seconds());
+  progress.samples += batch->whole_size;
+  if (together.is_alone()) progress.skipped_samples += batch->skipped;
+  speed.add(together.is_alone() ? batch->size() : batch->whole_size, clock.seconds());
   started_steps.push_back({.event = event_of(lr, varied, record),
-                           .samples = batch->size() + batch->skipped,
+                           .samples = batch->whole_size,
                            .has_samples = has_samples});
   report_what_is_there();
   return true;
@@ -45,8 +46,12 @@ bool Trainer::Impl::train_one() {
 void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
                                const std::vector<double>& varied,
                                const data::LoaderState& position) {
+  // The first two are recorded and compiled, which takes as long as it takes.
+  const bool starts = steps_here++ < 2;
+  together.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, progress.step + 1);
   try {
-    step.start(batch.input, batch.target, progress.step, lr, record, varied);
+    step.start(batch.input, batch.target, progress.step, lr, record, varied,
+               {.rows = batch.whole_size, .wishes = own_wishes()});
   } catch (const StepDoesNotFit&) {
     report_all();
     loader.seek(position);
@@ -80,6 +85,11 @@ void Trainer::Impl::report_oldest() {
   started_steps.pop_front();
   const StepResult result = has_samples ? step.take() : StepResult();
   check(result, event.step);
+  if (!together.is_alone()) {
+    wishes.emplace_back(event.step, result.wishes);
+    progress.skipped_samples += samples - std::llround(result.share * static_cast<double>(samples));
+    event.skipped_samples = progress.skipped_samples;
+  }
   progress.skipped_updates += result.finite && !result.is_spike ? 0 : 1;
   if (!result.finite) holds.skipped(event.step - 1, samples);
   progress.spikes_in_row = result.is_spike ? progress.spikes_in_row + 1 : 0;

@@ -95,22 +95,47 @@ TEST(Collectives, TellAllWhoHasAnotherText) {
   EXPECT_EQ(told, 3);
 }
 
+TEST(Collectives, AskTheFirstAndThrowInAllWhatItThrows) {
+  std::atomic<int> thrown = 0, calls = 0;
+  run_together(3, [&](Collectives& collectives) {
+    const auto answer = [&calls] {
+      calls += 1;
+      return std::string("an answer");
+    };
+    EXPECT_EQ(ask_first(collectives, answer), "an answer");
+    try {
+      ask_first(collectives, []() -> std::string { throw DataError("no such file"); });
+    } catch (const ErrorOfFirst& error) {
+      EXPECT_NE(collectives.rank(), 0);
+      EXPECT_EQ(error.code(), ExitCode::kData);
+      EXPECT_STREQ(error.what(), "no such file");
+      thrown += 1;
+    } catch (const DataError&) {
+      EXPECT_EQ(collectives.rank(), 0);
+      thrown += 1;
+    }
+    EXPECT_TRUE(any_of(collectives, collectives.rank() == 2));
+    EXPECT_FALSE(any_of(collectives, false));
+  });
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(thrown, 3);
+}
+
 TEST(Collectives, NameTheCallAndTheStepWhereAnotherIsGone) {
   std::string message;
-  run_together(
-      2,
-      [&](Collectives& collectives) {
-        if (collectives.rank() == 1) return;
-        collectives.set_step(7);
-        const at::Tensor tensor = at::zeros({100}, at::kFloat);
-        try {
-          collectives.start_sum(tensor);
-          collectives.wait(tensor);
-        } catch (const DeviceError& error) {
-          message = error.what();
-        }
-      },
-      {.seconds = 0.5});
+  run_together(2,
+               [&](Collectives& collectives) {
+                 if (collectives.rank() == 1) return;
+                 collectives.begin(Section::kStep, 7);
+                 const at::Tensor tensor = at::zeros({100}, at::kFloat);
+                 try {
+                   collectives.start_sum(tensor);
+                   collectives.wait(tensor);
+                 } catch (const DeviceError& error) {
+                   message = error.what();
+                 }
+               },
+               {.limits = {.step = 0.5}});
   EXPECT_EQ(message.substr(0, message.find('(')),
             "rank 0 of 2: step 7, call 1, sum of 400 bytes: another process is gone or did not "
             "answer within 0.50 s ");
@@ -118,9 +143,9 @@ TEST(Collectives, NameTheCallAndTheStepWhereAnotherIsGone) {
 
 TEST(Collectives, SayWhoDidNotFindTheOthers) {
   try {
-    run_together(1, [](Collectives&) {}, {.size = 2, .start_seconds = 0.5});
+    run_together(1, [](Collectives&) {}, {.size = 2, .seconds = 0.5});
     const StoreServer server("127.0.0.1", 0);
-    meet({.rank = 1, .size = 2, .port = server.port(), .store_is_there = true, .start_seconds = 0.5});
+    meet({.rank = 1, .size = 2, .port = server.port(), .store_is_there = true, .seconds = 0.5});
     FAIL() << "came together";
   } catch (const DeviceError& error) {
     EXPECT_NE(std::string(error.what()).find("rank 1 of 2 did not find all others at 127.0.0.1"),

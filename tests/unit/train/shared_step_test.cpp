@@ -42,7 +42,8 @@ std::pair<at::Tensor, at::Tensor> some_rows(const std::pair<at::Tensor, at::Tens
 }
 
 // Of this process; alone without collectives.
-Results train(const Case& tested, bool compiled, const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
+Results train(const Case& tested, bool compiled,
+              const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
               parallel::Collectives* collectives) {
   const auto compile = compiled ? std::optional(compile::CompileConfig()) : std::nullopt;
   Trainee trainee(tested, compile, collectives);
@@ -55,8 +56,10 @@ Results train(const Case& tested, bool compiled, const std::vector<std::pair<at:
       begin = all * collectives->rank() / collectives->size();
       end = all * (collectives->rank() + 1) / collectives->size();
     }
-    const auto [input, target] = some_rows(batches[i], begin, std::max(begin, std::min(end, all - broken)));
-    results.steps.push_back(trainee.step->run(input, target, step, 0.01, i % 2 == 0, {}, {.rows = all}));
+    const auto [input, target] =
+        some_rows(batches[i], begin, std::max(begin, std::min(end, all - broken)));
+    results.steps.push_back(
+        trainee.step->run(input, target, step, 0.01, i % 2 == 0, {}, {.rows = all}));
   }
   if (compiled) {
     EXPECT_TRUE(trainee.step->compile_report()->reasons.empty())
@@ -86,7 +89,8 @@ std::vector<std::pair<at::Tensor, at::Tensor>> batches_of(const Case& tested) {
 // Relative to the largest number of the tensor.
 double largest_difference(const at::Tensor& got, const at::Tensor& wanted) {
   const double scale = wanted.to(at::kDouble).abs().max().item<double>();
-  const double difference = (got.to(at::kDouble) - wanted.to(at::kDouble)).abs().max().item<double>();
+  const double difference =
+      (got.to(at::kDouble) - wanted.to(at::kDouble)).abs().max().item<double>();
   return scale > 0 ? difference / scale : difference;
 }
 
@@ -137,15 +141,16 @@ TEST_P(SharedStep, IsThatOfOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(
     Zoo, SharedStep,
-    testing::Values(Case{"Mlp", mlp, "sgd momentum=0.9"}, Case{"MlpAdamw", mlp, "adamw"},
-                    Case{"MlpAccumulate", mlp, "sgd momentum=0.9", {.accumulate = 3}},
-                    Case{"MlpClipped", mlp, "sgd", {.clip = 0.1}},
-                    Case{"MlpClippedByValue", mlp, "sgd", {.clip_value = 0.01}},
-                    Case{"MlpClippedAdaptively", mlp, "sgd", {.clip_adaptive = 0.01}},
-                    Case{"MlpSam", mlp, "sgd", {.sam = 0.05}},
-                    // By Adam, the bias of keys, whose gradient is rounding alone, goes its own way.
-                    Case{"Gpt", gpt, "sgd momentum=0.9", {}, true},
-                    Case{"Vit", vit, "sgd momentum=0.9", {.label_smoothing = 0.1}}),
+    testing::Values(
+        Case{"Mlp", mlp, "sgd momentum=0.9"}, Case{"MlpAdamw", mlp, "adamw"},
+        Case{"MlpAccumulate", mlp, "sgd momentum=0.9", {.accumulate = 3}},
+        Case{"MlpClipped", mlp, "sgd", {.clip = 0.1}},
+        Case{"MlpClippedByValue", mlp, "sgd", {.clip_value = 0.01}},
+        Case{"MlpClippedAdaptively", mlp, "sgd", {.clip_adaptive = 0.01}},
+        Case{"MlpSam", mlp, "sgd", {.sam = 0.05}},
+        // By Adam, the bias of keys, whose gradient is rounding alone, goes its own way.
+        Case{"Gpt", gpt, "sgd momentum=0.9", {}, true},
+        Case{"Vit", vit, "sgd momentum=0.9", {.label_smoothing = 0.1}}),
     [](const auto& tested) { return tested.param.name; });
 
 // Those that round more than fp32 does, and optimizers that go by signs: close to one process, and

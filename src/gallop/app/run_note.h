@@ -1,0 +1,32 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "gallop/base/file.h"
+
+namespace gallop::app {
+
+/// Where the first of several processes tells the one that has started them which run it trains, so
+/// that this can start them again: a file whose path they find in their environment.
+class RunNote {
+ public:
+  /// Makes an empty one in the folder for temporary files. Throws DeviceError where it cannot.
+  RunNote();
+  ~RunNote();
+  RunNote(const RunNote&) = delete;
+  RunNote& operator=(const RunNote&) = delete;
+
+  /// For the environment of those that are to tell.
+  std::map<std::string, std::string> variables() const;
+  /// What was told last; empty where nothing was.
+  std::string read() const;
+
+  /// Tells the folder of a run to who has started this process, if anybody wants to know.
+  static void tell(const fs::path& run);
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace gallop::app

@@ -1,0 +1,39 @@
+#include "gallop/app/team.h"
+
+#include <fmt/format.h>
+
+#include "gallop/base/affinity.h"
+#include "gallop/launch/world.h"
+
+namespace gallop::app {
+
+namespace {
+
+// A starter that binds processes gives each no more than its share.
+void share_out_cores(const launch::World& world) {
+  const auto given = static_cast<int>(cores_given().size());
+  if (world.local_size == 1 || given <= cores_online() / world.local_size) return;
+  keep_to_cores(part_of(cores_given(), world.local_rank, world.local_size));
+}
+
+}  // namespace
+
+Team Team::join() {
+  Team team;
+  const launch::World world = launch::read_world(launch::process_environment());
+  if (world.size == 1) return team;
+  share_out_cores(world);
+  team.collectives_ = parallel::meet({.rank = world.rank,
+                                      .size = world.size,
+                                      .host = world.host,
+                                      .port = world.port,
+                                      .store_is_there = world.store_is_there,
+                                      .name = world.attempt});
+  return team;
+}
+
+std::string Team::ask_first(const std::function<std::string()>& function) const {
+  return is_alone() ? function() : parallel::ask_first(*collectives_, function);
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gallop/parallel/collectives.h"
+
+namespace gallop::app {
+
+/// The processes of a training, of which this is one. Alone there are no collectives.
+class Team {
+ public:
+  /// Of the processes that torchrun, Open MPI, srun, PMI or 'gallop launch' has started together
+  /// (see launch/world.h): shares out the cores of a host where the starter did not, and waits for
+  /// all to come. Throws UsageError where the environment contradicts itself, DeviceError where
+  /// others do not come.
+  static Team join();
+
+  bool is_alone() const { return collectives_ == nullptr; }
+  bool is_first() const { return is_alone() || collectives_->rank() == 0; }
+  int rank() const { return is_alone() ? 0 : collectives_->rank(); }
+  int size() const { return is_alone() ? 1 : collectives_->size(); }
+  parallel::Collectives* collectives() const { return collectives_.get(); }
+
+  /// What the function returns in the first process, in all; see parallel::ask_first().
+  std::string ask_first(const std::function<std::string()>& function) const;
+
+ private:
+  std::unique_ptr<parallel::Collectives> collectives_;
+};
+
+}  // namespace gallop::app

@@ -1,0 +1,54 @@
+#include "gallop/train/together.h"
+
+#include <c10/core/ScalarType.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace gallop::train {
+
+void Together::begin(parallel::Section section, int64_t step) const {
+  if (!is_alone()) collectives_->begin(section, step);
+}
+
+void Together::start_alike(const NamedTensors& tensors) const {
+  if (is_alone()) return;
+  std::string shapes;
+  for (const auto& [name, tensor] : tensors) {
+    shapes += fmt::format("{} {} {}\n", name, c10::toString(tensor.scalar_type()),
+                          fmt::join(tensor.sizes(), "x"));
+  }
+  parallel::require_same(*collectives_, "the model", shapes);
+  share(tensors);
+}
+
+void Together::average_statistics(const NamedTensors& buffers) const {
+  if (is_alone()) return;
+  for (const auto& [name, tensor] : buffers) {
+    if (!tensor.is_floating_point()) continue;
+    collectives_->start_sum(tensor);
+    collectives_->wait(tensor);
+    tensor.div_(collectives_->size());
+  }
+}
+
+bool Together::any(bool one) const {
+  return is_alone() ? one : parallel::any_of(*collectives_, one);
+}
+
+std::string Together::ask_first(const std::function<std::string()>& function) const {
+  return is_alone() ? function() : parallel::ask_first(*collectives_, function);
+}
+
+void Together::share(const NamedTensors& tensors) const {
+  if (!is_alone()) parallel::broadcast_all(*collectives_, tensors);
+}
+
+void Together::share(std::map<std::string, std::string>& texts) const {
+  if (is_alone()) return;
+  texts =
+      nlohmann::json::parse(parallel::text_of_first(*collectives_, nlohmann::json(texts).dump()))
+          .get<std::map<std::string, std::string>>();
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "gallop/parallel/strategy.h"
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop::train {
+
+/// What a trainer does together with the processes that share its steps. Alone, without a strategy,
+/// there is nobody to ask and nothing to do.
+class Together {
+ public:
+  explicit Together(parallel::Strategy* strategy)
+      : collectives_(strategy != nullptr ? &strategy->collectives() : nullptr) {}
+
+  bool is_alone() const { return collectives_ == nullptr; }
+  bool is_first() const { return is_alone() || collectives_->rank() == 0; }
+  parallel::Collectives* collectives() const { return collectives_; }
+
+  void begin(parallel::Section section, int64_t step) const;
+
+  /// Gives all the tensors of the first process. Throws UsageError where another has others.
+  void start_alike(const NamedTensors& tensors) const;
+
+  /// Replaces statistics of batch norm, which each process takes of its own samples, by their mean.
+  void average_statistics(const NamedTensors& buffers) const;
+
+  /// See parallel::any_of() and parallel::ask_first().
+  bool any(bool one) const;
+  std::string ask_first(const std::function<std::string()>& function) const;
+
+  /// Gives all what the first process has.
+  void share(const NamedTensors& tensors) const;
+  void share(std::map<std::string, std::string>& texts) const;
+
+ private:
+  parallel::Collectives* collectives_;
+};
+
+}  // namespace gallop::train
