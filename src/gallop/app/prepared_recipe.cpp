@@ -58,7 +58,8 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
     precision::keep_in_bf16(model_->parameters());
   }
   if (collectives_ != nullptr) {
-    strategy_ = families.strategies.build(recipe().strategy, *collectives_, model_->parameters());
+    strategy_ = families.strategies.build(recipe().strategy, *collectives_,
+                                           {model_->parameters(), model_->buffers()});
   }
   build_optimizer(families);
   varied_.check(recipe(), *optimizer_);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -41,12 +42,53 @@ std::string wrong_bytes(const std::string& text) {
   return "must be a number of bytes, such as '25 MiB'";
 }
 
+// Buffers, which become their means over all processes. Counters of batches do not go up in one
+// that has no samples, and become the largest.
+class SharedStatistics {
+ public:
+  explicit SharedStatistics(const NamedTensors& buffers) {
+    int64_t count = 0;
+    for (const auto& [name, tensor] : buffers) {
+      buffers_.push_back(tensor);
+      count += tensor.numel();
+    }
+    if (buffers_.empty()) return;
+    sums_ = at::zeros({count}, buffers_.front().options().dtype(at::kFloat));
+    int64_t offset = 0;
+    for (const at::Tensor& buffer : buffers_) {
+      places_.push_back(sums_.as_strided(buffer.sizes(), buffer.strides(), offset));
+      offset += buffer.numel();
+    }
+  }
+
+  const at::Tensor& sums() const { return sums_; }
+
+  void start() const {
+    for (size_t i = 0; i < buffers_.size(); ++i) places_[i].copy_(buffers_[i]);
+    if (sums_.defined()) start_sum(sums_);
+  }
+
+  void finish(int processes) const {
+    if (!sums_.defined()) return;
+    wait_for_sum(sums_);
+    sums_.div_(processes);
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      buffers_[i].copy_(buffers_[i].is_floating_point() ? places_[i] : places_[i].ceil());
+    }
+  }
+
+ private:
+  std::vector<at::Tensor> buffers_, places_;
+  at::Tensor sums_;
+};
+
 class Ddp final : public Strategy {
  public:
-  Ddp(const DdpConfig& config, Collectives& collectives, const NamedTensors& parameters)
+  Ddp(const DdpConfig& config, Collectives& collectives, const ModelTensors& model)
       : collectives_(collectives),
-        parameters_(trained_from_the_last(parameters)),
-        buckets_(parameters_, *parse_bytes(config.bucket)) {
+        parameters_(trained_from_the_last(model.parameters)),
+        buckets_(parameters_, *parse_bytes(config.bucket)),
+        statistics_(model.buffers) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       torch::autograd::impl::set_post_acc_grad_hooks(
           parameters_[i], std::make_unique<GradientHook>([this, i] { note_gradient(i); }));
@@ -61,9 +103,15 @@ class Ddp final : public Strategy {
   Ddp& operator=(const Ddp&) = delete;
 
   Collectives& collectives() override { return collectives_; }
-  NamedTensors state() const override { return buckets_.named(); }
+  NamedTensors state() const override {
+    NamedTensors all = buckets_.named();
+    if (statistics_.sums().defined()) all.push_back({"statistics", statistics_.sums()});
+    return all;
+  }
 
   void expect_gradients() override {
+    const at::NoGradGuard no_grad;
+    statistics_.start();
     buckets_.empty();
     started_ = 0;
     expects_ = true;
@@ -77,6 +125,7 @@ class Ddp final : public Strategy {
     start_full_ones();
     expects_ = false;
     for (size_t i = 0; i < buckets_.size(); ++i) wait_for_sum(buckets_.bucket(i));
+    statistics_.finish(collectives_.size());
   }
 
  private:
@@ -99,6 +148,7 @@ class Ddp final : public Strategy {
   Collectives& collectives_;
   std::vector<at::Tensor> parameters_;
   GradientBuckets buckets_;
+  SharedStatistics statistics_;
   size_t started_ = 0;  // Buckets, in this step.
   bool expects_ = false;
 };
@@ -113,8 +163,8 @@ void visit(config::Visitor& visitor, DdpConfig& config) {
 }
 
 std::unique_ptr<Strategy> make_ddp(const DdpConfig& config, Collectives& collectives,
-                                   const NamedTensors& parameters) {
-  return std::make_unique<Ddp>(config, collectives, parameters);
+                                   const ModelTensors& model) {
+  return std::make_unique<Ddp>(config, collectives, model);
 }
 
 }  // namespace gallop::parallel

@@ -18,8 +18,10 @@ void visit(config::Visitor& visitor, DdpConfig& config);
 /// Distributed data parallelism (Li et al., "PyTorch distributed: experiences on accelerating data
 /// parallel training", VLDB 2020): gradients are copied into buckets as the backward pass makes
 /// them, last parameters first, and a bucket is summed over all processes as soon as it is full,
-/// while the pass goes on. From then on they are views of the buckets.
+/// while the pass goes on. From then on they are views of the buckets. Statistics of batch norm are
+/// taken by each process of its own samples; what is kept of them for evaluation is the mean over
+/// all processes, after every step.
 std::unique_ptr<Strategy> make_ddp(const DdpConfig& config, Collectives& collectives,
-                                   const NamedTensors& parameters);
+                                   const ModelTensors& model);
 
 }  // namespace gallop::parallel

@@ -20,17 +20,22 @@ class Strategy {
   /// What a step works on besides model and optimizer.
   virtual NamedTensors state() const = 0;
 
-  /// Before the backward pass that is the last of a step: as soon as it has come to them, gradients
-  /// of parameters are on their way to all processes.
+  /// Between the forward and the backward pass that are the last of a step: from here on gradients
+  /// of parameters are on their way to all processes as soon as they are there.
   virtual void expect_gradients() = 0;
 
-  /// After that pass, or without one where this process has no samples: each parameter's gradient
-  /// is then the sum over all processes.
+  /// After that, or without any pass where this process has no samples: each parameter's gradient is
+  /// then the sum over all processes, and the buffers are the same in all.
   virtual void finish_gradients() = 0;
 };
 
+/// What a strategy wraps: the live tensors of a model.
+struct ModelTensors {
+  NamedTensors parameters, buffers;
+};
+
 /// The `parallel:` section of a recipe chooses one.
-using StrategyRegistry = config::Registry<Strategy, Collectives&, const NamedTensors&>;
+using StrategyRegistry = config::Registry<Strategy, Collectives&, const ModelTensors&>;
 
 /// Every strategy that comes with Gallop.
 StrategyRegistry built_in_strategies();

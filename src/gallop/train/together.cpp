@@ -22,16 +22,6 @@ void Together::start_alike(const NamedTensors& tensors) const {
   share(tensors);
 }
 
-void Together::average_statistics(const NamedTensors& buffers) const {
-  if (is_alone()) return;
-  for (const auto& [name, tensor] : buffers) {
-    if (!tensor.is_floating_point()) continue;
-    collectives_->start_sum(tensor);
-    collectives_->wait(tensor);
-    tensor.div_(collectives_->size());
-  }
-}
-
 bool Together::any(bool one) const {
   return is_alone() ? one : parallel::any_of(*collectives_, one);
 }

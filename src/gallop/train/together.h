@@ -26,9 +26,6 @@ class Together {
   /// Gives all the tensors of the first process. Throws UsageError where another has others.
   void start_alike(const NamedTensors& tensors) const;
 
-  /// Replaces statistics of batch norm, which each process takes of its own samples, by their mean.
-  void average_statistics(const NamedTensors& buffers) const;
-
   /// See parallel::any_of() and parallel::ask_first().
   bool any(bool one) const;
   std::string ask_first(const std::function<std::string()>& function) const;

@@ -43,7 +43,6 @@ void Trainer::Impl::save(bool best) {
   clock.pause();
   agreed[static_cast<size_t>(Wish::kSave)] = false;
   together.begin(parallel::Section::kCheckpoint, progress.step);
-  together.average_statistics(parts.model.buffers());
   const AveragedWeights averaged(parts.optimizer);
   progress.training_seconds = training_seconds();
   // Of those that a run which nobody disturbs has, too.

@@ -13,7 +13,6 @@ bool Trainer::Impl::evaluate_now() {
   tell(&Observer::evaluating);
   agreed[static_cast<size_t>(Wish::kEvaluate)] = false;
   together.begin(parallel::Section::kEvaluation, progress.step);
-  together.average_statistics(parts.model.buffers());
   if (is_last() && !recompute_statistics()) return false;
   const AveragedWeights averaged(parts.optimizer);
   const auto evaluation =

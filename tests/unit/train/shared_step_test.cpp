@@ -164,7 +164,8 @@ TEST_P(SharedStepOfAny, HasTheSameBitsInAll) {
   for (const bool compiled : {false, true}) {
     const auto all = train_together(3, tested, compiled, batches);
     for (const Results& one : all) expect_same_bits(one, all.front());
-    for (size_t i = 0; i < alone.steps.size(); ++i) {
+    // Statistics of parts of a batch are other ones than its own.
+    for (size_t i = 0; i < alone.steps.size() && tested.name != "BatchNorm"; ++i) {
       const double loss = all.front().steps[i].tally.loss(), wanted = alone.steps[i].tally.loss();
       EXPECT_NEAR(loss / wanted, 1, 0.02) << "step " << i;
     }
@@ -177,6 +178,7 @@ std::vector<Case> any_cases() {
       {"Bf16", gpt, "sgd momentum=0.9", {.precision = Precision::kBf16}, true},
       {"Bf16Weights", mlp, "adamw", {.precision = Precision::kBf16Weights}},
       {"Fp16", mlp, "adamw", {.precision = Precision::kFp16, .accumulate = 2, .clip = 1}},
+      {"BatchNorm", [] { return make_resnet({.depth = 8}, kImages, 1); }, "sgd"},
       {"Spikes", mlp, "sgd", {.spikes = SpikeConfig{.action = "skip"}}}};
   for (const std::string& optimizer : every_optimizer()) {
     cases.push_back({"Optimizer_" + in_a_name(optimizer), mlp, optimizer});

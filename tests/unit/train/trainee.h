@@ -96,7 +96,7 @@ struct Trainee {
     if (collectives != nullptr) {
       static const auto kStrategies = parallel::built_in_strategies();
       strategy = kStrategies.build(config::Component(kStrategies, tested.strategy), *collectives,
-                                   model->parameters());
+                                   {model->parameters(), model->buffers()});
       config.strategy = strategy.get();
     }
     step.emplace(*model, *optimizer, config);
