@@ -21,6 +21,9 @@ chaos: build ## kill runs at random moments and compare their weights (a few min
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal TERM --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20 --model mlp --seed 2
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal KILL --kills 100
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 4 --signal KILL --kills 100 --model mlp
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --kills 10 --model mlp
 
 conformance: build ## run 10,000 random functions compiled and as they are (GALLOP_TEST_SEED: others)
 	GALLOP_TEST_COUNT=10000 $(BUILD)/tests/test_compile --gtest_filter='RandomGraphs.*'
