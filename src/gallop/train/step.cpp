@@ -51,6 +51,9 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   return tensors;
 }
 
+// Between those of two processes: odd, and far from what people choose.
+constexpr uint64_t kSeedsApart = 0x9E3779B97F4A7C15;
+
 // One minus a number near 1 keeps its digits in fp64 alone.
 at::ScalarType format_of(Value value) {
   return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
@@ -121,6 +124,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.precision == precision::Precision::kFp16) scaler_.emplace(config.loss_scale, device_);
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
   if (config.strategy != nullptr) {
+    own_seed_and_step_ = at::zeros_like(seed_and_step_);
     shared_ = at::zeros({1 + kWishes}, at::TensorOptions(at::kDouble).device(device_));
   }
   if (config.compile) {
@@ -163,7 +167,11 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
   set(loss_weight_, 1.0 / static_cast<double>(started.targets));
   set(seed_and_step_, config_.seed, step);
-  if (shared_.defined()) set(shared_, target.numel(), started.targets, shared.wishes);
+  if (shared_.defined()) {
+    const auto rank = static_cast<uint64_t>(config_.strategy->collectives().rank());
+    set(own_seed_and_step_, config_.seed + rank * kSeedsApart, step);
+    set(shared_, target.numel(), started.targets, shared.wishes);
+  }
   const Tensors arguments = arguments_of(input, target);
   const Tensors results = compute_in_memory(arguments, count_guesses, step);
   if (readings_) {
@@ -227,7 +235,10 @@ TrainStep::Tensors TrainStep::arguments_of(const at::Tensor& input,
                                            const at::Tensor& target) const {
   Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
   arguments.insert(arguments.end(), varied_.begin(), varied_.end());
-  if (shared_.defined()) arguments.push_back(shared_);
+  if (shared_.defined()) {
+    arguments.push_back(own_seed_and_step_);
+    arguments.push_back(shared_);
+  }
   return arguments;
 }
 
@@ -260,7 +271,7 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
                             .state = everything()};
   for (const Value value : config_.varied) names.inputs.emplace_back(name_of(value));
-  if (shared_.defined()) names.inputs.emplace_back("shared");
+  if (shared_.defined()) names.inputs.insert(names.inputs.end(), {"own_seed_and_step", "shared"});
   auto stages = compile::graph_stages(
       [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
       arguments_of(input, target), names, config);

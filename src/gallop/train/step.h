@@ -168,6 +168,7 @@ class TrainStep {
   void backward(const at::Tensor& loss_sum, const Tensors& arguments);
   void start_sharing(Sums& sums, const Tensors& arguments);
   void finish_sharing(Sums& sums);
+  const at::Tensor& draws_of_dropout(const Tensors& arguments) const;
   /// The arguments of the function of tensors that a step is.
   Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
   /// That of a value that varies, else undefined.
@@ -189,6 +190,8 @@ class TrainStep {
   Tensors varied_;            ///< In the order of the config's.
   at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
   at::Tensor shared_;         ///< What this process adds to sums over all; undefined where alone.
+  /// Then what its dropout draws from: other numbers than those of others.
+  at::Tensor own_seed_and_step_;
   std::optional<precision::GradScaler> scaler_;
   std::optional<SpikeWatch> spikes_;
   std::optional<compile::CompiledFunction> compiled_;

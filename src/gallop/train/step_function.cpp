@@ -55,6 +55,10 @@ at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
   return {};
 }
 
+const at::Tensor& TrainStep::draws_of_dropout(const Tensors& arguments) const {
+  return shared_.defined() ? arguments[arguments.size() - 2] : arguments[kSeedAndStep];
+}
+
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   const Sums sums = forward_backward(arguments, count_guesses);
   if (config_.sam) forward_backward_sam(arguments, *config_.sam);
@@ -69,7 +73,7 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
 TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
   optim::drop_gradients(parameters_);
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
-  const model::functional::DropoutScope draws(arguments[kSeedAndStep],
+  const model::functional::DropoutScope draws(draws_of_dropout(arguments),
                                               varied(Value::kDropout, arguments));
   const int64_t rows = input.size(0);
   const int64_t pieces = std::min(config_.accumulate * splits_, rows);

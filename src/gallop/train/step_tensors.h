@@ -4,8 +4,9 @@
 
 namespace gallop::train {
 
-// The arguments and results of a training step as a function of tensors. Where it is shared, what
-// this process adds to SharedSum, from kShare on, is the last argument.
+// The arguments and results of a training step as a function of tensors. Where it is shared, the
+// last two arguments are what dropout draws from in this process, and what it adds to SharedSum,
+// from kShare on.
 enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
 enum Result : size_t { kLossSum, kTop1, kNorm, kSpike, kSharedSums };
 // Results in one tensor, for one copy to the host; guesses only where they are counted, and where

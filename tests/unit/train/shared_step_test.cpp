@@ -153,6 +153,34 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Vit", vit, "sgd momentum=0.9", {.label_smoothing = 0.1}}),
     [](const auto& tested) { return tested.param.name; });
 
+double loss_of_one_step(const Case& tested, const std::pair<at::Tensor, at::Tensor>& batch,
+                        parallel::Collectives* collectives) {
+  Trainee trainee(tested, std::nullopt, collectives);
+  return trainee.step
+      ->run(batch.first, batch.second, 0, 0.01, false, {}, {.rows = 2 * batch.first.size(0)})
+      .tally.loss();
+}
+
+TEST(SharedStep, DropsOtherNumbersInEachProcess) {
+  for (const double dropout : {0.0, 0.5}) {
+    static double share = 0;
+    share = dropout;
+    const Case tested{
+        "Dropout", [] { return make_mlp({.hidden = {64}, .dropout = share}, kImages, 1); }, "sgd"};
+    const auto batch = batch_of(tested, 8);
+    const double alone = loss_of_one_step(tested, batch, nullptr);
+    // Both have the same part.
+    parallel::run_together(2, [&](parallel::Collectives& collectives) {
+      const double together = loss_of_one_step(tested, batch, &collectives);
+      if (dropout > 0) {
+        EXPECT_GT(std::abs(together / alone - 1), 1e-4);
+      } else {
+        EXPECT_NEAR(together / alone, 1, 1e-6);
+      }
+    });
+  }
+}
+
 // Those that round more than fp32 does, and optimizers that go by signs: close to one process, and
 // the same bits in all.
 class SharedStepOfAny : public testing::TestWithParam<Case> {};
