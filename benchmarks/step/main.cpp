@@ -1,4 +1,4 @@
-// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer]
+// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp]
 // [plain-heap] [cpu-clock]
 //
 // Reads commands from standard input and answers each with a line of JSON:
@@ -12,7 +12,8 @@
 // them, as in the shortest loop that one could write; with "trainer" a step is one turn of the loop
 // of `gallop train`, with loader, checks, counters and schedule. "plain-heap" leaves the C
 // allocator as it is. "cpu-clock" counts the time of the process on all cores instead of the time
-// that passed.
+// that passed. With "ddp" it shares its steps with others, as RANK, WORLD_SIZE and MASTER_PORT say,
+// each with its part of the batch.
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,7 @@
 #include "gallop/model/vit.h"
 #include "gallop/optim/adam.h"
 #include "gallop/optim/sgd.h"
+#include "gallop/parallel/strategy.h"
 #include "gallop/schedule/decays.h"
 #include "gallop/train/trainer.h"
 #include "limit.h"
@@ -64,6 +66,9 @@ struct Workload {
   model::Task task;
   double lr = 0;
   int64_t moments = 0;  // States that the optimizer has of each parameter.
+  int64_t rows = 0;     // Of a batch, all parts together.
+  std::unique_ptr<parallel::Collectives> collectives;  // Of those that share the steps.
+  std::unique_ptr<parallel::Strategy> strategy;
 };
 
 model::Task images(int64_t channels, int64_t side) {
@@ -136,6 +141,7 @@ Workload make_workload(const std::string& name) {
            : images(sizes[1], sizes[2]);
   Workload work;
   work.task = task;
+  work.rows = sizes[0];
   work.model = recipe.make(task);
   if (name.find("resnet") != std::string::npos) {
     work.model->to(at::kCPU, /*channels_last=*/true);
@@ -154,6 +160,27 @@ Workload make_workload(const std::string& name) {
     work.targets.push_back(at::randint(classes, target_sizes, generator, at::kLong));
   }
   return work;
+}
+
+int number_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) throw std::invalid_argument(fmt::format("ddp: {} is not set", variable));
+  return std::stoi(text);
+}
+
+void share(Workload& work) {
+  static const auto kStrategies = parallel::built_in_strategies();
+  const int rank = number_of("RANK"), size = number_of("WORLD_SIZE");
+  work.collectives =
+      parallel::meet({.rank = rank, .size = size, .port = number_of("MASTER_PORT")});
+  work.strategy =
+      kStrategies.build(config::Component(kStrategies, "ddp"), *work.collectives,
+                        {work.model->parameters(), work.model->buffers()});
+  for (auto* list : {&work.inputs, &work.targets}) {
+    for (at::Tensor& tensor : *list) {
+      tensor = tensor.slice(0, work.rows * rank / size, work.rows * (rank + 1) / size).clone();
+    }
+  }
 }
 
 // Forward, backward and update, and nothing else.
@@ -282,11 +309,14 @@ Step make_step(Workload& work, const Form& form) {
   }
   const auto step = std::make_shared<train::TrainStep>(
       *work.model, *work.optimizer,
-      train::StepConfig{.precision = form.precision, .compile = form.compile()});
-  return
-      [=, lr = work.lr, i = int64_t{0}](const at::Tensor& input, const at::Tensor& target) mutable {
-        return step->run(input, target, i++, lr, /*count_guesses=*/false).tally.loss();
-      };
+      train::StepConfig{.precision = form.precision,
+                        .compile = form.compile(),
+                        .strategy = work.strategy.get()});
+  return [=, lr = work.lr, rows = work.rows, i = int64_t{0}](const at::Tensor& input,
+                                                             const at::Tensor& target) mutable {
+    return step->run(input, target, i++, lr, /*count_guesses=*/false, {}, {.rows = rows})
+        .tally.loss();
+  };
 }
 
 void serve_bare(Workload& work, const Form& form, Server& server) {
@@ -388,7 +418,7 @@ int main(int count, char** words) {
     const std::vector<std::string> arguments(words + 1, words + count);
     if (arguments.size() < 2) {
       throw std::invalid_argument(
-          "bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [plain-heap] [cpu-clock]");
+          "bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp] [plain-heap] [cpu-clock]");
     }
     const auto has = [&](const char* word) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
@@ -397,6 +427,7 @@ int main(int count, char** words) {
     const int64_t start_bytes = peak_bytes();
     auto work = make_workload(arguments[0]);
     const auto precision = precision::parse_precision(arguments[1]);
+    if (has("ddp")) share(work);
     Server server(start_bytes, has("cpu-clock") ? cpu_seconds : monotonic_seconds, [&] {
       return limit_of_step(*work.model, work.task, work.inputs.front().size(0), precision,
                            work.moments);

@@ -188,6 +188,11 @@ def main():
     model, optimizer, inputs, targets = make_workload(name, "bmm" in form)
     layout = torch.channels_last if "channels_last" in form else torch.contiguous_format
     model.to(memory_format=layout)
+    if "ddp" in form:
+        torch.distributed.init_process_group("gloo")
+        rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+        model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+        inputs, targets = ([tensor.chunk(size)[rank] for tensor in all] for all in (inputs, targets))
     step = 0
 
     def loss_of(x, target):

@@ -28,13 +28,21 @@ class GradientHook final : public torch::autograd::PostAccumulateGradHook {
   std::function<void()> call_;
 };
 
-std::vector<at::Tensor> trained_from_the_last(const NamedTensors& parameters) {
-  std::vector<at::Tensor> trained;
-  for (const auto& [name, tensor] : parameters) {
-    if (tensor.requires_grad()) trained.push_back(tensor);
+struct SharedTensors {
+  std::vector<at::Tensor> parameters, buffers;
+};
+
+// Parameters that are trained from the last, as a backward pass comes to them. A process that is
+// alone has nobody to share with.
+SharedTensors what_is_shared(const ModelTensors& model, const Collectives& collectives) {
+  SharedTensors shared;
+  if (collectives.size() == 1) return shared;
+  for (const auto& [name, tensor] : model.parameters) {
+    if (tensor.requires_grad()) shared.parameters.push_back(tensor);
   }
-  std::reverse(trained.begin(), trained.end());
-  return trained;
+  std::reverse(shared.parameters.begin(), shared.parameters.end());
+  for (const auto& [name, tensor] : model.buffers) shared.buffers.push_back(tensor);
+  return shared;
 }
 
 std::string wrong_bytes(const std::string& text) {
@@ -46,13 +54,10 @@ std::string wrong_bytes(const std::string& text) {
 // that has no samples, and become the largest.
 class SharedStatistics {
  public:
-  explicit SharedStatistics(const NamedTensors& buffers) {
-    int64_t count = 0;
-    for (const auto& [name, tensor] : buffers) {
-      buffers_.push_back(tensor);
-      count += tensor.numel();
-    }
+  explicit SharedStatistics(std::vector<at::Tensor> buffers) : buffers_(std::move(buffers)) {
     if (buffers_.empty()) return;
+    int64_t count = 0;
+    for (const at::Tensor& buffer : buffers_) count += buffer.numel();
     sums_ = at::zeros({count}, buffers_.front().options().dtype(at::kFloat));
     int64_t offset = 0;
     for (const at::Tensor& buffer : buffers_) {
@@ -86,9 +91,9 @@ class Ddp final : public Strategy {
  public:
   Ddp(const DdpConfig& config, Collectives& collectives, const ModelTensors& model)
       : collectives_(collectives),
-        parameters_(trained_from_the_last(model.parameters)),
+        parameters_(what_is_shared(model, collectives).parameters),
         buckets_(parameters_, *parse_bytes(config.bucket)),
-        statistics_(model.buffers) {
+        statistics_(what_is_shared(model, collectives).buffers) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       torch::autograd::impl::set_post_acc_grad_hooks(
           parameters_[i], std::make_unique<GradientHook>([this, i] { note_gradient(i); }));

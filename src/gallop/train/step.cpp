@@ -66,11 +66,12 @@ int64_t targets_of(const at::Tensor& target, int64_t rows) {
 }
 
 void set(const at::Tensor& shared, int64_t targets, int64_t all_targets, const Wishes& wishes) {
-  const at::Tensor host = at::zeros({1 + kWishes}, at::kDouble);
+  const at::Tensor host =
+      shared.is_cpu() ? shared : at::zeros_like(shared, at::TensorOptions(at::kCPU));
   auto* const numbers = host.mutable_data_ptr<double>();
   numbers[0] = static_cast<double>(targets) / static_cast<double>(all_targets);
   for (size_t i = 0; i < kWishes; ++i) numbers[1 + i] = wishes[i] ? 1 : 0;
-  shared.copy_(host);
+  if (!shared.is_cpu()) shared.copy_(host);
 }
 
 std::vector<double> numbers_of(const at::Tensor& tensor) {
