@@ -171,11 +171,9 @@ int number_of(const char* variable) {
 void share(Workload& work) {
   static const auto kStrategies = parallel::built_in_strategies();
   const int rank = number_of("RANK"), size = number_of("WORLD_SIZE");
-  work.collectives =
-      parallel::meet({.rank = rank, .size = size, .port = number_of("MASTER_PORT")});
-  work.strategy =
-      kStrategies.build(config::Component(kStrategies, "ddp"), *work.collectives,
-                        {work.model->parameters(), work.model->buffers()});
+  work.collectives = parallel::meet({.rank = rank, .size = size, .port = number_of("MASTER_PORT")});
+  work.strategy = kStrategies.build(config::Component(kStrategies, "ddp"), *work.collectives,
+                                    {work.model->parameters(), work.model->buffers()});
   for (auto* list : {&work.inputs, &work.targets}) {
     for (at::Tensor& tensor : *list) {
       tensor = tensor.slice(0, work.rows * rank / size, work.rows * (rank + 1) / size).clone();
@@ -309,9 +307,8 @@ Step make_step(Workload& work, const Form& form) {
   }
   const auto step = std::make_shared<train::TrainStep>(
       *work.model, *work.optimizer,
-      train::StepConfig{.precision = form.precision,
-                        .compile = form.compile(),
-                        .strategy = work.strategy.get()});
+      train::StepConfig{
+          .precision = form.precision, .compile = form.compile(), .strategy = work.strategy.get()});
   return [=, lr = work.lr, rows = work.rows, i = int64_t{0}](const at::Tensor& input,
                                                              const at::Tensor& target) mutable {
     return step->run(input, target, i++, lr, /*count_guesses=*/false, {}, {.rows = rows})

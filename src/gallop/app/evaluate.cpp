@@ -12,6 +12,7 @@
 #include "gallop/app/device.h"
 #include "gallop/app/session.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/team.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/text.h"
 
@@ -165,6 +166,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   std::vector<std::string> rest = arguments;
   std::vector<Override> overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return ExitCode::kDone;
+  require_alone("evaluate");
   if (!other_data.empty()) overrides.push_back({"data.path", other_data});
 
   StopRequest stop;

@@ -9,6 +9,7 @@
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/team.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
@@ -118,6 +119,7 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
   const SignalGuard signals(stop);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
+  require_alone("find-lr");
 
   const Families families;
   PreparedRecipe prepared(families, load_recipe(families, parsed.recipe, parsed.overrides));

@@ -8,6 +8,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/prepared_recipe.h"
+#include "gallop/app/team.h"
 #include "gallop/base/file.h"
 #include "gallop/compile/graph_json.h"
 #include "gallop/compile/graph_stages.h"
@@ -125,6 +126,7 @@ void print_text(const std::string& title, const compile::GraphStages& graphs,
 ExitCode run_graph(const std::vector<std::string>& arguments) {
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
+  require_alone("graph");
   compile::check_stage(parsed.stage());
 
   const Families families;

@@ -89,32 +89,32 @@ void say(const std::string& line) {
 
 }  // namespace
 
-ExitCode run_launch(const std::vector<std::string>& words) {
+ExitCode run_launch(const std::vector<std::string>& arguments) {
   StopRequest stop;
   const SignalGuard signals(stop, SignalGuard::Says::kNothing);
-  Arguments arguments;
-  if (!parse(words, arguments)) return ExitCode::kDone;
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
 
   const RunNote note;
-  launch::GroupCommand group{.arguments = arguments.command,
-                             .processes = arguments.processes,
+  launch::GroupCommand group{.arguments = parsed.command,
+                             .processes = parsed.processes,
                              .variables = note.variables(),
-                             .grace_seconds = arguments.grace_seconds};
+                             .grace_seconds = parsed.grace_seconds};
   const parallel::StoreServer store(group.host, 0);
   group.port = store.port();
   for (;; ++group.restarts) {
     const launch::GroupEnd end = launch::run_group(group, stop, say);
     if (!end.first_failure.empty()) say("gallop launch: " + end.first_failure);
     if (stop.requested() || !may_start_again(end.code)) return end.code;
-    if (group.restarts == arguments.max_restarts) {
+    if (group.restarts == parsed.max_restarts) {
       say(fmt::format("gallop launch: started {} times; --max-restarts allows no more",
                       group.restarts + 1));
       return end.code;
     }
     const std::string run = note.read();
-    group.arguments = resumed(arguments.command, run);
+    group.arguments = resumed(parsed.command, run);
     say(fmt::format("gallop launch: starting {} processes again ({} of {}), from {}",
-                    group.processes, group.restarts + 1, arguments.max_restarts,
+                    group.processes, group.restarts + 1, parsed.max_restarts,
                     run.empty() ? "the beginning" : "the newest checkpoint of " + run));
   }
 }

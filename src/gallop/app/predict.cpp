@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/team.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/file.h"
 #include "gallop/base/philox.h"
@@ -197,6 +198,7 @@ ExitCode run_predict(const std::vector<std::string>& arguments) {
   parser.add_option("--runs", runs, "folder of the runs");
   parser.add_flag("--json", request.json, "print JSON");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  require_alone("predict");
 
   const at::NoGradGuard no_gradients;
   const Families families;

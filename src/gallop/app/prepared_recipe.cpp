@@ -59,7 +59,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   }
   if (collectives_ != nullptr) {
     strategy_ = families.strategies.build(recipe().strategy, *collectives_,
-                                           {model_->parameters(), model_->buffers()});
+                                          {model_->parameters(), model_->buffers()});
   }
   build_optimizer(families);
   varied_.check(recipe(), *optimizer_);

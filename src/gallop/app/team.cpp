@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/affinity.h"
+#include "gallop/base/error.h"
 #include "gallop/launch/world.h"
 
 namespace gallop::app {
@@ -17,6 +18,15 @@ void share_out_cores(const launch::World& world) {
 }
 
 }  // namespace
+
+void require_alone(const char* command) {
+  const launch::World world = launch::read_world(launch::process_environment());
+  if (world.size == 1) return;
+  throw UsageError(fmt::format(
+      "'gallop {}' works in one process, and this is process {} of {} that {} has started; of "
+      "several, 'gallop train' makes use",
+      command, world.rank, world.size, world.starter));
+}
 
 Team Team::join() {
   Team team;

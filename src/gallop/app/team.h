@@ -8,6 +8,9 @@
 
 namespace gallop::app {
 
+/// Throws UsageError where this process is one of several: each would do the same work.
+void require_alone(const char* command);
+
 /// The processes of a training, of which this is one. Alone there are no collectives.
 class Team {
  public:

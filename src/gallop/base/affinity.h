@@ -11,13 +11,13 @@ const std::vector<int>& cores_given();
 /// All that the machine has.
 int cores_online();
 
-/// The part'th of so many parts of these cores: neighbors, so that a process keeps to one NUMA node
-/// where it can. None where there are fewer cores than parts, which then share all.
-std::vector<int> part_of(const std::vector<int>& cores, int part, int parts);
+/// The part'th of so many parts of all these cores: neighbors, so that a process keeps to one NUMA
+/// node where it can. None where there are fewer cores than parts, which then share all.
+std::vector<int> part_of(const std::vector<int>& all, int part, int parts);
 
-/// Lets this program have these of its cores and no others from now on: those given, and of its
-/// threads this one and those that it makes. Does nothing where the system does not let it.
-void keep_to_cores(const std::vector<int>& cores);
+/// Lets this program have the cores of these numbers and no others from now on: those given, and of
+/// its threads this one and those that it makes. Does nothing where the system does not let it.
+void keep_to_cores(const std::vector<int>& numbers);
 
 /// Keeps this thread, and those that it makes, on the core of that number. Does nothing where the
 /// system does not let it.

@@ -24,8 +24,8 @@ class Strategy {
   /// of parameters are on their way to all processes as soon as they are there.
   virtual void expect_gradients() = 0;
 
-  /// After that, or without any pass where this process has no samples: each parameter's gradient is
-  /// then the sum over all processes, and the buffers are the same in all.
+  /// After that, or without any pass where this process has no samples: each parameter's gradient
+  /// is then the sum over all processes, and the buffers are the same in all.
   virtual void finish_gradients() = 0;
 };
 

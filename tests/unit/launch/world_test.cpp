@@ -90,6 +90,17 @@ TEST(World, IsWhatItsStarterSays) {
   EXPECT_EQ(world_of(kPmi).starter, "PMI");
 }
 
+TEST(World, KnowsWhoHasTheStoreAndWhichStartItIs) {
+  EXPECT_FALSE(world_of(kTorchrun).store_is_there);
+  const Variables agent = with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                           {"TORCHELASTIC_RUN_ID", "job"},
+                                           {"TORCHELASTIC_RESTART_COUNT", "2"}});
+  EXPECT_TRUE(world_of(agent).store_is_there);
+  EXPECT_NE(world_of(agent).attempt, world_of(kTorchrun).attempt);
+  EXPECT_NE(world_of(agent).attempt,
+            world_of(with(agent, {{"TORCHELASTIC_RESTART_COUNT", "3"}})).attempt);
+}
+
 TEST(World, HasOneProcessAHostWhereNothingElseIsSaid) {
   const World world =
       world_of({{"RANK", "2"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "job-master-0"}});

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Trains in two processes that a real starter starts, and compares the weights with those of 'gallop launch'.
+
+    start.py PROGRAM torchrun|mpirun|srun
+
+Ends with 77 and a word where the starter is not here. srun has a Slurm of its own, on loopback, which needs root.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "chaos"), os.path.join(HERE, "..", "scenario")]
+import kill  # noqa: E402
+
+SKIPPED = 77
+RECIPE = """\
+data: {name: mnist, path: data, batch: 32}
+model: {name: mlp, hidden: [64], dropout: 0.1}
+optimizer: {name: adamw, lr: 0.01}
+train: {epochs: 2, precision: fp32, channels_last: "false"}
+"""
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def torchrun():
+    if subprocess.run([sys.executable, "-c", "import torch.distributed.run"], capture_output=True).returncode != 0:
+        skip("this Python has no torch")
+    return [sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2"]
+
+
+def mpirun():
+    if shutil.which("mpirun") is None:
+        skip("no mpirun")
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-x", f"MASTER_PORT={free_port()}", "-n", "2"]
+
+
+SLURM_CONF = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ReturnToService=2
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=1000 State=UNKNOWN
+PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE
+"""
+
+
+@contextlib.contextmanager
+def slurm(folder):
+    """A Slurm of one node; its daemons end by their process numbers."""
+    missing = [name for name in ("srun", "slurmctld", "slurmd", "munged") if shutil.which(name) is None]
+    if missing:
+        skip(f"no {', '.join(missing)}")
+    if os.geteuid() != 0:
+        skip("Slurm's daemons need root")
+    host = socket.gethostname().split(".")[0]
+    for name in ("state", "spool"):
+        os.makedirs(os.path.join(folder, name))
+    path = os.path.join(folder, "slurm.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(SLURM_CONF.format(host=host, ports=(free_port(), free_port()), folder=folder, cpus=os.cpu_count()))
+    key = os.path.join(folder, "munge.key")
+    with open(key, "wb") as file:
+        file.write(os.urandom(128))
+    os.chmod(key, 0o400)
+    os.chmod(folder, 0o755)
+    munge = ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={key}",
+             f"--pid-file={folder}/munge.pid", f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed"]
+    with contextlib.ExitStack() as stack:
+        environment = os.environ | {"SLURM_CONF": path}
+        for command, seconds in ((munge, 1), (["slurmctld", "-D", "-f", path], 2), (["slurmd", "-D", "-f", path], 1)):
+            daemon = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stack.callback(daemon.wait)
+            stack.callback(daemon.kill)
+            time.sleep(seconds)
+            if daemon.poll() is not None:
+                skip(f"{command[0]} does not run here")
+        yield environment
+
+
+def run(command, folder, environment, name):
+    result = subprocess.run([*command, "train", "recipe.yaml", "--name", name], cwd=folder, env=environment,
+                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200)
+    output = result.stdout + result.stderr
+    if result.returncode != 0:
+        sys.exit(f"{command[0]} ended with {result.returncode}:\n{output}")
+    if not re.search(r"processes +2, ddp", output):
+        sys.exit(f"they did not train together:\n{output}")
+    return kill.weights_hash(os.path.join(folder, "runs", name))
+
+
+def main():
+    program, starter = os.path.abspath(sys.argv[1]), sys.argv[2]
+    with tempfile.TemporaryDirectory(prefix="gallop-start-") as folder, contextlib.ExitStack() as stack:
+        os.makedirs(os.path.join(folder, "data"))
+        kill.make_data.make_idx(os.path.join(folder, "data"), 500)
+        with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
+            file.write(RECIPE)
+        if starter == "srun":
+            environment = stack.enter_context(slurm(folder)) | {"MASTER_PORT": str(free_port())}
+            command = ["srun", "-n", "2", "--overcommit"]
+        else:
+            environment, command = dict(os.environ), {"torchrun": torchrun, "mpirun": mpirun}[starter]()
+        wanted = run([program, "launch", "-n", "2"], folder, os.environ, "launched")
+        found = run([*command, program], folder, environment, "started")
+        if found != wanted:
+            sys.exit(f"{starter}: the weights differ")
+        print(f"{starter}: two processes, and the weights are those of 'gallop launch', bit for bit")
+
+
+if __name__ == "__main__":
+    main()

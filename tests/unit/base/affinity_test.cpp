@@ -1,0 +1,50 @@
+#include "gallop/base/affinity.h"
+
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace gallop {
+namespace {
+
+using Numbers = std::vector<int>;
+
+TEST(Affinity, PartsAreNeighborsAndHaveEachCoreOnce) {
+  const Numbers all = {0, 1, 4, 5, 6};
+  EXPECT_EQ(part_of(all, 0, 2), (Numbers{0, 1}));
+  EXPECT_EQ(part_of(all, 1, 2), (Numbers{4, 5, 6}));
+  EXPECT_EQ(part_of(all, 0, 1), all);
+  for (int parts = 1; parts <= 5; ++parts) {
+    Numbers joined;
+    for (int part = 0; part < parts; ++part) {
+      for (const int core : part_of(all, part, parts)) joined.push_back(core);
+    }
+    EXPECT_EQ(joined, all);
+  }
+  EXPECT_EQ(part_of(all, 0, 6), Numbers());
+}
+
+TEST(Affinity, AProgramKeepsToTheCoresThatItIsLeft) {
+  EXPECT_GE(cores_online(), static_cast<int>(cores_given().size()));
+  // In a process of its own: what is given up does not come back.
+  const pid_t child = fork();
+  if (child == 0) {
+    const Numbers last = {cores_given().back()};
+    keep_to_cores({});
+    keep_to_cores(last);
+    run_on_core(cores_given().front());
+    run_on_all_cores();
+    cpu_set_t set;
+    const bool kept = cores_given() == last && sched_getaffinity(0, sizeof(set), &set) == 0 &&
+                      CPU_COUNT(&set) == 1 && CPU_ISSET(last.front(), &set);
+    _exit(kept ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace gallop
