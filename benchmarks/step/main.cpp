@@ -1,5 +1,5 @@
-// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp]
-// [plain-heap] [cpu-clock]
+// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer]
+// [ddp|deterministic] [plain-heap] [cpu-clock]
 //
 // Reads commands from standard input and answers each with a line of JSON:
 //   run N    N steps: {"ms": [...], "loss": the last one's}
@@ -12,8 +12,8 @@
 // them, as in the shortest loop that one could write; with "trainer" a step is one turn of the loop
 // of `gallop train`, with loader, checks, counters and schedule. "plain-heap" leaves the C
 // allocator as it is. "cpu-clock" counts the time of the process on all cores instead of the time
-// that passed. With "ddp" it shares its steps with others, as RANK, WORLD_SIZE and MASTER_PORT say,
-// each with its part of the batch.
+// that passed. With "ddp" or "deterministic" it shares its steps with others, as RANK, WORLD_SIZE
+// and MASTER_PORT say, each with its part of the batch.
 #include <unistd.h>
 
 #include <algorithm>
@@ -168,11 +168,11 @@ int number_of(const char* variable) {
   return std::stoi(text);
 }
 
-void share(Workload& work) {
+void share(Workload& work, const char* strategy) {
   static const auto kStrategies = parallel::built_in_strategies();
   const int rank = number_of("RANK"), size = number_of("WORLD_SIZE");
   work.collectives = parallel::meet({.rank = rank, .size = size, .port = number_of("MASTER_PORT")});
-  work.strategy = kStrategies.build(config::Component(kStrategies, "ddp"), *work.collectives,
+  work.strategy = kStrategies.build(config::Component(kStrategies, strategy), *work.collectives,
                                     {work.model->parameters(), work.model->buffers()});
   for (auto* list : {&work.inputs, &work.targets}) {
     for (at::Tensor& tensor : *list) {
@@ -415,7 +415,8 @@ int main(int count, char** words) {
     const std::vector<std::string> arguments(words + 1, words + count);
     if (arguments.size() < 2) {
       throw std::invalid_argument(
-          "bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp] [plain-heap] [cpu-clock]");
+          "bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp|deterministic] "
+          "[plain-heap] [cpu-clock]");
     }
     const auto has = [&](const char* word) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
@@ -424,7 +425,9 @@ int main(int count, char** words) {
     const int64_t start_bytes = peak_bytes();
     auto work = make_workload(arguments[0]);
     const auto precision = precision::parse_precision(arguments[1]);
-    if (has("ddp")) share(work);
+    for (const char* strategy : {"ddp", "deterministic"}) {
+      if (has(strategy)) share(work, strategy);
+    }
     Server server(start_bytes, has("cpu-clock") ? cpu_seconds : monotonic_seconds, [&] {
       return limit_of_step(*work.model, work.task, work.inputs.front().size(0), precision,
                            work.moments);

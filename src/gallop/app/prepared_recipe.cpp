@@ -34,6 +34,13 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
         "data.batch: auto is found where a run begins, by 'gallop train'; give a number here, such "
         "as data.batch=128, or what 'gallop find-batch' suggests");
   }
+  const bool is_deterministic = recipe().strategy.name() == "deterministic";
+  if (is_deterministic && collectives_ == nullptr) {
+    alone_ = parallel::alone();
+    collectives_ = alone_.get();
+  }
+  // Bits of some operators depend on it.
+  if (is_deterministic && recipe().train.threads == 0) resolve("train.threads", "0", "1");
   note(set_compute_threads(recipe(), hardware_));
   const DeviceChoice choice = choose_device(recipe().train.device);
   device_ = choice.device;
@@ -163,7 +170,7 @@ data::LoaderConfig PreparedRecipe::shared(data::LoaderConfig config) const {
 }
 
 train::EvaluateConfig PreparedRecipe::evaluate_config() const {
-  return {.loader = shared(data::evaluation_loader(resolved_.recipe.data, hardware_.cores)),
+  return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
           .precision = precision::for_evaluation(format_.precision),
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),

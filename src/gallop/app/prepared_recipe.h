@@ -76,6 +76,7 @@ class PreparedRecipe {
   void resolve(const std::string& path, const std::string& value, const std::string& found);
   std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
 
+  std::unique_ptr<parallel::Collectives> alone_;
   parallel::Collectives* collectives_;
   ResolvedRecipe resolved_;
   Hardware hardware_;

@@ -50,6 +50,9 @@ class Collectives {
   virtual void set_limits(const Limits& limits) = 0;
 };
 
+/// Of a process that has nobody to do anything with.
+std::unique_ptr<Collectives> alone();
+
 /// How processes find each other.
 struct Meeting {
   int rank = 0, size = 1;
@@ -64,7 +67,7 @@ struct Meeting {
   Limits limits{};
 };
 
-/// Waits for all to come. Throws DeviceError where they do not.
+/// Waits for all to come; one alone does not. Throws DeviceError where they do not.
 std::unique_ptr<Collectives> meet(const Meeting& meeting);
 
 /// The sums of these numbers over all processes.

@@ -114,7 +114,7 @@ class Ddp final : public Strategy {
     return all;
   }
 
-  void expect_gradients() override {
+  void expect_gradients(int64_t /*rows*/) override {
     const at::NoGradGuard no_grad;
     statistics_.start();
     buckets_.empty();

@@ -76,4 +76,24 @@ bool GradientBuckets::fill(size_t parameter) {
   return --buckets_[slot.bucket].missing == 0;
 }
 
+void GradientBuckets::give_to_parameters() {
+  for (Slot& slot : slots_) slot.parameter.mutable_grad() = slot.place;
+}
+
+void GradientBuckets::copy(const GradientBuckets& other) {
+  for (size_t i = 0; i < buckets_.size(); ++i) buckets_[i].tensor.copy_(other.bucket(i));
+}
+
+void GradientBuckets::add(const GradientBuckets& other) {
+  for (size_t i = 0; i < buckets_.size(); ++i) buckets_[i].tensor.add_(other.bucket(i));
+}
+
+void GradientBuckets::zero() {
+  for (Bucket& bucket : buckets_) bucket.tensor.zero_();
+}
+
+void GradientBuckets::drop_signs_of_zeros() {
+  for (Bucket& bucket : buckets_) bucket.tensor.add_(0.0);
+}
+
 }  // namespace gallop::parallel

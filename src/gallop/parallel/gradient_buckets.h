@@ -27,6 +27,17 @@ class GradientBuckets {
   /// Moves a parameter's gradient to its place, or zeros where there is none, and lets the
   /// parameter have that as its gradient. Returns whether its bucket is full now.
   bool fill(size_t parameter);
+  /// Lets each parameter have what is in its place as its gradient.
+  void give_to_parameters();
+
+  /// What is in all places becomes what is in those of others of the same parameters, or the sum
+  /// of both, or zero.
+  void copy(const GradientBuckets& other);
+  void add(const GradientBuckets& other);
+  void zero();
+  /// Turns zeros below zero into zeros above.
+  void drop_signs_of_zeros();
+
   bool is_filled(size_t parameter) const { return slots_[parameter].is_filled; }
   size_t bucket_of(size_t parameter) const { return slots_[parameter].bucket; }
   bool is_full(size_t bucket) const { return buckets_[bucket].missing == 0; }

@@ -20,9 +20,16 @@ class Strategy {
   /// What a step works on besides model and optimizer.
   virtual NamedTensors state() const = 0;
 
-  /// Between the forward and the backward pass that are the last of a step: from here on gradients
-  /// of parameters are on their way to all processes as soon as they are there.
-  virtual void expect_gradients() = 0;
+  /// Into how many shards the whole batch is cut, whatever the number of processes, which divides
+  /// it: each is computed by itself, and finish_shard() called after its backward pass or, in its
+  /// turn, where it has no samples. 0: each process computes its part as it likes.
+  virtual int64_t shards() const { return 0; }
+  virtual void finish_shard(int64_t /*shard*/, bool /*has_samples*/) {}
+
+  /// Between the forward and the backward pass that are the last of a step, and with shards before
+  /// them all: from here on gradients of parameters may be on their way to all processes as soon as
+  /// they are there. `rows`: of the whole batch.
+  virtual void expect_gradients(int64_t rows) = 0;
 
   /// After that, or without any pass where this process has no samples: each parameter's gradient
   /// is then the sum over all processes, and the buffers are the same in all.

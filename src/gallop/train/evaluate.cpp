@@ -53,7 +53,6 @@ void for_each_number(Tally& tally, const Visit& visit) {
 template <typename Visit>
 void for_each_number(Evaluation& evaluation, bool has_views, const Visit& visit) {
   for_each_number(evaluation.tally, visit);
-  // A process without samples has none.
   if (has_views && !evaluation.one_view) evaluation.one_view.emplace();
   if (evaluation.one_view) for_each_number(*evaluation.one_view, visit);
   auto skipped = static_cast<double>(evaluation.skipped);
@@ -61,19 +60,41 @@ void for_each_number(Evaluation& evaluation, bool has_views, const Visit& visit)
   evaluation.skipped = static_cast<int64_t>(skipped);
 }
 
-// Adds up what all processes have; true where one of them was stopped.
-bool add_up(EnsembleEvaluation& result, const EvaluateConfig& config, bool stopped) {
+// Of every batch what the process has that evaluated it; true where one was stopped.
+bool share(std::vector<EnsembleEvaluation>& batches, const EvaluateConfig& config, bool stopped) {
   if (config.collectives == nullptr) return stopped;
   std::vector<double> numbers = {stopped ? 1.0 : 0.0};
   const auto for_all = [&](const auto& visit) {
-    for (Evaluation& one : result.each) for_each_number(one, config.views.is_any(), visit);
-    for_each_number(result.together, /*has_views=*/false, visit);
+    for (EnsembleEvaluation& batch : batches) {
+      for (Evaluation& one : batch.each) for_each_number(one, config.views.is_any(), visit);
+      for_each_number(batch.together, /*has_views=*/false, visit);
+    }
   };
   for_all([&numbers](double& number) { numbers.push_back(number); });
   numbers = parallel::sum_over_all(*config.collectives, numbers);
   size_t next = 1;
   for_all([&](double& number) { number = numbers[next++]; });
   return numbers.front() > 0;
+}
+
+void add(Evaluation& sum, const Evaluation& more) {
+  sum.tally.add(more.tally);
+  if (more.one_view) {
+    if (!sum.one_view) sum.one_view.emplace();
+    sum.one_view->add(*more.one_view);
+  }
+  sum.skipped += more.skipped;
+}
+
+// Batches of this process: neighbors, each whole, so that its bits do not depend on their number.
+struct Range {
+  int64_t begin, end;
+};
+
+Range own_batches(int64_t batches, const parallel::Collectives* collectives) {
+  if (collectives == nullptr) return {0, batches};
+  const int64_t rank = collectives->rank(), size = collectives->size();
+  return {batches * rank / size, batches * (rank + 1) / size};
 }
 
 }  // namespace
@@ -95,11 +116,21 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   in_order.shuffle = false;
   in_order.drop_last = false;
   in_order.one_epoch = true;
-  data::DeviceLoader loader(samples, in_order, {}, config.device);
-
+  const int64_t count = (samples.size() + in_order.batch - 1) / in_order.batch;
+  const Range own = own_batches(count, config.collectives);
   for (const Member& member : members) member.model.set_training(false);
-  EnsembleEvaluation result{.each = std::vector<Evaluation>(members.size()), .together = {}};
-  while (const auto batch = loader.next(&stop)) {
+  std::vector<EnsembleEvaluation> batches(
+      static_cast<size_t>(count),
+      EnsembleEvaluation{.each = std::vector<Evaluation>(members.size()), .together = {}});
+  std::optional<data::DeviceLoader> loader;
+  if (own.begin < own.end) {
+    loader.emplace(samples, in_order, data::LoaderState{.position = own.begin * in_order.batch},
+                   config.device);
+  }
+  for (int64_t number = own.begin; number < own.end; ++number) {
+    const auto batch = loader->next(&stop);
+    if (!batch) break;
+    EnsembleEvaluation& result = batches[static_cast<size_t>(number)];
     for (Evaluation& one : result.each) one.skipped += batch->skipped;
     if (batch->size() == 0) continue;
     kernel::share_cores_with_others();
@@ -115,7 +146,12 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     if (sum.defined()) result.together.tally.add(tally_of(sum, batch->target));
   }
   for (const Member& member : members) member.model.set_training(true);
-  if (add_up(result, config, stop.requested())) return std::nullopt;
+  if (share(batches, config, stop.requested())) return std::nullopt;
+  EnsembleEvaluation result{.each = std::vector<Evaluation>(members.size()), .together = {}};
+  for (const EnsembleEvaluation& batch : batches) {
+    for (size_t i = 0; i < members.size(); ++i) add(result.each[i], batch.each[i]);
+    add(result.together, batch.together);
+  }
   if (members.size() == 1) result.together = result.each.front();
   result.together.skipped = result.each.front().skipped;
   result.together.seconds = monotonic_seconds() - start;

@@ -19,7 +19,7 @@ struct EvaluateConfig {
   precision::Precision precision = precision::Precision::kFp32;
   at::Device device = at::kCPU;
   TestViews views{};
-  /// If set, each process evaluates its part of every batch, and has the sums of all.
+  /// If set, each process evaluates its share of the batches, and has the sums of all.
   parallel::Collectives* collectives = nullptr;
 };
 

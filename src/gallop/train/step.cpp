@@ -8,6 +8,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
@@ -69,8 +70,9 @@ void set(const at::Tensor& shared, int64_t targets, int64_t all_targets, const W
   const at::Tensor host =
       shared.is_cpu() ? shared : at::zeros_like(shared, at::TensorOptions(at::kCPU));
   auto* const numbers = host.mutable_data_ptr<double>();
-  numbers[0] = static_cast<double>(targets) / static_cast<double>(all_targets);
-  for (size_t i = 0; i < kWishes; ++i) numbers[1 + i] = wishes[i] ? 1 : 0;
+  numbers[0] = static_cast<double>(targets);
+  numbers[1] = static_cast<double>(all_targets);
+  for (size_t i = 0; i < kWishes; ++i) numbers[2 + i] = wishes[i] ? 1 : 0;
   if (!shared.is_cpu()) shared.copy_(host);
 }
 
@@ -83,8 +85,8 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 // `sums` as SharedSum says.
 void read_shared(const std::vector<double>& sums, int64_t targets, StepResult& result) {
   result.tally.top1 = static_cast<int64_t>(sums[kSharedTop1]);
-  result.share = sums[kShare];
-  result.tally.count = std::llround(result.share * static_cast<double>(targets));
+  result.tally.count = static_cast<int64_t>(sums[kTargets]);
+  result.share = sums[kTargets] / static_cast<double>(targets);
   for (size_t i = 0; i < kWishes; ++i) result.wishes[i] = sums[kFirstWish + i] > 0;
 }
 
@@ -104,6 +106,19 @@ const char* name_of(Value value) {
   }
   throw InternalError("train step: a value without a name");
 }
+
+namespace {
+
+// Nobody knows which of the shards lacks them.
+void require_whole(int64_t broken, int64_t step) {
+  if (broken == 0) return;
+  throw DataError(fmt::format(
+      "step {}: {} broken samples; with parallel.name=deterministic there may be none: remove them "
+      "from the data, or take parallel.name=ddp",
+      step + 1, broken));
+}
+
+}  // namespace
 
 TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config)
     : model_(model),
@@ -125,13 +140,19 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.precision == precision::Precision::kFp16) scaler_.emplace(config.loss_scale, device_);
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
   if (config.strategy != nullptr) {
-    own_seed_and_step_ = at::zeros_like(seed_and_step_);
-    shared_ = at::zeros({1 + kWishes}, at::TensorOptions(at::kDouble).device(device_));
+    own_seed_and_step_ = at::zeros({std::max<int64_t>(1, shards()), 2}, seed_and_step_.options());
+    shared_ = at::zeros({2 + kWishes}, at::TensorOptions(at::kDouble).device(device_));
+    if (shards() > 0 && config.accumulate > 1) {
+      throw UsageError(fmt::format(
+          "train.accumulate with parallel.name=deterministic, which computes every batch in {} "
+          "parts as it is; set train.accumulate to 1",
+          shards()));
+    }
   }
   if (config.compile) {
     compiled_.emplace(
         [this](const Tensors& arguments, int64_t mode) {
-          Tensors results = compute(arguments, mode != 0);
+          Tensors results = compute(arguments, mode % 2 != 0);
           // Those of a trial are nobody's, and would be there beside the graph's.
           if (compile::is_recording()) optim::drop_gradients(parameters_);
           return results;
@@ -170,8 +191,13 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   set(seed_and_step_, config_.seed, step);
   if (shared_.defined()) {
     const auto rank = static_cast<uint64_t>(config_.strategy->collectives().rank());
-    set(own_seed_and_step_, config_.seed + rank * kSeedsApart, step);
-    set(shared_, target.numel(), started.targets, shared.wishes);
+    whole_rows_ = shared.rows;
+    if (shards() > 0) require_whole(pieces_of(0).back().end - input.size(0), step);
+    for (int64_t i = 0; i < own_seed_and_step_.size(0); ++i) {
+      const uint64_t number = shards() > 0 ? static_cast<uint64_t>(i) : rank;
+      set(own_seed_and_step_.select(0, i), config_.seed + number * kSeedsApart, step);
+    }
+    set(shared_, target.numel(), rank == 0 ? started.targets : 0, shared.wishes);
   }
   const Tensors arguments = arguments_of(input, target);
   const Tensors results = compute_in_memory(arguments, count_guesses, step);

@@ -160,6 +160,7 @@ class TrainStep {
   /// Of the batch; `shared` as SharedSum says, undefined where alone.
   struct Sums {
     at::Tensor loss, top1, shared;
+    Tensors of_shards{};  ///< Losses; undefined where others have them.
   };
   Sums forward_backward(const Tensors& arguments, bool count_guesses);
   void forward_backward_sam(const Tensors& arguments, double distance);
@@ -167,8 +168,16 @@ class TrainStep {
                    bool count_guesses);
   void backward(const at::Tensor& loss_sum, const Tensors& arguments);
   void start_sharing(Sums& sums, const Tensors& arguments);
+  /// Rows that are computed at once.
+  struct Piece {
+    int64_t begin, end;
+    int64_t shard = 0;
+  };
+  std::vector<Piece> pieces_of(int64_t rows) const;
+  int64_t shards() const;
+  int64_t mode_of(bool count_guesses) const;
   void finish_sharing(Sums& sums);
-  const at::Tensor& draws_of_dropout(const Tensors& arguments) const;
+  at::Tensor draws_of_dropout(const Tensors& arguments, int64_t shard) const;
   /// The arguments of the function of tensors that a step is.
   Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
   /// That of a value that varies, else undefined.
@@ -190,8 +199,9 @@ class TrainStep {
   Tensors varied_;            ///< In the order of the config's.
   at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
   at::Tensor shared_;         ///< What this process adds to sums over all; undefined where alone.
-  /// Then what its dropout draws from: other numbers than those of others.
+  /// Then what its dropout draws from, int64 [shards or 1, 2]: other numbers than those of others.
   at::Tensor own_seed_and_step_;
+  int64_t whole_rows_ = 0;  ///< Of the batch that is shared.
   std::optional<precision::GradScaler> scaler_;
   std::optional<SpikeWatch> spikes_;
   std::optional<compile::CompiledFunction> compiled_;

@@ -55,43 +55,90 @@ at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
   return {};
 }
 
-const at::Tensor& TrainStep::draws_of_dropout(const Tensors& arguments) const {
-  return shared_.defined() ? arguments[arguments.size() - 2] : arguments[kSeedAndStep];
+at::Tensor TrainStep::draws_of_dropout(const Tensors& arguments, int64_t shard) const {
+  return shared_.defined() ? arguments[arguments.size() - 2].select(0, shard)
+                           : arguments[kSeedAndStep];
 }
 
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
   const Sums sums = forward_backward(arguments, count_guesses);
   if (config_.sam) forward_backward_sam(arguments, *config_.sam);
-  const at::Tensor share = sums.shared.defined() ? sums.shared.select(0, kShare) : at::Tensor();
+  at::Tensor share;
+  if (sums.shared.defined()) {
+    share = sums.shared.select(0, kTargets).div(sums.shared.select(0, kAllTargets));
+  }
   const Tensors done = update(arguments, sums.loss, share);
   Tensors results = {sums.loss, sums.top1, done[0], done[1], sums.shared};
   if (readings_) return {in_one(results)};
   return results;
 }
 
+int64_t TrainStep::shards() const {
+  return config_.strategy != nullptr ? config_.strategy->shards() : 0;
+}
+
+// Of shards those that are this process's, in their order, empty ones too.
+std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
+  std::vector<Piece> pieces;
+  if (const int64_t all = shards(); all > 0) {
+    const parallel::Collectives& collectives = config_.strategy->collectives();
+    const int64_t each = all / collectives.size(), first = each * collectives.rank();
+    const auto place = [&](int64_t shard) {
+      return whole_rows_ * shard / all - whole_rows_ * first / all;
+    };
+    for (int64_t shard = first; shard < first + each; ++shard) {
+      pieces.push_back({place(shard), place(shard + 1), shard});
+    }
+    return pieces;
+  }
+  const int64_t count = std::min(config_.accumulate * splits_, rows);
+  for (int64_t piece = 0; piece < count; ++piece) {
+    pieces.push_back({rows * piece / count, rows * (piece + 1) / count});
+  }
+  return pieces;
+}
+
 // Leaves the gradients with the parameters.
 TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
   optim::drop_gradients(parameters_);
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
-  const model::functional::DropoutScope draws(draws_of_dropout(arguments),
-                                              varied(Value::kDropout, arguments));
-  const int64_t rows = input.size(0);
-  const int64_t pieces = std::min(config_.accumulate * splits_, rows);
-  Sums sums;
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
-    const Losses losses = losses_of(rows_of(input, begin, end), rows_of(target, begin, end),
-                                    arguments, count_guesses);
+  const auto place_of = [&](int64_t shard) {
+    return model::functional::DropoutPlace{.seed_and_step = draws_of_dropout(arguments, shard),
+                                           .share = varied(Value::kDropout, arguments)};
+  };
+  auto draws = place_of(0);
+  const auto pieces = pieces_of(input.size(0));
+  const bool is_sharded = shards() > 0;
+  Sums sums{.of_shards = Tensors(static_cast<size_t>(std::max<int64_t>(1, shards())))};
+  if (is_sharded) config_.strategy->expect_gradients(whole_rows_);
+  for (const Piece& piece : pieces) {
+    if (piece.begin == piece.end) {
+      config_.strategy->finish_shard(piece.shard, /*has_samples=*/false);
+      continue;
+    }
+    if (is_sharded) draws = place_of(piece.shard);
+    const model::functional::DropoutScope scope(draws);
+    const Losses losses =
+        losses_of(rows_of(input, piece.begin, piece.end), rows_of(target, piece.begin, piece.end),
+                  arguments, count_guesses);
     {
       const at::NoGradGuard no_grad;
-      sums.loss = sum_of(sums.loss, losses.sum.detach().to(at::kDouble));
+      at::Tensor& loss = sums.of_shards[static_cast<size_t>(piece.shard)];
+      loss = sum_of(loss, losses.sum.detach().to(at::kDouble));
       if (losses.right.defined()) sums.top1 = sum_of(sums.top1, losses.right);
     }
-    if (shared_.defined() && piece == pieces - 1) start_sharing(sums, arguments);
+    const bool is_last = &piece == &pieces.back();
+    if (shared_.defined() && !is_sharded && is_last) start_sharing(sums, arguments);
     backward(losses.sum, arguments);
+    draws = model::functional::DropoutScope::place();
+    if (is_sharded) config_.strategy->finish_shard(piece.shard, /*has_samples=*/true);
   }
-  if (shared_.defined() && pieces == 0) start_sharing(sums, arguments);
-  if (shared_.defined()) finish_sharing(sums);
+  if (shared_.defined() && (is_sharded || pieces.empty())) start_sharing(sums, arguments);
+  if (shared_.defined()) {
+    finish_sharing(sums);
+  } else {
+    sums.loss = sums.of_shards.front();
+  }
   return sums;
 }
 
@@ -103,19 +150,24 @@ void TrainStep::backward(const at::Tensor& loss_sum, const Tensors& arguments) {
 // From here on what the processes have goes to all of them, the gradients as they come.
 void TrainStep::start_sharing(Sums& sums, const Tensors& arguments) {
   const at::NoGradGuard no_grad;
-  const at::Tensor zero = at::zeros({}, shared_.options());
-  const at::Tensor loss = sums.loss.defined() ? sums.loss : zero;
-  const at::Tensor top1 = sums.top1.defined() ? sums.top1.to(at::kDouble) : zero;
-  sums.shared = at::cat({at::stack({loss, top1}), arguments.back()});
+  const at::Tensor zero = at::zeros({1}, shared_.options());
+  Tensors numbers = {sums.top1.defined() ? sums.top1.to(at::kDouble).reshape({1}) : zero,
+                     arguments.back()};
+  for (const at::Tensor& loss : sums.of_shards) {
+    numbers.push_back(loss.defined() ? loss.reshape({1}) : zero);
+  }
+  sums.shared = at::cat(numbers);
   parallel::start_sum(sums.shared);
-  config_.strategy->expect_gradients();
+  if (shards() == 0) config_.strategy->expect_gradients(whole_rows_);
 }
 
 void TrainStep::finish_sharing(Sums& sums) {
   const at::NoGradGuard no_grad;
   config_.strategy->finish_gradients();
   parallel::wait_for_sum(sums.shared);
-  sums.loss = sums.shared.select(0, kSharedLoss);
+  const auto first = static_cast<int64_t>(kFirstWish + kWishes);
+  sums.loss =
+      sums.shared.slice(0, first, first + static_cast<int64_t>(sums.of_shards.size())).sum();
   sums.top1 = at::Tensor();
 }
 

@@ -15,7 +15,7 @@ TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool c
     Tensors results;
     updating_ = false;
     const auto full = run_in_memory([&] {
-      results = compiled_ ? (*compiled_)(arguments, count_guesses ? 1 : 0)
+      results = compiled_ ? (*compiled_)(arguments, mode_of(count_guesses))
                           : compute(arguments, count_guesses);
     });
     if (!full) return results;
@@ -24,6 +24,11 @@ TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool c
     split_for(*full, arguments.front().size(0), step);
     seed_step(config_.seed, step, device_);
   }
+}
+
+// Of a step as a function of tensors. Where shards lie follows from the rows of the whole batch.
+int64_t TrainStep::mode_of(bool count_guesses) const {
+  return (shards() > 0 ? 2 * whole_rows_ : 0) + (count_guesses ? 1 : 0);
 }
 
 // Others may be in the middle of what this one has not come to.

@@ -5,14 +5,15 @@
 namespace gallop::train {
 
 // The arguments and results of a training step as a function of tensors. Where it is shared, the
-// last two arguments are what dropout draws from in this process, and what it adds to SharedSum,
-// from kShare on.
+// last two arguments are what dropout draws from in this process, for each shard, and what it adds
+// to SharedSum, from kTargets on.
 enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
 enum Result : size_t { kLossSum, kTop1, kNorm, kSpike, kSharedSums };
 // Results in one tensor, for one copy to the host; guesses only where they are counted, and where
 // the step is shared all SharedSums instead of them.
 enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kTop1Number };
-// Sums over processes: the share of the batch that was not broken, and how many wish what.
-enum SharedSum : size_t { kSharedLoss, kSharedTop1, kShare, kFirstWish };
+// Sums over processes: right guesses, targets that were not broken and all targets, how many wish
+// what, and the loss of each shard.
+enum SharedSum : size_t { kSharedTop1, kTargets, kAllTargets, kFirstWish };
 
 }  // namespace gallop::train

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <mutex>
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -29,7 +30,9 @@ std::unique_ptr<model::Model> vit() {
 struct Rows {
   int64_t all, broken = 0;
 };
-constexpr Rows kBatches[] = {{12}, {12}, {13}, {12, 2}, {2}, {12}, {5, 1}, {1}, {12}, {12}};
+using AllRows = std::vector<Rows>;
+const AllRows kBatches = {{12}, {12}, {13}, {12, 2}, {2}, {12}, {5, 1}, {1}, {12}, {12}};
+const AllRows kWholeBatches = {{24}, {24}, {25}, {24}, {24}, {5}, {24}, {1}, {24}, {24}};
 
 struct Results {
   std::vector<StepResult> steps;
@@ -44,12 +47,12 @@ std::pair<at::Tensor, at::Tensor> some_rows(const std::pair<at::Tensor, at::Tens
 // Of this process; alone without collectives.
 Results train(const Case& tested, bool compiled,
               const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
-              parallel::Collectives* collectives) {
+              parallel::Collectives* collectives, const AllRows& rows = kBatches) {
   const auto compile = compiled ? std::optional(compile::CompileConfig()) : std::nullopt;
   Trainee trainee(tested, compile, collectives);
   Results results;
   for (size_t i = 0; i < batches.size(); ++i) {
-    const auto [all, broken] = kBatches[i];
+    const auto [all, broken] = rows[i];
     const auto step = static_cast<int64_t>(i);
     int64_t begin = 0, end = all;
     if (collectives != nullptr) {
@@ -72,11 +75,18 @@ Results train(const Case& tested, bool compiled,
 }
 
 std::vector<Results> train_together(int size, const Case& tested, bool compiled,
-                                    const std::vector<std::pair<at::Tensor, at::Tensor>>& batches) {
+                                    const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
+                                    const AllRows& rows = kBatches) {
   std::vector<Results> all(static_cast<size_t>(size));
+  // Bits of some operators depend on the number of threads.
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
   parallel::run_together(size, [&](parallel::Collectives& collectives) {
-    all[static_cast<size_t>(collectives.rank())] = train(tested, compiled, batches, &collectives);
+    at::set_num_threads(1);
+    all[static_cast<size_t>(collectives.rank())] =
+        train(tested, compiled, batches, &collectives, rows);
   });
+  at::set_num_threads(threads);
   return all;
 }
 
@@ -179,6 +189,62 @@ TEST(SharedStep, DropsOtherNumbersInEachProcess) {
       }
     });
   }
+}
+
+// The same bits for every number of processes, from losses to all states.
+class DeterministicStep : public testing::TestWithParam<Case> {};
+
+TEST_P(DeterministicStep, HasTheSameBitsForAnyNumberOfProcesses) {
+  Case tested = GetParam();
+  tested.strategy = "deterministic";
+  std::vector<std::pair<at::Tensor, at::Tensor>> batches;
+  for (const Rows& rows : kWholeBatches) batches.push_back(batch_of(tested, rows.all));
+  for (const bool compiled : {false, true}) {
+    const auto one = train_together(1, tested, compiled, batches, kWholeBatches);
+    for (const int size : {2, 3, 4, 6}) {
+      SCOPED_TRACE(testing::Message() << size << " processes" << (compiled ? ", compiled" : ""));
+      for (const Results& some : train_together(size, tested, compiled, batches, kWholeBatches)) {
+        expect_same_bits(some, one.front());
+      }
+    }
+    if (tested.name == "Mlp" || tested.name == "Gpt") {
+      Case alone = tested;
+      expect_close(one.front(), train(alone, compiled, batches, nullptr, kWholeBatches), 1e-5);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, DeterministicStep,
+    testing::Values(Case{"Mlp", mlp, "sgd momentum=0.9"}, Case{"MlpAdamw", mlp, "adamw"},
+                    Case{"MlpDropout",
+                         [] { return make_mlp({.hidden = {16}, .dropout = 0.3}, kImages, 1); },
+                         "adamw",
+                         {.clip = 1}},
+                    Case{"MlpSam", mlp, "sgd", {.sam = 0.05}},
+                    Case{"Gpt", gpt, "sgd momentum=0.9", {}, true},
+                    Case{"GptBf16", gpt, "adamw", {.precision = precision::Precision::kBf16}, true},
+                    Case{"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); }, "sgd"},
+                    Case{"ResnetBf16",
+                         [] { return make_resnet({.depth = 8}, kImages, 1); },
+                         "sgd momentum=0.9",
+                         {.precision = precision::Precision::kBf16}}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(SharedStep, RefusesWhatHasNoFixedShards) {
+  Case tested{"Mlp", mlp, "sgd"};
+  tested.strategy = "deterministic";
+  const auto batch = batch_of(tested, 8);
+  const auto one = parallel::alone();
+  Trainee trainee(tested, std::nullopt, one.get());
+  EXPECT_THROW(trainee.step->run(batch.first, batch.second, 0, 0.1, false, {}, {.rows = 9}),
+               DataError);
+  tested.config.accumulate = 2;
+  EXPECT_THROW(Trainee(tested, std::nullopt, one.get()), UsageError);
+  tested.config.accumulate = 1;
+  EXPECT_THROW(
+      parallel::run_together(5, [&](parallel::Collectives& five) { Trainee(tested, {}, &five); }),
+      UsageError);
 }
 
 // Those that round more than fp32 does, and optimizers that go by signs: close to one process, and

@@ -1,0 +1,264 @@
+#include "gallop/parallel/deterministic.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/parallel/gradient_buckets.h"
+#include "gallop/parallel/sums.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+// Can be shared out evenly among 1, 2, 3, 4, 6 and 12.
+constexpr int64_t kShards = 12;
+
+// A node of the tree: the sum of these shards.
+struct Node {
+  int64_t begin, end;
+  bool operator==(const Node&) const = default;
+};
+
+Node parent_of(const Node& node) {
+  Node parent{0, kShards};
+  for (;;) {
+    int64_t left = 1;
+    while (2 * left < parent.end - parent.begin) left *= 2;
+    const Node children[] = {{parent.begin, parent.begin + left},
+                             {parent.begin + left, parent.end}};
+    if (node == children[0] || node == children[1]) return parent;
+    parent = node.begin < children[0].end ? children[0] : children[1];
+  }
+}
+
+// Sums of neighboring shards, from the left. As soon as both children of a node of the tree are
+// there they are added, whatever else is there.
+template <typename Value>
+class TreeSum {
+ public:
+  struct Part {
+    Node node;
+    Value value;
+  };
+
+  // `add` puts the second into the first.
+  template <typename Add>
+  void push(const Node& node, Value value, const Add& add) {
+    parts_.push_back({node, std::move(value)});
+    while (parts_.size() > 1) {
+      Part &left = parts_[parts_.size() - 2], &right = parts_.back();
+      const Node both{left.node.begin, right.node.end};
+      if (!(parent_of(right.node) == both && parent_of(left.node) == both)) return;
+      add(left.value, right.value);
+      left.node = both;
+      parts_.pop_back();
+    }
+  }
+
+  const std::vector<Part>& parts() const { return parts_; }
+  size_t size() const { return parts_.size(); }
+  void clear() { parts_.clear(); }
+
+ private:
+  std::vector<Part> parts_;
+};
+
+struct Nothing {};
+
+// What is left of the shards of one process when it has added all that it can.
+std::vector<Node> nodes_of(int64_t begin, int64_t end) {
+  TreeSum<Nothing> sum;
+  for (int64_t shard = begin; shard < end; ++shard) {
+    sum.push({shard, shard + 1}, {}, [](Nothing, Nothing) {});
+  }
+  std::vector<Node> nodes;
+  for (const auto& part : sum.parts()) nodes.push_back(part.node);
+  return nodes;
+}
+
+std::vector<at::Tensor> trained(const NamedTensors& parameters) {
+  std::vector<at::Tensor> all;
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.requires_grad()) all.push_back(tensor);
+  }
+  return all;
+}
+
+class Deterministic final : public Strategy {
+ public:
+  Deterministic(Collectives& collectives, const ModelTensors& model)
+      : collectives_(collectives), parameters_(trained(model.parameters)) {
+    const int64_t size = collectives.size();
+    if (kShards % size != 0) {
+      throw UsageError(fmt::format(
+          "parallel.name=deterministic is for 1, 2, 3, 4, 6 or 12 processes, not for {}", size));
+    }
+    const int64_t each = kShards / size;
+    for (int64_t rank = 0; rank < size; ++rank) {
+      if (rank == collectives.rank()) first_own_ = nodes_.size();
+      for (const Node& node : nodes_of(rank * each, (rank + 1) * each)) nodes_.push_back(node);
+    }
+    for (size_t i = 0; i < nodes_.size(); ++i) sums_.push_back(all_gradients());
+    make_statistics(model.buffers);
+  }
+
+  Collectives& collectives() override { return collectives_; }
+  int64_t shards() const override { return kShards; }
+
+  NamedTensors state() const override {
+    NamedTensors all;
+    const auto add = [&all](const std::string& name, const GradientBuckets& buckets) {
+      for (const auto& one : buckets.named()) {
+        all.push_back({fmt::format("{}.{}", name, one.name), one.tensor});
+      }
+    };
+    for (size_t i = 0; i < sums_.size(); ++i) add(fmt::format("sum.{}", i), sums_[i]);
+    for (size_t i = 0; i < spare_.size(); ++i) add(fmt::format("spare.{}", i), spare_[i]);
+    if (statistics_.defined()) {
+      all.push_back({"statistics", statistics_});
+      all.push_back({"statistics_before", before_});
+    }
+    return all;
+  }
+
+  void expect_gradients(int64_t rows) override {
+    const at::NoGradGuard no_grad;
+    own_.clear();
+    shards_with_samples_ = std::min(rows, kShards);
+    if (!statistics_.defined()) return;
+    statistics_.zero_();
+    for (size_t i = 0; i < buffers_.size(); ++i) before_places_[i].copy_(buffers_[i]);
+  }
+
+  void finish_shard(int64_t shard, bool has_samples) override {
+    const at::NoGradGuard no_grad;
+    GradientBuckets* gradients = nullptr;
+    if (has_samples) {
+      gradients = &spare();
+      gradients->empty();
+      for (size_t i = 0; i < parameters_.size(); ++i) gradients->fill(i);
+      for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+      finish_statistics(shard);
+    }
+    own_.push({shard, shard + 1}, gradients, [](GradientBuckets*& left, GradientBuckets* right) {
+      if (left == nullptr) std::swap(left, right);
+      if (right != nullptr) left->add(*right);
+    });
+  }
+
+  void finish_gradients() override {
+    const at::NoGradGuard no_grad;
+    size_t next = 0;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const bool is_own = i >= first_own_ && next < own_.size();
+      const GradientBuckets* const gradients = is_own ? own_.parts()[next++].value : nullptr;
+      if (gradients != nullptr) {
+        sums_[i].copy(*gradients);
+      } else {
+        sums_[i].zero();
+      }
+      for (size_t bucket = 0; bucket < sums_[i].size(); ++bucket)
+        start_sum(sums_[i].bucket(bucket));
+    }
+    if (statistics_.defined()) start_sum(statistics_);
+    for (const GradientBuckets& sum : sums_) {
+      for (size_t bucket = 0; bucket < sum.size(); ++bucket) wait_for_sum(sum.bucket(bucket));
+    }
+    TreeSum<GradientBuckets*> total;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      total.push(nodes_[i], &sums_[i],
+                 [](GradientBuckets* left, GradientBuckets* right) { left->add(*right); });
+    }
+    GradientBuckets& all = *total.parts().front().value;
+    all.drop_signs_of_zeros();
+    all.give_to_parameters();
+    if (statistics_.defined()) take_statistics();
+  }
+
+ private:
+  GradientBuckets all_gradients() const {
+    return GradientBuckets(parameters_, std::numeric_limits<int64_t>::max());
+  }
+
+  // One that no sum is in.
+  GradientBuckets& spare() {
+    for (GradientBuckets& one : spare_) {
+      const auto is_in_it = [&one](const auto& part) { return part.value == &one; };
+      if (std::none_of(own_.parts().begin(), own_.parts().end(), is_in_it)) return one;
+    }
+    throw InternalError("deterministic: more sums at once than the tree is high");
+  }
+
+  void make_statistics(const NamedTensors& buffers) {
+    constexpr size_t kSpare = 5;  // The height of the tree and one.
+    for (size_t i = 0; i < kSpare; ++i) spare_.push_back(all_gradients());
+    int64_t count = 0;
+    for (const auto& [name, tensor] : buffers) {
+      buffers_.push_back(tensor);
+      count += tensor.numel();
+    }
+    if (buffers_.empty()) return;
+    const auto options = buffers_.front().options().dtype(at::kFloat);
+    statistics_ = at::zeros({kShards, count}, options);
+    before_ = at::zeros({count}, options);
+    before_places_ = places_in(before_, 0);
+    for (int64_t shard = 0; shard < kShards; ++shard) {
+      places_.push_back(places_in(statistics_, shard * count));
+    }
+  }
+
+  std::vector<at::Tensor> places_in(const at::Tensor& tensor, int64_t offset) const {
+    std::vector<at::Tensor> places;
+    for (const at::Tensor& buffer : buffers_) {
+      places.push_back(tensor.as_strided(buffer.sizes(), buffer.strides(), offset));
+      offset += buffer.numel();
+    }
+    return places;
+  }
+
+  // Every shard begins with those from before the step.
+  void finish_statistics(int64_t shard) {
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      places_[static_cast<size_t>(shard)][i].copy_(buffers_[i]);
+      buffers_[i].copy_(before_places_[i]);
+    }
+  }
+
+  void take_statistics() {
+    wait_for_sum(statistics_);
+    before_.copy_(statistics_.sum(0).div(shards_with_samples_));
+    for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(before_places_[i]);
+  }
+
+  Collectives& collectives_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<Node> nodes_;  // Of all processes, from the left.
+  size_t first_own_ = 0;
+  std::vector<GradientBuckets> sums_;   // Of the nodes.
+  std::vector<GradientBuckets> spare_;  // Of own shards.
+  TreeSum<GradientBuckets*> own_;
+  std::vector<at::Tensor> buffers_;
+  at::Tensor statistics_, before_;  // By shard, and from before the step.
+  std::vector<std::vector<at::Tensor>> places_;
+  std::vector<at::Tensor> before_places_;
+  int64_t shards_with_samples_ = 0;
+};
+
+}  // namespace
+
+void visit(config::Visitor&, DeterministicConfig&) {}
+
+std::unique_ptr<Strategy> make_deterministic(const DeterministicConfig&, Collectives& collectives,
+                                             const ModelTensors& model) {
+  return std::make_unique<Deterministic>(collectives, model);
+}
+
+}  // namespace gallop::parallel
