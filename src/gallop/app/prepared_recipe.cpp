@@ -76,6 +76,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
 // What several processes cannot do yet is refused by name.
 void PreparedRecipe::require_shareable() {
   collectives_->set_limits(recipe().limits);
+  if (collectives_->size() == 1) return;
   if (!device_.is_cpu()) {
     throw UsageError(
         "several processes train on CPUs only so far; give train.device=cpu, or start one process");

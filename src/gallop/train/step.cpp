@@ -183,15 +183,16 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
+  const int64_t rows = shared_.defined() && shared.rows > 0 ? shared.rows : target.size(0);
   Started started;
-  started.targets = targets_of(target, shared_.defined() ? shared.rows : target.size(0));
+  started.targets = targets_of(target, rows);
   started.result.tally.count = started.targets;
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
   set(loss_weight_, 1.0 / static_cast<double>(started.targets));
   set(seed_and_step_, config_.seed, step);
   if (shared_.defined()) {
     const auto rank = static_cast<uint64_t>(config_.strategy->collectives().rank());
-    whole_rows_ = shared.rows;
+    whole_rows_ = rows;
     if (shards() > 0) require_whole(pieces_of(0).back().end - input.size(0), step);
     for (int64_t i = 0; i < own_seed_and_step_.size(0); ++i) {
       const uint64_t number = shards() > 0 ? static_cast<uint64_t>(i) : rank;
@@ -294,6 +295,7 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   compile::StagesConfig config{.only = stage};
   if (config_.compile) config.passes_off = config_.compile->passes_off;
   set(lr_, 0);
+  whole_rows_ = input.size(0);
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
   compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
                             .state = everything()};

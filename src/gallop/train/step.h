@@ -70,7 +70,8 @@ using Wishes = std::array<bool, kWishes>;
 
 /// What a step that processes share has to be told besides this one's part of the batch.
 struct SharedBatch {
-  int64_t rows = 0;  ///< Of all parts together, broken samples included.
+  /// Of all parts together, broken samples included; 0 where this process has all of them.
+  int64_t rows = 0;
   Wishes wishes{};
 };
 
