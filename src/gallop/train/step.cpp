@@ -60,6 +60,11 @@ at::ScalarType format_of(Value value) {
   return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
 }
 
+std::unique_ptr<parallel::CollectivesScope> scope_of(parallel::Strategy* strategy) {
+  if (strategy == nullptr) return nullptr;
+  return std::make_unique<parallel::CollectivesScope>(strategy->collectives());
+}
+
 int64_t targets_of(const at::Tensor& target, int64_t rows) {
   int64_t targets = rows;
   for (int64_t i = 1; i < target.dim(); ++i) targets *= target.size(i);
@@ -178,8 +183,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   }
   kernel::share_cores_with_others();
   const precision::Tf32Guard tf32(config_.precision, device_.type());
-  std::optional<parallel::CollectivesScope> together;
-  if (config_.strategy != nullptr) together.emplace(config_.strategy->collectives());
+  const auto together = scope_of(config_.strategy);
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
@@ -294,6 +298,7 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
                                        const std::string& stage) {
   compile::StagesConfig config{.only = stage};
   if (config_.compile) config.passes_off = config_.compile->passes_off;
+  const auto together = scope_of(config_.strategy);
   set(lr_, 0);
   whole_rows_ = input.size(0);
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
