@@ -53,6 +53,7 @@ class TreeSum {
   template <typename Add>
   void push(const Node& node, Value value, const Add& add) {
     parts_.push_back({node, std::move(value)});
+    most_ = std::max(most_, parts_.size());
     while (parts_.size() > 1) {
       Part &left = parts_[parts_.size() - 2], &right = parts_.back();
       const Node both{left.node.begin, right.node.end};
@@ -65,23 +66,24 @@ class TreeSum {
 
   const std::vector<Part>& parts() const { return parts_; }
   size_t size() const { return parts_.size(); }
+  /// As many as there were at once.
+  size_t most() const { return most_; }
   void clear() { parts_.clear(); }
 
  private:
   std::vector<Part> parts_;
+  size_t most_ = 0;
 };
 
 struct Nothing {};
 
-// What is left of the shards of one process when it has added all that it can.
-std::vector<Node> nodes_of(int64_t begin, int64_t end) {
+// How the shards of one process add up: what is left when it has added all that it can.
+TreeSum<Nothing> sum_of(int64_t begin, int64_t end) {
   TreeSum<Nothing> sum;
   for (int64_t shard = begin; shard < end; ++shard) {
     sum.push({shard, shard + 1}, {}, [](Nothing, Nothing) {});
   }
-  std::vector<Node> nodes;
-  for (const auto& part : sum.parts()) nodes.push_back(part.node);
-  return nodes;
+  return sum;
 }
 
 std::vector<at::Tensor> trained(const NamedTensors& parameters) {
@@ -103,8 +105,12 @@ class Deterministic final : public Strategy {
     }
     const int64_t each = kShards / size;
     for (int64_t rank = 0; rank < size; ++rank) {
-      if (rank == collectives.rank()) first_own_ = nodes_.size();
-      for (const Node& node : nodes_of(rank * each, (rank + 1) * each)) nodes_.push_back(node);
+      const auto sum = sum_of(rank * each, (rank + 1) * each);
+      if (rank == collectives.rank()) {
+        first_own_ = nodes_.size();
+        for (size_t i = 0; i < sum.most(); ++i) spare_.push_back(all_gradients());
+      }
+      for (const auto& part : sum.parts()) nodes_.push_back(part.node);
     }
     for (size_t i = 0; i < nodes_.size(); ++i) sums_.push_back(all_gradients());
     make_statistics(model.buffers);
@@ -198,8 +204,6 @@ class Deterministic final : public Strategy {
   }
 
   void make_statistics(const NamedTensors& buffers) {
-    constexpr size_t kSpare = 5;  // The height of the tree and one.
-    for (size_t i = 0; i < kSpare; ++i) spare_.push_back(all_gradients());
     int64_t count = 0;
     for (const auto& [name, tensor] : buffers) {
       buffers_.push_back(tensor);
