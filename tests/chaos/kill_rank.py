@@ -45,7 +45,7 @@ class Launch:
     def read(self):
         for line in self.process.stdout:
             self.lines.append(line)
-            if line.startswith("gallop launch: starting"):
+            if line.startswith("gallop: starting"):
                 self.restarted = time.monotonic()
             if line.startswith("{") and json.loads(line).get("event") == "step":
                 self.stepped = time.monotonic()

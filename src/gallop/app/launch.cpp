@@ -104,16 +104,16 @@ ExitCode run_launch(const std::vector<std::string>& arguments) {
   group.port = store.port();
   for (;; ++group.restarts) {
     const launch::GroupEnd end = launch::run_group(group, stop, say);
-    if (!end.first_failure.empty()) say("gallop launch: " + end.first_failure);
+    if (!end.first_failure.empty()) say("gallop: " + end.first_failure);
     if (stop.requested() || !may_start_again(end.code)) return end.code;
     if (group.restarts == parsed.max_restarts) {
-      say(fmt::format("gallop launch: started {} times; --max-restarts allows no more",
+      say(fmt::format("gallop: started {} times; --max-restarts allows no more",
                       group.restarts + 1));
       return end.code;
     }
     const std::string run = note.read();
     group.arguments = resumed(parsed.command, run);
-    say(fmt::format("gallop launch: starting {} processes again ({} of {}), from {}",
+    say(fmt::format("gallop: starting {} processes again ({} of {}), from {}",
                     group.processes, group.restarts + 1, parsed.max_restarts,
                     run.empty() ? "the beginning" : "the newest checkpoint of " + run));
   }
