@@ -113,8 +113,8 @@ ExitCode run_launch(const std::vector<std::string>& arguments) {
     }
     const std::string run = note.read();
     group.arguments = resumed(parsed.command, run);
-    say(fmt::format("gallop: starting {} processes again ({} of {}), from {}",
-                    group.processes, group.restarts + 1, parsed.max_restarts,
+    say(fmt::format("gallop: starting {} processes again ({} of {}), from {}", group.processes,
+                    group.restarts + 1, parsed.max_restarts,
                     run.empty() ? "the beginning" : "the newest checkpoint of " + run));
   }
 }
