@@ -171,7 +171,7 @@ class TrainStep {
   void start_sharing(Sums& sums, const Tensors& arguments);
   /// Rows that are computed at once.
   struct Piece {
-    int64_t begin, end;
+    int64_t begin = 0, end = 0;
     int64_t shard = 0;
   };
   std::vector<Piece> pieces_of(int64_t rows) const;
