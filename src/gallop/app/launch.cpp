@@ -1,8 +1,5 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

@@ -159,11 +159,7 @@ void PreparedRecipe::build_optimizer(const Families& families) {
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {
-  return shared(data::training_loader(resolved_.recipe.data, hardware_.cores));
-}
-
-// This process's part of each batch.
-data::LoaderConfig PreparedRecipe::shared(data::LoaderConfig config) const {
+  data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
   if (collectives_ == nullptr) return config;
   config.part = collectives_->rank();
   config.parts = collectives_->size();
@@ -258,8 +254,7 @@ size_t PreparedRecipe::best_of(const std::vector<train::StepFormat>& formats) {
     const auto best = std::find(formats.begin(), formats.end(), train::pick_format(timings));
     return std::to_string(best - formats.begin());
   };
-  return std::stoul(collectives_ == nullptr ? measure()
-                                            : parallel::ask_first(*collectives_, measure));
+  return std::stoul(parallel::ask_first(collectives_, measure));
 }
 
 void PreparedRecipe::choose_recomputed_blocks() {

@@ -46,6 +46,7 @@ class PreparedRecipe {
   /// Of all learning rates, by the recipe's batch.
   double lr_factor() const;
 
+  /// Of this process's part of each batch.
   data::LoaderConfig training_loader() const;
   train::EvaluateConfig evaluate_config() const;
   train::StepConfig step_config() const;
@@ -66,7 +67,6 @@ class PreparedRecipe {
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
   void require_shareable();
-  data::LoaderConfig shared(data::LoaderConfig config) const;
   size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();
   void require_layers();

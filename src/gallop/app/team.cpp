@@ -43,7 +43,7 @@ Team Team::join() {
 }
 
 std::string Team::ask_first(const std::function<std::string()>& function) const {
-  return is_alone() ? function() : parallel::ask_first(*collectives_, function);
+  return parallel::ask_first(collectives_.get(), function);
 }
 
 }  // namespace gallop::app

@@ -93,11 +93,12 @@ void require_same(Collectives& collectives, const std::string& what, const std::
   }
 }
 
-std::string ask_first(Collectives& collectives, const std::function<std::string()>& function) {
+std::string ask_first(Collectives* collectives, const std::function<std::string()>& function) {
+  if (collectives == nullptr) return function();
   std::string text;
   int code = 0;
   std::exception_ptr thrown;
-  if (collectives.rank() == 0) {
+  if (collectives->rank() == 0) {
     try {
       text = function();
     } catch (const Error& error) {
@@ -106,8 +107,8 @@ std::string ask_first(Collectives& collectives, const std::function<std::string(
       text = error.what();
     }
   }
-  code = static_cast<int>(sum_over_all(collectives, {static_cast<double>(code)}).front());
-  text = text_of_first(collectives, text);
+  code = static_cast<int>(sum_over_all(*collectives, {static_cast<double>(code)}).front());
+  text = text_of_first(*collectives, text);
   if (thrown) std::rethrow_exception(thrown);
   if (code != 0) throw ErrorOfFirst(static_cast<ExitCode>(code), text);
   return text;

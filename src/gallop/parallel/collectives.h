@@ -92,8 +92,9 @@ class ErrorOfFirst : public Error {
   using Error::Error;
 };
 
-/// Calls the function in process 0 and returns the text that it returns, in all. What it throws is
-/// thrown there, and an ErrorOfFirst with the same code and message in the others.
-std::string ask_first(Collectives& collectives, const std::function<std::string()>& function);
+/// Calls the function in process 0 and returns the text that it returns, in all; without
+/// collectives just calls it. What it throws is thrown there, and an ErrorOfFirst with the same
+/// code and message in the others.
+std::string ask_first(Collectives* collectives, const std::function<std::string()>& function);
 
 }  // namespace gallop::parallel

@@ -1,6 +1,7 @@
 #include "gallop/parallel/ddp.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/parallel/gradient_buckets.h"
+#include "gallop/parallel/packed.h"
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
@@ -37,9 +39,7 @@ struct SharedTensors {
 SharedTensors what_is_shared(const ModelTensors& model, const Collectives& collectives) {
   SharedTensors shared;
   if (collectives.size() == 1) return shared;
-  for (const auto& [name, tensor] : model.parameters) {
-    if (tensor.requires_grad()) shared.parameters.push_back(tensor);
-  }
+  shared.parameters = trained(model.parameters);
   std::reverse(shared.parameters.begin(), shared.parameters.end());
   for (const auto& [name, tensor] : model.buffers) shared.buffers.push_back(tensor);
   return shared;
@@ -56,20 +56,14 @@ class SharedStatistics {
  public:
   explicit SharedStatistics(std::vector<at::Tensor> buffers) : buffers_(std::move(buffers)) {
     if (buffers_.empty()) return;
-    int64_t count = 0;
-    for (const at::Tensor& buffer : buffers_) count += buffer.numel();
-    sums_ = at::zeros({count}, buffers_.front().options().dtype(at::kFloat));
-    int64_t offset = 0;
-    for (const at::Tensor& buffer : buffers_) {
-      places_.push_back(sums_.as_strided(buffer.sizes(), buffer.strides(), offset));
-      offset += buffer.numel();
-    }
+    sums_ = at::zeros({count_numbers(buffers_)}, buffers_.front().options().dtype(at::kFloat));
+    places_ = places_in(sums_, 0, buffers_);
   }
 
   const at::Tensor& sums() const { return sums_; }
 
   void start() const {
-    for (size_t i = 0; i < buffers_.size(); ++i) places_[i].copy_(buffers_[i]);
+    copy_all(buffers_, places_);
     if (sums_.defined()) start_sum(sums_);
   }
 

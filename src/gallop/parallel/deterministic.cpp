@@ -12,6 +12,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/parallel/gradient_buckets.h"
+#include "gallop/parallel/packed.h"
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
@@ -86,14 +87,6 @@ TreeSum<Nothing> sum_of(int64_t begin, int64_t end) {
   return sum;
 }
 
-std::vector<at::Tensor> trained(const NamedTensors& parameters) {
-  std::vector<at::Tensor> all;
-  for (const auto& [name, tensor] : parameters) {
-    if (tensor.requires_grad()) all.push_back(tensor);
-  }
-  return all;
-}
-
 class Deterministic final : public Strategy {
  public:
   Deterministic(Collectives& collectives, const ModelTensors& model)
@@ -141,7 +134,7 @@ class Deterministic final : public Strategy {
     shards_with_samples_ = std::min(rows, kShards);
     if (!statistics_.defined()) return;
     statistics_.zero_();
-    for (size_t i = 0; i < buffers_.size(); ++i) before_places_[i].copy_(buffers_[i]);
+    copy_all(buffers_, before_places_);
   }
 
   void finish_shard(int64_t shard, bool has_samples) override {
@@ -204,42 +197,28 @@ class Deterministic final : public Strategy {
   }
 
   void make_statistics(const NamedTensors& buffers) {
-    int64_t count = 0;
-    for (const auto& [name, tensor] : buffers) {
-      buffers_.push_back(tensor);
-      count += tensor.numel();
-    }
+    for (const auto& [name, tensor] : buffers) buffers_.push_back(tensor);
     if (buffers_.empty()) return;
+    const int64_t count = count_numbers(buffers_);
     const auto options = buffers_.front().options().dtype(at::kFloat);
     statistics_ = at::zeros({kShards, count}, options);
     before_ = at::zeros({count}, options);
-    before_places_ = places_in(before_, 0);
+    before_places_ = places_in(before_, 0, buffers_);
     for (int64_t shard = 0; shard < kShards; ++shard) {
-      places_.push_back(places_in(statistics_, shard * count));
+      places_.push_back(places_in(statistics_, shard * count, buffers_));
     }
-  }
-
-  std::vector<at::Tensor> places_in(const at::Tensor& tensor, int64_t offset) const {
-    std::vector<at::Tensor> places;
-    for (const at::Tensor& buffer : buffers_) {
-      places.push_back(tensor.as_strided(buffer.sizes(), buffer.strides(), offset));
-      offset += buffer.numel();
-    }
-    return places;
   }
 
   // Every shard begins with those from before the step.
   void finish_statistics(int64_t shard) {
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-      places_[static_cast<size_t>(shard)][i].copy_(buffers_[i]);
-      buffers_[i].copy_(before_places_[i]);
-    }
+    copy_all(buffers_, places_[static_cast<size_t>(shard)]);
+    copy_all(before_places_, buffers_);
   }
 
   void take_statistics() {
     wait_for_sum(statistics_);
     before_.copy_(statistics_.sum(0).div(shards_with_samples_));
-    for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(before_places_[i]);
+    copy_all(before_places_, buffers_);
   }
 
   Collectives& collectives_;

@@ -1,7 +1,5 @@
 #include "gallop/parallel/gradient_buckets.h"
 
-#include <algorithm>
-
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -39,7 +38,6 @@ class GradientBuckets {
   void drop_signs_of_zeros();
 
   bool is_filled(size_t parameter) const { return slots_[parameter].is_filled; }
-  size_t bucket_of(size_t parameter) const { return slots_[parameter].bucket; }
   bool is_full(size_t bucket) const { return buckets_[bucket].missing == 0; }
 
  private:

@@ -27,7 +27,7 @@ bool Together::any(bool one) const {
 }
 
 std::string Together::ask_first(const std::function<std::string()>& function) const {
-  return is_alone() ? function() : parallel::ask_first(*collectives_, function);
+  return parallel::ask_first(collectives_, function);
 }
 
 void Together::share(const NamedTensors& tensors) const {

@@ -102,9 +102,9 @@ TEST(Collectives, AskTheFirstAndThrowInAllWhatItThrows) {
       calls += 1;
       return std::string("an answer");
     };
-    EXPECT_EQ(ask_first(collectives, answer), "an answer");
+    EXPECT_EQ(ask_first(&collectives, answer), "an answer");
     try {
-      ask_first(collectives, []() -> std::string { throw DataError("no such file"); });
+      ask_first(&collectives, []() -> std::string { throw DataError("no such file"); });
     } catch (const ErrorOfFirst& error) {
       EXPECT_NE(collectives.rank(), 0);
       EXPECT_EQ(error.code(), ExitCode::kData);
