@@ -21,6 +21,7 @@ const std::vector<Command>& commands() {
       {"find-batch", "find a batch size for a recipe", run_find_batch},
       {"graph", "show a training step as a graph, with the time of each node", run_graph},
       {"launch", "train in several processes, and start them again where one fails", run_launch},
+      {"convert", "write the weights of a run into one safetensors file", run_convert},
       {"env", "describe this machine, a recipe's data or its model", run_env},
   };
   return kCommands;

@@ -10,6 +10,7 @@
 #include "gallop/app/run_note.h"
 #include "gallop/app/signals.h"
 #include "gallop/base/affinity.h"
+#include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/group.h"
 #include "gallop/parallel/store.h"
@@ -74,6 +75,22 @@ std::vector<std::string> resumed(const std::vector<std::string>& command, const 
   return again;
 }
 
+// Keeps what all processes were at when one failed, and says where.
+std::string kept_calls(const std::string& run, const std::string& calls) {
+  if (run.empty() || calls.empty()) return {};
+  try {
+    const fs::path folder = fs::path(run) / "failures";
+    make_folders(folder);
+    int number = 1;
+    while (fs::exists(folder / fmt::format("{}.txt", number))) ++number;
+    const fs::path file = folder / fmt::format("{}.txt", number);
+    write_file_atomically(file, calls);
+    return fmt::format("; the last calls of all are in {}", printable(file.string()));
+  } catch (const Error& error) {
+    return fmt::format("; the last calls of all could not be kept: {}", error.what());
+  }
+}
+
 // Wrong use and bad data are as wrong the next time.
 bool may_start_again(ExitCode code) {
   return code == ExitCode::kDevice || code == ExitCode::kInternal;
@@ -101,14 +118,16 @@ ExitCode run_launch(const std::vector<std::string>& arguments) {
   group.port = store.port();
   for (;; ++group.restarts) {
     const launch::GroupEnd end = launch::run_group(group, stop, say);
-    if (!end.first_failure.empty()) say("gallop: " + end.first_failure);
+    const std::string run = note.read();
+    if (!end.first_failure.empty()) {
+      say("gallop: " + end.first_failure + kept_calls(run, end.last_calls));
+    }
     if (stop.requested() || !may_start_again(end.code)) return end.code;
     if (group.restarts == parsed.max_restarts) {
       say(fmt::format("gallop: started {} times; --max-restarts allows no more",
                       group.restarts + 1));
       return end.code;
     }
-    const std::string run = note.read();
     group.arguments = resumed(parsed.command, run);
     say(fmt::format("gallop: starting {} processes again ({} of {}), from {}", group.processes,
                     group.restarts + 1, parsed.max_restarts,

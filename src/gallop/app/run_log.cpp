@@ -3,7 +3,8 @@
 namespace gallop::app {
 
 RunLog::RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied)
-    : writer_(log, step, {{"version", GALLOP_VERSION}}),
+    : path_(log),
+      writer_(log, step, {{"version", GALLOP_VERSION}}),
       part_(std::move(part)),
       varied_(std::move(varied)) {}
 
@@ -40,6 +41,11 @@ void RunLog::evaluated(const train::EvaluationEvent& event) {
     record.values["one_view_accuracy"] = one->accuracy();
   }
   writer_.append(record);
+}
+
+// What was told of the steps after it is superseded.
+void RunLog::went_back(int64_t step) {
+  writer_ = track::LogWriter(path_, step, {{"version", GALLOP_VERSION}});
 }
 
 void RunLog::saved(int64_t step, const std::string& folder) {

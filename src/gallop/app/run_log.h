@@ -18,10 +18,12 @@ class RunLog final : public train::Observer {
 
   void stepped(const train::StepEvent& event) override;
   void evaluated(const train::EvaluationEvent& event) override;
+  void went_back(int64_t step) override;
   void saved(int64_t step, const std::string& folder) override;
   void finished(const train::Outcome& outcome) override;
 
  private:
+  fs::path path_;
   track::LogWriter writer_;
   std::string part_;
   std::vector<std::string> varied_;

@@ -4,6 +4,7 @@
 
 #include "gallop/base/affinity.h"
 #include "gallop/base/error.h"
+#include "gallop/launch/call_log.h"
 #include "gallop/launch/world.h"
 
 namespace gallop::app {
@@ -15,6 +16,10 @@ void share_out_cores(const launch::World& world) {
   const auto given = static_cast<int>(cores_given().size());
   if (world.local_size == 1 || given <= cores_online() / world.local_size) return;
   keep_to_cores(part_of(cores_given(), world.local_rank, world.local_size));
+}
+
+fs::path call_logs() {
+  return launch::process_environment()(launch::kCallLogsVariable).value_or("");
 }
 
 }  // namespace
@@ -38,7 +43,8 @@ Team Team::join() {
                                       .host = world.host,
                                       .port = world.port,
                                       .store_is_there = world.store_is_there,
-                                      .name = world.attempt});
+                                      .name = world.attempt,
+                                      .call_logs = call_logs()});
   return team;
 }
 

@@ -104,21 +104,25 @@ std::vector<fs::path> find_checkpoints(const std::string& runs, const std::strin
                                folder.string(), printable(checkpoint), join_names(steps, "and")));
 }
 
+fs::path find_checkpoint(const std::string& runs, const std::string& name,
+                         const std::string& checkpoint) {
+  const auto found = find_checkpoints(runs, name, checkpoint);
+  if (found.size() == 1) return found.front();
+  throw UsageError(
+      fmt::format("{} are {} checkpoints where one is asked for", checkpoint, found.size()));
+}
+
 TrainedRun open_trained_run(const Families& families, const std::string& runs,
                             const std::string& name, const std::string& checkpoint,
                             const std::vector<Override>& overrides) {
-  const auto found = find_checkpoints(runs, name, checkpoint);
-  if (found.size() > 1) {
-    throw UsageError(
-        fmt::format("{} are {} checkpoints where one is asked for", checkpoint, found.size()));
-  }
-  const fs::path folder = found.front().parent_path().parent_path();
+  const fs::path found = find_checkpoint(runs, name, checkpoint);
+  const fs::path folder = found.parent_path().parent_path();
   TrainedRun run{.folder = folder,
                  .recipe = parse_recipe(families, track::RunFolder::read_recipe(folder),
                                         (folder / "recipe.yaml").string(), overrides),
                  .inputs = read_inputs(folder),
                  .model = nullptr,
-                 .checkpoint = info_of(found.front())};
+                 .checkpoint = info_of(found)};
   run.model =
       families.models.build(run.recipe.recipe.model, run.inputs.task(), model::InitialWeights(0));
   NamedTensors tensors = run.model->parameters();

@@ -40,7 +40,11 @@ bool has_inputs(const fs::path& folder);
 std::vector<fs::path> find_checkpoints(const std::string& runs, const std::string& name,
                                        const std::string& checkpoint);
 
-/// Opens a run for use; arguments as those of find_checkpoints(), which must mean one.
+/// The same, where they must mean one. Throws UsageError where they do not.
+fs::path find_checkpoint(const std::string& runs, const std::string& name,
+                         const std::string& checkpoint);
+
+/// Opens a run for use; arguments as those of find_checkpoint().
 TrainedRun open_trained_run(const Families& families, const std::string& runs,
                             const std::string& name, const std::string& checkpoint,
                             const std::vector<Override>& overrides);

@@ -51,7 +51,7 @@ class PreparedRun final : public TrainingRun {
   void check_against(const fs::path& folder) {
     if (has_inputs(folder)) check_fits(prepared_.inputs(), read_inputs(folder));
     if (prepared_.resolved().is_auto("optimizer", "lr") &&
-        train::CheckpointStore(folder / "checkpoints").newest()) {
+        !train::CheckpointStore(folder / "checkpoints").list().empty()) {
       throw UsageError("optimizer.lr: auto is for the beginning of a run, and this one has begun");
     }
   }
@@ -82,7 +82,7 @@ class PreparedRun final : public TrainingRun {
     std::optional<train::CheckpointInfo> newest;
     const bool goes_on = !team_
                               .ask_first([&] {
-                                newest = checkpoints_->newest();
+                                newest = checkpoints_->newest_intact(&say_damaged);
                                 return std::string(newest ? "goes on" : "");
                               })
                               .empty();
@@ -113,7 +113,8 @@ class PreparedRun final : public TrainingRun {
                                     .text = data().is_text()};
     train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
                            prepared_.training_loader(), prepared_.evaluate_config());
-    if (goes_on) resume(trainer, newest);
+    if (goes_on) trainer.resume(newest);
+    if (newest) fmt::print(stderr, "gallop: resumed from step {}\n", newest->step);
     return trainer.run();
   }
 
@@ -208,16 +209,8 @@ class PreparedRun final : public TrainingRun {
     std::fflush(stdout);
   }
 
-  void resume(train::Trainer& trainer, const std::optional<train::CheckpointInfo>& newest) {
-    try {
-      trainer.resume(newest);
-    } catch (const DataError& error) {
-      const auto all = checkpoints_->list();
-      if (!newest || all.size() < 2) throw;
-      throw DataError(fmt::format("{}\nThe checkpoint before it is {}; remove {} to resume from it",
-                                  error.what(), all[1].folder.string(), newest->folder.string()));
-    }
-    if (newest) fmt::print(stderr, "gallop: resumed from step {}\n", newest->step);
+  static void say_damaged(const std::string& damage) {
+    fmt::print(stderr, "gallop: {}; going on from the checkpoint before it\n", damage);
   }
 
   const Families& families_;

@@ -60,9 +60,13 @@ Hardware read_hardware() {
   hardware.cores = quota_cores(static_cast<int>(cores_given().size()));
   hardware.memory_bytes = memory_limit();
   read_cpuinfo(hardware);
-  char host[256] = {};
-  if (gethostname(host, sizeof(host) - 1) == 0) hardware.host = host;
+  hardware.host = host_name();
   return hardware;
+}
+
+std::string host_name() {
+  char host[256] = {};
+  return gethostname(host, sizeof(host) - 1) == 0 ? host : "";
 }
 
 std::vector<std::string> read_command_line() {

@@ -21,6 +21,9 @@ struct Hardware {
 /// Looks at the machine; takes well under a millisecond.
 Hardware read_hardware();
 
+/// The name of this host; empty where the system does not tell.
+std::string host_name();
+
 /// The words that this process was started with; empty where the system does not tell.
 std::vector<std::string> read_command_line();
 

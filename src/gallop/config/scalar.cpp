@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/text.h"
+
 namespace gallop::config {
 
 namespace {
@@ -63,6 +65,11 @@ bool is_null(const Node& node) {
 }
 
 bool is_auto(const Node& node) { return is_plain_scalar(node) && node.scalar == "auto"; }
+
+std::string wrong_bytes(const std::string& text) {
+  if (parse_bytes(text).value_or(0) > 0) return {};
+  return "must be a number of bytes, such as '25 MiB'";
+}
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 

@@ -15,6 +15,9 @@ std::optional<double> as_number(const Node& node);    ///< 0.1, 5e-4, 3
 bool is_null(const Node& node);                       ///< nothing, null, ~
 bool is_auto(const Node& node);                       ///< auto
 
+/// A check of a text option: what is wrong with a number of bytes above 0, or nothing.
+std::string wrong_bytes(const std::string& text);
+
 /// The shortest text that reads back as the same number.
 std::string number_text(double value);
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -14,8 +15,11 @@
 
 #include "gallop/base/affinity.h"
 #include "gallop/base/clock.h"
+#include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
+#include "gallop/launch/call_log.h"
 #include "gallop/launch/child_process.h"
+#include "gallop/launch/first_failure.h"
 
 namespace gallop::launch {
 
@@ -26,7 +30,7 @@ constexpr size_t kLongestLine = 65536;
 
 using Tell = std::function<void(const std::string& line)>;
 
-ChildCommand command_of(const GroupCommand& group, int rank) {
+ChildCommand command_of(const GroupCommand& group, int rank, const fs::path& call_logs) {
   std::map<std::string, std::string> variables = {
       {"RANK", std::to_string(rank)},
       {"WORLD_SIZE", std::to_string(group.processes)},
@@ -35,7 +39,8 @@ ChildCommand command_of(const GroupCommand& group, int rank) {
       {"MASTER_ADDR", group.host},
       {"MASTER_PORT", std::to_string(group.port)},
       {"TORCHELASTIC_USE_AGENT_STORE", "True"},
-      {"TORCHELASTIC_RESTART_COUNT", std::to_string(group.restarts)}};
+      {"TORCHELASTIC_RESTART_COUNT", std::to_string(group.restarts)},
+      {kCallLogsVariable, call_logs.string()}};
   variables.insert(group.variables.begin(), group.variables.end());
   return {.program = group.program,
           .arguments = group.arguments,
@@ -48,8 +53,8 @@ ChildCommand command_of(const GroupCommand& group, int rank) {
 /// One of the processes, and what of its output is no whole line yet.
 class Member {
  public:
-  Member(const GroupCommand& group, int rank)
-      : rank_(rank), process_(command_of(group, rank)), open_(process_.output() >= 0) {
+  Member(const GroupCommand& group, int rank, const fs::path& call_logs)
+      : rank_(rank), process_(command_of(group, rank, call_logs)), open_(process_.output() >= 0) {
     if (open_) fcntl(process_.output(), F_SETFL, O_NONBLOCK);
   }
 
@@ -95,17 +100,22 @@ class Group {
  public:
   Group(const GroupCommand& command, const Tell& tell)
       : grace_seconds_(command.grace_seconds), tell_(tell) {
-    for (int rank = 0; rank < command.processes; ++rank) members_.emplace_back(command, rank);
+    for (int rank = 0; rank < command.processes; ++rank) {
+      members_.emplace_back(command, rank, call_logs_.path());
+    }
     ends_.resize(members_.size());
   }
 
   GroupEnd run(const StopRequest& stop) {
     while (!all_ended()) {
       wait_for_output();
+      // One look later than it is seen: the end that caused it may be seen after it.
+      if (one_ended_badly()) note_failure();
       note_ends();
       if (stop.requested()) ask_to_stop();
       if (asked_at_ && monotonic_seconds() - *asked_at_ > grace_seconds_) kill_all();
     }
+    if (one_ended_badly()) note_failure();
     for (Member& member : members_) member.read_lines(tell_);
     return std::move(result_);
   }
@@ -129,23 +139,45 @@ class Group {
 
   void note_ends() {
     for (size_t rank = 0; rank < members_.size(); ++rank) {
-      if (ends_[rank]) continue;
-      ends_[rank] = members_[rank].process().poll();
-      if (ends_[rank] && !ends_[rank]->is_good()) note_failure(rank, *ends_[rank]);
+      if (!ends_[rank]) ends_[rank] = members_[rank].process().poll();
     }
   }
 
-  void note_failure(size_t rank, const ChildEnd& end) {
-    const bool has_failed = end.exit_code != static_cast<int>(ExitCode::kStopped);
-    // What others do once they were asked to stop follows from what was first.
-    if (has_failed && !asked_at_) {
-      result_.code = end.signal != 0 ? ExitCode::kDevice : static_cast<ExitCode>(end.exit_code);
-      result_.first_failure = fmt::format("rank {} of {} (process {}) {}", rank, members_.size(),
-                                          members_[rank].process().id(), end.words());
-    } else if (result_.code == ExitCode::kDone) {
+  bool one_ended_badly() const {
+    return std::any_of(ends_.begin(), ends_.end(),
+                       [](const auto& end) { return end && !end->is_good(); });
+  }
+
+  // What others do once they were asked to stop follows from what was first.
+  void note_failure() {
+    if (asked_at_) {
+      if (result_.code == ExitCode::kDone) result_.code = ExitCode::kStopped;
+      return;
+    }
+    const std::vector<Witness> witnesses = ask_all();
+    if (const auto first =
+            first_failure(witnesses, fmt::format("of {} on {}", members_.size(), host_name()))) {
+      result_ = {.code = first->code,
+                 .first_failure = first->text,
+                 .last_calls = describe_calls(witnesses, monotonic_seconds())};
+    } else {
       result_.code = ExitCode::kStopped;
     }
     ask_to_stop();
+  }
+
+  std::vector<Witness> ask_all() {
+    std::vector<Witness> witnesses;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      const auto rank = static_cast<int>(i);
+      const pid_t process = members_[i].process().id();
+      witnesses.push_back({.rank = rank,
+                           .process = process,
+                           .end = ends_[i],
+                           .state = state_of(process),
+                           .calls = read_calls(call_logs_.path(), rank)});
+    }
+    return witnesses;
   }
 
   void ask_to_stop() {
@@ -158,6 +190,7 @@ class Group {
     for (Member& member : members_) member.process().send(SIGKILL);
   }
 
+  CallLogFolder call_logs_;
   double grace_seconds_;
   const Tell& tell_;
   std::vector<Member> members_;

@@ -25,8 +25,9 @@ struct GroupCommand {
 /// How a group ended.
 struct GroupEnd {
   ExitCode code = ExitCode::kDone;
-  /// Which process failed first, and how; empty where none did.
+  /// Which process failed first, how and where; empty where none did.
   std::string first_failure;
+  std::string last_calls;  ///< Of all processes at that time; see describe_calls().
 };
 
 /// Starts the processes, each with its share of the cores and with the variables that torchrun sets
@@ -35,7 +36,8 @@ struct GroupEnd {
 /// for their end. What rank 0 prints goes where this process prints; what others print goes line by
 /// line to `tell`, behind "[rank 2] ".
 ///
-/// Where one fails the others are asked to stop, by SIGTERM, and killed after the grace; so are all
+/// Each notes its calls in a log (see CallLog), whose folder it finds in its environment. Where one
+/// fails the others are asked to stop, by SIGTERM, and killed after the grace; so are all
 /// where `stop` asks. A process that ends as stopped (exit code 5) has not failed. Throws
 /// DeviceError where a process cannot be started.
 GroupEnd run_group(const GroupCommand& command, const StopRequest& stop,

@@ -13,6 +13,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/store.h"
 
@@ -35,16 +36,19 @@ std::string reason_of(const std::exception& error) {
 }
 
 // A call that all processes take part in.
-struct Call {
+struct NumberedCall {
   int64_t number = 0;  // From 1, the same in all.
   std::string what;
 
   std::string words() const { return fmt::format("call {}, {}", number, what); }
 };
 
+using State = launch::Call::State;
+
 class C10dCollectives final : public Collectives {
  public:
   explicit C10dCollectives(const Meeting& meeting) : meeting_(meeting), limits_(meeting.limits) {
+    if (!meeting.call_logs.empty()) log_.emplace(meeting.call_logs, meeting.rank);
     try {
       connect();
     } catch (const std::exception& error) {
@@ -63,9 +67,10 @@ class C10dCollectives final : public Collectives {
     step_ = step;
   }
   void set_limits(const Limits& limits) override { limits_ = limits; }
+  Limits limits() const override { return limits_; }
 
   void start_sum(const at::Tensor& tensor) override {
-    Call call = next_call("sum", tensor);
+    NumberedCall call = next_call("sum", tensor);
     std::vector<at::Tensor> tensors = {tensor};
     c10d::AllreduceOptions options;
     options.timeout = limit();
@@ -80,19 +85,21 @@ class C10dCollectives final : public Collectives {
     const Started started = std::move(found->second);
     started_.erase(found);
     in_time(started.call, [&] { return started.work->wait(); });
+    note_end(started.call, State::kDone);
   }
 
   void broadcast(const at::Tensor& tensor) override {
-    const Call call = next_call("broadcast", tensor);
+    const NumberedCall call = next_call("broadcast", tensor);
     std::vector<at::Tensor> tensors = {tensor};
     c10d::BroadcastOptions options;
     options.timeout = limit();
     in_time(call, [&] { return group_->broadcast(tensors, options)->wait(); });
+    note_end(call, State::kDone);
   }
 
  private:
   struct Started {
-    Call call;
+    NumberedCall call;
     c10::intrusive_ptr<c10d::Work> work;
   };
 
@@ -115,11 +122,17 @@ class C10dCollectives final : public Collectives {
                                                          group_options);
   }
 
-  Call next_call(const char* kind, const at::Tensor& tensor) {
+  NumberedCall next_call(const char* kind, const at::Tensor& tensor) {
     calls_ += 1;
-    return {
+    NumberedCall call = {
         .number = calls_,
         .what = fmt::format("{} of {}", kind, format_bytes(static_cast<int64_t>(tensor.nbytes())))};
+    if (log_) log_->begin(call.number, place(), call.what);
+    return call;
+  }
+
+  void note_end(const NumberedCall& call, State state) {
+    if (log_) log_->end(call.number, state);
   }
 
   double limit_seconds() const {
@@ -139,10 +152,11 @@ class C10dCollectives final : public Collectives {
   }
 
   template <typename Function>
-  auto in_time(const Call& call, const Function& function) -> decltype(function()) {
+  auto in_time(const NumberedCall& call, const Function& function) -> decltype(function()) {
     try {
       return function();
     } catch (const std::exception& error) {
+      note_end(call, State::kFailed);
       throw DeviceError(fmt::format(
           "rank {} of {}: {}, {}: another process is gone or did not answer within {} ({})",
           meeting_.rank, meeting_.size, place(), call.words(), format_duration(limit_seconds()),
@@ -152,6 +166,7 @@ class C10dCollectives final : public Collectives {
 
   Meeting meeting_;
   Limits limits_;
+  std::optional<launch::CallLog> log_;
   std::optional<StoreServer> server_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
   std::map<const void*, Started> started_;  // By their tensor's memory.

@@ -42,6 +42,7 @@ class Alone final : public Collectives {
   void broadcast(const at::Tensor&) override {}
   void begin(Section, int64_t) override {}
   void set_limits(const Limits&) override {}
+  Limits limits() const override { return {}; }
 };
 
 }  // namespace
@@ -56,6 +57,32 @@ std::vector<double> sum_over_all(Collectives& collectives, const std::vector<dou
   collectives.start_sum(sums);
   collectives.wait(sums);
   return {data, data + numbers.size()};
+}
+
+std::vector<uint64_t> gather(Collectives& collectives, uint64_t number) {
+  const at::Tensor numbers = at::zeros({collectives.size()}, at::kLong);
+  auto* const data = numbers.mutable_data_ptr<int64_t>();
+  std::memcpy(data + collectives.rank(), &number, sizeof(number));
+  collectives.start_sum(numbers);
+  collectives.wait(numbers);
+  std::vector<uint64_t> all(static_cast<size_t>(collectives.size()));
+  std::memcpy(all.data(), data, all.size() * sizeof(uint64_t));
+  return all;
+}
+
+std::vector<std::string> gather(Collectives& collectives, const std::string& text) {
+  constexpr size_t kBytes = 256;
+  const at::Tensor texts = at::zeros({collectives.size(), kBytes}, at::kByte);
+  auto* const data = reinterpret_cast<char*>(texts.mutable_data_ptr<uint8_t>());
+  std::memcpy(data + kBytes * static_cast<size_t>(collectives.rank()), text.data(),
+              std::min(text.size(), kBytes - 1));
+  collectives.start_sum(texts);
+  collectives.wait(texts);
+  std::vector<std::string> all;
+  for (int rank = 0; rank < collectives.size(); ++rank) {
+    all.emplace_back(data + kBytes * static_cast<size_t>(rank));
+  }
+  return all;
 }
 
 bool any_of(Collectives& collectives, bool one) {

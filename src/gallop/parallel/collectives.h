@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/file.h"
 #include "gallop/config/visitor.h"
 #include "gallop/tensor/named_tensor.h"
 
@@ -48,6 +49,7 @@ class Collectives {
   /// start at first.
   virtual void begin(Section section, int64_t step) = 0;
   virtual void set_limits(const Limits& limits) = 0;
+  virtual Limits limits() const = 0;
 };
 
 /// Of a process that has nobody to do anything with.
@@ -64,6 +66,8 @@ struct Meeting {
   /// Tells the processes of one start from those of others that used the same store.
   std::string name = "0";
   double seconds = 60;  ///< For all to come.
+  /// Where each process keeps its last calls, for who looks at what went wrong; empty for nobody.
+  fs::path call_logs{};
   Limits limits{};
 };
 
@@ -72,6 +76,10 @@ std::unique_ptr<Collectives> meet(const Meeting& meeting);
 
 /// The sums of these numbers over all processes.
 std::vector<double> sum_over_all(Collectives& collectives, const std::vector<double>& numbers);
+
+/// What each process has, by rank; of texts the first 255 bytes.
+std::vector<uint64_t> gather(Collectives& collectives, uint64_t number);
+std::vector<std::string> gather(Collectives& collectives, const std::string& text);
 
 /// Whether any process says so.
 bool any_of(Collectives& collectives, bool one);

@@ -12,6 +12,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
 #include "gallop/parallel/gradient_buckets.h"
 #include "gallop/parallel/packed.h"
 #include "gallop/parallel/sums.h"
@@ -43,11 +44,6 @@ SharedTensors what_is_shared(const ModelTensors& model, const Collectives& colle
   std::reverse(shared.parameters.begin(), shared.parameters.end());
   for (const auto& [name, tensor] : model.buffers) shared.buffers.push_back(tensor);
   return shared;
-}
-
-std::string wrong_bytes(const std::string& text) {
-  if (parse_bytes(text).value_or(0) > 0) return {};
-  return "must be a number of bytes, such as '25 MiB'";
 }
 
 // Buffers, which become their means over all processes. Counters of batches do not go up in one
@@ -157,7 +153,7 @@ class Ddp final : public Strategy {
 void visit(config::Visitor& visitor, DdpConfig& config) {
   visitor.field({.name = "bucket",
                  .help = "bytes of gradients that are summed at once",
-                 .check = wrong_bytes},
+                 .check = config::wrong_bytes},
                 config.bucket);
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
 
 namespace gallop::track {
@@ -63,10 +64,9 @@ int64_t next_number(const fs::path& runs, const std::string& stem) {
 }
 
 FileLock take_lock(const fs::path& folder) {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
   const fs::path path = folder / kLock;
-  if (auto lock = FileLock::try_lock(path, fmt::format("process {} on {}", getpid(), host))) {
+  if (auto lock =
+          FileLock::try_lock(path, fmt::format("process {} on {}", getpid(), host_name()))) {
     return std::move(*lock);
   }
   const std::string owner = FileLock::owner_of(path);

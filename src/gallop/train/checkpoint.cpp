@@ -24,8 +24,8 @@ namespace gallop::train {
 
 namespace {
 
-constexpr const char* kModel = "model.safetensors";
-constexpr const char* kState = "state.safetensors";
+constexpr const char* kModel = "model";
+constexpr const char* kState = "state";
 constexpr const char* kTrainer = "trainer.json";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest";
@@ -38,28 +38,15 @@ std::string name_of(const fs::path& path) { return printable(path.string()); }
 
 Manifest open_manifest(const fs::path& folder) {
   Manifest manifest = read_manifest(folder / kManifest);
-  const auto& files = manifest.files;
-  if (files.size() != 3 || !files.contains(kModel) || !files.contains(kState) ||
-      !files.contains(kTrainer)) {
+  if (!count_slices(manifest.files)) {
     throw DataError(
         fmt::format("{}: lists other files than a checkpoint's", name_of(folder / kManifest)));
   }
   return manifest;
 }
 
-std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const Manifest& manifest,
-                                                const char* name) {
-  const WrittenFile& expected = manifest.files.at(name);
-  auto file = std::make_shared<const MappedFile>(folder / name);
-  const auto bytes = static_cast<int64_t>(file->bytes().size());
-  if (bytes != expected.bytes) {
-    throw DataError(fmt::format("{}: damaged: {} bytes where {} were written",
-                                name_of(file->path()), bytes, expected.bytes));
-  }
-  if (xxh3_128(file->bytes()) != expected.xxh3_128) {
-    throw DataError(fmt::format("{}: damaged: its checksum is wrong", name_of(file->path())));
-  }
-  return file;
+NamedTensors read_all(const fs::path& folder, const Manifest& manifest, const char* kind) {
+  return read_slices(folder, slice_names(kind, *count_slices(manifest.files)), manifest);
 }
 
 std::map<std::string, std::string> parse_trainer(const MappedFile& file) {
@@ -79,10 +66,13 @@ int64_t bytes_of(const NamedTensors& tensors) {
   return bytes;
 }
 
-int64_t bytes_needed(const TrainingState& state, const std::string& trainer) {
+int64_t bytes_needed(const TrainingState& state) {
   constexpr int64_t kRest = int64_t{64} << 10;  // Manifest, pointers, folders.
-  return bytes_of(state.model) + bytes_of(state.optimizer) + static_cast<int64_t>(trainer.size()) +
-         kRest;
+  int64_t bytes = bytes_of(state.model) + bytes_of(state.optimizer) + kRest;
+  for (const auto& [name, text] : state.trainer) {
+    bytes += static_cast<int64_t>(name.size() + text.size());
+  }
+  return bytes;
 }
 
 void check_free_space(const fs::path& folder, int64_t needed) {
@@ -118,6 +108,11 @@ WrittenFile write_text(const fs::path& path, const std::string& text) {
   return {.bytes = static_cast<int64_t>(text.size()), .xxh3_128 = xxh3_128(text)};
 }
 
+void verify(const CheckpointInfo& checkpoint) {
+  const Manifest manifest = open_manifest(checkpoint.folder);
+  for (const auto& [name, file] : manifest.files) open_verified(checkpoint.folder, manifest, name);
+}
+
 // A folder for a step that may have been reached before, when the run went back since: the older
 // one stays in place until retention removes it.
 fs::path free_name(const fs::path& folder, int64_t step) {
@@ -135,6 +130,22 @@ void remove_quietly(const fs::path& path) {
   fs::remove_all(path, ignored);
 }
 
+// Leaves nothing half-written.
+template <typename Function>
+void or_tell_bytes(const CheckpointDraft& draft, const Function& function) {
+  try {
+    function();
+  } catch (const DeviceError& error) {
+    remove_quietly(draft.folder);
+    throw DeviceError(
+        fmt::format("{}; a checkpoint needs {}. Make room there; older checkpoints are untouched",
+                    error.what(), format_bytes(draft.bytes)));
+  } catch (...) {
+    remove_quietly(draft.folder);
+    throw;
+  }
+}
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(fs::path folder, const CheckpointConfig& config)
@@ -145,80 +156,92 @@ CheckpointStore::CheckpointStore(fs::path folder, const CheckpointConfig& config
 }
 
 CheckpointInfo CheckpointStore::save(const TrainingState& state, int64_t step, bool best) {
-  using nlohmann::json;
-  const std::string trainer =
-      json(state.trainer).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  const int64_t needed = bytes_needed(state, trainer);
-  CheckpointInfo info;
-  try {
-    make_folders(folder_);
-    remove_remains();
-    check_free_space(folder_, needed);
-    info = publish(state, trainer, step);
-    const std::string pointer = info.folder.filename().string() + "\n";
-    write_file_atomically(folder_ / kLatest, pointer);
-    if (best) write_file_atomically(folder_ / kBest, pointer);
-  } catch (const DeviceError& error) {
-    throw DeviceError(
-        fmt::format("{}; a checkpoint needs {}. Make room there; older checkpoints are untouched",
-                    error.what(), format_bytes(needed)));
-  }
-  remove_old();
-  return info;
+  const CheckpointDraft draft = draft_of(state, step);
+  begin(draft);
+  return publish(draft, write_slice(draft, state.model, state.optimizer, 0), state.trainer, best);
 }
 
-CheckpointInfo CheckpointStore::publish(const TrainingState& state, const std::string& trainer,
-                                        int64_t step) const {
+CheckpointDraft CheckpointStore::draft_of(const TrainingState& state, int64_t step) const {
+  return {.folder = folder_ / fmt::format("{}{}{:08}", kTemporary, kPrefix, step),
+          .step = step,
+          .slices = 1,
+          .bytes = bytes_needed(state)};
+}
+
+void CheckpointStore::begin(const CheckpointDraft& draft) const {
+  or_tell_bytes(draft, [&] {
+    make_folders(folder_);
+    remove_remains();
+    check_free_space(folder_, draft.bytes);
+    make_folders(draft.folder);
+  });
+}
+
+WrittenFiles CheckpointStore::write_slice(const CheckpointDraft& draft, const NamedTensors& model,
+                                          const NamedTensors& optimizer, int slice) {
+  WrittenFiles files;
+  or_tell_bytes(draft, [&] {
+    for (const auto& [kind, tensors] : {std::pair(kModel, &model), std::pair(kState, &optimizer)}) {
+      const std::string name = slice_names(kind, draft.slices)[static_cast<size_t>(slice)];
+      files[name] = write_safetensors(draft.folder / name, *tensors, {{"format", "pt"}});
+    }
+  });
+  return files;
+}
+
+CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFiles files,
+                                        const std::map<std::string, std::string>& trainer,
+                                        bool best) {
+  using nlohmann::json;
   const auto existing = list();
-  Manifest manifest{
-      .sequence = existing.empty() ? 1 : existing.front().sequence + 1, .step = step, .files = {}};
-  const fs::path target = free_name(folder_, step);
-  const fs::path temporary = folder_ / (kTemporary + target.filename().string());
-  try {
-    make_folders(temporary);
-    manifest.files[kModel] = write_safetensors(temporary / kModel, state.model, {{"format", "pt"}});
-    manifest.files[kState] =
-        write_safetensors(temporary / kState, state.optimizer, {{"format", "pt"}});
-    manifest.files[kTrainer] = write_text(temporary / kTrainer, trainer);
-    write_text(temporary / kManifest, render_manifest(manifest));
-    sync_folder(temporary);
-    if (std::rename(temporary.c_str(), target.c_str()) != 0) {
+  Manifest manifest{.sequence = existing.empty() ? 1 : existing.front().sequence + 1,
+                    .step = draft.step,
+                    .files = std::move(files)};
+  const fs::path target = free_name(folder_, draft.step);
+  or_tell_bytes(draft, [&] {
+    manifest.files[kTrainer] =
+        write_text(draft.folder / kTrainer,
+                   json(trainer).dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+    write_text(draft.folder / kManifest, render_manifest(manifest));
+    sync_folder(draft.folder);
+    if (std::rename(draft.folder.c_str(), target.c_str()) != 0) {
       throw DeviceError(fmt::format("{}: cannot create: {}", name_of(target),
                                     std::generic_category().message(errno)));
     }
     sync_folder(folder_);
-  } catch (...) {
-    remove_quietly(temporary);
-    throw;
-  }
+    const std::string pointer = target.filename().string() + "\n";
+    write_file_atomically(folder_ / kLatest, pointer);
+    if (best) write_file_atomically(folder_ / kBest, pointer);
+  });
+  remove_old();
   int64_t bytes = 0;
   for (const auto& [name, file] : manifest.files) bytes += file.bytes;
-  return {.folder = target, .step = step, .sequence = manifest.sequence, .bytes = bytes};
+  return {.folder = target, .step = draft.step, .sequence = manifest.sequence, .bytes = bytes};
 }
 
 void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& state) const {
   const Manifest manifest = open_manifest(checkpoint.folder);
-  const auto model_file = open_verified(checkpoint.folder, manifest, kModel);
-  const auto state_file = open_verified(checkpoint.folder, manifest, kState);
-  const auto trainer_file = open_verified(checkpoint.folder, manifest, kTrainer);
-  const NamedTensors model = read_safetensors(model_file).tensors;
-  const NamedTensors optimizer = read_safetensors(state_file).tensors;
-  auto trainer = parse_trainer(*trainer_file);
+  const NamedTensors model = read_all(checkpoint.folder, manifest, kModel);
+  const NamedTensors optimizer = read_all(checkpoint.folder, manifest, kState);
+  auto trainer = parse_trainer(*open_verified(checkpoint.folder, manifest, kTrainer));
   const std::string problems =
       differences(model, state.model) + differences(optimizer, state.optimizer);
   if (!problems.empty()) {
     throw UsageError(fmt::format("{} does not fit the recipe that it is loaded into:{}",
                                  name_of(checkpoint.folder), problems));
   }
-  copy_by_name(model, model_file->path().string(), state.model);
-  copy_by_name(optimizer, state_file->path().string(), state.optimizer);
+  copy_by_name(model, checkpoint.folder.string(), state.model);
+  copy_by_name(optimizer, checkpoint.folder.string(), state.optimizer);
   state.trainer = std::move(trainer);
+}
+
+NamedTensors CheckpointStore::read_model(const CheckpointInfo& checkpoint) const {
+  return read_all(checkpoint.folder, open_manifest(checkpoint.folder), kModel);
 }
 
 void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
                                  const NamedTensors& model) const {
-  const auto file = open_verified(checkpoint.folder, open_manifest(checkpoint.folder), kModel);
-  NamedTensors weights = read_safetensors(file).tensors;
+  NamedTensors weights = read_model(checkpoint);
   std::set<std::string> wide;
   for (const auto& [name, tensor] : model) {
     if (tensor.scalar_type() == at::kFloat) wide.insert(name);
@@ -227,7 +250,7 @@ void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
     const bool is_narrow = tensor.scalar_type() == at::kBFloat16;
     if (is_narrow && wide.contains(name)) tensor = tensor.to(at::kFloat);
   }
-  copy_by_name(weights, file->path().string(), model);
+  copy_by_name(weights, checkpoint.folder.string(), model);
 }
 
 std::map<std::string, std::string> CheckpointStore::read_trainer(
@@ -237,7 +260,12 @@ std::map<std::string, std::string> CheckpointStore::read_trainer(
 }
 
 std::string CheckpointStore::model_checksum(const CheckpointInfo& checkpoint) const {
-  return open_manifest(checkpoint.folder).files.at(kModel).xxh3_128;
+  const WrittenFiles files = open_manifest(checkpoint.folder).files;
+  std::string sums;
+  for (const auto& name : slice_names(kModel, *count_slices(files))) {
+    sums += files.at(name).xxh3_128;
+  }
+  return files.size() == 3 ? sums : xxh3_128(sums);
 }
 
 std::vector<CheckpointInfo> CheckpointStore::list() const {
@@ -261,6 +289,32 @@ std::optional<CheckpointInfo> CheckpointStore::newest() const {
   const auto entries = list();
   if (entries.empty()) return std::nullopt;
   return entries.front();
+}
+
+std::optional<CheckpointInfo> CheckpointStore::newest_intact(
+    const std::function<void(const std::string& line)>& told) const {
+  std::optional<DataError> damage;
+  const auto is_intact = [&](const auto& find) -> std::optional<CheckpointInfo> {
+    try {
+      const std::optional<CheckpointInfo> one = find();
+      if (one) verify(*one);
+      return one;
+    } catch (const DataError& error) {
+      if (!damage) damage = error;
+      told(error.what());
+      return {};
+    }
+  };
+  const auto pointed_at = follow(kLatest);
+  if (pointed_at) {
+    if (auto one = is_intact([&] { return std::optional(info_of(*pointed_at)); })) return one;
+  }
+  for (const CheckpointInfo& entry : list()) {
+    if (entry.folder == pointed_at) continue;
+    if (auto one = is_intact([&] { return std::optional(entry); })) return one;
+  }
+  if (damage) throw DataError(*damage);
+  return {};
 }
 
 std::optional<CheckpointInfo> CheckpointStore::best() const {

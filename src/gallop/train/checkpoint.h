@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "gallop/base/file.h"
 #include "gallop/tensor/named_tensor.h"
+#include "gallop/train/checkpoint_slices.h"
 
 namespace gallop::train {
 
@@ -31,8 +33,16 @@ struct CheckpointConfig {
   int64_t keep_last = 2;  ///< Newest checkpoints to keep; the best one stays besides.
 };
 
-/// The checkpoints of one run, in one folder (RUN/checkpoints). Only one process may save; any
-/// number may read.
+/// A checkpoint that is being written.
+struct CheckpointDraft {
+  fs::path folder;  ///< ".tmp-..."
+  int64_t step = 0;
+  int slices = 1;     ///< See slice_of(); each may be written by another process.
+  int64_t bytes = 0;  ///< That it needs, about.
+};
+
+/// The checkpoints of one run, in one folder (RUN/checkpoints). Only one process may begin and
+/// publish them; any number may write slices, and read.
 ///
 ///     step-00001234/{model,state}.safetensors  trainer.json  manifest.json
 ///     latest, best                             name of a folder each
@@ -51,6 +61,17 @@ class CheckpointStore {
   /// half-written stays then.
   CheckpointInfo save(const TrainingState& state, int64_t step, bool best);
 
+  /// The same in parts. A draft of what is to be saved, in one slice; nothing is made yet.
+  CheckpointDraft draft_of(const TrainingState& state, int64_t step) const;
+  /// Makes its folder, and removes what died saves have left behind.
+  void begin(const CheckpointDraft& draft) const;
+  /// Writes tensors that are a slice of the whole state's.
+  static WrittenFiles write_slice(const CheckpointDraft& draft, const NamedTensors& model,
+                                  const NamedTensors& optimizer, int slice);
+  /// Publishes what has been written. `files`: of all slices.
+  CheckpointInfo publish(const CheckpointDraft& draft, WrittenFiles files,
+                         const std::map<std::string, std::string>& trainer, bool best);
+
   /// From now on the newest checkpoint of this step stays, in place of that spared before.
   void spare(int64_t step) { spared_step_ = step; }
   /// The newest of this step; empty where there is none.
@@ -68,6 +89,10 @@ class CheckpointStore {
   /// in bf16 may go into fp32 ones.
   void load_model(const CheckpointInfo& checkpoint, const NamedTensors& model) const;
 
+  /// The model's tensors, as they were saved: views into mapped files. Throws DataError where one
+  /// is damaged.
+  NamedTensors read_model(const CheckpointInfo& checkpoint) const;
+
   /// TrainingState::trainer alone. Throws DataError where it is damaged.
   std::map<std::string, std::string> read_trainer(const CheckpointInfo& checkpoint) const;
   /// A checksum of the model in it.
@@ -79,14 +104,16 @@ class CheckpointStore {
   /// Where "latest" points, or the last published one where that is gone; empty where there is
   /// none. Throws DataError that names what is damaged or missing in it.
   std::optional<CheckpointInfo> newest() const;
+  /// The newest of which nothing is damaged: all of it is read. `told` hears of those that are, a
+  /// line each. Empty where there is none; throws DataError where there are, but none is intact.
+  std::optional<CheckpointInfo> newest_intact(
+      const std::function<void(const std::string& line)>& told) const;
   /// Where "best" points; empty where there is none. Throws like newest().
   std::optional<CheckpointInfo> best() const;
   /// Those that were kept, in that order. Throws like newest().
   std::vector<CheckpointInfo> snapshots() const;
 
  private:
-  CheckpointInfo publish(const TrainingState& state, const std::string& trainer,
-                         int64_t step) const;
   std::vector<fs::path> follow_all(const char* pointer) const;
   std::optional<fs::path> follow(const char* pointer) const;
   void remove_remains() const;

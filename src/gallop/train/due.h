@@ -25,6 +25,8 @@ class Due {
     return false;
   }
 
+  bool is_never() const { return interval_.unit == Interval::Unit::kNever; }
+
   /// Whether it goes by time, so that processes may differ about it.
   bool is_by_time() const { return interval_.unit == Interval::Unit::kSeconds; }
 

@@ -61,6 +61,8 @@ class Observer {
   virtual void evaluating() {}
   virtual void evaluated(const EvaluationEvent&) {}
   virtual void saved(int64_t /*step*/, const std::string& /*folder*/) {}
+  /// The next step is the one after this, once more.
+  virtual void went_back(int64_t /*step*/) {}
   /// Something to know that is no error, in one line.
   virtual void noted(const std::string& /*line*/) {}
   virtual void finished(const Outcome&) {}

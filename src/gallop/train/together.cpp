@@ -7,6 +7,10 @@
 
 namespace gallop::train {
 
+parallel::Limits Together::limits() const {
+  return is_alone() ? parallel::Limits() : collectives_->limits();
+}
+
 void Together::begin(parallel::Section section, int64_t step) const {
   if (!is_alone()) collectives_->begin(section, step);
 }
@@ -28,6 +32,14 @@ bool Together::any(bool one) const {
 
 std::string Together::ask_first(const std::function<std::string()>& function) const {
   return parallel::ask_first(collectives_, function);
+}
+
+std::vector<uint64_t> Together::gather(uint64_t number) const {
+  return is_alone() ? std::vector<uint64_t>{number} : parallel::gather(*collectives_, number);
+}
+
+std::vector<std::string> Together::gather(const std::string& text) const {
+  return is_alone() ? std::vector<std::string>{text} : parallel::gather(*collectives_, text);
 }
 
 void Together::share(const NamedTensors& tensors) const {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "gallop/parallel/strategy.h"
 #include "gallop/tensor/named_tensor.h"
@@ -18,9 +19,12 @@ class Together {
       : collectives_(strategy != nullptr ? &strategy->collectives() : nullptr) {}
 
   bool is_alone() const { return collectives_ == nullptr; }
-  bool is_first() const { return is_alone() || collectives_->rank() == 0; }
+  int rank() const { return is_alone() ? 0 : collectives_->rank(); }
+  int size() const { return is_alone() ? 1 : collectives_->size(); }
+  bool is_first() const { return rank() == 0; }
   parallel::Collectives* collectives() const { return collectives_; }
 
+  parallel::Limits limits() const;
   void begin(parallel::Section section, int64_t step) const;
 
   /// Gives all the tensors of the first process. Throws UsageError where another has others.
@@ -29,6 +33,10 @@ class Together {
   /// See parallel::any_of() and parallel::ask_first().
   bool any(bool one) const;
   std::string ask_first(const std::function<std::string()>& function) const;
+
+  /// What each process has, by rank.
+  std::vector<uint64_t> gather(uint64_t number) const;
+  std::vector<std::string> gather(const std::string& text) const;
 
   /// Gives all what the first process has.
   void share(const NamedTensors& tensors) const;

@@ -8,6 +8,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
 
 namespace gallop::train {
 
@@ -56,6 +57,13 @@ std::string wrong_interval(const std::string& text) {
   } catch (const UsageError& error) {
     return error.what();
   }
+}
+
+// Of what all processes do at the same step.
+std::string wrong_interval_of_steps(const std::string& text) {
+  if (const std::string wrong = wrong_interval(text); !wrong.empty()) return wrong;
+  if (Interval::parse(text).unit != Interval::Unit::kSeconds) return {};
+  return "must be steps, epochs or 'never'";
 }
 
 std::string wrong_memory(const std::string& text) {
@@ -172,6 +180,22 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.field(
       {.name = "keep_checkpoints", .help = "newest checkpoints kept, besides the best", .min = 1},
       c.keep_checkpoints);
+  v.field({.name = "checkpoint_in_background",
+           .help = "train on while a copy of the state is written, which takes as much memory once "
+                   "more"},
+          c.checkpoint_in_background);
+  v.field({.name = "checkpoint_slice",
+           .help = "of several processes each writes its part of a checkpoint, where parts are as "
+                   "large as this at least",
+           .check = config::wrong_bytes},
+          c.checkpoint_slice);
+  v.field(
+      {.name = "compare_every",
+       .help = "how often several processes hold the bits of their weights and states against "
+               "each other, besides before evaluations and checkpoints: '500 steps', '1 epoch', "
+               "'never'",
+       .check = wrong_interval_of_steps},
+      c.compare_every);
   v.field({.name = "snapshots",
            .help = "also keep the checkpoint at the end of each cycle of the schedule, for an "
                    "ensemble"},

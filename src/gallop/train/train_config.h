@@ -58,6 +58,9 @@ struct TrainConfig {
   EarlyStoppingConfig early_stopping;
   std::string checkpoint_every = "10 min";
   int64_t keep_checkpoints = 2;
+  bool checkpoint_in_background = true;
+  std::string checkpoint_slice = "64 MiB";
+  std::string compare_every = "500 steps";
   bool snapshots = false;
   std::string on_nonfinite = "stop";
   SpikeConfig spikes;

@@ -34,7 +34,11 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
       holds(step.most_behind()),
       evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
       checkpoint_due(Interval::parse(config.checkpoint_every), loader.batches_per_epoch()),
-      record_every(std::max<int64_t>(1, length.steps / 500)) {
+      comparison_due(Interval::parse(config.compare_every), loader.batches_per_epoch()),
+      record_every(std::max<int64_t>(1, length.steps / 500)),
+      writer(parts.checkpoints, {.in_background = config.checkpoint_in_background,
+                                 .rank = together.rank(),
+                                 .seconds = together.limits().other}) {
   for (const auto& [name, schedule] : schedules()) {
     check_schedule(*schedule, config, parts.evaluation_samples != nullptr);
   }
@@ -48,6 +52,8 @@ Outcome Trainer::Impl::run() {
   }
   for (;;) {
     agree();
+    note_saved();
+    if (comparison_is_due() && !compare_states()) continue;
     if (evaluation_is_due()) {
       report_all();
       clock.pause();
@@ -74,6 +80,7 @@ Outcome Trainer::Impl::finish(bool finished) {
   if (finished) outcome.ended_early = why_early();
   if (finished && config.early_stopping.restore_best) restore_best();
   if (saved_step != progress.step) save(false);
+  finish_saving();
   outcome.finished = finished;
   outcome.step = progress.step;
   outcome.steps = length.steps;

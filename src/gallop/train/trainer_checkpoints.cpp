@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/train/averaged_weights.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -39,7 +41,9 @@ TrainingState Trainer::Impl::state() {
   return state;
 }
 
+// What is written is what there is now; the training goes on meanwhile.
 void Trainer::Impl::save(bool best) {
+  finish_saving();
   clock.pause();
   agreed[static_cast<size_t>(Wish::kSave)] = false;
   together.begin(parallel::Section::kCheckpoint, progress.step);
@@ -50,11 +54,43 @@ void Trainer::Impl::save(bool best) {
     progress.rewind_step = progress.step;
     parts.checkpoints.spare(progress.step);
   }
-  const std::string folder = together.ask_first(
-      [&] { return parts.checkpoints.save(state(), progress.step, best).folder.string(); });
+  const TrainingState now = state();
+  CheckpointDraft draft = parts.checkpoints.draft_of(now, progress.step);
+  draft.slices = slices_of(draft.bytes);
+  draft.folder = together.ask_first([&] {
+    parts.checkpoints.begin(draft);
+    return draft.folder.string();
+  });
+  writer.start(draft, now, best);
+  is_saving = true;
   checkpoint_due.done(progress.step);
   saved_step = progress.step;
-  tell(&Observer::saved, progress.step, folder);
+  note_saved();
+}
+
+// As many as there are processes, where each has enough to write.
+int Trainer::Impl::slices_of(int64_t bytes) const {
+  const int64_t slices = bytes / *parse_bytes(config.checkpoint_slice);
+  return static_cast<int>(std::clamp<int64_t>(slices, 1, together.size()));
+}
+
+void Trainer::Impl::tell_saved(const std::optional<CheckpointInfo>& info) {
+  if (info) tell(&Observer::saved, info->step, info->folder.string());
+}
+
+void Trainer::Impl::note_saved() { tell_saved(writer.poll()); }
+
+void Trainer::Impl::finish_saving() {
+  if (!is_saving) return;
+  is_saving = false;
+  clock.pause();
+  together.begin(parallel::Section::kCheckpoint, saved_step);
+  const auto wait = [&] {
+    tell_saved(writer.wait());
+    return std::string();
+  };
+  if (!together.is_first()) wait();
+  together.ask_first(wait);
 }
 
 // Into the state that is given, which has live tensors; of the first process in all.
@@ -69,12 +105,19 @@ void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, Traini
 }
 
 void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
-  const AveragedWeights averaged(parts.optimizer);
-  TrainingState saved = state();
   together.ask_first([&] {
     check_teacher(parts.checkpoints.read_trainer(*checkpoint), parts.teacher);
     return std::string();
   });
+  take(checkpoint);
+  parts.checkpoints.spare(progress.rewind_step);
+  earlier_seconds = progress.training_seconds;
+}
+
+// All that a checkpoint has.
+void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
+  const AveragedWeights averaged(parts.optimizer);
+  TrainingState saved = state();
   load(checkpoint, saved);
   data::LoaderState loader_state;
   progress = Progress::from_map(saved.trainer, loader_state);
@@ -87,14 +130,15 @@ void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
   evaluation_due.done(progress.evaluated_step);
   checkpoint_due.done(progress.step);
   saved_step = progress.step;
-  parts.checkpoints.spare(progress.rewind_step);
-  earlier_seconds = progress.training_seconds;
+  comparison_due.done(progress.step);
+  wishes.clear();
 }
 
 // Back to older weights, on with newer data: counters, schedules and the position in the data
 // stay.
 void Trainer::Impl::rewind() {
   wants_rewind = false;
+  finish_saving();
   std::optional<CheckpointInfo> target;
   const bool is_there = !together
                              .ask_first([&] {
@@ -127,6 +171,7 @@ void Trainer::Impl::rewind() {
 }
 
 void Trainer::Impl::restore_best() {
+  finish_saving();
   const AveragedWeights averaged(parts.optimizer);  // Those that the checkpoint has.
   const NamedTensors model = state().model;
   const std::string step_of_best = together.ask_first([&]() -> std::string {
@@ -144,6 +189,7 @@ void Trainer::Impl::restore_best() {
 void Trainer::Impl::keep_snapshot() {
   report_all();
   if (saved_step != progress.step) save(false);
+  finish_saving();
   together.ask_first([&] {
     if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest);
     return std::string();

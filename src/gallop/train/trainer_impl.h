@@ -1,7 +1,7 @@
 #pragma once
 
-// What trainer.cpp and its parts share: trainer_steps.cpp, trainer_evaluation.cpp and
-// trainer_checkpoints.cpp.
+// What trainer.cpp and its parts share: trainer_steps.cpp, trainer_evaluation.cpp,
+// trainer_checkpoints.cpp and trainer_comparison.cpp.
 
 #include <algorithm>
 #include <deque>
@@ -11,10 +11,12 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/train/checkpoint_writer.h"
 #include "gallop/train/due.h"
 #include "gallop/train/holds.h"
 #include "gallop/train/pace.h"
 #include "gallop/train/progress.h"
+#include "gallop/train/state_watch.h"
 #include "gallop/train/together.h"
 #include "gallop/train/trainer.h"
 
@@ -38,13 +40,17 @@ struct Trainer::Impl {
   Length length;
   Progress progress;
   Holds holds;
-  Due evaluation_due, checkpoint_due;
+  Due evaluation_due, checkpoint_due, comparison_due;
+  StateWatch state_watch;
+  int64_t compared_step = -1;
   Speed speed;
   int64_t record_every;
   double started = monotonic_seconds();
   Stopwatch clock;  // Of training, without evaluation and saving.
   double earlier_seconds = 0;
   int64_t saved_step = -1;
+  CheckpointWriter writer;
+  bool is_saving = false;        // In all processes alike.
   int64_t recomputed_step = -1;  // Of weights whose statistics were taken anew.
   size_t told_reasons = 0;
   bool wants_rewind = false;
@@ -89,11 +95,21 @@ struct Trainer::Impl {
   bool is_out_of_patience() const;
   std::string why_early() const;
 
+  // Comparison with the other processes.
+  bool comparison_is_due() const;
+  bool compare_states();
+  void go_back(const std::string& why);
+
   // Checkpoints.
   TrainingState state();
   void save(bool best);
+  int slices_of(int64_t bytes) const;
+  void tell_saved(const std::optional<CheckpointInfo>& info);
+  void note_saved();
+  void finish_saving();
   void resume(const std::optional<CheckpointInfo>& checkpoint);
   void load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into);
+  void take(const std::optional<CheckpointInfo>& checkpoint);
   void rewind();
   void restore_best();
   void keep_snapshot();

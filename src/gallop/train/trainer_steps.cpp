@@ -56,6 +56,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
     report_all();
     loader.seek(position);
     if (saved_step != progress.step) save(false);
+    finish_saving();
     throw;
   }
   if (step.splits() == progress.splits) return;

@@ -73,8 +73,9 @@ TEST(Group, StopsTheOthersWhereOneFails) {
       3, "if [ $RANK = 1 ]; then exit 3; fi; trap 'exit 5' TERM; while :; do sleep 0.01; done");
   const GroupEnd end = shells.run();
   EXPECT_EQ(end.code, ExitCode::kData);
-  EXPECT_EQ(end.first_failure.find("rank 1 of 3 (process "), 0) << end.first_failure;
-  EXPECT_NE(end.first_failure.find(") ended with exit code 3"), std::string::npos);
+  EXPECT_EQ(end.first_failure.find("rank 1 of 3 on "), 0) << end.first_failure;
+  EXPECT_NE(end.first_failure.find(") ended with exit code 3 before its first call"),
+            std::string::npos);
 }
 
 TEST(Group, NamesTheSignalThatKilledOne) {

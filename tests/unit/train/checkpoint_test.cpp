@@ -11,11 +11,13 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
+#include "gallop/train/checkpoint_writer.h"
 #include "gallop/train/manifest.h"
 #include "unit/base/error_of.h"
 
@@ -220,6 +222,121 @@ TEST_F(Checkpoints, RefuseAManifestThatNamesOtherFiles) {
   manifest.files["../../secret"] = manifest.files["trainer.json"];
   std::ofstream(saved.folder / "manifest.json") << render_manifest(manifest);
   EXPECT_NE(error_of([&] { store_.newest(); }).find("lists other files"), std::string::npos);
+}
+
+TEST_F(Checkpoints, GoOnFromTheNewestThatIsNotDamaged) {
+  store_.save(state_with(1), 1, false);
+  store_.save(state_with(2), 2, false);
+  std::vector<std::string> told;
+  const auto find = [&] {
+    return store_.newest_intact([&](const auto& line) { told.push_back(line); });
+  };
+  EXPECT_EQ(find()->step, 2);
+  EXPECT_TRUE(told.empty());
+
+  const fs::path newest = folder_ / "step-00000002";
+  std::fstream(newest / "state.safetensors", std::ios::in | std::ios::out)
+      .seekp(-1, std::ios::end)
+      .put('x');
+  EXPECT_EQ(find()->step, 1);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0], (newest / "state.safetensors").string() + ": damaged: its checksum is wrong");
+
+  // Where "latest" points to is not even complete.
+  fs::resize_file(newest / "model.safetensors", 10);
+  EXPECT_EQ(find()->step, 1);
+  EXPECT_NE(told.back().find("model.safetensors: missing or damaged"), std::string::npos);
+
+  std::ofstream(folder_ / "step-00000001" / "trainer.json") << "{}";
+  EXPECT_NE(error_of(find).find("model.safetensors: missing or damaged"), std::string::npos);
+  EXPECT_FALSE(CheckpointStore(root_ / "none").newest_intact({}));
+}
+
+// As processes do that have a slice each.
+CheckpointInfo save_in_slices(CheckpointStore& store, const TrainingState& state, int64_t step,
+                              int slices) {
+  CheckpointDraft draft = store.draft_of(state, step);
+  draft.slices = slices;
+  store.begin(draft);
+  CheckpointWriter first(store, {.rank = 0});
+  first.start(draft, state, true);
+  for (int rank = 1; rank < slices; ++rank) {
+    CheckpointWriter other(store, {.rank = rank});
+    other.start(draft, state, true);
+    EXPECT_FALSE(other.wait()) << "the first process publishes";
+  }
+  return first.wait().value();
+}
+
+TEST_F(Checkpoints, AreTheSameInAnyNumberOfSlices) {
+  TrainingState state = state_with(1.5);
+  for (int i = 0; i < 7; ++i) {
+    state.model.push_back({fmt::format("more.{}", i), at::full({i + 1, 5}, i)});
+  }
+  for (const int slices : {1, 2, 3, 8}) {
+    const CheckpointInfo saved = save_in_slices(store_, state, slices, slices);
+    TrainingState live = state;
+    for (NamedTensors* list : {&live.model, &live.optimizer}) {
+      for (auto& [name, tensor] : *list) tensor = at::zeros_like(tensor);
+    }
+    store_.load(*store_.newest(), live);
+    for (size_t i = 0; i < state.model.size(); ++i) {
+      EXPECT_TRUE(at::equal(live.model[i].tensor, state.model[i].tensor)) << live.model[i].name;
+    }
+    EXPECT_TRUE(at::equal(live.optimizer[0].tensor, state.optimizer[0].tensor));
+    EXPECT_EQ(live.trainer, state.trainer);
+    EXPECT_EQ(store_.list().front().bytes, saved.bytes);
+  }
+}
+
+TEST_F(Checkpoints, NeedAllOfTheirSlices) {
+  const CheckpointInfo saved = save_in_slices(store_, state_with(1), 1, 2);
+  EXPECT_TRUE(fs::exists(saved.folder / "model-00002-of-00002.safetensors"));
+  EXPECT_FALSE(fs::exists(saved.folder / "slice-00001-of-00002.json"));
+  fs::remove(saved.folder / "model-00002-of-00002.safetensors");
+  EXPECT_NE(error_of([&] { store_.newest(); }).find("model-00002-of-00002.safetensors: missing"),
+            std::string::npos);
+}
+
+TEST_F(Checkpoints, AreNotPublishedWithoutTheSlicesOfOthers) {
+  store_.save(state_with(1), 1, false);
+  CheckpointDraft draft = store_.draft_of(state_with(2), 2);
+  draft.slices = 2;
+  store_.begin(draft);
+  CheckpointWriter first(store_, {.rank = 0, .seconds = 0.05});
+  first.start(draft, state_with(2), false);
+  EXPECT_NE(error_of([&] { first.wait(); }).find("another process has not written its part"),
+            std::string::npos);
+  EXPECT_EQ(store_.newest()->step, 1);
+  EXPECT_EQ(names(), (Names{"latest", "step-00000001"}));
+}
+
+TEST_F(Checkpoints, AreOfTheMomentWhenTheyWereStarted) {
+  const TrainingState state = state_with(1);
+  CheckpointWriter writer(store_, {});
+  for (int step = 1; step <= 3; ++step) {
+    const CheckpointDraft draft = store_.draft_of(state, step);
+    store_.begin(draft);
+    state.model[0].tensor.fill_(step);
+    writer.start(draft, state, false);
+    state.model[0].tensor.fill_(-1);
+    EXPECT_EQ(writer.wait()->step, step);
+    EXPECT_FALSE(writer.poll()) << "told once";
+    TrainingState live = state_with(0);
+    store_.load(*store_.newest(), live);
+    EXPECT_EQ(live.model[0].tensor[0][0].item<float>(), static_cast<float>(step));
+  }
+}
+
+TEST_F(Checkpoints, TellOnceWhyTheyCouldNotBeWritten) {
+  store_.save(state_with(1), 1, false);
+  const CheckpointDraft draft = store_.draft_of(state_with(2), 2);
+  CheckpointWriter writer(store_, {});
+  writer.start(draft, state_with(2), false);  // Its folder is not there.
+  EXPECT_NE(error_of([&] { writer.wait(); }).find("older checkpoints are untouched"),
+            std::string::npos);
+  EXPECT_FALSE(writer.wait());
+  EXPECT_EQ(store_.newest()->step, 1);
 }
 
 TEST_F(Checkpoints, CannotBeSavedUnderAFile) {

@@ -127,6 +127,8 @@ class Trainers : public testing::Test {
   std::unique_ptr<Trained> run_schedule(const std::string& yaml, bool late, TrainConfig config,
                                         StepConfig step_config = {}, int64_t bad = -1,
                                         int64_t stop_at = -1, const std::string& smoothing = {}) {
+    // So that what is told has one order.
+    config.checkpoint_in_background = false;
     auto run = std::make_unique<Trained>();
     const model::ModelRegistry models = model::built_in_models();
     const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();

@@ -1,0 +1,92 @@
+#include <set>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/command.h"
+#include "gallop/app/team.h"
+#include "gallop/app/trained_run.h"
+#include "gallop/base/text.h"
+#include "gallop/tensor/safetensors.h"
+#include "gallop/train/checkpoint.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr const char* kEnding = ".safetensors";
+
+struct Arguments {
+  std::string run, file, runs = "runs", checkpoint = "best", type = "kept";
+  bool force = false;
+};
+
+bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+  CLI::App parser(
+      "Write the weights of a run into one safetensors file, which other programs read,\n"
+      "whatever number of processes has saved them.\n\n"
+      "Example: gallop convert runs/fashion-mnist-1 weights.safetensors\n",
+      "gallop convert");
+  parser.add_option("RUN", arguments.run, "a run, or one of its checkpoints")->required();
+  parser.add_option("FILE", arguments.file, "to be written, NAME.safetensors")->required();
+  parser.add_option("--checkpoint", arguments.checkpoint, "best, latest, or the number of a step");
+  parser.add_option("--runs", arguments.runs, "folder where runs are looked for by name");
+  parser
+      .add_option("--type", arguments.type, "of numbers with a point: as they were kept, or this")
+      ->check(CLI::IsMember(std::set<std::string>{"kept", "fp32", "bf16", "fp16"}));
+  parser.add_flag("--force", arguments.force, "write over a file that is there");
+  return parse_arguments(parser, words);
+}
+
+NamedTensors with_type(NamedTensors tensors, const std::string& name) {
+  if (name == "kept") return tensors;
+  const at::ScalarType type = name == "fp32"   ? at::kFloat
+                              : name == "bf16" ? at::kBFloat16
+                                               : at::kHalf;
+  for (auto& [_, tensor] : tensors) {
+    if (tensor.is_floating_point()) tensor = tensor.to(type);
+  }
+  return tensors;
+}
+
+// As it came to be, or not at all.
+WrittenFile write_in_one_step(const fs::path& file, const NamedTensors& tensors) {
+  const fs::path temporary = file.string() + ".new";
+  try {
+    const WrittenFile written = write_safetensors(temporary, tensors, {{"format", "pt"}});
+    fs::rename(temporary, file);
+    return written;
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+}
+
+}  // namespace
+
+ExitCode run_convert(const std::vector<std::string>& words) {
+  Arguments arguments;
+  if (!parse(words, arguments)) return ExitCode::kDone;
+  require_alone("convert");
+  const fs::path file(arguments.file);
+  if (!arguments.file.ends_with(kEnding)) {
+    throw UsageError(
+        fmt::format("{}: the name must end in {}", printable(arguments.file), kEnding));
+  }
+  if (fs::exists(file) && !arguments.force) {
+    throw UsageError(
+        fmt::format("{} is there already; --force writes over it", printable(arguments.file)));
+  }
+  const fs::path folder = find_checkpoint(arguments.runs, arguments.run, arguments.checkpoint);
+  const train::CheckpointStore store(folder.parent_path());
+  const NamedTensors model = with_type(store.read_model({.folder = folder}), arguments.type);
+  const WrittenFile written = write_in_one_step(file, model);
+  fmt::print("{}: {} tensors, {}, from {}\n", printable(arguments.file), model.size(),
+             format_bytes(written.bytes), printable(folder.string()));
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

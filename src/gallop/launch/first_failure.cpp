@@ -1,0 +1,124 @@
+#include "gallop/launch/first_failure.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <fmt/format.h>
+
+namespace gallop::launch {
+
+namespace {
+
+const Call* last_call(const Witness& witness) {
+  return witness.calls.empty() ? nullptr : &witness.calls.back();
+}
+
+int64_t last_number(const Witness& witness) {
+  return witness.calls.empty() ? 0 : witness.calls.back().number;
+}
+
+bool has_stopped_as_asked(const ChildEnd& end) {
+  return end.signal == 0 && end.exit_code == static_cast<int>(ExitCode::kStopped);
+}
+
+bool has_failed(const Witness& witness) {
+  return witness.end && !witness.end->is_good() && !has_stopped_as_asked(*witness.end);
+}
+
+// It has waited for others in vain.
+bool is_consequence(const Witness& witness) {
+  const auto& calls = witness.calls;
+  return witness.end->signal == 0 && std::any_of(calls.begin(), calls.end(), [](const Call& call) {
+           return call.state == Call::State::kFailed;
+         });
+}
+
+std::string place_of(const Witness& witness) {
+  const Call* const call = last_call(witness);
+  if (call == nullptr) return "before its first call";
+  return fmt::format("at {}, {} call {}, {}", call->place,
+                     call->state == Call::State::kDone ? "after" : "in", call->number, call->what);
+}
+
+std::string name_of(const Witness& witness, const std::string& where) {
+  return fmt::format("rank {} {} (process {})", witness.rank, where, witness.process);
+}
+
+const char* words_of_state(char state) {
+  switch (state) {
+    case 'T': return "is stopped";
+    case 'D': return "waits for a device";
+    case 't': return "is held by a debugger";
+    default: return "does not answer";
+  }
+}
+
+// Of those that others may be waiting for: who is stopped, else who is furthest behind.
+const Witness* slowest(const std::vector<Witness>& witnesses) {
+  const Witness* found = nullptr;
+  const auto is_worse = [](const Witness& one, const Witness& other) {
+    const bool is_stopped = one.state == 'T', other_is = other.state == 'T';
+    return is_stopped != other_is ? is_stopped : last_number(one) < last_number(other);
+  };
+  for (const Witness& one : witnesses) {
+    if (!one.end && (found == nullptr || is_worse(one, *found))) found = &one;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<FirstFailure> first_failure(const std::vector<Witness>& witnesses,
+                                          const std::string& where) {
+  const Witness* waiting = nullptr;
+  for (const Witness& one : witnesses) {
+    if (!has_failed(one)) continue;
+    if (!is_consequence(one)) {
+      const ChildEnd& end = *one.end;
+      return FirstFailure{
+          .code = end.signal != 0 ? ExitCode::kDevice : static_cast<ExitCode>(end.exit_code),
+          .text = fmt::format("{} {} {}", name_of(one, where), end.words(), place_of(one))};
+    }
+    if (waiting == nullptr) waiting = &one;
+  }
+  if (waiting == nullptr) return {};
+  const Witness* const cause = slowest(witnesses);
+  if (cause == nullptr) {
+    return FirstFailure{.code = ExitCode::kDevice,
+                        .text = fmt::format("{} waited for others in vain {}",
+                                            name_of(*waiting, where), place_of(*waiting))};
+  }
+  return FirstFailure{.code = ExitCode::kDevice,
+                      .text = fmt::format("{} {} {}; rank {} waited for it {}",
+                                          name_of(*cause, where), words_of_state(cause->state),
+                                          place_of(*cause), waiting->rank, place_of(*waiting))};
+}
+
+std::string describe_calls(const std::vector<Witness>& witnesses, double now) {
+  std::string text;
+  for (const Witness& one : witnesses) {
+    text += fmt::format("rank {} (process {}) {}\n", one.rank, one.process,
+                        one.end ? one.end->words() : words_of_state(one.state));
+    for (const Call& call : one.calls) {
+      const bool is_done = call.state == Call::State::kDone;
+      text += fmt::format("  {:>10.3f} s ago  call {:<8} {:<28} {:<24} {}\n", now - call.began,
+                          call.number, call.place, call.what,
+                          is_done ? fmt::format("took {:.3f} ms", 1e3 * (call.ended - call.began))
+                          : call.state == Call::State::kFailed ? "failed"
+                                                               : "under way");
+    }
+  }
+  return text;
+}
+
+char state_of(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text;
+  std::getline(file, text);
+  // "100 (name) R 1 ...", and the name may have brackets of its own.
+  const size_t end_of_name = text.rfind(')');
+  return end_of_name != std::string::npos && end_of_name + 2 < text.size() ? text[end_of_name + 2]
+                                                                           : '?';
+}
+
+}  // namespace gallop::launch

@@ -1,0 +1,116 @@
+#include "gallop/train/checkpoint_writer.h"
+
+#include <chrono>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <fmt/format.h>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::train {
+
+namespace {
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
+
+bool is_like(const at::Tensor& copy, const at::Tensor& tensor) {
+  return copy.scalar_type() == tensor.scalar_type() && copy.sizes() == tensor.sizes() &&
+         copy.strides() == tensor.strides();
+}
+
+}  // namespace
+
+CheckpointWriter::~CheckpointWriter() {
+  is_given_up_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void CheckpointWriter::start(const CheckpointDraft& draft, const TrainingState& state, bool best) {
+  if (thread_.joinable()) throw InternalError("checkpoint writer: one is under way");
+  Slice slice = slice_of_state(draft, state);
+  if (!config_.in_background) {
+    write(draft, slice, best);
+    return;
+  }
+  copy(slice);
+  is_done_ = false;
+  thread_ = std::thread([this, draft, best, slice = std::move(slice)] {
+    try {
+      write(draft, slice, best);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    is_done_ = true;
+  });
+}
+
+std::optional<CheckpointInfo> CheckpointWriter::poll() {
+  if (thread_.joinable() && !is_done_) return {};
+  return wait();
+}
+
+std::optional<CheckpointInfo> CheckpointWriter::wait() {
+  if (thread_.joinable()) thread_.join();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  return std::exchange(published_, std::nullopt);
+}
+
+CheckpointWriter::Slice CheckpointWriter::slice_of_state(const CheckpointDraft& draft,
+                                                         const TrainingState& state) const {
+  if (config_.rank >= draft.slices) return {};
+  return {.model = slice_of(state.model, config_.rank, draft.slices),
+          .optimizer = slice_of(state.optimizer, config_.rank, draft.slices),
+          .trainer = state.trainer};
+}
+
+void CheckpointWriter::copy(Slice& slice) {
+  const at::NoGradGuard no_gradients;
+  size_t next = 0;
+  for (NamedTensors* list : {&slice.model, &slice.optimizer}) {
+    for (auto& [name, tensor] : *list) {
+      if (next == copies_.size()) copies_.emplace_back();
+      at::Tensor& copy = copies_[next++].tensor;
+      if (!copy.defined() || !is_like(copy, tensor)) {
+        copy = at::empty_like(tensor, at::TensorOptions(at::kCPU));
+      }
+      copy.copy_(tensor);
+      tensor = copy;
+    }
+  }
+  copies_.resize(next);
+}
+
+void CheckpointWriter::write(const CheckpointDraft& draft, const Slice& slice, bool best) {
+  if (config_.rank >= draft.slices) return;
+  WrittenFiles files =
+      CheckpointStore::write_slice(draft, slice.model, slice.optimizer, config_.rank);
+  if (draft.slices > 1) {
+    write_slice_note(draft.folder, config_.rank, draft.slices, files);
+    if (config_.rank > 0) return;
+    files = wait_for_slices(draft);
+  }
+  published_ = store_.publish(draft, std::move(files), slice.trainer, best);
+}
+
+WrittenFiles CheckpointWriter::wait_for_slices(const CheckpointDraft& draft) const {
+  const double begin = monotonic_seconds();
+  for (;;) {
+    if (auto files = take_slice_notes(draft.folder, draft.slices)) return std::move(*files);
+    std::error_code error;
+    const bool is_there = fs::exists(draft.folder, error);
+    if (!is_there || is_given_up_ || monotonic_seconds() - begin > config_.seconds) {
+      fs::remove_all(draft.folder, error);
+      throw DeviceError(
+          fmt::format("{}: another process has not written its part of the checkpoint{}",
+                      printable(draft.folder.string()),
+                      is_there ? "" : "; the folder is gone: is it one that all processes share?"));
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,81 @@
+// Whether the processes that share the steps of a training still have the same state.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+#include "gallop/train/trainer_impl.h"
+
+namespace gallop::train {
+
+namespace {
+
+constexpr int64_t kMostTimes = 3;
+
+std::string names_of(const std::vector<size_t>& ranks, const std::vector<std::string>& hosts) {
+  std::vector<std::string> names;
+  for (const size_t rank : ranks) names.push_back(fmt::format("rank {} on {}", rank, hosts[rank]));
+  return join_names(names, "and");
+}
+
+}  // namespace
+
+// Before anything is kept, told or ended by what they have.
+bool Trainer::Impl::comparison_is_due() const {
+  if (together.is_alone() || compared_step == progress.step) return false;
+  if (comparison_due.is_never()) return false;
+  return comparison_due.at(progress.step) || evaluation_is_due() || is_last() ||
+         is_out_of_patience() || is_due(checkpoint_due, Wish::kSave) || all_wish(Wish::kStop);
+}
+
+// False where they had to go back.
+bool Trainer::Impl::compare_states() {
+  report_all();
+  clock.pause();
+  together.begin(parallel::Section::kCheckpoint, progress.step);
+  const TrainingState now = state();
+  NamedTensors all = now.model;
+  all.insert(all.end(), now.optimizer.begin(), now.optimizer.end());
+  const auto found = state_watch.compare(progress.step, together.gather(checksum_of(all)));
+  comparison_due.done(progress.step);
+  compared_step = progress.step;
+  if (found.is_equal && found.wrong_before.empty()) return true;
+  const auto hosts = together.gather(host_name());
+  if (found.is_equal) {
+    tell(&Observer::noted, fmt::format("step {} again: all are equal; it was {} that had other "
+                                       "weights or states before",
+                                       progress.step, names_of(found.wrong_before, hosts)));
+    return true;
+  }
+  std::vector<size_t> ranks = found.odd_ranks;
+  for (size_t rank = 0; ranks.empty() && rank < hosts.size(); ++rank) ranks.push_back(rank);
+  go_back(
+      fmt::format("step {}: {} {}: a bit has flipped in memory, or a processor computes wrongly",
+                  progress.step, names_of(ranks, hosts),
+                  found.odd_ranks.empty() ? "differ in weights or states"
+                                          : "has other weights or states than the rest"));
+  return false;
+}
+
+// To the newest checkpoint, from which steps are repeated as they were.
+void Trainer::Impl::go_back(const std::string& why) {
+  finish_saving();
+  if (state_watch.count() >= kMostTimes) {
+    throw DeviceError(fmt::format("{}; {} times are too many", why, kMostTimes));
+  }
+  std::optional<CheckpointInfo> newest;
+  const std::string back_to = together.ask_first([&] {
+    newest = parts.checkpoints.newest();
+    return newest ? std::to_string(newest->step) : std::string();
+  });
+  if (back_to.empty()) {
+    throw DeviceError(fmt::format("{}; there is no checkpoint yet to go back to", why));
+  }
+  take(newest);
+  compared_step = progress.step;
+  tell(&Observer::noted, fmt::format("{}. All repeat the steps after {}", why, back_to));
+  tell(&Observer::went_back, progress.step);
+}
+
+}  // namespace gallop::train
