@@ -81,8 +81,11 @@ class Ddp final : public Strategy {
  public:
   Ddp(const DdpConfig& config, Collectives& collectives, const ModelTensors& model)
       : collectives_(collectives),
+        named_(model.parameters),
+        shares_batch_norm_(config.batch_norm == "synchronized" && collectives.size() > 1),
         parameters_(what_is_shared(model, collectives).parameters),
         buckets_(parameters_, *parse_bytes(config.bucket)),
+        sums_(make_bucket_sums(config.compression, buckets_, collectives.size())),
         statistics_(what_is_shared(model, collectives).buffers) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       torch::autograd::impl::set_post_acc_grad_hooks(
@@ -98,8 +101,10 @@ class Ddp final : public Strategy {
   Ddp& operator=(const Ddp&) = delete;
 
   Collectives& collectives() override { return collectives_; }
+  bool shares_batch_norm() const override { return shares_batch_norm_; }
   NamedTensors state() const override {
     NamedTensors all = buckets_.named();
+    for (const auto& one : sums_->state()) all.push_back(one);
     if (statistics_.sums().defined()) all.push_back({"statistics", statistics_.sums()});
     return all;
   }
@@ -114,12 +119,13 @@ class Ddp final : public Strategy {
 
   void finish_gradients() override {
     const at::NoGradGuard no_grad;
+    set_unused(without_gradient(named_));
     for (size_t i = 0; i < parameters_.size(); ++i) {
       if (!buckets_.is_filled(i)) buckets_.fill(i);
     }
     start_full_ones();
     expects_ = false;
-    for (size_t i = 0; i < buckets_.size(); ++i) wait_for_sum(buckets_.bucket(i));
+    for (size_t i = 0; i < buckets_.size(); ++i) sums_->finish(i);
     statistics_.finish(collectives_.size());
   }
 
@@ -136,13 +142,16 @@ class Ddp final : public Strategy {
   // All processes do so in the order of the buckets, whichever is full first.
   void start_full_ones() {
     for (; started_ < buckets_.size() && buckets_.is_full(started_); ++started_) {
-      start_sum(buckets_.bucket(started_));
+      sums_->start(started_);
     }
   }
 
   Collectives& collectives_;
+  NamedTensors named_;
+  bool shares_batch_norm_;
   std::vector<at::Tensor> parameters_;
   GradientBuckets buckets_;
+  std::unique_ptr<BucketSums> sums_;
   SharedStatistics statistics_;
   size_t started_ = 0;  // Buckets, in this step.
   bool expects_ = false;
@@ -155,6 +164,18 @@ void visit(config::Visitor& visitor, DdpConfig& config) {
                  .help = "bytes of gradients that are summed at once",
                  .check = config::wrong_bytes},
                 config.bucket);
+  visitor.field({.name = "batch_norm",
+                 .help = "averaged: each process normalizes by the statistics of its own samples; "
+                         "synchronized: by those of the whole batch",
+                 .choices = {"averaged", "synchronized"}},
+                config.batch_norm);
+  visitor.field({.name = "compress",
+                 .help = "what is summed of gradients in fp32: all; bf16 or fp16: rounded to that; "
+                         "powersgd: two factors of low rank, and what they leave out the next time",
+                 .choices = {"none", "bf16", "fp16", "powersgd"}},
+                config.compression.format);
+  visitor.field({.name = "compress_rank", .help = "of powersgd", .min = 1, .max = 64},
+                config.compression.rank);
 }
 
 std::unique_ptr<Strategy> make_ddp(const DdpConfig& config, Collectives& collectives,

@@ -90,7 +90,9 @@ TreeSum<Nothing> sum_of(int64_t begin, int64_t end) {
 class Deterministic final : public Strategy {
  public:
   Deterministic(Collectives& collectives, const ModelTensors& model)
-      : collectives_(collectives), parameters_(trained(model.parameters)) {
+      : collectives_(collectives),
+        named_(model.parameters),
+        parameters_(trained(model.parameters)) {
     const int64_t size = collectives.size();
     if (kShards % size != 0) {
       throw UsageError(fmt::format(
@@ -141,6 +143,7 @@ class Deterministic final : public Strategy {
     const at::NoGradGuard no_grad;
     GradientBuckets* gradients = nullptr;
     if (has_samples) {
+      set_unused(without_gradient(named_));
       gradients = &spare();
       gradients->empty();
       for (size_t i = 0; i < parameters_.size(); ++i) gradients->fill(i);
@@ -222,6 +225,7 @@ class Deterministic final : public Strategy {
   }
 
   Collectives& collectives_;
+  NamedTensors named_;
   std::vector<at::Tensor> parameters_;
   std::vector<Node> nodes_;  // Of all processes, from the left.
   size_t first_own_ = 0;

@@ -48,6 +48,14 @@ GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters, int6
   }
 }
 
+std::vector<at::Tensor> GradientBuckets::places(size_t index) const {
+  std::vector<at::Tensor> all;
+  for (const Slot& slot : slots_) {
+    if (slot.bucket == index) all.push_back(slot.place);
+  }
+  return all;
+}
+
 NamedTensors GradientBuckets::named() const {
   NamedTensors all;
   for (size_t i = 0; i < buckets_.size(); ++i) {

@@ -19,6 +19,8 @@ class GradientBuckets {
 
   size_t size() const { return buckets_.size(); }
   const at::Tensor& bucket(size_t index) const { return buckets_[index].tensor; }
+  /// Views of a bucket, one for each of its parameters, with that one's sizes and strides.
+  std::vector<at::Tensor> places(size_t index) const;
   NamedTensors named() const;
 
   /// Nothing is in its place.

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gallop/config/component.h"
 #include "gallop/parallel/collectives.h"
@@ -26,6 +28,12 @@ class Strategy {
   virtual int64_t shards() const { return 0; }
   virtual void finish_shard(int64_t /*shard*/, bool /*has_samples*/) {}
 
+  /// Whether batch norm takes its statistics of the whole batch.
+  virtual bool shares_batch_norm() const { return false; }
+
+  /// Parameters that the last backward pass with samples has given no gradient; it counts as 0.
+  const std::vector<std::string>& unused() const { return unused_; }
+
   /// Between the forward and the backward pass that are the last of a step, and with shards before
   /// them all: from here on gradients of parameters may be on their way to all processes as soon as
   /// they are there. `rows`: of the whole batch.
@@ -34,6 +42,12 @@ class Strategy {
   /// After that, or without any pass where this process has no samples: each parameter's gradient
   /// is then the sum over all processes, and the buffers are the same in all.
   virtual void finish_gradients() = 0;
+
+ protected:
+  void set_unused(std::vector<std::string> names) { unused_ = std::move(names); }
+
+ private:
+  std::vector<std::string> unused_;
 };
 
 /// What a strategy wraps: the live tensors of a model.

@@ -176,6 +176,7 @@ class TrainStep {
   };
   std::vector<Piece> pieces_of(int64_t rows) const;
   int64_t shards() const;
+  bool shares_batch_norm() const;
   int64_t mode_of(bool count_guesses) const;
   void finish_sharing(Sums& sums);
   at::Tensor draws_of_dropout(const Tensors& arguments, int64_t shard) const;

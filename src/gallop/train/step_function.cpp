@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/shared_batch_norm.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/parallel/sums.h"
 #include "gallop/train/step.h"
@@ -61,6 +62,13 @@ at::Tensor TrainStep::draws_of_dropout(const Tensors& arguments, int64_t shard) 
 }
 
 TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
+  std::optional<model::functional::SharedBatchNormScope> batch_norms;
+  if (shares_batch_norm()) {
+    batch_norms.emplace([](const at::Tensor& tensor) {
+      parallel::start_sum(tensor);
+      parallel::wait_for_sum(tensor);
+    });
+  }
   const Sums sums = forward_backward(arguments, count_guesses);
   if (config_.sam) forward_backward_sam(arguments, *config_.sam);
   at::Tensor share;
@@ -77,6 +85,10 @@ int64_t TrainStep::shards() const {
   return config_.strategy != nullptr ? config_.strategy->shards() : 0;
 }
 
+bool TrainStep::shares_batch_norm() const {
+  return config_.strategy != nullptr && config_.strategy->shares_batch_norm();
+}
+
 // Of shards those that are this process's, in their order, empty ones too.
 std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
   std::vector<Piece> pieces;
@@ -91,7 +103,9 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
     }
     return pieces;
   }
-  const int64_t count = std::min(config_.accumulate * splits_, rows);
+  // All processes come to the layers that have sums equally often.
+  const int64_t most = config_.accumulate * splits_;
+  const int64_t count = shares_batch_norm() ? most : std::min(most, rows);
   for (int64_t piece = 0; piece < count; ++piece) {
     pieces.push_back({rows * piece / count, rows * (piece + 1) / count});
   }
@@ -112,7 +126,7 @@ TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count
   Sums sums{.of_shards = Tensors(static_cast<size_t>(std::max<int64_t>(1, shards())))};
   if (is_sharded) config_.strategy->expect_gradients(whole_rows_);
   for (const Piece& piece : pieces) {
-    if (piece.begin == piece.end) {
+    if (is_sharded && piece.begin == piece.end) {
       config_.strategy->finish_shard(piece.shard, /*has_samples=*/false);
       continue;
     }

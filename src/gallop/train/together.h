@@ -16,13 +16,18 @@ namespace gallop::train {
 class Together {
  public:
   explicit Together(parallel::Strategy* strategy)
-      : collectives_(strategy != nullptr ? &strategy->collectives() : nullptr) {}
+      : strategy_(strategy),
+        collectives_(strategy != nullptr ? &strategy->collectives() : nullptr) {}
 
   bool is_alone() const { return collectives_ == nullptr; }
   int rank() const { return is_alone() ? 0 : collectives_->rank(); }
   int size() const { return is_alone() ? 1 : collectives_->size(); }
   bool is_first() const { return rank() == 0; }
   parallel::Collectives* collectives() const { return collectives_; }
+  /// See parallel::Strategy::unused().
+  std::vector<std::string> unused() const {
+    return strategy_ != nullptr ? strategy_->unused() : std::vector<std::string>();
+  }
 
   parallel::Limits limits() const;
   void begin(parallel::Section section, int64_t step) const;
@@ -43,6 +48,7 @@ class Together {
   void share(std::map<std::string, std::string>& texts) const;
 
  private:
+  parallel::Strategy* strategy_;
   parallel::Collectives* collectives_;
 };
 

@@ -83,6 +83,7 @@ struct Trainer::Impl {
   void report_oldest();
   void note_spike(const StepEvent& event);
   void tell_of_compiling();
+  void tell_of_unused();
   void check(const StepResult& result, int64_t number) const;
   StepEvent event_of(double lr, const std::vector<double>& varied, bool record) const;
   std::string what_to_do() const;

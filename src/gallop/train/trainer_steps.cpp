@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -31,6 +32,7 @@ bool Trainer::Impl::train_one() {
   for (const VariedValue& one : parts.varied) varied.push_back(one.at(share_done()));
   if (has_samples) start_step(*batch, lr, record, varied, position);
   tell_of_compiling();
+  if (steps_here == 1) tell_of_unused();
   progress.step += 1;
   progress.samples += batch->whole_size;
   if (together.is_alone()) progress.skipped_samples += batch->skipped;
@@ -140,6 +142,17 @@ void Trainer::Impl::tell_of_compiling() {
   for (; told_reasons < report->reasons.size(); ++told_reasons) {
     tell(&Observer::noted, "a step is not compiled: " + report->reasons[told_reasons]);
   }
+}
+
+void Trainer::Impl::tell_of_unused() {
+  const auto names = together.unused();
+  if (names.empty()) return;
+  constexpr size_t kMost = 8;
+  std::vector<std::string> some(names.begin(), names.begin() + std::min(names.size(), kMost));
+  if (names.size() > kMost) some.push_back(fmt::format("{} more", names.size() - kMost));
+  tell(&Observer::noted,
+       fmt::format("{} of {} parameters got no gradient, which counts as 0: {}", names.size(),
+                   parts.model.parameters().size(), join_names(some, "and")));
 }
 
 // What is known when a step has been started.

@@ -7,24 +7,14 @@
 
 #include "gallop/config/resolve.h"
 #include "gallop/optim/wrapper.h"
+#include "unit/config/component_of.h"
 
 namespace gallop::optim {
 
 /// Of a text such as "adamw state_bits=8".
 inline std::unique_ptr<Optimizer> built(const OptimizerRegistry& registry, const std::string& text,
                                         const NamedTensors& parameters) {
-  config::Component component(registry, text.substr(0, text.find(' ')));
-  config::Node options;
-  for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
-    const size_t equals = text.find('=', at);
-    options.at_or_add(text.substr(at + 1, equals - at - 1), {}) =
-        config::Node::make_scalar(text.substr(equals + 1, text.find(' ', equals) - equals - 1));
-  }
-  config::Problems problems;
-  config::read_fields(
-      options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
-  problems.throw_if_any();
-  return registry.build(component, parameters);
+  return registry.build(config::component_of(registry, text), parameters);
 }
 
 /// An optimizer of such a text, in the wrappers of a YAML list.

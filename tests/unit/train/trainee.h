@@ -14,6 +14,7 @@
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/train/step.h"
+#include "unit/config/component_of.h"
 #include "unit/optim/wrapped.h"
 
 namespace gallop::train {
@@ -95,7 +96,7 @@ struct Trainee {
     if (compile) config.compile = *compile;
     if (collectives != nullptr) {
       static const auto kStrategies = parallel::built_in_strategies();
-      strategy = kStrategies.build(config::Component(kStrategies, tested.strategy), *collectives,
+      strategy = kStrategies.build(config::component_of(kStrategies, tested.strategy), *collectives,
                                    {model->parameters(), model->buffers()});
       config.strategy = strategy.get();
     }

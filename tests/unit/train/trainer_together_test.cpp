@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -58,8 +59,10 @@ class TrainersTogether : public Trainers {
       const auto optimizer = optim::make_wrapped("sgd momentum=0.9", "[]", model->parameters(),
                                                  model->buffers(), length);
       static const auto kStrategies = parallel::built_in_strategies();
+      NamedTensors parameters = model->parameters();
+      if (has_spare_) parameters.push_back({"spare", at::zeros({3}).set_requires_grad(true)});
       const auto strategy = kStrategies.build(config::Component(kStrategies, "ddp"), collectives,
-                                              {model->parameters(), model->buffers()});
+                                              {parameters, model->buffers()});
       static const auto kSchedules = schedule::built_in_schedules();
       const auto schedule = kSchedules.build(config::Component(kSchedules, "constant"), length);
       CheckpointStore checkpoints(folder_ / "checkpoints");
@@ -91,6 +94,7 @@ class TrainersTogether : public Trainers {
   }
 
   RandomImages images_;
+  bool has_spare_ = false;  // A parameter that the model does not use.
   TrainConfig config_{.steps = 30,
                       .evaluate_every = "never",
                       .checkpoint_every = "10 steps",
@@ -162,6 +166,15 @@ TEST_F(TrainersTogether, EndWhereThereIsNothingToGoBackTo) {
 TEST_F(TrainersTogether, MayBeToldNotToCompare) {
   config_.compare_every = "never";
   EXPECT_TRUE(run_together(2, config_, {.rank = 1, .step = 13}).notes.empty());
+}
+
+TEST_F(TrainersTogether, NameWhatGetsNoGradient) {
+  has_spare_ = true;
+  const auto notes = run_together(2, config_, {}).notes;
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("parameters got no gradient, which counts as 0: spare"),
+            std::string::npos)
+      << notes[0];
 }
 
 TEST_F(TrainersTogether, SaveInSlicesAndGoOnInAnotherNumber) {

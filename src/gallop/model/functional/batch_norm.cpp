@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/model/functional/first_order.h"
+#include "gallop/model/functional/shared_batch_norm.h"
 
 namespace gallop::model::functional {
 
@@ -73,9 +74,10 @@ bool is_taken(const at::Tensor& x, const at::Tensor& residual,
   };
   const bool fits = !residual.defined() ||
                     (residual.sizes() == x.sizes() && residual.scalar_type() == x.scalar_type());
-  return kernel::kernels_are_on() && options.training && kernel::takes_batch_norm(x) && fits &&
-         is_plain(parameters.weight) && is_plain(parameters.bias) &&
-         is_plain(parameters.running_mean) && is_plain(parameters.running_var);
+  return kernel::kernels_are_on() && options.training && !SharedBatchNormScope::is_there() &&
+         kernel::takes_batch_norm(x) && fits && is_plain(parameters.weight) &&
+         is_plain(parameters.bias) && is_plain(parameters.running_mean) &&
+         is_plain(parameters.running_var);
 }
 
 bool has_gradient(const at::Tensor& x, const at::Tensor& residual,
@@ -88,9 +90,11 @@ bool has_gradient(const at::Tensor& x, const at::Tensor& residual,
 at::Tensor by_library(const at::Tensor& x, const at::Tensor& residual,
                       const kernel::BatchNormParameters& parameters,
                       const BatchNormOptions& options) {
-  auto y = at::batch_norm(x, parameters.weight, parameters.bias, parameters.running_mean,
-                          parameters.running_var, options.training, parameters.momentum,
-                          parameters.eps, /*cudnn_enabled=*/true);
+  auto y = options.training && SharedBatchNormScope::is_there()
+               ? shared_batch_norm(x, parameters)
+               : at::batch_norm(x, parameters.weight, parameters.bias, parameters.running_mean,
+                                parameters.running_var, options.training, parameters.momentum,
+                                parameters.eps, /*cudnn_enabled=*/true);
   if (residual.defined()) y.add_(residual);
   return options.relu ? y.relu_() : y;
 }

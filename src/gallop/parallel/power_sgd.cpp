@@ -1,0 +1,129 @@
+#include "gallop/parallel/power_sgd.h"
+
+#include <optional>
+#include <utility>
+
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "gallop/base/philox.h"
+#include "gallop/parallel/packed.h"
+#include "gallop/parallel/sums.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+// Less than that is not worth the products.
+constexpr int64_t kLeastSaving = 2;
+
+// As rows of the first dimension, where those lie side by side in memory.
+std::optional<at::Tensor> as_matrix(const at::Tensor& gradient, int64_t rank) {
+  if (gradient.dim() < 2 || gradient.scalar_type() != at::kFloat) return {};
+  const int64_t rows = gradient.size(0), columns = gradient.numel() / rows;
+  if (gradient.stride(0) != columns || !gradient.is_non_overlapping_and_dense()) return {};
+  if (rows * columns < kLeastSaving * rank * (rows + columns)) return {};
+  return gradient.as_strided({rows, columns}, {columns, 1}, gradient.storage_offset());
+}
+
+// Makes the columns orthogonal to each other and of length 1 (Gram and Schmidt).
+void orthogonalize(const at::Tensor& matrix) {
+  constexpr double kLeastLength = 1e-20;
+  for (int64_t i = 0; i < matrix.size(1); ++i) {
+    const at::Tensor column = matrix.select(1, i);
+    column.div_(column.norm().add(kLeastLength));
+    if (i + 1 == matrix.size(1)) return;
+    const at::Tensor rest = matrix.slice(1, i + 1);
+    rest.sub_(column.unsqueeze(1).mul(at::matmul(column.unsqueeze(0), rest)));
+  }
+}
+
+void fill_with_random_numbers(const at::Tensor& tensor, uint64_t seed) {
+  Philox random(seed, Purpose::kInit, 0, 0);
+  auto* const numbers = tensor.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
+    numbers[i] = static_cast<float>(random.next_u64() >> 40) * 0x1p-24F - 0.5F;
+  }
+}
+
+}  // namespace
+
+PowerSgd::PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int processes,
+                   uint64_t seed)
+    : processes_(processes) {
+  std::vector<at::Tensor> left_shapes, right_shapes;
+  int64_t left_count = 0, right_count = 0;
+  for (const at::Tensor& gradient : gradients) {
+    const auto matrix = as_matrix(gradient, rank);
+    if (!matrix) {
+      others_.push_back(gradient);
+      continue;
+    }
+    matrices_.push_back(
+        {.gradient = *matrix, .error = at::zeros(matrix->sizes(), matrix->options())});
+    left_count += matrix->size(0) * rank;
+    right_count += matrix->size(1) * rank;
+  }
+  if (gradients.empty()) return;
+  const auto options = gradients.front().options().requires_grad(false);
+  lefts_ = at::zeros({left_count}, options);
+  rights_ = at::zeros({right_count}, options);
+  if (right_count > 0) fill_with_random_numbers(rights_, seed);
+  int64_t left = 0, right = 0;
+  for (Matrix& matrix : matrices_) {
+    const int64_t rows = matrix.gradient.size(0), columns = matrix.gradient.size(1);
+    matrix.left = lefts_.slice(0, left, left + rows * rank).view({rows, rank});
+    matrix.right = rights_.slice(0, right, right + columns * rank).view({columns, rank});
+    left += rows * rank;
+    right += columns * rank;
+  }
+  rest_ = at::zeros({count_numbers(others_)}, options);
+  places_ = places_in(rest_, 0, others_);
+}
+
+void PowerSgd::start() {
+  for (Matrix& matrix : matrices_) {
+    matrix.gradient.add_(matrix.error);
+    orthogonalize(matrix.right);
+    matrix.left.copy_(at::matmul(matrix.gradient, matrix.right));
+  }
+  copy_all(others_, places_);
+  if (!matrices_.empty()) start_sum(lefts_);
+  if (!others_.empty()) start_sum(rest_);
+}
+
+void PowerSgd::finish() {
+  if (!others_.empty()) {
+    wait_for_sum(rest_);
+    copy_all(places_, others_);
+  }
+  if (matrices_.empty()) return;
+  wait_for_sum(lefts_);
+  for (Matrix& matrix : matrices_) {
+    orthogonalize(matrix.left);
+    matrix.right.copy_(at::matmul(matrix.gradient.t(), matrix.left));
+  }
+  start_sum(rights_);
+  wait_for_sum(rights_);
+  for (Matrix& matrix : matrices_) {
+    const at::Tensor sum = at::matmul(matrix.left, matrix.right.t());
+    matrix.error.copy_(matrix.gradient.sub(sum, 1.0 / processes_));
+    matrix.gradient.copy_(sum);
+  }
+}
+
+NamedTensors PowerSgd::state() const {
+  NamedTensors all;
+  for (const auto& [name, tensor] :
+       {std::pair("lefts", &lefts_), std::pair("rights", &rights_), std::pair("rest", &rest_)}) {
+    if (tensor->defined() && tensor->numel() > 0) all.push_back({name, *tensor});
+  }
+  for (size_t i = 0; i < matrices_.size(); ++i) {
+    all.push_back({fmt::format("error.{}", i), matrices_[i].error});
+  }
+  return all;
+}
+
+}  // namespace gallop::parallel

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop::parallel {
+
+/// Sums gradients over processes by factors of low rank, with what they leave out added the next
+/// time (Vogels, Karimireddy and Jaggi, NeurIPS 2019, algorithms 1 and 2). Gradients that are no
+/// matrices of at least twice as many numbers as their factors are summed as they are.
+class PowerSgd {
+ public:
+  /// `gradients` are replaced by their sums. Factors begin with random numbers by `seed`, the same
+  /// in all processes.
+  PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int processes, uint64_t seed);
+
+  void start();
+  void finish();
+  NamedTensors state() const;
+
+ private:
+  struct Matrix {
+    at::Tensor gradient;     ///< [n, m], a view of the gradient's memory.
+    at::Tensor error;        ///< [n, m]: what this process has left out.
+    at::Tensor left, right;  ///< [n, rank] and [m, rank], views of `lefts_` and `rights_`.
+  };
+
+  std::vector<Matrix> matrices_;
+  std::vector<at::Tensor> others_, places_;  ///< Gradients without factors, and places in `rest_`.
+  at::Tensor lefts_, rights_, rest_;
+  int processes_;
+};
+
+}  // namespace gallop::parallel

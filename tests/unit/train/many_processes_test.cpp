@@ -1,0 +1,86 @@
+// What 64 processes would call, each by itself.
+#include <gtest/gtest.h>
+
+#include "gallop/model/gpt.h"
+#include "gallop/model/mlp.h"
+#include "gallop/model/resnet.h"
+#include "unit/parallel/fake_collectives.h"
+#include "unit/train/trainee.h"
+
+namespace gallop::train {
+namespace {
+
+constexpr int kProcesses = 64;
+
+// Of a batch that leaves some with a sample more, one with a sample for few, and one more.
+constexpr int64_t kRows[] = {3 * kProcesses + 5, 7, 3 * kProcesses + 5};
+
+parallel::FakeCollectives calls_of(const Case& tested, int rank) {
+  parallel::FakeCollectives fake(rank, kProcesses);
+  Trainee trainee(tested, std::nullopt, &fake);
+  for (int64_t step = 0; step < static_cast<int64_t>(std::size(kRows)); ++step) {
+    const int64_t all = kRows[step];
+    const int64_t own = all * (rank + 1) / kProcesses - all * rank / kProcesses;
+    const auto [input, target] = batch_of(tested, own);
+    trainee.step->run(input, target, step, 0.01, false, {}, {.rows = all});
+  }
+  return fake;
+}
+
+class ManyProcesses : public testing::TestWithParam<Case> {};
+
+TEST_P(ManyProcesses, MakeTheSameCallsInTheSameOrder) {
+  const auto first = calls_of(GetParam(), 0);
+  EXPECT_GE(first.calls.size(), 2 * std::size(kRows));
+  for (int rank = 1; rank < kProcesses; ++rank) {
+    EXPECT_EQ(calls_of(GetParam(), rank).calls, first.calls) << "rank " << rank;
+  }
+}
+
+TEST_P(ManyProcesses, SumEachGradientOnce) {
+  const auto fake = calls_of(GetParam(), 5);
+  const auto model = GetParam().make_model();
+  int64_t least = 0;
+  for (const auto& [name, tensor] : model->parameters())
+    least += static_cast<int64_t>(tensor.nbytes());
+  least *= static_cast<int64_t>(std::size(kRows));
+  EXPECT_GE(fake.bytes, least);
+  // Places in buckets begin at multiples of 64 bytes; statistics and losses are small.
+  EXPECT_LE(fake.bytes, least + least / 4 + 20000);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, ManyProcesses,
+    testing::Values(Case{"Mlp",
+                         [] {
+                           return make_mlp({.hidden = {64, 48}}, kImages, 1);
+                         },
+                         "sgd"},
+                    Case{"MlpInSmallBuckets",
+                         [] {
+                           return make_mlp({.hidden = {64, 48}}, kImages, 1);
+                         },
+                         "adamw",
+                         {.accumulate = 2, .clip = 1},
+                         false,
+                         true,
+                         "[]",
+                         "ddp bucket=1KiB"},
+                    Case{"Gpt",
+                         [] { return make_gpt({.layers = 2, .width = 32, .heads = 2}, kText, 1); },
+                         "adamw",
+                         {},
+                         true},
+                    Case{"Resnet", [] { return make_resnet({.depth = 8}, kImages, 1); }, "sgd"},
+                    Case{"ResnetSynchronized",
+                         [] { return make_resnet({.depth = 8}, kImages, 1); },
+                         "sgd",
+                         {},
+                         false,
+                         true,
+                         "[]",
+                         "ddp batch_norm=synchronized"}),
+    [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace gallop::train
