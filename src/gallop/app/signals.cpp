@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <string_view>
 
 #include "gallop/base/error.h"
@@ -12,23 +13,40 @@ namespace gallop::app {
 
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1};
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+constexpr int64_t kSameRequestMilliseconds = 1000;
 
 // A signal handler has no other way to reach the request.
 std::atomic<StopRequest*> target{nullptr};
 std::atomic<bool> says_stopping{true};
+std::atomic<int64_t> asked_at{0};
 
 void say(std::string_view text) {
   [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text.data(), text.size());
+}
+
+int64_t milliseconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
+}
+
+// What manages processes often asks in two ways, as a terminal or Slurm all of them and a starter
+// its own; only a second Ctrl-C is a person's.
+bool is_same_request(const StopRequest& stop, int signal) {
+  const bool again = signal == SIGINT && stop.signal() == SIGINT;
+  return !again && milliseconds_now() - asked_at.load() < kSameRequestMilliseconds;
 }
 
 void handle(int signal) {
   StopRequest* stop = target.load();
   if (stop == nullptr) return;
   if (stop->requested()) {
+    if (is_same_request(*stop, signal)) return;
     say("\ngallop: second signal, ending at once; the last checkpoint stays\n");
     _exit(static_cast<int>(ExitCode::kStopped));
   }
+  asked_at.store(milliseconds_now());
   stop->request(signal);
   if (says_stopping.load())
     say("\ngallop: stopping after this step and saving (a second signal ends at once)\n");
@@ -42,11 +60,20 @@ SignalGuard::SignalGuard(StopRequest& stop, Says says) {
   struct sigaction action = {};
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;
-  for (const int signal : kSignals) sigaction(signal, &action, nullptr);
+  for (const int signal : kSignals) {
+    struct sigaction before = {};
+    // nohup has SIGHUP ignored.
+    if (signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&
+        before.sa_handler == SIG_IGN) {
+      continue;
+    }
+    sigaction(signal, &action, nullptr);
+    handled_.push_back(signal);
+  }
 }
 
 SignalGuard::~SignalGuard() {
-  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+  for (const int signal : handled_) std::signal(signal, SIG_DFL);
   target.store(nullptr);
 }
 

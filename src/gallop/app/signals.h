@@ -1,10 +1,13 @@
 #pragma once
 
+#include <vector>
+
 #include "gallop/base/stop.h"
 
 namespace gallop::app {
 
-/// Lets SIGTERM, SIGINT and SIGUSR1 ask `stop`, from construction to destruction. A second signal
+/// Lets SIGTERM, SIGINT, SIGUSR1 and SIGHUP (unless it is ignored, as under nohup) ask `stop`, from
+/// construction to destruction. A second SIGINT, or any signal a second or more after the first,
 /// ends the process at once with exit code 5; what has been saved is whole, as saving is atomic.
 class SignalGuard {
  public:
@@ -15,6 +18,9 @@ class SignalGuard {
   ~SignalGuard();
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;
+
+ private:
+  std::vector<int> handled_;
 };
 
 }  // namespace gallop::app
