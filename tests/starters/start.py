@@ -64,6 +64,9 @@ ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SchedulerParameters=batch_sched_delay=1,sched_interval=2
 SlurmUser=root
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
@@ -74,6 +77,7 @@ SlurmdLogFile={folder}/slurmd.log
 ReturnToService=2
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=1000 State=UNKNOWN
 PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE
+PartitionName=urgent Nodes={host} MaxTime=INFINITE State=UP PriorityTier=10 OverSubscribe=EXCLUSIVE
 """
 
 

@@ -9,6 +9,7 @@
 #include "gallop/app/command.h"
 #include "gallop/app/run_note.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/slurm_launch.h"
 #include "gallop/base/affinity.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
@@ -34,7 +35,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       "Train in several processes on this machine, each with its share of the cores and of every "
       "batch.\n"
       "Where one fails all are stopped, and started again from the newest checkpoint.\n\n"
-      "Example: gallop launch -n 2 train fashion-mnist\n",
+      "Example: gallop launch -n 2 train fashion-mnist\n"
+      "         gallop launch --slurm --help     as a batch job of Slurm\n",
       "gallop launch");
   parser
       .add_option("-n,--processes", arguments.processes, "how many; one for each core by default")
@@ -104,6 +106,7 @@ void say(const std::string& line) {
 }  // namespace
 
 ExitCode run_launch(const std::vector<std::string>& arguments) {
+  if (asks_for_slurm(arguments)) return run_slurm_launch(arguments);
   StopRequest stop;
   const SignalGuard signals(stop, SignalGuard::Says::kNothing);
   Arguments parsed;

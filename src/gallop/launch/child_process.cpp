@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +39,19 @@ Pipe make_pipe() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
+// A file that has no name, at its beginning.
+FileDescriptor file_of(std::string_view text) {
+  FileDescriptor file(memfd_create("input", MFD_CLOEXEC));
+  if (!file) fail("cannot make a file in memory", errno);
+  while (!text.empty()) {
+    const ssize_t size = write(file.get(), text.data(), text.size());
+    if (size < 0 && errno != EINTR) fail("cannot write a file in memory", errno);
+    if (size > 0) text.remove_prefix(static_cast<size_t>(size));
+  }
+  lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -63,6 +77,7 @@ struct Prepared {
   std::vector<char*> word_pointers, environment_pointers;
   cpu_set_t cores{};
   bool has_own_cores = false, own_group = false;
+  FileDescriptor input;
   int output = -1;
   pid_t parent = getpid();
 
@@ -74,6 +89,7 @@ struct Prepared {
     words.insert(words.begin(), is_ours ? program_invocation_short_name : program);
     word_pointers = pointers_to(words);
     environment_pointers = pointers_to(environment);
+    if (command.input) input = file_of(*command.input);
     own_group = command.own_group;
     has_own_cores = !command.cores.empty();
     // Not those of a thread that is kept on one.
@@ -91,6 +107,7 @@ struct Prepared {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     if (sched_setaffinity(0, sizeof(cores), &cores) != 0 && has_own_cores) return;
+    if (input && dup2(input.get(), STDIN_FILENO) < 0) return;
     if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)) return;
     execvpe(program.c_str(), word_pointers.data(), environment_pointers.data());
   }

@@ -18,6 +18,8 @@ struct ChildCommand {
   std::vector<std::string> arguments;
   /// Environment variables besides those of this process, or in their place.
   std::map<std::string, std::string> variables{};
+  /// What it reads; without it, what this process would.
+  std::optional<std::string> input{};
   /// Numbers of the cores to run on; empty: all that this program was given.
   std::vector<int> cores{};
   /// Whether what it prints comes to this process, and not where this process prints.

@@ -24,20 +24,6 @@ constexpr const char* kLock = "lock";
 
 std::string name_of(const fs::path& path) { return printable(path.string()); }
 
-void check_name(const std::string& name) {
-  constexpr size_t kMaxBytes = 200;
-  const bool control = std::any_of(name.begin(), name.end(), [](char letter) {
-    return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
-  });
-  if (name.empty() || name.size() > kMaxBytes || name.front() == '.' || control ||
-      name.find('/') != std::string::npos) {
-    throw UsageError(
-        fmt::format("'{}' cannot name a run: give a plain file name that does not "
-                    "begin with a dot",
-                    printable(name)));
-  }
-}
-
 // False where it is there already.
 bool make_folder(const fs::path& folder) {
   if (mkdir(folder.c_str(), 0777) == 0) return true;
@@ -76,6 +62,20 @@ FileLock take_lock(const fs::path& folder) {
 }
 
 }  // namespace
+
+void RunFolder::check_name(const std::string& name) {
+  constexpr size_t kMaxBytes = 200;
+  const bool control = std::any_of(name.begin(), name.end(), [](char letter) {
+    return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+  });
+  if (name.empty() || name.size() > kMaxBytes || name.front() == '.' || control ||
+      name.find('/') != std::string::npos) {
+    throw UsageError(
+        fmt::format("'{}' cannot name a run: give a plain file name that does not "
+                    "begin with a dot",
+                    printable(name)));
+  }
+}
 
 RunFolder RunFolder::create_numbered(const fs::path& runs, const std::string& stem,
                                      const std::string& recipe_yaml, const RunInfo& info) {

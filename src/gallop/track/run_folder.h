@@ -30,6 +30,9 @@ class RunFolder {
   /// process trains in it, with that one's number and host.
   static RunFolder open(const fs::path& folder);
 
+  /// Throws UsageError where the text cannot name a run.
+  static void check_name(const std::string& name);
+
   /// Whether the folder holds a run. Takes nothing.
   static bool is_run(const fs::path& folder);
 

@@ -56,6 +56,17 @@ TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
   EXPECT_EQ(all_output(child), "ours its own new\n");
 }
 
+TEST(ChildProcess, ReadsWhatItIsGiven) {
+  ChildCommand command = {.program = "sha1sum", .arguments = {}, .keep_output = true};
+  // More than a pipe holds.
+  command.input = std::string(1 << 20, 'a');
+  ChildProcess long_text(command);
+  EXPECT_EQ(all_output(long_text), "454027d64e3b855735552d42230eea1cbd645fa0  -\n");
+  command.input = "";
+  ChildProcess nothing(command);
+  EXPECT_EQ(all_output(nothing), "da39a3ee5e6b4b0d3255bfef95601890afd80709  -\n");
+}
+
 TEST(ChildProcess, RunsOnItsCores) {
   ChildCommand command = shell("grep Cpus_allowed_list /proc/self/status");
   const int last = cores_given().back();

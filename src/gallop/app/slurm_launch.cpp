@@ -1,0 +1,214 @@
+#include "gallop/app/slurm_launch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/command.h"
+#include "gallop/app/recipe.h"
+#include "gallop/app/train_arguments.h"
+#include "gallop/app/trained_run.h"
+#include "gallop/base/text.h"
+#include "gallop/launch/child_process.h"
+#include "gallop/launch/slurm_script.h"
+#include "gallop/track/run_folder.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr int kMost = 100000;
+
+struct Arguments {
+  launch::SlurmJob job;
+  std::optional<int> processes;
+  bool slurm = false, dry_run = false;
+  std::vector<std::string> train;  ///< What stands behind it.
+};
+
+void add_options(CLI::App& parser, Arguments& arguments) {
+  launch::SlurmJob& job = arguments.job;
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return parser.add_option(name, value, help);
+  };
+  const CLI::Range count(1, kMost);
+  parser.add_flag("--slurm", arguments.slurm, "submit a batch job of Slurm");
+  parser.add_flag("--dry-run", arguments.dry_run, "print the job script, and submit nothing");
+  add("--nodes", job.nodes, "how many; 1 by default")->check(count);
+  add("-n,--processes", arguments.processes,
+      "on each node; by default one for each of its GPUs, or one")
+      ->check(count);
+  add("--time", job.time, "limit, as 04:00:00 or 1-12:00:00");
+  add("--partition", job.partition, "of the cluster");
+  add("--account", job.account, "to charge");
+  add("--gpus-per-node", job.gpus_per_node, "how many")->check(count);
+  add("--cpus-per-task", job.cpus_per_process, "cores of each process")->check(count);
+  add("--mem", job.memory, "memory of each node, as 64G");
+  add("--job-name", job.name, "the run's name by default");
+  add("--signal-seconds", job.signal_seconds,
+      "from the request to save to the time limit; 120 by default");
+  add("--max-restarts", job.max_restarts,
+      "how often to start again within a job where a process fails; 3 by default")
+      ->check(CLI::Range(0, kMost));
+  add("--sbatch", job.more_options, "one more option for sbatch; may be given more than once")
+      ->expected(1)
+      ->take_all();
+}
+
+bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+  CLI::App parser(
+      "Train as a batch job of Slurm, which saves before its time limit, puts itself back into the "
+      "queue\n"
+      "and goes on from there. What the cluster is not told it decides itself.\n\n"
+      "Example: gallop launch --slurm --nodes 2 -n 4 --gpus-per-node 4 --time 04:00:00 train "
+      "my.yaml\n",
+      "gallop launch --slurm");
+  add_options(parser, arguments);
+  std::vector<std::string> other;
+  parser.add_option("COMMAND", other, "train, with what belongs to it");
+  const auto begin = std::find(words.begin(), words.end(), "train");
+  if (!parse_arguments(parser, {words.begin(), begin})) return false;
+  if (!other.empty() || begin == words.end()) {
+    throw UsageError(fmt::format(
+        "{}; for example: gallop launch --slurm --time 04:00:00 train my.yaml",
+        other.empty()
+            ? "say what to launch"
+            : fmt::format("there is '{}' where 'train' should be", printable(other.front()))));
+  }
+  arguments.train.assign(begin + 1, words.end());
+  arguments.job.processes = arguments.processes.value_or(arguments.job.gpus_per_node.value_or(1));
+  return true;
+}
+
+// In letters that mean nothing to sbatch.
+std::string job_name(std::string run) {
+  for (char& c : run) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code >= 0x80 || (std::isalnum(code) == 0 && c != '.' && c != '-')) c = '_';
+  }
+  return run;
+}
+
+// The training as the job starts it, also again: it goes on with its run, which has a name. What
+// the job would refuse in hours is refused now.
+void take_training(const TrainArguments& train, Arguments& arguments) {
+  launch::SlurmJob& job = arguments.job;
+  if (train.show_config) throw UsageError("--show-config trains nothing: leave out launch --slurm");
+  std::string name = train.place.name;
+  job.program = fs::read_symlink("/proc/self/exe").string();
+  job.arguments = arguments.train;
+  if (train.recipe.empty()) {
+    name = find_run(train.place.runs, train.resume).filename().string();
+  } else {
+    const Families families;
+    const ResolvedRecipe resolved = load_recipe(families, train.recipe, train.overrides);
+    if (name.empty()) name = job.run_stem = resolved.name;
+    track::RunFolder::check_name(name);
+    const fs::path run = fs::path(train.place.runs) / name;
+    if (job.run_stem.empty() && !train.place.resume_if_there && track::RunFolder::is_run(run)) {
+      throw UsageError(
+          fmt::format("there is a run {} already; take another --name, or --continue to resume it",
+                      run.string()));
+    }
+    if (!train.place.resume_if_there) job.arguments.insert(job.arguments.begin(), "--continue");
+  }
+  if (job.name.empty()) job.name = job_name(name);
+}
+
+struct Told {
+  launch::ChildEnd end;
+  std::string text;
+};
+
+Told run_tool(const launch::ChildCommand& command) {
+  launch::ChildProcess child(command);
+  std::string text;
+  std::array<char, 4096> part{};
+  while (true) {
+    const ssize_t size = read(child.output(), part.data(), part.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) break;
+    text.append(part.data(), static_cast<size_t>(size));
+  }
+  return {child.wait(), text};
+}
+
+std::string in_one_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
+    text.replace(at, 1, "; ");
+  }
+  return printable(text);
+}
+
+// The number of the job. What it warns of stands before it.
+std::string submit(const std::string& script) {
+  std::optional<Told> told;
+  try {
+    told = run_tool(
+        {.program = "sbatch", .arguments = {"--parsable"}, .input = script, .keep_output = true});
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("{}; --dry-run prints the script", error.what()));
+  }
+  std::string text = told->text;
+  while (text.ends_with('\n')) text.pop_back();
+  std::string last = text.substr(text.rfind('\n') + 1);
+  const std::string number = last.substr(0, last.find(';'));
+  const bool is_number =
+      !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+  if (told->end.is_good() && is_number) return number;
+  throw DeviceError(fmt::format("sbatch {}: {}", told->end.words(), in_one_line(text)));
+}
+
+// As Slurm says, whose own environment variables may have changed it; empty where it does not.
+std::string output_of(const std::string& number) {
+  const Told told =
+      run_tool({.program = "scontrol", .arguments = {"show", "job", number}, .keep_output = true});
+  const std::string mark = " StdOut=";
+  const size_t at = told.text.find(mark);
+  if (at == std::string::npos) return {};
+  const size_t begin = at + mark.size();
+  return told.text.substr(begin, told.text.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+bool asks_for_slurm(const std::vector<std::string>& arguments) {
+  const auto train = std::find(arguments.begin(), arguments.end(), "train");
+  return std::find(arguments.begin(), train, "--slurm") != train;
+}
+
+ExitCode run_slurm_launch(const std::vector<std::string>& words) {
+  Arguments arguments;
+  TrainArguments train;
+  if (!parse(words, arguments) || !parse_train(arguments.train, train)) return ExitCode::kDone;
+  take_training(train, arguments);
+  const launch::SlurmJob& job = arguments.job;
+  const std::string script = launch::slurm_script(job);
+  if (arguments.dry_run) {
+    std::fputs(script.c_str(), stdout);
+    return ExitCode::kDone;
+  }
+  const std::string number = submit(script);
+  fmt::print("job        {}\n", number);
+  const std::string name =
+      job.run_stem.empty() ? train.place.name : fmt::format("{}-job{}", job.run_stem, number);
+  fmt::print("run        {}\n", (train.recipe.empty() ? find_run(train.place.runs, train.resume)
+                                                      : fs::path(train.place.runs) / name)
+                                    .string());
+  const std::string output = output_of(number);
+  if (!output.empty()) fmt::print("output     {}\n", output);
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/app/command.h"
+#include "gallop/app/console.h"
+#include "gallop/app/training_run.h"
+
+namespace gallop::app {
+
+/// What 'gallop train' is asked for: a recipe or a run to resume, one of both.
+struct TrainArguments {
+  std::string recipe, resume;
+  RunPlace place;
+  bool show_config = false;
+  bool quiet = false;
+  bool json = false;
+  std::vector<Override> overrides;
+
+  ConsoleStyle style() const;
+};
+
+/// False where help was asked for and has been printed. Throws UsageError for wrong use.
+bool parse_train(const std::vector<std::string>& words, TrainArguments& arguments);
+
+}  // namespace gallop::app

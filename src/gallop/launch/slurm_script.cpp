@@ -1,0 +1,177 @@
+#include "gallop/launch/slurm_script.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/launch/number.h"
+
+namespace gallop::launch {
+
+namespace {
+
+constexpr int kMostSignalSeconds = 65535;  // Of sbatch.
+
+bool is_letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool has_only(std::string_view text, std::string_view others) {
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter_or_digit(c) || others.find(c) != std::string_view::npos;
+  });
+}
+
+// What sbatch reads as one word, without quotes, escapes or comments.
+void check_word(const char* option, const std::string& text) {
+  if (has_only(text, "._-+:,@%/=")) return;
+  throw UsageError(fmt::format(
+      "{} is '{}', but may have only letters, digits and ._-+:,@%/=", option, printable(text)));
+}
+
+// Number and unit, as sbatch takes it.
+void check_memory(std::string_view text) {
+  std::string_view digits = text;
+  if (!digits.empty() && std::string_view("KMGT").find(digits.back()) != std::string_view::npos) {
+    digits.remove_suffix(1);
+  }
+  if (parse_number(digits)) return;
+  throw UsageError(
+      fmt::format("--mem is '{}', but must be like 64G, in K, M, G or T", printable(text)));
+}
+
+void check_times(const SlurmJob& job) {
+  if (job.signal_seconds < 1 || job.signal_seconds > kMostSignalSeconds) {
+    throw UsageError(fmt::format("--signal-seconds is {}, but must be from 1 to {}",
+                                 job.signal_seconds, kMostSignalSeconds));
+  }
+  if (job.time.empty()) return;
+  const auto limit = parse_time_limit(job.time);
+  if (!limit || *limit == 0) {
+    throw UsageError(fmt::format("--time is '{}', but must be like 04:00:00 or 1-12:00:00",
+                                 printable(job.time)));
+  }
+  if (*limit <= job.signal_seconds) {
+    throw UsageError(fmt::format(
+        "--signal-seconds is {}, but the job has only {} s (--time {}), and would save at once",
+        job.signal_seconds, *limit, job.time));
+  }
+}
+
+void check_more(const std::string& option) {
+  if (option.starts_with('-') && printable(option) == option) return;
+  throw UsageError(fmt::format("--sbatch is '{}', but must be an option like --constraint=a100",
+                               printable(option)));
+}
+
+void check(const SlurmJob& job) {
+  check_word("--job-name", job.name);
+  check_word("--partition", job.partition);
+  check_word("--account", job.account);
+  if (!job.memory.empty()) check_memory(job.memory);
+  check_times(job);
+  for (const std::string& option : job.more_options) check_more(option);
+}
+
+std::string header(const SlurmJob& job) {
+  std::string text = "#!/bin/bash\n";
+  const auto add = [&](const std::string& option) { text += fmt::format("#SBATCH {}\n", option); };
+  const auto add_if = [&](const char* option, const std::string& value) {
+    if (!value.empty()) add(fmt::format("--{}={}", option, value));
+  };
+  add_if("job-name", job.name);
+  add_if("partition", job.partition);
+  add_if("account", job.account);
+  add_if("time", job.time);
+  add(fmt::format("--nodes={}", job.nodes));
+  add(fmt::format("--ntasks-per-node={}", job.processes));
+  if (job.cpus_per_process) add(fmt::format("--cpus-per-task={}", *job.cpus_per_process));
+  if (job.gpus_per_node) add(fmt::format("--gpus-per-node={}", *job.gpus_per_node));
+  add_if("mem", job.memory);
+  add("--output=slurm-%j.out");
+  add("--open-mode=append");
+  add("--requeue");
+  add(fmt::format("--signal=USR1@{}", job.signal_seconds));
+  for (const std::string& option : job.more_options) add(option);
+  return text;
+}
+
+std::string command_line(const SlurmJob& job) {
+  // srun does not take over what sbatch was told of the cores.
+  std::string text = "srun --wait=60 --kill-on-bad-exit=0";
+  if (job.cpus_per_process) text += fmt::format(" --cpus-per-task={}", *job.cpus_per_process);
+  text += fmt::format(" \\\n    {} train", shell_word(job.program));
+  if (!job.run_stem.empty()) {
+    text += fmt::format(" --name {}\"$SLURM_JOB_ID\"", shell_word(job.run_stem + "-job"));
+  }
+  for (const std::string& word : job.arguments) text += " " + shell_word(word);
+  return text;
+}
+
+}  // namespace
+
+std::string shell_word(std::string_view text) {
+  if (!text.empty() && has_only(text, "._-+:,@%/=")) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      word += "'\\''";
+    } else {
+      word += c;
+    }
+  }
+  return word + "'";
+}
+
+std::optional<int64_t> parse_time_limit(std::string_view text) {
+  int days = 0;
+  if (const size_t dash = text.find('-'); dash != std::string_view::npos) {
+    const auto number = parse_number(text.substr(0, dash));
+    if (!number) return std::nullopt;
+    days = *number;
+    text.remove_prefix(dash + 1);
+  }
+  const size_t first = text.find(':'), last = text.rfind(':');
+  if (first == last) return std::nullopt;
+  const auto hours = parse_number(text.substr(0, first));
+  const auto minutes = parse_number(text.substr(first + 1, last - first - 1));
+  const auto seconds = parse_number(text.substr(last + 1));
+  if (!hours || !minutes || !seconds || *minutes > 59 || *seconds > 59) return std::nullopt;
+  return (int64_t{days} * 24 + *hours) * 3600 + int64_t{*minutes} * 60 + *seconds;
+}
+
+std::string slurm_script(const SlurmJob& job) {
+  check(job);
+  return header(job) + fmt::format(R"(
+# Slurm ends a job by SIGTERM to this script as well; its end would be that of the processes, before they have saved.
+ended=
+trap 'ended=yes' TERM
+
+unset MASTER_ADDR
+restarts=0
+while true; do
+  # Another port for each job of a host, and for each start.
+  export MASTER_PORT=$((10000 + (SLURM_JOB_ID + 7919 * restarts) % 20000))
+  {0}
+  code=$?
+  if [ -n "$ended" ]; then exit "$code"; fi
+  case $code in
+    # Finished; wrong use and bad data, which are as wrong the next time.
+    0 | 2 | 3) exit "$code" ;;
+    # Stopped and saved; 138: by SIGUSR1 before there was anything to save.
+    5 | 138)
+      scontrol requeue "$SLURM_JOB_ID"
+      exit "$code"
+      ;;
+  esac
+  if [ "$restarts" -ge {1} ]; then exit "$code"; fi
+  restarts=$((restarts + 1))
+  echo "srun ended with code $code: starting again ($restarts of {1}), from the newest checkpoint" >&2
+done
+)",
+                                   command_line(job), job.max_restarts);
+}
+
+}  // namespace gallop::launch
