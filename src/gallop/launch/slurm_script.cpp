@@ -145,7 +145,7 @@ std::optional<int64_t> parse_time_limit(std::string_view text) {
 std::string slurm_script(const SlurmJob& job) {
   check(job);
   return header(job) + fmt::format(R"(
-# Slurm ends a job by SIGTERM to this script as well; its end would be that of the processes, before they have saved.
+# Slurm ends a job by SIGTERM, to this script as well. With it the processes would end before they have saved.
 ended=
 trap 'ended=yes' TERM
 
