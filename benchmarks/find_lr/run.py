@@ -15,7 +15,11 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from results_file import ResultsFile
 
 FASHION = """
 data: {name: fashion-mnist, batch: 128}
@@ -47,23 +51,14 @@ optimizer: {name: adamw}
 }
 
 
-class Results:
-    """What was measured, in a file where one is named."""
-
-    def __init__(self, path):
-        self.path, self.all = path, {}
-        if path and os.path.exists(path):
-            with open(path) as file:
-                self.all = json.load(file)
+class Results(ResultsFile):
+    """By problem and what was asked of it."""
 
     def get(self, problem, key, measure):
         known = self.all.setdefault(problem, {})
         if key not in known:
             known[key] = measure()
-            if self.path:
-                with open(self.path + ".new", "w") as file:
-                    json.dump(self.all, file, indent=1)
-                os.replace(self.path + ".new", self.path)
+            self.save()
         return known[key]
 
 

@@ -24,6 +24,7 @@ import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import docs_table
+from results_file import ResultsFile
 
 PRECISIONS = ["fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"]
 TABLE = "precisions"
@@ -146,18 +147,6 @@ def source_for(name, data):
     return None
 
 
-def read_results(path, budget):
-    """Those of a call that was stopped."""
-    if not path or not os.path.exists(path):
-        return []
-    with open(path) as file:
-        found = json.load(file)
-    for name, value in budget.items():
-        if found[name] != value:
-            sys.exit(f"{path} is of {found[name]} {name}, not of {value}")
-    return found["results"]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -173,7 +162,8 @@ def main():
         parser.error("--seeds must be at least 1, and --seconds above 0")
     precisions = ["fp32", *(name for name in arguments.precisions if name != "fp32")]
     budget = {"seconds": arguments.seconds, "seeds": arguments.seeds}
-    results = read_results(arguments.json, budget)
+    file = ResultsFile(arguments.json, budget, {"results": []})
+    results = file.all["results"]
     for name in arguments.models:
         if any(result["model"] == name for result in results):
             continue
@@ -186,9 +176,7 @@ def main():
             for result in measure(trainer, name, precisions, arguments.seconds, arguments.seeds):
                 results.append(result)
                 print(json.dumps(result), flush=True)
-        if arguments.json:
-            with open(arguments.json, "w") as file:
-                json.dump({**budget, "results": results}, file, indent=1)
+        file.save()
     if not results:
         sys.exit("no model has data")
     text = "\n".join(table(results))

@@ -38,6 +38,7 @@ import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import docs_table
+from results_file import ResultsFile
 
 # Turns of each side. Machines have moments of another speed, some a second long, which both sides should share.
 TURN_SECONDS, TURNS = 0.5, 6
@@ -187,24 +188,14 @@ def seconds_in_turns(trainer, words):
     return [training.end() for training in both]
 
 
-class Results:
-    """By technique, in a file that is complete after each one."""
+class Results(ResultsFile):
+    """By technique."""
 
     def __init__(self, path, seconds):
-        self.path, self.all = path, {"seconds": seconds, "techniques": {}}
-        if os.path.exists(path):
-            with open(path) as file:
-                self.all = json.load(file)
-        if self.all["seconds"] != seconds:
-            raise SystemExit(f"{path} is of {self.all['seconds']} seconds, not of {seconds}")
+        super().__init__(path, {"seconds": seconds}, {"techniques": {}})
 
     def of(self, name):
         return self.all["techniques"].setdefault(name, {"overrides": TECHNIQUES[name], "costs": [], "accuracies": {}})
-
-    def save(self):
-        with open(self.path + ".new", "w") as file:
-            json.dump(self.all, file, indent=1)
-        os.replace(self.path + ".new", self.path)
 
     def steps(self, name):
         """As many as fit, by the ratio of a step's time to the plain one."""
