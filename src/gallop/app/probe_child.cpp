@@ -1,17 +1,14 @@
 #include "gallop/app/probe_child.h"
 
-#include <poll.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <fstream>
 
 #include <fmt/format.h>
 
+#include "gallop/base/child_process.h"
 #include "gallop/base/text.h"
-#include "gallop/launch/child_process.h"
 
 namespace gallop::app {
 
@@ -20,25 +17,6 @@ namespace {
 // What a probe tells stands in a line of its own behind one of these.
 constexpr const char* kResult = "probe result: ";
 constexpr const char* kNoMemory = "probe without memory: ";
-constexpr int kPollMilliseconds = 50;
-
-// All that it prints, to its end; true where a stop request ended it.
-bool read_all(launch::ChildProcess& child, const StopRequest& stop, std::string& text) {
-  bool stopped = false;
-  for (;;) {
-    if (stop.requested() && !stopped) {
-      child.send(SIGKILL);
-      stopped = true;
-    }
-    pollfd waits{.fd = child.output(), .events = POLLIN, .revents = 0};
-    if (poll(&waits, 1, kPollMilliseconds) <= 0) continue;
-    std::array<char, 4096> part{};
-    const ssize_t size = read(child.output(), part.data(), part.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return stopped;
-    text.append(part.data(), static_cast<size_t>(size));
-  }
-}
 
 // Behind the mark, to the end of the line.
 bool find_told(const std::string& text, const std::string& mark, std::string& told) {
@@ -52,12 +30,12 @@ bool find_told(const std::string& text, const std::string& mark, std::string& to
 }  // namespace
 
 ProbeResult run_probe(const std::vector<std::string>& arguments, const StopRequest& stop) {
-  launch::ChildProcess child({.arguments = arguments, .keep_output = true});
-  std::string text;
-  const bool stopped = read_all(child, stop, text);
-  const launch::ChildEnd end = child.wait();
+  const ChildRun run =
+      run_to_end({.arguments = arguments}, {.stop = [&stop] { return stop.requested(); }});
+  std::string text = run.output;
+  const ChildEnd& end = run.end;
   ProbeResult result;
-  if (stopped) {
+  if (run.cause == ChildRun::Cause::kStopped) {
     result.kind = ProbeResult::Kind::kStopped;
   } else if (find_told(text, kNoMemory, result.text)) {
     result.kind = ProbeResult::Kind::kNoMemory;

@@ -1,11 +1,7 @@
 #include "gallop/app/slurm_launch.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cerrno>
 #include <cstdio>
 #include <optional>
 
@@ -18,8 +14,8 @@
 #include "gallop/app/recipe.h"
 #include "gallop/app/train_arguments.h"
 #include "gallop/app/trained_run.h"
+#include "gallop/base/child_process.h"
 #include "gallop/base/text.h"
-#include "gallop/launch/child_process.h"
 #include "gallop/launch/slurm_script.h"
 #include "gallop/track/run_folder.h"
 
@@ -125,60 +121,38 @@ void take_training(const TrainArguments& train, Arguments& arguments) {
   if (job.name.empty()) job.name = job_name(name);
 }
 
-struct Told {
-  launch::ChildEnd end;
-  std::string text;
-};
-
-Told run_tool(const launch::ChildCommand& command) {
-  launch::ChildProcess child(command);
-  std::string text;
-  std::array<char, 4096> part{};
-  while (true) {
-    const ssize_t size = read(child.output(), part.data(), part.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) break;
-    text.append(part.data(), static_cast<size_t>(size));
-  }
-  return {child.wait(), text};
-}
-
 std::string in_one_line(std::string text) {
-  while (text.ends_with('\n')) text.pop_back();
   for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
     text.replace(at, 1, "; ");
   }
   return printable(text);
 }
 
-// The number of the job. What it warns of stands before it.
+// The number of the job. What sbatch warns of stands before it.
 std::string submit(const std::string& script) {
-  std::optional<Told> told;
+  ChildRun run;
   try {
-    told = run_tool(
-        {.program = "sbatch", .arguments = {"--parsable"}, .input = script, .keep_output = true});
+    run = run_to_end({.program = "sbatch", .arguments = {"--parsable"}, .input = script});
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("{}; --dry-run prints the script", error.what()));
   }
-  std::string text = told->text;
-  while (text.ends_with('\n')) text.pop_back();
-  std::string last = text.substr(text.rfind('\n') + 1);
+  while (run.output.ends_with('\n')) run.output.pop_back();
+  const std::string last = run.output.substr(run.output.rfind('\n') + 1);
   const std::string number = last.substr(0, last.find(';'));
   const bool is_number =
       !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
-  if (told->end.is_good() && is_number) return number;
-  throw DeviceError(fmt::format("sbatch {}: {}", told->end.words(), in_one_line(text)));
+  if (run.is_good() && is_number) return number;
+  throw DeviceError(fmt::format("sbatch {}: {}", run.end.words(), in_one_line(run.output)));
 }
 
 // As Slurm says, whose own environment variables may have changed it; empty where it does not.
 std::string output_of(const std::string& number) {
-  const Told told =
-      run_tool({.program = "scontrol", .arguments = {"show", "job", number}, .keep_output = true});
+  const ChildRun run = run_to_end({.program = "scontrol", .arguments = {"show", "job", number}});
   const std::string mark = " StdOut=";
-  const size_t at = told.text.find(mark);
+  const size_t at = run.output.find(mark);
   if (at == std::string::npos) return {};
   const size_t begin = at + mark.size();
-  return told.text.substr(begin, told.text.find('\n', begin) - begin);
+  return run.output.substr(begin, run.output.find('\n', begin) - begin);
 }
 
 }  // namespace

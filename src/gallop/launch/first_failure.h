@@ -8,7 +8,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/launch/call_log.h"
-#include "gallop/launch/child_process.h"
+#include "gallop/base/child_process.h"
 
 namespace gallop::launch {
 

@@ -14,11 +14,11 @@
 #include <fmt/format.h>
 
 #include "gallop/base/affinity.h"
+#include "gallop/base/child_process.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/call_log.h"
-#include "gallop/launch/child_process.h"
 #include "gallop/launch/first_failure.h"
 
 namespace gallop::launch {

@@ -119,7 +119,7 @@ TEST(KernelCompiler, TellsWhatIsLostWithoutACompiler) {
   for (auto& result : results) {
     EXPECT_EQ(result.get().function, nullptr);
     EXPECT_EQ(result.get().lost,
-              "the step does without 2 fused kernels: /nowhere/c++ cannot be run: No such file or "
+              "the step does without 2 fused kernels: cannot start /nowhere/c++: No such file or "
               "directory");
   }
 }
@@ -134,10 +134,11 @@ TEST(KernelCompiler, FindsTheSystemsCompiler) {
          fake_compiler(folder, "echo 'fake.cpp:1: error: no \033[31mway' >&2; exit 3").c_str(), 1);
   {
     KernelCompiler compiler({.cache_folder = folder.path()});
-    EXPECT_EQ(compile_one(compiler, returns(1)).lost,
-              fmt::format("the step does without 1 fused kernel: {} ended with code 3 and says: "
-                          "fake.cpp:1: error: no ?[31mway",
-                          std::getenv("CXX")));
+    EXPECT_EQ(
+        compile_one(compiler, returns(1)).lost,
+        fmt::format("the step does without 1 fused kernel: {} ended with exit code 3 and says: "
+                    "fake.cpp:1: error: no ?[31mway",
+                    std::getenv("CXX")));
   }
   unsetenv("CXX");
   setenv("PATH", "/nowhere", 1);

@@ -11,26 +11,13 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/base/child_process.h"
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
-#include "gallop/launch/child_process.h"
 #include "unit/base/error_of.h"
 
 namespace gallop::launch {
 namespace {
-
-std::string output_of(const ChildCommand& command) {
-  ChildProcess child(command);
-  std::string text;
-  char part[256];
-  while (true) {
-    const ssize_t size = read(child.output(), part, sizeof(part));
-    if (size <= 0) break;
-    text.append(part, static_cast<size_t>(size));
-  }
-  child.wait();
-  return text;
-}
 
 SlurmJob small_job() {
   return {.name = "night", .program = "/opt/gallop", .arguments = {"my.yaml", "--continue"}};
@@ -56,8 +43,7 @@ TEST(ShellWord, IsReadBackByTheShell) {
       script += " " + shell_word(word);
       wanted += word + '\0';
     }
-    EXPECT_EQ(output_of({.program = shell, .arguments = {"-c", script}, .keep_output = true}),
-              wanted);
+    EXPECT_EQ(run_to_end({.program = shell, .arguments = {"-c", script}}).output, wanted);
   }
   EXPECT_EQ(shell_word("optimizer.lr=0.1"), "optimizer.lr=0.1");
   EXPECT_EQ(shell_word("two words"), "'two words'");
@@ -194,13 +180,8 @@ class SlurmScriptRun : public testing::Test {
   };
   Result run(const std::string& codes) {
     srun_ends_with(codes);
-    ChildProcess child(command());
-    std::string text;
-    char part[256];
-    for (ssize_t size = 0; (size = read(child.output(), part, sizeof(part))) > 0;) {
-      text.append(part, static_cast<size_t>(size));
-    }
-    return {child.wait().exit_code, text};
+    const ChildRun run = run_to_end(command());
+    return {run.end.exit_code, run.output};
   }
 
   fs::path folder_;

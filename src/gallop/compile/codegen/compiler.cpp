@@ -12,12 +12,12 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/child_process.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
 #include "gallop/base/thread_pool.h"
-#include "gallop/compile/codegen/child_process.h"
 #include "gallop/compile/codegen/cuda_compiler.h"
 #include "gallop/compile/codegen/kernel_cache.h"
 
@@ -62,15 +62,24 @@ std::string told_by(const std::string& output) {
   return first.empty() ? "nothing" : first;
 }
 
-std::string why(const std::string& compiler, const ChildResult& child) {
-  switch (child.end) {
-    case ChildResult::End::kNotStarted:
-      return fmt::format("{} cannot be run: {}", compiler, printable(child.output));
-    case ChildResult::End::kTimedOut: return fmt::format("{} took too long", compiler);
-    case ChildResult::End::kStopped: return "the program ended before";
-    case ChildResult::End::kExited:
-      return fmt::format("{} ended with code {} and says: {}", compiler, child.code,
-                         told_by(child.output));
+// Without input; its children end with it.
+ChildRun run_compiler(const std::vector<std::string>& command, double seconds,
+                      const std::atomic<bool>& stop) {
+  constexpr size_t kMostOutput = 65536;
+  return run_to_end(
+      {.program = command.front(),
+       .arguments = {command.begin() + 1, command.end()},
+       .input = "",
+       .own_group = true},
+      {.seconds = seconds, .stop = [&stop] { return stop.load(); }, .output_bytes = kMostOutput});
+}
+
+std::string why(const std::string& compiler, const ChildRun& run) {
+  switch (run.cause) {
+    case ChildRun::Cause::kTimedOut: return fmt::format("{} took too long", compiler);
+    case ChildRun::Cause::kStopped: return "the program ended before";
+    case ChildRun::Cause::kItself:
+      return fmt::format("{} {} and says: {}", compiler, run.end.words(), told_by(run.output));
   }
   return {};
 }
@@ -89,13 +98,15 @@ std::optional<SystemCompiler> probe(const std::string& words, const std::atomic<
   if (found.command.empty()) return std::nullopt;
   auto version = found.command;
   version.emplace_back("--version");
-  const ChildResult child = run_child(version, 20, stop);
-  if (!child.is_good()) {
-    error = why(found.name, child);
-    return std::nullopt;
+  try {
+    const ChildRun run = run_compiler(version, 20, stop);
+    found.identity = words + "\n" + run.output;
+    if (run.is_good()) return found;
+    error = why(found.name, run);
+  } catch (const DeviceError& failure) {
+    error = failure.what();
   }
-  found.identity = words + "\n" + child.output;
-  return found;
+  return std::nullopt;
 }
 
 SystemCompiler find_compiler(const std::string& wanted, const std::atomic<bool>& stop) {
@@ -269,10 +280,10 @@ void KernelCompiler::State::compile_in(const fs::path& parent, const std::string
   command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(), {"-o", library.string(), source.string(), "-lm"});
   if (!stop) ++runs;
-  const ChildResult child = run_child(command, options.timeout_seconds, stop);
-  if (child.is_good()) return finish(library, jobs);
-  if (jobs.size() == 1 || child.end != ChildResult::End::kExited) {
-    return give_up(jobs, why(compiler.name, child));
+  const ChildRun run = run_compiler(command, options.timeout_seconds, stop);
+  if (run.is_good()) return finish(library, jobs);
+  if (jobs.size() == 1 || run.cause != ChildRun::Cause::kItself) {
+    return give_up(jobs, why(compiler.name, run));
   }
   // One bad kernel must not take the others along.
   const auto middle = jobs.begin() + static_cast<ptrdiff_t>(jobs.size() / 2);

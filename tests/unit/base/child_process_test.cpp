@@ -1,9 +1,12 @@
-#include "gallop/launch/child_process.h"
+#include "gallop/base/child_process.h"
 
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -12,30 +15,35 @@
 #include "gallop/base/affinity.h"
 #include "unit/base/error_of.h"
 
-namespace gallop::launch {
+namespace gallop {
 namespace {
 
 ChildCommand shell(const std::string& script) {
   return {.program = "sh", .arguments = {"-c", script}, .keep_output = true};
 }
 
-std::string all_output(ChildProcess& child) {
-  std::string text;
-  char part[256];
-  while (true) {
-    const ssize_t size = read(child.output(), part, sizeof(part));
-    if (size <= 0) return text;
-    text.append(part, static_cast<size_t>(size));
+// Whoever it was left to has yet to ask for its end, so that it may be a zombie for a while.
+void expect_ends(pid_t id) {
+  const std::string status = "/proc/" + std::to_string(id) + "/stat";
+  for (int i = 0; i < 1000; ++i) {
+    std::ifstream file(status);
+    std::string number, name, state;
+    if (!(file >> number >> name >> state) || state == "Z") return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  FAIL() << "process " << id << " still runs";
 }
 
 TEST(ChildProcess, TellsWhatItPrintedAndHowItEnded) {
-  ChildProcess child(shell("echo out; echo err >&2; exit 3"));
-  EXPECT_EQ(all_output(child), "out\nerr\n");
-  const ChildEnd end = child.wait();
-  EXPECT_EQ(end.exit_code, 3);
-  EXPECT_FALSE(end.is_good());
-  EXPECT_EQ(end.words(), "ended with exit code 3");
+  const ChildRun run = run_to_end(shell("echo out; echo err >&2; exit 3"));
+  EXPECT_EQ(run.output, "out\nerr\n");
+  EXPECT_EQ(run.cause, ChildRun::Cause::kItself);
+  EXPECT_EQ(run.end.exit_code, 3);
+  EXPECT_FALSE(run.end.is_good());
+  EXPECT_FALSE(run.is_good());
+  EXPECT_EQ(run.end.words(), "ended with exit code 3");
+  ChildProcess child(shell("exit 3"));
+  EXPECT_EQ(child.wait().exit_code, 3);
   EXPECT_EQ(child.wait().exit_code, 3);
 }
 
@@ -52,35 +60,31 @@ TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
   setenv("GALLOP_TEST_B", "ours", 1);
   ChildCommand command = shell("echo $GALLOP_TEST_A $GALLOP_TEST_B $GALLOP_TEST_C");
   command.variables = {{"GALLOP_TEST_B", "its own"}, {"GALLOP_TEST_C", "new"}};
-  ChildProcess child(command);
-  EXPECT_EQ(all_output(child), "ours its own new\n");
+  EXPECT_EQ(run_to_end(command).output, "ours its own new\n");
 }
 
 TEST(ChildProcess, ReadsWhatItIsGiven) {
   ChildCommand command = {.program = "sha1sum", .arguments = {}, .keep_output = true};
   // More than a pipe holds.
   command.input = std::string(1 << 20, 'a');
-  ChildProcess long_text(command);
-  EXPECT_EQ(all_output(long_text), "454027d64e3b855735552d42230eea1cbd645fa0  -\n");
+  EXPECT_EQ(run_to_end(command).output, "454027d64e3b855735552d42230eea1cbd645fa0  -\n");
   command.input = "";
-  ChildProcess nothing(command);
-  EXPECT_EQ(all_output(nothing), "da39a3ee5e6b4b0d3255bfef95601890afd80709  -\n");
+  EXPECT_EQ(run_to_end(command).output, "da39a3ee5e6b4b0d3255bfef95601890afd80709  -\n");
 }
 
 TEST(ChildProcess, RunsOnItsCores) {
   ChildCommand command = shell("grep Cpus_allowed_list /proc/self/status");
   const int last = cores_given().back();
   command.cores = {last};
-  ChildProcess child(command);
-  EXPECT_EQ(all_output(child), "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+  EXPECT_EQ(run_to_end(command).output, "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
 }
 
 TEST(ChildProcess, RunsOnAllCoresWhereverItsMakerIsKept) {
   const ChildCommand command = shell("unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc");
   run_on_core(cores_given().back());
-  ChildProcess child(command);
+  const std::string output = run_to_end(command).output;
   run_on_all_cores();
-  EXPECT_EQ(all_output(child), std::to_string(cores_given().size()) + "\n");
+  EXPECT_EQ(output, std::to_string(cores_given().size()) + "\n");
 }
 
 TEST(ChildProcess, TakesSignalsWhateverOursBlocks) {
@@ -128,5 +132,39 @@ TEST(ChildProcess, SaysWhyItCannotBeStarted) {
   EXPECT_EQ(error_of([&] { ChildProcess child(command); }), "cannot start sh: Invalid argument");
 }
 
+TEST(RunToEnd, KeepsAsMuchOutputAsItMay) {
+  const ChildRun run =
+      run_to_end(shell("head -c 1000000 /dev/zero | tr '\\0' x"), {.output_bytes = 70000});
+  EXPECT_TRUE(run.is_good());
+  EXPECT_EQ(run.output, std::string(70000, 'x'));
+}
+
+TEST(RunToEnd, EndsItAtItsTimeWithItsChildren) {
+  ChildCommand command = shell("sleep 100 & echo $!; wait");
+  command.own_group = true;
+  const ChildRun run = run_to_end(command, {.seconds = 0.3});
+  EXPECT_EQ(run.cause, ChildRun::Cause::kTimedOut);
+  EXPECT_FALSE(run.is_good());
+  EXPECT_EQ(run.end.signal, SIGKILL);
+  expect_ends(std::stoi(run.output));
+}
+
+TEST(RunToEnd, EndsWhatItsLeaderHasLeft) {
+  ChildCommand command = shell("sleep 100 & echo $!");
+  command.own_group = true;
+  const ChildRun run = run_to_end(command, {.seconds = 0.3});
+  EXPECT_EQ(run.cause, ChildRun::Cause::kTimedOut);
+  expect_ends(std::stoi(run.output));
+}
+
+TEST(RunToEnd, EndsWhenItIsAskedTo) {
+  std::atomic<bool> stop = false;
+  std::thread asks([&] { stop = true; });
+  const ChildRun run = run_to_end(shell("exec sleep 100"), {.stop = [&] { return stop.load(); }});
+  asks.join();
+  EXPECT_EQ(run.cause, ChildRun::Cause::kStopped);
+  EXPECT_EQ(run.end.signal, SIGKILL);
+}
+
 }  // namespace
-}  // namespace gallop::launch
+}  // namespace gallop

@@ -1,12 +1,14 @@
-#include "gallop/launch/child_process.h"
+#include "gallop/base/child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -17,12 +19,15 @@
 #include <fmt/format.h>
 
 #include "gallop/base/affinity.h"
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
-namespace gallop::launch {
+namespace gallop {
 
 namespace {
+
+constexpr int kPollMilliseconds = 50;
 
 [[noreturn]] void fail(const std::string& what, int error) {
   throw DeviceError(fmt::format("{}: {}", what, std::generic_category().message(error)));
@@ -113,6 +118,17 @@ struct Prepared {
   }
 };
 
+// What is there to read, at most so long from now; false at its end.
+bool read_some(int from, size_t most, std::string& text) {
+  pollfd waiting{.fd = from, .events = POLLIN, .revents = 0};
+  if (poll(&waiting, 1, kPollMilliseconds) <= 0) return true;
+  std::array<char, 4096> part{};
+  const ssize_t size = read(from, part.data(), part.size());
+  if (size < 0) return errno == EINTR;
+  text.append(part.data(), std::min(static_cast<size_t>(size), most - text.size()));
+  return size > 0;
+}
+
 }  // namespace
 
 std::string ChildEnd::words() const {
@@ -122,7 +138,7 @@ std::string ChildEnd::words() const {
                          : fmt::format("was killed by signal {}", signal);
 }
 
-ChildProcess::ChildProcess(const ChildCommand& command) {
+ChildProcess::ChildProcess(const ChildCommand& command) : own_group_(command.own_group) {
   Prepared prepared(command);
   Pipe output, failure = make_pipe();
   if (command.keep_output) {
@@ -153,11 +169,13 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : id_(std::exchange(other.id_, -1)),
+      own_group_(other.own_group_),
       output_(std::move(other.output_)),
       end_(std::exchange(other.end_, std::nullopt)) {}
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   std::swap(id_, other.id_);
+  std::swap(own_group_, other.own_group_);
   std::swap(output_, other.output_);
   std::swap(end_, other.end_);
   return *this;
@@ -165,12 +183,17 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 
 ChildProcess::~ChildProcess() {
   if (id_ < 0 || poll()) return;
-  send(SIGKILL);
+  kill_all();
   wait();
 }
 
 void ChildProcess::send(int signal) {
   if (!poll()) kill(id_, signal);
+}
+
+void ChildProcess::kill_all() {
+  // As long as nobody has asked for its end, neither number is another's.
+  if (!end_) kill(own_group_ ? -id_ : id_, SIGKILL);
 }
 
 std::optional<ChildEnd> ChildProcess::poll() {
@@ -191,4 +214,19 @@ ChildEnd ChildProcess::wait() {
   return *poll();
 }
 
-}  // namespace gallop::launch
+ChildRun run_to_end(ChildCommand command, const RunLimits& limits) {
+  command.keep_output = true;
+  const double started = monotonic_seconds();
+  ChildProcess child(command);
+  ChildRun run;
+  do {
+    if (limits.stop && limits.stop()) run.cause = ChildRun::Cause::kStopped;
+    if (monotonic_seconds() - started > limits.seconds) run.cause = ChildRun::Cause::kTimedOut;
+  } while (run.cause == ChildRun::Cause::kItself &&
+           read_some(child.output(), limits.output_bytes, run.output));
+  if (run.cause != ChildRun::Cause::kItself) child.kill_all();
+  run.end = child.wait();
+  return run;
+}
+
+}  // namespace gallop

@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,7 +11,7 @@
 
 #include "gallop/base/file.h"
 
-namespace gallop::launch {
+namespace gallop {
 
 /// What to start, and how.
 struct ChildCommand {
@@ -25,7 +27,7 @@ struct ChildCommand {
   /// Whether what it prints comes to this process, and not where this process prints.
   bool keep_output = false;
   /// Whether it has a process group of its own, so that what a terminal sends on Ctrl-C comes to
-  /// this process alone.
+  /// this process alone, and so that its own children can be ended with it.
   bool own_group = false;
 };
 
@@ -55,14 +57,40 @@ class ChildProcess {
   int output() const { return output_.get(); }
   /// Sends a signal; does nothing once it has ended.
   void send(int signal);
+  /// Kills it, and what else is in its group where that is its own; does nothing once poll() or
+  /// wait() has told its end.
+  void kill_all();
   /// Whether it has ended, and how.
   std::optional<ChildEnd> poll();
   ChildEnd wait();
 
  private:
   pid_t id_ = -1;
+  bool own_group_ = false;
   FileDescriptor output_;
   std::optional<ChildEnd> end_;
 };
 
-}  // namespace gallop::launch
+/// What ends a process before it does so itself, and how much of its output is kept.
+struct RunLimits {
+  double seconds = std::numeric_limits<double>::infinity();
+  std::function<bool()> stop{};  ///< Asked every 50 ms.
+  size_t output_bytes = std::numeric_limits<size_t>::max();
+};
+
+/// How a process that was waited for ended.
+struct ChildRun {
+  enum class Cause : uint8_t { kItself, kTimedOut, kStopped };
+  Cause cause = Cause::kItself;
+  ChildEnd end;
+  std::string output;  ///< What it wrote, both streams.
+
+  bool is_good() const { return cause == Cause::kItself && end.is_good(); }
+};
+
+/// Starts a process, whose output is kept, and waits until it, and whoever else has that open,
+/// closes it. At a limit it is killed as by kill_all(). Throws as ChildProcess does. May be called
+/// by several threads.
+ChildRun run_to_end(ChildCommand command, const RunLimits& limits = {});
+
+}  // namespace gallop
