@@ -14,6 +14,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/average.h"
+#include "gallop/kernel/formats.h"
 #include "gallop/kernel/isa.h"
 #include "gallop/kernel/operator.h"
 
@@ -108,7 +109,7 @@ void average_on_cpu(at::TensorList averages, at::TensorList values, const at::Te
   over_chunks(averages, [&](const Chunk& chunk) {
     float* const average = averages[chunk.tensor].mutable_data_ptr<float>() + chunk.offset;
     const at::Tensor& value = values[chunk.tensor];
-    if (value.scalar_type() == c10::kBFloat16) {
+    if (is_bf16(value)) {
       const auto* const narrow = static_cast<const Bf16*>(value.const_data_ptr()) + chunk.offset;
       bodies.average_bf16(average, narrow, static_cast<float>(share), chunk.size);
     } else {
@@ -173,9 +174,7 @@ bool is_for_our_kernel(at::TensorList tensors) {
 }
 
 void check(const AverageStep& step, bool both) {
-  const bool are_bf16 = std::any_of(step.values.begin(), step.values.end(), [](const auto& t) {
-    return t.scalar_type() == c10::kBFloat16;
-  });
+  const bool are_bf16 = std::any_of(step.values.begin(), step.values.end(), is_bf16);
   if ((both && are_bf16) || step.averages.size() != step.values.size() || step.rule.every < 1) {
     throw InternalError("average: lists or a rule that make no sense");
   }

@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
 #include "gallop/kernel/cuda/update.h"
+#include "gallop/kernel/formats.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/update.h"
 
@@ -153,8 +154,6 @@ class Factors {
   std::optional<UpdateMoment<double>> before_;
   double factors_[kMostFactors], running_before_[kMostRunning], next_[kMostRunning];
 };
-
-bool is_bf16(const at::Tensor& tensor) { return tensor.scalar_type() == c10::kBFloat16; }
 
 // How bf16 parameters are rounded, one after the other.
 class RoundedParameters {

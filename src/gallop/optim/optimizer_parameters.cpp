@@ -12,14 +12,13 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/cuda/launcher.h"
+#include "gallop/kernel/formats.h"
 #include "gallop/kernel/isa.h"
 #include "gallop/kernel/update_table.h"
 
 namespace gallop::optim {
 
 namespace {
-
-bool is_bf16(const at::Tensor& tensor) { return tensor.scalar_type() == c10::kBFloat16; }
 
 // That of what belongs to a parameter of this type.
 c10::ScalarType wide(c10::ScalarType type) { return type == c10::kBFloat16 ? c10::kFloat : type; }
@@ -47,7 +46,7 @@ at::Tensor gradient_in_layout_of(const at::Tensor& parameter, const std::string&
 
 bool has_bf16(const NamedTensors& parameters) {
   return std::any_of(parameters.begin(), parameters.end(),
-                     [](const NamedTensor& one) { return is_bf16(one.tensor); });
+                     [](const NamedTensor& one) { return kernel::is_bf16(one.tensor); });
 }
 
 void check_parameters(const NamedTensors& parameters, bool rounds) {
@@ -142,7 +141,7 @@ void OptimizerParameters::round_by(const std::string& rounding) {
   compensations.resize(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, tensor] = parameters[i];
-    if (!is_bf16(tensor)) continue;
+    if (!kernel::is_bf16(tensor)) continue;
     compensations[i] = {fmt::format("compensation.{}", name), at::zeros_like(tensor.detach())};
   }
 }

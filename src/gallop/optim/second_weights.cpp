@@ -7,14 +7,9 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/formats.h"
 
 namespace gallop::optim {
-
-namespace {
-
-bool is_bf16(const at::Tensor& tensor) { return tensor.scalar_type() == c10::kBFloat16; }
-
-}  // namespace
 
 SecondWeights::SecondWeights(std::string name, std::string own, NamedTensors tensors,
                              kernel::AverageRule rule)
@@ -23,8 +18,8 @@ SecondWeights::SecondWeights(std::string name, std::string own, NamedTensors ten
   for (NamedTensor& item : tensors) {
     // A counter has no average.
     if (!item.tensor.is_floating_point()) continue;
-    own_tensors_.push_back(is_bf16(item.tensor) ? item.tensor.detach().to(c10::kFloat)
-                                                : item.tensor.detach().clone());
+    own_tensors_.push_back(kernel::is_bf16(item.tensor) ? item.tensor.detach().to(c10::kFloat)
+                                                        : item.tensor.detach().clone());
     live_tensors_.push_back(item.tensor);
     live_.push_back(std::move(item));
   }
@@ -57,17 +52,17 @@ void SecondWeights::exchange(bool inside) {
     const at::Tensor &own = own_tensors_[i], &live = live_tensors_[i];
     if (is_empty) {
       own.copy_(live);
-      if (is_bf16(live)) training_[i] = live.detach().clone();
+      if (kernel::is_bf16(live)) training_[i] = live.detach().clone();
       continue;
     }
-    if (is_bf16(live) && !inside) {
+    if (kernel::is_bf16(live) && !inside) {
       live.copy_(training_[i]);
       training_[i].reset();
       continue;
     }
     const at::Tensor kept = live.detach().clone();
     live.copy_(own);
-    if (is_bf16(live)) {
+    if (kernel::is_bf16(live)) {
       training_[i] = kept;
     } else {
       own.copy_(kept);
