@@ -1,9 +1,11 @@
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace gallop {
@@ -18,6 +20,18 @@ bool matches_pattern(std::string_view text, std::string_view pattern);
 
 /// "a, b or c" with the given last word; empty for no names.
 std::string join_names(const std::vector<std::string>& names, std::string_view last_word = "or");
+
+/// A whole text as a number, as std::from_chars reads it: digits, behind '-' where T has a sign,
+/// and for a floating-point T a point, an exponent, "inf" and "nan". Nothing for any other text, as
+/// with blanks or '+', and for what does not fit T.
+template <typename T>
+std::optional<T> parse_number(std::string_view text) {
+  T number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
 
 /// 1234567 as "1,234,567".
 std::string format_count(int64_t count);

@@ -1,7 +1,5 @@
 #include "gallop/config/node.h"
 
-#include <charconv>
-
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -77,10 +75,8 @@ std::vector<std::string> split_path(const std::string& path) {
 
 // The item of a list that `part` names, or null where it is no number or out of range.
 Node* list_item(Node& list, const std::string& part) {
-  size_t index = 0;
-  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
-  if (error != std::errc() || end != part.data() + part.size()) return nullptr;
-  return index < list.items.size() ? &list.items[index] : nullptr;
+  const auto index = parse_number<size_t>(part);
+  return index && *index < list.items.size() ? &list.items[*index] : nullptr;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "gallop/config/scalar.h"
 
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -12,14 +11,9 @@ namespace gallop::config {
 namespace {
 
 template <typename T>
-std::optional<T> parse_whole(const std::string& text) {
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  if (begin != end && *begin == '+') ++begin;
-  T value{};
-  const auto [stop, error] = std::from_chars(begin, end, value);
-  if (error != std::errc() || stop != end || begin == end) return std::nullopt;
-  return value;
+std::optional<T> parse_signed(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  return parse_number<T>(text);
 }
 
 std::string without_underscores(const std::string& text) {
@@ -46,7 +40,7 @@ std::optional<bool> as_bool(const Node& node) {
 
 std::optional<int64_t> as_integer(const Node& node) {
   if (!is_plain_scalar(node)) return std::nullopt;
-  if (auto value = parse_whole<int64_t>(without_underscores(node.scalar))) return value;
+  if (auto value = parse_signed<int64_t>(without_underscores(node.scalar))) return value;
   const auto number = as_number(node);
   if (!number || *number != std::floor(*number) || std::abs(*number) > 0x1p53) return std::nullopt;
   return static_cast<int64_t>(*number);
@@ -54,7 +48,7 @@ std::optional<int64_t> as_integer(const Node& node) {
 
 std::optional<double> as_number(const Node& node) {
   if (!is_plain_scalar(node)) return std::nullopt;
-  const auto value = parse_whole<double>(without_underscores(node.scalar));
+  const auto value = parse_signed<double>(without_underscores(node.scalar));
   if (!value || !std::isfinite(*value)) return std::nullopt;
   return value;
 }

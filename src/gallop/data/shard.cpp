@@ -1,7 +1,6 @@
 #include "gallop/data/shard.h"
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -42,12 +41,8 @@ int32_t read_label(const FileDescriptor& file, const fs::path& path, const TarMe
     constexpr std::string_view kSpaces = " \t\r\n";
     digits.remove_prefix(std::min(digits.find_first_not_of(kSpaces), digits.size()));
     digits = digits.substr(0, digits.find_last_not_of(kSpaces) + 1);
-    int32_t label = -1;
-    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), label);
-    if (end.ec == std::errc() && end.ptr == digits.data() + digits.size() && label >= 0 &&
-        label < kMaxClasses) {
-      return label;
-    }
+    const auto label = parse_number<int32_t>(digits);
+    if (label && *label >= 0 && *label < kMaxClasses) return *label;
   }
   throw DataError(fmt::format("{}: {}: a label is expected to be one number from 0 to {}",
                               printable(path.string()), printable(member.name), kMaxClasses - 1));

@@ -138,9 +138,8 @@ void TarReader::read_pax(std::string_view records, Extended& extended) const {
     if (key == "path") extended.name = std::string(value);
     if (key.starts_with("GNU.sparse.")) extended.sparse = true;
     if (key == "size") {
-      int64_t size = -1;
-      const auto end = std::from_chars(value.data(), value.data() + value.size(), size);
-      if (end.ec != std::errc() || end.ptr != value.data() + value.size() || size < 0) {
+      const auto size = parse_number<int64_t>(value);
+      if (!size || *size < 0) {
         fail(fmt::format("damaged pax header before byte {}: size '{}'", at_, printable(value)));
       }
       extended.size = size;

@@ -7,13 +7,17 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/launch/number.h"
 
 namespace gallop::launch {
 
 namespace {
 
 constexpr size_t kMostHosts = 100000, kLongestName = 255;
+
+std::optional<int> parse_count(std::string_view text) {
+  const auto count = parse_number<int>(text);
+  return count && *count >= 0 ? count : std::nullopt;
+}
 
 // Reads a list from left to right.
 class HostList {
@@ -68,7 +72,7 @@ class HostList {
     const std::string_view first = take_digits();
     if (rest_at_ == text_.size() || text_[rest_at_] != '-') return {std::string(first)};
     expect('-');
-    const auto begin = parse_number(first), end = parse_number(take_digits());
+    const auto begin = parse_number<int>(first), end = parse_number<int>(take_digits());
     if (!begin || !end || *end < *begin) fail();
     const int count = *end - *begin;
     require_few(static_cast<size_t>(count) + 1);
@@ -136,12 +140,12 @@ std::vector<int> parse_tasks_per_node(std::string_view text) {
     if (const size_t bracket = entry.find("(x"); bracket != std::string_view::npos) {
       const std::string_view times = entry.substr(bracket + 2);
       const auto number =
-          times.empty() ? std::nullopt : parse_number(times.substr(0, times.size() - 1));
+          times.empty() ? std::nullopt : parse_count(times.substr(0, times.size() - 1));
       if (!number || times.back() != ')') throw fail();
       hosts = static_cast<size_t>(*number);
       entry = entry.substr(0, bracket);
     }
-    const auto number = parse_number(entry);
+    const auto number = parse_count(entry);
     if (!number || hosts == 0 || tasks.size() + hosts > kMostHosts) throw fail();
     tasks.insert(tasks.end(), hosts, *number);
   }

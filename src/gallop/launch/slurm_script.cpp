@@ -6,7 +6,6 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/launch/number.h"
 
 namespace gallop::launch {
 
@@ -37,7 +36,7 @@ void check_memory(std::string_view text) {
   if (!digits.empty() && std::string_view("KMGT").find(digits.back()) != std::string_view::npos) {
     digits.remove_suffix(1);
   }
-  if (parse_number(digits)) return;
+  if (parse_number<uint32_t>(digits)) return;
   throw UsageError(
       fmt::format("--mem is '{}', but must be like 64G, in K, M, G or T", printable(text)));
 }
@@ -126,20 +125,20 @@ std::string shell_word(std::string_view text) {
 }
 
 std::optional<int64_t> parse_time_limit(std::string_view text) {
-  int days = 0;
+  int64_t days = 0;
   if (const size_t dash = text.find('-'); dash != std::string_view::npos) {
-    const auto number = parse_number(text.substr(0, dash));
+    const auto number = parse_number<uint32_t>(text.substr(0, dash));
     if (!number) return std::nullopt;
     days = *number;
     text.remove_prefix(dash + 1);
   }
   const size_t first = text.find(':'), last = text.rfind(':');
   if (first == last) return std::nullopt;
-  const auto hours = parse_number(text.substr(0, first));
-  const auto minutes = parse_number(text.substr(first + 1, last - first - 1));
-  const auto seconds = parse_number(text.substr(last + 1));
+  const auto hours = parse_number<uint32_t>(text.substr(0, first));
+  const auto minutes = parse_number<uint32_t>(text.substr(first + 1, last - first - 1));
+  const auto seconds = parse_number<uint32_t>(text.substr(last + 1));
   if (!hours || !minutes || !seconds || *minutes > 59 || *seconds > 59) return std::nullopt;
-  return (int64_t{days} * 24 + *hours) * 3600 + int64_t{*minutes} * 60 + *seconds;
+  return (days * 24 + *hours) * 3600 + int64_t{*minutes} * 60 + *seconds;
 }
 
 std::string slurm_script(const SlurmJob& job) {

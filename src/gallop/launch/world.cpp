@@ -9,7 +9,6 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/host_list.h"
-#include "gallop/launch/number.h"
 
 namespace gallop::launch {
 
@@ -39,7 +38,7 @@ class Variables {
   std::optional<int> number(const std::string& name) const {
     const auto text = environment_(name);
     if (!text) return std::nullopt;
-    if (const auto number = parse_number(*text)) return number;
+    if (const auto number = parse_number<int>(*text); number && *number >= 0) return number;
     throw UsageError(
         fmt::format("{} is '{}', but must be a number from 0", name, printable(*text)));
   }

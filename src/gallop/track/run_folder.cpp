@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -35,10 +34,8 @@ bool make_folder(const fs::path& folder) {
 // N of "STEM-N", 0 for any other name.
 int64_t number_of(const std::string& name, const std::string& stem) {
   if (!name.starts_with(stem + "-")) return 0;
-  int64_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto [last, error] = std::from_chars(name.data() + stem.size() + 1, end, number);
-  return error == std::errc() && last == end && number > 0 ? number : 0;
+  const auto number = parse_number<int64_t>(std::string_view(name).substr(stem.size() + 1));
+  return std::max<int64_t>(number.value_or(0), 0);
 }
 
 int64_t next_number(const fs::path& runs, const std::string& stem) {

@@ -1,5 +1,8 @@
 #include "gallop/base/text.h"
 
+#include <cmath>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 namespace gallop {
@@ -28,6 +31,32 @@ TEST(Format, CountsBytesAndDurations) {
 TEST(Printable, RemovesWhatCouldSteerATerminal) {
   EXPECT_EQ(printable("a\x1b[2Jb\n"), "a?[2Jb?");
   EXPECT_EQ(printable("größe"), "größe");
+}
+
+TEST(ParseNumber, ReadsTheWholeText) {
+  EXPECT_EQ(parse_number<int>("0"), 0);
+  EXPECT_EQ(parse_number<int>("007"), 7);
+  EXPECT_EQ(parse_number<int>("-12"), -12);
+  EXPECT_EQ(parse_number<int64_t>("-9223372036854775808"), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(parse_number<uint64_t>("18446744073709551615"), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(parse_number<double>("-2.5e-3"), -0.0025);
+  EXPECT_EQ(parse_number<double>(".5"), 0.5);
+  EXPECT_EQ(parse_number<double>("-inf"), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(*parse_number<double>("nan")));
+  EXPECT_EQ(parse_number<int>(std::string_view("123").substr(0, 2)), 12);
+}
+
+TEST(ParseNumber, RefusesAllElse) {
+  for (const char* text : {"", " ", "-", "+1", " 1", "1 ", "1\n", "1x", "x", "0x10", "1,000", "--1",
+                           "1.5", "1e3", "99999999999"}) {
+    EXPECT_FALSE(parse_number<int>(text)) << text;
+  }
+  EXPECT_FALSE(parse_number<uint32_t>("-0"));
+  EXPECT_FALSE(parse_number<uint32_t>("4294967296"));
+  for (const char* text : {"", "+1.0", " 1.0", "1.0 ", "1.0f", "1e999", "0x1p3", ".", "e5"}) {
+    EXPECT_FALSE(parse_number<double>(text)) << text;
+  }
+  EXPECT_FALSE(parse_number<int>(std::string_view("1\0", 2)));
 }
 
 TEST(JoinNames, ReadsAsASentence) {
