@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "gallop/base/child_process.h"
 #include "gallop/base/error.h"
 #include "gallop/launch/call_log.h"
-#include "gallop/base/child_process.h"
 
 namespace gallop::launch {
 
