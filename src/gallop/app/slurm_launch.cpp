@@ -138,7 +138,7 @@ std::string submit(const std::string& script) {
   }
   while (run.output.ends_with('\n')) run.output.pop_back();
   const std::string last = run.output.substr(run.output.rfind('\n') + 1);
-  const std::string number = last.substr(0, last.find(';'));
+  std::string number = last.substr(0, last.find(';'));
   const bool is_number =
       !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
   if (run.is_good() && is_number) return number;
@@ -157,9 +157,9 @@ std::string output_of(const std::string& number) {
 
 }  // namespace
 
-bool asks_for_slurm(const std::vector<std::string>& arguments) {
-  const auto train = std::find(arguments.begin(), arguments.end(), "train");
-  return std::find(arguments.begin(), train, "--slurm") != train;
+bool asks_for_slurm(const std::vector<std::string>& words) {
+  const auto train = std::find(words.begin(), words.end(), "train");
+  return std::find(words.begin(), train, "--slurm") != train;
 }
 
 ExitCode run_slurm_launch(const std::vector<std::string>& words) {
