@@ -17,13 +17,27 @@ train: configure ## build the program and train on Fashion-MNIST
 test: build ## build and run every test
 	ctest --preset $(PRESET) --parallel $(TEST_JOBS)
 
-chaos: build ## kill runs at random moments and compare their weights (a few minutes)
+chaos: build ## let everything go wrong that docs/faults.md lists, and compare weights (an hour)
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal TERM --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20 --model mlp --seed 2
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal KILL --kills 100
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 4 --signal KILL --kills 100 --model mlp
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal KILL --kills 50 --at-saves
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal SEGV --kills 20 --model mlp
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --kills 10 --model mlp
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --pause 2.5 --kills 10
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --mtbf 60 --epochs 600 --checkpoint-every "2 s"
+	tests/chaos/save_calls.py $(BUILD)/gallop --calls start,saves --faults kill,tear,5,28,full
+	tests/chaos/save_calls.py $(BUILD)/gallop --processes 2 --calls start,last-save --faults kill,28
+	tests/chaos/stop.py $(BUILD)/gallop
+	tests/chaos/disk.py $(BUILD)/gallop
+	tests/chaos/damage.py $(BUILD)/gallop
+	tests/chaos/processes.py $(BUILD)/gallop --counts 4,3,12,6,2,1
+	tests/chaos/clock.py $(BUILD)/gallop
+	tests/chaos/two_launchers.py $(BUILD)/gallop
+	tests/chaos/orphans.py $(BUILD)/gallop --processes 4 --kills 100
+	tests/chaos/memory.py $(BUILD)/gallop
 
 conformance: build ## run 10,000 random functions compiled and as they are (GALLOP_TEST_SEED: others)
 	GALLOP_TEST_COUNT=10000 $(BUILD)/tests/test_compile --gtest_filter='RandomGraphs.*'

@@ -3,17 +3,21 @@
 final weights bit for bit with those of a run that nobody disturbed.
 
     kill_rank.py PROGRAM --processes 2 --kills 20 --signal KILL --seed 1
+    kill_rank.py PROGRAM --at-saves             kills when a checkpoint is being written
+    kill_rank.py PROGRAM --signal STOP --pause 2     lets it go on after so many seconds: nothing is to start again
+    kill_rank.py PROGRAM --mtbf 60 --epochs 400 --checkpoint-every "2 s"     kills at times that are exponentially
+                                                distributed, and says which share of the time was of use
 
 The signal may be STOP: the others must notice. Prints one line a kill, with the time until a step was done
-again, and ends with 1 where the weights differ or a process hangs or is left behind.
+again and the steps that were lost, and ends with 1 where the weights differ or a process hangs or is left behind.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,18 +30,22 @@ import kill  # noqa: E402
 # A process that is stopped is lost after so many seconds.
 STEP_SECONDS, GRACE_SECONDS = 3, 2
 HANGS_SECONDS = 60
+LONGEST_BETWEEN_SECONDS = 3
 
 
 class Launch:
-    """A launcher, and when its training last did a step."""
+    """A launcher, when its training last did a step, and how many steps each new start had lost."""
 
-    def __init__(self, program, processes, name, folder):
+    def __init__(self, program, processes, name, folder, options):
         self.process = subprocess.Popen(
             [program, "launch", "-n", str(processes), "--max-restarts", "1000", "--grace", str(GRACE_SECONDS),
              "train", "recipe.yaml", "--name", name, "--continue", "--json",
-             f"parallel.step_seconds={STEP_SECONDS}", "parallel.start_seconds=30"],
+             f"parallel.step_seconds={STEP_SECONDS}", "parallel.start_seconds=30", *options],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.restarted = self.stepped = time.monotonic()
+        self.step = 0
+        self.starts = 0
+        self.lost = []
         self.lines = []
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -47,8 +55,17 @@ class Launch:
             self.lines.append(line)
             if line.startswith("gallop: starting"):
                 self.restarted = time.monotonic()
-            if line.startswith("{") and json.loads(line).get("event") == "step":
+                self.starts += 1
+            if line.startswith("gallop: resumed from step "):
+                self.go_on_from(int(line.split()[-1]))
+            if line.startswith("{") and (event := json.loads(line))["event"] == "step":
+                self.go_on_from(0)
+                self.step = event["step"]
                 self.stepped = time.monotonic()
+
+    def go_on_from(self, step):
+        if len(self.lost) < self.starts:
+            self.lost.append(self.step - step)
 
     def ranks(self):
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
@@ -59,7 +76,7 @@ class Launch:
             return []
 
     def finish(self):
-        code = self.process.wait(timeout=300)
+        code = self.process.wait(timeout=3600)
         self.reader.join()
         return code, "".join(self.lines)
 
@@ -74,34 +91,93 @@ class Launch:
         return self.stepped - moment
 
 
-def disturb(program, processes, folder, kills, signal_number, rng):
-    """Runs to the end through `kills` signals. Returns the seconds that each cost."""
-    costs, sent = [], 0
-    while True:
-        launch = Launch(program, processes, "disturbed", folder)
-        while sent < kills and launch.process.poll() is None:
-            time.sleep(rng.uniform(0, 3))
-            ranks = launch.ranks()
-            if not ranks:
-                continue
-            victim = rng.choice(ranks)
-            moment = time.monotonic()
+class Disturbance:
+    """Sends signals to the ranks of one run, which it starts as often as it takes."""
+
+    def __init__(self, arguments, folder):
+        self.arguments, self.folder = arguments, folder
+        self.signal = getattr(signal, "SIG" + arguments.signal)
+        self.rng = random.Random(arguments.seed)
+        self.sent = self.during_saves = 0
+        self.hit_at = time.monotonic()
+        self.costs, self.lost = [], []
+
+    def launch(self, name):
+        options = [f"train.epochs={self.arguments.epochs}"] if self.arguments.epochs else []
+        if self.arguments.checkpoint_every:
+            options.append(f"train.checkpoint_every={self.arguments.checkpoint_every}")
+        return Launch(os.path.abspath(self.arguments.program), self.arguments.processes, name, self.folder, options)
+
+    def saves(self):
+        """Whether a checkpoint is being written."""
+        try:
+            names = os.listdir(os.path.join(self.folder, "runs", "disturbed", "checkpoints"))
+        except FileNotFoundError:
+            return False
+        return any(name.startswith(".tmp-step-") for name in names)
+
+    def wait(self, launch):
+        """Until the next moment for a signal."""
+        if self.arguments.mtbf:
+            next_at = self.hit_at + self.rng.expovariate(1 / self.arguments.mtbf)
             try:
-                os.kill(victim, signal_number)
-            except ProcessLookupError:
-                continue
-            sent += 1
-            cost = launch.wait_for_step_after(moment)
-            if cost is not None:
-                costs.append(cost)
-            print(f"kill {sent}: " + ("at the end" if cost is None else f"a step again after {cost:.2f} s"), flush=True)
-        code, output = launch.finish()
-        if code != kill.FINISHED:
-            sys.exit(f"the launcher ended with {code}:\n{output[-4000:]}")
-        if sent >= kills:
-            return costs
-        # It finished before every kill was sent: start over, the kills so far stay counted.
-        subprocess.run(["rm", "-rf", os.path.join(folder, "runs", "disturbed")], check=True)
+                launch.process.wait(timeout=max(0, next_at - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                pass
+            return
+        time.sleep(self.rng.uniform(0, LONGEST_BETWEEN_SECONDS))
+        while self.arguments.at_saves and not self.saves() and launch.process.poll() is None:
+            time.sleep(0.0005)
+
+    def hit(self, launch):
+        """Sends the signal to a rank, and waits until there are steps again; False where there was none to send to."""
+        ranks = launch.ranks()
+        if not ranks:
+            return False
+        victim = self.rng.choice(ranks)
+        self.hit_at = moment = time.monotonic()
+        try:
+            os.kill(victim, self.signal)
+        except ProcessLookupError:
+            return False
+        self.sent += 1
+        self.during_saves += self.arguments.at_saves and self.saves()
+        if self.arguments.pause:
+            time.sleep(self.arguments.pause)
+            os.kill(victim, signal.SIGCONT)
+            print(f"pause {self.sent}: {self.arguments.pause} s", flush=True)
+            return True
+        cost = launch.wait_for_step_after(moment)
+        if cost is None:
+            print(f"kill {self.sent}: at the end", flush=True)
+            return True
+        self.costs.append(cost)
+        print(f"kill {self.sent}: a step again after {cost:.2f} s, {launch.lost[-1]} steps lost", flush=True)
+        return True
+
+    def run(self):
+        """To the end of a training, and of all kills where they are counted."""
+        while True:
+            launch = self.launch("disturbed")
+            while launch.process.poll() is None and (self.arguments.mtbf or self.sent < self.arguments.kills):
+                self.wait(launch)
+                if launch.process.poll() is None:
+                    self.hit(launch)
+            code, output = launch.finish()
+            self.lost += launch.lost
+            if code != kill.FINISHED:
+                sys.exit(f"the launcher ended with {code}:\n{output[-4000:]}")
+            if self.arguments.pause and launch.starts:
+                sys.exit(f"it was started again, though the process went on:\n{output[-4000:]}")
+            if self.arguments.mtbf or self.sent >= self.arguments.kills:
+                return
+            # It finished before every kill was sent: start over, the kills so far stay counted.
+            subprocess.run(["rm", "-rf", os.path.join(self.folder, "runs", "disturbed")], check=True)
+
+
+def share_below(values, share):
+    """The smallest value that so large a share of them does not exceed."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def left_behind(folder):
@@ -116,34 +192,56 @@ def left_behind(folder):
     return found
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--signal", choices=["KILL", "SEGV", "STOP"], default="KILL")
+    parser.add_argument("--at-saves", action="store_true")
+    parser.add_argument("--pause", type=float, default=0)
+    parser.add_argument("--mtbf", type=float, default=0, help="mean seconds between kills, whose number is open then")
+    parser.add_argument("--epochs", type=int, default=0)
+    parser.add_argument("--checkpoint-every", default="")
     parser.add_argument("--model", choices=sorted(kill.MODELS), default="resnet")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    program = os.path.abspath(arguments.program)
+    if arguments.pause and (arguments.signal != "STOP" or arguments.pause >= STEP_SECONDS):
+        parser.error(f"--pause is for --signal STOP, and below {STEP_SECONDS} s")
+    return arguments
 
+
+def main():
+    arguments = parse_arguments()
     with tempfile.TemporaryDirectory(prefix="gallop-chaos-") as folder:
         os.makedirs(os.path.join(folder, "data"))
         kill.make_data.make_idx(os.path.join(folder, "data"), 1000)
         with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
             file.write(kill.RECIPE % kill.MODELS[arguments.model])
-        code, output = Launch(program, arguments.processes, "undisturbed", folder).finish()
+        disturbance = Disturbance(arguments, folder)
+        begin = time.monotonic()
+        code, output = disturbance.launch("undisturbed").finish()
+        undisturbed_seconds = time.monotonic() - begin
         if code != kill.FINISHED:
             sys.exit(f"the undisturbed run ended with {code}:\n{output}")
         wanted = kill.weights_hash(os.path.join(folder, "runs", "undisturbed"))
-        print(f"undisturbed: weights {wanted}", flush=True)
+        print(f"undisturbed: {undisturbed_seconds:.1f} s, weights {wanted}", flush=True)
 
-        costs = disturb(program, arguments.processes, folder, arguments.kills,
-                        getattr(signal, "SIG" + arguments.signal), random.Random(arguments.seed))
+        begin = time.monotonic()
+        disturbance.run()
+        seconds = time.monotonic() - begin
         found = kill.weights_hash(os.path.join(folder, "runs", "disturbed"))
-        print(f"disturbed:   {arguments.kills} times SIG{arguments.signal}, weights {found}")
-        if costs:
-            print(f"a step again after {statistics.median(costs):.2f} s in the median, {max(costs):.2f} s at most")
+        print(f"disturbed:   {disturbance.sent} times SIG{arguments.signal}, weights {found}")
+        if costs := disturbance.costs:
+            print(f"a step again after {share_below(costs, 0.5):.2f} s in the median, {share_below(costs, 0.99):.2f} s "
+                  f"in 99 of 100, {max(costs):.2f} s at most")
+        if lost := disturbance.lost:
+            print(f"steps lost a kill: {sum(lost) / len(lost):.1f} in the mean, {max(lost)} at most")
+        if arguments.at_saves:
+            print(f"{disturbance.during_saves} of them while a checkpoint was half-written")
+        if arguments.mtbf:
+            print(f"a kill every {arguments.mtbf:g} s in the mean: {undisturbed_seconds:.1f} s of use in "
+                  f"{seconds:.1f} s, {100 * undisturbed_seconds / seconds:.1f} %")
         if remains := left_behind(folder):
             sys.exit(f"processes were left behind: {remains}")
         if found != wanted:

@@ -12,6 +12,7 @@
 #include "gallop/app/slurm_launch.h"
 #include "gallop/base/affinity.h"
 #include "gallop/base/file.h"
+#include "gallop/base/memory.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/group.h"
 #include "gallop/parallel/store.h"
@@ -120,10 +121,15 @@ ExitCode run_launch(const std::vector<std::string>& arguments) {
   const parallel::StoreServer store(group.host, 0);
   group.port = store.port();
   for (;; ++group.restarts) {
+    const int64_t killed = processes_killed_for_memory();
     const launch::GroupEnd end = launch::run_group(group, stop, say);
     const std::string run = note.read();
     if (!end.first_failure.empty()) {
       say("gallop: " + end.first_failure + kept_calls(run, end.last_calls));
+    }
+    if (processes_killed_for_memory() > killed) {
+      say("gallop: the system has killed a process because memory ran out; try a smaller data.batch "
+          "or data.eval_batch, or fewer processes");
     }
     if (stop.requested() || !may_start_again(end.code)) return end.code;
     if (group.restarts == parsed.max_restarts) {

@@ -222,9 +222,12 @@ class PreparedRun final : public TrainingRun {
   std::optional<FoundBatch> batch_;  // Where the recipe left it open.
 };
 
-// Finished: the newest checkpoint stands at the last step of the run.
+// Finished: the newest checkpoint stands at the last step of the run. One that ended before it began
+// has no log.
 bool is_finished(const fs::path& folder) {
-  const auto records = track::read_log(folder / "metrics.log").current();
+  const fs::path log = folder / "metrics.log";
+  if (!fs::exists(log)) return false;
+  const auto records = track::read_log(log).current();
   return !records.empty() && records.back().kind == "end" &&
          records.back().texts.at("how") == "finished";
 }

@@ -13,15 +13,20 @@ namespace gallop {
 
 namespace {
 
-// "MemAvailable:   123 kB" in bytes; 0 where there is no such line.
-int64_t line_of(const char* file_name, const std::string& key) {
+// 123 of "oom_kill 123"; 0 where there is no such line.
+int64_t number_behind(const std::string& key, const char* file_name) {
   std::ifstream file(file_name);
   for (std::string word; file >> word;) {
-    int64_t kilobytes = 0;
-    if (word == key && file >> kilobytes) return kilobytes * 1024;
+    int64_t number = 0;
+    if (word == key && file >> number) return number;
     file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
   return 0;
+}
+
+// "MemAvailable:   123 kB" in bytes.
+int64_t bytes_behind(const std::string& key, const char* file_name) {
+  return number_behind(key, file_name) * 1024;
 }
 
 int64_t number_in(const char* file_name) {
@@ -33,7 +38,7 @@ int64_t number_in(const char* file_name) {
 }  // namespace
 
 int64_t available_memory() {
-  int64_t bytes = line_of("/proc/meminfo", "MemAvailable:");
+  int64_t bytes = bytes_behind("MemAvailable:", "/proc/meminfo");
   const int64_t limit = number_in("/sys/fs/cgroup/memory.max"),
                 used = number_in("/sys/fs/cgroup/memory.current");
   if (limit > 0 && used >= 0) bytes = std::min(bytes, std::max<int64_t>(0, limit - used));
@@ -46,7 +51,9 @@ int64_t resident_bytes() {
   return file >> size >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
-int64_t peak_resident_bytes() { return line_of("/proc/self/status", "VmHWM:"); }
+int64_t peak_resident_bytes() { return bytes_behind("VmHWM:", "/proc/self/status"); }
+
+int64_t processes_killed_for_memory() { return number_behind("oom_kill", "/proc/vmstat"); }
 
 MemoryWatch::MemoryWatch(int64_t limit_bytes, std::function<void()> exceeded)
     : thread_([this, limit_bytes, exceeded = std::move(exceeded)] {

@@ -17,6 +17,10 @@ int64_t available_memory();
 int64_t resident_bytes();
 int64_t peak_resident_bytes();
 
+/// How many processes, of anybody, the system has killed so far because memory ran out, in a cgroup
+/// or altogether. 0 where it does not tell.
+int64_t processes_killed_for_memory();
+
 /// While it lives, looks every millisecond at what of this process is in memory, and calls back, in
 /// a thread of its own, once that is more than a limit.
 class MemoryWatch {

@@ -1,0 +1,215 @@
+// Loaded before a program's libraries, lets one of its calls on files go wrong.
+//
+//   FAULT_PATH=TEXT     calls on paths that have this in them are counted, from 1:
+//   FAULT_READS=1       opening files; otherwise calls that change files and folders
+//   FAULT_LOG=FILE      gets a line a call: number, name, path, and what it is renamed to
+//   FAULT_AT=N          the call at which it happens:
+//   FAULT_ACTION=       kill: SIGKILL before the call; tear: after half of a write; fail: the call returns
+//                       FAULT_ERROR, a number; full: so do all later ones that take room on the disk;
+//                       wait: the call takes FAULT_SECONDS longer
+//   FAULT_RANK=R        in the process of this rank alone, and only the first time that it is started
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LONGEST = 2 * PATH_MAX, TEAR = -1 };
+
+static const char *wanted_path, *action;
+static bool wants_reads;
+static int wanted_call, error_number, log_file = -1;
+static double seconds;
+static atomic_int calls;
+
+static const char* value_of(const char* name) {
+  const char* value = getenv(name);
+  return value != NULL ? value : "";
+}
+
+__attribute__((constructor)) static void start(void) {
+  const char* rank = value_of("FAULT_RANK");
+  if (*rank != '\0' && strcmp(rank, value_of("RANK")) != 0) return;
+  const char* restarts = value_of("TORCHELASTIC_RESTART_COUNT");
+  if (*restarts != '\0' && strcmp(restarts, "0") != 0) return;
+  action = value_of("FAULT_ACTION");
+  wants_reads = *value_of("FAULT_READS") != '\0';
+  wanted_call = atoi(value_of("FAULT_AT"));
+  error_number = atoi(value_of("FAULT_ERROR"));
+  seconds = atof(value_of("FAULT_SECONDS"));
+  log_file = (int)syscall(SYS_open, value_of("FAULT_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  wanted_path = value_of("FAULT_PATH");
+}
+
+static void kill_this(void) {
+  syscall(SYS_kill, getpid(), SIGKILL);
+  for (;;) pause();
+}
+
+static void path_of_file(int file, char* path) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  const ssize_t size = readlink(link, path, LONGEST - 1);
+  path[size > 0 ? size : 0] = '\0';
+}
+
+static void path_at(int folder, const char* name, char* path) {
+  path[0] = '\0';
+  if (folder != AT_FDCWD && name[0] != '/') path_of_file(folder, path);
+  snprintf(path + strlen(path), LONGEST - strlen(path), "%s%s", *path != '\0' ? "/" : "", name);
+}
+
+static bool takes_room(const char* call) {
+  return strcmp(call, "open") == 0 || strcmp(call, "write") == 0 || strcmp(call, "mkdir") == 0;
+}
+
+// 0 where the call is to be made, else the reason why it fails, or TEAR.
+static int fault(const char* call, const char* path, const char* target) {
+  if (wanted_path == NULL || strstr(path, wanted_path) == NULL) return 0;
+  const int number = atomic_fetch_add(&calls, 1) + 1;
+  char line[2 * LONGEST];
+  const int size = snprintf(line, sizeof line, "%d %s %s %s\n", number, call, path, target);
+  if (log_file >= 0) syscall(SYS_write, log_file, line, size);
+  const bool is_full = strcmp(action, "full") == 0;
+  if (is_full && number > wanted_call && takes_room(call)) return error_number;
+  if (number != wanted_call) return 0;
+  if (is_full || strcmp(action, "fail") == 0) return error_number;
+  if (strcmp(action, "kill") == 0) kill_this();
+  if (strcmp(action, "tear") == 0) {
+    if (strcmp(call, "write") == 0) return TEAR;
+    kill_this();
+  }
+  if (strcmp(action, "wait") == 0) {
+    struct timespec left = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    while (nanosleep(&left, &left) != 0) continue;
+  }
+  return 0;
+}
+
+static int fault_of_change(const char* call, int folder, const char* name, const char* target) {
+  char path[LONGEST];
+  if (wanted_path == NULL || wants_reads) return 0;
+  path_at(folder, name, path);
+  return fault(call, path, target);
+}
+
+static int fault_of_file(const char* call, int file) {
+  char path[LONGEST];
+  if (wanted_path == NULL || wants_reads) return 0;
+  path_of_file(file, path);
+  return fault(call, path, "");
+}
+
+static int fault_of_open(int folder, const char* name, int flags) {
+  char path[LONGEST];
+  const bool changes = (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0;
+  if (wanted_path == NULL || changes == wants_reads) return 0;
+  path_at(folder, name, path);
+  return fault("open", path, "");
+}
+
+#define NEXT(type, name) ((type)dlsym(RTLD_NEXT, name))
+#define FAIL_WHERE(reason)        \
+  do {                            \
+    const int failure = (reason); \
+    if (failure != 0) {           \
+      errno = failure;            \
+      return -1;                  \
+    }                             \
+  } while (0)
+
+static mode_t mode_of(int flags, va_list more) {
+  return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? (mode_t)va_arg(more, int) : 0;
+}
+
+static int open_next(const char* symbol, const char* name, int flags, va_list more) {
+  FAIL_WHERE(fault_of_open(AT_FDCWD, name, flags));
+  return NEXT(int (*)(const char*, int, ...), symbol)(name, flags, mode_of(flags, more));
+}
+
+static int openat_next(const char* symbol, int folder, const char* name, int flags, va_list more) {
+  FAIL_WHERE(fault_of_open(folder, name, flags));
+  return NEXT(int (*)(int, const char*, int, ...), symbol)(folder, name, flags, mode_of(flags, more));
+}
+
+#define OPEN(symbol)                                           \
+  int symbol(const char* name, int flags, ...) {               \
+    va_list more;                                              \
+    va_start(more, flags);                                     \
+    const int file = open_next(#symbol, name, flags, more);    \
+    va_end(more);                                              \
+    return file;                                               \
+  }
+#define OPENAT(symbol)                                                    \
+  int symbol(int folder, const char* name, int flags, ...) {              \
+    va_list more;                                                         \
+    va_start(more, flags);                                                \
+    const int file = openat_next(#symbol, folder, name, flags, more);     \
+    va_end(more);                                                         \
+    return file;                                                          \
+  }
+OPEN(open)
+OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
+
+ssize_t write(int file, const void* data, size_t bytes) {
+  const int why = fault_of_file("write", file);
+  if (why == TEAR) {
+    syscall(SYS_write, file, data, bytes / 2);
+    kill_this();
+  }
+  FAIL_WHERE(why);
+  return syscall(SYS_write, file, data, bytes);
+}
+
+int fsync(int file) {
+  FAIL_WHERE(fault_of_file("fsync", file));
+  return (int)syscall(SYS_fsync, file);
+}
+
+int ftruncate(int file, off_t bytes) {
+  FAIL_WHERE(fault_of_file("ftruncate", file));
+  return (int)syscall(SYS_ftruncate, file, bytes);
+}
+
+int rename(const char* from, const char* to) {
+  FAIL_WHERE(fault_of_change("rename", AT_FDCWD, from, to));
+  return NEXT(int (*)(const char*, const char*), "rename")(from, to);
+}
+
+int mkdir(const char* name, mode_t mode) {
+  FAIL_WHERE(fault_of_change("mkdir", AT_FDCWD, name, ""));
+  return NEXT(int (*)(const char*, mode_t), "mkdir")(name, mode);
+}
+
+int remove(const char* name) {
+  FAIL_WHERE(fault_of_change("remove", AT_FDCWD, name, ""));
+  return NEXT(int (*)(const char*), "remove")(name);
+}
+
+int unlink(const char* name) {
+  FAIL_WHERE(fault_of_change("unlink", AT_FDCWD, name, ""));
+  return NEXT(int (*)(const char*), "unlink")(name);
+}
+
+int rmdir(const char* name) {
+  FAIL_WHERE(fault_of_change("rmdir", AT_FDCWD, name, ""));
+  return NEXT(int (*)(const char*), "rmdir")(name);
+}
+
+int unlinkat(int folder, const char* name, int flags) {
+  FAIL_WHERE(fault_of_change("unlinkat", folder, name, ""));
+  return NEXT(int (*)(int, const char*, int), "unlinkat")(folder, name, flags);
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Trains while the clock of the day jumps by hours, four times a second, in every process of the training.
+
+    clock.py PROGRAM
+
+Nothing may time out or start again, the log must have its steps in order, and the final weights must be those of
+a run that nobody disturbed, bit for bit.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import runs  # noqa: E402
+
+STEP_SECONDS = "parallel.step_seconds=5"
+
+
+def records(there, name):
+    with open(there.path(name, "metrics.log"), encoding="utf-8") as file:
+        return [json.loads(line.split("\t")[0]) for line in file]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    program = parser.parse_args().program
+
+    with runs.make(program) as there:
+        jumping = there.preload("clock")
+        for processes in (0, 2):
+            options = [STEP_SECONDS] if processes else []
+            # By time as well, which an hour must not make due.
+            options += ["train.epochs=100", "train.checkpoint_every=0.4 s"]
+            calm, stormy = f"calm-{processes}", f"stormy-{processes}"
+            there.finished(calm, *options, processes=processes)
+            output = there.finished(stormy, *options, processes=processes, environment=jumping)
+            if "gallop: starting" in output:
+                sys.exit(f"it had to start again:\n{output[-3000:]}")
+            there.require_weights(stormy, there.weights(calm), "a clock that jumps")
+            log = records(there, stormy)
+            steps = [record["step"] for record in log if record["kind"] == "step"]
+            times = [record["time"] for record in log]
+            if steps != sorted(set(steps)):
+                sys.exit(f"steps are out of order: {steps}")
+            back = sum(later < earlier for earlier, later in zip(times, times[1:]))
+            if back == 0 or max(times) - min(times) < 3600:
+                sys.exit("the clock has not jumped")
+            saves = [sum(record["kind"] == "checkpoint" for record in records(there, name)) for name in (calm, stormy)]
+            print(f"{processes or 1} processes: the clock went back {back} times, {len(steps)} steps are in order, "
+                  f"{saves[1]} checkpoints where a calm clock has {saves[0]}, the weights are equal, bit for bit")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Damages the newest checkpoint of a run that was stopped, in every file and at places of every kind, and goes on.
+
+    damage.py PROGRAM
+
+Each time the training must say which file is damaged, go on from the checkpoint before, and end with the
+weights of a run that nobody disturbed, bit for bit. Where every checkpoint is damaged it must end with code 3.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import runs  # noqa: E402
+
+BAD_DATA = 3
+FILES = ("model.safetensors", "state.safetensors", "trainer.json", "manifest.json")
+
+
+def flip(place):
+    def damage(path):
+        with open(path, "r+b") as file:
+            content = file.read()
+            at = place(content)
+            file.seek(at)
+            file.write(bytes([content[at] ^ 0x10]))
+    return damage
+
+
+def cut(length):
+    def damage(path):
+        os.truncate(path, length(os.path.getsize(path)))
+    return damage
+
+
+def data_begin(content):
+    return 8 + struct.unpack("<Q", content[:8])[0]
+
+
+def damages():
+    """(what, file, function of its path)"""
+    for file in FILES:
+        yield "a bit of the first byte", file, flip(lambda content: 0)
+        yield "a bit in the middle", file, flip(lambda content: len(content) // 2)
+        yield "a bit of the last byte", file, flip(lambda content: len(content) - 1)
+        yield "emptied", file, cut(lambda size: 0)
+        yield "cut in half", file, cut(lambda size: size // 2)
+        yield "cut by one byte", file, cut(lambda size: size - 1)
+        yield "gone", file, os.remove
+    for file in FILES[:2]:
+        yield "a bit of the header's length", file, flip(lambda content: 2)
+        yield "a bit of the header", file, flip(lambda content: 20)
+        yield "a bit of the first number", file, flip(data_begin)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--every", type=int, default=1, help="only each so many of the damages")
+    arguments = parser.parse_args()
+
+    with runs.make(arguments.program) as there:
+        there.finished("undisturbed")
+        wanted = there.weights("undisturbed")
+        there.finished("part", "train.epochs=1")
+        checkpoints = there.checkpoint("part")
+        newest = int(re.search(r"step-(\d+)", checkpoints)[1])
+        listed = list(damages())[::arguments.every]
+        for what, name, damage in listed:
+            there.remove("damaged")
+            shutil.copytree(there.path("part"), there.path("damaged"))
+            damage(os.path.join(there.checkpoint("damaged"), name))
+            output = there.finished("damaged", "train.epochs=2")
+            if f"{name}: " not in output or "damaged" not in output and "cannot open" not in output:
+                sys.exit(f"{name}, {what}: it does not say so:\n{output[-3000:]}")
+            found = re.search(r"resumed from step (\d+)", output)
+            if found is None or int(found[1]) >= newest:
+                sys.exit(f"{name}, {what}: it did not go on from the checkpoint before:\n{output[-3000:]}")
+            there.require_weights("damaged", wanted, f"{name}, {what}")
+        print(f"{len(listed)} damages: each was told, and it went on from step {found[1]} in place of {newest}, "
+              "to the same weights, bit for bit")
+
+        for folder in os.listdir(there.path("part", "checkpoints")):
+            if folder.startswith("step-"):
+                cut(lambda size: size - 1)(there.path("part", "checkpoints", folder, "model.safetensors"))
+        code, output = there.run("part", "train.epochs=2")
+        if code != BAD_DATA or "model.safetensors: " not in output:
+            sys.exit(f"nothing whole was left, but it ended with {code}:\n{output[-3000:]}")
+        print(f"all damaged: exit {code}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Trains on a disk that is full, has no inodes left, or becomes read-only: a tmpfs in a mount namespace of its own.
+
+    disk.py PROGRAM
+
+Each time the training must end with exit code 4 and say path, reason and bytes, the older checkpoint must stay,
+and once there is room again it must go on to the weights of a run that nobody disturbed, bit for bit.
+Ends with 77 where nothing can be mounted.
+"""
+
+import argparse
+import contextlib
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import runs  # noqa: E402
+
+INSIDE = "GALLOP_CHAOS_MOUNTS"
+# A checkpoint is of 390 KiB, and there are five of them.
+RECIPE = """\
+data: {name: mnist, path: data, batch: 20, threads: 2}
+model: {name: mlp, hidden: [192], dropout: 0.1}
+optimizer: {name: adamw, lr: 0.003}
+train: {epochs: 3, precision: fp32, channels_last: "false", checkpoint_every: 7 steps, evaluate_every: never,
+        keep_checkpoints: 10}
+"""
+DEVICE_TROUBLE = 4
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def mount(path, options):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
+
+
+def remount(path, options):
+    subprocess.run(["mount", "-o", f"remount,{options}", path], check=True)
+
+
+def require(condition, what, output):
+    if not condition:
+        sys.exit(f"{what}:\n{output[-4000:]}")
+
+
+def check_end(what, code, output, texts):
+    """The last line is what is wrong."""
+    line = next(line for line in reversed(output.splitlines()) if line.startswith("gallop: "))
+    print(f"{what}: exit {code}\n  {line}", flush=True)
+    require(code == DEVICE_TROUBLE, f"{what}: exit {code}", output)
+    for text in texts:
+        require(text in line, f"{what}: '{text}' is not told", output)
+
+
+def go_on(there, name, what, wanted, options=(), processes=0):
+    output = there.finished(name, *options, processes=processes)
+    step = re.search(r"resumed from step (\d+)", output)
+    require(step is not None, f"{what}: no checkpoint was left", output)
+    there.require_weights(name, wanted, what)
+    print(f"  went on from step {step[1]}, to the same weights")
+
+
+def on_small_disk(there, what, options, room, texts, wanted):
+    """Until the disk of these options is full; then it gets room."""
+    name = what.replace(" ", "-")
+    os.makedirs(there.path(name))
+    mount(there.path(name), options)
+    code, output = there.run(name)
+    check_end(what, code, output, texts)
+    remount(there.path(name), room)
+    go_on(there, name, what, wanted)
+
+
+def full_for_two(there, wanted):
+    """The launcher tries it again, and gives up in the end."""
+    name, what = "full-for-two", "a full disk, two processes"
+    os.makedirs(there.path(name))
+    mount(there.path(name), "size=1200k")
+    code, output = there.run(name, processes=2)
+    check_end(what, code, output, ["started 4 times"])
+    require(output.count("older checkpoints are untouched") == 4, f"{what}: not told each time", output)
+    remount(there.path(name), "size=8m")
+    go_on(there, name, what, wanted, processes=2)
+
+
+def filled_by_others(there):
+    """After the first of two saves not a byte is left, and the log has a hundred lines to take."""
+    name, what = "filled", "a disk that others fill"
+    options = ["train.epochs=20", "train.checkpoint_every=100 steps"]
+    there.finished("undisturbed-long", *options)
+    os.makedirs(there.path(name))
+    mount(there.path(name), "size=2m")
+    log = os.path.join(there.folder, "filled.log")
+    # The pointer's last call.
+    training = there.start(name, *options, environment=there.preload(
+        "calls", FAULT_PATH="/latest", FAULT_LOG=log, FAULT_AT=4, FAULT_ACTION="wait", FAULT_SECONDS=2))
+    training.wait_for(lambda: os.path.exists(log) and "\n4 " in read(log), "pointer")
+    with open(there.path(name, "other"), "wb", buffering=0) as other, contextlib.suppress(OSError):
+        while other.write(bytes(4096)):
+            pass
+    code, output = training.finish()
+    check_end(what, code, output, ["runs/filled", "No space left on device"])
+    os.remove(there.path(name, "other"))
+    go_on(there, name, what, there.weights("undisturbed-long"), options)
+
+
+def read_only(there, wanted):
+    """At the first call of the second save: none of its files is open then."""
+    name, what = "read-only", "a disk that becomes read-only"
+    checkpoints = there.path(name, "checkpoints")
+    os.makedirs(checkpoints)
+    mount(checkpoints, "size=8m")
+    log = os.path.join(there.folder, "read-only.log")
+    second = "/.tmp-step-00000014"
+    training = there.start(name, environment=there.preload(
+        "calls", FAULT_PATH=second, FAULT_LOG=log, FAULT_AT=1, FAULT_ACTION="wait", FAULT_SECONDS=2))
+    training.wait_for(lambda: os.path.exists(log) and read(log), "second save")
+    remount(checkpoints, "ro")
+    code, output = training.finish()
+    check_end(what, code, output, ["runs/read-only/checkpoints", "Read-only file system", "a checkpoint needs"])
+    remount(checkpoints, "rw")
+    go_on(there, name, what, wanted)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    program = parser.parse_args().program
+    if INSIDE not in os.environ:
+        os.environ[INSIDE] = "yes"
+        alone = ["unshare", "--mount", "--propagation", "private"]
+        if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
+            runs.skip("no mount namespaces here")
+        os.execvp(alone[0], [*alone, sys.executable, *sys.argv])
+
+    with runs.make(program, RECIPE) as there:
+        there.finished("undisturbed")
+        wanted = there.weights("undisturbed")
+        there.finished("undisturbed-two", processes=2)
+        wanted_of_two = there.weights("undisturbed-two")
+        full = ["checkpoints", "only ", "are free", "a checkpoint needs", "older checkpoints are untouched"]
+        try:
+            on_small_disk(there, "a full disk", "size=1200k", "size=8m", full, wanted)
+            full_for_two(there, wanted_of_two)
+            on_small_disk(there, "no inodes", "size=8m,nr_inodes=24", "size=8m,nr_inodes=1000",
+                          ["checkpoints", "No space left on device", "a checkpoint needs"], wanted)
+            filled_by_others(there)
+            read_only(there, wanted)
+        finally:
+            # What is mounted ends with the namespace, but not before the folder is removed.
+            for name in os.listdir(os.path.join(there.folder, "runs")):
+                for path in (there.path(name, "checkpoints"), there.path(name)):
+                    if os.path.ismount(path):
+                        subprocess.run(["umount", "--lazy", path], check=True)
+
+
+if __name__ == "__main__":
+    main()

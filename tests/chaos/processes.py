@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Kills the launcher of a training in several processes, goes on with another number of them, and compares the
+final weights bit for bit with those of one process that nobody disturbed.
+
+    processes.py PROGRAM --counts 4,3,12,1
+"""
+
+import argparse
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import runs  # noqa: E402
+
+# With all that a resume has to find again: order, augmentation, optimizer, schedule, statistics of batches.
+RECIPE = """\
+data: {name: mnist, path: data, batch: 24, threads: 1, augment: [{flip: {}}, {crop: {padding: 1}}]}
+model: {name: resnet, depth: 8, width: 0.25}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5.0e-4}
+schedule: {name: one-cycle}
+train: {epochs: 4, precision: bf16, channels_last: "true", checkpoint_every: 3 steps, evaluate_every: 2 epochs}
+parallel: {name: deterministic}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--counts", default="4,3,12,1", help="processes, one after the other")
+    arguments = parser.parse_args()
+    counts = [int(count) for count in arguments.counts.split(",")]
+
+    with runs.make(arguments.program, RECIPE) as there:
+        there.finished("undisturbed")
+        wanted = there.weights("undisturbed")
+        for count in counts[:-1]:
+            training = there.start("changed", processes=count)
+            training.wait_for_event("checkpoint")
+            training.process.send_signal(signal.SIGKILL)
+            training.finish()
+            print(f"{count} processes: killed after the checkpoint of step {training.event('checkpoint')['step']}",
+                  flush=True)
+        output = there.finished("changed", processes=counts[-1] if counts[-1] > 1 else 0)
+        if "resumed from step" not in output:
+            sys.exit(f"the last did not go on:\n{output[-3000:]}")
+        there.require_weights("changed", wanted, "another number of processes")
+        print(f"{counts[-1]} to the end: the weights are those of one process, bit for bit")
+
+
+if __name__ == "__main__":
+    main()

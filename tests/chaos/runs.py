@@ -1,0 +1,165 @@
+"""A folder with data and a recipe in which the programs of this folder train, and what they do to a training."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import kill
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SKIPPED = 77
+RECIPE = """\
+data: {name: mnist, path: data, batch: 20, threads: 2}
+model: {name: mlp, hidden: [64], dropout: 0.1}
+optimizer: {name: adamw, lr: 0.003}
+train: {epochs: 2, precision: fp32, channels_last: "false", checkpoint_every: 7 steps}
+"""
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+class Process:
+    """A training under way, and what it has printed so far."""
+
+    def __init__(self, command, folder, environment):
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=os.environ | environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace")
+        self.lines = []
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line)
+
+    def output(self):
+        return "".join(self.lines)
+
+    def event(self, name):
+        """The newest of this name that --json printed; None where there was none."""
+        for line in reversed(self.lines):
+            if line.startswith("{") and json.loads(line)["event"] == name:
+                return json.loads(line)
+        return None
+
+    def wait_for(self, condition, what, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.process.kill()
+                code, output = self.finish()
+                sys.exit(f"no {what}; ended with {code}:\n{output[-4000:]}")
+            time.sleep(0.005)
+
+    def wait_for_event(self, name):
+        self.wait_for(lambda: self.event(name), f"event {name}")
+
+    def children(self):
+        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
+        with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+            return [int(word) for word in file.read().split()]
+        return []
+
+    def rank(self, number):
+        """The process of a rank under 'gallop launch'."""
+        def found():
+            for pid in self.children():
+                with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", encoding="utf-8") as file:
+                    if f"RANK={number}" in file.read().split("\0"):
+                        return pid
+            return None
+        self.wait_for(found, f"rank {number}")
+        return found()
+
+    def finish(self, seconds=300):
+        """Exit code, as subprocess has it, and all that was printed."""
+        code = self.process.wait(timeout=seconds)
+        self.reader.join()
+        return code, self.output()
+
+
+class Runs:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def start(self, name, *options, processes=0, environment=None):
+        """Starts the training of this name or goes on with it, under 'gallop launch' where there are processes."""
+        launch = ["launch", "-n", str(processes), "--grace", "20"] if processes else []
+        return Process([self.program, *launch, "train", "recipe.yaml", "--name", name, "--continue", "--json",
+                        *options], self.folder, environment or {})
+
+    def run(self, name, *options, processes=0, environment=None):
+        return self.start(name, *options, processes=processes, environment=environment).finish()
+
+    def finished(self, name, *options, processes=0, environment=None):
+        """The same, to its end; what it printed."""
+        code, output = self.run(name, *options, processes=processes, environment=environment)
+        if code != kill.FINISHED:
+            sys.exit(f"the run {name} ended with {code}:\n{output[-4000:]}")
+        return output
+
+    def remove(self, name):
+        shutil.rmtree(os.path.join(self.folder, "runs", name), ignore_errors=True)
+
+    def path(self, name, *more):
+        return os.path.join(self.folder, "runs", name, *more)
+
+    def checkpoint(self, name):
+        """The folder of the newest."""
+        with open(self.path(name, "checkpoints", "latest"), encoding="utf-8") as file:
+            return self.path(name, "checkpoints", file.read().strip())
+
+    def weights(self, name):
+        return kill.weights_hash(self.path(name))
+
+    def require_weights(self, name, wanted, what):
+        if self.weights(name) != wanted:
+            sys.exit(f"{what}: the weights differ from those of a run that nobody disturbed")
+
+    def preload(self, library, **variables):
+        """The environment that loads LIBRARY.c of this folder before a program's own libraries."""
+        path = os.path.join(self.folder, library + ".so")
+        if not os.path.exists(path):
+            if shutil.which("cc") is None:
+                skip("no C compiler")
+            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", path, os.path.join(HERE, library + ".c"), "-ldl"],
+                           check=True)
+        return {"LD_PRELOAD": path, "ASAN_OPTIONS": "verify_asan_link_order=0",
+                **{name: str(value) for name, value in variables.items()}}
+
+
+@contextlib.contextmanager
+def make(program, recipe=RECIPE, data="idx data 200"):
+    """Runs of a program in a folder of their own."""
+    with tempfile.TemporaryDirectory(prefix="gallop-chaos-") as folder:
+        kill.make_data.make(folder, data.split())
+        with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
+            file.write(recipe)
+        yield Runs(os.path.abspath(program), folder)
+
+
+def signal_all(pids, *numbers):
+    for number in numbers:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def is_there(pid):
+    """Whether it runs; what only waits to be reaped does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Starts a second launcher in the folder of a run, which must be refused by process and host of the first; then
+kills the first, whose lock must be free for the next at once.
+
+    two_launchers.py PROGRAM
+"""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import runs  # noqa: E402
+
+WRONG_USE = 2
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    program = parser.parse_args().program
+
+    with runs.make(program) as there:
+        options = ["train.epochs=150", "train.checkpoint_every=50 steps"]
+        there.finished("calm", *options, processes=2)
+        # The first process of a resume has the lock from its beginning on.
+        first = there.start("run", *options, "train.epochs=100000", processes=2)
+        first.wait_for_event("checkpoint")
+        first.process.send_signal(signal.SIGKILL)
+        first.finish()
+        first = there.start("run", *options, processes=2)
+        first.wait_for_event("step")
+        owner = f"process {first.rank(0)} on {socket.gethostname()}"
+        code, output = there.run("run", *options, processes=2)
+        refusal = [line for line in output.splitlines() if f"{owner} is training there" in line]
+        if code != WRONG_USE or not refusal or "gallop: starting" in output:
+            sys.exit(f"the second ended with {code}, not refused by {owner}:\n{output}")
+        print(f"the second: exit {code}\n  {refusal[0]}")
+        code, output = first.finish()
+        if code != 0 or "gallop: starting" in output:
+            sys.exit(f"the first ended with {code}:\n{output[-3000:]}")
+        there.require_weights("run", there.weights("calm"), "after a second launcher")
+        print("the first went on, and its weights are those of a run that nobody disturbed, bit for bit")
+
+
+if __name__ == "__main__":
+    main()
