@@ -89,17 +89,16 @@ def full_for_two(there, wanted):
 
 
 def filled_by_others(there):
-    """After the first of two saves not a byte is left, and the log has a hundred lines to take."""
+    """After the first of two saves not a byte is left, and the log has eighty lines to take."""
     name, what = "filled", "a disk that others fill"
-    options = ["train.epochs=20", "train.checkpoint_every=100 steps"]
+    options = ["train.epochs=20", "train.checkpoint_every=100 steps", "train.checkpoint_in_background=false"]
     there.finished("undisturbed-long", *options)
     os.makedirs(there.path(name))
     mount(there.path(name), "size=2m")
     log = os.path.join(there.folder, "filled.log")
-    # The pointer's last call.
     training = there.start(name, *options, environment=there.preload(
-        "calls", FAULT_PATH="/latest", FAULT_LOG=log, FAULT_AT=4, FAULT_ACTION="wait", FAULT_SECONDS=2))
-    training.wait_for(lambda: os.path.exists(log) and "\n4 " in read(log), "pointer")
+        "calls", FAULT_PATH="/metrics.log", FAULT_LOG=log, FAULT_AT=120, FAULT_ACTION="wait", FAULT_SECONDS=2))
+    training.wait_for(lambda: os.path.exists(log) and "\n120 " in read(log), "line 120 of the log")
     with open(there.path(name, "other"), "wb", buffering=0) as other, contextlib.suppress(OSError):
         while other.write(bytes(4096)):
             pass

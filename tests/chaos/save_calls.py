@@ -2,11 +2,13 @@
 """Lets a training die, or find no room, at each call by which it makes its run or saves, and goes on with it.
 
     save_calls.py PROGRAM --faults kill,tear,28 --calls start,last-save
+    save_calls.py PROGRAM --faults kill --processes 2 --rank 1
 
 A fault is 'kill': SIGKILL before the call; 'tear': SIGKILL in the middle of a write; or the number of an
 error that the call returns, 'full' where no later call finds room either. After each the training must go on
 from the newest checkpoint that was published before, and end with the weights of a run that nobody disturbed,
-bit for bit. With --processes the first of several is hit, and the launcher starts them again.
+bit for bit. With --processes one of several is hit, which write a part of each checkpoint each, and the launcher
+starts them again.
 """
 
 import argparse
@@ -29,19 +31,18 @@ Call = collections.namedtuple("Call", "number name path target")
 OF_REMOVAL = ("unlink", "unlinkat", "rmdir", "remove")
 
 
-def fault_variables(there, fault="count", at=0, rank=""):
+def fault_variables(there, part, rank, fault="count", at=0):
+    """The environment for a fault at a call of this part."""
     is_error = fault.isdigit() or fault == "full"
-    variables = there.preload(
-        "calls", FAULT_PATH="runs/", FAULT_LOG=os.path.join(there.folder, "calls.log"), FAULT_AT=at,
-        FAULT_ACTION="fail" if fault.isdigit() else fault, FAULT_RANK=rank)
-    if is_error:
-        variables["FAULT_ERROR"] = str(errno.ENOSPC if fault == "full" else int(fault))
-    return variables
+    return there.preload(
+        "calls", FAULT_PATH="runs/" if part == "start" else "/checkpoints", FAULT_AT=at, FAULT_RANK=rank,
+        FAULT_LOG=os.path.join(there.folder, part + ".log"), FAULT_ACTION="fail" if fault.isdigit() else fault,
+        FAULT_ERROR=(errno.ENOSPC if fault == "full" else int(fault)) if is_error else 0)
 
 
-def read_calls(there):
+def read_calls(there, part):
     calls = []
-    with open(os.path.join(there.folder, "calls.log"), encoding="utf-8") as file:
+    with open(os.path.join(there.folder, part + ".log"), encoding="utf-8") as file:
         for line in file:
             number, name, path, target = line.rstrip("\n").split(" ")
             calls.append(Call(int(number), name, path, target))
@@ -52,7 +53,7 @@ def removes(call):
     return call.name in OF_REMOVAL or os.path.basename(call.target).startswith(".tmp-old-")
 
 
-def resumed_step(calls):
+def resumed_step(calls, rank):
     """The step from which a run goes on after these calls; None where it begins again."""
     published = pointed = None
     for call in calls:
@@ -61,22 +62,34 @@ def resumed_step(calls):
             published = int(re.match(r"step-(\d+)", target)[1])
         if call.name == "rename" and target == "latest":
             pointed = published
-    return pointed or published
+    if rank in ("", "0"):
+        return pointed or published
+    # It publishes nothing itself: the one before that which it writes.
+    steps = sorted({int(step) for call in calls for step in re.findall(r"\.tmp-step-(\d+)", call.path)})
+    return steps[-2] if len(steps) > 1 else None
 
 
 def is_of_save(call):
     return "/checkpoints" in call.path
 
 
-def calls_of(part, calls):
-    """Those of the log are the same all along, so that those before the first save are enough."""
+def calls_of(there, part, rank, processes, options):
+    """(all calls on this path, those that are to be tried)"""
+    log = "saves" if part == "last-save" else part
+    name = f"counted-{log}"
+    if not os.path.exists(there.path(name)):
+        there.finished(name, *options, processes=processes, environment=fault_variables(there, log, rank))
+        there.require_weights(name, there.weights("undisturbed"), "calls are counted")
+    calls = read_calls(there, log)
+    if [call.number for call in calls] != list(range(1, len(calls) + 1)) or not calls:
+        sys.exit(f"calls were not counted one by one: {calls}")
     if part == "start":
-        return list(itertools.takewhile(lambda call: not is_of_save(call), calls))
-    saves = [call for call in calls if is_of_save(call)]
+        return calls, list(itertools.takewhile(lambda call: not is_of_save(call), calls))
     if part == "saves":
-        return saves
-    begin = max(i for i, call in enumerate(saves) if call.name == "mkdir")
-    return saves[begin:]
+        return calls, calls
+    last = max(re.findall(r"\.tmp-step-\d+", " ".join(call.path for call in calls)))
+    begin = next(i for i, call in enumerate(calls) if last in call.path)
+    return calls, calls[begin:]
 
 
 def check_first_end(fault, call, code, output, processes):
@@ -91,28 +104,29 @@ def check_first_end(fault, call, code, output, processes):
         return None if code == kill.FINISHED else f"ended with {code}"
     if code != (kill.FINISHED if processes else DEVICE_TROUBLE):
         return f"ended with {code}"
-    texts = ["runs/disturbed", os.strerror(int(fault) if fault.isdigit() else errno.ENOSPC)]
+    texts = ["disturbed", os.strerror(int(fault) if fault.isdigit() else errno.ENOSPC)]
     for text in texts + (["checkpoints", "a checkpoint needs"] if is_of_save(call) else []):
         if text not in output:
             return f"'{text}' is not told"
     return None
 
 
-def try_fault(there, fault, call, earlier, wanted, processes):
-    """What is wrong; None where nothing is."""
+def try_fault(there, part, rank, fault, call, until, processes, options):
+    """What is wrong; None where nothing is. `until` has the calls up to this one, which is the last."""
     there.remove("disturbed")
-    code, output = there.run("disturbed", processes=processes,
-                             environment=fault_variables(there, fault, call.number, "0" if processes else ""))
+    environment = fault_variables(there, part, rank, fault, call.number) | {"FAULT_LOG": "/dev/null"}
+    code, output = there.run("disturbed", *options, processes=processes, environment=environment)
     if wrong := check_first_end(fault, call, code, output, processes):
         return wrong + "\n" + output[-2000:]
     if code != kill.FINISHED:
-        output = there.finished("disturbed")
+        output = there.finished("disturbed", *options)
     goes_on = fault in ("kill", "tear") or not removes(call)
     found = re.search(r"resumed from step (\d+)", output)
     step = int(found[1]) if found else None
-    if goes_on and step != resumed_step(earlier):
-        return f"resumed from step {step} instead of {resumed_step(earlier)}"
-    there.require_weights("disturbed", wanted, f"{fault} at call {call}")
+    wanted_step = resumed_step(until[:-1] if rank in ("", "0") else until, rank)
+    if goes_on and step != wanted_step:
+        return f"resumed from step {step} instead of {wanted_step}\n{output[-2000:]}"
+    there.require_weights("disturbed", there.weights("undisturbed"), f"{fault} at call {call}")
     # The next save removes what is left over; the last has none.
     is_at_end = goes_on and step is not None and there.checkpoint("disturbed").endswith(f"{step:08}")
     left = [name for name in os.listdir(there.path("disturbed", "checkpoints")) if ".tmp-" in name]
@@ -125,31 +139,28 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--processes", type=int, default=0)
+    parser.add_argument("--rank", default="", help="which of several processes; 0 by default")
     parser.add_argument("--calls", default="last-save", help="start, last-save, saves")
     parser.add_argument("--faults", default="kill,tear,28")
     parser.add_argument("--every", type=int, default=1, help="only each so many of the calls")
     arguments = parser.parse_args()
     processes = arguments.processes
+    rank = (arguments.rank or "0") if processes else ""
+    options = ["train.checkpoint_slice=1 KiB"] if processes else []
 
     with runs.make(arguments.program) as there:
-        there.finished("undisturbed", processes=processes)
-        wanted = there.weights("undisturbed")
-        there.finished("counted", processes=processes,
-                       environment=fault_variables(there, rank="0" if processes else ""))
-        there.require_weights("counted", wanted, "calls are counted")
-        calls = read_calls(there)
-        if [call.number for call in calls] != list(range(1, len(calls) + 1)) or not calls:
-            sys.exit(f"calls were not counted one by one: {calls}")
+        there.finished("undisturbed", *options, processes=processes)
         for part, fault in itertools.product(arguments.calls.split(","), arguments.faults.split(",")):
             begin, count, wrong = time.monotonic(), 0, []
-            for call in calls_of(part, calls)[::arguments.every]:
+            calls, tried = calls_of(there, part, rank, processes, options)
+            for call in tried[::arguments.every]:
                 if fault == "tear" and call.name != "write":
                     continue
                 count += 1
-                if problem := try_fault(there, fault, call, calls[:call.number - 1], wanted, processes):
+                if problem := try_fault(there, part, rank, fault, call, calls[:call.number], processes, options):
                     wrong.append(f"{fault} at {call}: {problem}")
-            print(f"{part}, {fault}: {count} calls, {len(wrong)} of them wrong ({time.monotonic() - begin:.0f} s)",
-                  flush=True)
+            print(f"{part}, {fault}: {count} of {len(calls)} calls, {len(wrong)} of them wrong "
+                  f"({time.monotonic() - begin:.0f} s)", flush=True)
             if wrong:
                 sys.exit("\n".join(wrong))
         print("each time it went on from the newest checkpoint, to the same weights, bit for bit")
