@@ -64,11 +64,11 @@ def main():
 
     with runs.make(program, RECIPE, "idx data 2000 size=28") as there, cgroup() as limited:
         there.finished("undisturbed", processes=2)
-        command = [there.program, "launch", "-n", "2", "train", "recipe.yaml", "--name", "limited"]
+        command = [there.program, "launch", "-n", "2", "--max-restarts", "1", "train", "recipe.yaml", "--name", "limited"]
         within = subprocess.run(
             ["sh", "-c", f'echo $$ > {limited}/cgroup.procs && exec "$@"', "sh", *command], cwd=there.folder,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
-        for text in ("was killed by SIGKILL", "try a smaller data.batch or data.eval_batch", "started 4 times"):
+        for text in ("was killed by SIGKILL", "try a smaller data.batch or data.eval_batch", "started 2 times"):
             if within.returncode != DEVICE_TROUBLE or text not in within.stdout:
                 sys.exit(f"exit {within.returncode}, '{text}' is not told:\n{within.stdout[-4000:]}")
         print(f"{LIMIT_BYTES >> 20} MiB: exit {within.returncode}")

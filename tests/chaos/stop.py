@@ -84,14 +84,12 @@ def stop(there, phase, who, wanted):
     code, output = training.finish(seconds=60)
     took = time.monotonic() - asked
     stopped = training.event("stopped")
-    at = f"after step {stopped['step']}" if stopped else "before its run began"
-    print(f"{phase:10} {who:8} exit {code} after {took:4.1f} s, {at}", flush=True)
-    if code != kill.STOPPED or took > GRACE_SECONDS:
-        sys.exit(f"{phase}, {who}: not stopped as it should be:\n{output[-4000:]}")
-    if stopped:
-        saved = int(re.search(r"step-(\d+)", there.checkpoint(name))[1])
-        if saved != stopped["step"]:
-            sys.exit(f"{phase}, {who}: stopped after step {stopped['step']}, but saved {saved}:\n{output[-4000:]}")
+    if code != kill.STOPPED or took > GRACE_SECONDS or not stopped:
+        sys.exit(f"{phase}, {who}: exit {code} after {took:.1f} s, and not stopped as it should be:\n{output[-4000:]}")
+    print(f"{phase:10} {who:8} exit {code} after {took:4.1f} s, after step {stopped['step']}", flush=True)
+    saved = int(re.search(r"step-(\d+)", there.checkpoint(name))[1])
+    if saved != stopped["step"]:
+        sys.exit(f"{phase}, {who}: stopped after step {stopped['step']}, but saved {saved}:\n{output[-4000:]}")
     there.finished(name, processes=0 if who == "process" else 2)
     there.require_weights(name, wanted[who == "process"], f"stopped at {phase} by {who}")
 
