@@ -15,6 +15,7 @@ import kill
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SKIPPED = 77
+GRACE_SECONDS = 10  # Of every launcher.
 RECIPE = """\
 data: {name: mnist, path: data, batch: 20, threads: 2}
 model: {name: mlp, hidden: [64], dropout: 0.1}
@@ -84,7 +85,12 @@ class Process:
 
     def finish(self, seconds=300):
         """Exit code, as subprocess has it, and all that was printed."""
-        code = self.process.wait(timeout=seconds)
+        try:
+            code = self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.reader.join()
+            sys.exit(f"it did not end within {seconds} s:\n{self.output()[-4000:]}")
         self.reader.join()
         return code, self.output()
 
@@ -95,7 +101,7 @@ class Runs:
 
     def start(self, name, *options, processes=0, environment=None):
         """Starts the training of this name or goes on with it, under 'gallop launch' where there are processes."""
-        launch = ["launch", "-n", str(processes), "--grace", "20"] if processes else []
+        launch = ["launch", "-n", str(processes), "--grace", str(GRACE_SECONDS)] if processes else []
         return Process([self.program, *launch, "train", "recipe.yaml", "--name", name, "--continue", "--json",
                         *options], self.folder, environment or {})
 
