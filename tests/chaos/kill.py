@@ -38,8 +38,13 @@ FINISHED, STOPPED = 0, 5
 def weights_hash(folder):
     with open(os.path.join(folder, "checkpoints", "latest"), encoding="utf-8") as file:
         name = file.read().strip()
-    with open(os.path.join(folder, "checkpoints", name, "model.safetensors"), "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+    checkpoint = os.path.join(folder, "checkpoints", name)
+    weights = hashlib.sha256()
+    # More than one where each of several processes has written a part.
+    for file_name in sorted(name for name in os.listdir(checkpoint) if name.startswith("model")):
+        with open(os.path.join(checkpoint, file_name), "rb") as file:
+            weights.update(file.read())
+    return weights.hexdigest()
 
 
 def start(program, name, folder):

@@ -29,7 +29,7 @@ import kill  # noqa: E402
 
 # A process that is stopped is lost after so many seconds.
 STEP_SECONDS, GRACE_SECONDS = 3, 2
-HANGS_SECONDS = 60
+HANGS_SECONDS = 120  # They wait a minute for each other at the start.
 LONGEST_BETWEEN_SECONDS = 3
 
 
@@ -86,7 +86,7 @@ class Launch:
             if self.process.poll() is not None:
                 return None
             if time.monotonic() - moment > HANGS_SECONDS:
-                sys.exit("no step for a minute:\n" + "".join(self.lines[-20:]))
+                sys.exit(f"no step for {HANGS_SECONDS} s:\n" + "".join(self.lines[-20:]))
             time.sleep(0.01)
         return self.stepped - moment
 

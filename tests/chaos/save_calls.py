@@ -53,20 +53,23 @@ def removes(call):
     return call.name in OF_REMOVAL or os.path.basename(call.target).startswith(".tmp-old-")
 
 
-def resumed_step(calls, rank):
-    """The step from which a run goes on after these calls; None where it begins again."""
+def resumed_steps(calls, rank):
+    """From which steps a run may go on after these calls and at the beginning of one more; None: it begins again."""
+    done = calls[:-1]
     published = pointed = None
-    for call in calls:
+    for call in done:
         target = os.path.basename(call.target)
         if call.name == "rename" and target.startswith("step-"):
             published = int(re.match(r"step-(\d+)", target)[1])
         if call.name == "rename" and target == "latest":
             pointed = published
     if rank in ("", "0"):
-        return pointed or published
-    # It publishes nothing itself: the one before that which it writes.
-    steps = sorted({int(step) for call in calls for step in re.findall(r"\.tmp-step-(\d+)", call.path)})
-    return steps[-2] if len(steps) > 1 else None
+        return {pointed or published}
+    # It publishes nothing itself: the one before that which it writes, which others publish once its part is there.
+    steps = [int(re.search(r"\.tmp-step-(\d+)", call.path)[1]) for call in calls]
+    before = max((step for step in steps if step < steps[-1]), default=None)
+    is_there = any(call.name == "rename" and step == steps[-1] for call, step in zip(done, steps))
+    return {before, steps[-1]} if is_there else {before}
 
 
 def is_of_save(call):
@@ -105,7 +108,9 @@ def check_first_end(fault, call, code, output, processes):
     if code != (kill.FINISHED if processes else DEVICE_TROUBLE):
         return f"ended with {code}"
     texts = ["disturbed", os.strerror(int(fault) if fault.isdigit() else errno.ENOSPC)]
-    for text in texts + (["checkpoints", "a checkpoint needs"] if is_of_save(call) else []):
+    # The notes by which several processes tell each other of their parts take no room worth telling.
+    for text in texts + (["checkpoints"] if is_of_save(call) else []) + (
+            ["a checkpoint needs"] if is_of_save(call) and not processes else []):
         if text not in output:
             return f"'{text}' is not told"
     return None
@@ -123,9 +128,8 @@ def try_fault(there, part, rank, fault, call, until, processes, options):
     goes_on = fault in ("kill", "tear") or not removes(call)
     found = re.search(r"resumed from step (\d+)", output)
     step = int(found[1]) if found else None
-    wanted_step = resumed_step(until[:-1] if rank in ("", "0") else until, rank)
-    if goes_on and step != wanted_step:
-        return f"resumed from step {step} instead of {wanted_step}\n{output[-2000:]}"
+    if goes_on and step not in resumed_steps(until, rank):
+        return f"resumed from step {step} instead of {resumed_steps(until, rank)}\n{output[-2000:]}"
     there.require_weights("disturbed", there.weights("undisturbed"), f"{fault} at call {call}")
     # The next save removes what is left over; the last has none.
     is_at_end = goes_on and step is not None and there.checkpoint("disturbed").endswith(f"{step:08}")

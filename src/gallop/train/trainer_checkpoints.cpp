@@ -90,6 +90,7 @@ void Trainer::Impl::finish_saving() {
     return std::string();
   };
   if (!together.is_first()) wait();
+  together.any(false);  // Notices who is gone, for whose part the first would wait.
   together.ask_first(wait);
 }
 
