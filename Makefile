@@ -27,7 +27,7 @@ chaos: build ## let everything go wrong that docs/faults.md lists, and compare w
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal SEGV --kills 20 --model mlp
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --kills 10 --model mlp
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --pause 2.5 --kills 10
-	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --mtbf 60 --epochs 600 --checkpoint-every "2 s"
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --mtbf 60 --epochs 1600 --checkpoint-every "2 s"
 	tests/chaos/save_calls.py $(BUILD)/gallop --calls start,saves --faults kill,tear,5,28,full
 	tests/chaos/save_calls.py $(BUILD)/gallop --processes 2 --calls start,last-save --faults kill,28
 	tests/chaos/save_calls.py $(BUILD)/gallop --processes 2 --rank 1 --faults kill,28

@@ -27,8 +27,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kill  # noqa: E402
 
-# A process that is stopped is lost after so many seconds.
-STEP_SECONDS, GRACE_SECONDS = 3, 2
+# A process that is stopped is lost after so many seconds, in a step or elsewhere.
+STEP_SECONDS, OTHER_SECONDS, GRACE_SECONDS = 3, 10, 2
 HANGS_SECONDS = 120  # They wait a minute for each other at the start.
 LONGEST_BETWEEN_SECONDS = 3
 
@@ -40,7 +40,8 @@ class Launch:
         self.process = subprocess.Popen(
             [program, "launch", "-n", str(processes), "--max-restarts", "1000", "--grace", str(GRACE_SECONDS),
              "train", "recipe.yaml", "--name", name, "--continue", "--json",
-             f"parallel.step_seconds={STEP_SECONDS}", "parallel.start_seconds=30", *options],
+             f"parallel.step_seconds={STEP_SECONDS}", "parallel.start_seconds=30",
+             f"parallel.other_seconds={OTHER_SECONDS}", *options],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.restarted = self.stepped = time.monotonic()
         self.step = 0
