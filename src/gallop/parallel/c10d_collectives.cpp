@@ -1,8 +1,13 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
@@ -12,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "gallop/base/error.h"
+#include "gallop/base/socket.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
@@ -33,6 +39,22 @@ std::string reason_of(const std::exception& error) {
   if (text.starts_with('[')) text.erase(0, std::min(text.find("] ") + 2, text.size()));
   while (text.ends_with('.')) text.pop_back();
   return text;
+}
+
+// The interfaces that c10d's variable names, or else the address from which the store is reached: a
+// host's own name may stand for an address that no other host knows.
+std::vector<std::shared_ptr<gloo::transport::Device>> devices_toward(const std::string& host) {
+  std::vector<std::shared_ptr<gloo::transport::Device>> devices;
+  const char* const names = std::getenv("GLOO_SOCKET_IFNAME");
+  std::istringstream list(names != nullptr ? names : "");
+  for (std::string name; std::getline(list, name, ',');) {
+    addresses_of_interface(name);  // Or says that there is none.
+    devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(name));
+  }
+  if (devices.empty()) {
+    devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address_toward(host)));
+  }
+  return devices;
 }
 
 // A call that all processes take part in.
@@ -115,8 +137,7 @@ class C10dCollectives final : public Collectives {
     auto store = c10::make_intrusive<c10d::PrefixStore>(
         "gallop/" + meeting_.name, c10::make_intrusive<c10d::TCPStore>(meeting_.host, options));
     auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
-    group_options->devices.push_back(
-        c10d::ProcessGroupGloo::createDeviceForHostname(meeting_.host));
+    group_options->devices = devices_toward(meeting_.host);
     group_options->threads = 2;
     group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, meeting_.rank, meeting_.size,
                                                          group_options);

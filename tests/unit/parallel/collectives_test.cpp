@@ -1,6 +1,7 @@
 #include "gallop/parallel/collectives.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <limits>
 #include <mutex>
 
@@ -152,6 +153,18 @@ TEST(Collectives, SayWhoDidNotFindTheOthers) {
               std::string::npos)
         << error.what();
   }
+}
+
+TEST(Collectives, UseTheInterfacesThatAreNamed) {
+  const auto sum = [](Collectives& collectives) {
+    EXPECT_EQ(sum_over_all(collectives, {1}).front(), 2);
+  };
+  setenv("GLOO_SOCKET_IFNAME", "lo", 1);
+  run_together(2, sum);
+  setenv("GLOO_SOCKET_IFNAME", "lo,nosuch0", 1);
+  EXPECT_THROW(run_together(2, sum), UsageError);
+  unsetenv("GLOO_SOCKET_IFNAME");
+  run_together(2, sum);
 }
 
 TEST(StoreServer, ListensAtItsAddressAloneAndSaysWhatIsWrong) {

@@ -1,0 +1,51 @@
+#include "gallop/base/socket.h"
+
+#include <cerrno>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop {
+namespace {
+
+TEST(Socket, ListensAtOneAddressOnce) {
+  int reason = 0;
+  const FileDescriptor first = listen_at(resolve("127.0.0.1", 0).front(), reason);
+  ASSERT_TRUE(first);
+  const SocketAddress address = address_of(first);
+  EXPECT_EQ(address.host(), "127.0.0.1");
+  EXPECT_GT(address.port(), 0);
+  EXPECT_TRUE(address.is_loopback());
+  EXPECT_FALSE(listen_at(address, reason));
+  EXPECT_EQ(reason, EADDRINUSE);
+}
+
+TEST(Socket, ListensAtNoAddressOfAnotherHost) {
+  int reason = 0;
+  EXPECT_FALSE(listen_at(resolve("192.0.2.1", 29400).front(), reason));
+  EXPECT_EQ(reason, EADDRNOTAVAIL);
+}
+
+TEST(Socket, NamesWhatHasNoAddress) {
+  EXPECT_THROW(resolve("nobody.invalid", 1), UsageError);
+  EXPECT_THROW(addresses_of_interface("nosuch0"), UsageError);
+  EXPECT_EQ(addresses_of_interface("lo").front().host(), "127.0.0.1");
+}
+
+TEST(Socket, KnowsWhatIsLoopback) {
+  for (const char* host : {"127.0.0.1", "127.0.1.1", "::1"}) {
+    EXPECT_TRUE(resolve(host, 1).front().is_loopback()) << host;
+  }
+  for (const char* host : {"10.0.0.1", "128.0.0.1", "fd00::1"}) {
+    EXPECT_FALSE(resolve(host, 1).front().is_loopback()) << host;
+  }
+}
+
+TEST(Socket, ReachesThisHostFromItself) {
+  EXPECT_EQ(address_toward("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(resolve("10.0.0.1", 7).front().with_port(70000 - 65536).port(), 4464);
+}
+
+}  // namespace
+}  // namespace gallop
