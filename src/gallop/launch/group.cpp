@@ -30,12 +30,15 @@ constexpr size_t kLongestLine = 65536;
 
 using Tell = std::function<void(const std::string& line)>;
 
-ChildCommand command_of(const GroupCommand& group, int rank, const fs::path& call_logs) {
+ChildCommand command_of(const GroupCommand& group, int local_rank, const fs::path& call_logs) {
+  const int rank = group.first_rank + local_rank;
   std::map<std::string, std::string> variables = {
       {"RANK", std::to_string(rank)},
-      {"WORLD_SIZE", std::to_string(group.processes)},
-      {"LOCAL_RANK", std::to_string(rank)},
+      {"WORLD_SIZE", std::to_string(group.all_processes())},
+      {"LOCAL_RANK", std::to_string(local_rank)},
       {"LOCAL_WORLD_SIZE", std::to_string(group.processes)},
+      {"GROUP_RANK", std::to_string(group.host_index)},
+      {"GROUP_WORLD_SIZE", std::to_string(group.hosts)},
       {"MASTER_ADDR", group.host},
       {"MASTER_PORT", std::to_string(group.port)},
       {"TORCHELASTIC_USE_AGENT_STORE", "True"},
@@ -45,7 +48,7 @@ ChildCommand command_of(const GroupCommand& group, int rank, const fs::path& cal
   return {.program = group.program,
           .arguments = group.arguments,
           .variables = std::move(variables),
-          .cores = part_of(cores_given(), rank, group.processes),
+          .cores = part_of(cores_given(), local_rank, group.processes),
           .keep_output = rank != 0,
           .own_group = true};
 }
@@ -53,11 +56,14 @@ ChildCommand command_of(const GroupCommand& group, int rank, const fs::path& cal
 /// One of the processes, and what of its output is no whole line yet.
 class Member {
  public:
-  Member(const GroupCommand& group, int rank, const fs::path& call_logs)
-      : rank_(rank), process_(command_of(group, rank, call_logs)), open_(process_.output() >= 0) {
+  Member(const GroupCommand& group, int local_rank, const fs::path& call_logs)
+      : rank_(group.first_rank + local_rank),
+        process_(command_of(group, local_rank, call_logs)),
+        open_(process_.output() >= 0) {
     if (open_) fcntl(process_.output(), F_SETFL, O_NONBLOCK);
   }
 
+  int rank() const { return rank_; }
   ChildProcess& process() { return process_; }
   int output() const { return open_ ? process_.output() : -1; }
 
@@ -99,9 +105,11 @@ class Member {
 class Group {
  public:
   Group(const GroupCommand& command, const Tell& tell)
-      : grace_seconds_(command.grace_seconds), tell_(tell) {
-    for (int rank = 0; rank < command.processes; ++rank) {
-      members_.emplace_back(command, rank, call_logs_.path());
+      : all_processes_(command.all_processes()),
+        grace_seconds_(command.grace_seconds),
+        tell_(tell) {
+    for (int i = 0; i < command.processes; ++i) {
+      members_.emplace_back(command, i, call_logs_.path());
     }
     ends_.resize(members_.size());
   }
@@ -113,7 +121,8 @@ class Group {
       if (one_ended_badly()) note_failure();
       note_ends();
       if (stop.requested()) ask_to_stop();
-      if (asked_at_ && monotonic_seconds() - *asked_at_ > grace_seconds_) kill_all();
+      const bool is_late = asked_at_ && monotonic_seconds() - *asked_at_ > grace_seconds_;
+      if (is_late || stop.signal() == SIGKILL) kill_all();
     }
     if (one_ended_badly()) note_failure();
     for (Member& member : members_) member.read_lines(tell_);
@@ -156,7 +165,7 @@ class Group {
     }
     const std::vector<Witness> witnesses = ask_all();
     if (const auto first =
-            first_failure(witnesses, fmt::format("of {} on {}", members_.size(), host_name()))) {
+            first_failure(witnesses, fmt::format("of {} on {}", all_processes_, host_name()))) {
       result_ = {.code = first->code,
                  .first_failure = first->text,
                  .last_calls = describe_calls(witnesses, monotonic_seconds())};
@@ -169,7 +178,7 @@ class Group {
   std::vector<Witness> ask_all() {
     std::vector<Witness> witnesses;
     for (size_t i = 0; i < members_.size(); ++i) {
-      const auto rank = static_cast<int>(i);
+      const int rank = members_[i].rank();
       const pid_t process = members_[i].process().id();
       witnesses.push_back({.rank = rank,
                            .process = process,
@@ -191,6 +200,7 @@ class Group {
   }
 
   CallLogFolder call_logs_;
+  int all_processes_;
   double grace_seconds_;
   const Tell& tell_;
   std::vector<Member> members_;

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+
+#include "gallop/launch/rendezvous/coordinator.h"
+#include "gallop/launch/rendezvous/member.h"
+
+namespace gallop::launch {
+
+/// One launcher of a job on several hosts: a member, and the coordinator where nobody else is and a
+/// candidate is an address of its host. It has no clock and no sockets: whoever has it tells the
+/// time and what comes.
+class Launcher {
+ public:
+  Launcher(const JobOptions& options, const Join& self, Wire& wire, Work& work)
+      : options_(options), wire_(wire), work_(work), member_(options, self, wire, work) {}
+
+  void take(const Event& event, double now);
+  void advance(double now, bool is_asked_to_stop);
+  /// How the job ended, once its part here has.
+  std::optional<Finish> end() const;
+  bool coordinates() const { return coordinator_.has_value(); }
+
+ private:
+  void serve(double now);
+
+  JobOptions options_;
+  Wire& wire_;
+  Work& work_;
+  Member member_;
+  std::optional<Coordinator> coordinator_;
+};
+
+}  // namespace gallop::launch
