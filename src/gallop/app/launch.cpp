@@ -1,5 +1,7 @@
 #include <algorithm>
-#include <cstdio>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -7,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/launch_hosts.h"
+#include "gallop/app/launched_training.h"
 #include "gallop/app/run_note.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/slurm_launch.h"
@@ -16,82 +20,135 @@
 #include "gallop/base/text.h"
 #include "gallop/launch/group.h"
 #include "gallop/parallel/store.h"
+#include "gallop/track/log.h"
 
 namespace gallop::app {
 
 namespace {
 
-constexpr int kMostProcesses = 1024;
+constexpr int kMostHosts = 4096;
+constexpr double kLongest = 1e6;
 
 struct Arguments {
-  int processes = 0;
-  int max_restarts = 3;
-  double grace_seconds = 30;
-  std::vector<std::string> command;
+  int min_processes = 0;  // Given: from 1.
+  std::string hosts = "1", rendezvous;
+  HostsLaunch launch;
 };
+
+void add_options_for_hosts(CLI::App& parser, Arguments& arguments) {
+  const CLI::Range seconds(0.1, kLongest);
+  launch::JobOptions& job = arguments.launch.job;
+  parser.add_option("--nnodes", arguments.hosts,
+                    "N or MIN:MAX: hosts, on each of which this command is started");
+  parser.add_option("--rdzv", arguments.rendezvous,
+                    "HOST[:PORT][,...]: the first of these hosts that is there coordinates and has "
+                    "the store; port 29400 by default");
+  parser.add_option("--interface", arguments.launch.interface,
+                    "network interface for all that goes between hosts, such as eth0");
+  parser
+      .add_option("--join-seconds", job.join_seconds,
+                  "seconds to wait for more hosts once there are MIN")
+      ->check(CLI::Range(0.0, kLongest));
+  parser
+      .add_option("--lost-after", job.lost_after,
+                  "seconds without a sign of life after which a host is lost")
+      ->check(CLI::Range(2.0, kLongest));
+  parser
+      .add_option("--wait-for-hosts", job.wait_seconds, "seconds to wait until MIN hosts are there")
+      ->check(seconds);
+}
+
+// N or MIN:MAX.
+void parse_hosts(const std::string& text, launch::JobOptions& job) {
+  const size_t colon = text.find(':');
+  const auto least = parse_number<int>(text.substr(0, colon));
+  const auto most = colon == std::string::npos ? least : parse_number<int>(text.substr(colon + 1));
+  if (!least || !most || *least < 1 || *most < *least || *most > kMostHosts) {
+    throw UsageError(
+        fmt::format("--nnodes is '{}', but must be N or MIN:MAX with numbers from 1 to {}",
+                    printable(text), kMostHosts));
+  }
+  job.min_hosts = *least;
+  job.max_hosts = *most;
+}
+
+void finish_hosts(Arguments& arguments) {
+  launch::JobOptions& job = arguments.launch.job;
+  parse_hosts(arguments.hosts, job);
+  if (arguments.rendezvous.empty()) {
+    if (job.max_hosts == 1 && arguments.launch.interface.empty()) return;
+    throw UsageError(
+        "several hosts need --rdzv HOST[:PORT]: one of them, by the name or address that the "
+        "others "
+        "reach it at");
+  }
+  arguments.launch.candidates = launch::parse_candidates(arguments.rendezvous);
+  job.candidates = static_cast<int>(arguments.launch.candidates.size());
+}
+
+void finish_processes(Arguments& arguments) {
+  const int processes = arguments.launch.processes;
+  if (arguments.min_processes == 0) {
+    arguments.min_processes = processes;
+  } else if (!arguments.rendezvous.empty()) {
+    throw UsageError("--min-processes is for one host; for several give --nnodes MIN:MAX");
+  } else if (arguments.min_processes > processes) {
+    throw UsageError(fmt::format("--min-processes is {}, but there are {} processes",
+                                 arguments.min_processes, processes));
+  }
+}
 
 // Options stand before the command, whose own may have the same names.
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Train in several processes on this machine, each with its share of the cores and of every "
-      "batch.\n"
-      "Where one fails all are stopped, and started again from the newest checkpoint.\n\n"
+      "Train in several processes, each with its share of the cores and of every batch, on this "
+      "machine\n"
+      "or on several. Where one fails all are stopped, and started again from the newest "
+      "checkpoint.\n\n"
       "Example: gallop launch -n 2 train fashion-mnist\n"
+      "         gallop launch --nnodes 2:3 --rdzv node1,node2 -n 8 train my.yaml   (on each "
+      "host)\n"
       "         gallop launch --slurm --help     as a batch job of Slurm\n",
       "gallop launch");
+  HostsLaunch& launch = arguments.launch;
+  std::vector<std::string> others;
   parser
-      .add_option("-n,--processes", arguments.processes, "how many; one for each core by default")
-      ->check(CLI::Range(1, kMostProcesses));
+      .add_option("-n,--processes", launch.processes,
+                  "how many on this host; one for each core by default")
+      ->default_str("")
+      ->check(CLI::Range(1, launch::kMostProcessesOfHost));
   parser
-      .add_option("--max-restarts", arguments.max_restarts,
-                  "how often to start again where a process fails")
+      .add_option(
+          "--min-processes", arguments.min_processes,
+          "where a restart fails before a step was logged, start one process fewer, down to "
+          "so many; for one host")
+      ->check(CLI::Range(1, launch::kMostProcessesOfHost));
+  parser
+      .add_option("--max-restarts", launch.job.max_restarts,
+                  "how often to start again where a process fails or a host is lost")
       ->check(CLI::Range(0, 1000000));
   parser
-      .add_option("--grace", arguments.grace_seconds,
+      .add_option("--grace", launch.job.grace,
                   "seconds between asking a process to stop and killing it")
-      ->check(CLI::Range(0.0, 1e6));
-  parser.add_option("COMMAND", arguments.command, "train, with what belongs to it");
+      ->check(CLI::Range(0.0, kLongest));
+  add_options_for_hosts(parser, arguments);
+  parser.add_option("COMMAND", others, "train, with what belongs to it");
   const auto begin = std::find(words.begin(), words.end(), "train");
+  launch.processes = static_cast<int>(cores_given().size());
   if (!parse_arguments(parser, {words.begin(), begin})) return false;
-  if (!arguments.command.empty()) {
+  if (!others.empty()) {
     throw UsageError(
         fmt::format("there is '{}' where 'train' should be; for example: gallop launch "
                     "-n 2 train fashion-mnist",
-                    printable(arguments.command.front())));
+                    printable(others.front())));
   }
   if (begin == words.end()) {
     throw UsageError("say what to launch; for example: gallop launch -n 2 train fashion-mnist");
   }
-  arguments.command.assign(begin, words.end());
-  if (arguments.processes == 0) arguments.processes = static_cast<int>(cores_given().size());
+  launch.command.assign(begin, words.end());
+  finish_hosts(arguments);
+  finish_processes(arguments);
   return true;
-}
-
-// The same training from where it has come to: what it is has been kept with the run.
-std::vector<std::string> resumed(const std::vector<std::string>& command, const std::string& run) {
-  if (run.empty()) return command;
-  std::vector<std::string> again = {"train", "--resume", run};
-  for (const char* style : {"--quiet", "--json"}) {
-    if (std::find(command.begin(), command.end(), style) != command.end())
-      again.emplace_back(style);
-  }
-  return again;
-}
-
-// Keeps what all processes were at when one failed, and says where.
-std::string kept_calls(const std::string& run, const std::string& calls) {
-  if (run.empty() || calls.empty()) return {};
-  try {
-    const fs::path folder = fs::path(run) / "failures";
-    make_folders(folder);
-    int number = 1;
-    while (fs::exists(folder / fmt::format("{}.txt", number))) ++number;
-    const fs::path file = folder / fmt::format("{}.txt", number);
-    write_file_atomically(file, calls);
-    return fmt::format("; the last calls of all are in {}", printable(file.string()));
-  } catch (const Error& error) {
-    return fmt::format("; the last calls of all could not be kept: {}", error.what());
-  }
 }
 
 // Wrong use and bad data are as wrong the next time.
@@ -99,9 +156,53 @@ bool may_start_again(ExitCode code) {
   return code == ExitCode::kDevice || code == ExitCode::kInternal;
 }
 
-void say(const std::string& line) {
-  const std::string text = line + "\n";
-  std::fwrite(text.data(), 1, text.size(), stderr);
+// Steps, evaluations and checkpoints in the log of a run, which also grows where it went back.
+int64_t logged(const std::string& run) {
+  const fs::path log = fs::path(run) / "metrics.log";
+  if (run.empty() || !fs::exists(log)) return 0;
+  const auto records = track::read_log(log).records;
+  return std::count_if(records.begin(), records.end(),
+                       [](const track::Record& one) { return one.kind != "session"; });
+}
+
+ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
+  const HostsLaunch& launch = arguments.launch;
+  const RunNote note;
+  launch::GroupCommand group{.arguments = launch.command,
+                             .processes = launch.processes,
+                             .variables = note.variables(),
+                             .grace_seconds = launch.job.grace};
+  const parallel::StoreServer store(group.host, 0);
+  group.port = store.port();
+  for (;; ++group.restarts) {
+    const int64_t logged_before = logged(note.read());
+    const int64_t killed_before = processes_killed_for_memory();
+    const launch::GroupEnd end = launch::run_group(group, stop, print_line);
+    const std::string run = note.read();
+    if (!end.first_failure.empty()) {
+      say_launcher(end.first_failure + kept_calls(run, "", end.last_calls));
+    }
+    if (processes_killed_for_memory() > killed_before) {
+      say_launcher(
+          "the system has killed a process because memory ran out; try a smaller data.batch or "
+          "data.eval_batch, or fewer processes");
+    }
+    if (stop.requested() || !may_start_again(end.code)) return end.code;
+    if (group.restarts == launch.job.max_restarts) {
+      say_launcher(
+          fmt::format("started {} times; --max-restarts allows no more", group.restarts + 1));
+      return end.code;
+    }
+    if (group.restarts > 0 && logged(run) == logged_before &&
+        group.processes > arguments.min_processes) {
+      group.processes -= 1;
+      say_launcher("it came to nothing since it was started again: one process fewer");
+    }
+    group.arguments = resumed(launch.command, run);
+    say_launcher(fmt::format("starting {} processes again ({} of {}), from {}", group.processes,
+                             group.restarts + 1, launch.job.max_restarts,
+                             run.empty() ? "the beginning" : "the newest checkpoint of " + run));
+  }
 }
 
 }  // namespace
@@ -112,36 +213,8 @@ ExitCode run_launch(const std::vector<std::string>& arguments) {
   const SignalGuard signals(stop, SignalGuard::Says::kNothing);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
-
-  const RunNote note;
-  launch::GroupCommand group{.arguments = parsed.command,
-                             .processes = parsed.processes,
-                             .variables = note.variables(),
-                             .grace_seconds = parsed.grace_seconds};
-  const parallel::StoreServer store(group.host, 0);
-  group.port = store.port();
-  for (;; ++group.restarts) {
-    const int64_t killed = processes_killed_for_memory();
-    const launch::GroupEnd end = launch::run_group(group, stop, say);
-    const std::string run = note.read();
-    if (!end.first_failure.empty()) {
-      say("gallop: " + end.first_failure + kept_calls(run, end.last_calls));
-    }
-    if (processes_killed_for_memory() > killed) {
-      say("gallop: the system has killed a process because memory ran out; try a smaller data.batch "
-          "or data.eval_batch, or fewer processes");
-    }
-    if (stop.requested() || !may_start_again(end.code)) return end.code;
-    if (group.restarts == parsed.max_restarts) {
-      say(fmt::format("gallop: started {} times; --max-restarts allows no more",
-                      group.restarts + 1));
-      return end.code;
-    }
-    group.arguments = resumed(parsed.command, run);
-    say(fmt::format("gallop: starting {} processes again ({} of {}), from {}", group.processes,
-                    group.restarts + 1, parsed.max_restarts,
-                    run.empty() ? "the beginning" : "the newest checkpoint of " + run));
-  }
+  return parsed.rendezvous.empty() ? launch_here(parsed, stop)
+                                   : launch_on_hosts(parsed.launch, stop);
 }
 
 }  // namespace gallop::app

@@ -46,16 +46,19 @@ int64_t next_number(const fs::path& runs, const std::string& stem) {
   return highest + 1;
 }
 
+std::string owner_of_lock(const fs::path& path) {
+  const std::string owner = FileLock::owner_of(path);
+  return owner.empty() ? "another process" : printable(owner);
+}
+
 FileLock take_lock(const fs::path& folder) {
   const fs::path path = folder / kLock;
   if (auto lock =
           FileLock::try_lock(path, fmt::format("process {} on {}", getpid(), host_name()))) {
     return std::move(*lock);
   }
-  const std::string owner = FileLock::owner_of(path);
   throw UsageError(fmt::format("{}: {} is training there; wait for it, or train under another name",
-                               name_of(folder),
-                               owner.empty() ? "another process" : printable(owner)));
+                               name_of(folder), owner_of_lock(path)));
 }
 
 }  // namespace
@@ -120,6 +123,11 @@ RunFolder RunFolder::open(const fs::path& folder) {
 bool RunFolder::is_run(const fs::path& folder) {
   std::error_code error;
   return fs::is_regular_file(folder / kRecipe, error);
+}
+
+std::string RunFolder::trained_by(const fs::path& folder) {
+  const fs::path path = folder / kLock;
+  return FileLock::try_lock(path, "") ? "" : owner_of_lock(path);
 }
 
 std::string RunFolder::read_recipe(const fs::path& folder) {

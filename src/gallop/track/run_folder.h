@@ -36,6 +36,9 @@ class RunFolder {
   /// Whether the folder holds a run. Takes nothing.
   static bool is_run(const fs::path& folder);
 
+  /// Who trains in the run now, "process 12 on host"; empty for nobody.
+  static std::string trained_by(const fs::path& folder);
+
   const fs::path& path() const { return path_; }
   std::string name() const { return path_.filename().string(); }
   fs::path log() const { return path_ / "metrics.log"; }

@@ -189,6 +189,7 @@ class SimulatedHosts {
       kill_at_ = std::min(kill_at_, world_.now + grace);
     }
     std::optional<Ended> ended() override { return is_running ? std::nullopt : end_; }
+    void know_run(const std::string&) override {}
     std::string run_folder() override {
       return is_running && start_.first_rank == 0 ? world_.run_folder : "";
     }

@@ -44,7 +44,7 @@ void Member::take_message(const Message& message, double now) {
   } else if (const auto* alive = std::get_if<Alive>(&message)) {
     if (alive->running) idle_since_ = now;
   } else if (const auto* run = std::get_if<RunAt>(&message)) {
-    self_.run = run->folder;
+    know_run(run->folder);
     check_run_until_ = now + kShownSeconds;
   } else if (const auto* finish = std::get_if<Finish>(&message)) {
     finish_ = *finish;
@@ -58,7 +58,7 @@ void Member::start(const Start& start, double now) {
   if (phase_ != Phase::kWaiting) return lose("it starts what goes on", now);
   self_.attempt = start.attempt;
   self_.restarts = start.restarts;
-  if (!start.run.empty()) self_.run = start.run;
+  if (!start.run.empty()) know_run(start.run);
   check_run_until_.reset();
   phase_ = Phase::kWorking;
   if (!is_here_) {
@@ -104,7 +104,7 @@ void Member::watch_work(double now) {
   idle_since_ = now;
   const std::string run = work_.run_folder();
   if (!run.empty() && run != self_.run) {
-    self_.run = run;
+    know_run(run);
     if (link_) wire_.send(*link_, RunAt{run});
   }
   check_run(now);
@@ -114,6 +114,11 @@ void Member::watch_work(double now) {
   ended->attempt = self_.attempt;
   if (link_) wire_.send(*link_, *ended);
   phase_ = link_ ? Phase::kWaiting : Phase::kSeeking;
+}
+
+void Member::know_run(const std::string& run) {
+  self_.run = run;
+  work_.know_run(run);
 }
 
 // All hosts go on from one folder.

@@ -38,6 +38,7 @@ class Member {
   void seek(double now);
   void keep_link(double now, bool is_asked_to_stop);
   void watch_work(double now);
+  void know_run(const std::string& run);
   void check_run(double now);
   void lose(const std::string& why, double now);
   void leave();

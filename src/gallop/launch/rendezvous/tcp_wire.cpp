@@ -15,7 +15,6 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/launch/number.h"
 
 namespace gallop::launch {
 
@@ -41,7 +40,7 @@ Candidate parse_candidate(const std::string& text) {
     candidate.host = text;  // An address of version 6.
   }
   if (!port.empty()) {
-    candidate.port = parse_number(port.substr(1)).value_or(0);
+    candidate.port = parse_number<int>(port.substr(1)).value_or(0);
   }
   if (candidate.host.empty() || (!port.empty() && port.front() != ':') || candidate.port < 1 ||
       candidate.port > 65535) {

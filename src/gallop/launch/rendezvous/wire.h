@@ -50,7 +50,9 @@ class Work {
   virtual void stop(double grace) = 0;
   /// How the processes ended, once all have; until the next start.
   virtual std::optional<Ended> ended() = 0;
-  /// The run that they train; empty where that is not known.
+  /// The run that the processes of all hosts train.
+  virtual void know_run(const std::string& run) = 0;
+  /// The same, where this host is the one to find out; empty where it is not.
   virtual std::string run_folder() = 0;
   /// Why another host's run folder cannot be used here; empty where it can, or may yet.
   virtual std::string trouble_with(const std::string& run) = 0;

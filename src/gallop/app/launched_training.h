@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gallop::app {
+
+/// Words that go on with a training which `command`, the words from 'train' on, has begun in the
+/// folder `run`: what it is has been kept there. The command itself where `run` is empty.
+std::vector<std::string> resumed(const std::vector<std::string>& command, const std::string& run);
+
+/// Keeps what all processes were at when one failed (see launch::GroupEnd) in the run's folder,
+/// failures/NUMBER.txt, and says where, behind the words on the failure: "; the last calls of ...".
+/// On one of several hosts `suffix` comes behind the number. Empty without a run or calls.
+std::string kept_calls(const std::string& run, const std::string& suffix, const std::string& calls);
+
+/// Prints a line that a process has printed; any thread may.
+void print_line(const std::string& line);
+/// Prints a line of the launcher itself, "gallop: ...".
+void say_launcher(const std::string& line);
+
+}  // namespace gallop::app
