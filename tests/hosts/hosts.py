@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""Trains on three hosts, lets hosts and links fail and come back, and compares the final weights bit for bit
+with those of one process that nobody disturbed.
+
+    hosts.py PROGRAM [--rounds 5 --seed 1] [--verbose]
+
+The hosts are network namespaces on a bridge of their own, which needs root and ip; without them it ends with 77
+and a word. What happens to them:
+
+    kill     a host's launcher and its processes are killed; it comes back
+    crash    the host of the coordinator and the store is gone, and does not even say so; it comes back
+    cut      a host's link is down for a while: within ten seconds all others have stopped
+    cut_store  that of the coordinator's host
+    freeze   a host stands still for a while
+    delay    packets of a host take longer for a while: nothing may be started again
+
+After each the training goes on with the hosts that are left, and with all once they are back. Without --rounds it
+does kill and crash; with it all of them, in an order of its own, and then what holds for a folder that is not shared.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "chaos"))
+import kill  # noqa: E402
+
+SKIPPED = 77
+HOSTS, NEEDED = 3, 2
+STOPPED_WITHIN = 10
+HANGS_SECONDS = 90
+RECIPE = """\
+data: {name: mnist, path: data, batch: 48, augment: [{crop: {padding: 1}}]}
+model: {name: resnet, depth: 8, width: 0.5}
+optimizer: {name: sgd, lr: 0.02, momentum: 0.9}
+train: {epochs: 100000, precision: fp32, channels_last: "true", checkpoint_every: 20 steps, evaluate_every: 500 epochs}
+parallel: {name: deterministic, start_seconds: 60}
+"""
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+def children_of(pid):
+    """Also those that other threads than the first have started."""
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="utf-8") as file:
+                found += [int(word) for word in file.read().split()]
+    return found
+
+
+def is_there(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def send(pids, number):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+class Host:
+    """A network namespace, and the launcher in it."""
+
+    def __init__(self, number, job):
+        self.number, self.job = number, job
+        self.space = f"gallop-{os.getpid()}-{number}"
+        self.name, self.address = f"node{number + 1}", f"10.77.0.{number + 1}"
+        self.launcher, self.lines, self.reader = None, [], None
+
+    def connect(self, bridge):
+        """Its end of a cable is eth0, the other hangs on the bridge."""
+        ip("netns", "add", self.space)
+        self.job.stack.callback(ip, "netns", "del", self.space)
+        ip("-n", self.space, "link", "add", "eth0", "type", "veth", "peer", "name", f"host{self.number}", "netns", bridge)
+        ip("-n", bridge, "link", "set", f"host{self.number}", "master", "bridge", "up")
+        ip("-n", self.space, "addr", "add", f"{self.address}/24", "dev", "eth0")
+        for device in ("lo", "eth0"):
+            ip("-n", self.space, "link", "set", device, "up")
+
+    def start(self, before="true"):
+        """After a command of the shell, which may change what this host alone sees of the files."""
+        own_names = ["unshare", "--uts", "--mount", "sh", "-c", f'hostname {self.name} && {before} && exec "$@"', "sh"]
+        self.launcher = subprocess.Popen(
+            ["ip", "netns", "exec", self.space, *own_names, self.job.program, "launch", "-n", "1",
+             "--nnodes", f"{NEEDED}:{HOSTS}", "--rdzv", ",".join(host.address for host in self.job.hosts),
+             "--max-restarts", "1000", "--join-seconds", "2",
+             "train", "recipe.yaml", "--name", "disturbed", "--continue", "--json"],
+            cwd=self.job.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.reader = threading.Thread(target=self.read, args=(self.launcher,))
+        self.reader.start()
+
+    def read(self, launcher):
+        for line in launcher.stdout:
+            self.lines.append(line)
+            self.job.take_line(self, line)
+
+    def pids(self):
+        return [self.launcher.pid, *children_of(self.launcher.pid)]
+
+    def kill(self):
+        """As where its power is cut: nobody can clean up."""
+        pids = self.pids()
+        send(pids[:1], signal.SIGKILL)
+        self.launcher.wait()
+        self.job.wait_until(lambda: not any(map(is_there, pids)), "processes outlive their launcher", 2)
+        self.reader.join()
+        self.launcher = None
+
+    def set_link(self, state):
+        ip("-n", self.space, "link", "set", "eth0", state)
+
+    def delay(self):
+        """Where the kernel has no netem, packets wait in the queue of a slow link."""
+        for kind in ("netem delay 80ms 20ms", "tbf rate 10mbit burst 32kb latency 500ms"):
+            words = ["tc", "-n", self.space, "qdisc", "add", "dev", "eth0", "root", *kind.split()]
+            if subprocess.run(words, capture_output=True).returncode == 0:
+                return kind
+        self.job.fail("tc has neither netem nor tbf")
+
+    def wait(self):
+        code = self.launcher.wait(timeout=HANGS_SECONDS)
+        self.reader.join()
+        return code
+
+
+class Job:
+    def __init__(self, program, folder, stack, is_verbose):
+        self.program, self.folder, self.stack, self.is_verbose = program, folder, stack, is_verbose
+        self.begun = time.monotonic()
+        self.coordinator, self.size, self.step, self.stepped = None, 0, 0, 0.0
+        self.starts = 0
+        self.hosts = [Host(number, self) for number in range(HOSTS)]
+        bridge = f"gallop-{os.getpid()}-bridge"
+        ip("netns", "add", bridge)
+        stack.callback(ip, "netns", "del", bridge)
+        ip("-n", bridge, "link", "add", "bridge", "type", "bridge")
+        ip("-n", bridge, "link", "set", "bridge", "up")
+        for host in self.hosts:
+            host.connect(bridge)
+        stack.callback(self.end)
+
+    def end(self):
+        for host in self.hosts:
+            if host.launcher is not None and host.launcher.poll() is None:
+                host.kill()
+
+    def take_line(self, host, line):
+        if self.is_verbose and line.startswith("gallop: "):
+            print(f"{time.monotonic() - self.begun:8.2f} {host.name}: {line}", end="", flush=True)
+        if line.startswith("gallop: starting "):
+            words = line.split()
+            self.coordinator, self.size, self.stepped = host, int(words[5]), 0.0
+            self.starts += 1
+        elif line.startswith("{"):
+            event = json.loads(line)
+            if event["event"] in ("step", "checkpoint"):
+                self.step, self.stepped = event["step"], time.monotonic()
+
+    def fail(self, why):
+        lines = "".join(f"--- {host.name}\n{''.join(host.lines[-30:])}" for host in self.hosts)
+        sys.exit(f"{why}\n{lines}")
+
+    def wait_until(self, holds, why, seconds):
+        end = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > end:
+                self.fail(why)
+            time.sleep(0.02)
+
+    def wait_for_steps(self, hosts, since):
+        """Until so many hosts do steps; seconds since then."""
+        self.wait_until(lambda: self.size == hosts and self.stepped > since, f"no step of {hosts} hosts", HANGS_SECONDS)
+        return self.stepped - since
+
+    def run_a_while(self, rng):
+        moment = time.monotonic()
+        self.wait_until(lambda: self.stepped > moment + 1, "no steps", HANGS_SECONDS)
+        time.sleep(rng.uniform(0, 2))
+
+    # What happens. Each returns what it saw, in words.
+
+    def fall_out(self, host, begin, end):
+        """The host is away from begin() to end()."""
+        others = [pid for other in self.hosts if other is not host for pid in other.pids()[1:]]
+        moment = time.monotonic()
+        begin()
+        self.wait_until(lambda: not any(map(is_there, others)), "the others have not stopped", STOPPED_WITHIN)
+        stopped = time.monotonic() - moment
+        fewer = self.wait_for_steps(HOSTS - 1, moment)
+        time.sleep(1)
+        moment = time.monotonic()
+        end()
+        more = self.wait_for_steps(HOSTS, moment)
+        return f"all stopped after {stopped:.1f} s, a step of two after {fewer:.1f} s, of three {more:.1f} s after its return"
+
+    def member(self, rng):
+        return rng.choice([host for host in self.hosts if host is not self.coordinator])
+
+    def do_kill(self, rng):
+        host = self.member(rng)
+        return self.fall_out(host, host.kill, host.start)
+
+    def do_crash(self, _):
+        host = self.coordinator
+
+        def begin():
+            host.set_link("down")
+            host.kill()
+
+        def end():
+            host.set_link("up")
+            host.start()
+
+        return self.fall_out(host, begin, end)
+
+    def do_cut(self, rng, host=None):
+        host = host or self.member(rng)
+        return self.fall_out(host, lambda: host.set_link("down"), lambda: host.set_link("up"))
+
+    def do_cut_store(self, rng):
+        return self.do_cut(rng, self.coordinator)
+
+    def do_freeze(self, rng):
+        host = self.member(rng)
+        pids = host.pids()
+        return self.fall_out(host, lambda: send(pids, signal.SIGSTOP), lambda: send(pids, signal.SIGCONT))
+
+    def do_delay(self, rng):
+        starts, step = self.starts, self.step
+        host = rng.choice(self.hosts)
+        delay = host.delay()
+        time.sleep(15)
+        subprocess.run(["tc", "-n", host.space, "qdisc", "del", "dev", "eth0", "root"], check=True)
+        moment = time.monotonic()
+        self.wait_for_steps(HOSTS, moment)
+        if self.starts != starts:
+            self.fail("a delay has stopped the training")
+        return f"{delay}: {self.step - step} steps on the way, nothing started again"
+
+
+def reference(program, folder, steps):
+    subprocess.run([program, "train", "recipe.yaml", "--name", f"undisturbed-{steps}", "--quiet", f"train.steps={steps}"],
+                   cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=600)
+    return kill.weights_hash(os.path.join(folder, "runs", f"undisturbed-{steps}"))
+
+
+def stop_and_compare(job, rng):
+    """One launcher is asked to stop: all stop after the same step, and save."""
+    rng.choice(job.hosts).launcher.send_signal(signal.SIGTERM)
+    codes = [host.wait() for host in job.hosts]
+    if codes != [kill.STOPPED] * HOSTS:
+        job.fail(f"the launchers ended with {codes}")
+    with open(os.path.join(job.folder, "runs", "disturbed", "checkpoints", "latest"), encoding="utf-8") as file:
+        steps = int(file.read().strip().removeprefix("step-"))
+    found = kill.weights_hash(os.path.join(job.folder, "runs", "disturbed"))
+    if found != reference(job.program, job.folder, steps):
+        sys.exit("the weights differ")
+    print(f"stopped after step {steps}: the weights are those of one process, bit for bit", flush=True)
+
+
+def refuse_folder_that_is_not_shared(job):
+    for host in job.hosts:
+        host.lines.clear()
+        host.start("mount -t tmpfs none runs" if host.number == 2 else "true")
+    codes = [host.wait() for host in job.hosts]
+    output = "".join(line for host in job.hosts for line in host.lines)
+    if codes != [2] * HOSTS or "is not there: launchers on several hosts need one folder of runs" not in output:
+        job.fail(f"a folder that is not shared: {codes}")
+    print("a folder of runs that is not shared is refused by all", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true", help="what the launchers say, and when")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        skip("network namespaces need root")
+    missing = [name for name in ("ip", "tc", "unshare") if shutil.which(name) is None]
+    if missing:
+        skip(f"no {' and '.join(missing)}")
+    rng = random.Random(arguments.seed)
+    with tempfile.TemporaryDirectory(prefix="gallop-hosts-") as folder, contextlib.ExitStack() as stack:
+        os.makedirs(os.path.join(folder, "data"))
+        kill.make_data.make_idx(os.path.join(folder, "data"), 1000)
+        with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
+            file.write(RECIPE)
+        try:
+            job = Job(os.path.abspath(arguments.program), folder, stack, arguments.verbose)
+        except subprocess.CalledProcessError as error:
+            skip(f"no network namespaces here: {error.stderr.decode().strip()}")
+        for host in job.hosts:
+            host.start()
+        job.wait_for_steps(HOSTS, time.monotonic())
+        for round_number in range(max(arguments.rounds, 1)):
+            names = ["kill", "crash"]
+            if arguments.rounds > 0:
+                names += ["cut", "cut_store", "freeze", "delay"]
+                rng.shuffle(names)
+            for name in names:
+                job.run_a_while(rng)
+                print(f"{round_number + 1} {name}: {getattr(job, 'do_' + name)(rng)}", flush=True)
+        stop_and_compare(job, rng)
+        if arguments.rounds > 0:
+            refuse_folder_that_is_not_shared(job)
+
+
+if __name__ == "__main__":
+    main()
