@@ -23,6 +23,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -170,9 +171,8 @@ class Job:
     def take_line(self, host, line):
         if self.is_verbose and line.startswith("gallop: "):
             print(f"{time.monotonic() - self.begun:8.2f} {host.name}: {line}", end="", flush=True)
-        if line.startswith("gallop: starting "):
-            words = line.split()
-            self.coordinator, self.size, self.stepped = host, int(words[5]), 0.0
+        if match := re.match(r"gallop: starting \d+ process\w* on (\d+) host", line):
+            self.coordinator, self.size, self.stepped = host, int(match[1]), 0.0
             self.starts += 1
         elif line.startswith("{"):
             event = json.loads(line)

@@ -31,7 +31,7 @@ TEST(GroupThread, NamesRanksAmongAllHosts) {
   GroupThread group(shells("[ $RANK/$WORLD_SIZE/$LOCAL_RANK/$LOCAL_WORLD_SIZE != 3/4/1/2 ]"));
   const GroupEnd end = wait_for(group);
   EXPECT_EQ(end.code, ExitCode::kInternal);
-  EXPECT_EQ(end.first_failure.find("rank 3 of 4 (process "), 0) << end.first_failure;
+  EXPECT_EQ(end.first_failure.find("rank 3 of 4 on "), 0) << end.first_failure;
 }
 
 TEST(GroupThread, IsAskedToStop) {
