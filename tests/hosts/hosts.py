@@ -2,7 +2,7 @@
 """Trains on three hosts, lets hosts and links fail and come back, and compares the final weights bit for bit
 with those of one process that nobody disturbed.
 
-    hosts.py PROGRAM [--rounds 5 --seed 1] [--verbose]
+    hosts.py PROGRAM [--rounds 3 --seed 1] [--verbose]
 
 The hosts are network namespaces on a bridge of their own, which needs root and ip; without them it ends with 77
 and a word. What happens to them:

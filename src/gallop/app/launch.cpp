@@ -176,17 +176,13 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
   group.port = store.port();
   for (;; ++group.restarts) {
     const int64_t logged_before = logged(note.read());
-    const int64_t killed_before = processes_killed_for_memory();
+    const int64_t killed = processes_killed_for_memory();
     const launch::GroupEnd end = launch::run_group(group, stop, print_line);
     const std::string run = note.read();
     if (!end.first_failure.empty()) {
       say_launcher(end.first_failure + kept_calls(run, "", end.last_calls));
     }
-    if (processes_killed_for_memory() > killed_before) {
-      say_launcher(
-          "the system has killed a process because memory ran out; try a smaller data.batch or "
-          "data.eval_batch, or fewer processes");
-    }
+    if (processes_killed_for_memory() > killed) say_launcher(kKilledForMemory);
     if (stop.requested() || !may_start_again(end.code)) return end.code;
     if (group.restarts == launch.job.max_restarts) {
       say_launcher(

@@ -15,6 +15,7 @@
 #include "gallop/app/run_note.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/memory.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/group_thread.h"
 #include "gallop/launch/rendezvous/launcher.h"
@@ -101,6 +102,7 @@ class HostWork final : public launch::Work {
                                  .variables = note_.variables(),
                                  .grace_seconds = launch_.job.grace};
     has_first_ = start.first_rank == 0;
+    killed_ = processes_killed_for_memory();
     if (!launch_.interface.empty()) command.variables["GLOO_SOCKET_IFNAME"] = launch_.interface;
     group_.emplace([command, run = start.run](const StopRequest& stop) {
       if (!run.empty()) {
@@ -117,6 +119,7 @@ class HostWork final : public launch::Work {
   std::optional<launch::Ended> ended() override {
     const auto end = group_ ? group_->end() : std::nullopt;
     if (!end) return std::nullopt;
+    if (processes_killed_for_memory() > killed_) say_launcher(kKilledForMemory);
     return launch::Ended{
         .code = end->code,
         .failure = end->first_failure + kept_calls(run_, "-" + host_name(), end->last_calls)};
@@ -140,6 +143,7 @@ class HostWork final : public launch::Work {
   const RunNote note_;
   bool has_first_ = false;  // Rank 0, who tells.
   std::string run_;
+  int64_t killed_ = 0;  // By the system, before the processes were started.
   std::optional<parallel::StoreServer> store_;
   std::optional<launch::GroupThread> group_;
 };

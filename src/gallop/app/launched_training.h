@@ -14,6 +14,11 @@ std::vector<std::string> resumed(const std::vector<std::string>& command, const 
 /// On one of several hosts `suffix` comes behind the number. Empty without a run or calls.
 std::string kept_calls(const std::string& run, const std::string& suffix, const std::string& calls);
 
+/// What to say where processes_killed_for_memory() has grown.
+inline constexpr const char* kKilledForMemory =
+    "the system has killed a process because memory ran out; try a smaller data.batch or "
+    "data.eval_batch, or fewer processes";
+
 /// Prints a line that a process has printed; any thread may.
 void print_line(const std::string& line);
 /// Prints a line of the launcher itself, "gallop: ...".

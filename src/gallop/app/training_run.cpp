@@ -222,8 +222,8 @@ class PreparedRun final : public TrainingRun {
   std::optional<FoundBatch> batch_;  // Where the recipe left it open.
 };
 
-// Finished: the newest checkpoint stands at the last step of the run. One that ended before it began
-// has no log.
+// Finished: the newest checkpoint stands at the last step of the run. One that ended before it
+// began has no log.
 bool is_finished(const fs::path& folder) {
   const fs::path log = folder / "metrics.log";
   if (!fs::exists(log)) return false;

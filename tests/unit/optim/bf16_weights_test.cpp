@@ -219,7 +219,9 @@ TEST(Bf16Weights, HaveAveragesInFp32ThatEvaluationsDoNotRound) {
       const at::Tensor training = all[0].tensor.clone();
       optimizer->use_averaged_weights(true);
       // The first average is the weight itself.
-      if (i > 0) EXPECT_FALSE(at::equal(all[0].tensor, training));
+      if (i > 0) {
+        EXPECT_FALSE(at::equal(all[0].tensor, training));
+      }
       optimizer->use_averaged_weights(false);
       EXPECT_TRUE(at::equal(all[0].tensor, training));
     }
