@@ -25,7 +25,7 @@ chaos: build ## let everything go wrong that docs/faults.md lists, and compare w
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 4 --signal KILL --kills 100 --model mlp
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal KILL --kills 50 --at-saves
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal SEGV --kills 20 --model mlp
-	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --kills 10 --model mlp
+	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --kills 10 --model mlp --epochs 200
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --pause 2.5 --kills 10
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --mtbf 60 --epochs 1600 --checkpoint-every "2 s"
 	tests/chaos/save_calls.py $(BUILD)/gallop --calls start,saves --faults kill,tear,5,28,full

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains while the clock of the day jumps by hours, four times a second, in every process of the training.
+"""Trains while the clock of the day jumps by hours, twenty times a second, in every process of the training.
 
     clock.py PROGRAM
 
