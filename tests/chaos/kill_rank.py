@@ -34,7 +34,8 @@ LONGEST_BETWEEN_SECONDS = 3
 
 
 class Launch:
-    """A launcher, when its training last did a step, and how many steps each new start had lost."""
+    """A launcher, when its training last did a step, and how many steps each new start had lost, of those that are
+    printed: about 500 of a run."""
 
     def __init__(self, program, processes, name, folder, options):
         self.process = subprocess.Popen(
@@ -66,7 +67,7 @@ class Launch:
 
     def go_on_from(self, step):
         if len(self.lost) < self.starts:
-            self.lost.append(self.step - step)
+            self.lost.append(max(0, self.step - step))
 
     def ranks(self):
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"

@@ -90,7 +90,12 @@ void Trainer::Impl::finish_saving() {
     return std::string();
   };
   if (!together.is_first()) wait();
-  together.any(false);  // Notices who is gone, for whose part the first would wait.
+  try {
+    together.any(false);  // Notices who is gone, for whose part the first would wait.
+  } catch (const DeviceError&) {
+    note_saved();  // What went wrong here comes first.
+    throw;
+  }
   together.ask_first(wait);
 }
 
