@@ -94,6 +94,13 @@ std::optional<FirstFailure> first_failure(const std::vector<Witness>& witnesses,
                                           place_of(*cause), waiting->rank, place_of(*waiting))};
 }
 
+std::string who_stays(const std::vector<Witness>& witnesses, const std::string& where) {
+  const Witness* const one = slowest(witnesses);
+  if (one == nullptr) return {};
+  return fmt::format("{} {} {}, and others have ended", name_of(*one, where),
+                     words_of_state(one->state), place_of(*one));
+}
+
 std::string describe_calls(const std::vector<Witness>& witnesses, double now) {
   std::string text;
   for (const Witness& one : witnesses) {

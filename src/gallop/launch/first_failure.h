@@ -34,6 +34,9 @@ struct FirstFailure {
 std::optional<FirstFailure> first_failure(const std::vector<Witness>& witnesses,
                                           const std::string& where);
 
+/// Which process still runs, and where it is, where the others have ended as done.
+std::string who_stays(const std::vector<Witness>& witnesses, const std::string& where);
+
 /// The last calls of all, a line each, for people. `now`: by the monotonic clock, in seconds.
 std::string describe_calls(const std::vector<Witness>& witnesses, double now);
 

@@ -107,6 +107,7 @@ class Group {
   Group(const GroupCommand& command, const Tell& tell)
       : all_processes_(command.all_processes()),
         grace_seconds_(command.grace_seconds),
+        end_seconds_(command.end_seconds),
         tell_(tell) {
     for (int i = 0; i < command.processes; ++i) {
       members_.emplace_back(command, i, call_logs_.path());
@@ -120,6 +121,7 @@ class Group {
       // One look later than it is seen: the end that caused it may be seen after it.
       if (one_ended_badly()) note_failure();
       note_ends();
+      note_who_stays();
       if (stop.requested()) ask_to_stop();
       const bool is_late = asked_at_ && monotonic_seconds() - *asked_at_ > grace_seconds_;
       if (is_late || stop.signal() == SIGKILL) kill_all();
@@ -164,8 +166,7 @@ class Group {
       return;
     }
     const std::vector<Witness> witnesses = ask_all();
-    if (const auto first =
-            first_failure(witnesses, fmt::format("of {} on {}", all_processes_, host_name()))) {
+    if (const auto first = first_failure(witnesses, where())) {
       result_ = {.code = first->code,
                  .first_failure = first->text,
                  .last_calls = describe_calls(witnesses, monotonic_seconds())};
@@ -174,6 +175,22 @@ class Group {
     }
     ask_to_stop();
   }
+
+  // Who has come to the end with the others has little left to do.
+  void note_who_stays() {
+    const bool one_is_done =
+        std::any_of(ends_.begin(), ends_.end(), [](const auto& end) { return end.has_value(); });
+    if (!one_is_done || asked_at_ || all_ended()) return;
+    if (!first_end_at_) first_end_at_ = monotonic_seconds();
+    if (monotonic_seconds() - *first_end_at_ < end_seconds_) return;
+    const std::vector<Witness> witnesses = ask_all();
+    result_ = {.code = ExitCode::kDevice,
+               .first_failure = who_stays(witnesses, where()),
+               .last_calls = describe_calls(witnesses, monotonic_seconds())};
+    ask_to_stop();
+  }
+
+  std::string where() const { return fmt::format("of {} on {}", all_processes_, host_name()); }
 
   std::vector<Witness> ask_all() {
     std::vector<Witness> witnesses;
@@ -201,11 +218,11 @@ class Group {
 
   CallLogFolder call_logs_;
   int all_processes_;
-  double grace_seconds_;
+  double grace_seconds_, end_seconds_;
   const Tell& tell_;
   std::vector<Member> members_;
   std::vector<std::optional<ChildEnd>> ends_;
-  std::optional<double> asked_at_;
+  std::optional<double> asked_at_, first_end_at_;
   GroupEnd result_;
 };
 

@@ -22,6 +22,7 @@ struct GroupCommand {
   int restarts = 0;                                ///< Of this job so far, told to the processes.
   std::map<std::string, std::string> variables{};  ///< More of the environment, for all.
   double grace_seconds = 30;  ///< Between asking them to stop and killing them.
+  double end_seconds = 60;    ///< Between the first that ends as done and the last.
 
   int all_processes() const { return world_size == 0 ? processes : world_size; }
 };
@@ -42,8 +43,9 @@ struct GroupEnd {
 ///
 /// Each notes its calls in a log (see CallLog), whose folder it finds in its environment. Where one
 /// fails the others are asked to stop, by SIGTERM, and killed after the grace; so are all
-/// where `stop` asks; where it asks by SIGKILL they are killed at once. A process that ends as
-/// stopped (exit code 5) has not failed. Throws DeviceError where a process cannot be started.
+/// where `stop` asks; where it asks by SIGKILL they are killed at once. One that still runs
+/// `end_seconds` after another has ended as done has failed, too. A process that ends as stopped
+/// (exit code 5) has not failed. Throws DeviceError where a process cannot be started.
 GroupEnd run_group(const GroupCommand& command, const StopRequest& stop,
                    const std::function<void(const std::string& line)>& tell);
 

@@ -81,6 +81,13 @@ TEST(FirstFailure, IsNotOnThisHostWhereAllOfItHaveWaited) {
             "of 1.0 MiB");
 }
 
+TEST(WhoStays, IsTheOneThatStillRuns) {
+  EXPECT_EQ(who_stays({witness(0, ChildEnd(), {kDone}), witness(1, {}, {kDone})}, "of 2 on a"),
+            "rank 1 of 2 on a (process 101) does not answer at step 9, after call 19, sum of 1.0 "
+            "MiB, and others have ended");
+  EXPECT_EQ(who_stays({witness(0, ChildEnd(), {})}, "of 1"), "");
+}
+
 TEST(FirstFailure, ComesWithTheLastCallsOfAll) {
   EXPECT_EQ(describe_calls({witness(0, kLost, {kDone, kFailed}), witness(1, {}, {kUnderWay})}, 11),
             "rank 0 (process 100) ended with exit code 4\n"

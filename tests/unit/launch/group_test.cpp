@@ -29,6 +29,10 @@ class Shells {
     command_.grace_seconds = seconds;
     return *this;
   }
+  Shells& with_end(double seconds) {
+    command_.end_seconds = seconds;
+    return *this;
+  }
 
   StopRequest stop;
   std::vector<std::string> lines;
@@ -83,6 +87,15 @@ TEST(Group, NamesTheSignalThatKilledOne) {
   const GroupEnd end = shells.run();
   EXPECT_EQ(end.code, ExitCode::kDevice);
   EXPECT_NE(end.first_failure.find("was killed by SIGKILL"), std::string::npos);
+}
+
+TEST(Group, DoesNotWaitForOneThatStandsStillAtItsEnd) {
+  Shells shells(2, "if [ $RANK = 1 ]; then kill -STOP $$; fi");
+  const GroupEnd end = shells.with_grace(0.1).with_end(0.1).run();
+  EXPECT_EQ(end.code, ExitCode::kDevice);
+  EXPECT_NE(end.first_failure.find("is stopped before its first call, and others have ended"),
+            std::string::npos)
+      << end.first_failure;
 }
 
 TEST(Group, IsStoppedWhereAllHaveSaved) {
