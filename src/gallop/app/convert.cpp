@@ -55,7 +55,7 @@ NamedTensors with_type(NamedTensors tensors, const std::string& name) {
 WrittenFile write_in_one_step(const fs::path& file, const NamedTensors& tensors) {
   const fs::path temporary = file.string() + ".new";
   try {
-    const WrittenFile written = write_safetensors(temporary, tensors, {{"format", "pt"}});
+    WrittenFile written = write_safetensors(temporary, tensors, {{"format", "pt"}});
     fs::rename(temporary, file);
     return written;
   } catch (...) {
@@ -67,24 +67,23 @@ WrittenFile write_in_one_step(const fs::path& file, const NamedTensors& tensors)
 
 }  // namespace
 
-ExitCode run_convert(const std::vector<std::string>& words) {
-  Arguments arguments;
-  if (!parse(words, arguments)) return ExitCode::kDone;
+ExitCode run_convert(const std::vector<std::string>& arguments) {
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
   require_alone("convert");
-  const fs::path file(arguments.file);
-  if (!arguments.file.ends_with(kEnding)) {
-    throw UsageError(
-        fmt::format("{}: the name must end in {}", printable(arguments.file), kEnding));
+  const fs::path file(parsed.file);
+  if (!parsed.file.ends_with(kEnding)) {
+    throw UsageError(fmt::format("{}: the name must end in {}", printable(parsed.file), kEnding));
   }
-  if (fs::exists(file) && !arguments.force) {
+  if (fs::exists(file) && !parsed.force) {
     throw UsageError(
-        fmt::format("{} is there already; --force writes over it", printable(arguments.file)));
+        fmt::format("{} is there already; --force writes over it", printable(parsed.file)));
   }
-  const fs::path folder = find_checkpoint(arguments.runs, arguments.run, arguments.checkpoint);
+  const fs::path folder = find_checkpoint(parsed.runs, parsed.run, parsed.checkpoint);
   const train::CheckpointStore store(folder.parent_path());
-  const NamedTensors model = with_type(store.read_model({.folder = folder}), arguments.type);
+  const NamedTensors model = with_type(store.read_model({.folder = folder}), parsed.type);
   const WrittenFile written = write_in_one_step(file, model);
-  fmt::print("{}: {} tensors, {}, from {}\n", printable(arguments.file), model.size(),
+  fmt::print("{}: {} tensors, {}, from {}\n", printable(parsed.file), model.size(),
              format_bytes(written.bytes), printable(folder.string()));
   return ExitCode::kDone;
 }

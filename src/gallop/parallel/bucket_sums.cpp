@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"

@@ -296,7 +296,7 @@ std::optional<CheckpointInfo> CheckpointStore::newest_intact(
   std::optional<DataError> damage;
   const auto is_intact = [&](const auto& find) -> std::optional<CheckpointInfo> {
     try {
-      const std::optional<CheckpointInfo> one = find();
+      std::optional<CheckpointInfo> one = find();
       if (one) verify(*one);
       return one;
     } catch (const DataError& error) {

@@ -61,7 +61,7 @@ std::string wrong_interval(const std::string& text) {
 
 // Of what all processes do at the same step.
 std::string wrong_interval_of_steps(const std::string& text) {
-  if (const std::string wrong = wrong_interval(text); !wrong.empty()) return wrong;
+  if (std::string wrong = wrong_interval(text); !wrong.empty()) return wrong;
   if (Interval::parse(text).unit != Interval::Unit::kSeconds) return {};
   return "must be steps, epochs or 'never'";
 }
