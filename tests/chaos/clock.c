@@ -1,19 +1,16 @@
-// Loaded before a program's libraries, lets the clock of the day jump by hours back and forth, twenty
-// times a second; those that measure durations go on as they are.
+// Loaded before a program's libraries, lets the clock of the day jump by hours back and forth, at every
+// eighth look at it; those that measure durations go on as they are.
 #define _GNU_SOURCE
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 static const time_t jumps[] = {0, 3600, -3600, 7200};
+static atomic_uint looks;
 
-static void jump(struct timespec* now) {
-  struct timespec steady;
-  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &steady);
-  const long twentieths = steady.tv_sec * 20 + steady.tv_nsec / 50000000;
-  now->tv_sec += jumps[twentieths % 4];
-}
+static void jump(struct timespec* now) { now->tv_sec += jumps[atomic_fetch_add(&looks, 1) / 8 % 4]; }
 
 int clock_gettime(clockid_t clock, struct timespec* now) {
   const int result = (int)syscall(SYS_clock_gettime, clock, now);

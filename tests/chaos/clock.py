@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains while the clock of the day jumps by hours, twenty times a second, in every process of the training.
+"""Trains while the clock of the day jumps by hours, again and again, in every process of the training.
 
     clock.py PROGRAM
 
@@ -30,10 +30,10 @@ def main():
 
     with runs.make(program) as there:
         jumping = there.preload("clock")
-        for processes in (0, 2):
+        for processes, epochs in ((0, 1000), (2, 100)):
             options = [STEP_SECONDS] if processes else []
             # By time as well, which an hour must not make due.
-            options += ["train.epochs=100", "train.checkpoint_every=0.4 s", "train.evaluate_every=never"]
+            options += [f"train.epochs={epochs}", "train.checkpoint_every=0.4 s", "train.evaluate_every=never"]
             calm, stormy = f"calm-{processes}", f"stormy-{processes}"
             there.finished(calm, *options, processes=processes)
             output = there.finished(stormy, *options, processes=processes, environment=jumping)
