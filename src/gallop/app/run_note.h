@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gallop/base/file.h"
+#include "gallop/base/temporary_folder.h"
 
 namespace gallop::app {
 
@@ -13,9 +14,6 @@ class RunNote {
  public:
   /// Makes an empty one in the folder for temporary files. Throws DeviceError where it cannot.
   RunNote();
-  ~RunNote();
-  RunNote(const RunNote&) = delete;
-  RunNote& operator=(const RunNote&) = delete;
 
   /// For the environment of those that are to tell.
   std::map<std::string, std::string> variables() const;
@@ -26,7 +24,9 @@ class RunNote {
   static void tell(const fs::path& run);
 
  private:
-  fs::path path_;
+  fs::path file() const { return folder_.path() / "run"; }
+
+  TemporaryFolder folder_;
 };
 
 }  // namespace gallop::app

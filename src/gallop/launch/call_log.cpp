@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <system_error>
 
@@ -79,17 +78,6 @@ std::vector<Call> read_calls(const fs::path& folder, int rank) {
   }
   std::sort(calls.begin(), calls.end(), [](auto& a, auto& b) { return a.number < b.number; });
   return calls;
-}
-
-CallLogFolder::CallLogFolder() {
-  std::string path = (fs::temp_directory_path() / "gallop-calls-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) fail(path);
-  path_ = path;
-}
-
-CallLogFolder::~CallLogFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 }  // namespace gallop::launch

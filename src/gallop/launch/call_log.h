@@ -46,19 +46,4 @@ class CallLog {
 /// The calls of a process in their order; none where it has no log.
 std::vector<Call> read_calls(const fs::path& folder, int rank);
 
-/// Folder for the logs of a group in the folder for temporary files, as long as it lives.
-class CallLogFolder {
- public:
-  /// Throws DeviceError.
-  CallLogFolder();
-  ~CallLogFolder();
-  CallLogFolder(const CallLogFolder&) = delete;
-  CallLogFolder& operator=(const CallLogFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 }  // namespace gallop::launch

@@ -17,6 +17,7 @@
 #include "gallop/base/child_process.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/temporary_folder.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/launch/first_failure.h"
@@ -216,7 +217,7 @@ class Group {
     for (Member& member : members_) member.process().send(SIGKILL);
   }
 
-  CallLogFolder call_logs_;
+  TemporaryFolder call_logs_{fs::temp_directory_path(), "gallop-calls-"};
   int all_processes_;
   double grace_seconds_, end_seconds_;
   const Tell& tell_;

@@ -9,12 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/temporary_folder.h"
 
 namespace gallop::launch {
 namespace {
 
 TEST(CallLog, KeepsTheLastCalls) {
-  const CallLogFolder folder;
+  const TemporaryFolder folder(fs::temp_directory_path(), "gallop-calls-");
   CallLog log(folder.path(), 3);
   EXPECT_TRUE(read_calls(folder.path(), 3).empty());
   for (int64_t number = 1; number <= CallLog::kCalls + 5; ++number) {
@@ -38,7 +39,7 @@ TEST(CallLog, KeepsTheLastCalls) {
 }
 
 TEST(CallLog, OutlivesTheProcess) {
-  const CallLogFolder folder;
+  const TemporaryFolder folder(fs::temp_directory_path(), "gallop-calls-");
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -53,7 +54,7 @@ TEST(CallLog, OutlivesTheProcess) {
 }
 
 TEST(CallLog, IsReadWhereItIsCutOff) {
-  const CallLogFolder folder;
+  const TemporaryFolder folder(fs::temp_directory_path(), "gallop-calls-");
   std::ofstream(folder.path() / "0") << "x";
   EXPECT_TRUE(read_calls(folder.path(), 0).empty());
 }

@@ -16,6 +16,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/temporary_folder.h"
 #include "gallop/base/text.h"
 #include "gallop/base/thread_pool.h"
 #include "gallop/compile/codegen/cuda_compiler.h"
@@ -268,7 +269,7 @@ void KernelCompiler::State::compile(const std::string& prefix, const Jobs& jobs)
 
 void KernelCompiler::State::compile_in(const fs::path& parent, const std::string& prefix,
                                        const Jobs& jobs) {
-  const TemporaryFolder folder(parent);
+  const TemporaryFolder folder(parent, kNewFolder);
   const fs::path source = folder.path() / "kernels.cpp", library = folder.path() / "kernels.so";
   {
     FileWriter writer(source);

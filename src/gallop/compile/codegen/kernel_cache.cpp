@@ -15,6 +15,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/temporary_folder.h"
 
 namespace gallop::compile {
 
@@ -23,7 +24,6 @@ namespace {
 constexpr std::string_view kMark = "gallop kernels ";
 constexpr size_t kHashLetters = 32;
 constexpr int64_t kLargest = int64_t{64} << 20;  // Of one library.
-constexpr std::string_view kTemporary = "new-";
 
 bool is_sound(std::string_view file) {
   const size_t trailer = kMark.size() + kHashLetters;
@@ -126,7 +126,7 @@ void KernelCache::publish_binary(const std::string& content, const std::string& 
 }
 
 void KernelCache::write(const std::string& content, const std::vector<fs::path>& paths) const {
-  const TemporaryFolder folder(folder_);
+  const TemporaryFolder folder(folder_, kNewFolder);
   const fs::path whole = folder.path() / "whole";
   FileWriter writer(whole);
   writer.write(content);
@@ -163,7 +163,7 @@ void KernelCache::remove_oldest() const {
   std::error_code ignored;
   for (const StoredFile& file : files) {
     // Left by a process that was ended.
-    if (file.path.filename().string().starts_with(kTemporary)) {
+    if (file.path.filename().string().starts_with(kNewFolder)) {
       if (now - file.used > kHour) fs::remove_all(file.path, ignored);
       continue;
     }
@@ -180,17 +180,6 @@ std::shared_ptr<void> load_library(const fs::path& path, std::string& error) {
     return nullptr;
   }
   return {library, [](void* handle) { dlclose(handle); }};
-}
-
-TemporaryFolder::TemporaryFolder(const fs::path& parent) {
-  std::string name = (parent / kTemporary).string() + "XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) fail(parent, "cannot write", errno);
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 }  // namespace gallop::compile

@@ -45,21 +45,10 @@ class KernelCache {
   int64_t max_bytes_;
 };
 
+/// What names of folders begin with that are about to be filled.
+inline constexpr const char* kNewFolder = "new-";
+
 /// Loads a library; null where the system cannot, then `error` is its reason.
 std::shared_ptr<void> load_library(const fs::path& path, std::string& error);
-
-/// A folder that is removed with all in it.
-class TemporaryFolder {
- public:
-  /// In `parent`. Throws DeviceError.
-  explicit TemporaryFolder(const fs::path& parent);
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 }  // namespace gallop::compile
