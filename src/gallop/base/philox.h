@@ -16,6 +16,7 @@ enum class Purpose : uint32_t {
   kWindow = 6,
   kSample = 7,
   kRounding = 8,
+  kTrial = 9,
 };
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a

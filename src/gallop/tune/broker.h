@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gallop/tune/trial.h"
+
+namespace gallop::tune {
+
+/// What a worker is told that asks for a trial.
+struct Assignment {
+  enum class Kind : uint8_t {
+    kTrial,
+    kWait,  ///< Ask again later: a trial that runs decides what comes next.
+    kDone,  ///< The study needs no more.
+  };
+  Kind kind = Kind::kDone;
+  Trial trial{};                ///< Its number, attempt, point, last_step, and reports so far.
+  std::string parent_folder{};  ///< The run of the trial from which it begins; empty for none.
+};
+
+/// How a trial ended, as its worker tells. Values are metrics, as the objectives name them.
+struct Outcome {
+  TrialState state = TrialState::kComplete;  ///< kComplete, kPruned or kFailed.
+  std::vector<double> values{};              ///< One for each objective, of a complete trial.
+  std::vector<double> limited{};             ///< One for each limit.
+  std::string message{};
+};
+
+enum class Verdict : uint8_t {
+  kGoOn,
+  kPrune,    ///< End at a step boundary, keep the checkpoint, and tell that it was pruned.
+  kAbandon,  ///< The trial is no longer this worker's: end, and tell nothing.
+};
+
+/// Hands out trials and takes what came of them. Whoever holds a trial gives a sign of life at
+/// least every heartbeat. Calls throw DeviceError where the study cannot be reached.
+class Broker {
+ public:
+  virtual ~Broker() = default;
+
+  virtual const StudySettings& settings() const = 0;
+  virtual Assignment ask(const std::string& worker) = 0;
+  /// Where the run of a trial lies, so that another worker can go on with it.
+  virtual void place(const Trial& trial, const std::string& folder) = 0;
+  virtual Verdict report(const Trial& trial, int64_t step, double value) = 0;
+  virtual Verdict beat(const Trial& trial) = 0;
+  /// What is told of a trial that is no longer this worker's is dropped: false then.
+  virtual bool tell(const Trial& trial, const Outcome& outcome) = 0;
+  /// Gives a trial back that could not be finished, as its worker is to end; it waits for another.
+  virtual void give_back(const Trial& trial) = 0;
+};
+
+}  // namespace gallop::tune

@@ -1,0 +1,270 @@
+#include "gallop/tune/expression.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::tune {
+
+using Value = Expression::Value;
+
+/// A number, a text, the value of a name, or an operation on other terms.
+struct Expression::Term {
+  enum class Kind { kConstant, kName, kOperation };
+  Kind kind = Kind::kConstant;
+  Value constant = 0.0;
+  size_t name = 0;
+  std::string operation;
+  std::vector<Term> operands;
+};
+
+namespace {
+
+using Term = Expression::Term;
+
+constexpr int kDeepest = 64;
+
+struct Function {
+  const char* name;
+  bool takes_several;
+  double (*compute)(const std::vector<double>& arguments);
+};
+
+const Function kFunctions[] = {
+    {"min", true, [](const auto& x) { return *std::min_element(x.begin(), x.end()); }},
+    {"max", true, [](const auto& x) { return *std::max_element(x.begin(), x.end()); }},
+    {"abs", false, [](const auto& x) { return std::abs(x[0]); }},
+    {"sqrt", false, [](const auto& x) { return std::sqrt(x[0]); }},
+    {"exp", false, [](const auto& x) { return std::exp(x[0]); }},
+    {"log", false, [](const auto& x) { return std::log(x[0]); }},
+    {"floor", false, [](const auto& x) { return std::floor(x[0]); }},
+    {"ceil", false, [](const auto& x) { return std::ceil(x[0]); }},
+};
+
+const Function* find_function(std::string_view name) {
+  for (const Function& function : kFunctions) {
+    if (function.name == name) return &function;
+  }
+  return nullptr;
+}
+
+// Operators that stand between two terms, from the weakest. Each level is read from left to right.
+const std::vector<std::vector<std::string_view>> kLevels = {
+    {"or"}, {"and"}, {"<=", ">=", "==", "!=", "<", ">"}, {"+", "-"}, {"*", "/", "%"}};
+constexpr size_t kComparisons = 2;
+
+/// Recursive descent over the text.
+class Parser {
+ public:
+  Parser(std::string_view text, std::vector<std::string>& names) : text_(text), names_(names) {}
+
+  Term parse() {
+    Term term = level(0);
+    skip_blanks();
+    if (at_ < text_.size()) fail("this is too much");
+    return term;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UsageError(fmt::format("'{}': at letter {}: {}", printable(text_), at_ + 1, what));
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+
+  static bool is_word_letter(char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) || letter == '_' || letter == '.';
+  }
+
+  /// Takes an operator if it comes next; one made of letters only as a whole word.
+  bool take(std::string_view wanted) {
+    skip_blanks();
+    if (!text_.substr(at_).starts_with(wanted)) return false;
+    const size_t end = at_ + wanted.size();
+    if (is_word_letter(wanted[0]) && end < text_.size() && is_word_letter(text_[end])) return false;
+    at_ = end;
+    return true;
+  }
+
+  static Term operation(std::string_view name, std::vector<Term> operands) {
+    return {.kind = Term::Kind::kOperation,
+            .operation = std::string(name),
+            .operands = std::move(operands)};
+  }
+
+  Term level(size_t number) {
+    if (number == kLevels.size()) return unary();
+    if (number == kComparisons && take("not")) return operation("not", {deeper(kComparisons)});
+    Term left = level(number + 1);
+    for (;;) {
+      const auto& operators = kLevels[number];
+      const auto found = std::find_if(operators.begin(), operators.end(),
+                                      [&](std::string_view name) { return take(name); });
+      if (found == operators.end()) return left;
+      left = operation(*found, {std::move(left), level(number + 1)});
+    }
+  }
+
+  Term deeper(size_t number) {
+    if (++depth_ > kDeepest) fail("nested too deep");
+    Term term = level(number);
+    --depth_;
+    return term;
+  }
+
+  Term unary() {
+    if (!take("-")) return power();
+    if (++depth_ > kDeepest) fail("nested too deep");
+    Term term = operation("negate", {unary()});
+    --depth_;
+    return term;
+  }
+
+  Term power() {
+    Term base = primary();
+    if (!take("^")) return base;
+    if (++depth_ > kDeepest) fail("nested too deep");
+    Term term = operation("^", {std::move(base), unary()});
+    --depth_;
+    return term;
+  }
+
+  Term primary() {
+    if (take("(")) {
+      Term term = deeper(0);
+      if (!take(")")) fail("')' is missing");
+      return term;
+    }
+    skip_blanks();
+    if (at_ == text_.size()) fail("a value is missing");
+    const char letter = text_[at_];
+    if (letter == '"' || letter == '\'') return quoted(letter);
+    if (std::isdigit(static_cast<unsigned char>(letter)) || letter == '.') return number();
+    if (std::isalpha(static_cast<unsigned char>(letter)) || letter == '_') return word();
+    fail("a value is missing");
+  }
+
+  Term quoted(char mark) {
+    const size_t end = text_.find(mark, at_ + 1);
+    if (end == std::string_view::npos) fail("the quote does not end");
+    Term term{.constant = std::string(text_.substr(at_ + 1, end - at_ - 1))};
+    at_ = end + 1;
+    return term;
+  }
+
+  Term number() {
+    double value = 0;
+    const auto [stop, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error != std::errc()) fail("not a number");
+    at_ = static_cast<size_t>(stop - text_.data());
+    return {.constant = value};
+  }
+
+  Term word() {
+    const size_t begin = at_;
+    while (at_ < text_.size() && is_word_letter(text_[at_])) ++at_;
+    const std::string name(text_.substr(begin, at_ - begin));
+    if (name == "true" || name == "false") return {.constant = name == "true" ? 1.0 : 0.0};
+    if (take("(")) return call(name);
+    auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) found = names_.insert(names_.end(), name);
+    return {.kind = Term::Kind::kName, .name = static_cast<size_t>(found - names_.begin())};
+  }
+
+  Term call(const std::string& name) {
+    const Function* const function = find_function(name);
+    if (function == nullptr) fail(fmt::format("there is no function '{}'", name));
+    std::vector<Term> arguments;
+    do {
+      arguments.push_back(deeper(0));
+    } while (take(","));
+    if (!take(")")) fail("')' is missing");
+    if (arguments.size() > 1 && !function->takes_several) {
+      fail(fmt::format("{}() takes one value", name));
+    }
+    return operation(name, std::move(arguments));
+  }
+
+  std::string_view text_;
+  std::vector<std::string>& names_;
+  size_t at_ = 0;
+  int depth_ = 0;
+};
+
+double number_of(const Value& value) {
+  if (const double* const number = std::get_if<double>(&value)) return *number;
+  throw UsageError(fmt::format("'{}' is a text, and a number is wanted",
+                               printable(std::get<std::string>(value))));
+}
+
+double computed(std::string_view operation, double a, double b) {
+  if (operation == "<") return a < b ? 1 : 0;
+  if (operation == "<=") return a <= b ? 1 : 0;
+  if (operation == ">") return a > b ? 1 : 0;
+  if (operation == ">=") return a >= b ? 1 : 0;
+  if (operation == "+") return a + b;
+  if (operation == "-") return a - b;
+  if (operation == "*") return a * b;
+  if (operation == "/") return a / b;
+  if (operation == "%") return std::fmod(a, b);
+  if (operation == "^") return std::pow(a, b);
+  throw InternalError(fmt::format("no operation '{}'", operation));
+}
+
+Value evaluated(const Term& term, const std::vector<Value>& values);
+
+double evaluated_number(const Term& term, const std::vector<Value>& values) {
+  return number_of(evaluated(term, values));
+}
+
+Value evaluated_operation(const Term& term, const std::vector<Value>& values) {
+  const auto operand = [&](size_t i) { return evaluated_number(term.operands[i], values); };
+  const std::string& operation = term.operation;
+  if (operation == "not") return operand(0) == 0 ? 1.0 : 0.0;
+  if (operation == "negate") return -operand(0);
+  if (operation == "and") return operand(0) != 0 && operand(1) != 0 ? 1.0 : 0.0;
+  if (operation == "or") return operand(0) != 0 || operand(1) != 0 ? 1.0 : 0.0;
+  if (operation == "==" || operation == "!=") {
+    const bool equal = evaluated(term.operands[0], values) == evaluated(term.operands[1], values);
+    return equal == (operation == "==") ? 1.0 : 0.0;
+  }
+  if (const Function* const function = find_function(operation)) {
+    std::vector<double> arguments;
+    for (size_t i = 0; i < term.operands.size(); ++i) arguments.push_back(operand(i));
+    return function->compute(arguments);
+  }
+  return computed(operation, operand(0), operand(1));
+}
+
+Value evaluated(const Term& term, const std::vector<Value>& values) {
+  switch (term.kind) {
+    case Term::Kind::kConstant: return term.constant;
+    case Term::Kind::kName: return values.at(term.name);
+    case Term::Kind::kOperation: return evaluated_operation(term, values);
+  }
+  return 0.0;
+}
+
+}  // namespace
+
+Expression::Expression(std::string_view text)
+    : root_(std::make_shared<const Term>(Parser(text, names_).parse())) {}
+
+Value Expression::evaluate(const std::vector<Value>& values) const {
+  return evaluated(*root_, values);
+}
+
+bool Expression::holds(const std::vector<Value>& values) const {
+  return number_of(evaluate(values)) != 0;
+}
+
+}  // namespace gallop::tune

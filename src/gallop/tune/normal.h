@@ -1,0 +1,11 @@
+#pragma once
+
+namespace gallop::tune {
+
+/// Share of the standard normal distribution below x.
+double normal_cdf(double x);
+
+/// The inverse, to a relative error of 1e-15; `p` in (0, 1) (Wichura, algorithm AS 241, 1988).
+double normal_quantile(double p);
+
+}  // namespace gallop::tune

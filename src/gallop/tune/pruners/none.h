@@ -1,0 +1,13 @@
+#pragma once
+
+#include "gallop/tune/pruner.h"
+
+namespace gallop::tune {
+
+/// Every trial runs to its end.
+struct NoneConfig {};
+
+void visit(config::Visitor& visitor, NoneConfig& config);
+std::unique_ptr<Pruner> make_none(const NoneConfig& config, const StudySettings& settings);
+
+}  // namespace gallop::tune

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gallop/base/philox.h"
+
+namespace gallop::tune {
+
+/// Random numbers of one trial. They depend on the study's seed and the trial's number alone, not
+/// on who asks for it or when.
+class Random {
+ public:
+  /// `item` tells apart what one trial draws for.
+  Random(uint64_t seed, int64_t trial, uint32_t item = 0)
+      : philox_(seed, Purpose::kTrial, item, static_cast<uint64_t>(trial)) {}
+
+  /// In [0, 1), with 53 random bits.
+  double uniform() { return static_cast<double>(philox_.next_u64() >> 11) * 0x1p-53; }
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  /// In [0, bound).
+  size_t below(size_t bound) { return philox_.below(bound); }
+
+ private:
+  Philox philox_;
+};
+
+}  // namespace gallop::tune

@@ -1,0 +1,65 @@
+#include "gallop/tune/samplers/random.h"
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr int kDraws = 10'000;
+
+double drawn_choice(const Choices& choices, Random& random) {
+  if (choices.weights.empty()) return static_cast<double>(random.below(choices.values.size()));
+  double sum = 0;
+  for (const double weight : choices.weights) sum += weight;
+  double left = random.uniform() * sum;
+  size_t last = 0;  // With a weight, in case that rounding leaves something.
+  for (size_t i = 0; i < choices.weights.size(); ++i) {
+    if (choices.weights[i] == 0) continue;
+    last = i;
+    if (left < choices.weights[i]) break;
+    left -= choices.weights[i];
+  }
+  return static_cast<double>(last);
+}
+
+double drawn(const Parameter& parameter, Random& random) {
+  const Interval* const interval = parameter.interval();
+  if (interval == nullptr) return drawn_choice(*parameter.choices(), random);
+  const auto [low, high] = coordinates(*interval);
+  return value_at(*interval, random.uniform(low, high));
+}
+
+class RandomSampler final : public Sampler {
+ public:
+  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t /*bracket*/) override {
+    Random random(study.seed(), number);
+    return Proposal{.point = random_point(study.space(), random)};
+  }
+};
+
+}  // namespace
+
+Point random_point(const Space& space, Random& random) {
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Point point;
+    for (const Parameter& parameter : space.parameters()) {
+      point.push_back(drawn(parameter, random));
+    }
+    space.drop_inactive(point);
+    if (space.allows(point)) return point;
+  }
+  throw UsageError(
+      fmt::format("{} points were drawn, and the constraints allow none of them", kDraws));
+}
+
+void visit(config::Visitor& /*visitor*/, RandomConfig& /*config*/) {}
+
+std::unique_ptr<Sampler> make_random(const RandomConfig& /*config*/,
+                                     const StudySettings& /*settings*/) {
+  return std::make_unique<RandomSampler>();
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,227 @@
+#include "gallop/tune/study.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+
+namespace gallop::tune {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+[[noreturn]] void fail(const Event& event, const std::string& why) {
+  throw DataError(fmt::format("the study's history is damaged: {}: {}", to_json(event), why));
+}
+
+void check(const Event& event, bool is_right, const char* why) {
+  if (!is_right) fail(event, why);
+}
+
+}  // namespace
+
+std::string to_json(const StudySettings& settings) {
+  Json objectives = Json::array(), limits = Json::array();
+  for (const Objective& objective : settings.objectives) {
+    objectives.push_back({{"metric", objective.metric}, {"maximize", objective.maximize}});
+  }
+  for (const Limit& limit : settings.limits) {
+    limits.push_back({{"metric", limit.metric}, {"most", limit.most}});
+  }
+  return Json{{"version", kVersion},
+              {"name", settings.name},
+              {"seed", settings.seed},
+              {"space", Json::parse(settings.space.to_json())},
+              {"objectives", std::move(objectives)},
+              {"limits", std::move(limits)},
+              {"sampler", Json::parse(settings.sampler)},
+              {"pruner", Json::parse(settings.pruner)},
+              {"run", Json::parse(settings.run)},
+              {"trials", settings.trials},
+              {"attempts", settings.attempts},
+              {"failures", settings.failures},
+              {"heartbeat_seconds", settings.heartbeat_seconds}}
+      .dump();
+}
+
+StudySettings parse_settings(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    const int version = json.at("version");
+    if (version > kVersion) {
+      throw DataError(fmt::format(
+          "the study was made by a newer Gallop (its format is {}, and this one knows {})", version,
+          kVersion));
+    }
+    StudySettings settings{.name = json.at("name"),
+                           .seed = json.at("seed"),
+                           .space = Space::from_json(json.at("space").dump()),
+                           .sampler = json.at("sampler").dump(),
+                           .pruner = json.at("pruner").dump(),
+                           .run = json.at("run").dump(),
+                           .trials = json.at("trials"),
+                           .attempts = json.at("attempts"),
+                           .failures = json.at("failures"),
+                           .heartbeat_seconds = json.at("heartbeat_seconds")};
+    for (const Json& objective : json.at("objectives")) {
+      settings.objectives.push_back({objective.at("metric"), objective.at("maximize")});
+    }
+    for (const Json& limit : json.at("limits")) {
+      settings.limits.push_back({limit.at("metric"), limit.at("most")});
+    }
+    return settings;
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("not a study: {}", error.what()));
+  }
+}
+
+int64_t Study::count(TrialState state) const {
+  switch (state) {
+    case TrialState::kWaiting: return static_cast<int64_t>(waiting_.size());
+    case TrialState::kRunning: return static_cast<int64_t>(running_.size());
+    default: break;
+  }
+  return std::count_if(trials_.begin(), trials_.end(),
+                       [state](const Trial& trial) { return trial.state == state; });
+}
+
+Trial& Study::at(int64_t number) { return trials_[static_cast<size_t>(number)]; }
+
+void Study::apply(const Event& event) {
+  using Kind = Event::Kind;
+  const bool is_new = event.kind == Kind::kQueued;
+  const bool is_of_study = event.kind == Kind::kStopped || event.kind == Kind::kResumed;
+  const auto known = static_cast<int64_t>(trials_.size());
+  if (!is_of_study) {
+    check(event, is_new ? event.trial == known : event.trial >= 0 && event.trial < known,
+          "no such trial");
+  }
+  switch (event.kind) {
+    case Kind::kQueued: return queue(event);
+    case Kind::kStarted: return start(event);
+    case Kind::kPlaced: at(event.trial).folder = event.folder; return;
+    case Kind::kReported: return report(event);
+    case Kind::kFinished: return finish(event);
+    case Kind::kRequeued: return requeue(event);
+    case Kind::kStopped: stopped_ = true; return;
+    case Kind::kResumed:
+      stopped_ = false;
+      failures_in_a_row_ = 0;
+      more_trials_ += event.step;
+      return;
+  }
+}
+
+void Study::queue(const Event& event) {
+  check(event, space().contains(event.point), "its point is not in the space");
+  check(event, event.parent < event.trial, "its parent comes later");
+  trials_.push_back({.number = event.trial,
+                     .bracket = event.bracket,
+                     .point = event.point,
+                     .parent = event.parent,
+                     .last_step = event.last_step});
+  waiting_.insert(event.trial);
+}
+
+void Study::start(const Event& event) {
+  Trial& trial = at(event.trial);
+  check(event, trial.state == TrialState::kWaiting, "it is not waiting");
+  check(event, event.attempt == trial.attempt + 1, "its attempts are not in order");
+  trial.state = TrialState::kRunning;
+  trial.attempt = event.attempt;
+  trial.worker = event.text;
+  if (trial.started == 0) trial.started = event.time;
+  waiting_.erase(event.trial);
+  running_.insert(event.trial);
+}
+
+void Study::report(const Event& event) {
+  Trial& trial = at(event.trial);
+  check(event, trial.state == TrialState::kRunning, "it is not running");
+  check(event, event.losses.size() == 1, "one number is wanted");
+  // A trial that goes on from a checkpoint reports again what came after it.
+  while (!trial.reports.empty() && trial.reports.back().step >= event.step) {
+    trial.reports.pop_back();
+  }
+  trial.reports.push_back({event.step, event.losses[0]});
+}
+
+void Study::finish(const Event& event) {
+  Trial& trial = at(event.trial);
+  check(event, trial.state == TrialState::kRunning, "it is not running");
+  check(event, event.state >= TrialState::kComplete, "this is no end");
+  if (event.state == TrialState::kComplete) {
+    check(event, event.losses.size() == objectives(), "not one number for each objective");
+    check(event, event.violations.size() == settings_.limits.size(), "not one for each limit");
+  }
+  trial.state = event.state;
+  trial.losses = event.losses;
+  trial.violations = event.violations;
+  trial.message = event.text;
+  trial.ended = event.time;
+  running_.erase(event.trial);
+  finished_.push_back(event.trial);
+  failures_in_a_row_ = event.state == TrialState::kFailed ? failures_in_a_row_ + 1 : 0;
+}
+
+void Study::requeue(const Event& event) {
+  Trial& trial = at(event.trial);
+  check(event, trial.state != TrialState::kWaiting, "it is waiting already");
+  trial.state = TrialState::kWaiting;
+  trial.last_step = event.last_step;
+  trial.losses.clear();
+  trial.violations.clear();
+  trial.message.clear();
+  running_.erase(event.trial);
+  waiting_.insert(event.trial);
+}
+
+std::optional<int64_t> Study::best() const {
+  const Trial* best = nullptr;
+  for (const Trial& trial : trials_) {
+    if (trial.state != TrialState::kComplete || !is_feasible(trial)) continue;
+    if (best == nullptr || trial.losses[0] < best->losses[0]) best = &trial;
+  }
+  if (best == nullptr) return std::nullopt;
+  return best->number;
+}
+
+std::vector<int64_t> Study::pareto_front() const {
+  std::vector<int64_t> front;
+  for (const Trial& trial : trials_) {
+    if (trial.state != TrialState::kComplete || !is_feasible(trial)) continue;
+    const auto& losses = trial.losses;
+    const auto beats = [&](int64_t other) {
+      const auto& others = trials_[static_cast<size_t>(other)].losses;
+      return dominates(others, losses) || others == losses;
+    };
+    if (std::any_of(front.begin(), front.end(), beats)) continue;
+    std::erase_if(front, [&](int64_t other) {
+      return dominates(losses, trials_[static_cast<size_t>(other)].losses);
+    });
+    front.push_back(trial.number);
+  }
+  return front;
+}
+
+bool is_feasible(const Trial& trial) {
+  return std::all_of(trial.violations.begin(), trial.violations.end(),
+                     [](double violation) { return violation <= 0; });
+}
+
+bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
+  bool is_better = false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] > b[i]) return false;
+    is_better |= a[i] < b[i];
+  }
+  return is_better;
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gallop/tune/event.h"
+#include "gallop/tune/space.h"
+#include "gallop/tune/trial.h"
+
+namespace gallop::tune {
+
+/// What is to be small or large.
+struct Objective {
+  std::string metric;
+  bool maximize = false;
+
+  /// A metric as a loss, and a loss as a metric.
+  double signed_value(double value) const { return maximize ? -value : value; }
+};
+
+/// A metric that must not be above a limit.
+struct Limit {
+  std::string metric;
+  double most = 0;
+};
+
+/// What a study is; it does not change while it lasts.
+struct StudySettings {
+  std::string name;
+  uint64_t seed = 1;
+  Space space{};
+  std::vector<Objective> objectives{};  ///< At least one.
+  std::vector<Limit> limits{};
+  std::string sampler = "{}";  ///< As written, JSON: which one, and its options.
+  std::string pruner = "{}";
+  std::string run = "{}";         ///< What a trial is, JSON; the workers' business.
+  int64_t trials = 100;           ///< How many are to be finished.
+  int32_t attempts = 3;           ///< How often a trial is started whose workers vanish.
+  int32_t failures = 10;          ///< So many trials in a row that fail stop the study.
+  double heartbeat_seconds = 10;  ///< A worker is taken for gone after two without a sign of it.
+};
+
+std::string to_json(const StudySettings& settings);
+/// The inverse. Throws DataError where the text is no study, or one of a newer version.
+StudySettings parse_settings(std::string_view text);
+
+/// All that is known of a study: its settings, and what its events say.
+class Study {
+ public:
+  explicit Study(StudySettings settings) : settings_(std::move(settings)) {}
+
+  const StudySettings& settings() const { return settings_; }
+  const Space& space() const { return settings_.space; }
+  uint64_t seed() const { return settings_.seed; }
+  size_t objectives() const { return settings_.objectives.size(); }
+
+  /// By number.
+  const std::vector<Trial>& trials() const { return trials_; }
+  /// Numbers of those that are finished, in the order in which they finished. A trial that goes on
+  /// later stands here again at its new end.
+  const std::vector<int64_t>& finished() const { return finished_; }
+  const std::set<int64_t>& running() const { return running_; }
+  const std::set<int64_t>& waiting() const { return waiting_; }
+  /// How many are in this state.
+  int64_t count(TrialState state) const;
+  /// How many have failed since one did not.
+  int32_t failures_in_a_row() const { return failures_in_a_row_; }
+  /// Whether no trial is to be started any more, for now.
+  bool is_stopped() const { return stopped_; }
+  /// How many trials are to be finished, what was added later included.
+  int64_t wanted_trials() const { return settings_.trials + more_trials_; }
+
+  /// The next thing that happened. Throws DataError where it cannot have: an unknown trial, one
+  /// that is started while it runs, an end of what does not run.
+  void apply(const Event& event);
+
+  /// The complete trial with the smallest first loss among those without violations; nothing
+  /// where there is none.
+  std::optional<int64_t> best() const;
+  /// Numbers of complete trials without violations of which no other is better in one objective
+  /// and as good in all; the first of several with equal losses.
+  std::vector<int64_t> pareto_front() const;
+
+ private:
+  Trial& at(int64_t number);
+  void queue(const Event& event);
+  void start(const Event& event);
+  void report(const Event& event);
+  void finish(const Event& event);
+  void requeue(const Event& event);
+
+  StudySettings settings_;
+  std::vector<Trial> trials_;
+  std::vector<int64_t> finished_;
+  std::set<int64_t> running_, waiting_;
+  int32_t failures_in_a_row_ = 0;
+  int64_t more_trials_ = 0;
+  bool stopped_ = false;
+};
+
+/// Whether all violations are at most 0.
+bool is_feasible(const Trial& trial);
+
+/// Whether losses `a` are nowhere above `b` and somewhere below.
+bool dominates(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace gallop::tune

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gallop/tune/space.h"
+
+namespace gallop::tune {
+
+/// Losses are what a search makes small: a metric that is to be large has its sign changed.
+struct Report {
+  int64_t step = 0;
+  double loss = 0;
+};
+
+enum class TrialState : uint8_t {
+  kWaiting,  ///< To be started, for the first time or again.
+  kRunning,
+  kComplete,
+  kPruned,  ///< Ended early since it promised too little.
+  kFailed,
+};
+
+/// "waiting", "running", "complete", "pruned", "failed".
+const char* state_name(TrialState state);
+
+/// One evaluation of the objective.
+struct Trial {
+  int64_t number = 0;  ///< From 0.
+  TrialState state = TrialState::kWaiting;
+  /// Trials of different brackets are not compared with each other (Hyperband).
+  int32_t bracket = 0;
+  int32_t attempt = 0;  ///< How often it was started.
+  Point point;
+  int64_t parent = -1;           ///< The trial whose last checkpoint it begins with; -1 for none.
+  int64_t last_step = 0;         ///< Up to which it is to run, counted as in reports; 0 for all.
+  std::vector<double> losses{};  ///< One for each objective; those of a complete trial.
+  /// What the measured constraints came to, in their order; above 0 is too much.
+  std::vector<double> violations{};
+  std::vector<Report> reports{};  ///< Of the first objective, steps rising.
+  double started = 0, ended = 0;  ///< Seconds since 1970.
+  std::string worker{};           ///< Who has it or had it last.
+  std::string message{};          ///< Why it failed.
+  std::string folder{};           ///< Where its run lies, with checkpoints to go on from.
+
+  bool is_finished() const { return state >= TrialState::kComplete; }
+};
+
+}  // namespace gallop::tune

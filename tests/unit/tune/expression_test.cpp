@@ -1,0 +1,67 @@
+#include "gallop/tune/expression.h"
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::tune {
+namespace {
+
+double number(const std::string& text, const std::vector<Expression::Value>& values = {}) {
+  return std::get<double>(Expression(text).evaluate(values));
+}
+
+std::string mistake(const std::string& text) {
+  try {
+    Expression expression(text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Expression, FollowsTheOrderOfOperators) {
+  EXPECT_EQ(number("1 + 2 * 3"), 7);
+  EXPECT_EQ(number("(1 + 2) * 3"), 9);
+  EXPECT_EQ(number("10 - 4 - 3"), 3);
+  EXPECT_EQ(number("2 ^ 3 ^ 2"), 512);
+  EXPECT_EQ(number("-2 ^ 2"), -4);
+  EXPECT_EQ(number("2 ^ -1"), 0.5);
+  EXPECT_EQ(number("7 % 4 / 2"), 1.5);
+  EXPECT_EQ(number("1 + 1 < 3 and 2 >= 2"), 1);
+  EXPECT_EQ(number("true or false and false"), 1);
+  EXPECT_EQ(number("not 1 == 2 and 3 != 3"), 0);
+  EXPECT_EQ(number("not true or true"), 1);
+}
+
+TEST(Expression, KnowsFunctions) {
+  EXPECT_EQ(number("min(3, 1, 2) + max(4, 5)"), 6);
+  EXPECT_EQ(number("abs(-2) * sqrt(9) - floor(1.5) + ceil(0.5)"), 6);
+  EXPECT_DOUBLE_EQ(number("log(exp(2))"), 2);
+}
+
+TEST(Expression, AsksForNames) {
+  const Expression expression("model.width * depth <= 64 and model.name == 'mlp' and depth > 1");
+  EXPECT_EQ(expression.names(), (std::vector<std::string>{"model.width", "depth", "model.name"}));
+  EXPECT_TRUE(expression.holds({16.0, 4.0, "mlp"}));
+  EXPECT_FALSE(expression.holds({17.0, 4.0, "mlp"}));
+  EXPECT_FALSE(expression.holds({16.0, 4.0, "vit"}));
+  EXPECT_FALSE(Expression("order == 1").holds({1.5}));
+  EXPECT_TRUE(Expression("orders or nothing").holds({1.0, 0.0}));
+}
+
+TEST(Expression, TellsWhereTheMistakeIs) {
+  EXPECT_EQ(mistake("1 +"), "'1 +': at letter 4: a value is missing");
+  EXPECT_EQ(mistake("1 2"), "'1 2': at letter 3: this is too much");
+  EXPECT_EQ(mistake("(1"), "'(1': at letter 3: ')' is missing");
+  EXPECT_EQ(mistake("sin(1)"), "'sin(1)': at letter 5: there is no function 'sin'");
+  EXPECT_EQ(mistake("sqrt(1, 2)"), "'sqrt(1, 2)': at letter 11: sqrt() takes one value");
+  EXPECT_EQ(mistake("a == 'b"), "'a == 'b': at letter 6: the quote does not end");
+  EXPECT_NE(mistake(std::string(1000, '(')), "");
+  EXPECT_NE(mistake(std::string(100'000, '-')), "");
+  EXPECT_THROW(Expression("a < 2").holds({"mlp"}), UsageError);
+  EXPECT_THROW(Expression("a").holds({"mlp"}), UsageError);
+}
+
+}  // namespace
+}  // namespace gallop::tune

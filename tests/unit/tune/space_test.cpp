@@ -1,0 +1,142 @@
+#include "gallop/tune/space.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/tune/normal.h"
+
+namespace gallop::tune {
+namespace {
+
+std::string mistakes(std::vector<Parameter> parameters, std::vector<std::string> constraints = {}) {
+  try {
+    const Space space(std::move(parameters), std::move(constraints));
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+Space nested() {
+  return {{{"name", Choices{{"\"mlp\"", "\"vit\"", "\"gpt\""}}},
+           {"heads", Interval{.low = 1, .high = 8, .step = 1, .integer = true},
+            Condition{.parent = 0, .choices = {1, 2}}},
+           {"rope", Choices{{"true", "false"}}, Condition{.parent = 0, .choices = {2}}},
+           {"base", Interval{.low = 10, .high = 1000, .scale = Scale::kLog},
+            Condition{.parent = 2, .choices = {0}}}},
+          {"heads <= 4 or name == 'gpt'"}};
+}
+
+TEST(Normal, HasTheQuantilesOfTables) {
+  EXPECT_NEAR(normal_quantile(0.975), 1.959963984540054, 1e-15);
+  EXPECT_NEAR(normal_quantile(1e-10), -6.361340902404056, 1e-14);
+  EXPECT_NEAR(normal_quantile(1e-300), -37.0470962993612, 1e-12);
+  for (double p = 0.01; p < 1; p += 0.01) EXPECT_NEAR(normal_cdf(normal_quantile(p)), p, 1e-15);
+}
+
+TEST(Interval, RunsOverItsScale) {
+  const Interval rate{.low = 1e-4, .high = 1, .scale = Scale::kLog};
+  EXPECT_DOUBLE_EQ(value_at(rate, coordinate(rate, 0.01)), 0.01);
+  EXPECT_DOUBLE_EQ(coordinates(rate).low, std::log(1e-4));
+  EXPECT_EQ(value_at(rate, 3), 1);
+  EXPECT_EQ(count(rate), 0);
+  EXPECT_EQ(cell(rate, 0.1).low, cell(rate, 0.1).high);
+}
+
+TEST(Interval, GivesEachStepItsShare) {
+  const Interval layers{.low = 2, .high = 9, .step = 3, .integer = true};
+  EXPECT_EQ(count(layers), 3);
+  EXPECT_EQ(coordinates(layers).low, 0.5);
+  EXPECT_EQ(coordinates(layers).high, 9.5);
+  EXPECT_EQ(value_at(layers, 3.4), 2);
+  EXPECT_EQ(value_at(layers, 3.6), 5);
+  EXPECT_EQ(value_at(layers, 100), 8);
+  EXPECT_EQ(cell(layers, 5).low, 3.5);
+  EXPECT_EQ(cell(layers, 5).high, 6.5);
+  const Interval tenths{.low = 0, .high = 0.3, .step = 0.1};
+  EXPECT_EQ(count(tenths), 4);
+}
+
+TEST(Interval, TakesSharesOfANormalDistribution) {
+  const Interval spread{.low = -10, .high = 10, .scale = Scale::kNormal, .mean = 1, .deviation = 2};
+  EXPECT_NEAR(coordinate(spread, 1), 0.5, 1e-15);
+  EXPECT_NEAR(value_at(spread, normal_cdf(1)), 3, 1e-12);
+  const Interval positive{
+      .low = 1e-3, .high = 1e3, .scale = Scale::kLogNormal, .mean = 0, .deviation = 1};
+  EXPECT_NEAR(value_at(positive, 0.5), 1, 1e-12);
+}
+
+TEST(Space, KnowsWhatIsActive) {
+  const Space space = nested();
+  Point point = {0, 3, 1, 20};
+  space.drop_inactive(point);
+  EXPECT_EQ(point[0], 0);
+  for (size_t i = 1; i < 4; ++i) EXPECT_TRUE(std::isnan(point[i]));
+  EXPECT_TRUE(space.contains(point));
+  EXPECT_FALSE(space.contains({0, 3, kInactive, kInactive}));
+  EXPECT_FALSE(space.contains({1, kInactive, kInactive, kInactive}));
+  EXPECT_TRUE(space.contains({2, 3, 0, 20}));
+  EXPECT_FALSE(space.contains({2, 3, 0, 2000}));
+  EXPECT_FALSE(space.contains({2, 3.5, 0, 20}));
+  EXPECT_FALSE(space.contains({3, 3, 0, 20}));
+}
+
+TEST(Space, HoldsItsConstraints) {
+  const Space space = nested();
+  EXPECT_TRUE(space.allows({1, 4, kInactive, kInactive}));
+  EXPECT_FALSE(space.allows({1, 5, kInactive, kInactive}));
+  EXPECT_TRUE(space.allows({2, 5, 1, kInactive}));
+  EXPECT_TRUE(space.allows({0, kInactive, kInactive, kInactive}));
+}
+
+TEST(Space, WritesAndReadsValues) {
+  const Space space = nested();
+  EXPECT_EQ(space.value_text(0, 1), "\"vit\"");
+  EXPECT_EQ(space.value_text(1, 3), "3");
+  EXPECT_EQ(space.value_text(3, 12.5), "12.5");
+  EXPECT_EQ(space.value_text(3, kInactive), "null");
+  EXPECT_EQ(space.parse_value(0, "\"gpt\""), 2);
+  EXPECT_EQ(space.parse_value(1, "3.0"), 3);
+  EXPECT_EQ(space.parse_value(2, "false"), 1);
+  EXPECT_FALSE(space.parse_value(1, "3.5"));
+  EXPECT_FALSE(space.parse_value(1, "9"));
+  EXPECT_FALSE(space.parse_value(1, "x"));
+  EXPECT_FALSE(space.parse_value(0, "\"cnn\""));
+}
+
+TEST(Space, IsTheSameAfterJson) {
+  const Space space = nested();
+  EXPECT_EQ(Space::from_json(space.to_json()).to_json(), space.to_json());
+  EXPECT_THROW(Space::from_json("{}"), DataError);
+  EXPECT_THROW(Space::from_json("{"), DataError);
+  EXPECT_THROW(Space::from_json(R"({"parameters": [], "constraints": []})"), DataError);
+}
+
+TEST(Space, TellsEveryMistake) {
+  EXPECT_EQ(mistakes({}), "parameters: there is nothing to search");
+  EXPECT_EQ(mistakes({{"lr", Interval{.low = 0, .high = 1, .scale = Scale::kLog}},
+                      {"width", Interval{.low = 8, .high = 4}},
+                      {"name", Choices{}},
+                      {"lr", Choices{{"1", "1"}}}},
+                     {"depth < 2"}),
+            "lr: from 0 to 1: a logarithmic scale begins above 0\n"
+            "width: from 8 to 4: the low end is above\n"
+            "name: there is nothing to choose from\n"
+            "lr: there are two of this name\n"
+            "depth < 2: there is no parameter 'depth'");
+  EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 1, .step = 2}}}),
+            "a: step 2 is wider than from 0 to 1");
+  EXPECT_EQ(
+      mistakes(
+          {{"a", Interval{.low = 0, .high = 4, .scale = Scale::kLog, .step = 1, .integer = true}}}),
+      "a: from 0 to 4 in steps of 1: a logarithmic scale begins above half a step");
+  EXPECT_EQ(mistakes({{"a", Choices{{"1", "2"}, {1}}}}), "a: 1 weights for 2 choices");
+  EXPECT_EQ(mistakes({{"a", Choices{{"1", "2"}, {0, 0}}}}), "a: all weights are 0");
+  EXPECT_EQ(mistakes({{"a", Choices{{"1"}}, Condition{.parent = 0, .choices = {0}}}}),
+            "a: its condition names a parameter that comes later");
+}
+
+}  // namespace
+}  // namespace gallop::tune
