@@ -1,0 +1,318 @@
+#include "gallop/tune/sweep.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
+
+namespace gallop::tune {
+
+namespace {
+
+using config::Node;
+using config::Problems;
+using Json = nlohmann::ordered_json;
+
+/// Reads the keys of a sweep besides its parameters.
+class Reader {
+ public:
+  Reader(const Node& root, Problems& problems) : root_(root), problems_(problems) {}
+
+  void read(Sweep& sweep) {
+    check_keys();
+    StudySettings& settings = sweep.settings;
+    text("name", settings.name);
+    whole("seed", 0, settings.seed);
+    whole("trials", 1, settings.trials);
+    whole("run_cap", 1, settings.trials);
+    whole("attempts", 1, settings.attempts);
+    whole("failures", 1, settings.failures);
+    number("heartbeat", settings.heartbeat_seconds);
+    whole("workers", 1, sweep.workers);
+    read_seconds(sweep.seconds);
+    settings.objectives = read_objectives();
+    settings.limits = read_limits();
+    settings.sampler = read_sampler();
+    settings.pruner = read_pruner();
+    settings.run = to_json(read_run());
+  }
+
+ private:
+  bool is_of_wandb() const { return root_.find("method") != nullptr; }
+
+  void check_keys() {
+    static const std::vector<std::string> kKnown = {
+        "recipe",          "options",     "command",  "program",   "metric",  "metrics",
+        "parameters",      "constraints", "limits",   "sampler",   "pruner",  "method",
+        "early_terminate", "trials",      "run_cap",  "time",      "workers", "seed",
+        "start",           "attempts",    "failures", "heartbeat", "name",    "description",
+        "project",         "entity"};
+    for (const Node::Entry& entry : root_.entries) {
+      if (std::find(kKnown.begin(), kKnown.end(), entry.key) != kKnown.end()) continue;
+      const std::string nearest = nearest_name(entry.key, kKnown);
+      problems_.add(entry.origin, entry.key,
+                    "unknown key" + (nearest.empty() ? "" : ", did you mean '" + nearest + "'?"));
+    }
+  }
+
+  void text(const char* key, std::string& value) {
+    if (const Node* const node = root_.find(key)) value = node->scalar;
+  }
+
+  template <typename T>
+  void whole(const char* key, int64_t least, T& value) {
+    const Node* const node = root_.find(key);
+    if (node == nullptr) return;
+    const auto number = config::as_integer(*node);
+    if (!number || *number < least) {
+      problems_.add(node->origin, key, fmt::format("expected a whole number from {}", least));
+      return;
+    }
+    value = static_cast<T>(*number);
+  }
+
+  void number(const char* key, double& value) {
+    const Node* const node = root_.find(key);
+    if (node == nullptr) return;
+    const auto number = config::as_number(*node);
+    if (!number || *number <= 0) {
+      problems_.add(node->origin, key, "expected a number above 0");
+      return;
+    }
+    value = *number;
+  }
+
+  // "90 s", "10 min", "2 h", or a number of seconds.
+  void read_seconds(double& seconds) {
+    const Node* const node = root_.find("time");
+    if (node == nullptr) return;
+    const std::string& given = node->scalar;
+    const size_t blank = given.find(' ');
+    const std::string unit = blank == std::string::npos ? "s" : given.substr(blank + 1);
+    const auto count = parse_number<double>(std::string_view(given).substr(0, blank));
+    const double factor = unit == "s" ? 1 : unit == "min" ? 60 : unit == "h" ? 3600 : 0;
+    if (!count || !(*count * factor > 0)) {
+      problems_.add(node->origin, "time", "expected a time as 90 s, 10 min or 2 h");
+      return;
+    }
+    seconds = *count * factor;
+  }
+
+  std::vector<Objective> read_objectives() {
+    const Node* const node = root_.find("metric") ? root_.find("metric") : root_.find("metrics");
+    std::vector<Objective> objectives;
+    if (node == nullptr) {
+      problems_.add(root_.origin, "metric", "is missing: what is to be small or large?");
+      return objectives;
+    }
+    if (node->kind != Node::Kind::kList) return {read_objective(*node)};
+    for (const Node& item : node->items) objectives.push_back(read_objective(item));
+    if (objectives.empty()) problems_.add(node->origin, "metric", "there is none");
+    return objectives;
+  }
+
+  Objective read_objective(const Node& node) {
+    Objective objective;
+    if (node.kind == Node::Kind::kScalar) {
+      objective.metric = node.scalar;
+      objective.maximize = node.scalar == "accuracy";
+      return objective;
+    }
+    const Node* const name = node.find("name");
+    const Node* const goal = node.find("goal");
+    if (name == nullptr) problems_.add(node.origin, "metric", "'name' is missing");
+    if (name != nullptr) objective.metric = name->scalar;
+    objective.maximize = !is_of_wandb() && objective.metric == "accuracy";
+    if (goal == nullptr) return objective;
+    objective.maximize = goal->scalar == "maximize";
+    if (!objective.maximize && goal->scalar != "minimize") {
+      problems_.add(goal->origin, "metric.goal", "expected minimize or maximize");
+    }
+    return objective;
+  }
+
+  std::vector<Limit> read_limits() {
+    std::vector<Limit> limits;
+    const Node* const node = root_.find("limits");
+    if (node == nullptr) return limits;
+    for (const Node::Entry& entry : node->entries) {
+      auto most = config::as_number(entry.value);
+      if (const auto bytes = parse_bytes(entry.value.scalar); !most && bytes) {
+        most = static_cast<double>(*bytes);
+      }
+      if (!most) {
+        problems_.add(entry.value.origin, "limits." + entry.key,
+                      "expected a number, or bytes as 8 GiB");
+        continue;
+      }
+      limits.push_back({entry.key, *most});
+    }
+    return limits;
+  }
+
+  // A name, or a map with a name and options.
+  std::string component(const char* key, const char* usual) {
+    const Node* const node = root_.find(key);
+    if (node == nullptr) return Json{{"name", usual}}.dump();
+    if (node->kind == Node::Kind::kScalar) return Json{{"name", node->scalar}}.dump();
+    if (node->kind != Node::Kind::kMap || node->find("name") == nullptr) {
+      problems_.add(node->origin, key, "expected a name, or a map with name and options");
+      return "{}";
+    }
+    return config::to_json(*node);
+  }
+
+  std::string read_sampler() {
+    const Node* const method = root_.find("method");
+    if (method == nullptr) return component("sampler", "tpe");
+    for (const auto& [name, sampler] :
+         {std::pair{"grid", "grid"}, {"random", "random"}, {"bayes", "gp"}}) {
+      if (method->scalar == name) return Json{{"name", sampler}}.dump();
+    }
+    problems_.add(method->origin, "method", "expected grid, random or bayes");
+    return "{}";
+  }
+
+  std::string read_pruner() {
+    const Node* const node = root_.find("early_terminate");
+    if (node == nullptr) return component("pruner", "none");
+    Json pruner{{"name", "successive-halving"}};
+    for (const Node::Entry& entry : node->entries) {
+      const auto number = config::as_integer(entry.value);
+      if (entry.key == "type" && entry.value.scalar == "hyperband") continue;
+      if (entry.key == "min_iter" && number) {
+        pruner["min_resource"] = *number;
+      } else if (entry.key == "eta" && number) {
+        pruner["reduction_factor"] = *number;
+      } else {
+        problems_.add(entry.origin, "early_terminate." + entry.key,
+                      "expected type: hyperband, min_iter, eta");
+      }
+    }
+    return pruner.dump();
+  }
+
+  RunSpec read_run() {
+    RunSpec run;
+    text("recipe", run.recipe);
+    if (const Node* const options = root_.find("options")) {
+      for (const Node::Entry& entry : options->entries) {
+        run.options.emplace_back(entry.key, option_text(entry.value));
+      }
+    }
+    const Node* const command = root_.find("command");
+    const Node* const program = root_.find("program");
+    const bool is_command = command != nullptr || program != nullptr;
+    if (is_command == !run.recipe.empty()) {
+      problems_.add(root_.origin, "recipe",
+                    is_command ? "a trial is a recipe or a command, not both"
+                               : "is missing, as is 'command': what is a trial?");
+      return run;
+    }
+    if (is_command && !run.options.empty()) {
+      problems_.add(root_.find("options")->origin, "options", "only a recipe has options");
+    }
+    if (is_command) run.command = command_words(command, program);
+    return run;
+  }
+
+  std::vector<std::string> command_words(const Node* command, const Node* program) {
+    if (command == nullptr) return {"python3", program->scalar, "${args}"};
+    std::vector<std::string> words;
+    if (command->kind != Node::Kind::kList || command->items.empty()) {
+      problems_.add(command->origin, "command", "expected a list of words");
+    }
+    for (const Node& item : command->items) {
+      // Of W&B: the words before and for the program.
+      if (item.scalar == "${env}") {
+        words.emplace_back("/usr/bin/env");
+      } else if (item.scalar == "${interpreter}") {
+        words.emplace_back("python3");
+      } else if (item.scalar == "${program}") {
+        if (program == nullptr) problems_.add(item.origin, "command", "there is no 'program'");
+        words.push_back(program == nullptr ? std::string() : program->scalar);
+      } else {
+        words.push_back(item.scalar);
+      }
+    }
+    return words;
+  }
+
+  static std::string option_text(const Node& value) {
+    return value.kind == Node::Kind::kScalar ? value.scalar : config::to_json(value);
+  }
+
+  const Node& root_;
+  Problems& problems_;
+};
+
+Space read_space(const Node& root, Problems& problems) {
+  const Node* const parameters = root.find("parameters");
+  if (parameters == nullptr) {
+    problems.add(root.origin, "parameters", "is missing: there is nothing to search");
+    problems.throw_if_any();
+  }
+  std::vector<Parameter> read = read_parameters(*parameters, problems);
+  std::vector<std::string> constraints;
+  if (const Node* const list = root.find("constraints")) {
+    for (const Node& item : list->items) constraints.push_back(item.scalar);
+  }
+  problems.throw_if_any();
+  try {
+    return {std::move(read), std::move(constraints)};
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", parameters->origin.describe(), error.what()));
+  }
+}
+
+}  // namespace
+
+std::string to_json(const RunSpec& spec) {
+  Json json = Json::object();
+  if (!spec.recipe.empty()) json["recipe"] = spec.recipe;
+  for (const auto& [name, value] : spec.options) json["options"][name] = value;
+  if (!spec.command.empty()) json["command"] = spec.command;
+  return json.dump();
+}
+
+RunSpec parse_run_spec(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    RunSpec spec{.recipe = json.value("recipe", ""),
+                 .command = json.value("command", std::vector<std::string>())};
+    if (json.contains("options")) {
+      for (const auto& [name, value] : json.at("options").items()) {
+        spec.options.emplace_back(name, value);
+      }
+    }
+    return spec;
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("not what a trial runs: {}", error.what()));
+  }
+}
+
+Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name) {
+  const Node root = config::parse_yaml(yaml, file_name);
+  Problems problems;
+  Sweep sweep{.settings = {.name = name}};
+  if (root.kind != Node::Kind::kMap) {
+    problems.add(root.origin, "", "a sweep is a map with 'parameters' and 'metric'");
+    problems.throw_if_any();
+  }
+  Reader(root, problems).read(sweep);
+  sweep.settings.space = read_space(root, problems);
+  if (const Node* const start = root.find("start")) {
+    for (const Node& item : start->items) {
+      sweep.start.push_back(read_point(sweep.settings.space, item, problems));
+    }
+  }
+  problems.throw_if_any();
+  return sweep;
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gallop/config/node.h"
+#include "gallop/tune/study.h"
+
+namespace gallop::tune {
+
+/// What a trial runs: a recipe of Gallop, or any command.
+struct RunSpec {
+  std::string recipe;  ///< A recipe's name or file; empty for a command.
+  /// Options of the recipe that are the same in every trial, "train.epochs" and "3".
+  std::vector<std::pair<std::string, std::string>> options{};
+  /// The words of a command. `{lr}` in a word stands for the value of the parameter lr; a word
+  /// `${args}` for `--NAME=VALUE` of all, `${args_no_hyphens}` for `NAME=VALUE`, `${args_json}` for
+  /// all as one word of JSON.
+  std::vector<std::string> command{};
+};
+
+std::string to_json(const RunSpec& spec);
+/// The inverse. Throws DataError where the text is none.
+RunSpec parse_run_spec(std::string_view text);
+
+/// A study as its file describes it.
+struct Sweep {
+  StudySettings settings{};                                  ///< Its `run` is a RunSpec.
+  std::vector<Point> start{};                                ///< Tried first.
+  double seconds = std::numeric_limits<double>::infinity();  ///< No trial begins after them.
+  int64_t workers = 1;
+};
+
+/// Reads a sweep: YAML as docs/tune.md has it, or a file as W&B's sweeps have it. `name` is the
+/// study's where the file gives none. Throws UsageError with every mistake and its place.
+Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name);
+
+/// Parameters as a sweep writes them. Mistakes go to `problems`.
+std::vector<Parameter> read_parameters(const config::Node& map, config::Problems& problems);
+
+/// Values by the parameters' names as a point of the space; all that are active must be there.
+/// Mistakes go to `problems`.
+Point read_point(const Space& space, const config::Node& map, config::Problems& problems);
+
+}  // namespace gallop::tune

@@ -1,0 +1,142 @@
+#include "gallop/tune/sweep.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::tune {
+namespace {
+
+Sweep parse(const std::string& yaml) { return parse_sweep(yaml, "sweep.yaml", "sweep"); }
+
+std::string mistake(const std::string& yaml) {
+  try {
+    parse(yaml);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+const Interval& interval(const Sweep& sweep, const std::string& name) {
+  return *sweep.settings.space[*sweep.settings.space.find(name)].interval();
+}
+
+TEST(Sweep, IsReadFromAFile) {
+  const Sweep sweep = parse(R"(
+recipe: fashion-mnist
+options: {train.epochs: 3, data.augment: [{flip: {}}]}
+metric: accuracy
+parameters:
+  optimizer.lr: {min: 1.0e-3, max: 1, scale: log}
+  model.depth: {min: 2, max: 8, step: 2}
+  model.hidden: [[64], [64, 64]]
+  data.batch: 128
+  optimizer.name:
+    cases:
+      sgd: {optimizer.momentum: {min: 0.0, max: 0.99}}
+      adamw:
+constraints: [model.depth * optimizer.lr < 4]
+limits: {memory_bytes: 1 GiB}
+sampler: {name: tpe, group: true}
+trials: 30
+time: 10 min
+workers: 2
+seed: 7
+start:
+- {optimizer.lr: 0.1, model.depth: 4, model.hidden: [64], optimizer.name: adamw}
+)");
+  const StudySettings& settings = sweep.settings;
+  EXPECT_EQ(settings.name, "sweep");
+  EXPECT_EQ(settings.seed, 7u);
+  EXPECT_EQ(settings.trials, 30);
+  EXPECT_EQ(sweep.workers, 2);
+  EXPECT_EQ(sweep.seconds, 600);
+  EXPECT_EQ(settings.sampler, R"({"name":"tpe","group":true})");
+  EXPECT_EQ(settings.pruner, R"({"name":"none"})");
+  ASSERT_EQ(settings.objectives.size(), 1u);
+  EXPECT_TRUE(settings.objectives[0].maximize);
+  EXPECT_EQ(settings.limits.at(0).most, 1 << 30);
+  const RunSpec run = parse_run_spec(settings.run);
+  EXPECT_EQ(run.recipe, "fashion-mnist");
+  EXPECT_EQ(run.options[0], (std::pair<std::string, std::string>("train.epochs", "3")));
+  EXPECT_EQ(run.options[1].second, R"([{"flip":{}}])");
+  EXPECT_EQ(settings.space.size(), 6u);
+  EXPECT_EQ(interval(sweep, "optimizer.lr").scale, Scale::kLog);
+  EXPECT_EQ(interval(sweep, "optimizer.lr").step, 0);
+  EXPECT_EQ(interval(sweep, "model.depth").step, 2);
+  EXPECT_TRUE(interval(sweep, "model.depth").integer);
+  EXPECT_EQ(settings.space[5].name, "optimizer.momentum");
+  EXPECT_EQ(settings.space[5].condition->parent, 4u);
+  ASSERT_EQ(sweep.start.size(), 1u);
+  EXPECT_TRUE(settings.space.contains(sweep.start[0]));
+}
+
+TEST(Sweep, MayBeOneOfWandb) {
+  const Sweep sweep = parse(R"(
+program: train.py
+name: night
+project: demo
+method: bayes
+metric: {name: val_loss, goal: minimize}
+run_cap: 50
+parameters:
+  epochs: {value: 5}
+  batch: {values: [32, 64], probabilities: [0.25, 0.75]}
+  lr: {min: 0.0001, max: 0.1}
+  layers: {min: 1, max: 4}
+  decay: {distribution: log_uniform, min: -9.2, max: -4.6}
+  drop: {distribution: q_uniform, min: 0, max: 0.5, q: 0.1}
+  scale: {distribution: normal, mu: 2, sigma: 0.5}
+  optimizer: {parameters: {beta: {distribution: uniform, min: 0.8, max: 0.99}}}
+early_terminate: {type: hyperband, min_iter: 3, eta: 2}
+command: ["${env}", "${interpreter}", "${program}", "${args}"]
+)");
+  EXPECT_EQ(sweep.settings.name, "night");
+  EXPECT_EQ(sweep.settings.trials, 50);
+  EXPECT_EQ(sweep.settings.sampler, R"({"name":"gp"})");
+  EXPECT_EQ(sweep.settings.pruner,
+            R"({"name":"successive-halving","min_resource":3,"reduction_factor":2})");
+  EXPECT_EQ(parse_run_spec(sweep.settings.run).command,
+            (std::vector<std::string>{"/usr/bin/env", "python3", "train.py", "${args}"}));
+  EXPECT_EQ(interval(sweep, "lr").step, 0);
+  EXPECT_EQ(interval(sweep, "layers").step, 1);
+  EXPECT_NEAR(interval(sweep, "decay").low, std::exp(-9.2), 1e-12);
+  EXPECT_EQ(count(interval(sweep, "drop")), 6);
+  EXPECT_EQ(interval(sweep, "scale").scale, Scale::kNormal);
+  EXPECT_EQ(interval(sweep, "scale").high, 5);
+  EXPECT_TRUE(sweep.settings.space.find("optimizer.beta"));
+  EXPECT_EQ(sweep.settings.space[1].choices()->weights, (std::vector<double>{0.25, 0.75}));
+}
+
+TEST(Sweep, TellsEveryMistakeAndItsPlace) {
+  EXPECT_EQ(mistake("recipe: a\ntrails: 3\nmetric: loss\nparameters: {lr: {min: 0, mx: 1}}\n"),
+            "sweep.yaml:2:1: trails: unknown key, did you mean 'trials'?\n"
+            "sweep.yaml:4:27: parameters.lr.mx: unknown key, did you mean 'max'?; known are min, "
+            "max, scale, step, q, mu, sigma and distribution\n"
+            "sweep.yaml:4:18: parameters.lr: 'max' is missing");
+  EXPECT_EQ(mistake("recipe: a\nmetric: loss\n"),
+            "sweep.yaml:1:1: parameters: is missing: there is nothing to search");
+  EXPECT_EQ(mistake("recipe: a\nmetric: loss\nparameters: {lr: {min: 0.0, max: 1, scale: log}}\n"),
+            "sweep.yaml:3:13: lr: from 0 to 1: a logarithmic scale begins above 0");
+  EXPECT_EQ(mistake("recipe: a\nmetric: loss\nparameters: {lr: {min: 3.5, max: 1}}\n"),
+            "sweep.yaml:3:13: lr: from 3.5 to 1: the low end is above");
+  EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {distribution: beta}}\n")
+                .find("there is no distribution 'beta'"),
+            std::string::npos);
+  EXPECT_NE(mistake("metric: loss\nparameters: {a: 1}\n").find("what is a trial?"),
+            std::string::npos);
+  EXPECT_NE(mistake("recipe: a\ncommand: [b]\nmetric: loss\nparameters: {a: 1}\n").find("not both"),
+            std::string::npos);
+  EXPECT_NE(mistake("recipe: a\nmetric: {name: loss, goal: small}\nparameters: {a: 1}\n")
+                .find("sweep.yaml:2:28: metric.goal: expected minimize or maximize"),
+            std::string::npos);
+  EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: [1, 2]}\nstart: [{a: 3}]\n")
+                .find("sweep.yaml:4:10: a: 3 is none of its values"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace gallop::tune
