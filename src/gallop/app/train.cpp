@@ -33,7 +33,7 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
       return stopped ? ExitCode::kStopped : ExitCode::kDone;
     }
     const train::Outcome outcome = run->train(parsed.style(), stop);
-    return outcome.finished ? ExitCode::kDone : ExitCode::kStopped;
+    return outcome.finished || outcome.paused ? ExitCode::kDone : ExitCode::kStopped;
   } catch (const parallel::ErrorOfFirst& error) {
     return error.code();  // Said already.
   }

@@ -3,6 +3,9 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/base/text.h"
 
 namespace gallop::app {
 
@@ -10,6 +13,17 @@ ConsoleStyle TrainArguments::style() const {
   if (json) return ConsoleStyle::kJson;
   return quiet ? ConsoleStyle::kQuiet : default_console_style();
 }
+
+namespace {
+
+train::Interval parse_until(const std::string& text) {
+  using Unit = train::Interval::Unit;
+  const train::Interval until = train::Interval::parse(text);
+  if (until.unit == Unit::kSteps || until.unit == Unit::kEpochs) return until;
+  throw UsageError(fmt::format("--until is in steps or epochs, not '{}'", printable(text)));
+}
+
+}  // namespace
 
 bool parse_train(const std::vector<std::string>& words, TrainArguments& arguments) {
   CLI::App parser(
@@ -25,6 +39,11 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
   parser.add_option("--name", arguments.place.name, "name of the run; RECIPE-NUMBER by default");
   parser.add_flag("--continue", arguments.place.resume_if_there,
                   "with --name: resume the run if it is there, else start it");
+  parser.add_option("--from", arguments.place.from,
+                    "RUN: begin with this run's newest checkpoint, by its name or folder");
+  std::string until;
+  parser.add_option("--until", until,
+                    "stop there and save, to go on later: '3 epochs', '500 steps'");
   parser.add_option("--runs", arguments.place.runs, "folder of the runs");
   parser.add_flag("--show-config", arguments.show_config,
                   "print the resolved recipe with the origin of each value, and end");
@@ -39,6 +58,10 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
   }
   if (arguments.place.resume_if_there && arguments.place.name.empty()) {
     throw UsageError("--continue needs the --name of the run");
+  }
+  if (!until.empty()) arguments.place.until = parse_until(until);
+  if (!arguments.resume.empty() && !arguments.place.from.empty()) {
+    throw UsageError("--resume goes on with a run of its own; --from is for a new one");
   }
   return true;
 }

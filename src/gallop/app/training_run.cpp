@@ -26,11 +26,12 @@ namespace {
 
 class PreparedRun final : public TrainingRun {
  public:
-  PreparedRun(const Families& families, ResolvedRecipe resolved, const std::string& runs,
+  PreparedRun(const Families& families, ResolvedRecipe resolved, const RunPlace& place,
               const Team& team)
       : families_(families),
         team_(team),
-        prepared_(families, std::move(resolved), runs, team.collectives()) {}
+        until_(place.until),
+        prepared_(families, std::move(resolved), place.runs, team.collectives()) {}
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
   const fs::path& path() const { return path_; }
@@ -57,6 +58,17 @@ class PreparedRun final : public TrainingRun {
   }
 
   void take_batch(FoundBatch found) { batch_ = std::move(found); }
+
+  // Begins with another run's newest checkpoint, unless it has begun already.
+  void begin_from(const fs::path& folder) {
+    if (!checkpoints_->list().empty()) return;
+    check_fits(prepared_.inputs(), read_inputs(folder));
+    const auto newest = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
+    if (!newest) {
+      throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
+    }
+    checkpoints_->adopt(*newest);
+  }
 
   // Where the first process has its folder.
   void look_at(const fs::path& path) {
@@ -109,6 +121,7 @@ class PreparedRun final : public TrainingRun {
                                     .checkpoints = *checkpoints_,
                                     .observers = observers,
                                     .stop = stop,
+                                    .until = until_,
                                     .teacher = prepared_.teacher(),
                                     .text = data().is_text()};
     train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
@@ -215,6 +228,7 @@ class PreparedRun final : public TrainingRun {
 
   const Families& families_;
   const Team& team_;
+  train::Interval until_;
   PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;  // Of the first process.
   fs::path path_;
@@ -324,7 +338,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
       families,
       plan ? std::move(plan->resolved)
            : parse_recipe(families, told.substr(line + 1), told.substr(0, line) + ".yaml", {}),
-      place.runs, team);
+      place, team);
   const std::string path = team.ask_first([&] {
     if (plan->batch) run->take_batch(std::move(*plan->batch));
     if (plan->folder) {
@@ -340,6 +354,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
       run->place_in(
           track::RunFolder::create(place.runs, place.name, run->recipe_yaml(), run->info()));
     }
+    if (!place.from.empty()) run->begin_from(find_run(place.runs, place.from));
     RunNote::tell(run->path());
     return run->path().string();
   });

@@ -10,6 +10,7 @@
 #include "gallop/app/team.h"
 #include "gallop/base/stop.h"
 #include "gallop/train/observer.h"
+#include "gallop/train/train_config.h"
 
 namespace gallop::app {
 
@@ -18,6 +19,9 @@ struct RunPlace {
   std::string runs = "runs";
   std::string name;              ///< Empty: the recipe's name and a number.
   bool resume_if_there = false;  ///< Continue a run of this name instead of refusing it.
+  /// A run from whose newest checkpoint it begins, by name or folder; empty: from the beginning.
+  std::string from;
+  train::Interval until{};  ///< Where to stop before the end; kNever: nowhere.
 };
 
 /// A run that is ready to train: its folder is locked by this process, or by the first of those

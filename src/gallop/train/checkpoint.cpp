@@ -19,6 +19,7 @@
 #include "gallop/base/text.h"
 #include "gallop/tensor/safetensors.h"
 #include "gallop/train/manifest.h"
+#include "gallop/train/progress.h"
 
 namespace gallop::train {
 
@@ -101,7 +102,7 @@ CheckpointInfo info_of(const fs::path& folder) {
   return info;
 }
 
-WrittenFile write_text(const fs::path& path, const std::string& text) {
+WrittenFile write_text(const fs::path& path, std::string_view text) {
   FileWriter writer(path);
   writer.write(text);
   writer.finish();
@@ -161,11 +162,12 @@ CheckpointInfo CheckpointStore::save(const TrainingState& state, int64_t step, b
   return publish(draft, write_slice(draft, state.model, state.optimizer, 0), state.trainer, best);
 }
 
+fs::path CheckpointStore::draft_folder(int64_t step) const {
+  return folder_ / fmt::format("{}{}{:08}", kTemporary, kPrefix, step);
+}
+
 CheckpointDraft CheckpointStore::draft_of(const TrainingState& state, int64_t step) const {
-  return {.folder = folder_ / fmt::format("{}{}{:08}", kTemporary, kPrefix, step),
-          .step = step,
-          .slices = 1,
-          .bytes = bytes_needed(state)};
+  return {.folder = draft_folder(step), .step = step, .slices = 1, .bytes = bytes_needed(state)};
 }
 
 void CheckpointStore::begin(const CheckpointDraft& draft) const {
@@ -217,6 +219,26 @@ CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFil
   int64_t bytes = 0;
   for (const auto& [name, file] : manifest.files) bytes += file.bytes;
   return {.folder = target, .step = draft.step, .sequence = manifest.sequence, .bytes = bytes};
+}
+
+CheckpointInfo CheckpointStore::adopt(const CheckpointInfo& other) {
+  const Manifest manifest = open_manifest(other.folder);
+  auto trainer = parse_trainer(*open_verified(other.folder, manifest, kTrainer));
+  Progress::forget_checkpoints(trainer);
+  const CheckpointDraft draft{
+      .folder = draft_folder(other.step), .step = other.step, .bytes = other.bytes};
+  begin(draft);
+  WrittenFiles files = manifest.files;
+  files.erase(kTrainer);
+  or_tell_bytes(draft, [&] {
+    for (const auto& [name, file] : files) {
+      const auto source = open_verified(other.folder, manifest, name);
+      std::error_code error;
+      fs::create_hard_link(source->path(), draft.folder / name, error);
+      if (error) write_text(draft.folder / name, source->bytes());
+    }
+  });
+  return publish(draft, std::move(files), trainer, false);
 }
 
 void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& state) const {

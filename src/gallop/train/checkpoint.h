@@ -72,6 +72,11 @@ class CheckpointStore {
   CheckpointInfo publish(const CheckpointDraft& draft, WrittenFiles files,
                          const std::map<std::string, std::string>& trainer, bool best);
 
+  /// Publishes a copy of another run's checkpoint, as what this run begins with: its best score is
+  /// forgotten. Files are shared where both lie on one file system. Throws DataError where it is
+  /// damaged, DeviceError like save().
+  CheckpointInfo adopt(const CheckpointInfo& other);
+
   /// From now on the newest checkpoint of this step stays, in place of that spared before.
   void spare(int64_t step) { spared_step_ = step; }
   /// The newest of this step; empty where there is none.
@@ -114,6 +119,7 @@ class CheckpointStore {
   std::vector<CheckpointInfo> snapshots() const;
 
  private:
+  fs::path draft_folder(int64_t step) const;
   std::vector<fs::path> follow_all(const char* pointer) const;
   std::optional<fs::path> follow(const char* pointer) const;
   void remove_remains() const;

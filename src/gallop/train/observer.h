@@ -38,6 +38,7 @@ struct EvaluationEvent {
 /// How a run ended.
 struct Outcome {
   bool finished = false;       ///< False where it was stopped and can be resumed.
+  bool paused = false;         ///< It was stopped where TrainerParts::until said.
   std::string ended_early{};   ///< Why a finished run has not done all of its steps, in one line.
   int64_t restored_step = -1;  ///< Of the weights that it ends with, where those are not the last.
   int64_t step = 0;

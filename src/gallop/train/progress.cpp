@@ -72,6 +72,15 @@ std::map<std::string, std::string> Progress::to_map(const data::LoaderState& loa
   return map;
 }
 
+void Progress::forget_checkpoints(std::map<std::string, std::string>& map) {
+  data::LoaderState loader;
+  Progress progress = from_map(map, loader);
+  progress.best_score = progress.score_to_beat = 0;
+  progress.best_step = progress.rewind_step = -1;
+  progress.evaluations_without_gain = 0;
+  for (const auto& [name, value] : progress.to_map(loader)) map[name] = value;
+}
+
 Progress Progress::from_map(const std::map<std::string, std::string>& map,
                             data::LoaderState& loader) {
   Progress progress;

@@ -32,6 +32,9 @@ struct Progress {
 
   /// As written to a checkpoint, with the loader's four integers; numbers read back exactly.
   std::map<std::string, std::string> to_map(const data::LoaderState& loader) const;
+  /// Takes out of such a map what speaks of other checkpoints of its run: the best so far, and the
+  /// one to go back to.
+  static void forget_checkpoints(std::map<std::string, std::string>& map);
   /// The inverse. Throws DataError where a value is missing or no number.
   static Progress from_map(const std::map<std::string, std::string>& map,
                            data::LoaderState& loader);

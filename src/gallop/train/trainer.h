@@ -39,6 +39,8 @@ struct TrainerParts {
   CheckpointStore& checkpoints;
   std::vector<Observer*> observers;
   const StopRequest& stop;
+  /// Where to stop before the end, in steps or epochs of the whole run; kNever: nowhere.
+  Interval until{};
   /// What tells the teacher of StepConfig::distill from others, for checkpoints; empty without.
   std::string teacher{};
   bool text = false;  ///< The metric that "auto" stands for is the loss, not the accuracy.

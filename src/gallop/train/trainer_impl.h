@@ -40,6 +40,7 @@ struct Trainer::Impl {
   Length length;
   Progress progress;
   Holds holds;
+  int64_t pause_step;  // Of TrainerParts::until.
   Due evaluation_due, checkpoint_due, comparison_due;
   StateWatch state_watch;
   int64_t compared_step = -1;
