@@ -12,6 +12,7 @@
 
 #include "gallop/app/terminal.h"
 #include "gallop/base/clock.h"
+#include "gallop/base/memory.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -206,6 +207,7 @@ class JsonConsole final : public train::Observer {
                                   {"wait_share", outcome.wait_share},
                                   {"skipped_updates", outcome.skipped_updates},
                                   {"skipped_samples", outcome.skipped_samples},
+                                  {"memory_bytes", peak_resident_bytes()},
                                   {"run_folder", labels_.run_folder}};
     if (outcome.rewinds > 0) object["rewinds"] = outcome.rewinds;
     if (!outcome.ended_early.empty()) object["ended_early"] = outcome.ended_early;
@@ -218,15 +220,12 @@ class JsonConsole final : public train::Observer {
  private:
   nlohmann::ordered_json evaluation(const EvaluationEvent& event) const {
     const auto& tally = event.evaluation.tally;
-    nlohmann::ordered_json object{{"part", labels_.part},
-                                  {"step", event.step},
-                                  {"epoch", event.epoch},
-                                  {"loss", tally.loss()},
-                                  {"accuracy", tally.accuracy()},
-                                  {"top5", tally.top5_accuracy()},
-                                  {"targets", tally.count},
-                                  {"seconds", event.evaluation.seconds},
-                                  {"best", event.best}};
+    nlohmann::ordered_json object{
+        {"part", labels_.part},         {"step", event.step},
+        {"epoch", event.epoch},         {"loss", tally.loss()},
+        {"accuracy", tally.accuracy()}, {"top5", tally.top5_accuracy()},
+        {"targets", tally.count},       {"seconds", event.evaluation.seconds},
+        {"best", event.best},           {"training_seconds", event.training_seconds}};
     if (const auto& one = event.evaluation.one_view) {
       object["one_view"] = {{"loss", one->loss()}, {"accuracy", one->accuracy()}};
     }

@@ -33,6 +33,7 @@ struct EvaluationEvent {
   double epoch = 0;
   Evaluation evaluation;
   bool best = false;
+  double training_seconds = 0;  ///< Of the whole run up to here, as in Outcome.
 };
 
 /// How a run ended.

@@ -24,8 +24,11 @@ bool Trainer::Impl::evaluate_now() {
     schedule->evaluated(
         share_done(), {.loss = evaluation->tally.loss(), .accuracy = evaluation->tally.accuracy()});
   }
-  const EvaluationEvent event{
-      .step = progress.step, .epoch = epoch(), .evaluation = *evaluation, .best = best};
+  const EvaluationEvent event{.step = progress.step,
+                              .epoch = epoch(),
+                              .evaluation = *evaluation,
+                              .best = best,
+                              .training_seconds = training_seconds()};
   outcome.last = event;
   if (best) outcome.best = event;
   evaluation_due.done(progress.step);

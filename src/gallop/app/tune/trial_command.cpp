@@ -1,0 +1,138 @@
+#include "gallop/app/tune/trial_command.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Words = std::vector<std::pair<std::string, std::string>>;
+
+std::string json_of(const tune::Space& space, const tune::Point& point) {
+  auto json = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < space.size(); ++i) {
+    if (std::isnan(point[i])) continue;
+    json[space[i].name] = nlohmann::ordered_json::parse(space.value_text(i, point[i]));
+  }
+  return json.dump();
+}
+
+// Puts values in the place of `{name}`; "{{" is a brace.
+std::string filled(const std::string& word, const Words& values, const tune::Space& space) {
+  std::string text;
+  for (size_t i = 0; i < word.size(); ++i) {
+    if (word.compare(i, 2, "{{") == 0 || word.compare(i, 2, "}}") == 0) {
+      text += word[i++];
+      continue;
+    }
+    const size_t end = word[i] == '{' ? word.find('}', i) : std::string::npos;
+    if (end == std::string::npos) {
+      text += word[i];
+      continue;
+    }
+    const std::string name = word.substr(i + 1, end - i - 1);
+    if (!space.find(name)) {
+      throw UsageError(
+          fmt::format("command: '{}' names no parameter; for a brace write {{{{", printable(word)));
+    }
+    for (const auto& [known, value] : values) {
+      if (known == name) text += value;
+    }
+    i = end;
+  }
+  return text;
+}
+
+std::vector<std::string> command_words(const tune::RunSpec& spec, const tune::Space& space,
+                                       const tune::Point& point) {
+  const Words values = parameter_words(space, point);
+  std::vector<std::string> words;
+  for (const std::string& word : spec.command) {
+    if (word == "${args}" || word == "${args_no_hyphens}") {
+      const char* const hyphens = word == "${args}" ? "--" : "";
+      for (const auto& [name, value] : values) {
+        words.push_back(fmt::format("{}{}={}", hyphens, name, value));
+      }
+    } else if (word == "${args_json}") {
+      words.push_back(json_of(space, point));
+    } else {
+      words.push_back(filled(word, values, space));
+    }
+  }
+  return words;
+}
+
+}  // namespace
+
+fs::path TrialPlace::run(int64_t trial) const {
+  return study / "runs" / fmt::format("{:04}", trial);
+}
+
+fs::path TrialPlace::output(int64_t trial) const {
+  return study / "output" / fmt::format("{:04}.log", trial);
+}
+
+Words parameter_words(const tune::Space& space, const tune::Point& point) {
+  Words words;
+  for (size_t i = 0; i < space.size(); ++i) {
+    if (std::isnan(point[i])) continue;
+    const std::string text = space.value_text(i, point[i]);
+    const auto json = nlohmann::json::parse(text);
+    words.emplace_back(space[i].name, json.is_string() ? json.get<std::string>() : text);
+  }
+  return words;
+}
+
+std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,
+                                        const tune::Point& point) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : spec.options) words.push_back(name + "=" + value);
+  for (const auto& [name, value] : parameter_words(space, point)) {
+    words.push_back(name + "=" + value);
+  }
+  return words;
+}
+
+ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunSpec& spec,
+                           const tune::Assignment& assignment, const TrialPlace& place,
+                           const ReportUnit& unit) {
+  const tune::Trial& trial = assignment.trial;
+  const fs::path run = place.run(trial.number);
+  ChildCommand command{.variables = place.variables, .cores = place.cores};
+  command.keep_output = command.own_group = true;
+  if (spec.recipe.empty()) {
+    std::vector<std::string> words = command_words(spec, settings.space, trial.point);
+    command.program = words.front();
+    command.arguments.assign(words.begin() + 1, words.end());
+    command.variables["GALLOP_TRIAL_NUMBER"] = std::to_string(trial.number);
+    command.variables["GALLOP_TRIAL_FOLDER"] = run.string();
+    if (trial.last_step > 0) {
+      command.variables["GALLOP_TRIAL_LAST_STEP"] = std::to_string(trial.last_step);
+    }
+    if (!assignment.parent_folder.empty()) {
+      command.variables["GALLOP_TRIAL_PARENT_FOLDER"] = assignment.parent_folder;
+    }
+    return command;
+  }
+  command.arguments = {"train",      spec.recipe,
+                       "--runs",     run.parent_path().string(),
+                       "--name",     run.filename().string(),
+                       "--continue", "--json"};
+  const auto add = [&](const char* option, const std::string& value) {
+    command.arguments.insert(command.arguments.end(), {option, value});
+  };
+  if (trial.last_step > 0) add("--until", unit.until(trial.last_step));
+  if (!assignment.parent_folder.empty()) add("--from", assignment.parent_folder);
+  for (std::string& word : recipe_options(spec, settings.space, trial.point)) {
+    command.arguments.push_back(std::move(word));
+  }
+  return command;
+}
+
+}  // namespace gallop::app

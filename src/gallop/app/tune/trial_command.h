@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gallop/app/tune/trial_metrics.h"
+#include "gallop/base/child_process.h"
+#include "gallop/base/file.h"
+#include "gallop/tune/broker.h"
+#include "gallop/tune/sweep.h"
+
+namespace gallop::app {
+
+/// Where a study's trials run.
+struct TrialPlace {
+  fs::path study;          ///< Its folder: runs/0007 and output/0007.log of trial 7.
+  std::vector<int> cores;  ///< Numbers of those for its process; empty: all.
+  std::map<std::string, std::string> variables{};
+
+  /// Of the trial of this number.
+  fs::path run(int64_t trial) const;
+  fs::path output(int64_t trial) const;
+};
+
+/// The parameters that a point has, by name, in their order: words of JSON, texts without quotes.
+std::vector<std::pair<std::string, std::string>> parameter_words(const tune::Space& space,
+                                                                 const tune::Point& point);
+
+/// Options for 'gallop train' that make the recipe of a trial.
+std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,
+                                        const tune::Point& point);
+
+/// What runs a trial. A command learns by variables which trial it is (GALLOP_TRIAL_NUMBER), where
+/// it may keep its files (GALLOP_TRIAL_FOLDER), up to which report it is to run
+/// (GALLOP_TRIAL_LAST_STEP, where it is not to run to its end), and from whose folder it begins
+/// (GALLOP_TRIAL_PARENT_FOLDER). Throws UsageError where a word names a parameter that there is
+/// not.
+ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunSpec& spec,
+                           const tune::Assignment& assignment, const TrialPlace& place,
+                           const ReportUnit& unit);
+
+}  // namespace gallop::app

@@ -1,0 +1,133 @@
+#include "gallop/app/tune/trial_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kBest = "best_";
+constexpr std::string_view kSecondsTo = "seconds to ";
+
+constexpr std::array kEvaluated = {"loss", "accuracy", "top5"};
+constexpr std::array kOfRecipes = {"training_seconds", "seconds", "memory_bytes", "joules"};
+
+template <typename Names>
+bool is_one_of(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::string ReportUnit::until(int64_t report) const {
+  return fmt::format("{} {}", static_cast<double>(report) * every, of_epochs ? "epochs" : "steps");
+}
+
+TrialMetrics::TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec,
+                           ReportUnit unit)
+    : settings_(settings), is_recipe_(!spec.recipe.empty()), unit_(unit) {
+  const auto check = [&](const std::string& metric) {
+    std::string_view plain = metric;
+    const auto target = target_of(metric);
+    if (target) plain = target->metric;
+    if (plain.starts_with(kBest)) plain.remove_prefix(kBest.size());
+    const bool is_known = is_one_of(kEvaluated, plain) || is_one_of(kOfRecipes, metric);
+    if (is_recipe_ ? is_known : !plain.empty()) return;
+    throw UsageError(fmt::format(
+        "metric '{}': a recipe has loss, accuracy and top5, each also as best_accuracy and as "
+        "'seconds to accuracy 0.9', and training_seconds, seconds, memory_bytes and joules",
+        printable(metric)));
+  };
+  for (const auto& objective : settings.objectives) check(objective.metric);
+  for (const auto& limit : settings.limits) check(limit.metric);
+}
+
+std::optional<TrialMetrics::Target> TrialMetrics::target_of(const std::string& metric) {
+  if (!metric.starts_with(kSecondsTo)) return std::nullopt;
+  const std::string rest = metric.substr(kSecondsTo.size());
+  const size_t blank = rest.find(' ');
+  if (blank == std::string::npos) return std::nullopt;
+  const auto value = parse_number<double>(std::string_view(rest).substr(blank + 1));
+  if (!value) return std::nullopt;
+  return Target{rest.substr(0, blank), *value};
+}
+
+// Of a metric that no objective names, accuracies alone are to be large.
+bool TrialMetrics::is_smaller_better(const std::string& metric) const {
+  for (const auto& objective : settings_.objectives) {
+    if (objective.metric == metric) return !objective.maximize;
+    if (objective.metric == std::string(kBest) + metric) return !objective.maximize;
+  }
+  return metric != "accuracy" && metric != "top5";
+}
+
+void TrialMetrics::note(const std::string& name, double value, double seconds) {
+  last_[name] = value;
+  const double sign = is_smaller_better(name) ? 1 : -1;
+  const std::string best = std::string(kBest) + name;
+  const auto found = derived_.find(best);
+  if (found == derived_.end() || sign * value < sign * found->second) derived_[best] = value;
+  for (const auto& objective : settings_.objectives) {
+    const auto target = target_of(objective.metric);
+    if (!target || target->metric != name || derived_.contains(objective.metric)) continue;
+    if (sign * value <= sign * target->value) derived_[objective.metric] = seconds;
+  }
+}
+
+bool TrialMetrics::counts(const std::string& event) const {
+  return !is_recipe_ || event == "evaluation" || event == "finished" || event == "stopped";
+}
+
+std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
+  if (!line.starts_with('{')) return std::nullopt;
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const std::string event = json.contains("event") && json["event"].is_string()
+                                ? json["event"].get<std::string>()
+                                : std::string();
+  if (!counts(event)) return std::nullopt;
+  const auto number = [&](const char* name) {
+    return json.contains(name) && json[name].is_number() ? json[name].get<double>() : std::nan("");
+  };
+  const double seconds = number("training_seconds");
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_number()) note(name, value.get<double>(), seconds);
+    // JSON has no such numbers: a loss that is none is null.
+    if (value.is_null()) note(name, std::nan(""), seconds);
+  }
+  const std::string& metric = settings_.objectives.front().metric;
+  const std::string plain = metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric;
+  const bool is_report = is_recipe_ ? event == "evaluation" : json.contains(plain);
+  const auto value = value_of(metric);
+  if (!is_report || !value) return std::nullopt;
+  const double place =
+      is_recipe_ ? number(unit_.of_epochs ? "epoch" : "step") / unit_.every : number("step");
+  reports_ = std::isnan(place) ? reports_ + 1 : static_cast<int64_t>(std::ceil(place - 1e-6));
+  return Report{reports_, *value};
+}
+
+bool TrialMetrics::is_settled() const {
+  return std::all_of(settings_.objectives.begin(), settings_.objectives.end(),
+                     [&](const auto& objective) {
+                       return target_of(objective.metric) && derived_.contains(objective.metric);
+                     });
+}
+
+std::optional<double> TrialMetrics::value_of(const std::string& metric) const {
+  for (const auto* values : {&derived_, &last_}) {
+    if (const auto found = values->find(metric); found != values->end()) return found->second;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gallop::app

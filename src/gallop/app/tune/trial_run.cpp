@@ -1,0 +1,204 @@
+#include "gallop/app/tune/trial_run.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/energy.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+using tune::Verdict;
+
+constexpr double kGraceSeconds = 30;
+constexpr int kLookMilliseconds = 100;
+constexpr size_t kLongestLine = size_t{1} << 20;
+
+/// What a process prints, in lines, each kept in a file as it comes.
+class OutputLines {
+ public:
+  OutputLines(int descriptor, const fs::path& file)
+      : descriptor_(descriptor), file_(std::fopen(file.c_str(), "ab"), &std::fclose) {
+    if (file_ == nullptr) throw DeviceError(fmt::format("{}: cannot write", file.string()));
+  }
+
+  /// Waits a moment for more. False once there is none any more.
+  bool read(int milliseconds) {
+    pollfd waited{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    if (::poll(&waited, 1, milliseconds) <= 0) return true;
+    std::array<char, 1 << 16> buffer;
+    const ssize_t bytes = ::read(descriptor_, buffer.data(), buffer.size());
+    if (bytes < 0) return errno == EINTR || errno == EAGAIN;
+    if (bytes == 0) return false;
+    std::fwrite(buffer.data(), 1, static_cast<size_t>(bytes), file_.get());
+    std::fflush(file_.get());
+    pending_.append(buffer.data(), static_cast<size_t>(bytes));
+    return true;
+  }
+
+  template <typename Function>
+  void each_line(const Function& function) {
+    size_t begin = 0;
+    for (size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      function(std::string_view(pending_).substr(begin, end - begin));
+    }
+    pending_.erase(0, begin);
+    if (pending_.size() > kLongestLine) pending_.clear();
+  }
+
+ private:
+  int descriptor_;
+  std::unique_ptr<FILE, int (*)(FILE*)> file_;
+  std::string pending_;
+};
+
+/// One trial under way.
+class Run {
+ public:
+  Run(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assignment& assignment,
+      const TrialPlace& place, const ReportUnit& unit)
+      : broker_(broker),
+        trial_(assignment.trial),
+        place_(place),
+        metrics_(broker.settings(), spec, unit),
+        child_(trial_command(broker.settings(), spec, assignment, place, unit)),
+        lines_(child_.output(), place.output(trial_.number)) {}
+
+  void follow(const StopRequest& stop) {
+    const double pause = broker_.settings().heartbeat_seconds / 3;
+    double beat_at = monotonic_seconds();
+    bool is_open = true;
+    while (is_open || !child_.poll()) {
+      if (is_open) {
+        is_open = lines_.read(kLookMilliseconds);
+      } else {
+        usleep(1000 * kLookMilliseconds);
+      }
+      lines_.each_line([&](std::string_view line) { take(line); });
+      joules_ += energy_.joules();
+      if (stop.requested()) end(Why::kStopped);
+      if (ended_at_ > 0 && monotonic_seconds() - ended_at_ > kGraceSeconds) child_.kill_all();
+      if (why_ == Why::kGone || monotonic_seconds() - beat_at < pause) continue;
+      beat_at = monotonic_seconds();
+      obey(broker_.beat(trial_));
+    }
+    child_.kill_all();  // What it may have left behind in its group.
+    tell(child_.wait());
+  }
+
+ private:
+  enum class Why { kItself, kPruned, kSettled, kStopped, kGone };
+
+  void take(std::string_view line) {
+    const auto report = metrics_.take(line);
+    if (!line.empty() && line.front() != '{') last_line_ = line;
+    if (report && why_ == Why::kItself) obey(broker_.report(trial_, report->step, report->value));
+    if (metrics_.is_settled()) end(Why::kSettled);
+  }
+
+  void obey(Verdict verdict) {
+    if (verdict == Verdict::kPrune) end(Why::kPruned);
+    if (verdict == Verdict::kAbandon) end(Why::kGone);
+  }
+
+  void end(Why why) {
+    if (why == Why::kGone) why_ = why;
+    if (ended_at_ > 0) return;
+    why_ = why;
+    ended_at_ = monotonic_seconds();
+    child_.send(SIGTERM);
+  }
+
+  void tell(const ChildEnd& end) {
+    switch (why_) {
+      case Why::kGone: return;
+      case Why::kPruned: broker_.tell(trial_, {.state = tune::TrialState::kPruned}); return;
+      case Why::kStopped:
+        if (!end.is_good()) return broker_.give_back(trial_);
+        break;
+      case Why::kSettled: broker_.tell(trial_, outcome()); return;
+      case Why::kItself: break;
+    }
+    if (end.exit_code == static_cast<int>(ExitCode::kStopped)) return broker_.give_back(trial_);
+    if (end.is_good()) {
+      broker_.tell(trial_, outcome());
+    } else {
+      broker_.tell(trial_, failed(fmt::format("{}{}", end.words(), said())));
+    }
+  }
+
+  std::string said() const {
+    return last_line_.empty() ? std::string() : ": " + printable(last_line_);
+  }
+
+  tune::Outcome failed(const std::string& why) const {
+    return {.state = tune::TrialState::kFailed,
+            .message = fmt::format("{} (see {})", why, place_.output(trial_.number).string())};
+  }
+
+  std::optional<double> value_of(const std::string& metric) const {
+    return metric == "joules" ? std::optional(joules_) : metrics_.value_of(metric);
+  }
+
+  tune::Outcome outcome() const {
+    tune::Outcome outcome;
+    for (const auto& objective : broker_.settings().objectives) {
+      const auto value = value_of(objective.metric);
+      // A target that is never reached has no time; what it came to is known by its reports.
+      if (!value && objective.metric.starts_with("seconds to ")) {
+        return {.state = tune::TrialState::kPruned};
+      }
+      if (!value) return failed(fmt::format("it has not printed '{}'", objective.metric));
+      outcome.values.push_back(*value);
+    }
+    for (const auto& limit : broker_.settings().limits) {
+      const auto value = value_of(limit.metric);
+      if (!value) return failed(fmt::format("it has not printed '{}'", limit.metric));
+      outcome.limited.push_back(*value);
+    }
+    return outcome;
+  }
+
+  tune::Broker& broker_;
+  const tune::Trial& trial_;
+  const TrialPlace& place_;
+  TrialMetrics metrics_;
+  ChildProcess child_;
+  OutputLines lines_;
+  EnergyCounter energy_;
+  double joules_ = 0;
+  std::string last_line_;
+  Why why_ = Why::kItself;
+  double ended_at_ = 0;
+};
+
+}  // namespace
+
+void run_trial(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assignment& assignment,
+               const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop) {
+  make_folders(place.run(assignment.trial.number).parent_path());
+  make_folders(place.output(assignment.trial.number).parent_path());
+  broker.place(assignment.trial, place.run(assignment.trial.number).string());
+  std::unique_ptr<Run> run;
+  try {
+    run = std::make_unique<Run>(broker, spec, assignment, place, unit);
+  } catch (const Error& error) {
+    broker.tell(assignment.trial, {.state = tune::TrialState::kFailed, .message = error.what()});
+    return;
+  }
+  run->follow(stop);
+}
+
+}  // namespace gallop::app
