@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -14,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
@@ -103,10 +103,6 @@ Log parse_log(std::string_view text) {
     begin = end + 1;
   }
   return log;
-}
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gallop/tune/trial.h"
+#include "gallop/tune/study.h"
 
 namespace gallop::tune {
 
@@ -18,6 +18,7 @@ struct Assignment {
   Kind kind = Kind::kDone;
   Trial trial{};                ///< Its number, attempt, point, last_step, and reports so far.
   std::string parent_folder{};  ///< The run of the trial from which it begins; empty for none.
+  std::string reason{};         ///< Why the study was stopped, where it was and that was said.
 };
 
 /// How a trial ended, as its worker tells. Values are metrics, as the objectives name them.
@@ -41,9 +42,12 @@ class Broker {
   virtual ~Broker() = default;
 
   virtual const StudySettings& settings() const = 0;
+  /// `worker` is a name that no other has. A worker has one trial at a time: if it asks again, it
+  /// is handed the one that it has, since the first answer may have been lost.
   virtual Assignment ask(const std::string& worker) = 0;
   /// Where the run of a trial lies, so that another worker can go on with it.
   virtual void place(const Trial& trial, const std::string& folder) = 0;
+  /// A trial is also pruned that has come to its last step.
   virtual Verdict report(const Trial& trial, int64_t step, double value) = 0;
   virtual Verdict beat(const Trial& trial) = 0;
   /// What is told of a trial that is no longer this worker's is dropped: false then.

@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kKinds = {"queued",   "started",  "placed",  "reported",
-                               "finished", "requeued", "stopped", "resumed"};
+constexpr std::array kKinds = {"queued",   "started", "placed",  "reported", "finished",
+                               "requeued", "stopped", "resumed", "vanished"};
 constexpr std::array kStates = {"waiting", "running", "complete", "pruned", "failed"};
 
 template <size_t count>

@@ -18,9 +18,10 @@ struct Event {
     kPlaced,    ///< Its run lies in this folder.
     kReported,  ///< step, losses[0].
     kFinished,  ///< state, losses, violations, text (what went wrong).
-    kRequeued,  ///< It is waiting again, as its worker is gone or more is to be done: last_step.
-    kStopped,   ///< No trial is to be started any more.
+    kRequeued,  ///< It is waiting again, as it was given back or more is to be done: last_step.
+    kStopped,   ///< No trial is to be started any more: text (why).
     kResumed,   ///< They are again; `step` more than were wanted.
+    kVanished,  ///< It is waiting again, as its worker gave no sign of life: last_step.
   };
 
   Kind kind = Kind::kQueued;

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "gallop/tune/study.h"
@@ -15,19 +13,22 @@ class Storage {
   virtual ~Storage() = default;
 
   /// What the study is, as it was created.
-  virtual StudySettings settings() = 0;
+  virtual const StudySettings& settings() const = 0;
 
-  /// Hands `news` the events that came since the last call and appends what it returns, while
-  /// nobody else can write; that is durable once update() returns. If it throws, nothing has been
-  /// written, and it must be taken that `news` was not called. Throws DeviceError where the storage
-  /// cannot be reached or written.
-  using Answer = std::function<std::vector<Event>(const std::vector<Event>& news)>;
-  virtual void update(const Answer& answer) = 0;
+  /// Hands the events that came since the last call to `take`, each once, and appends what `answer`
+  /// returns, while nobody else can write. Once update() returns, that is kept whatever happens to
+  /// this process, and `take` will not see it. Where it throws, `take` sees it in the next call if
+  /// it was written all the same. `answer` may be called again, after more events, where the
+  /// storage had to be reached anew; its last answer counts. Throws DeviceError where the storage
+  /// cannot be reached or written, DataError where it is damaged, and what `answer` throws.
+  using Take = std::function<void(const Event&)>;
+  using Answer = std::function<std::vector<Event>()>;
+  virtual void update(const Take& take, const Answer& answer) = 0;
 
-  /// A sign of life of whoever runs this attempt of a trial.
-  virtual void beat(int64_t trial, int32_t attempt) = 0;
-  /// Running trials without a sign of life for that long, by the storage's own clock.
-  virtual std::vector<int64_t> silent_trials(double seconds) = 0;
+  /// A sign of life of whoever runs this attempt; its start and its reports are signs as well.
+  virtual void beat(const Attempt& attempt) = 0;
+  /// What runs without a sign of life for that long, by the storage's own clock.
+  virtual std::vector<Attempt> silent(double seconds) = 0;
 };
 
 }  // namespace gallop::tune

@@ -108,10 +108,15 @@ void Study::apply(const Event& event) {
     case Kind::kPlaced: at(event.trial).folder = event.folder; return;
     case Kind::kReported: return report(event);
     case Kind::kFinished: return finish(event);
+    case Kind::kVanished:
     case Kind::kRequeued: return requeue(event);
-    case Kind::kStopped: stopped_ = true; return;
+    case Kind::kStopped:
+      stopped_ = true;
+      stop_reason_ = event.text;
+      return;
     case Kind::kResumed:
       stopped_ = false;
+      stop_reason_.clear();
       failures_in_a_row_ = 0;
       more_trials_ += event.step;
       return;
@@ -173,6 +178,12 @@ void Study::finish(const Event& event) {
 void Study::requeue(const Event& event) {
   Trial& trial = at(event.trial);
   check(event, trial.state != TrialState::kWaiting, "it is waiting already");
+  if (event.kind == Event::Kind::kVanished) {
+    check(event, trial.state == TrialState::kRunning, "it is not running");
+    ++trial.vanished;
+  }
+  // Whoever wants a failed trial again wants all its attempts.
+  if (trial.state == TrialState::kFailed) trial.vanished = 0;
   trial.state = TrialState::kWaiting;
   trial.last_step = event.last_step;
   trial.losses.clear();

@@ -71,6 +71,8 @@ class Study {
   int32_t failures_in_a_row() const { return failures_in_a_row_; }
   /// Whether no trial is to be started any more, for now.
   bool is_stopped() const { return stopped_; }
+  /// Why, where that was said.
+  const std::string& stop_reason() const { return stop_reason_; }
   /// How many trials are to be finished, what was added later included.
   int64_t wanted_trials() const { return settings_.trials + more_trials_; }
 
@@ -100,6 +102,7 @@ class Study {
   int32_t failures_in_a_row_ = 0;
   int64_t more_trials_ = 0;
   bool stopped_ = false;
+  std::string stop_reason_;
 };
 
 /// Whether all violations are at most 0.

@@ -25,13 +25,20 @@ enum class TrialState : uint8_t {
 /// "waiting", "running", "complete", "pruned", "failed".
 const char* state_name(TrialState state);
 
+/// One start of a trial.
+struct Attempt {
+  int64_t trial = -1;
+  int32_t attempt = 0;
+};
+
 /// One evaluation of the objective.
 struct Trial {
   int64_t number = 0;  ///< From 0.
   TrialState state = TrialState::kWaiting;
   /// Trials of different brackets are not compared with each other (Hyperband).
   int32_t bracket = 0;
-  int32_t attempt = 0;  ///< How often it was started.
+  int32_t attempt = 0;   ///< How often it was started.
+  int32_t vanished = 0;  ///< How often its worker has vanished.
   Point point;
   int64_t parent = -1;           ///< The trial whose last checkpoint it begins with; -1 for none.
   int64_t last_step = 0;         ///< Up to which it is to run, counted as in reports; 0 for all.

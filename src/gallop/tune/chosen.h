@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "gallop/tune/pruner.h"
+#include "gallop/tune/sampler.h"
+
+namespace gallop::tune {
+
+/// The sampler and the pruner that a study asks for, by JSON as `{"name": "random"}` with options
+/// beside the name. They throw UsageError with a line for each mistake.
+std::unique_ptr<Sampler> make_sampler(const StudySettings& settings);
+std::unique_ptr<Pruner> make_pruner(const StudySettings& settings);
+
+}  // namespace gallop::tune

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include "gallop/tune/storage.h"
+#include "gallop/tune/storage/heartbeats.h"
+
+namespace gallop::tune {
+
+/// A study that lasts as long as this object.
+class MemoryStorage final : public Storage {
+ public:
+  /// `events` are of an earlier study with these settings.
+  explicit MemoryStorage(StudySettings settings, std::vector<Event> events = {},
+                         Heartbeats::Clock clock = monotonic_seconds)
+      : settings_(std::move(settings)), events_(std::move(events)), heartbeats_(std::move(clock)) {}
+
+  const StudySettings& settings() const override { return settings_; }
+  void update(const Take& take, const Answer& answer) override;
+  void beat(const Attempt& attempt) override { heartbeats_.beat(attempt); }
+  std::vector<Attempt> silent(double seconds) override { return heartbeats_.silent(seconds); }
+
+  const std::vector<Event>& events() const { return events_; }
+
+ private:
+  StudySettings settings_;
+  std::vector<Event> events_;
+  size_t taken_ = 0;
+  Heartbeats heartbeats_;
+};
+
+}  // namespace gallop::tune

@@ -1,0 +1,292 @@
+#include "gallop/tune/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/tune/optimize.h"
+#include "gallop/tune/storage/memory.h"
+
+namespace gallop::tune {
+namespace {
+
+using Kind = Event::Kind;
+
+StudySettings settings() {
+  return {.name = "test",
+          .seed = 3,
+          .space = Space({{"x", Interval{.low = -1, .high = 1}}}, {}),
+          .objectives = {{"loss", false}},
+          .trials = 4,
+          .heartbeat_seconds = 10};
+}
+
+/// A study in memory under a clock that stands.
+class Led {
+ public:
+  explicit Led(const StudySettings& settings = tune::settings(), std::vector<Event> events = {}) {
+    auto owned =
+        std::make_unique<MemoryStorage>(settings, std::move(events), [this] { return now; });
+    storage = owned.get();
+    tuner = std::make_unique<Tuner>(std::move(owned), [this] { return 1000 + now; });
+  }
+
+  Trial ask(const std::string& worker = "w") {
+    const Assignment assignment = tuner->ask(worker);
+    EXPECT_EQ(assignment.kind, Assignment::Kind::kTrial);
+    return assignment.trial;
+  }
+  bool complete(const Trial& trial, double value = 1) {
+    return tuner->tell(trial, {.values = {value}});
+  }
+  const Trial& known(const Trial& trial) const {
+    return tuner->study().trials().at(static_cast<size_t>(trial.number));
+  }
+  int64_t count(Kind kind) const {
+    const auto& events = storage->events();
+    return std::count_if(events.begin(), events.end(),
+                         [kind](const Event& event) { return event.kind == kind; });
+  }
+
+  double now = 0;
+  MemoryStorage* storage;
+  std::unique_ptr<Tuner> tuner;
+};
+
+TEST(Tuner, HandsOutAsManyTrialsAsAreWanted) {
+  Led led;
+  std::vector<Trial> trials;
+  for (const char* worker : {"a", "b", "c", "d"}) trials.push_back(led.ask(worker));
+  EXPECT_EQ(led.tuner->ask("e").kind, Assignment::Kind::kWait);
+  for (const Trial& trial : trials) EXPECT_TRUE(led.complete(trial));
+  EXPECT_EQ(led.tuner->ask("a").kind, Assignment::Kind::kDone);
+  led.tuner->resume(1);
+  EXPECT_EQ(led.ask("a").number, 4);
+}
+
+TEST(Tuner, HandsAWorkerTheTrialThatItHas) {
+  Led led;
+  const Trial trial = led.ask("a");
+  EXPECT_EQ(led.ask("a").number, trial.number);
+  EXPECT_EQ(led.ask("a").attempt, 1);
+  EXPECT_NE(led.ask("b").number, trial.number);
+}
+
+TEST(Tuner, GoesOnWhereAnotherEnded) {
+  Led undisturbed;
+  for (int i = 0; i < 4; ++i) undisturbed.complete(undisturbed.ask());
+
+  Led first;
+  first.complete(first.ask());
+  const Trial open = first.ask();
+  Led second(settings(), first.storage->events());
+  EXPECT_EQ(second.ask().number, open.number);
+  EXPECT_TRUE(second.complete(open));
+  for (int i = 2; i < 4; ++i) second.complete(second.ask());
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(second.tuner->study().trials()[i].point,
+              undisturbed.tuner->study().trials()[i].point);
+  }
+}
+
+TEST(Tuner, TakesWhatIsToldOnce) {
+  Led led;
+  const Trial trial = led.ask();
+  EXPECT_TRUE(led.complete(trial, 2));
+  EXPECT_TRUE(led.complete(trial, 2));  // The answer may have been lost.
+  EXPECT_FALSE(led.tuner->tell(trial, {.state = TrialState::kFailed}));
+  EXPECT_EQ(led.count(Kind::kFinished), 1);
+  EXPECT_FALSE(led.tuner->tell({.number = 99, .attempt = 1}, {.values = {1}}));
+  EXPECT_FALSE(led.tuner->tell({.number = -5, .attempt = 1}, {.values = {1}}));
+
+  const Trial other = led.ask();
+  led.tuner->report(other, 1, 0.5);
+  led.tuner->report(other, 1, 0.5);
+  EXPECT_EQ(led.count(Kind::kReported), 1);
+}
+
+TEST(Tuner, SignsWhatIsToBeLarge) {
+  StudySettings settings = tune::settings();
+  settings.objectives = {{"accuracy", true}};
+  settings.limits = {{"seconds", 10}};
+  Led led(settings);
+  const Trial trial = led.ask();
+  led.tuner->report(trial, 5, 0.75);
+  EXPECT_TRUE(led.tuner->tell(trial, {.values = {0.875}, .limited = {12}}));
+  EXPECT_EQ(led.known(trial).reports[0].loss, -0.75);
+  EXPECT_EQ(led.known(trial).losses, std::vector<double>{-0.875});
+  EXPECT_EQ(led.known(trial).violations, std::vector<double>{2});
+}
+
+TEST(Tuner, TakesATrialWithoutFiniteNumbersForFailed) {
+  StudySettings settings = tune::settings();
+  settings.limits = {{"memory", 1}};
+  Led led(settings);
+  const auto message = [&](const Outcome& outcome) {
+    const Trial trial = led.ask();
+    EXPECT_TRUE(led.tuner->tell(trial, outcome));
+    EXPECT_EQ(led.known(trial).state, TrialState::kFailed);
+    return led.known(trial).message;
+  };
+  EXPECT_EQ(message({.values = {NAN}, .limited = {0}}), "loss is nan");
+  EXPECT_EQ(message({.values = {-INFINITY}, .limited = {0}}), "loss is -inf");
+  EXPECT_EQ(message({.values = {1}, .limited = {NAN}}), "memory is nan");
+  EXPECT_EQ(message({.values = {1}}), "0 numbers were told where 1 are wanted");
+}
+
+TEST(Tuner, StopsAfterFailuresInARow) {
+  StudySettings settings = tune::settings();
+  settings.failures = 2;
+  Led led(settings);
+  led.tuner->tell(led.ask(), {.state = TrialState::kFailed, .message = "first"});
+  led.complete(led.ask());
+  led.tuner->tell(led.ask(), {.state = TrialState::kFailed, .message = "second"});
+  led.tuner->tell(led.ask(), {.state = TrialState::kFailed, .message = "no memory"});
+  const Assignment none = led.tuner->ask("w");
+  EXPECT_EQ(none.kind, Assignment::Kind::kDone);
+  EXPECT_EQ(none.reason, "2 trials in a row have failed, the last with: no memory");
+  EXPECT_EQ(led.tuner->retry_failed(), 3);
+  led.tuner->resume();
+  EXPECT_EQ(led.ask().number, 0);
+}
+
+TEST(Tuner, GivesTheTrialOfASilentWorkerToAnother) {
+  Led led;
+  const Trial trial = led.ask("a");
+  led.tuner->place(trial, "runs/a");
+  led.now = 20;
+  EXPECT_EQ(led.tuner->beat(trial), Verdict::kGoOn);
+  led.now = 40;
+  EXPECT_NE(led.ask("b").number, trial.number);
+  led.now = 40.5;
+  const Trial again = led.ask("c");
+  EXPECT_EQ(again.number, trial.number);
+  EXPECT_EQ(again.attempt, 2);
+  EXPECT_EQ(again.folder, "runs/a");
+  EXPECT_EQ(led.tuner->report(trial, 1, 0), Verdict::kAbandon);
+  EXPECT_EQ(led.tuner->beat(trial), Verdict::kAbandon);
+  EXPECT_FALSE(led.complete(trial));
+  led.tuner->give_back(trial);
+  led.tuner->place(trial, "runs/wrong");
+  EXPECT_TRUE(led.complete(again));
+  EXPECT_EQ(led.known(again).folder, "runs/a");
+}
+
+TEST(Tuner, FailsATrialWhoseWorkersVanish) {
+  StudySettings settings = tune::settings();
+  settings.attempts = 2;
+  Led led(settings);
+  const Trial trial = led.ask("a");
+  led.tuner->give_back(trial);  // Does not count.
+  EXPECT_EQ(led.ask("b").number, trial.number);
+  led.now += 21;
+  EXPECT_EQ(led.ask("c").number, trial.number);
+  led.now += 21;
+  led.tuner->requeue_silent();
+  EXPECT_EQ(led.known(trial).state, TrialState::kFailed);
+  EXPECT_EQ(led.known(trial).message, "its worker has vanished, the last of 2: c");
+  EXPECT_EQ(led.known(trial).attempt, 3);
+}
+
+TEST(Tuner, PrunesAtTheLastStep) {
+  StudySettings settings = tune::settings();
+  Led led(settings, {{.kind = Kind::kQueued, .trial = 0, .last_step = 10, .point = {0.5}}});
+  const Trial trial = led.ask();
+  EXPECT_EQ(led.tuner->report(trial, 9, 1), Verdict::kGoOn);
+  EXPECT_EQ(led.tuner->report(trial, 10, 1), Verdict::kPrune);
+  EXPECT_TRUE(led.tuner->tell(trial, {.state = TrialState::kPruned}));
+}
+
+TEST(Tuner, TellsTheFolderOfTheParent) {
+  Led led(settings(), {{.kind = Kind::kQueued, .trial = 0, .point = {0.5}},
+                       {.kind = Kind::kQueued, .trial = 1, .parent = 0, .point = {0.5}}});
+  const Trial parent = led.ask();
+  led.tuner->place(parent, "runs/parent");
+  led.complete(parent);
+  EXPECT_EQ(led.tuner->ask("w").parent_folder, "runs/parent");
+}
+
+TEST(Tuner, BeginsWithThePointsThatAreQueued) {
+  Led led;
+  led.tuner->enqueue({{0.25}, {0.5}});
+  EXPECT_THROW(led.tuner->enqueue({{2}}), UsageError);
+  EXPECT_EQ(led.ask("a").point, Point{0.25});
+  EXPECT_EQ(led.ask("b").point, Point{0.5});
+  led.ask("c");
+  led.ask("d");
+  EXPECT_EQ(led.tuner->ask("e").kind, Assignment::Kind::kWait);
+}
+
+TEST(Tuner, NamesMistakesInItsSettings) {
+  const auto message = [](const char* sampler, const char* pruner) -> std::string {
+    StudySettings settings = tune::settings();
+    settings.sampler = sampler;
+    settings.pruner = pruner;
+    try {
+      Led led(settings);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_NE(message(R"({"name": "rndom"})", "{}").find("unknown sampler 'rndom'"),
+            std::string::npos);
+  EXPECT_NE(message("{}", R"({"name": "none", "x": 1})").find("pruner:1:18: x"), std::string::npos);
+  EXPECT_EQ(message(R"({"name": "random"})", R"({"name": "none"})"), "");
+}
+
+TEST(Optimize, FindsASmallLoss) {
+  StudySettings settings = tune::settings();
+  settings.trials = 50;
+  Tuner tuner(std::make_unique<MemoryStorage>(settings));
+  optimize(tuner, [](Evaluation& evaluation) {
+    const double x = evaluation.number("x");
+    if (evaluation.trial().number == 7) throw std::runtime_error("no luck");
+    EXPECT_TRUE(evaluation.report(1, x));
+    return std::vector<double>{x * x};
+  });
+  const Study& study = tuner.study();
+  EXPECT_EQ(study.finished().size(), 50u);
+  EXPECT_EQ(study.trials()[7].message, "no luck");
+  ASSERT_TRUE(study.best());
+  EXPECT_LT(study.trials()[static_cast<size_t>(*study.best())].losses[0], 0.01);
+}
+
+TEST(Optimize, TellsAPrunedTrial) {
+  auto storage = std::make_unique<MemoryStorage>(
+      settings(),
+      std::vector<Event>{{.kind = Kind::kQueued, .trial = 0, .last_step = 3, .point = {0.5}}});
+  Tuner tuner(std::move(storage));
+  std::vector<int64_t> steps;
+  optimize(tuner, [&](Evaluation& evaluation) {
+    for (int64_t step = 1; step <= 5; ++step) {
+      if (evaluation.trial().number == 0) steps.push_back(step);
+      if (!evaluation.report(step, 1)) break;
+    }
+    return std::vector<double>{1};
+  });
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(tuner.study().trials()[0].state, TrialState::kPruned);
+  EXPECT_EQ(tuner.study().trials()[1].state, TrialState::kComplete);
+}
+
+TEST(Optimize, KnowsChoicesByTheirText) {
+  StudySettings settings = tune::settings();
+  settings.space =
+      Space({{"act", Choices{{"\"relu\"", "\"gelu\""}}}, {"width", Choices{{"64"}}}}, {});
+  Tuner tuner(std::make_unique<MemoryStorage>(settings));
+  optimize(tuner, [](Evaluation& evaluation) {
+    const std::string act = evaluation.text("act");
+    EXPECT_TRUE(act == "relu" || act == "gelu");
+    EXPECT_EQ(evaluation.number("width"), 64);
+    EXPECT_THROW(evaluation.number("act"), UsageError);
+    EXPECT_THROW(evaluation.number("depth"), UsageError);
+    return std::vector<double>{0};
+  });
+  EXPECT_EQ(tuner.study().count(TrialState::kComplete), 4);
+}
+
+}  // namespace
+}  // namespace gallop::tune
