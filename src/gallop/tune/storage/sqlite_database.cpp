@@ -1,0 +1,135 @@
+#include "gallop/tune/storage/sqlite_database.h"
+
+#include <sqlite3.h>
+
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::tune {
+
+namespace {
+
+// Others hold a lock for the time of a transaction.
+constexpr int kBusyMilliseconds = 60'000;
+
+}  // namespace
+
+SqliteDatabase::SqliteDatabase(fs::path path, bool create)
+    : path_(std::move(path)), handle_(nullptr, sqlite3_close) {
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(
+      path_.c_str(), &handle, SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), nullptr);
+  handle_.reset(handle);
+  if (code != SQLITE_OK) fail("open");
+  sqlite3_busy_timeout(handle, kBusyMilliseconds);
+}
+
+void SqliteDatabase::fail(const char* action) const {
+  const std::string path = printable(path_.string());
+  const int code = sqlite3_errcode(handle_.get()) & 0xff;
+  if (code == SQLITE_NOTADB) throw DataError(fmt::format("{}: no SQLite database", path));
+  if (code == SQLITE_CORRUPT) {
+    throw DataError(fmt::format("{}: damaged: {}", path, sqlite3_errmsg(handle_.get())));
+  }
+  if (code == SQLITE_BUSY || code == SQLITE_LOCKED) {
+    throw DeviceError(
+        fmt::format("{}: cannot {}: another process has it locked for too long", path, action));
+  }
+  const int reason = sqlite3_system_errno(handle_.get());
+  throw DeviceError(
+      fmt::format("{}: cannot {}: {}{}", path, action, sqlite3_errmsg(handle_.get()),
+                  reason == 0 || code == SQLITE_FULL
+                      ? ""
+                      : fmt::format(" ({})", std::generic_category().message(reason))));
+}
+
+void SqliteDatabase::execute(const char* sql) {
+  if (sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail("write");
+}
+
+int64_t SqliteDatabase::number(const char* sql) {
+  SqliteStatement statement(*this, sql);
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+int64_t SqliteDatabase::last_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
+
+SqliteStatement::SqliteStatement(SqliteDatabase& database, const char* sql)
+    : database_(database), handle_(nullptr, sqlite3_finalize) {
+  sqlite3_stmt* handle = nullptr;
+  const int code = sqlite3_prepare_v2(database.handle_.get(), sql, -1, &handle, nullptr);
+  handle_.reset(handle);
+  check(code);
+}
+
+void SqliteStatement::check(int code) {
+  if (code != SQLITE_OK) database_.fail("use");
+}
+
+SqliteStatement& SqliteStatement::bind(int parameter, int64_t value) {
+  check(sqlite3_bind_int64(handle_.get(), parameter + 1, value));
+  return *this;
+}
+
+SqliteStatement& SqliteStatement::bind(int parameter, double value) {
+  check(sqlite3_bind_double(handle_.get(), parameter + 1, value));
+  return *this;
+}
+
+SqliteStatement& SqliteStatement::bind(int parameter, std::string_view text) {
+  check(sqlite3_bind_text64(handle_.get(), parameter + 1, text.data(), text.size(),
+                            SQLITE_TRANSIENT, SQLITE_UTF8));
+  return *this;
+}
+
+SqliteStatement& SqliteStatement::bind_null(int parameter) {
+  check(sqlite3_bind_null(handle_.get(), parameter + 1));
+  return *this;
+}
+
+bool SqliteStatement::step() {
+  const int code = sqlite3_step(handle_.get());
+  if (code == SQLITE_ROW) return true;
+  sqlite3_reset(handle_.get());
+  if (code != SQLITE_DONE) database_.fail("read or write");
+  return false;
+}
+
+void SqliteStatement::run() {
+  while (step()) {
+  }
+}
+
+int64_t SqliteStatement::integer(int column) const {
+  return sqlite3_column_int64(handle_.get(), column);
+}
+
+std::string_view SqliteStatement::text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
+  return {text, static_cast<size_t>(sqlite3_column_bytes(handle_.get(), column))};
+}
+
+SqliteTransaction::SqliteTransaction(SqliteDatabase& database) : database_(database) {
+  database_.execute("BEGIN IMMEDIATE");
+}
+
+SqliteTransaction::~SqliteTransaction() {
+  if (!is_open_) return;
+  try {
+    database_.execute("ROLLBACK");
+  } catch (const Error&) {
+    // A full disk may have rolled it back already.
+  }
+}
+
+void SqliteTransaction::commit() {
+  database_.execute("COMMIT");
+  is_open_ = false;
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,30 @@
+#include "gallop/tune/store.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/storage/sqlite.h"
+
+namespace gallop::tune {
+
+std::unique_ptr<StudyStore> open_store(const std::string& where) { return open_sqlite(where); }
+
+void check_study_name(const std::string& name) {
+  constexpr size_t kMostLetters = 100;
+  const auto is_allowed = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-';
+  };
+  if (name.empty() || name.size() > kMostLetters || name.front() == '.' ||
+      !std::all_of(name.begin(), name.end(), is_allowed)) {
+    throw UsageError(
+        fmt::format("'{}' cannot be the name of a study: at most {} letters, digits, '.', '_' and "
+                    "'-' are, and no '.' at the beginning",
+                    printable(name), kMostLetters));
+  }
+}
+
+}  // namespace gallop::tune

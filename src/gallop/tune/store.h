@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/tune/storage.h"
+
+namespace gallop::tune {
+
+/// A place that keeps studies by their names. Calls throw DeviceError where it cannot be reached or
+/// written, DataError where it is damaged or was made by a newer Gallop, and UsageError where there
+/// is no study of this name.
+class StudyStore {
+ public:
+  virtual ~StudyStore() = default;
+
+  /// Throws UsageError where there is one of this name, or it cannot be a name: letters, digits,
+  /// '.', '_' and '-', at most 100.
+  virtual void create(const StudySettings& settings) = 0;
+  /// To write to it. Throws UsageError where another process does that only one may.
+  virtual std::unique_ptr<Storage> open(const std::string& name) = 0;
+  /// What is known of it now, whoever writes to it.
+  virtual Study read(const std::string& name) = 0;
+  /// All, in their order.
+  virtual std::vector<std::string> names() = 0;
+  /// With all that it knows. Throws UsageError where a process writes to it that only one may.
+  virtual void remove(const std::string& name) = 0;
+};
+
+/// The store at `postgresql://...`, or in the SQLite file of this path, which create() makes.
+std::unique_ptr<StudyStore> open_store(const std::string& where);
+
+/// Throws UsageError where this cannot be the name of a study.
+void check_study_name(const std::string& name);
+
+}  // namespace gallop::tune

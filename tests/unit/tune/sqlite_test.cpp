@@ -1,0 +1,185 @@
+#include "gallop/tune/storage/sqlite.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/temporary_folder.h"
+#include "gallop/tune/storage/sqlite_database.h"
+#include "gallop/tune/tuner.h"
+
+namespace gallop::tune {
+namespace {
+
+StudySettings settings(const std::string& name = "a") {
+  return {.name = name,
+          .seed = 3,
+          .space = Space({{"x", Interval{.low = -1, .high = 1}}}, {}),
+          .objectives = {{"loss", false}},
+          .trials = 1000};
+}
+
+class Sqlite : public testing::Test {
+ protected:
+  /// What a call says that throws this.
+  template <typename Thrown, typename Call>
+  std::string message(const Call& call) {
+    try {
+      call();
+    } catch (const Thrown& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+  }
+  void execute(const char* sql) { SqliteDatabase(path, /*create=*/false).execute(sql); }
+
+  TemporaryFolder folder{fs::temp_directory_path(), "gallop-sqlite-"};
+  fs::path path = folder.path() / "studies.db";
+  std::unique_ptr<StudyStore> store = open_store(path.string());
+};
+
+TEST_F(Sqlite, KeepsAStudy) {
+  store->create(settings());
+  std::vector<Trial> trials;
+  {
+    Tuner tuner(store->open("a"));
+    for (int i = 0; i < 3; ++i) {
+      const Trial trial = tuner.ask("w").trial;
+      tuner.report(trial, 1, 0.5);
+      tuner.tell(trial, {.values = {0.25}});
+    }
+    const Trial open = tuner.ask("w").trial;
+    tuner.place(open, "runs/\xc3\xa4 \"b\"");
+    trials = tuner.study().trials();
+  }
+  Tuner tuner(store->open("a"));
+  EXPECT_EQ(to_json(tuner.settings()), to_json(settings()));
+  ASSERT_EQ(tuner.study().trials().size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(tuner.study().trials()[i].point, trials[i].point);
+    EXPECT_EQ(tuner.study().trials()[i].losses, trials[i].losses);
+    EXPECT_EQ(tuner.study().trials()[i].folder, trials[i].folder);
+  }
+  EXPECT_TRUE(tuner.tell(trials[3], {.values = {1}}));
+}
+
+TEST_F(Sqlite, LetsOneProcessLeadAStudyAndOthersRead) {
+  store->create(settings("a"));
+  store->create(settings("b"));
+  Tuner a(store->open("a")), b(store->open("b"));
+  EXPECT_EQ(message<UsageError>([&] { store->open("a"); }),
+            fmt::format("{}: process {} on {} leads the study 'a' already", path.string(), getpid(),
+                        host_name()));
+  EXPECT_NE(message<UsageError>([&] { store->remove("a"); }).find("leads"), std::string::npos);
+  for (int i = 0; i < 5; ++i) {
+    a.tell(a.ask("w").trial, {.values = {1}});
+    b.tell(b.ask("w").trial, {.values = {2}});
+    EXPECT_EQ(store->read("a").finished().size(), static_cast<size_t>(i + 1));
+  }
+  EXPECT_EQ(store->read("b").trials()[4].losses, std::vector<double>{2});
+}
+
+TEST_F(Sqlite, ListsAndRemovesStudies) {
+  for (const char* name : {"b", "a", "c"}) store->create(settings(name));
+  Tuner(store->open("b")).ask("w");
+  store->remove("b");
+  EXPECT_EQ(store->names(), (std::vector<std::string>{"a", "c"}));
+  store->create(settings("b"));
+  EXPECT_TRUE(store->read("b").trials().empty());
+}
+
+TEST_F(Sqlite, NamesWhatIsNotThere) {
+  EXPECT_EQ(message<UsageError>([&] { store->names(); }),
+            fmt::format("there are no studies at '{}'", path.string()));
+  EXPECT_FALSE(fs::exists(path));
+  store->create(settings());
+  EXPECT_EQ(message<UsageError>([&] { store->read("b"); }),
+            fmt::format("{} has no study 'b'", path.string()));
+  EXPECT_EQ(message<UsageError>([&] { store->create(settings()); }),
+            fmt::format("{} has a study 'a' already", path.string()));
+  for (const char* name : {"", ".a", "a/b", "a b"}) {
+    EXPECT_NE(
+        message<UsageError>([&] { store->create(settings(name)); }).find("cannot be the name"),
+        std::string::npos);
+  }
+  const auto nowhere = open_store((folder.path() / "none" / "a.db").string());
+  EXPECT_NE(message<DeviceError>([&] { nowhere->create(settings()); }).find("unable to open"),
+            std::string::npos);
+}
+
+TEST_F(Sqlite, RefusesWhatIsNotItsOwn) {
+  std::ofstream(path) << std::string(5000, 'x');
+  EXPECT_EQ(message<DataError>([&] { store->names(); }), path.string() + ": no SQLite database");
+  EXPECT_THROW(store->create(settings()), DataError);
+  fs::remove(path);
+  SqliteDatabase(path, /*create=*/true).execute("CREATE TABLE trials (id INTEGER)");
+  EXPECT_NE(message<DataError>([&] { store->create(settings()); }).find("something else"),
+            std::string::npos);
+}
+
+TEST_F(Sqlite, RefusesANewerFormat) {
+  store->create(settings());
+  execute("PRAGMA user_version = 2");
+  EXPECT_EQ(message<DataError>([&] { store->open("a"); }),
+            path.string() + ": made by a newer Gallop (its format is 2, and this one knows 1)");
+}
+
+TEST_F(Sqlite, NamesTheFileThatIsDamaged) {
+  store->create(settings());
+  {
+    Tuner tuner(store->open("a"));
+    for (int i = 0; i < 50; ++i) tuner.tell(tuner.ask("w").trial, {.values = {1}});
+  }
+  const auto open = [&] { Tuner tuner(store->open("a")); };
+  const fs::path copy = folder.path() / "copy.db";
+  fs::copy_file(path, copy);
+  const auto damage = [&](const char* sql) {
+    fs::copy_file(copy, path, fs::copy_options::overwrite_existing);
+    execute(sql);
+    return message<DataError>(open);
+  };
+  EXPECT_EQ(damage("DELETE FROM events WHERE number = 7"), path.string() + ": event 7 is missing");
+  EXPECT_NE(damage("UPDATE events SET event = '{' WHERE number = 7").find(path.string()),
+            std::string::npos);
+  EXPECT_NE(damage("UPDATE studies SET settings = '{}'").find(path.string()), std::string::npos);
+  // An end without a start.
+  EXPECT_NE(damage("UPDATE events SET event = (SELECT event FROM events WHERE number = 2) "
+                   "WHERE number = 1")
+                .find("history is damaged"),
+            std::string::npos);
+
+  fs::copy_file(copy, path, fs::copy_options::overwrite_existing);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(4096);
+  file << std::string(fs::file_size(path) - 4096, '\xff');
+  file.close();
+  EXPECT_NE(message<DataError>(open).find(path.string() + ": damaged: "), std::string::npos);
+}
+
+TEST_F(Sqlite, SaysThatTheDiskIsFullAndGoesOnLater) {
+  store->create(settings());
+  Tuner tuner(store->open("a"));
+  const Trial trial = tuner.ask("w").trial;
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{fs::file_size(path.string() + "-wal"), limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string said = message<DeviceError>([&] { tuner.tell(trial, {.values = {1}}); });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_NE(said.find(path.string() + ": cannot"), std::string::npos) << said;
+  EXPECT_EQ(tuner.study().running().size(), 1u);
+  EXPECT_TRUE(tuner.tell(trial, {.values = {1}}));
+  EXPECT_EQ(store->read("a").finished().size(), 1u);
+}
+
+}  // namespace
+}  // namespace gallop::tune
