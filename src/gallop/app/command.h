@@ -48,6 +48,7 @@ ExitCode run_find_batch(const std::vector<std::string>& arguments);
 ExitCode run_graph(const std::vector<std::string>& arguments);
 ExitCode run_launch(const std::vector<std::string>& arguments);
 ExitCode run_convert(const std::vector<std::string>& arguments);
+ExitCode run_tune(const std::vector<std::string>& arguments);
 ExitCode run_env(const std::vector<std::string>& arguments);
 
 }  // namespace gallop::app

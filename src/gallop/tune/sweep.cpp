@@ -18,6 +18,8 @@ using config::Node;
 using config::Problems;
 using Json = nlohmann::ordered_json;
 
+constexpr double kNoHeartbeat = 1e9;
+
 /// Reads the keys of a sweep besides its parameters.
 class Reader {
  public:
@@ -39,7 +41,13 @@ class Reader {
     settings.limits = read_limits();
     settings.sampler = read_sampler();
     settings.pruner = read_pruner();
-    settings.run = to_json(read_run());
+    const RunSpec run = read_run();
+    // Other programs that ask and tell give no signs of life.
+    const bool is_run_elsewhere = run.recipe.empty() && run.command.empty();
+    if (is_run_elsewhere && root_.find("heartbeat") == nullptr) {
+      settings.heartbeat_seconds = kNoHeartbeat;
+    }
+    settings.run = to_json(run);
   }
 
  private:
@@ -208,13 +216,11 @@ class Reader {
     const Node* const command = root_.find("command");
     const Node* const program = root_.find("program");
     const bool is_command = command != nullptr || program != nullptr;
-    if (is_command == !run.recipe.empty()) {
-      problems_.add(root_.origin, "recipe",
-                    is_command ? "a trial is a recipe or a command, not both"
-                               : "is missing, as is 'command': what is a trial?");
+    if (is_command && !run.recipe.empty()) {
+      problems_.add(root_.origin, "recipe", "a trial is a recipe or a command, not both");
       return run;
     }
-    if (is_command && !run.options.empty()) {
+    if (run.recipe.empty() && !run.options.empty()) {
       problems_.add(root_.find("options")->origin, "options", "only a recipe has options");
     }
     if (is_command) run.command = command_words(command, program);

@@ -126,7 +126,7 @@ TEST(Sweep, TellsEveryMistakeAndItsPlace) {
   EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {distribution: beta}}\n")
                 .find("there is no distribution 'beta'"),
             std::string::npos);
-  EXPECT_NE(mistake("metric: loss\nparameters: {a: 1}\n").find("what is a trial?"),
+  EXPECT_NE(mistake("options: {a: 1}\nmetric: loss\nparameters: {a: 1}\n").find("only a recipe"),
             std::string::npos);
   EXPECT_NE(mistake("recipe: a\ncommand: [b]\nmetric: loss\nparameters: {a: 1}\n").find("not both"),
             std::string::npos);

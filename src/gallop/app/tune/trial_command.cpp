@@ -49,6 +49,8 @@ std::string filled(const std::string& word, const Words& values, const tune::Spa
   return text;
 }
 
+}  // namespace
+
 std::vector<std::string> command_words(const tune::RunSpec& spec, const tune::Space& space,
                                        const tune::Point& point) {
   const Words values = parameter_words(space, point);
@@ -67,8 +69,6 @@ std::vector<std::string> command_words(const tune::RunSpec& spec, const tune::Sp
   }
   return words;
 }
-
-}  // namespace
 
 fs::path TrialPlace::run(int64_t trial) const {
   return study / "runs" / fmt::format("{:04}", trial);

@@ -31,11 +31,15 @@ std::vector<std::pair<std::string, std::string>> parameter_words(const tune::Spa
 std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,
                                         const tune::Point& point);
 
+/// The words of a trial that runs a command. Throws UsageError where one names a parameter that
+/// there is not.
+std::vector<std::string> command_words(const tune::RunSpec& spec, const tune::Space& space,
+                                       const tune::Point& point);
+
 /// What runs a trial. A command learns by variables which trial it is (GALLOP_TRIAL_NUMBER), where
 /// it may keep its files (GALLOP_TRIAL_FOLDER), up to which report it is to run
 /// (GALLOP_TRIAL_LAST_STEP, where it is not to run to its end), and from whose folder it begins
-/// (GALLOP_TRIAL_PARENT_FOLDER). Throws UsageError where a word names a parameter that there is
-/// not.
+/// (GALLOP_TRIAL_PARENT_FOLDER). Throws as command_words() does.
 ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunSpec& spec,
                            const tune::Assignment& assignment, const TrialPlace& place,
                            const ReportUnit& unit);

@@ -1,0 +1,108 @@
+#include "gallop/app/tune/study_place.h"
+
+#include <algorithm>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr int64_t kLargestSweep = 1 << 20;
+constexpr const char* kDatabase = "study.db";
+constexpr const char* kStore = "store";
+
+StudyPlace place_at(const fs::path& folder) {
+  StudyPlace place{.folder = folder,
+                   .name = fs::absolute(folder).lexically_normal().filename().string(),
+                   .store = (folder / kDatabase).string()};
+  if (fs::exists(folder / kStore)) place.store = read_file(folder / kStore, kLargestSweep);
+  return place;
+}
+
+bool is_study(const fs::path& folder) {
+  return fs::exists(folder / kDatabase) || fs::exists(folder / kStore);
+}
+
+// What differs between two studies, besides the number of trials; empty for nothing.
+std::string difference(tune::StudySettings before, const tune::StudySettings& now) {
+  before.trials = now.trials;
+  if (tune::to_json(before) == tune::to_json(now)) return {};
+  if (before.space.to_json() != now.space.to_json()) return "parameters or constraints";
+  if (before.sampler != now.sampler) return "the sampler";
+  if (before.pruner != now.pruner) return "the pruner";
+  if (before.run != now.run) return "what a trial runs";
+  if (before.seed != now.seed) return "the seed";
+  return "the metrics or limits";
+}
+
+void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& sweep) {
+  const tune::Study study = store.read(place.name);
+  const std::string changed = difference(study.settings(), sweep.settings);
+  if (!changed.empty()) {
+    throw UsageError(fmt::format(
+        "there is a study {} already, which differs in {}; take another --name, or remove it",
+        place.folder.string(), changed));
+  }
+  const int64_t more = sweep.settings.trials - study.wanted_trials();
+  if (more > 0) tune::Tuner(store.open(place.name)).resume(more);
+}
+
+}  // namespace
+
+std::unique_ptr<tune::Tuner> StudyPlace::open_tuner() const {
+  return std::make_unique<tune::Tuner>(open_store()->open(name));
+}
+
+void WhichStudy::add_to(CLI::App& parser) {
+  parser.add_option("STUDY", study, "its name or folder")->required();
+  parser.add_option("--studies", studies, "folder of the studies");
+}
+
+StudyPlace WhichStudy::find() const { return find_study(studies, study); }
+
+StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
+  const fs::path file(wanted.sweep_file);
+  if (!fs::exists(file)) {
+    throw UsageError(fmt::format("there is no sweep '{}'", printable(wanted.sweep_file)));
+  }
+  const std::string text = read_file(file, kLargestSweep);
+  sweep = tune::parse_sweep(text, wanted.sweep_file, file.stem().string());
+  if (!wanted.name.empty()) sweep.settings.name = wanted.name;
+  tune::check_study_name(sweep.settings.name);
+  const fs::path folder = wanted.studies / sweep.settings.name;
+  const bool is_there = is_study(folder);
+  make_folders(folder);
+  if (!is_there && !wanted.store.empty()) write_file_atomically(folder / kStore, wanted.store);
+  const StudyPlace place = place_at(folder);
+  const auto store = place.open_store();
+  const auto names = store->names();
+  if (std::find(names.begin(), names.end(), place.name) != names.end()) {
+    go_on(place, *store, sweep);
+    return place;
+  }
+  write_file_atomically(folder / "sweep.yaml", text);
+  store->create(sweep.settings);
+  if (!sweep.start.empty()) tune::Tuner(store->open(place.name)).enqueue(sweep.start);
+  return place;
+}
+
+StudyPlace find_study(const fs::path& studies, const std::string& name) {
+  if (is_study(name)) return place_at(name);
+  if (is_study(studies / name)) return place_at(studies / name);
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(studies, error)) {
+    if (is_study(entry.path())) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  throw UsageError(fmt::format("there is no study '{}'{}", printable(name),
+                               names.empty() ? fmt::format("; {} has none", studies.string())
+                                             : "; there are " + join_names(names, "and")));
+}
+
+}  // namespace gallop::app

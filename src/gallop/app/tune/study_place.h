@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gallop/base/file.h"
+#include "gallop/tune/store.h"
+#include "gallop/tune/sweep.h"
+#include "gallop/tune/tuner.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
+class App;
+}
+
+namespace gallop::app {
+
+/// A study and its folder:
+///
+///     sweep.yaml       what it was made from
+///     study.db         all that is known of it, or
+///     store            the database where that is, "postgresql://..."
+///     runs/0007        the run of trial 7, or what its command keeps
+///     output/0007.log  what it printed
+struct StudyPlace {
+  fs::path folder;
+  std::string name;
+  std::string store;  ///< As tune::open_store() takes it.
+
+  std::unique_ptr<tune::StudyStore> open_store() const { return tune::open_store(store); }
+  /// What is known of it now.
+  tune::Study read() const { return open_store()->read(name); }
+  /// To change it. Throws UsageError where another process has it.
+  std::unique_ptr<tune::Tuner> open_tuner() const;
+};
+
+/// Options of a command that is about one study.
+struct WhichStudy {
+  std::string study;
+  std::string studies = "studies";
+
+  void add_to(CLI::App& parser);
+  StudyPlace find() const;
+};
+
+/// What is given on the command line to make a study of a sweep.
+struct NewStudy {
+  std::string sweep_file;
+  fs::path studies = "studies";
+  std::string name{};   ///< Empty: what the sweep says, or the name of its file.
+  std::string store{};  ///< A database; empty: a file in the study's folder.
+};
+
+/// Reads the sweep and makes the study, or goes on with the one of this name; more trials than were
+/// wanted are added then. Throws UsageError where a study of this name searches something else.
+StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep);
+
+/// A study by its folder or by its name under `studies`. Throws UsageError with the names that
+/// there are.
+StudyPlace find_study(const fs::path& studies, const std::string& name);
+
+}  // namespace gallop::app

@@ -1,0 +1,197 @@
+#include "gallop/app/tune/study_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/terminal.h"
+#include "gallop/app/tune/study_text.h"
+#include "gallop/app/tune/worker.h"
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/locked_broker.h"
+#include "gallop/tune/tuner.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(250);
+constexpr size_t kShownTrials = 12;
+
+/// What is seen of a study while it runs.
+class View {
+ public:
+  explicit View(const StudyRunConfig& config) : config_(config) {
+    is_live_ = !config.json && !config.quiet && isatty(STDOUT_FILENO) == 1;
+  }
+
+  void begin(const tune::Study& study, const StudyPlace& place) {
+    told_ = study.finished().size();
+    if (config_.json || config_.quiet) return;
+    const auto& settings = study.settings();
+    fmt::print("study      {}, seed {}: {} parameters, sampler {}, pruner {}\n",
+               place.folder.string(), settings.seed, settings.space.size(),
+               name_in(settings.sampler), name_in(settings.pruner));
+    fmt::print("workers    {} on this machine\n", config_.workers);
+    if (told_ > 0) fmt::print("goes on    {}\n", progress_text(study));
+    std::fflush(stdout);
+  }
+
+  void look(const tune::Study& study) {
+    for (; told_ < study.finished().size(); ++told_) tell(study, study.finished()[told_]);
+    if (is_live_) draw(study);
+  }
+
+  void end(const tune::Study& study) {
+    look(study);
+    if (config_.json) {
+      print(nlohmann::ordered_json::parse(study_json(study)), "end");
+    } else {
+      fmt::print("{}\n", progress_text(study));
+    }
+    std::fflush(stdout);
+  }
+
+ private:
+  static std::string name_in(const std::string& component) {
+    return nlohmann::json::parse(component).value("name", "");
+  }
+
+  static void print(nlohmann::ordered_json json, const char* event) {
+    nlohmann::ordered_json line{{"event", event}};
+    line.update(json);
+    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+
+  void tell(const tune::Study& study, int64_t number) {
+    const tune::Trial& trial = study.trials()[static_cast<size_t>(number)];
+    if (config_.json) {
+      print(nlohmann::ordered_json::parse(trial_json(study, trial)), "trial");
+    } else if (!config_.quiet && !is_live_) {
+      const bool is_best = study.objectives() == 1 && study.best() == number;
+      fmt::print("trial {:<5} {:<8}  {}{}  {}\n", number, tune::state_name(trial.state),
+                 trial.message.empty() ? values_text(study, trial) : printable(trial.message),
+                 is_best ? "  best so far" : "", point_text(study, trial, 4));
+    }
+    std::fflush(stdout);
+  }
+
+  void draw(const tune::Study& study) {
+    const auto columns = static_cast<size_t>(terminal_columns());
+    const std::string table =
+        progress_text(study) + "\n" + trials_table(study, kShownTrials, columns);
+    if (table == drawn_) return;
+    // Over the table that stands there.
+    const auto lines = std::count(drawn_.begin(), drawn_.end(), '\n');
+    if (lines > 0) fmt::print("\x1b[{}A\x1b[J", lines);
+    std::fputs(table.c_str(), stdout);
+    std::fflush(stdout);
+    drawn_ = table;
+  }
+
+  const StudyRunConfig& config_;
+  bool is_live_;
+  size_t told_ = 0;
+  std::string drawn_;
+};
+
+/// The threads that run trials, each in turn.
+class Workers {
+ public:
+  Workers(tune::Broker& broker, const StudyPlace& place, const StudyRunConfig& config)
+      : spec_(tune::parse_run_spec(broker.settings().run)),
+        unit_(report_unit(broker.settings(), spec_)) {
+    if (spec_.recipe.empty() && spec_.command.empty()) {
+      throw UsageError(
+          "the sweep has neither 'recipe' nor 'command', so there is nothing to run here; other "
+          "programs take its trials by 'gallop tune ask'");
+    }
+    for (int i = 0; i < config.workers; ++i) {
+      threads_.emplace_back([this, &broker, i, &place, &config] {
+        // The same after a restart, so that it takes up the trial that it had.
+        run(broker, fmt::format("{}/{}", host_name(), i),
+            place_of(place.folder, i, config.workers, config.gpus));
+      });
+    }
+  }
+  ~Workers() {
+    stop_.request(-1);
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  void stop() { stop_.request(-1); }
+  /// Whether none is left. Throws what ended one.
+  bool are_done() {
+    const std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+    return done_ == threads_.size();
+  }
+
+ private:
+  void run(tune::Broker& broker, const std::string& name, const TrialPlace& place) {
+    std::exception_ptr error;
+    try {
+      work(broker, name, spec_, place, unit_, stop_);
+    } catch (const std::exception&) {
+      error = std::current_exception();
+      stop_.request(-1);
+    }
+    const std::lock_guard lock(mutex_);
+    if (error && !error_) error_ = error;
+    ++done_;
+  }
+
+  tune::RunSpec spec_;
+  ReportUnit unit_;
+  StopRequest stop_;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  size_t done_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+bool run_study(const StudyPlace& place, const StudyRunConfig& config, const StopRequest& stop) {
+  const auto store = place.open_store();
+  tune::Tuner tuner(store->open(place.name));
+  if (tuner.study().is_stopped()) tuner.resume();
+  std::mutex mutex;
+  tune::LockedBroker broker(tuner, mutex);
+  View view(config);
+  view.begin(tuner.study(), place);
+  const double began = monotonic_seconds();
+  bool is_late = false;
+  Workers workers(broker, place, config);
+  while (!workers.are_done()) {
+    if (stop.requested()) workers.stop();
+    {
+      const std::lock_guard lock(mutex);
+      if (!is_late && monotonic_seconds() - began > config.seconds) {
+        is_late = true;
+        tuner.stop("its time is over");
+      }
+      view.look(tuner.study());
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  view.end(tuner.study());
+  return !stop.requested();
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,173 @@
+#include <cstdio>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/command.h"
+#include "gallop/app/recipe.h"
+#include "gallop/app/terminal.h"
+#include "gallop/app/tune/study_place.h"
+#include "gallop/app/tune/study_text.h"
+#include "gallop/app/tune/subcommands.h"
+#include "gallop/app/tune/trial_command.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr size_t kShownTrials = 20;
+
+std::string quoted(const std::string& word) {
+  const bool is_plain =
+      !word.empty() && word.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                           "_-./=:,+@%") == std::string::npos;
+  if (is_plain) return word;
+  std::string text = "'";
+  for (const char letter : word) text += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return text + "'";
+}
+
+// What runs a trial's point again by itself.
+std::vector<std::string> words_of(const tune::Study& study, const tune::Trial& trial) {
+  const tune::RunSpec spec = tune::parse_run_spec(study.settings().run);
+  if (spec.recipe.empty()) return command_words(spec, study.space(), trial.point);
+  std::vector<std::string> words = {"gallop", "train", spec.recipe};
+  for (auto& option : recipe_options(spec, study.space(), trial.point)) {
+    words.push_back(std::move(option));
+  }
+  return words;
+}
+
+const tune::Trial& best_trial(const StudyPlace& place, const tune::Study& study) {
+  const auto best = study.objectives() > 1 ? std::optional<int64_t>() : study.best();
+  if (best) return study.trials()[static_cast<size_t>(*best)];
+  throw UsageError(study.objectives() > 1
+                       ? fmt::format("{} has several metrics, and no trial is the best in all; "
+                                     "give --trial NUMBER",
+                                     place.name)
+                       : fmt::format("no trial of {} is complete so far", place.name));
+}
+
+const tune::Trial& trial_of(const StudyPlace& place, const tune::Study& study, int64_t number) {
+  if (number < 0) return best_trial(place, study);
+  if (number >= static_cast<int64_t>(study.trials().size())) {
+    throw UsageError(
+        fmt::format("{} has no trial {}; there are {}", place.name, number, study.trials().size()));
+  }
+  return study.trials()[static_cast<size_t>(number)];
+}
+
+void write_recipe(const std::string& file, const tune::Study& study, const tune::Trial& trial) {
+  const tune::RunSpec spec = tune::parse_run_spec(study.settings().run);
+  if (spec.recipe.empty()) throw UsageError("--recipe: the trials of this study run a command");
+  const Families families;
+  std::vector<std::string> options = recipe_options(spec, study.space(), trial.point);
+  ResolvedRecipe resolved = load_recipe(families, spec.recipe, take_overrides(options));
+  write_file_atomically(
+      file, fmt::format("# Trial {} of the study {}: {}\n{}", trial.number, study.settings().name,
+                        values_text(study, trial), resolved.to_yaml(false)));
+}
+
+}  // namespace
+
+ExitCode tune_status(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Show how a study stands: its progress, its best trial, and its last trials.\n\n"
+      "Example: gallop tune status my-study",
+      "gallop tune status");
+  WhichStudy which;
+  which.add_to(parser);
+  bool all = false, json = false;
+  parser.add_flag("--all", all, "every trial");
+  parser.add_flag("--json", json, "print JSON");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const StudyPlace place = which.find();
+  const tune::Study study = place.read();
+  if (json) {
+    fmt::print("{}\n", study_json(study));
+    return ExitCode::kDone;
+  }
+  fmt::print("study      {}: {}\n", place.folder.string(), progress_text(study));
+  if (study.is_stopped()) fmt::print("stopped    {}\n", printable(study.stop_reason()));
+  const std::string best = best_text(study);
+  if (!best.empty()) fmt::print("best       {}", best);
+  fmt::print("\n{}", trials_table(study, all ? study.trials().size() : kShownTrials,
+                                  static_cast<size_t>(terminal_columns())));
+  return ExitCode::kDone;
+}
+
+ExitCode tune_best(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Show the best trial of a study, all of several metrics, and the command that\n"
+      "runs one again.\n\nExample: gallop tune best my-study",
+      "gallop tune best");
+  WhichStudy which;
+  which.add_to(parser);
+  bool json = false, command = false;
+  int64_t number = -1;
+  parser.add_option("--trial", number, "another trial than the best");
+  auto* as_json = parser.add_flag("--json", json, "print JSON");
+  parser.add_flag("--command", command, "print the command alone")->excludes(as_json);
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const StudyPlace place = which.find();
+  const tune::Study study = place.read();
+  const bool is_front = study.objectives() > 1 && number < 0;
+  if (is_front && !command && !json) {
+    std::fputs(best_text(study).c_str(), stdout);
+    return ExitCode::kDone;
+  }
+  const tune::Trial& trial = trial_of(place, study, number);
+  std::string line;
+  for (const std::string& word : words_of(study, trial)) {
+    line += (line.empty() ? "" : " ") + quoted(word);
+  }
+  if (json) {
+    auto object = nlohmann::ordered_json::parse(trial_json(study, trial));
+    object["command"] = line;
+    fmt::print("{}\n", object.dump());
+  } else if (command) {
+    fmt::print("{}\n", line);
+  } else {
+    fmt::print("trial {}: {}\n", trial.number, values_text(study, trial));
+    for (const auto& [name, word] : parameter_words(study.space(), trial.point)) {
+      fmt::print("  {:<30} {}\n", name, word);
+    }
+    fmt::print("again: {}\n", line);
+  }
+  return ExitCode::kDone;
+}
+
+ExitCode tune_export(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Write all trials of a study as CSV or JSON, or its best as a recipe.\n\n"
+      "Example: gallop tune export my-study --csv trials.csv --recipe best.yaml",
+      "gallop tune export");
+  WhichStudy which;
+  which.add_to(parser);
+  std::string csv, json, recipe;
+  int64_t number = -1;
+  parser.add_option("--csv", csv, "FILE: a line a trial");
+  parser.add_option("--json", json, "FILE: all that is known");
+  parser.add_option("--recipe", recipe, "FILE: the recipe of the best trial");
+  parser.add_option("--trial", number, "with --recipe: of this trial");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  if (csv.empty() && json.empty() && recipe.empty()) {
+    throw UsageError("what is to be written? Give --csv, --json or --recipe with a file");
+  }
+  const StudyPlace place = which.find();
+  const tune::Study study = place.read();
+  if (!csv.empty()) write_file_atomically(csv, study_csv(study));
+  if (!json.empty()) write_file_atomically(json, study_json(study) + "\n");
+  if (!recipe.empty()) {
+    write_recipe(recipe, study, trial_of(place, study, number));
+    fmt::print("to train it: gallop train {}\n", quoted(recipe));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

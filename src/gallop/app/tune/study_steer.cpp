@@ -1,0 +1,58 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/command.h"
+#include "gallop/app/tune/study_place.h"
+#include "gallop/app/tune/study_text.h"
+#include "gallop/app/tune/subcommands.h"
+#include "gallop/tune/tuner.h"
+
+namespace gallop::app {
+
+ExitCode tune_stop(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Start no more trials of a study; those that run come to their end.\n\n"
+      "Example: gallop tune stop my-study",
+      "gallop tune stop");
+  WhichStudy which;
+  which.add_to(parser);
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const auto tuner = which.find().open_tuner();
+  tuner->stop("it was told to");
+  fmt::print("{}\n", progress_text(tuner->study()));
+  return ExitCode::kDone;
+}
+
+ExitCode tune_resume(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Let trials of a study be started again, and more than were wanted. 'gallop tune "
+      "SWEEP'\nthen runs them.\n\nExample: gallop tune resume my-study --more 20",
+      "gallop tune resume");
+  WhichStudy which;
+  which.add_to(parser);
+  int64_t more = 0;
+  parser.add_option("--more", more, "so many trials more")->check(CLI::NonNegativeNumber);
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const auto tuner = which.find().open_tuner();
+  tuner->resume(more);
+  fmt::print("{}\n", progress_text(tuner->study()));
+  return ExitCode::kDone;
+}
+
+ExitCode tune_retry(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Queue the failed trials of a study once more.\n\n"
+      "Example: gallop tune retry my-study",
+      "gallop tune retry");
+  WhichStudy which;
+  which.add_to(parser);
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const auto tuner = which.find().open_tuner();
+  const int64_t queued = tuner->retry_failed();
+  fmt::print("{} queued; {}\n", queued, progress_text(tuner->study()));
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,140 @@
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/command.h"
+#include "gallop/app/tune/study_place.h"
+#include "gallop/app/tune/study_text.h"
+#include "gallop/app/tune/subcommands.h"
+#include "gallop/base/hardware.h"
+#include "gallop/tune/tuner.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* verdict_name(tune::Verdict verdict) {
+  switch (verdict) {
+    case tune::Verdict::kGoOn: return "go-on";
+    case tune::Verdict::kPrune: return "prune";
+    case tune::Verdict::kAbandon: return "abandon";
+  }
+  return "";
+}
+
+tune::Trial trial_of(const tune::Study& study, int64_t number, int32_t attempt) {
+  if (number < 0 || number >= static_cast<int64_t>(study.trials().size())) {
+    throw UsageError(fmt::format("there is no trial {}", number));
+  }
+  tune::Trial trial = study.trials()[static_cast<size_t>(number)];
+  if (attempt > 0) trial.attempt = attempt;
+  return trial;
+}
+
+}  // namespace
+
+ExitCode tune_create(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Make a study without running anything, for 'gallop tune ask' and 'tell'. Its\n"
+      "sweep needs neither 'recipe' nor 'command'.\n\n"
+      "Example: gallop tune create sweep.yaml",
+      "gallop tune create");
+  NewStudy wanted;
+  std::string studies = "studies";
+  parser.add_option("SWEEP", wanted.sweep_file, "the sweep's file")->required();
+  parser.add_option("--name", wanted.name, "name of the study; that of the file");
+  parser.add_option("--studies", studies, "folder of the studies");
+  parser.add_option("--store", wanted.store, "postgresql://...: a database that keeps the study");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  wanted.studies = studies;
+  tune::Sweep sweep;
+  fmt::print("{}\n", make_study(wanted, sweep).folder.string());
+  return ExitCode::kDone;
+}
+
+ExitCode tune_ask(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Take a trial of a study, to be run by any program. Prints one line of JSON: the trial's\n"
+      "number, attempt and parameters; {\"wait\":true} where what runs decides what comes next;\n"
+      "{\"done\":true} where the study needs no more.\n\n"
+      "Example: gallop tune ask my-study",
+      "gallop tune ask");
+  WhichStudy which;
+  which.add_to(parser);
+  std::string worker = fmt::format("{}:{}", host_name(), getppid());
+  parser.add_option("--worker", worker, "who asks; that of the calling process");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const auto tuner = which.find().open_tuner();
+  const tune::Assignment assignment = tuner->ask(worker);
+  switch (assignment.kind) {
+    case tune::Assignment::Kind::kWait: fmt::print("{{\"wait\":true}}\n"); break;
+    case tune::Assignment::Kind::kDone: fmt::print("{{\"done\":true}}\n"); break;
+    case tune::Assignment::Kind::kTrial: {
+      const tune::Trial& trial = assignment.trial;
+      const Json known = Json::parse(trial_json(tuner->study(), trial));
+      Json json{{"trial", trial.number},
+                {"attempt", trial.attempt},
+                {"parameters", known.at("parameters")}};
+      if (trial.last_step > 0) json["last_step"] = trial.last_step;
+      if (!assignment.parent_folder.empty()) json["parent_folder"] = assignment.parent_folder;
+      fmt::print("{}\n", json.dump());
+      break;
+    }
+  }
+  return ExitCode::kDone;
+}
+
+ExitCode tune_tell(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Tell what came of a trial: a value for each metric at its end, or with --step the first\n"
+      "metric on the way, which is answered by {\"verdict\":\"go-on\"}, \"prune\" or "
+      "\"abandon\".\n\n"
+      "Example: gallop tune tell my-study 7 0.93\n"
+      "         gallop tune tell my-study 7 0.88 --step 3\n"
+      "         gallop tune tell my-study 7 --state failed --message 'out of memory'",
+      "gallop tune tell");
+  WhichStudy which;
+  which.add_to(parser);
+  int64_t number = 0, step = -1;
+  int32_t attempt = 0;
+  tune::Outcome outcome;
+  std::string state = "complete";
+  parser.add_option("TRIAL", number, "its number")->required();
+  parser.add_option("VALUE", outcome.values, "one for each metric, in their order");
+  parser.add_option("--step", step, "this is a report, at this step");
+  parser.add_option("--state", state, "complete, pruned or failed")
+      ->check(CLI::IsMember({"complete", "pruned", "failed"}));
+  parser.add_option("--message", outcome.message, "why it failed");
+  parser.add_option("--limited", outcome.limited, "one for each limit, in their order");
+  parser.add_option("--attempt", attempt, "as ask told it; the last by default");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const auto tuner = which.find().open_tuner();
+  const tune::Trial trial = trial_of(tuner->study(), number, attempt);
+  if (step >= 0) {
+    if (outcome.values.size() != 1) throw UsageError("a report has one VALUE");
+    const auto verdict = tuner->report(trial, step, outcome.values.front());
+    fmt::print("{}\n", Json{{"verdict", verdict_name(verdict)}}.dump());
+    return ExitCode::kDone;
+  }
+  for (const auto each : {tune::TrialState::kPruned, tune::TrialState::kFailed}) {
+    if (state == tune::state_name(each)) outcome.state = each;
+  }
+  const size_t wanted = tuner->study().objectives();
+  if (state == "complete" && outcome.values.size() != wanted) {
+    throw UsageError(fmt::format("a complete trial has {} VALUE{}, not {}", wanted,
+                                 wanted == 1 ? "" : "s", outcome.values.size()));
+  }
+  if (!tuner->tell(trial, outcome)) {
+    throw UsageError(
+        fmt::format("trial {} is not running, or was given to another worker", number));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,227 @@
+#include "gallop/app/tune/study_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/tune/trial_command.h"
+#include "gallop/base/clock.h"
+#include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using tune::Study;
+using tune::Trial;
+using tune::TrialState;
+
+// Those that are done; a complete trial has values, another the last that it reported.
+std::vector<double> metrics_of(const Study& study, const Trial& trial) {
+  const auto& objectives = study.settings().objectives;
+  std::vector<double> values;
+  for (size_t i = 0; i < trial.losses.size() && i < objectives.size(); ++i) {
+    values.push_back(objectives[i].signed_value(trial.losses[i]));
+  }
+  if (values.empty() && !trial.reports.empty()) {
+    values.push_back(objectives[0].signed_value(trial.reports.back().loss));
+  }
+  return values;
+}
+
+double seconds_of(const Trial& trial) {
+  if (trial.started == 0) return 0;
+  return (trial.is_finished() ? trial.ended : seconds_since_1970()) - trial.started;
+}
+
+std::string cut(std::string line, size_t columns) {
+  if (line.size() > columns && columns > 3) line = line.substr(0, columns - 3) + "...";
+  return line;
+}
+
+Json number_json(double number) {
+  if (std::isfinite(number)) return number;
+  return fmt::format("{}", number);
+}
+
+Json json_of(const Study& study, const Trial& trial) {
+  Json json{{"trial", trial.number}, {"state", tune::state_name(trial.state)}};
+  const auto values = metrics_of(study, trial);
+  for (size_t i = 0; i < values.size(); ++i) {
+    json["values"][study.settings().objectives[i].metric] = number_json(values[i]);
+  }
+  for (size_t i = 0; i < study.space().size(); ++i) {
+    if (std::isnan(trial.point[i])) continue;
+    json["parameters"][study.space()[i].name] =
+        Json::parse(study.space().value_text(i, trial.point[i]));
+  }
+  for (size_t i = 0; i < trial.violations.size(); ++i) {
+    const auto& limit = study.settings().limits[i];
+    json["limited"][limit.metric] = number_json(limit.most + trial.violations[i]);
+  }
+  for (const auto& report : trial.reports) {
+    const double value = study.settings().objectives[0].signed_value(report.loss);
+    json["reports"].push_back({report.step, number_json(value)});
+  }
+  json["seconds"] = seconds_of(trial);
+  json["attempts"] = trial.attempt;
+  if (trial.parent >= 0) json["parent"] = trial.parent;
+  if (trial.bracket > 0) json["bracket"] = trial.bracket;
+  if (!trial.worker.empty()) json["worker"] = trial.worker;
+  if (!trial.folder.empty()) json["folder"] = trial.folder;
+  if (!trial.message.empty()) json["message"] = trial.message;
+  return json;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
+  return quoted + "\"";
+}
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) line += (line.empty() ? "" : ",") + csv_field(field);
+  return line + "\r\n";
+}
+
+const Trial& at(const Study& study, int64_t number) {
+  return study.trials()[static_cast<size_t>(number)];
+}
+
+}  // namespace
+
+std::string progress_text(const Study& study) {
+  const auto of = [&](TrialState state) { return study.count(state); };
+  const int64_t pruned = of(TrialState::kPruned), failed = of(TrialState::kFailed);
+  const int64_t finished = of(TrialState::kComplete) + pruned + failed;
+  std::string text = fmt::format("{} of {} trials finished", format_count(finished),
+                                 format_count(study.wanted_trials()));
+  std::string ended;
+  if (pruned > 0) ended = fmt::format("{} pruned", format_count(pruned));
+  if (failed > 0) {
+    ended += fmt::format("{}{} failed", ended.empty() ? "" : ", ", format_count(failed));
+  }
+  if (!ended.empty()) text += " (" + ended + ")";
+  if (of(TrialState::kRunning) > 0) {
+    text += fmt::format(", {} running", format_count(of(TrialState::kRunning)));
+  }
+  if (of(TrialState::kWaiting) > 0) {
+    text += fmt::format(", {} waiting", format_count(of(TrialState::kWaiting)));
+  }
+  return text + (study.is_stopped() ? "; stopped" : "");
+}
+
+std::string values_text(const Study& study, const Trial& trial) {
+  std::string text;
+  const auto values = metrics_of(study, trial);
+  for (size_t i = 0; i < values.size(); ++i) {
+    text += fmt::format("{}{} {:.6g}", i > 0 ? ", " : "", study.settings().objectives[i].metric,
+                        values[i]);
+  }
+  return text;
+}
+
+std::string point_text(const Study& study, const Trial& trial, int digits) {
+  std::string text;
+  for (const auto& [name, word] : parameter_words(study.space(), trial.point)) {
+    const auto number = parse_number<double>(word);
+    const bool is_rounded = number && digits > 0 && word.find('.') != std::string::npos;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name,
+                        is_rounded ? fmt::format("{:.{}g}", *number, digits) : word);
+  }
+  return text;
+}
+
+std::string best_text(const Study& study) {
+  std::vector<int64_t> best;
+  if (study.objectives() > 1) {
+    best = study.pareto_front();
+  } else if (const auto one = study.best()) {
+    best = {*one};
+  }
+  std::string text;
+  for (const int64_t number : best) {
+    const Trial& trial = at(study, number);
+    text += fmt::format("{}, trial {}: {}\n", values_text(study, trial), number,
+                        point_text(study, trial, 4));
+  }
+  return text;
+}
+
+std::string trials_table(const Study& study, size_t trials, size_t columns) {
+  const size_t all = study.trials().size();
+  std::string text = cut(fmt::format("{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}", "trial", "state",
+                                     "reports", "time", "result", "parameters"),
+                         columns) +
+                     "\n";
+  for (const Trial& trial : study.trials()) {
+    const bool is_shown =
+        static_cast<size_t>(trial.number) + trials >= all || trial.state == TrialState::kRunning;
+    if (!is_shown) continue;
+    const std::string result =
+        trial.message.empty() ? values_text(study, trial) : printable(trial.message);
+    text += cut(fmt::format("{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}", trial.number,
+                            tune::state_name(trial.state), trial.reports.size(),
+                            format_duration(std::round(seconds_of(trial))), result,
+                            point_text(study, trial, 4)),
+                columns) +
+            "\n";
+  }
+  return text;
+}
+
+std::string trial_json(const Study& study, const Trial& trial) {
+  return json_of(study, trial).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string study_json(const Study& study) {
+  Json json = Json::parse(tune::to_json(study.settings()));
+  json["wanted_trials"] = study.wanted_trials();
+  json["stopped"] = study.is_stopped();
+  if (const auto best = study.best(); best && study.objectives() == 1) json["best"] = *best;
+  json["pareto_front"] = study.pareto_front();
+  json["trials"] = Json::array();
+  for (const Trial& trial : study.trials()) json["trials"].push_back(json_of(study, trial));
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string study_csv(const Study& study) {
+  std::vector<std::string> names = {"trial", "state"};
+  for (const auto& objective : study.settings().objectives) names.push_back(objective.metric);
+  for (const auto& limit : study.settings().limits) names.push_back(limit.metric);
+  for (const auto& parameter : study.space().parameters()) names.push_back(parameter.name);
+  names.insert(names.end(), {"seconds", "attempts", "worker", "message"});
+  std::string text = csv_line(names);
+  for (const Trial& trial : study.trials()) {
+    std::vector<std::string> fields = {std::to_string(trial.number), tune::state_name(trial.state)};
+    const auto values = metrics_of(study, trial);
+    for (size_t i = 0; i < study.objectives(); ++i) {
+      fields.push_back(i < values.size() ? config::number_text(values[i]) : "");
+    }
+    for (size_t i = 0; i < study.settings().limits.size(); ++i) {
+      const double most = study.settings().limits[i].most;
+      fields.push_back(i < trial.violations.size() ? config::number_text(most + trial.violations[i])
+                                                   : "");
+    }
+    const auto words = parameter_words(study.space(), trial.point);
+    for (const auto& parameter : study.space().parameters()) {
+      const auto found = std::find_if(words.begin(), words.end(), [&](const auto& word) {
+        return word.first == parameter.name;
+      });
+      fields.push_back(found == words.end() ? "" : found->second);
+    }
+    fields.insert(fields.end(), {fmt::format("{:.3f}", seconds_of(trial)),
+                                 std::to_string(trial.attempt), trial.worker, trial.message});
+    text += csv_line(fields);
+  }
+  return text;
+}
+
+}  // namespace gallop::app

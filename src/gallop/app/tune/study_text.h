@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "gallop/tune/study.h"
+
+namespace gallop::app {
+
+/// "12 of 30 trials finished (3 pruned, 1 failed), 2 running, 1 waiting"
+std::string progress_text(const tune::Study& study);
+
+/// "accuracy 0.9123", several with commas; the last report of a trial that is not complete.
+std::string values_text(const tune::Study& study, const tune::Trial& trial);
+
+/// "optimizer.lr=0.12 model.name=mlp", numbers with `digits` digits (0: all).
+std::string point_text(const tune::Study& study, const tune::Trial& trial, int digits);
+
+/// The best trial, or each of the Pareto front: a line a trial. Empty where none is complete.
+std::string best_text(const tune::Study& study);
+
+/// A table of the last trials, and of all that run: number, state, values, reports, seconds and
+/// parameters. Lines are cut at `columns`.
+std::string trials_table(const tune::Study& study, size_t trials, size_t columns);
+
+/// All of a trial and of a study, as JSON. Losses appear as metrics.
+std::string trial_json(const tune::Study& study, const tune::Trial& trial);
+std::string study_json(const tune::Study& study);
+
+/// All trials as CSV (RFC 4180): number, state, metrics, limits, parameters, seconds, attempts,
+/// worker, message.
+std::string study_csv(const tune::Study& study);
+
+}  // namespace gallop::app

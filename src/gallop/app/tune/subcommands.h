@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/base/error.h"
+
+namespace gallop::app {
+
+/// `gallop tune ACTION`, but for that of a sweep. Each has a file named after it, or shares one
+/// with its likes.
+struct TuneAction {
+  const char* name;
+  const char* summary;
+  ExitCode (*run)(const std::vector<std::string>& arguments);
+};
+
+/// In the order of `gallop tune --help`.
+const std::vector<TuneAction>& tune_actions();
+
+// study_show.cpp
+ExitCode tune_status(const std::vector<std::string>& arguments);
+ExitCode tune_best(const std::vector<std::string>& arguments);
+ExitCode tune_export(const std::vector<std::string>& arguments);
+// study_steer.cpp
+ExitCode tune_stop(const std::vector<std::string>& arguments);
+ExitCode tune_resume(const std::vector<std::string>& arguments);
+ExitCode tune_retry(const std::vector<std::string>& arguments);
+// study_talk.cpp
+ExitCode tune_create(const std::vector<std::string>& arguments);
+ExitCode tune_ask(const std::vector<std::string>& arguments);
+ExitCode tune_tell(const std::vector<std::string>& arguments);
+// study_options.cpp
+ExitCode tune_options(const std::vector<std::string>& arguments);
+
+}  // namespace gallop::app

@@ -1,0 +1,77 @@
+#include "gallop/app/tune/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "gallop/app/recipe.h"
+#include "gallop/app/tune/trial_run.h"
+#include "gallop/base/affinity.h"
+#include "gallop/base/error.h"
+#include "gallop/train/train_config.h"
+#include "gallop/tune/sampler.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr auto kPause = std::chrono::milliseconds(200);
+
+std::vector<Override> overrides_of(const std::vector<std::string>& options) {
+  std::vector<Override> overrides;
+  for (const std::string& option : options) {
+    const size_t equals = option.find('=');
+    overrides.push_back({option.substr(0, equals), option.substr(equals + 1)});
+  }
+  return overrides;
+}
+
+}  // namespace
+
+ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+  if (spec.recipe.empty()) return {};
+  tune::Random random(settings.seed, 0);
+  const tune::Point point = tune::random_point(settings.space, random);
+  const Families families;
+  const auto resolved =
+      load_recipe(families, spec.recipe, overrides_of(recipe_options(spec, settings.space, point)));
+  using Unit = train::Interval::Unit;
+  const train::Interval interval = train::Interval::parse(resolved.recipe.train.evaluate_every);
+  switch (interval.unit) {
+    case Unit::kEpochs: return {.every = interval.count, .of_epochs = true};
+    case Unit::kSteps: return {.every = interval.count, .of_epochs = false};
+    default: break;
+  }
+  throw UsageError(
+      fmt::format("train.evaluate_every is '{}': trials are compared by evaluations, which must "
+                  "come every so many epochs or steps",
+                  resolved.recipe.train.evaluate_every));
+}
+
+TrialPlace place_of(const fs::path& study, int worker, int workers,
+                    const std::vector<std::string>& gpus) {
+  TrialPlace place{.study = fs::absolute(study), .cores = {}};
+  if (workers > 1) place.cores = part_of(cores_given(), worker, workers);
+  if (!gpus.empty()) {
+    place.variables["CUDA_VISIBLE_DEVICES"] = gpus[static_cast<size_t>(worker) % gpus.size()];
+  }
+  return place;
+}
+
+void work(tune::Broker& broker, const std::string& name, const tune::RunSpec& spec,
+          const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop) {
+  while (!stop.requested()) {
+    const tune::Assignment assignment = broker.ask(name);
+    switch (assignment.kind) {
+      case tune::Assignment::Kind::kTrial:
+        run_trial(broker, spec, assignment, place, unit, stop);
+        break;
+      case tune::Assignment::Kind::kWait: std::this_thread::sleep_for(kPause); break;
+      case tune::Assignment::Kind::kDone: return;
+    }
+  }
+}
+
+}  // namespace gallop::app

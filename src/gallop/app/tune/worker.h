@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "gallop/app/tune/trial_command.h"
+#include "gallop/app/tune/trial_metrics.h"
+#include "gallop/base/stop.h"
+#include "gallop/tune/broker.h"
+#include "gallop/tune/sweep.h"
+
+namespace gallop::app {
+
+/// How a study's recipe counts its reports. Reads the recipe with the options of a point of the
+/// space, so that what is wrong with either is told before a trial runs: throws UsageError. A
+/// command counts its own.
+ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec);
+
+/// The part of this machine that the worker of this number has, of so many. `gpus` are numbers as
+/// CUDA_VISIBLE_DEVICES takes them, of which workers have one each in turn; empty: all have all.
+TrialPlace place_of(const fs::path& study, int worker, int workers,
+                    const std::vector<std::string>& gpus);
+
+/// Runs trials until the study needs no more, or `stop` is asked for. `name` is this worker's.
+/// Throws what the broker throws.
+void work(tune::Broker& broker, const std::string& name, const tune::RunSpec& spec,
+          const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop);
+
+}  // namespace gallop::app
