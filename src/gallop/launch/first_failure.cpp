@@ -14,7 +14,8 @@ const Call* last_call(const Witness& witness) {
 }
 
 int64_t last_number(const Witness& witness) {
-  return witness.calls.empty() ? 0 : witness.calls.back().number;
+  const Call* const call = last_call(witness);
+  return call == nullptr ? 0 : call->number;
 }
 
 bool has_stopped_as_asked(const ChildEnd& end) {
