@@ -159,7 +159,7 @@ CheckpointStore::CheckpointStore(fs::path folder, const CheckpointConfig& config
 CheckpointInfo CheckpointStore::save(const TrainingState& state, int64_t step, bool best) {
   const CheckpointDraft draft = draft_of(state, step);
   begin(draft);
-  return publish(draft, write_slice(draft, state.model, state.optimizer, 0), state.trainer, best);
+  return publish(draft, write_slice(draft, state, 0), state.trainer, best);
 }
 
 fs::path CheckpointStore::draft_folder(int64_t step) const {
@@ -179,11 +179,12 @@ void CheckpointStore::begin(const CheckpointDraft& draft) const {
   });
 }
 
-WrittenFiles CheckpointStore::write_slice(const CheckpointDraft& draft, const NamedTensors& model,
-                                          const NamedTensors& optimizer, int slice) {
+WrittenFiles CheckpointStore::write_slice(const CheckpointDraft& draft, const TrainingState& state,
+                                          int slice) {
   WrittenFiles files;
   or_tell_bytes(draft, [&] {
-    for (const auto& [kind, tensors] : {std::pair(kModel, &model), std::pair(kState, &optimizer)}) {
+    for (const auto& [kind, tensors] :
+         {std::pair(kModel, &state.model), std::pair(kState, &state.optimizer)}) {
       const std::string name = slice_names(kind, draft.slices)[static_cast<size_t>(slice)];
       files[name] = write_safetensors(draft.folder / name, *tensors, {{"format", "pt"}});
     }

@@ -65,9 +65,9 @@ class CheckpointStore {
   CheckpointDraft draft_of(const TrainingState& state, int64_t step) const;
   /// Makes its folder, and removes what died saves have left behind.
   void begin(const CheckpointDraft& draft) const;
-  /// Writes tensors that are a slice of the whole state's.
-  static WrittenFiles write_slice(const CheckpointDraft& draft, const NamedTensors& model,
-                                  const NamedTensors& optimizer, int slice);
+  /// Writes the tensors of `state`, which are slice number `slice` of the whole state's.
+  static WrittenFiles write_slice(const CheckpointDraft& draft, const TrainingState& state,
+                                  int slice);
   /// Publishes what has been written. `files`: of all slices.
   CheckpointInfo publish(const CheckpointDraft& draft, WrittenFiles files,
                          const std::map<std::string, std::string>& trainer, bool best);

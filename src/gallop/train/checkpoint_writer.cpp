@@ -31,7 +31,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 void CheckpointWriter::start(const CheckpointDraft& draft, const TrainingState& state, bool best) {
   if (thread_.joinable()) throw InternalError("checkpoint writer: one is under way");
-  Slice slice = slice_of_state(draft, state);
+  TrainingState slice = slice_of_state(draft, state);
   if (!config_.in_background) {
     write(draft, slice, best);
     return;
@@ -59,15 +59,15 @@ std::optional<CheckpointInfo> CheckpointWriter::wait() {
   return std::exchange(published_, std::nullopt);
 }
 
-CheckpointWriter::Slice CheckpointWriter::slice_of_state(const CheckpointDraft& draft,
-                                                         const TrainingState& state) const {
+TrainingState CheckpointWriter::slice_of_state(const CheckpointDraft& draft,
+                                               const TrainingState& state) const {
   if (config_.rank >= draft.slices) return {};
   return {.model = slice_of(state.model, config_.rank, draft.slices),
           .optimizer = slice_of(state.optimizer, config_.rank, draft.slices),
           .trainer = state.trainer};
 }
 
-void CheckpointWriter::copy(Slice& slice) {
+void CheckpointWriter::copy(TrainingState& slice) {
   const at::NoGradGuard no_gradients;
   size_t next = 0;
   for (NamedTensors* list : {&slice.model, &slice.optimizer}) {
@@ -84,10 +84,9 @@ void CheckpointWriter::copy(Slice& slice) {
   copies_.resize(next);
 }
 
-void CheckpointWriter::write(const CheckpointDraft& draft, const Slice& slice, bool best) {
+void CheckpointWriter::write(const CheckpointDraft& draft, const TrainingState& slice, bool best) {
   if (config_.rank >= draft.slices) return;
-  WrittenFiles files =
-      CheckpointStore::write_slice(draft, slice.model, slice.optimizer, config_.rank);
+  WrittenFiles files = CheckpointStore::write_slice(draft, slice, config_.rank);
   if (draft.slices > 1) {
     write_slice_note(draft.folder, config_.rank, draft.slices, files);
     if (config_.rank > 0) return;

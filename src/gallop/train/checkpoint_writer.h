@@ -38,14 +38,9 @@ class CheckpointWriter {
   std::optional<CheckpointInfo> wait();
 
  private:
-  struct Slice {
-    NamedTensors model, optimizer;
-    std::map<std::string, std::string> trainer;
-  };
-
-  Slice slice_of_state(const CheckpointDraft& draft, const TrainingState& state) const;
-  void copy(Slice& slice);
-  void write(const CheckpointDraft& draft, const Slice& slice, bool best);
+  TrainingState slice_of_state(const CheckpointDraft& draft, const TrainingState& state) const;
+  void copy(TrainingState& slice);
+  void write(const CheckpointDraft& draft, const TrainingState& slice, bool best);
   WrittenFiles wait_for_slices(const CheckpointDraft& draft) const;
 
   CheckpointStore& store_;
