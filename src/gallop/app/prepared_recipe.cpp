@@ -9,6 +9,7 @@
 #include "gallop/app/session.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/recompute_choice.h"
 
 namespace gallop::app {
@@ -275,11 +276,8 @@ void PreparedRecipe::choose_recomputed_blocks() {
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
     train::RecomputeMeasure measure{
         .input = some.input, .target = some.target, .precision = format_.precision, .rows = rows};
-    for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()}) {
-      for (const auto& [name, tensor] : list) {
-        measure.state_bytes += static_cast<int64_t>(tensor.nbytes());
-      }
-    }
+    for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()})
+      measure.state_bytes += train::bytes_of(list);
     const auto choice = train::choose_blocks(*model_, measure, *most_bytes);
     chosen = choice.blocks;
     recomputed_ = fmt::format(", {} predicted", format_bytes(choice.bytes));

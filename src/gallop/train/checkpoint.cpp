@@ -58,18 +58,16 @@ std::map<std::string, std::string> parse_trainer(const MappedFile& file) {
   }
 }
 
-int64_t bytes_of(const NamedTensors& tensors) {
-  int64_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) {
-    constexpr int64_t kHeaderBytes = 256;  // Of one tensor, beside its name; seldom over 100.
-    bytes += static_cast<int64_t>(tensor.nbytes() + name.size()) + kHeaderBytes;
-  }
+int64_t bytes_in_file(const NamedTensors& tensors) {
+  constexpr int64_t kHeaderBytes = 256;  // Of one tensor, beside its name; seldom over 100.
+  int64_t bytes = bytes_of(tensors);
+  for (const auto& one : tensors) bytes += static_cast<int64_t>(one.name.size()) + kHeaderBytes;
   return bytes;
 }
 
 int64_t bytes_needed(const TrainingState& state) {
   constexpr int64_t kRest = int64_t{64} << 10;  // Manifest, pointers, folders.
-  int64_t bytes = bytes_of(state.model) + bytes_of(state.optimizer) + kRest;
+  int64_t bytes = bytes_in_file(state.model) + bytes_in_file(state.optimizer) + kRest;
   for (const auto& [name, text] : state.trainer) {
     bytes += static_cast<int64_t>(name.size() + text.size());
   }

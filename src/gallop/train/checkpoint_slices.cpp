@@ -19,13 +19,13 @@ fs::path note_of(const fs::path& folder, int slice, int slices) {
   return folder / fmt::format("slice-{:05}-of-{:05}.json", slice + 1, slices);
 }
 
+}  // namespace
+
 int64_t bytes_of(const NamedTensors& tensors) {
   int64_t bytes = 0;
   for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
   return bytes;
 }
-
-}  // namespace
 
 std::vector<std::string> slice_names(const std::string& kind, int slices) {
   if (slices == 1) return {kind + ".safetensors"};

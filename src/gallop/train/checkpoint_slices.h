@@ -21,6 +21,9 @@ using WrittenFiles = std::map<std::string, WrittenFile>;
 /// and so on where tensors are cut into slices.
 std::vector<std::string> slice_names(const std::string& kind, int slices);
 
+/// What the tensors take, without names and headers.
+int64_t bytes_of(const NamedTensors& tensors);
+
 /// Slice number `slice`, from 0: whole tensors that lie side by side, so that all slices have about
 /// as many bytes as tensors allow. Each tensor is in one of them.
 NamedTensors slice_of(const NamedTensors& tensors, int slice, int slices);
