@@ -110,13 +110,10 @@ void take_training(const TrainArguments& train, Arguments& arguments) {
     const ResolvedRecipe resolved = load_recipe(families, train.recipe, train.overrides);
     if (name.empty()) name = job.run_stem = resolved.name;
     track::RunFolder::check_name(name);
-    const fs::path run = fs::path(train.place.runs) / name;
-    if (job.run_stem.empty() && !train.place.resume_if_there && track::RunFolder::is_run(run)) {
-      throw UsageError(
-          fmt::format("there is a run {} already; take another --name, or --continue to resume it",
-                      run.string()));
+    if (!train.place.resume_if_there) {
+      if (job.run_stem.empty()) refuse_existing_run(fs::path(train.place.runs) / name);
+      job.arguments.insert(job.arguments.begin(), "--continue");
     }
-    if (!train.place.resume_if_there) job.arguments.insert(job.arguments.begin(), "--continue");
   }
   if (job.name.empty()) job.name = job_name(name);
 }

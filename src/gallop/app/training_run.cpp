@@ -304,13 +304,10 @@ std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
                                const std::string& recipe, const std::vector<Override>& overrides,
                                const StopRequest& stop) {
   const fs::path runs(place.runs);
-  if (!place.name.empty() && track::RunFolder::is_run(runs / place.name)) {
-    if (place.resume_if_there) {
+  if (!place.name.empty()) {
+    if (place.resume_if_there && track::RunFolder::is_run(runs / place.name))
       return plan_resume(families, place, (runs / place.name).string(), without_auto(overrides));
-    }
-    throw UsageError(
-        fmt::format("there is a run {} already; take another --name, or --continue to resume it",
-                    (runs / place.name).string()));
+    refuse_existing_run(runs / place.name);
   }
   Plan plan{.resolved = load_recipe(families, recipe, overrides)};
   if (!plan.resolved.is_auto("data", "batch")) return plan;
@@ -363,6 +360,12 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
 }
 
 }  // namespace
+
+void refuse_existing_run(const fs::path& run) {
+  if (!track::RunFolder::is_run(run)) return;
+  throw UsageError(fmt::format(
+      "there is a run {} already; take another --name, or --continue to resume it", run.string()));
+}
 
 std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
                                        const std::string& recipe,

@@ -8,6 +8,7 @@
 #include "gallop/app/console.h"
 #include "gallop/app/families.h"
 #include "gallop/app/team.h"
+#include "gallop/base/file.h"
 #include "gallop/base/stop.h"
 #include "gallop/train/observer.h"
 #include "gallop/train/train_config.h"
@@ -31,6 +32,9 @@ class TrainingRun {
   virtual ~TrainingRun() = default;
   virtual train::Outcome train(ConsoleStyle style, const StopRequest& stop) = 0;
 };
+
+/// Throws UsageError, with what to do, where there is a run in the folder `run`.
+void refuse_existing_run(const fs::path& run);
 
 /// Prepares data and model of a recipe, for which it finds a batch where that is left open, and
 /// makes the run's folder; nothing is made where the recipe or the data are wrong. With
