@@ -20,12 +20,11 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kill  # noqa: E402
+import runs  # noqa: E402
 
 # A process that is stopped is lost after so many seconds, in a step or elsewhere.
 STEP_SECONDS, OTHER_SECONDS, GRACE_SECONDS = 3, 10, 2
@@ -33,59 +32,40 @@ HANGS_SECONDS = 120  # They wait a minute for each other at the start.
 LONGEST_BETWEEN_SECONDS = 3
 
 
-class Launch:
+class Launch(runs.Process):
     """A launcher, when its training last did a step, and how many steps each new start had lost, of those that are
     printed: about 500 of a run."""
 
     def __init__(self, program, processes, name, folder, options):
-        self.process = subprocess.Popen(
-            [program, "launch", "-n", str(processes), "--max-restarts", "1000", "--grace", str(GRACE_SECONDS),
-             "train", "recipe.yaml", "--name", name, "--continue", "--json",
-             f"parallel.step_seconds={STEP_SECONDS}", "parallel.start_seconds=30",
-             f"parallel.other_seconds={OTHER_SECONDS}", *options],
-            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.restarted = self.stepped = time.monotonic()
         self.step = 0
         self.starts = 0
         self.lost = []
-        self.lines = []
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
+        super().__init__(
+            [program, "launch", "-n", str(processes), "--max-restarts", "1000", "--grace", str(GRACE_SECONDS),
+             "train", "recipe.yaml", "--name", name, "--continue", "--json",
+             f"parallel.step_seconds={STEP_SECONDS}", "parallel.start_seconds=30",
+             f"parallel.other_seconds={OTHER_SECONDS}", *options], folder)
 
-    def read(self):
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if line.startswith("gallop: starting"):
-                self.restarted = time.monotonic()
-                self.starts += 1
-            if line.startswith("gallop: resumed from step "):
-                self.go_on_from(int(line.split()[-1]))
-            if line.startswith("{") and (event := json.loads(line))["event"] == "step":
-                self.go_on_from(0)
-                self.step = event["step"]
-                self.stepped = time.monotonic()
+    def take_line(self, line):
+        if line.startswith("gallop: starting"):
+            self.restarted = time.monotonic()
+            self.starts += 1
+        if line.startswith("gallop: resumed from step "):
+            self.go_on_from(int(line.split()[-1]))
+        if line.startswith("{") and (event := json.loads(line))["event"] == "step":
+            self.go_on_from(0)
+            self.step = event["step"]
+            self.stepped = time.monotonic()
 
     def go_on_from(self, step):
         if len(self.lost) < self.starts:
             self.lost.append(max(0, self.step - step))
 
-    def ranks(self):
-        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
-        try:
-            with open(path, encoding="utf-8") as file:
-                return [int(word) for word in file.read().split()]
-        except FileNotFoundError:
-            return []
-
-    def finish(self):
-        code = self.process.wait(timeout=3600)
-        self.reader.join()
-        return code, "".join(self.lines)
-
     def wait_for_step_after(self, moment):
         """Seconds from then to the first step of those who were started again; None where it ended before."""
         while not moment < self.restarted < self.stepped:
-            if self.process.poll() is not None:
+            if not self.is_running():
                 return None
             if time.monotonic() - moment > HANGS_SECONDS:
                 sys.exit(f"no step for {HANGS_SECONDS} s:\n" + "".join(self.lines[-20:]))
@@ -96,8 +76,8 @@ class Launch:
 class Disturbance:
     """Sends signals to the ranks of one run, which it starts as often as it takes."""
 
-    def __init__(self, arguments, folder):
-        self.arguments, self.folder = arguments, folder
+    def __init__(self, arguments, there):
+        self.arguments, self.there = arguments, there
         self.signal = getattr(signal, "SIG" + arguments.signal)
         self.rng = random.Random(arguments.seed)
         self.sent = self.during_saves = 0
@@ -108,12 +88,12 @@ class Disturbance:
         options = [f"train.epochs={self.arguments.epochs}"] if self.arguments.epochs else []
         if self.arguments.checkpoint_every:
             options.append(f"train.checkpoint_every={self.arguments.checkpoint_every}")
-        return Launch(os.path.abspath(self.arguments.program), self.arguments.processes, name, self.folder, options)
+        return Launch(self.there.program, self.arguments.processes, name, self.there.folder, options)
 
     def saves(self):
         """Whether a checkpoint is being written."""
         try:
-            names = os.listdir(os.path.join(self.folder, "runs", "disturbed", "checkpoints"))
+            names = os.listdir(self.there.path("disturbed", "checkpoints"))
         except FileNotFoundError:
             return False
         return any(name.startswith(".tmp-step-") for name in names)
@@ -128,12 +108,12 @@ class Disturbance:
                 pass
             return
         time.sleep(self.rng.uniform(0, LONGEST_BETWEEN_SECONDS))
-        while self.arguments.at_saves and not self.saves() and launch.process.poll() is None:
+        while self.arguments.at_saves and not self.saves() and launch.is_running():
             time.sleep(0.0005)
 
     def hit(self, launch):
         """Sends the signal to a rank, and waits until there are steps again; False where there was none to send to."""
-        ranks = launch.ranks()
+        ranks = launch.children()
         if not ranks:
             return False
         victim = self.rng.choice(ranks)
@@ -146,7 +126,7 @@ class Disturbance:
         self.during_saves += self.arguments.at_saves and self.saves()
         if self.arguments.pause:
             time.sleep(self.arguments.pause)
-            os.kill(victim, signal.SIGCONT)
+            runs.send([victim], signal.SIGCONT)
             print(f"pause {self.sent}: {self.arguments.pause} s", flush=True)
             return True
         cost = launch.wait_for_step_after(moment)
@@ -161,11 +141,11 @@ class Disturbance:
         """To the end of a training, and of all kills where they are counted."""
         while True:
             launch = self.launch("disturbed")
-            while launch.process.poll() is None and (self.arguments.mtbf or self.sent < self.arguments.kills):
+            while launch.is_running() and (self.arguments.mtbf or self.sent < self.arguments.kills):
                 self.wait(launch)
-                if launch.process.poll() is None:
+                if launch.is_running():
                     self.hit(launch)
-            code, output = launch.finish()
+            code, output = launch.finish(seconds=3600)
             self.lost += launch.lost
             if code != kill.FINISHED:
                 sys.exit(f"the launcher ended with {code}:\n{output[-4000:]}")
@@ -174,7 +154,7 @@ class Disturbance:
             if self.arguments.mtbf or self.sent >= self.arguments.kills:
                 return
             # It finished before every kill was sent: start over, the kills so far stay counted.
-            subprocess.run(["rm", "-rf", os.path.join(self.folder, "runs", "disturbed")], check=True)
+            self.there.remove("disturbed")
 
 
 def share_below(values, share):
@@ -215,24 +195,20 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    with tempfile.TemporaryDirectory(prefix="gallop-chaos-") as folder:
-        os.makedirs(os.path.join(folder, "data"))
-        kill.make_data.make_idx(os.path.join(folder, "data"), 1000)
-        with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
-            file.write(kill.RECIPE % kill.MODELS[arguments.model])
-        disturbance = Disturbance(arguments, folder)
+    with runs.make(arguments.program, kill.RECIPE % kill.MODELS[arguments.model], "idx data 1000") as there:
+        disturbance = Disturbance(arguments, there)
         begin = time.monotonic()
-        code, output = disturbance.launch("undisturbed").finish()
+        code, output = disturbance.launch("undisturbed").finish(seconds=3600)
         undisturbed_seconds = time.monotonic() - begin
         if code != kill.FINISHED:
             sys.exit(f"the undisturbed run ended with {code}:\n{output}")
-        wanted = kill.weights_hash(os.path.join(folder, "runs", "undisturbed"))
+        wanted = there.weights("undisturbed")
         print(f"undisturbed: {undisturbed_seconds:.1f} s, weights {wanted}", flush=True)
 
         begin = time.monotonic()
         disturbance.run()
         seconds = time.monotonic() - begin
-        found = kill.weights_hash(os.path.join(folder, "runs", "disturbed"))
+        found = there.weights("disturbed")
         print(f"disturbed:   {disturbance.sent} times SIG{arguments.signal}, weights {found}")
         if costs := disturbance.costs:
             print(f"a step again after {share_below(costs, 0.5):.2f} s in the median, {share_below(costs, 0.99):.2f} s "
@@ -244,7 +220,7 @@ def main():
         if arguments.mtbf:
             print(f"a kill every {arguments.mtbf:g} s in the mean: {undisturbed_seconds:.1f} s of use in "
                   f"{seconds:.1f} s, {100 * undisturbed_seconds / seconds:.1f} %")
-        if remains := left_behind(folder):
+        if remains := left_behind(there.folder):
             sys.exit(f"processes were left behind: {remains}")
         if found != wanted:
             sys.exit("the weights differ")

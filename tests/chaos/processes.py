@@ -7,7 +7,6 @@ final weights bit for bit with those of one process that nobody disturbed.
 
 import argparse
 import os
-import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -37,8 +36,7 @@ def main():
         for count in counts[:-1]:
             training = there.start("changed", processes=count)
             training.wait_for_event("checkpoint")
-            training.process.send_signal(signal.SIGKILL)
-            training.finish()
+            training.kill()
             print(f"{count} processes: killed after the checkpoint of step {training.event('checkpoint')['step']}",
                   flush=True)
         output = there.finished("changed", processes=counts[-1] if counts[-1] > 1 else 0)

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import shutil
-import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,23 +29,82 @@ def skip(why):
     sys.exit(SKIPPED)
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def children_of(pid):
+    """Also those that other threads than the first have started."""
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="utf-8") as file:
+                found += [int(word) for word in file.read().split()]
+    return found
+
+
+def is_there(pid):
+    """Whether it runs; what only waits to be reaped does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def rank_of(pid):
+    """Its number under 'gallop launch'; -1 where it has none, or not yet."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
+        for entry in file.read().split("\0"):
+            if entry.startswith("RANK="):
+                return int(entry.removeprefix("RANK="))
+    return -1
+
+
+def send(pids, *numbers):
+    """Signals; who is gone gets none."""
+    for number in numbers:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def holds_within(seconds, condition):
+    """Whether it comes to hold in this time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
 class Process:
     """A training under way, and what it has printed so far."""
 
-    def __init__(self, command, folder, environment):
-        self.process = subprocess.Popen(
-            command, cwd=folder, env=os.environ | environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace")
+    def __init__(self, command, folder, environment=None):
         self.lines = []
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=os.environ | (environment or {}), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
 
     def read(self):
         for line in self.process.stdout:
             self.lines.append(line)
+            self.take_line(line)
+
+    def take_line(self, line):
+        """Called for each line that it prints, by a thread of its own."""
 
     def output(self):
         return "".join(self.lines)
+
+    def is_running(self):
+        return self.process.poll() is None
 
     def event(self, name):
         """The newest of this name that --json printed; None where there was none."""
@@ -55,35 +114,31 @@ class Process:
         return None
 
     def wait_for(self, condition, what, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                self.process.kill()
-                code, output = self.finish()
-                sys.exit(f"no {what}; ended with {code}:\n{output[-4000:]}")
-            time.sleep(0.005)
+        holds_within(seconds, lambda: condition() or not self.is_running())
+        if not condition():
+            self.process.kill()
+            code, output = self.finish()
+            sys.exit(f"no {what}; ended with {code}:\n{output[-4000:]}")
 
     def wait_for_event(self, name):
         self.wait_for(lambda: self.event(name), f"event {name}")
 
     def children(self):
-        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
-        with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
-            return [int(word) for word in file.read().split()]
-        return []
+        return children_of(self.process.pid)
 
     def rank(self, number):
         """The process of a rank under 'gallop launch'."""
         def found():
-            for pid in self.children():
-                with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", encoding="utf-8") as file:
-                    if f"RANK={number}" in file.read().split("\0"):
-                        return pid
-            return None
+            return next((pid for pid in self.children() if rank_of(pid) == number), None)
         self.wait_for(found, f"rank {number}")
         return found()
 
-    def finish(self, seconds=300):
+    def kill(self):
+        """SIGKILL, as where its power is cut: nobody can clean up."""
+        self.process.kill()
+        self.finish()
+
+    def finish(self, seconds=600):
         """Exit code, as subprocess has it, and all that was printed."""
         try:
             code = self.process.wait(timeout=seconds)
@@ -99,11 +154,12 @@ class Runs:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
 
-    def start(self, name, *options, processes=0, environment=None):
-        """Starts the training of this name or goes on with it, under 'gallop launch' where there are processes."""
-        launch = ["launch", "-n", str(processes), "--grace", str(GRACE_SECONDS)] if processes else []
-        return Process([self.program, *launch, "train", "recipe.yaml", "--name", name, "--continue", "--json",
-                        *options], self.folder, environment or {})
+    def start(self, name, *options, processes=0, launch=(), environment=None):
+        """Starts the training of this name or goes on with it, under 'gallop launch' where there are processes, which
+        has more options then."""
+        launcher = ["launch", "-n", str(processes), "--grace", str(GRACE_SECONDS), *launch] if processes else []
+        return Process([self.program, *launcher, "train", "recipe.yaml", "--name", name, "--continue", "--json",
+                        *options], self.folder, environment)
 
     def run(self, name, *options, processes=0, environment=None):
         return self.start(name, *options, processes=processes, environment=environment).finish()
@@ -153,19 +209,3 @@ def make(program, recipe=RECIPE, data="idx data 200"):
         with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
             file.write(recipe)
         yield Runs(os.path.abspath(program), folder)
-
-
-def signal_all(pids, *numbers):
-    for number in numbers:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-
-def is_there(pid):
-    """Whether it runs; what only waits to be reaped does not."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False

@@ -80,7 +80,7 @@ def stop(there, phase, who, wanted):
     training.wait_for(lambda: has_come(phase, training, log), f"phase {phase}")
     pids = receivers(training, who)
     asked = time.monotonic()
-    runs.signal_all(pids, signal.SIGCONT, signal.SIGTERM)
+    runs.send(pids, signal.SIGCONT, signal.SIGTERM)
     code, output = training.finish(seconds=60)
     took = time.monotonic() - asked
     stopped = training.event("stopped")
@@ -102,10 +102,10 @@ def end_at_once(there, who, signals, wanted):
     training.wait_for(lambda: has_come(phase, training, log), f"phase {phase}")
     pids = receivers(training, who)
     all_of_it = [training.process.pid, *training.children()]
-    runs.signal_all(pids, signal.SIGCONT, signal.SIGTERM)
+    runs.send(pids, signal.SIGCONT, signal.SIGTERM)
     time.sleep(2)
     asked = time.monotonic()
-    runs.signal_all(pids, *signals)
+    runs.send(pids, *signals)
     code, output = training.finish(seconds=runs.GRACE_SECONDS + 8)
     took = time.monotonic() - asked
     names = " ".join(one.name for one in signals)

@@ -7,7 +7,6 @@ kills the first, whose lock must be free for the next at once.
 
 import argparse
 import os
-import signal
 import socket
 import sys
 
@@ -28,8 +27,7 @@ def main():
         # The first process of a resume has the lock from its beginning on.
         first = there.start("run", *options, "train.epochs=100000", processes=2)
         first.wait_for_event("checkpoint")
-        first.process.send_signal(signal.SIGKILL)
-        first.finish()
+        first.kill()
         first = there.start("run", *options, processes=2)
         first.wait_for_event("step")
         owner = f"process {first.rank(0)} on {socket.gethostname()}"

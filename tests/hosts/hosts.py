@@ -28,15 +28,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "chaos"))
 import kill  # noqa: E402
+import runs  # noqa: E402
 
-SKIPPED = 77
 HOSTS, NEEDED = 3, 2
 STOPPED_WITHIN = 10
 HANGS_SECONDS = 90
@@ -49,37 +47,23 @@ parallel: {name: deterministic, start_seconds: 60}
 """
 
 
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
-
 def ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-def children_of(pid):
-    """Also those that other threads than the first have started."""
-    found = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="utf-8") as file:
-                found += [int(word) for word in file.read().split()]
-    return found
+class Launcher(runs.Process):
+    """One in the network namespace of a host, which hears what it prints."""
 
+    def __init__(self, host, command):
+        self.host = host
+        super().__init__(command, host.job.there.folder)
 
-def is_there(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    def take_line(self, line):
+        self.host.lines.append(line)
+        self.host.job.take_line(self.host, line)
 
-
-def send(pids, number):
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
+    def pids(self):
+        return [self.process.pid, *self.children()]
 
 
 class Host:
@@ -89,7 +73,7 @@ class Host:
         self.number, self.job = number, job
         self.space = f"gallop-{os.getpid()}-{number}"
         self.name, self.address = f"node{number + 1}", f"10.77.0.{number + 1}"
-        self.launcher, self.lines, self.reader = None, [], None
+        self.launcher, self.lines = None, []
 
     def connect(self, bridge):
         """Its end of a cable is eth0, the other hangs on the bridge."""
@@ -104,30 +88,18 @@ class Host:
     def start(self, before="true"):
         """After a command of the shell, which may change what this host alone sees of the files."""
         own_names = ["unshare", "--uts", "--mount", "sh", "-c", f'hostname {self.name} && {before} && exec "$@"', "sh"]
-        self.launcher = subprocess.Popen(
-            ["ip", "netns", "exec", self.space, *own_names, self.job.program, "launch", "-n", "1",
-             "--nnodes", f"{NEEDED}:{HOSTS}", "--rdzv", ",".join(host.address for host in self.job.hosts),
-             "--max-restarts", "1000", "--join-seconds", "2",
-             "train", "recipe.yaml", "--name", "disturbed", "--continue", "--json"],
-            cwd=self.job.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.reader = threading.Thread(target=self.read, args=(self.launcher,))
-        self.reader.start()
-
-    def read(self, launcher):
-        for line in launcher.stdout:
-            self.lines.append(line)
-            self.job.take_line(self, line)
-
-    def pids(self):
-        return [self.launcher.pid, *children_of(self.launcher.pid)]
+        self.launcher = Launcher(self, [
+            "ip", "netns", "exec", self.space, *own_names, self.job.there.program, "launch", "-n", "1",
+            "--nnodes", f"{NEEDED}:{HOSTS}", "--rdzv", ",".join(host.address for host in self.job.hosts),
+            "--max-restarts", "1000", "--join-seconds", "2",
+            "train", "recipe.yaml", "--name", "disturbed", "--continue", "--json"])
 
     def kill(self):
         """As where its power is cut: nobody can clean up."""
-        pids = self.pids()
-        send(pids[:1], signal.SIGKILL)
-        self.launcher.wait()
-        self.job.wait_until(lambda: not any(map(is_there, pids)), "processes outlive their launcher", 2)
-        self.reader.join()
+        pids = self.launcher.pids()
+        self.launcher.process.kill()
+        self.job.wait_until(lambda: not any(map(runs.is_there, pids)), "processes outlive their launcher", 2)
+        self.launcher.finish()
         self.launcher = None
 
     def set_link(self, state):
@@ -141,15 +113,9 @@ class Host:
                 return kind
         self.job.fail("tc has neither netem nor tbf")
 
-    def wait(self):
-        code = self.launcher.wait(timeout=HANGS_SECONDS)
-        self.reader.join()
-        return code
-
-
 class Job:
-    def __init__(self, program, folder, stack, is_verbose):
-        self.program, self.folder, self.stack, self.is_verbose = program, folder, stack, is_verbose
+    def __init__(self, there, stack, is_verbose):
+        self.there, self.stack, self.is_verbose = there, stack, is_verbose
         self.begun = time.monotonic()
         self.coordinator, self.size, self.step, self.stepped = None, 0, 0, 0.0
         self.starts = 0
@@ -165,7 +131,7 @@ class Job:
 
     def end(self):
         for host in self.hosts:
-            if host.launcher is not None and host.launcher.poll() is None:
+            if host.launcher is not None and host.launcher.is_running():
                 host.kill()
 
     def take_line(self, host, line):
@@ -184,11 +150,8 @@ class Job:
         sys.exit(f"{why}\n{lines}")
 
     def wait_until(self, holds, why, seconds):
-        end = time.monotonic() + seconds
-        while not holds():
-            if time.monotonic() > end:
-                self.fail(why)
-            time.sleep(0.02)
+        if not runs.holds_within(seconds, holds):
+            self.fail(why)
 
     def wait_for_steps(self, hosts, since):
         """Until so many hosts do steps; seconds since then."""
@@ -204,10 +167,10 @@ class Job:
 
     def fall_out(self, host, begin, end):
         """The host is away from begin() to end()."""
-        others = [pid for other in self.hosts if other is not host for pid in other.pids()[1:]]
+        others = [pid for other in self.hosts if other is not host for pid in other.launcher.children()]
         moment = time.monotonic()
         begin()
-        self.wait_until(lambda: not any(map(is_there, others)), "the others have not stopped", STOPPED_WITHIN)
+        self.wait_until(lambda: not any(map(runs.is_there, others)), "the others have not stopped", STOPPED_WITHIN)
         stopped = time.monotonic() - moment
         fewer = self.wait_for_steps(HOSTS - 1, moment)
         time.sleep(1)
@@ -245,8 +208,8 @@ class Job:
 
     def do_freeze(self, rng):
         host = self.member(rng)
-        pids = host.pids()
-        return self.fall_out(host, lambda: send(pids, signal.SIGSTOP), lambda: send(pids, signal.SIGCONT))
+        pids = host.launcher.pids()
+        return self.fall_out(host, lambda: runs.send(pids, signal.SIGSTOP), lambda: runs.send(pids, signal.SIGCONT))
 
     def do_delay(self, rng):
         starts, step = self.starts, self.step
@@ -261,23 +224,15 @@ class Job:
         return f"{delay}: {self.step - step} steps on the way, nothing started again"
 
 
-def reference(program, folder, steps):
-    subprocess.run([program, "train", "recipe.yaml", "--name", f"undisturbed-{steps}", "--quiet", f"train.steps={steps}"],
-                   cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=600)
-    return kill.weights_hash(os.path.join(folder, "runs", f"undisturbed-{steps}"))
-
-
 def stop_and_compare(job, rng):
     """One launcher is asked to stop: all stop after the same step, and save."""
-    rng.choice(job.hosts).launcher.send_signal(signal.SIGTERM)
-    codes = [host.wait() for host in job.hosts]
+    rng.choice(job.hosts).launcher.process.terminate()
+    codes = [host.launcher.finish(HANGS_SECONDS)[0] for host in job.hosts]
     if codes != [kill.STOPPED] * HOSTS:
         job.fail(f"the launchers ended with {codes}")
-    with open(os.path.join(job.folder, "runs", "disturbed", "checkpoints", "latest"), encoding="utf-8") as file:
-        steps = int(file.read().strip().removeprefix("step-"))
-    found = kill.weights_hash(os.path.join(job.folder, "runs", "disturbed"))
-    if found != reference(job.program, job.folder, steps):
-        sys.exit("the weights differ")
+    steps = int(job.there.checkpoint("disturbed").rpartition("step-")[2])
+    job.there.finished("undisturbed", f"train.steps={steps}")
+    job.there.require_weights("disturbed", job.there.weights("undisturbed"), "three hosts")
     print(f"stopped after step {steps}: the weights are those of one process, bit for bit", flush=True)
 
 
@@ -285,7 +240,7 @@ def refuse_folder_that_is_not_shared(job):
     for host in job.hosts:
         host.lines.clear()
         host.start("mount -t tmpfs none runs" if host.number == 2 else "true")
-    codes = [host.wait() for host in job.hosts]
+    codes = [host.launcher.finish(HANGS_SECONDS)[0] for host in job.hosts]
     output = "".join(line for host in job.hosts for line in host.lines)
     if codes != [2] * HOSTS or "is not there: launchers on several hosts need one folder of runs" not in output:
         job.fail(f"a folder that is not shared: {codes}")
@@ -300,20 +255,16 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="what the launchers say, and when")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
-        skip("network namespaces need root")
+        runs.skip("network namespaces need root")
     missing = [name for name in ("ip", "tc", "unshare") if shutil.which(name) is None]
     if missing:
-        skip(f"no {' and '.join(missing)}")
+        runs.skip(f"no {' and '.join(missing)}")
     rng = random.Random(arguments.seed)
-    with tempfile.TemporaryDirectory(prefix="gallop-hosts-") as folder, contextlib.ExitStack() as stack:
-        os.makedirs(os.path.join(folder, "data"))
-        kill.make_data.make_idx(os.path.join(folder, "data"), 1000)
-        with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
-            file.write(RECIPE)
+    with runs.make(arguments.program, RECIPE, "idx data 1000") as there, contextlib.ExitStack() as stack:
         try:
-            job = Job(os.path.abspath(arguments.program), folder, stack, arguments.verbose)
+            job = Job(there, stack, arguments.verbose)
         except subprocess.CalledProcessError as error:
-            skip(f"no network namespaces here: {error.stderr.decode().strip()}")
+            runs.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
         for host in job.hosts:
             host.start()
         job.wait_for_steps(HOSTS, time.monotonic())

@@ -19,8 +19,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "chaos"), os.path.join(HERE, "..", "scenario")]
 import kill  # noqa: E402
+import runs  # noqa: E402
 
-SKIPPED = 77
 RECIPE = """\
 data: {name: mnist, path: data, batch: 32}
 model: {name: mlp, hidden: [64], dropout: 0.1}
@@ -29,27 +29,16 @@ train: {epochs: 2, precision: fp32, channels_last: "false"}
 """
 
 
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def torchrun():
     if subprocess.run([sys.executable, "-c", "import torch.distributed.run"], capture_output=True).returncode != 0:
-        skip("this Python has no torch")
+        runs.skip("this Python has no torch")
     return [sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2"]
 
 
 def mpirun():
     if shutil.which("mpirun") is None:
-        skip("no mpirun")
-    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-x", f"MASTER_PORT={free_port()}", "-n", "2"]
+        runs.skip("no mpirun")
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-x", f"MASTER_PORT={runs.free_port()}", "-n", "2"]
 
 
 SLURM_CONF = """\
@@ -86,15 +75,16 @@ def slurm(folder):
     """A Slurm of one node; its daemons end by their process numbers."""
     missing = [name for name in ("srun", "slurmctld", "slurmd", "munged") if shutil.which(name) is None]
     if missing:
-        skip(f"no {', '.join(missing)}")
+        runs.skip(f"no {', '.join(missing)}")
     if os.geteuid() != 0:
-        skip("Slurm's daemons need root")
+        runs.skip("Slurm's daemons need root")
     host = socket.gethostname().split(".")[0]
     for name in ("state", "spool"):
         os.makedirs(os.path.join(folder, name))
     path = os.path.join(folder, "slurm.conf")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(SLURM_CONF.format(host=host, ports=(free_port(), free_port()), folder=folder, cpus=os.cpu_count()))
+        ports = runs.free_port(), runs.free_port()
+        file.write(SLURM_CONF.format(host=host, ports=ports, folder=folder, cpus=os.cpu_count()))
     key = os.path.join(folder, "munge.key")
     with open(key, "wb") as file:
         file.write(os.urandom(128))
@@ -110,7 +100,7 @@ def slurm(folder):
             stack.callback(daemon.kill)
             time.sleep(seconds)
             if daemon.poll() is not None:
-                skip(f"{command[0]} does not run here")
+                runs.skip(f"{command[0]} does not run here")
         yield environment
 
 
@@ -133,7 +123,7 @@ def main():
         with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
             file.write(RECIPE)
         if starter == "srun":
-            environment = stack.enter_context(slurm(folder)) | {"MASTER_PORT": str(free_port())}
+            environment = stack.enter_context(slurm(folder)) | {"MASTER_PORT": str(runs.free_port())}
             command = ["srun", "-n", "2", "--overcommit"]
         else:
             environment, command = dict(os.environ), {"torchrun": torchrun, "mpirun": mpirun}[starter]()
