@@ -13,8 +13,11 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
+import sys
 import tempfile
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import training
 
 SGD = "{name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}"
 ADAMW = "{name: adamw, lr: 1.0e-3}"
@@ -29,36 +32,23 @@ MODES = {
     "background": ["train.checkpoint_in_background=true"],
     "foreground": ["train.checkpoint_in_background=false"],
 }
+TRAIN = "train: {precision: bf16, evaluate_every: never}\n"
 
 
-class Training:
-    def __init__(self, program, name, source, folder):
-        self.program, self.folder = program, folder
-        model, optimizer, batch = MODELS[name]
-        self.recipe = os.path.join(folder, "recipe.yaml")
-        with open(self.recipe, "w") as file:
-            file.write(f"data: {{{source}, batch: {batch}}}\nmodel: {model}\noptimizer: {optimizer}\n"
-                       "train: {precision: bf16, evaluate_every: never}\n")
-
-    def run(self, steps, *options):
-        command = [self.program, "train", self.recipe, f"train.steps={steps}", *options, "--json", "--runs", self.folder]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        return json.loads(done.stdout.splitlines()[-1])
-
-    def steps_in(self, seconds):
-        short, long = (self.run(steps, *MODES["never"])["training_seconds"] for steps in (10, 40))
-        return max(20, round(seconds * 30 / max(long - short, 1e-3)))
+def steps_in(trainer, seconds):
+    short, long = (trainer.train(f"train.steps={steps}", *MODES["never"])[-1]["training_seconds"] for steps in (10, 40))
+    return max(20, round(seconds * 30 / max(long - short, 1e-3)))
 
 
-def measure(training, rounds, seconds, saves):
-    steps = training.steps_in(seconds)
+def measure(trainer, rounds, seconds, saves):
+    steps = steps_in(trainer, seconds)
     every = max(1, steps // (saves + 1))
     costs = {"background": [], "foreground": []}
     for _ in range(rounds):
         took = {}
         for mode, options in MODES.items():
             interval = [] if mode == "never" else [f"train.checkpoint_every={every} steps"]
-            took[mode] = training.run(steps, *options, *interval)["seconds"]
+            took[mode] = trainer.train(f"train.steps={steps}", *options, *interval)[-1]["seconds"]
         for mode, found in costs.items():
             # One at the last step is that of the end.
             found.append(1000 * (took[mode] - took["never"]) / ((steps - 1) // every))
@@ -70,17 +60,9 @@ def cells(costs):
     return f"{middle:.1f} ms ({low:.1f} to {high:.1f}), {middle / 600:.2f} %"
 
 
-def source_of(name, data):
-    for source in data:
-        if source.endswith(".txt") == name.startswith("GPT"):
-            path = json.dumps(os.path.abspath(source))
-            return f"name: text, path: {path}, context: 128, validation: 0.01" if source.endswith(".txt") else f"name: {source}"
-    return None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", type=os.path.abspath)
+    parser.add_argument("program")
     parser.add_argument("data", nargs="+")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME")
     parser.add_argument("--rounds", type=int, default=5)
@@ -91,12 +73,12 @@ def main():
     results = {}
     print("| model | in the background | waited for |\n|---|---|---|")
     for name in arguments.models:
-        source = source_of(name, arguments.data)
+        source = training.source_for(name.startswith("GPT"), arguments.data, validation=0.01)
         if source is None:
             parser.error(f"no data for {name}")
         with tempfile.TemporaryDirectory() as folder:
-            training = Training(arguments.program, name, source, folder)
-            results[name] = measure(training, arguments.rounds, arguments.seconds, arguments.saves)
+            trainer = training.Trainer(arguments.program, training.recipe_of(*MODELS[name], source, TRAIN), folder)
+            results[name] = measure(trainer, arguments.rounds, arguments.seconds, arguments.saves)
         costs = results[name]["costs_ms"]
         print(f"| {name} | {cells(costs['background'])} | {cells(costs['foreground'])} |", flush=True)
     if arguments.json:

@@ -18,12 +18,12 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import docs_table
+import training
 from results_file import ResultsFile
 
 PRECISIONS = ["fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"]
@@ -51,36 +51,18 @@ train: {evaluate_every: never, checkpoint_every: never, on_nonfinite: skip}
 NOT_HERE = "which needs an NVIDIA GPU", "has no linear layer for it", "train.precision: unknown value"
 
 
-class NotHere(Exception):
-    """This machine does not have the precision."""
+def steps_in(trainer, seconds):
+    """So many as fp32 does: from two lengths, so that what happens once does not count."""
+    steps = FEWEST_STEPS
+    while True:
+        short, long = (trainer.train(*options_of("fp32", length, 1))[-1]["training_seconds"] for length in (steps, 3 * steps))
+        if long - short > PROBE_SECONDS:
+            return max(FEWEST_STEPS, round(seconds * 2 * steps / (long - short)))
+        steps *= 4
 
 
-class Trainer:
-    def __init__(self, program, name, source, folder):
-        self.program, self.folder = program, folder
-        model, optimizer, batch = MODELS[name]
-        self.recipe = os.path.join(folder, "recipe.yaml")
-        with open(self.recipe, "w") as file:
-            file.write(f"data: {{{source}, batch: {batch}}}\nmodel: {model}\noptimizer: {optimizer}\n{TRAIN}")
-
-    def train(self, precision, steps, seed):
-        command = [self.program, "train", self.recipe, f"train.precision={precision}", f"train.steps={steps}", f"train.seed={seed}",
-                   "--json", "--runs", self.folder]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            if any(words in done.stderr for words in NOT_HERE):
-                raise NotHere(done.stderr.strip())
-            sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-    def steps_in(self, seconds):
-        """So many as fp32 does: from two lengths, so that what happens once does not count."""
-        steps = FEWEST_STEPS
-        while True:
-            short, long = (self.train("fp32", length, 1)[-1]["training_seconds"] for length in (steps, 3 * steps))
-            if long - short > PROBE_SECONDS:
-                return max(FEWEST_STEPS, round(seconds * 2 * steps / (long - short)))
-            steps *= 4
+def options_of(precision, steps, seed):
+    return f"train.precision={precision}", f"train.steps={steps}", f"train.seed={seed}"
 
 
 def rate_of(events):
@@ -91,16 +73,18 @@ def rate_of(events):
 
 def measure(trainer, name, precisions, seconds, seeds):
     """One result a precision, in turn for each seed, so that the machine's states fall on all alike."""
-    steps = trainer.steps_in(seconds)
+    steps = steps_in(trainer, seconds)
     results = {precision: {"model": name, "precision": precision, "steps": steps, "samples_per_second": [], "ratios": [],
                            "losses": [], "accuracies": [], "skipped_updates": []} for precision in precisions}
     for seed in range(1, seeds + 1):
         for precision in list(results):
             result = results[precision]
             try:
-                events = trainer.train(precision, steps, seed)
-            except NotHere as why:
-                print(f"{name}: {why}", file=sys.stderr)
+                events = trainer.train(*options_of(precision, steps, seed))
+            except training.Failed as failure:
+                if not any(words in failure.errors for words in NOT_HERE):
+                    raise
+                print(f"{name}: {failure.errors}", file=sys.stderr)
                 del results[precision]
                 continue
             result["samples_per_second"].append(rate_of(events))
@@ -133,20 +117,6 @@ def table(results):
                f"| {accuracy} | {skipped or ''} |")
 
 
-def source_for(name, data):
-    for source in data:
-        is_text = source.endswith(".txt")
-        if is_text != (name == "GPT"):
-            continue
-        path = json.dumps(os.path.abspath(source))
-        if is_text:
-            return f"name: text, path: {path}, context: 128, validation: 0.05"
-        if source == "fashion-mnist":
-            return "name: fashion-mnist"
-        return f"name: {'folder' if os.path.isdir(source) else 'tar'}, path: {path}, validation: 0.1"
-    return None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -167,12 +137,12 @@ def main():
     for name in arguments.models:
         if any(result["model"] == name for result in results):
             continue
-        source = source_for(name, arguments.data)
+        source = training.source_for(name == "GPT", arguments.data, validation=0.05)
         if source is None:
             print(f"{name}: no data for it", file=sys.stderr)
             continue
         with tempfile.TemporaryDirectory() as folder:
-            trainer = Trainer(os.path.abspath(arguments.program), name, source, folder)
+            trainer = training.Trainer(arguments.program, training.recipe_of(*MODELS[name], source, TRAIN), folder)
             for result in measure(trainer, name, precisions, arguments.seconds, arguments.seeds):
                 results.append(result)
                 print(json.dumps(result), flush=True)
