@@ -111,7 +111,6 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       "         gallop launch --slurm --help     as a batch job of Slurm\n",
       "gallop launch");
   HostsLaunch& launch = arguments.launch;
-  std::vector<std::string> others;
   parser
       .add_option("-n,--processes", launch.processes,
                   "how many on this host; one for each core by default")
@@ -132,20 +131,9 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
                   "seconds between asking a process to stop and killing it")
       ->check(CLI::Range(0.0, kLongest));
   add_options_for_hosts(parser, arguments);
-  parser.add_option("COMMAND", others, "train, with what belongs to it");
-  const auto begin = std::find(words.begin(), words.end(), "train");
   launch.processes = static_cast<int>(cores_given().size());
-  if (!parse_arguments(parser, {words.begin(), begin})) return false;
-  if (!others.empty()) {
-    throw UsageError(
-        fmt::format("there is '{}' where 'train' should be; for example: gallop launch "
-                    "-n 2 train fashion-mnist",
-                    printable(others.front())));
-  }
-  if (begin == words.end()) {
-    throw UsageError("say what to launch; for example: gallop launch -n 2 train fashion-mnist");
-  }
-  launch.command.assign(begin, words.end());
+  launch.command = parse_to_train(parser, words, "gallop launch -n 2 train fashion-mnist");
+  if (launch.command.empty()) return false;
   finish_hosts(arguments);
   finish_processes(arguments);
   return true;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -10,6 +13,22 @@
 #include "gallop/base/text.h"
 
 namespace gallop::app {
+
+std::vector<std::string> parse_to_train(CLI::App& parser, const std::vector<std::string>& words,
+                                        const std::string& example) {
+  std::vector<std::string> others;
+  parser.add_option("COMMAND", others, "train, with what belongs to it");
+  const auto begin = std::find(words.begin(), words.end(), "train");
+  if (!parse_arguments(parser, {words.begin(), begin})) return {};
+  if (!others.empty()) {
+    throw UsageError(fmt::format("there is '{}' where 'train' should be; for example: {}",
+                                 printable(others.front()), example));
+  }
+  if (begin == words.end()) {
+    throw UsageError(fmt::format("say what to launch; for example: {}", example));
+  }
+  return {begin, words.end()};
+}
 
 std::vector<std::string> resumed(const std::vector<std::string>& command, const std::string& run) {
   if (run.empty()) return command;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/launched_training.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/train_arguments.h"
 #include "gallop/app/trained_run.h"
@@ -70,18 +71,10 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       "my.yaml\n",
       "gallop launch --slurm");
   add_options(parser, arguments);
-  std::vector<std::string> other;
-  parser.add_option("COMMAND", other, "train, with what belongs to it");
-  const auto begin = std::find(words.begin(), words.end(), "train");
-  if (!parse_arguments(parser, {words.begin(), begin})) return false;
-  if (!other.empty() || begin == words.end()) {
-    throw UsageError(fmt::format(
-        "{}; for example: gallop launch --slurm --time 04:00:00 train my.yaml",
-        other.empty()
-            ? "say what to launch"
-            : fmt::format("there is '{}' where 'train' should be", printable(other.front()))));
-  }
-  arguments.train.assign(begin + 1, words.end());
+  const auto command =
+      parse_to_train(parser, words, "gallop launch --slurm --time 04:00:00 train my.yaml");
+  if (command.empty()) return false;
+  arguments.train.assign(command.begin() + 1, command.end());
   arguments.job.processes = arguments.processes.value_or(arguments.job.gpus_per_node.value_or(1));
   return true;
 }
