@@ -6,8 +6,10 @@
 //   FAULT_AT=N          the call at which it happens:
 //   FAULT_ACTION=       kill: SIGKILL before the call; tear: after half of a write; fail: the call returns
 //                       FAULT_ERROR, a number; full: so do all later ones that take room on the disk;
-//                       wait: the call takes FAULT_SECONDS longer
-//   FAULT_RANK=R        in the process of this rank alone, and only the first time that it is started
+//                       wait: the call waits until there is a file FAULT_UNTIL; slow: it and all later
+//                       ones take FAULT_SECONDS longer
+//   FAULT_RANK=R[,...]  in the processes of these ranks alone
+//   FAULT_RESTARTS=1    also where they are started again; otherwise only the first time
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,8 +28,9 @@
 #include <unistd.h>
 
 enum { LONGEST = 2 * PATH_MAX, TEAR = -1 };
+static const double kBetweenLooks = 0.002;
 
-static const char *wanted_path, *action;
+static const char *wanted_path, *action, *until;
 static bool wants_reads;
 static int wanted_call, error_number, log_file = -1;
 static double seconds;
@@ -38,16 +41,28 @@ static const char* value_of(const char* name) {
   return value != NULL ? value : "";
 }
 
+static bool is_wanted_rank(const char* ranks) {
+  if (*ranks == '\0') return true;
+  const char* rank = value_of("RANK");
+  const size_t size = strlen(rank);
+  for (;; ranks += strcspn(ranks, ",") + 1) {
+    const size_t one = strcspn(ranks, ",");
+    if (one == size && strncmp(ranks, rank, size) == 0) return true;
+    if (ranks[one] == '\0') return false;
+  }
+}
+
 __attribute__((constructor)) static void start(void) {
-  const char* rank = value_of("FAULT_RANK");
-  if (*rank != '\0' && strcmp(rank, value_of("RANK")) != 0) return;
+  if (!is_wanted_rank(value_of("FAULT_RANK"))) return;
   const char* restarts = value_of("TORCHELASTIC_RESTART_COUNT");
-  if (*restarts != '\0' && strcmp(restarts, "0") != 0) return;
+  const bool is_first = *restarts == '\0' || strcmp(restarts, "0") == 0;
+  if (!is_first && *value_of("FAULT_RESTARTS") == '\0') return;
   action = value_of("FAULT_ACTION");
   wants_reads = *value_of("FAULT_READS") != '\0';
   wanted_call = atoi(value_of("FAULT_AT"));
   error_number = atoi(value_of("FAULT_ERROR"));
   seconds = atof(value_of("FAULT_SECONDS"));
+  until = value_of("FAULT_UNTIL");
   log_file = (int)syscall(SYS_open, value_of("FAULT_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   wanted_path = value_of("FAULT_PATH");
 }
@@ -55,6 +70,11 @@ __attribute__((constructor)) static void start(void) {
 static void kill_this(void) {
   syscall(SYS_kill, getpid(), SIGKILL);
   for (;;) pause();
+}
+
+static void pause_for(double duration) {
+  struct timespec left = {(time_t)duration, (long)(1e9 * (duration - (double)(time_t)duration))};
+  while (nanosleep(&left, &left) != 0) continue;
 }
 
 static void path_of_file(int file, char* path) {
@@ -83,6 +103,7 @@ static int fault(const char* call, const char* path, const char* target) {
   if (log_file >= 0) syscall(SYS_write, log_file, line, size);
   const bool is_full = strcmp(action, "full") == 0;
   if (is_full && number > wanted_call && takes_room(call)) return error_number;
+  if (number >= wanted_call && strcmp(action, "slow") == 0) pause_for(seconds);
   if (number != wanted_call) return 0;
   if (is_full || strcmp(action, "fail") == 0) return error_number;
   if (strcmp(action, "kill") == 0) kill_this();
@@ -91,8 +112,7 @@ static int fault(const char* call, const char* path, const char* target) {
     kill_this();
   }
   if (strcmp(action, "wait") == 0) {
-    struct timespec left = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
-    while (nanosleep(&left, &left) != 0) continue;
+    while (access(until, F_OK) != 0) pause_for(kBetweenLooks);
   }
   return 0;
 }

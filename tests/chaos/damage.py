@@ -67,8 +67,7 @@ def main():
         there.finished("undisturbed")
         wanted = there.weights("undisturbed")
         there.finished("part", "train.epochs=1")
-        checkpoints = there.checkpoint("part")
-        newest = int(re.search(r"step-(\d+)", checkpoints)[1])
+        newest = there.step("part")
         listed = list(damages())[::arguments.every]
         for what, name, damage in listed:
             there.remove("damaged")

@@ -30,11 +30,6 @@ train: {epochs: 3, precision: fp32, channels_last: "false", checkpoint_every: 7 
 DEVICE_TROUBLE = 4
 
 
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
 def mount(path, options):
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
 
@@ -95,13 +90,13 @@ def filled_by_others(there):
     there.finished("undisturbed-long", *options)
     os.makedirs(there.path(name))
     mount(there.path(name), "size=2m")
-    log = os.path.join(there.folder, "filled.log")
-    training = there.start(name, *options, environment=there.preload(
-        "calls", FAULT_PATH="/metrics.log", FAULT_LOG=log, FAULT_AT=120, FAULT_ACTION="wait", FAULT_SECONDS=2))
-    training.wait_for(lambda: os.path.exists(log) and "\n120 " in read(log), "line 120 of the log")
+    line = there.hold("/metrics.log", 120)
+    training = there.start(name, *options, environment=line.environment)
+    training.wait_for(line.has_come, "line 120 of the log")
     with open(there.path(name, "other"), "wb", buffering=0) as other, contextlib.suppress(OSError):
         while other.write(bytes(4096)):
             pass
+    line.let_go()
     code, output = training.finish()
     check_end(what, code, output, ["runs/filled", "No space left on device"])
     os.remove(there.path(name, "other"))
@@ -114,12 +109,11 @@ def read_only(there, wanted):
     checkpoints = there.path(name, "checkpoints")
     os.makedirs(checkpoints)
     mount(checkpoints, "size=8m")
-    log = os.path.join(there.folder, "read-only.log")
-    second = "/.tmp-step-00000014"
-    training = there.start(name, environment=there.preload(
-        "calls", FAULT_PATH=second, FAULT_LOG=log, FAULT_AT=1, FAULT_ACTION="wait", FAULT_SECONDS=2))
-    training.wait_for(lambda: os.path.exists(log) and read(log), "second save")
+    second = there.hold("/.tmp-step-00000014")
+    training = there.start(name, environment=second.environment)
+    training.wait_for(second.has_come, "second save")
     remount(checkpoints, "ro")
+    second.let_go()
     code, output = training.finish()
     check_end(what, code, output, ["runs/read-only/checkpoints", "Read-only file system", "a checkpoint needs"])
     remount(checkpoints, "rw")

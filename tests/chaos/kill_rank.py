@@ -3,7 +3,7 @@
 final weights bit for bit with those of a run that nobody disturbed.
 
     kill_rank.py PROGRAM --processes 2 --kills 20 --signal KILL --seed 1
-    kill_rank.py PROGRAM --at-saves             kills when a checkpoint is being written
+    kill_rank.py PROGRAM --at-saves             kills when a checkpoint is being written, which takes longer then
     kill_rank.py PROGRAM --signal STOP --pause 2     lets it go on after so many seconds: nothing is to start again
     kill_rank.py PROGRAM --mtbf 60 --epochs 400 --checkpoint-every "2 s"     kills at times that are exponentially
                                                 distributed, and says which share of the time was of use
@@ -26,9 +26,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kill  # noqa: E402
 import runs  # noqa: E402
 
-# A process that is stopped is lost after so many seconds, in a step or elsewhere.
+# A process that is stopped is lost after so many seconds, in a step or elsewhere; after a pause it must not be.
 STEP_SECONDS, OTHER_SECONDS, GRACE_SECONDS = 3, 10, 2
-HANGS_SECONDS = 120  # They wait a minute for each other at the start.
+PATIENT_SECONDS = 600
+HANGS_SECONDS = 300
+SLOW_CALL_SECONDS = 0.01  # Of each of some thirty calls of a save.
 LONGEST_BETWEEN_SECONDS = 3
 
 
@@ -36,7 +38,7 @@ class Launch(runs.Process):
     """A launcher, when its training last did a step, and how many steps each new start had lost, of those that are
     printed: about 500 of a run."""
 
-    def __init__(self, program, processes, name, folder, options):
+    def __init__(self, program, processes, name, folder, options, environment):
         self.restarted = self.stepped = time.monotonic()
         self.step = 0
         self.starts = 0
@@ -44,8 +46,7 @@ class Launch(runs.Process):
         super().__init__(
             [program, "launch", "-n", str(processes), "--max-restarts", "1000", "--grace", str(GRACE_SECONDS),
              "train", "recipe.yaml", "--name", name, "--continue", "--json",
-             f"parallel.step_seconds={STEP_SECONDS}", "parallel.start_seconds=30",
-             f"parallel.other_seconds={OTHER_SECONDS}", *options], folder)
+             "parallel.start_seconds=30", *options], folder, environment)
 
     def take_line(self, line):
         if line.startswith("gallop: starting"):
@@ -85,10 +86,16 @@ class Disturbance:
         self.costs, self.lost = [], []
 
     def launch(self, name):
-        options = [f"train.epochs={self.arguments.epochs}"] if self.arguments.epochs else []
+        patience = (PATIENT_SECONDS, PATIENT_SECONDS) if self.arguments.pause else (STEP_SECONDS, OTHER_SECONDS)
+        options = [f"parallel.{what}_seconds={seconds}" for what, seconds in zip(("step", "other"), patience)]
+        if self.arguments.epochs:
+            options.append(f"train.epochs={self.arguments.epochs}")
         if self.arguments.checkpoint_every:
             options.append(f"train.checkpoint_every={self.arguments.checkpoint_every}")
-        return Launch(self.there.program, self.arguments.processes, name, self.there.folder, options)
+        environment = self.there.preload(
+            "calls", FAULT_PATH="/.tmp-step-", FAULT_AT=1, FAULT_ACTION="slow", FAULT_SECONDS=SLOW_CALL_SECONDS,
+            FAULT_RESTARTS=1) if self.arguments.at_saves else {}
+        return Launch(self.there.program, self.arguments.processes, name, self.there.folder, options, environment)
 
     def saves(self):
         """Whether a checkpoint is being written."""
@@ -97,6 +104,11 @@ class Disturbance:
         except FileNotFoundError:
             return False
         return any(name.startswith(".tmp-step-") for name in names)
+
+    def is_done(self):
+        """Whether all kills were sent that count; where their number is open, only the end of the training tells."""
+        counted = self.during_saves if self.arguments.at_saves else self.sent
+        return not self.arguments.mtbf and counted >= self.arguments.kills
 
     def wait(self, launch):
         """Until the next moment for a signal."""
@@ -141,7 +153,7 @@ class Disturbance:
         """To the end of a training, and of all kills where they are counted."""
         while True:
             launch = self.launch("disturbed")
-            while launch.is_running() and (self.arguments.mtbf or self.sent < self.arguments.kills):
+            while launch.is_running() and not self.is_done():
                 self.wait(launch)
                 if launch.is_running():
                     self.hit(launch)
@@ -151,7 +163,7 @@ class Disturbance:
                 sys.exit(f"the launcher ended with {code}:\n{output[-4000:]}")
             if self.arguments.pause and launch.starts:
                 sys.exit(f"it was started again, though the process went on:\n{output[-4000:]}")
-            if self.arguments.mtbf or self.sent >= self.arguments.kills:
+            if self.arguments.mtbf or self.is_done():
                 return
             # It finished before every kill was sent: start over, the kills so far stay counted.
             self.there.remove("disturbed")
@@ -188,8 +200,8 @@ def parse_arguments():
     parser.add_argument("--model", choices=sorted(kill.MODELS), default="resnet")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    if arguments.pause and (arguments.signal != "STOP" or arguments.pause >= STEP_SECONDS):
-        parser.error(f"--pause is for --signal STOP, and below {STEP_SECONDS} s")
+    if arguments.pause and arguments.signal != "STOP":
+        parser.error("--pause is for --signal STOP")
     return arguments
 
 

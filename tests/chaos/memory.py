@@ -16,12 +16,13 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402
 
-# An evaluation takes all its images at once.
+# An evaluation takes all its images at once; the checkpoint before it is there for certain.
 RECIPE = """\
 data: {name: mnist, path: data, batch: 16, eval_batch: 1000, threads: 0}
 model: {name: vit, patch: 2, width: 64, depth: 2, heads: 4}
 optimizer: {name: adamw, lr: 0.001}
-train: {steps: 14, precision: fp32, channels_last: "false", checkpoint_every: 7 steps, evaluate_every: 10 steps}
+train: {steps: 14, precision: fp32, channels_last: "false", checkpoint_every: 7 steps, evaluate_every: 10 steps,
+        checkpoint_in_background: false}
 """
 LIMIT_BYTES = 500 << 20
 DEVICE_TROUBLE = 4
@@ -67,7 +68,7 @@ def main():
         command = [there.program, "launch", "-n", "2", "--max-restarts", "1", "train", "recipe.yaml", "--name", "limited"]
         within = subprocess.run(
             ["sh", "-c", f'echo $$ > {limited}/cgroup.procs && exec "$@"', "sh", *command], cwd=there.folder,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=runs.HANGS_SECONDS)
         for text in ("was killed by SIGKILL", "try a smaller data.batch or data.eval_batch", "started 2 times"):
             if within.returncode != DEVICE_TROUBLE or text not in within.stdout:
                 sys.exit(f"exit {within.returncode}, '{text}' is not told:\n{within.stdout[-4000:]}")

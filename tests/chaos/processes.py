@@ -13,12 +13,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402
 
 # With all that a resume has to find again: order, augmentation, optimizer, schedule, statistics of batches.
+SAVE_STEPS = 3
 RECIPE = """\
 data: {name: mnist, path: data, batch: 24, threads: 1, augment: [{flip: {}}, {crop: {padding: 1}}]}
 model: {name: resnet, depth: 8, width: 0.25}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5.0e-4}
 schedule: {name: one-cycle}
-train: {epochs: 4, precision: bf16, channels_last: "true", checkpoint_every: 3 steps, evaluate_every: 2 epochs}
+train: {epochs: 4, precision: bf16, channels_last: "true", checkpoint_every: %d steps, evaluate_every: 2 epochs}
 parallel: {name: deterministic}
 """
 
@@ -30,15 +31,18 @@ def main():
     arguments = parser.parse_args()
     counts = [int(count) for count in arguments.counts.split(",")]
 
-    with runs.make(arguments.program, RECIPE) as there:
+    with runs.make(arguments.program, RECIPE % SAVE_STEPS) as there:
         there.finished("undisturbed")
         wanted = there.weights("undisturbed")
+        step = 0
         for count in counts[:-1]:
-            training = there.start("changed", processes=count)
-            training.wait_for_event("checkpoint")
+            # At the second of its saves the first is published.
+            second = there.hold(f"/.tmp-step-{step + 2 * SAVE_STEPS:08}", rank=0)
+            training = there.start("changed", processes=count, environment=second.environment)
+            training.wait_for(second.has_come, "second save")
             training.kill()
-            print(f"{count} processes: killed after the checkpoint of step {training.event('checkpoint')['step']}",
-                  flush=True)
+            step = there.step("changed")
+            print(f"{count} processes: killed after the checkpoint of step {step}", flush=True)
         output = there.finished("changed", processes=counts[-1] if counts[-1] > 1 else 0)
         if "resumed from step" not in output:
             sys.exit(f"the last did not go on:\n{output[-3000:]}")

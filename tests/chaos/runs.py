@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,8 @@ import kill
 HERE = os.path.dirname(os.path.abspath(__file__))
 SKIPPED = 77
 GRACE_SECONDS = 10  # Of every launcher.
+GONE_SECONDS = 60  # Until those are gone whose launcher was killed: in fact at once, and never without a cause.
+HANGS_SECONDS = 600  # For any machine: what takes longer hangs.
 RECIPE = """\
 data: {name: mnist, path: data, batch: 20, threads: 2}
 model: {name: mlp, hidden: [64], dropout: 0.1}
@@ -71,6 +74,15 @@ def send(pids, *numbers):
                 os.kill(pid, number)
 
 
+def handles(pid, number):
+    """Whether it has come so far that it handles this signal."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
 def holds_within(seconds, condition):
     """Whether it comes to hold in this time."""
     deadline = time.monotonic() + seconds
@@ -113,7 +125,7 @@ class Process:
                 return json.loads(line)
         return None
 
-    def wait_for(self, condition, what, seconds=60):
+    def wait_for(self, condition, what, seconds=HANGS_SECONDS):
         holds_within(seconds, lambda: condition() or not self.is_running())
         if not condition():
             self.process.kill()
@@ -138,7 +150,7 @@ class Process:
         self.process.kill()
         self.finish()
 
-    def finish(self, seconds=600):
+    def finish(self, seconds=HANGS_SECONDS):
         """Exit code, as subprocess has it, and all that was printed."""
         try:
             code = self.process.wait(timeout=seconds)
@@ -150,16 +162,42 @@ class Process:
         return code, self.output()
 
 
+class Hold:
+    """A call at which a training waits until it is let go; arguments as in calls.c."""
+
+    def __init__(self, there, path, number=1, reads=False, rank=""):
+        self.number = number
+        self.log, self.gate = (os.path.join(there.folder, f"hold-{there.holds}.{end}") for end in ("log", "gate"))
+        there.holds += 1
+        self.environment = there.preload(
+            "calls", FAULT_PATH=path, FAULT_READS="1" if reads else "", FAULT_LOG=self.log, FAULT_AT=number,
+            FAULT_ACTION="wait", FAULT_UNTIL=self.gate, FAULT_RANK=rank)
+
+    def has_come(self):
+        if not os.path.exists(self.log):
+            return False
+        with open(self.log, encoding="utf-8") as file:
+            return len(file.readlines()) >= self.number
+
+    def let_go(self):
+        with open(self.gate, "w", encoding="utf-8"):
+            pass
+
+
 class Runs:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
+        self.holds = 0
+        self.started = []
 
-    def start(self, name, *options, processes=0, launch=(), environment=None):
+    def start(self, name, *options, processes=0, launch=(), grace=GRACE_SECONDS, environment=None):
         """Starts the training of this name or goes on with it, under 'gallop launch' where there are processes, which
         has more options then."""
-        launcher = ["launch", "-n", str(processes), "--grace", str(GRACE_SECONDS), *launch] if processes else []
-        return Process([self.program, *launcher, "train", "recipe.yaml", "--name", name, "--continue", "--json",
-                        *options], self.folder, environment)
+        launcher = ["launch", "-n", str(processes), "--grace", str(grace), *launch] if processes else []
+        self.started.append(Process(
+            [self.program, *launcher, "train", "recipe.yaml", "--name", name, "--continue", "--json", *options],
+            self.folder, environment))
+        return self.started[-1]
 
     def run(self, name, *options, processes=0, environment=None):
         return self.start(name, *options, processes=processes, environment=environment).finish()
@@ -182,12 +220,19 @@ class Runs:
         with open(self.path(name, "checkpoints", "latest"), encoding="utf-8") as file:
             return self.path(name, "checkpoints", file.read().strip())
 
+    def step(self, name):
+        """Of the newest checkpoint."""
+        return int(re.search(r"step-(\d+)", self.checkpoint(name))[1])
+
     def weights(self, name):
         return kill.weights_hash(self.path(name))
 
     def require_weights(self, name, wanted, what):
         if self.weights(name) != wanted:
             sys.exit(f"{what}: the weights differ from those of a run that nobody disturbed")
+
+    def hold(self, path, number=1, reads=False, rank=""):
+        return Hold(self, path, number, reads, rank)
 
     def preload(self, library, **variables):
         """The environment that loads LIBRARY.c of this folder before a program's own libraries."""
@@ -208,4 +253,10 @@ def make(program, recipe=RECIPE, data="idx data 200"):
         kill.make_data.make(folder, data.split())
         with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
             file.write(recipe)
-        yield Runs(os.path.abspath(program), folder)
+        there = Runs(os.path.abspath(program), folder)
+        try:
+            yield there
+        finally:
+            for process in there.started:
+                if process.is_running():
+                    process.kill()

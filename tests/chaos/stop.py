@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Asks a training to stop in each of its phases, which are held up for that, and goes on with it.
+"""Asks a training to stop in each of its phases, which are held up until it has heard that, and goes on with it.
 
     stop.py PROGRAM --who rank-1,job
 
 SIGCONT and SIGTERM go to one process, to one rank under 'gallop launch', to the launcher, or to all processes
-of the job, as Slurm does it. The training must save, end with exit code 5 within the grace, and go on to the
-weights of a run that nobody disturbed, bit for bit. Then the signals that Slurm sends after its grace, and a
-training that is asked twice, which ends at once.
+of the job, as Slurm does it. The training must save, end with exit code 5, and go on to the weights of a run that
+nobody disturbed, bit for bit. Then the signals that Slurm sends after its grace, and a training that is asked twice,
+which ends at once.
 """
 
 import argparse
 import os
-import re
 import signal
 import sys
 import time
@@ -27,67 +26,67 @@ model: {name: mlp, hidden: [32], dropout: 0.1}
 optimizer: {name: adamw, lr: 0.003}
 train: {epochs: 4, precision: fp32, channels_last: "false", checkpoint_every: 7 steps}
 """
-HELD_SECONDS = 1.5
-# What is held up: path, whether it is read, number of the call, rank.
+# Of a launcher that is not to lose its patience, however slow the machine is.
+LONG_GRACE_SECONDS = 300
+# What is held up: path, whether it is read, number of the call, rank; "" for whichever comes to it.
 PHASES = {
     "start": ("recipe.yaml", True, 1, 0),
     "data": ("pictures/train", True, 1, 1),
-    "compile": ("/kernels/", False, 1, 1),
+    "compile": ("/kernels/", False, 1, ""),
     "wait": ("pictures/train/class_", True, 80, 1),
     "evaluation": ("pictures/test/class_", True, 5, 1),
     "checkpoint": ("/checkpoints", False, 5, 0),
-    "step": None,
+    "step": ("/metrics.log", False, 8, 0),
 }
 
 
-def hold(there, phase, who, seconds=HELD_SECONDS):
-    """The environment in which a phase takes longer, and the file that tells that it has come to it."""
-    log = os.path.join(there.folder, f"{phase}.log")
-    if os.path.exists(log):
-        os.remove(log)
-    # One of its own, as what is compiled is kept.
-    cache = {"XDG_CACHE_HOME": os.path.join(there.folder, f"cache-{who}")} if phase == "compile" else {}
-    if PHASES[phase] is None:
-        return cache, log
+def hold(there, phase, who):
     path, reads, number, rank = PHASES[phase]
-    return cache | there.preload(
-        "calls", FAULT_PATH=path, FAULT_READS="1" if reads else "", FAULT_LOG=log, FAULT_AT=number,
-        FAULT_ACTION="wait", FAULT_SECONDS=seconds, FAULT_RANK="" if who == "process" else rank), log
+    return there.hold(path, number, reads, rank="" if who == "process" else rank)
 
 
-def has_come(phase, training, log):
-    if PHASES[phase] is None:
-        return training.event("step") is not None
-    if not os.path.exists(log):
-        return False
-    with open(log, encoding="utf-8") as file:
-        return len(file.readlines()) >= PHASES[phase][2]
+def environment_of(there, held, phase, who):
+    """What is compiled is kept, so that there is a folder for each."""
+    cache = {"XDG_CACHE_HOME": os.path.join(there.folder, f"cache-{who}")} if phase == "compile" else {}
+    return held.environment | cache
 
 
 def receivers(training, who):
-    """Those who get the signals; the processes are there by now."""
-    if who in ("process", "launcher"):
-        return [training.process.pid]
-    if who == "job":
-        return [training.process.pid, *training.children()]
-    return [training.rank(int(who.split("-")[1]))]
+    """Those who get the signals, and those who then have something to say of it; all can hear them by now."""
+    ranks = [] if who == "process" else [training.rank(number) for number in (0, 1)]
+    launcher = [training.process.pid]
+    pids = {"process": launcher, "launcher": launcher, "job": launcher + ranks,
+            "rank-0": ranks[:1], "rank-1": ranks[1:]}[who]
+    speakers = {"process": 1, "rank-0": 1, "rank-1": 1}.get(who, len(ranks))
+    for pid in launcher + ranks:
+        training.wait_for(lambda: runs.handles(pid, signal.SIGTERM), f"process {pid} that handles signals")
+    return pids, speakers
+
+
+def ask(training, who):
+    """Sends the signals. Returns to whom, once they have been heard."""
+    pids, speakers = receivers(training, who)
+    runs.send(pids, signal.SIGCONT, signal.SIGTERM)
+    training.wait_for(lambda: training.output().count("stopping after this step") >= speakers, "word of the request")
+    return pids
 
 
 def stop(there, phase, who, wanted):
-    environment, log = hold(there, phase, who)
+    held = hold(there, phase, who)
     name = f"{phase}-{who}"
-    training = there.start(name, processes=0 if who == "process" else 2, environment=environment)
-    training.wait_for(lambda: has_come(phase, training, log), f"phase {phase}")
-    pids = receivers(training, who)
+    training = there.start(name, processes=0 if who == "process" else 2, grace=LONG_GRACE_SECONDS,
+                           environment=environment_of(there, held, phase, who))
+    training.wait_for(held.has_come, f"phase {phase}")
     asked = time.monotonic()
-    runs.send(pids, signal.SIGCONT, signal.SIGTERM)
-    code, output = training.finish(seconds=60)
+    ask(training, who)
+    held.let_go()
+    code, output = training.finish()
     took = time.monotonic() - asked
     stopped = training.event("stopped")
-    if code != kill.STOPPED or took > runs.GRACE_SECONDS or not stopped:
+    if code != kill.STOPPED or not stopped:
         sys.exit(f"{phase}, {who}: exit {code} after {took:.1f} s, and not stopped as it should be:\n{output[-4000:]}")
     print(f"{phase:10} {who:8} exit {code} after {took:4.1f} s, after step {stopped['step']}", flush=True)
-    saved = int(re.search(r"step-(\d+)", there.checkpoint(name))[1])
+    saved = there.step(name)
     if saved != stopped["step"]:
         sys.exit(f"{phase}, {who}: stopped after step {stopped['step']}, but saved {saved}:\n{output[-4000:]}")
     there.finished(name, processes=0 if who == "process" else 2)
@@ -96,25 +95,24 @@ def stop(there, phase, who, wanted):
 
 def end_at_once(there, who, signals, wanted):
     """The second request: what got it ends at once, others within the grace, and the last checkpoint stays."""
-    phase, name = "wait", f"twice-{who}-{len(signals)}"
-    environment, log = hold(there, phase, who, seconds=30)
-    training = there.start(name, processes=0 if who == "process" else 2, environment=environment)
-    training.wait_for(lambda: has_come(phase, training, log), f"phase {phase}")
-    pids = receivers(training, who)
+    name = f"twice-{who}-{len(signals)}"
+    held = hold(there, "wait", who)
+    training = there.start(name, processes=0 if who == "process" else 2, environment=held.environment)
+    training.wait_for(held.has_come, "phase wait")
+    pids = ask(training, who)
     all_of_it = [training.process.pid, *training.children()]
-    runs.send(pids, signal.SIGCONT, signal.SIGTERM)
+    # What comes within a second is one request.
     time.sleep(2)
     asked = time.monotonic()
     runs.send(pids, *signals)
-    code, output = training.finish(seconds=runs.GRACE_SECONDS + 8)
+    code, output = training.finish()  # What is held up is never let go.
     took = time.monotonic() - asked
     names = " ".join(one.name for one in signals)
     print(f"{names} after the first, to the {who}: exit {code} after {took:.1f} s", flush=True)
     if code not in (kill.STOPPED, -signal.SIGKILL):
         sys.exit(f"the second request, {who}: exit {code}\n{output[-4000:]}")
-    time.sleep(1)
-    if left := [pid for pid in all_of_it if runs.is_there(pid)]:
-        sys.exit(f"processes {left} were left behind")
+    if not runs.holds_within(runs.GONE_SECONDS, lambda: not any(map(runs.is_there, all_of_it))):
+        sys.exit(f"processes of {all_of_it} were left behind")
     there.finished(name, processes=0 if who == "process" else 2)
     there.require_weights(name, wanted[who == "process"], f"asked twice by {who}")
 

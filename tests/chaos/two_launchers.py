@@ -25,17 +25,21 @@ def main():
         options = ["train.epochs=150", "train.checkpoint_every=100 steps", "train.evaluate_every=never"]
         there.finished("calm", *options, processes=2)
         # The first process of a resume has the lock from its beginning on.
-        first = there.start("run", *options, "train.epochs=100000", processes=2)
-        first.wait_for_event("checkpoint")
+        second_save = there.hold("/.tmp-step-00000200", rank=0)
+        first = there.start("run", *options, processes=2, environment=second_save.environment)
+        first.wait_for(second_save.has_come, "second save")
         first.kill()
-        first = there.start("run", *options, processes=2)
-        first.wait_for_event("step")
+        # It is held up until the second launcher has come and gone.
+        third_save = there.hold("/.tmp-step-00000300", rank=0)
+        first = there.start("run", *options, processes=2, environment=third_save.environment)
+        first.wait_for(third_save.has_come, "third save")
         owner = f"process {first.rank(0)} on {socket.gethostname()}"
         code, output = there.run("run", *options, processes=2)
         refusal = [line for line in output.splitlines() if f"{owner} is training there" in line]
         if code != WRONG_USE or not refusal or "gallop: starting" in output:
             sys.exit(f"the second ended with {code}, not refused by {owner}:\n{output}")
         print(f"the second: exit {code}\n  {refusal[0]}")
+        third_save.let_go()
         code, output = first.finish()
         if code != 0 or "gallop: starting" in output:
             sys.exit(f"the first ended with {code}:\n{output[-3000:]}")
