@@ -28,7 +28,7 @@ optimizer: {name: sgd, lr: 0.01, momentum: 0.9}
 schedule: {name: constant}
 train: {epochs: 1000000, precision: fp32, evaluate_every: never, checkpoint_every: never}
 """
-HANGS_SECONDS = 200
+HANGS_SECONDS = 600
 PROCESSES = ["-n", "2"]
 
 

@@ -14,13 +14,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "chaos"), os.path.join(HERE, "..", "scenario")]
 import kill  # noqa: E402
 import runs  # noqa: E402
 
+DAEMON_SECONDS = 120
 RECIPE = """\
 data: {name: mnist, path: data, batch: 32}
 model: {name: mlp, hidden: [64], dropout: 0.1}
@@ -94,11 +94,19 @@ def slurm(folder):
              f"--pid-file={folder}/munge.pid", f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed"]
     with contextlib.ExitStack() as stack:
         environment = os.environ | {"SLURM_CONF": path}
-        for command, seconds in ((munge, 1), (["slurmctld", "-D", "-f", path], 2), (["slurmd", "-D", "-f", path], 1)):
+        for command, answer in (
+                (munge, ["test", "-S", f"{folder}/munge.socket"]),
+                (["slurmctld", "-D", "-f", path], ["sh", "-c", "scontrol ping | grep -w UP"]),
+                (["slurmd", "-D", "-f", path], ["sh", "-c", "sinfo --noheader --format=%T | grep idle"])):
             daemon = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             stack.callback(daemon.wait)
             stack.callback(daemon.kill)
-            time.sleep(seconds)
+
+            def answers(ask=answer):
+                return subprocess.run(ask, env=environment, capture_output=True).returncode == 0
+
+            if not runs.holds_within(DAEMON_SECONDS, lambda: daemon.poll() is not None or answers()):
+                sys.exit(f"{command[0]} does not answer")
             if daemon.poll() is not None:
                 runs.skip(f"{command[0]} does not run here")
         yield environment
@@ -106,7 +114,7 @@ def slurm(folder):
 
 def run(command, folder, environment, name):
     result = subprocess.run([*command, "train", "recipe.yaml", "--name", name], cwd=folder, env=environment,
-                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200)
+                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=runs.HANGS_SECONDS)
     output = result.stdout + result.stderr
     if result.returncode != 0:
         sys.exit(f"{command[0]} ended with {result.returncode}:\n{output}")
