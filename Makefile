@@ -39,7 +39,7 @@ chaos: build ## let everything go wrong that docs/faults.md lists, and compare w
 	tests/chaos/two_launchers.py $(BUILD)/gallop
 	tests/chaos/orphans.py $(BUILD)/gallop --processes 4 --kills 100
 	tests/chaos/memory.py $(BUILD)/gallop
-	tests/hosts/hosts.py $(BUILD)/gallop --rounds 3
+	tests/hosts/hosts.py $(BUILD)/gallop --rounds 3 --within 10
 
 conformance: build ## run 10,000 random functions compiled and as they are (GALLOP_TEST_SEED: others)
 	GALLOP_TEST_COUNT=10000 $(BUILD)/tests/test_compile --gtest_filter='RandomGraphs.*'
