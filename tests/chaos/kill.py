@@ -54,7 +54,7 @@ def start(program, name, folder):
 
 
 def finish(process):
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=600)
     return process.returncode, output
 
 
