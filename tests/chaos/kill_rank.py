@@ -30,7 +30,7 @@ import runs  # noqa: E402
 STEP_SECONDS, OTHER_SECONDS, GRACE_SECONDS = 3, 10, 2
 PATIENT_SECONDS = 600
 HANGS_SECONDS = 300
-SLOW_CALL_SECONDS = 0.01  # Of each of some thirty calls of a save.
+SLOW_CALL_SECONDS = 0.005  # Of each of some thirty calls of a save.
 LONGEST_BETWEEN_SECONDS = 3
 
 

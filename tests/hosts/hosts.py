@@ -91,7 +91,7 @@ class Host:
         self.launcher = Launcher(self, [
             "ip", "netns", "exec", self.space, *own_names, self.job.there.program, "launch", "-n", "1",
             "--nnodes", f"{NEEDED}:{HOSTS}", "--rdzv", ",".join(host.address for host in self.job.hosts),
-            "--max-restarts", "1000", "--join-seconds", "2",
+            "--max-restarts", "1000", "--join-seconds", "2", "--lost-after", str(self.job.within / 2),
             "train", "recipe.yaml", "--name", "disturbed", "--continue", "--json"])
 
     def kill(self):
@@ -252,7 +252,8 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--within", type=float, default=60, help="on a machine that does nothing else it can be 10")
+    parser.add_argument("--within", type=float, default=40,
+                        help="twice --lost-after; on a machine that does nothing else it can be 10")
     parser.add_argument("--verbose", action="store_true", help="what the launchers say, and when")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
