@@ -95,7 +95,9 @@ class Disturbance:
         environment = self.there.preload(
             "calls", FAULT_PATH="/.tmp-step-", FAULT_AT=1, FAULT_ACTION="slow", FAULT_SECONDS=SLOW_CALL_SECONDS,
             FAULT_RESTARTS=1) if self.arguments.at_saves else {}
-        return Launch(self.there.program, self.arguments.processes, name, self.there.folder, options, environment)
+        launch = Launch(self.there.program, self.arguments.processes, name, self.there.folder, options, environment)
+        self.there.started.append(launch)
+        return launch
 
     def saves(self):
         """Whether a checkpoint is being written."""
