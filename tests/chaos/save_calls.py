@@ -29,6 +29,7 @@ DEVICE_TROUBLE = 4
 Call = collections.namedtuple("Call", "number name path target")
 # Their failure leaves old files where they are, which is no reason to stop.
 OF_REMOVAL = ("unlink", "unlinkat", "rmdir", "remove")
+TAKES_ROOM = ("open", "write", "mkdir")
 
 
 def fault_variables(there, part, rank, fault="count", at=0):
@@ -51,6 +52,11 @@ def read_calls(there, part):
 
 def removes(call):
     return call.name in OF_REMOVAL or os.path.basename(call.target).startswith(".tmp-old-")
+
+
+def survives(fault, call, later):
+    """Whether a training goes on after an error; on a full disk not where it has more to write."""
+    return removes(call) and not (fault == "full" and any(one.name in TAKES_ROOM for one in later))
 
 
 def resumed_steps(calls, rank):
@@ -95,7 +101,7 @@ def calls_of(there, part, rank, processes, options):
     return calls, calls[begin:]
 
 
-def check_first_end(fault, call, code, output, processes):
+def check_first_end(fault, call, later, code, output, processes):
     """How the training ended, or under a launcher which end made it start again."""
     if fault in ("kill", "tear"):
         if code != (kill.FINISHED if processes else -signal.SIGKILL):
@@ -103,7 +109,7 @@ def check_first_end(fault, call, code, output, processes):
         if processes and "was killed by SIGKILL" not in output:
             return "the launcher does not tell what happened"
         return None
-    if removes(call):
+    if survives(fault, call, later):
         return None if code == kill.FINISHED else f"ended with {code}"
     if code != (kill.FINISHED if processes else DEVICE_TROUBLE):
         return f"ended with {code}"
@@ -116,16 +122,17 @@ def check_first_end(fault, call, code, output, processes):
     return None
 
 
-def try_fault(there, part, rank, fault, call, until, processes, options):
-    """What is wrong; None where nothing is. `until` has the calls up to this one, which is the last."""
+def try_fault(there, part, rank, fault, call, calls, processes, options):
+    """What is wrong; None where nothing is. `calls` has all, of which this is one."""
+    until, later = calls[:call.number], calls[call.number:]
     there.remove("disturbed")
     environment = fault_variables(there, part, rank, fault, call.number) | {"FAULT_LOG": "/dev/null"}
     code, output = there.run("disturbed", *options, processes=processes, environment=environment)
-    if wrong := check_first_end(fault, call, code, output, processes):
+    if wrong := check_first_end(fault, call, later, code, output, processes):
         return wrong + "\n" + output[-2000:]
     if code != kill.FINISHED:
         output = there.finished("disturbed", *options)
-    goes_on = fault in ("kill", "tear") or not removes(call)
+    goes_on = fault in ("kill", "tear") or not survives(fault, call, later)
     found = re.search(r"resumed from step (\d+)", output)
     step = int(found[1]) if found else None
     if goes_on and step not in resumed_steps(until, rank):
@@ -161,7 +168,7 @@ def main():
                 if fault == "tear" and call.name != "write":
                     continue
                 count += 1
-                if problem := try_fault(there, part, rank, fault, call, calls[:call.number], processes, options):
+                if problem := try_fault(there, part, rank, fault, call, calls, processes, options):
                     wrong.append(f"{fault} at {call}: {problem}")
             print(f"{part}, {fault}: {count} of {len(calls)} calls, {len(wrong)} of them wrong "
                   f"({time.monotonic() - begin:.0f} s)", flush=True)
