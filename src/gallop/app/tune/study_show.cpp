@@ -14,23 +14,13 @@
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/trial_command.h"
 #include "gallop/base/text.h"
+#include "gallop/launch/slurm_script.h"
 
 namespace gallop::app {
 
 namespace {
 
 constexpr size_t kShownTrials = 20;
-
-std::string quoted(const std::string& word) {
-  const bool is_plain =
-      !word.empty() && word.find_first_not_of(
-                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                           "_-./=:,+@%") == std::string::npos;
-  if (is_plain) return word;
-  std::string text = "'";
-  for (const char letter : word) text += letter == '\'' ? "'\\''" : std::string(1, letter);
-  return text + "'";
-}
 
 // What runs a trial's point again by itself.
 std::vector<std::string> words_of(const tune::Study& study, const tune::Trial& trial) {
@@ -124,7 +114,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
   const tune::Trial& trial = trial_of(place, study, number);
   std::string line;
   for (const std::string& word : words_of(study, trial)) {
-    line += (line.empty() ? "" : " ") + quoted(word);
+    line += (line.empty() ? "" : " ") + launch::shell_word(word);
   }
   if (json) {
     auto object = nlohmann::ordered_json::parse(trial_json(study, trial));
@@ -165,7 +155,7 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
   if (!json.empty()) write_file_atomically(json, study_json(study) + "\n");
   if (!recipe.empty()) {
     write_recipe(recipe, study, trial_of(place, study, number));
-    fmt::print("to train it: gallop train {}\n", quoted(recipe));
+    fmt::print("to train it: gallop train {}\n", launch::shell_word(recipe));
   }
   return ExitCode::kDone;
 }
