@@ -70,8 +70,11 @@ class RoundedSums final : public BucketSums {
 class PowerSgdSums final : public BucketSums {
  public:
   PowerSgdSums(const GradientBuckets& buckets, int64_t rank, int processes) {
+    uint64_t number = 0;  // Of a gradient among all, so that factors do not depend on buckets.
     for (size_t i = 0; i < buckets.size(); ++i) {
-      parts_.emplace_back(buckets.places(i), rank, processes, /*seed=*/i);
+      const auto gradients = buckets.places(i);
+      parts_.emplace_back(gradients, rank, processes, /*seed=*/number);
+      number += gradients.size();
     }
   }
   void start(size_t bucket) override { parts_[bucket].start(); }

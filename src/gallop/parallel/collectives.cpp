@@ -107,12 +107,9 @@ std::string text_of_first(Collectives& collectives, const std::string& text) {
 }
 
 void require_same(Collectives& collectives, const std::string& what, const std::string& text) {
-  const bool differs = text_of_first(collectives, xxh3_128(text)) != xxh3_128(text);
-  std::vector<double> who(static_cast<size_t>(collectives.size()));
-  who[static_cast<size_t>(collectives.rank())] = differs ? 1 : 0;
-  who = sum_over_all(collectives, who);
-  for (size_t rank = 0; rank < who.size(); ++rank) {
-    if (who[rank] == 0) continue;
+  const std::vector<std::string> all = gather(collectives, xxh3_128(text));
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all.front()) continue;
     throw UsageError(
         fmt::format("{} of rank {} is another one than that of rank 0: start all "
                     "processes with the same program, recipe, options and data",

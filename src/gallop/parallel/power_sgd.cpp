@@ -53,16 +53,17 @@ void fill_with_random_numbers(const at::Tensor& tensor, uint64_t seed) {
 PowerSgd::PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int processes,
                    uint64_t seed)
     : processes_(processes) {
-  std::vector<at::Tensor> left_shapes, right_shapes;
   int64_t left_count = 0, right_count = 0;
-  for (const at::Tensor& gradient : gradients) {
-    const auto matrix = as_matrix(gradient, rank);
+  std::vector<uint64_t> seeds;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const auto matrix = as_matrix(gradients[i], rank);
     if (!matrix) {
-      others_.push_back(gradient);
+      others_.push_back(gradients[i]);
       continue;
     }
     matrices_.push_back(
         {.gradient = *matrix, .error = at::zeros(matrix->sizes(), matrix->options())});
+    seeds.push_back(seed + i);
     left_count += matrix->size(0) * rank;
     right_count += matrix->size(1) * rank;
   }
@@ -70,12 +71,13 @@ PowerSgd::PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int p
   const auto options = gradients.front().options().requires_grad(false);
   lefts_ = at::zeros({left_count}, options);
   rights_ = at::zeros({right_count}, options);
-  if (right_count > 0) fill_with_random_numbers(rights_, seed);
   int64_t left = 0, right = 0;
-  for (Matrix& matrix : matrices_) {
+  for (size_t i = 0; i < matrices_.size(); ++i) {
+    Matrix& matrix = matrices_[i];
     const int64_t rows = matrix.gradient.size(0), columns = matrix.gradient.size(1);
     matrix.left = lefts_.slice(0, left, left + rows * rank).view({rows, rank});
     matrix.right = rights_.slice(0, right, right + columns * rank).view({columns, rank});
+    fill_with_random_numbers(matrix.right, seeds[i]);
     left += rows * rank;
     right += columns * rank;
   }

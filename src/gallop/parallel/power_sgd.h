@@ -14,8 +14,8 @@ namespace gallop::parallel {
 /// matrices of at least twice as many numbers as their factors are summed as they are.
 class PowerSgd {
  public:
-  /// `gradients` are replaced by their sums. Factors begin with random numbers by `seed`, the same
-  /// in all processes.
+  /// `gradients` are replaced by their sums. The factors of the i-th begin with random numbers by
+  /// `seed` + i, the same in all processes.
   PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int processes, uint64_t seed);
 
   void start();
