@@ -1,19 +1,18 @@
 #include "gallop/parallel/ddp.h"
 
 #include <algorithm>
-#include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/parallel/gradient_buckets.h"
+#include "gallop/parallel/gradient_hooks.h"
 #include "gallop/parallel/packed.h"
 #include "gallop/parallel/sums.h"
 
@@ -21,27 +20,30 @@ namespace gallop::parallel {
 
 namespace {
 
-// Called whenever a parameter has got its gradient of a backward pass.
-class GradientHook final : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit GradientHook(std::function<void()> call) : call_(std::move(call)) {}
-  void operator()(const torch::autograd::Variable&) override { call_(); }
-
- private:
-  std::function<void()> call_;
-};
-
 struct SharedTensors {
   std::vector<at::Tensor> parameters, buffers;
 };
 
-// Parameters that are trained from the last, as a backward pass comes to them. A process that is
-// alone has nobody to share with.
+// Parameters that are trained, as a backward pass comes to them. Where that is not known, it comes
+// to the last first.
+std::vector<at::Tensor> as_gradients_come(const ModelTensors& model) {
+  std::map<std::string, size_t> places;
+  for (const std::string& name : model.gradient_order) places.emplace(name, places.size());
+  NamedTensors parameters(model.parameters.rbegin(), model.parameters.rend());
+  const auto place_of = [&](const NamedTensor& parameter) {
+    const auto found = places.find(parameter.name);
+    return found != places.end() ? found->second : places.size();
+  };
+  std::stable_sort(parameters.begin(), parameters.end(),
+                   [&](const auto& a, const auto& b) { return place_of(a) < place_of(b); });
+  return trained(parameters);
+}
+
+// A process that is alone has nobody to share with.
 SharedTensors what_is_shared(const ModelTensors& model, const Collectives& collectives) {
   SharedTensors shared;
   if (collectives.size() == 1) return shared;
-  shared.parameters = trained(model.parameters);
-  std::reverse(shared.parameters.begin(), shared.parameters.end());
+  shared.parameters = as_gradients_come(model);
   for (const auto& [name, tensor] : model.buffers) shared.buffers.push_back(tensor);
   return shared;
 }
@@ -77,6 +79,16 @@ class SharedStatistics {
   at::Tensor sums_;
 };
 
+std::string wrong_bucket(const std::string& text) {
+  const std::string wrong = text == kAutoBucket ? "" : config::wrong_bytes(text);
+  return wrong.empty() ? wrong : wrong + ", or auto";
+}
+
+// Of one that nobody has measured the default.
+int64_t bytes_of(const std::string& bucket) {
+  return *parse_bytes(bucket == kAutoBucket ? kDefaultBucket : bucket);
+}
+
 class Ddp final : public Strategy {
  public:
   Ddp(const DdpConfig& config, Collectives& collectives, const ModelTensors& model)
@@ -84,21 +96,10 @@ class Ddp final : public Strategy {
         named_(model.parameters),
         shares_batch_norm_(config.batch_norm == "synchronized" && collectives.size() > 1),
         parameters_(what_is_shared(model, collectives).parameters),
-        buckets_(parameters_, *parse_bytes(config.bucket)),
+        buckets_(parameters_, bytes_of(config.bucket)),
         sums_(make_bucket_sums(config.compression, buckets_, collectives.size())),
-        statistics_(what_is_shared(model, collectives).buffers) {
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      torch::autograd::impl::set_post_acc_grad_hooks(
-          parameters_[i], std::make_unique<GradientHook>([this, i] { note_gradient(i); }));
-    }
-  }
-  ~Ddp() override {
-    for (const at::Tensor& parameter : parameters_) {
-      torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
-    }
-  }
-  Ddp(const Ddp&) = delete;
-  Ddp& operator=(const Ddp&) = delete;
+        statistics_(what_is_shared(model, collectives).buffers),
+        hooks_(parameters_, [this](size_t parameter) { note_gradient(parameter); }) {}
 
   Collectives& collectives() override { return collectives_; }
   bool shares_batch_norm() const override { return shares_batch_norm_; }
@@ -119,7 +120,7 @@ class Ddp final : public Strategy {
 
   void finish_gradients() override {
     const at::NoGradGuard no_grad;
-    set_unused(without_gradient(named_));
+    note_unused(named_);
     for (size_t i = 0; i < parameters_.size(); ++i) {
       if (!buckets_.is_filled(i)) buckets_.fill(i);
     }
@@ -131,11 +132,12 @@ class Ddp final : public Strategy {
 
  private:
   void note_gradient(size_t parameter) {
-    if (!expects_) return;
+    const at::NoGradGuard no_grad;
+    // Of micro-batches before the last: those after it add to what is in the bucket.
+    if (!expects_) return buckets_.move(parameter);
     if (buckets_.is_filled(parameter)) {
       throw InternalError("ddp: a parameter has got its gradient twice in one backward pass");
     }
-    const at::NoGradGuard no_grad;
     if (buckets_.fill(parameter)) start_full_ones();
   }
 
@@ -153,6 +155,7 @@ class Ddp final : public Strategy {
   GradientBuckets buckets_;
   std::unique_ptr<BucketSums> sums_;
   SharedStatistics statistics_;
+  GradientHooks hooks_;
   size_t started_ = 0;  // Buckets, in this step.
   bool expects_ = false;
 };
@@ -161,8 +164,9 @@ class Ddp final : public Strategy {
 
 void visit(config::Visitor& visitor, DdpConfig& config) {
   visitor.field({.name = "bucket",
-                 .help = "bytes of gradients that are summed at once",
-                 .check = config::wrong_bytes},
+                 .help = "bytes of gradients that are summed at once; auto: measured by several "
+                         "processes where a run begins",
+                 .check = wrong_bucket},
                 config.bucket);
   visitor.field({.name = "batch_norm",
                  .help = "averaged: each process normalizes by the statistics of its own samples; "

@@ -143,7 +143,7 @@ class Deterministic final : public Strategy {
     const at::NoGradGuard no_grad;
     GradientBuckets* gradients = nullptr;
     if (has_samples) {
-      set_unused(without_gradient(named_));
+      note_unused(named_);
       gradients = &spare();
       gradients->empty();
       for (size_t i = 0; i < parameters_.size(); ++i) gradients->fill(i);

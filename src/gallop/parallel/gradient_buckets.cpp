@@ -69,15 +69,21 @@ void GradientBuckets::empty() {
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
 }
 
-bool GradientBuckets::fill(size_t parameter) {
-  Slot& slot = slots_[parameter];
+void GradientBuckets::move(size_t parameter) {
+  const Slot& slot = slots_[parameter];
   at::Tensor& gradient = slot.parameter.mutable_grad();
+  if (gradient.is_same(slot.place)) return;
   if (gradient.defined()) {
     slot.place.copy_(gradient);
   } else {
     slot.place.zero_();
   }
   gradient = slot.place;
+}
+
+bool GradientBuckets::fill(size_t parameter) {
+  move(parameter);
+  Slot& slot = slots_[parameter];
   slot.is_filled = true;
   return --buckets_[slot.bucket].missing == 0;
 }

@@ -26,7 +26,9 @@ class GradientBuckets {
   /// Nothing is in its place.
   void empty();
   /// Moves a parameter's gradient to its place, or zeros where there is none, and lets the
-  /// parameter have that as its gradient. Returns whether its bucket is full now.
+  /// parameter have that as its gradient. One that is there already stays.
+  void move(size_t parameter);
+  /// The same, and returns whether its bucket is full now.
   bool fill(size_t parameter);
   /// Lets each parameter have what is in its place as its gradient.
   void give_to_parameters();

@@ -10,20 +10,6 @@ std::vector<at::Tensor> trained(const NamedTensors& parameters) {
   return all;
 }
 
-std::vector<std::string> without_gradient(const NamedTensors& parameters) {
-  std::vector<std::string> without;
-  bool has_some = false;
-  for (const auto& [name, tensor] : parameters) {
-    if (!tensor.requires_grad()) continue;
-    if (tensor.grad().defined()) {
-      has_some = true;
-    } else {
-      without.push_back(name);
-    }
-  }
-  return has_some ? without : std::vector<std::string>();
-}
-
 int64_t count_numbers(const std::vector<at::Tensor>& tensors) {
   int64_t count = 0;
   for (const at::Tensor& tensor : tensors) count += tensor.numel();

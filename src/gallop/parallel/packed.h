@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +11,6 @@ namespace gallop::parallel {
 
 /// The parameters that are trained, in their order.
 std::vector<at::Tensor> trained(const NamedTensors& parameters);
-
-/// Those of them that a backward pass has given no gradient; none where it has given none at all.
-std::vector<std::string> without_gradient(const NamedTensors& parameters);
 
 /// Numbers that all the tensors have together.
 int64_t count_numbers(const std::vector<at::Tensor>& tensors);

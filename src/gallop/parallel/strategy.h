@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gallop/config/component.h"
@@ -31,7 +30,7 @@ class Strategy {
   /// Whether batch norm takes its statistics of the whole batch.
   virtual bool shares_batch_norm() const { return false; }
 
-  /// Parameters that the last backward pass with samples has given no gradient; it counts as 0.
+  /// Parameters that the first backward pass with samples has given no gradient; it counts as 0.
   const std::vector<std::string>& unused() const { return unused_; }
 
   /// Between the forward and the backward pass that are the last of a step, and with shards before
@@ -44,15 +43,20 @@ class Strategy {
   virtual void finish_gradients() = 0;
 
  protected:
-  void set_unused(std::vector<std::string> names) { unused_ = std::move(names); }
+  /// After a backward pass, before gradients are moved: notes which parameters have none, once.
+  void note_unused(const NamedTensors& parameters);
 
  private:
   std::vector<std::string> unused_;
+  bool has_noted_unused_ = false;
 };
 
 /// What a strategy wraps: the live tensors of a model.
 struct ModelTensors {
   NamedTensors parameters, buffers;
+  /// Names of parameters in the order in which a backward pass gives them their gradients; those
+  /// that are not there come behind, from the last.
+  std::vector<std::string> gradient_order{};
 };
 
 /// The `parallel:` section of a recipe chooses one.

@@ -1,0 +1,20 @@
+#include "gallop/parallel/strategy.h"
+
+namespace gallop::parallel {
+
+void Strategy::note_unused(const NamedTensors& parameters) {
+  if (has_noted_unused_) return;
+  std::vector<std::string> without;
+  for (const auto& [name, tensor] : parameters) {
+    if (!tensor.requires_grad()) continue;
+    if (tensor.grad().defined()) {
+      has_noted_unused_ = true;
+    } else {
+      without.push_back(name);
+    }
+  }
+  // A pass without samples gives none at all.
+  if (has_noted_unused_) unused_ = std::move(without);
+}
+
+}  // namespace gallop::parallel

@@ -1,0 +1,34 @@
+#include "gallop/train/gradient_order.h"
+
+#include "gallop/optim/gradients.h"
+#include "gallop/parallel/gradient_hooks.h"
+#include "gallop/train/kept_tensors.h"
+#include "gallop/train/loss.h"
+
+namespace gallop::train {
+
+std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& input,
+                                        const at::Tensor& target, precision::Precision precision) {
+  NamedTensors trained;
+  for (const auto& parameter : model.parameters()) {
+    if (parameter.tensor.requires_grad()) trained.push_back(parameter);
+  }
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : trained) tensors.push_back(tensor);
+  std::vector<std::string> order;
+  const parallel::GradientHooks hooks(
+      tensors, [&](size_t parameter) { order.push_back(trained[parameter].name); });
+  const KeptTensors statistics(model.buffers());
+  model.set_training(true);
+  Losses losses;
+  {
+    const precision::AutocastGuard autocast(precision, input.device().type());
+    losses = cross_entropy_sum(model.forward_to_head(input), target, 0, /*count_right=*/false);
+  }
+  losses.sum.backward();
+  optim::drop_gradients(trained);
+  statistics.put_back();
+  return order;
+}
+
+}  // namespace gallop::train
