@@ -149,8 +149,9 @@ int64_t logged(const std::string& run) {
   const fs::path log = fs::path(run) / "metrics.log";
   if (run.empty() || !fs::exists(log)) return 0;
   const auto records = track::read_log(log).records;
-  return std::count_if(records.begin(), records.end(),
-                       [](const track::Record& one) { return one.kind != "session"; });
+  return std::count_if(records.begin(), records.end(), [](const track::Record& one) {
+    return one.kind != "session" && one.kind != "note";
+  });
 }
 
 ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gallop/app/device.h"
 #include "gallop/app/session.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/train/bucket_choice.h"
 #include "gallop/train/checkpoint_slices.h"
+#include "gallop/train/gradient_order.h"
 #include "gallop/train/recompute_choice.h"
 
 namespace gallop::app {
@@ -19,6 +23,7 @@ namespace {
 using precision::Precision;
 
 constexpr int64_t kTimedTexts = 4;
+constexpr int64_t kOrderSamples = 4;
 constexpr int64_t kVerifyEvery = 100;  // Steps.
 
 void note(const std::string& line) {
@@ -65,13 +70,10 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   if (format_.precision == precision::Precision::kBf16Weights) {
     precision::keep_in_bf16(model_->parameters());
   }
-  if (collectives_ != nullptr) {
-    strategy_ = families.strategies.build(recipe().strategy, *collectives_,
-                                          {model_->parameters(), model_->buffers()});
-  }
   build_optimizer(families);
   varied_.check(recipe(), *optimizer_);
   choose_recomputed_blocks();
+  if (collectives_ != nullptr) build_strategy(families);
 }
 
 // What several processes cannot do yet is refused by name.
@@ -157,6 +159,53 @@ void PreparedRecipe::build_optimizer(const Families& families) {
                             .parameters = parameters,
                             .buffers = model_->buffers(),
                             .length = length.for_schedules()});
+}
+
+// Last, as the order of gradients depends on all that a step does.
+void PreparedRecipe::build_strategy(const Families& families) {
+  parallel::ModelTensors tensors{model_->parameters(), model_->buffers()};
+  const auto build = [&](const Recipe& recipe) {
+    return families.strategies.build(recipe.strategy, *collectives_, tensors);
+  };
+  if (collectives_->size() > 1) {
+    tensors.gradient_order = shared_gradient_order();
+    if (resolved_.is_auto("parallel", "bucket")) choose_buckets(build);
+  }
+  strategy_ = build(recipe());
+}
+
+// That of the first process, in all.
+std::vector<std::string> PreparedRecipe::shared_gradient_order() {
+  std::istringstream lines(parallel::ask_first(collectives_, [&] {
+    const data::Batch some = first_batch(kOrderSamples);
+    train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
+    return fmt::format(
+        "{}", fmt::join(train::gradient_order(*model_, some.input, some.target, format_.precision),
+                        "\n"));
+  }));
+  std::vector<std::string> order;
+  for (std::string name; std::getline(lines, name);) order.push_back(name);
+  return order;
+}
+
+void PreparedRecipe::choose_buckets(const BuildStrategy& build) {
+  data::LoaderConfig config = training_loader();
+  config.threads = 0;
+  data::Loader loader(*data_.train, config, {.seed = recipe().train.seed});
+  const data::Batch batch = *loader.next();
+  const auto with_buckets_of = [&](const std::string& size) {
+    ResolvedRecipe trial = resolved_;
+    trial.resolve("parallel.bucket", size);
+    return build(trial.recipe);
+  };
+  const auto timings = train::time_buckets({.model = *model_,
+                                            .optimizer = *optimizer_,
+                                            .batch = batch,
+                                            .step = step_config(),
+                                            .make_strategy = with_buckets_of},
+                                           *collectives_);
+  buckets_ = train::describe_choice(timings);
+  resolved_.resolve("parallel.bucket", train::pick_bucket(timings));
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
@@ -62,10 +64,17 @@ class PreparedRecipe {
 
   /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
   std::string describe_training() const;
+  /// How `parallel.bucket: auto` was resolved; empty where it was not.
+  const std::string& buckets() const { return buckets_; }
 
  private:
+  using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
+
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
+  void build_strategy(const Families& families);
+  std::vector<std::string> shared_gradient_order();
+  void choose_buckets(const BuildStrategy& build);
   void require_shareable();
   size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();
@@ -87,6 +96,7 @@ class PreparedRecipe {
   train::StepFormat format_;
   std::string measured_;
   std::string recomputed_;
+  std::string buckets_;
   std::unique_ptr<model::Model> model_;
   std::optional<TrainedRun> teacher_;
   std::unique_ptr<optim::Optimizer> optimizer_;

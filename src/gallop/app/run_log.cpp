@@ -5,10 +5,12 @@ namespace gallop::app {
 RunLog::RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied)
     : path_(log),
       writer_(log, step, {{"version", GALLOP_VERSION}}),
+      step_(step),
       part_(std::move(part)),
       varied_(std::move(varied)) {}
 
 void RunLog::stepped(const train::StepEvent& event) {
+  step_ = event.step;
   if (!event.record && !event.is_spike) return;
   track::Record record{.step = event.step,
                        .kind = "step",
@@ -46,6 +48,11 @@ void RunLog::evaluated(const train::EvaluationEvent& event) {
 // What was told of the steps after it is superseded.
 void RunLog::went_back(int64_t step) {
   writer_ = track::LogWriter(path_, step, {{"version", GALLOP_VERSION}});
+  step_ = step;
+}
+
+void RunLog::noted(const std::string& line) {
+  writer_.append({.step = step_, .kind = "note", .texts = {{"text", line}}});
 }
 
 void RunLog::saved(int64_t step, const std::string& folder) {

@@ -20,11 +20,13 @@ class RunLog final : public train::Observer {
   void evaluated(const train::EvaluationEvent& event) override;
   void went_back(int64_t step) override;
   void saved(int64_t step, const std::string& folder) override;
+  void noted(const std::string& line) override;
   void finished(const train::Outcome& outcome) override;
 
  private:
   fs::path path_;
   track::LogWriter writer_;
+  int64_t step_;  // The last that was heard of.
   std::string part_;
   std::vector<std::string> varied_;
 };

@@ -35,6 +35,7 @@ class PreparedRun final : public TrainingRun {
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
   const fs::path& path() const { return path_; }
+  bool has_measured_buckets() const { return !prepared_.buckets().empty(); }
   const std::string& recipe_name() { return prepared_.resolved().name; }
 
   track::RunInfo info() const {
@@ -108,6 +109,7 @@ class PreparedRun final : public TrainingRun {
     std::vector<train::Observer*> observers;
     if (team_.is_first()) {
       log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, varied);
+      if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
       console = make_console(style, labels());
       observers = {&*log, console.get()};
     }
@@ -208,6 +210,7 @@ class PreparedRun final : public TrainingRun {
     if (!team_.is_alone()) {
       fmt::print("processes  {}, {}\n", team_.size(), recipe().strategy.name());
     }
+    if (!prepared_.buckets().empty()) fmt::print("buckets    {}\n", prepared_.buckets());
     fmt::print("run        {}\n", folder_->path().string());
     if (batch_) {
       fmt::print("batch      {}, found in {}: {} ({})\n", format_count(recipe().data.batch),
@@ -249,7 +252,8 @@ bool is_finished(const fs::path& folder) {
 // For a run that goes on: what was left open at its beginning has been found.
 std::vector<Override> without_auto(std::vector<Override> overrides) {
   std::erase_if(overrides, [](const Override& one) {
-    return one.value == "auto" && (one.path == "data.batch" || one.path == "optimizer.lr");
+    return one.value == "auto" && (one.path == "data.batch" || one.path == "optimizer.lr" ||
+                                   one.path == "parallel.bucket");
   });
   return overrides;
 }
@@ -340,7 +344,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     if (plan->batch) run->take_batch(std::move(*plan->batch));
     if (plan->folder) {
       run->check_against(plan->folder->path());
-      if (plan->overridden) {
+      if (plan->overridden || run->has_measured_buckets()) {
         write_file_atomically(plan->folder->path() / "recipe.yaml", run->recipe_yaml());
       }
       run->place_in(std::move(*plan->folder));

@@ -28,12 +28,6 @@ class NoUpdate final : public optim::Optimizer {
   double base_lr() const override { return 0; }
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 std::optional<data::Batch> next_batch(data::DeviceLoader& loader, int64_t size,
                                       const StopRequest& stop) {
   for (;;) {
