@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
+#include "gallop/tune/pareto.h"
 
 namespace gallop::tune {
 
@@ -204,35 +205,21 @@ std::optional<int64_t> Study::best() const {
 }
 
 std::vector<int64_t> Study::pareto_front() const {
-  std::vector<int64_t> front;
+  LossRows losses;
+  std::vector<int64_t> numbers;
   for (const Trial& trial : trials_) {
     if (trial.state != TrialState::kComplete || !is_feasible(trial)) continue;
-    const auto& losses = trial.losses;
-    const auto beats = [&](int64_t other) {
-      const auto& others = trials_[static_cast<size_t>(other)].losses;
-      return dominates(others, losses) || others == losses;
-    };
-    if (std::any_of(front.begin(), front.end(), beats)) continue;
-    std::erase_if(front, [&](int64_t other) {
-      return dominates(losses, trials_[static_cast<size_t>(other)].losses);
-    });
-    front.push_back(trial.number);
+    losses.push_back(trial.losses);
+    numbers.push_back(trial.number);
   }
+  std::vector<int64_t> front;
+  for (const size_t index : nondominated(losses)) front.push_back(numbers[index]);
   return front;
 }
 
 bool is_feasible(const Trial& trial) {
   return std::all_of(trial.violations.begin(), trial.violations.end(),
                      [](double violation) { return violation <= 0; });
-}
-
-bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
-  bool is_better = false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i] > b[i]) return false;
-    is_better |= a[i] < b[i];
-  }
-  return is_better;
 }
 
 }  // namespace gallop::tune

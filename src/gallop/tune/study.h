@@ -108,7 +108,4 @@ class Study {
 /// Whether all violations are at most 0.
 bool is_feasible(const Trial& trial);
 
-/// Whether losses `a` are nowhere above `b` and somewhere below.
-bool dominates(const std::vector<double>& a, const std::vector<double>& b);
-
 }  // namespace gallop::tune
