@@ -28,9 +28,14 @@ double last_step(const Interval& interval) {
   return std::floor((interval.high - interval.low) / interval.step + kNearStep);
 }
 
+/// Steps counted from the low end; never above the high one, which 12 steps of 0.05 are by
+/// rounding.
+double stepped(const Interval& interval, double steps) {
+  return std::min(interval.low + steps * interval.step, interval.high);
+}
+
 double highest(const Interval& interval) {
-  if (interval.step == 0) return interval.high;
-  return interval.low + last_step(interval) * interval.step;
+  return interval.step == 0 ? interval.high : stepped(interval, last_step(interval));
 }
 
 /// The ends of an interval with half a step around.
@@ -206,7 +211,7 @@ double value_at(const Interval& interval, double coordinate) {
   const double value = unscaled(interval, coordinate);
   if (interval.step == 0) return std::clamp(value, interval.low, interval.high);
   const double steps = std::round((value - interval.low) / interval.step);
-  return interval.low + std::clamp(steps, 0.0, last_step(interval)) * interval.step;
+  return stepped(interval, std::clamp(steps, 0.0, last_step(interval)));
 }
 
 Range coordinates(const Interval& interval) {

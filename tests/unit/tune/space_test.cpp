@@ -57,6 +57,9 @@ TEST(Interval, GivesEachStepItsShare) {
   EXPECT_EQ(cell(layers, 5).high, 6.5);
   const Interval tenths{.low = 0, .high = 0.3, .step = 0.1};
   EXPECT_EQ(count(tenths), 4);
+  // 3 * 0.1 is above 0.3.
+  EXPECT_EQ(value_at(tenths, 1), 0.3);
+  EXPECT_TRUE(Space({{"tenths", tenths}}, {}).contains({0.3}));
 }
 
 TEST(Interval, TakesSharesOfANormalDistribution) {
