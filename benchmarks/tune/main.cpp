@@ -1,0 +1,160 @@
+// What Gallop's samplers find and what they cost; `run` sets it beside Optuna.
+//
+//   bench_tune quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER [OPTION=VALUE...]
+//     a line for each seed: {"seed": 1, "regrets": [after each trial]}
+//   bench_tune speed FINISHED ASKS -- SAMPLER [OPTION=VALUE...]
+//     {"ask_ms": [of each], "bytes_per_trial": B}, with 10 parameters
+//   bench_tune values
+//     the value of each {"problem": NAME, "point": {PARAMETER: VALUE}} on standard input
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/config/resolve.h"
+#include "problems.h"
+#include "simulation.h"
+
+namespace {
+
+using namespace gallop;
+using namespace gallop::tune;
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+const Problem& problem_of(const std::string& name) {
+  static const std::vector<Problem> kProblems = problems();
+  for (const Problem& problem : kProblems) {
+    if (problem.name == name) return problem;
+  }
+  throw UsageError("no problem '" + name + "'");
+}
+
+StudySettings settings_of(const Space& space, uint64_t seed) {
+  return {.name = "benchmark", .seed = seed, .space = space, .objectives = {{.metric = "loss"}}};
+}
+
+/// What stands behind "--".
+class SamplerWords {
+ public:
+  explicit SamplerWords(Words words) : words_(std::move(words)), registry_(built_in_samplers()) {
+    if (words_.empty()) throw UsageError("no sampler is named");
+  }
+
+  std::unique_ptr<Sampler> build(const StudySettings& settings) const {
+    if (registry_.find(words_[0]) == nullptr) throw UsageError("no sampler '" + words_[0] + "'");
+    config::Component component(registry_, words_[0]);
+    config::Node options;
+    for (size_t i = 1; i < words_.size(); ++i) {
+      const size_t sign = words_[i].find('=');
+      options.at_or_add(words_[i].substr(0, sign), {}) =
+          config::Node::make_scalar(words_[i].substr(sign + 1));
+    }
+    config::Problems problems;
+    config::read_fields(
+        options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
+    problems.throw_if_any();
+    return registry_.build(component, settings);
+  }
+
+ private:
+  Words words_;
+  SamplerRegistry registry_;
+};
+
+void quality(const Words& words, const SamplerWords& sampler) {
+  const Problem& problem = problem_of(words.at(0));
+  for (size_t i = 3; i < words.size(); ++i) {
+    const uint64_t seed = std::stoull(words[i]);
+    const StudySettings settings = settings_of(problem.space, seed);
+    const auto built = sampler.build(settings);
+    const Simulation simulation{.problem = &problem,
+                                .trials = std::stoll(words.at(1)),
+                                .workers = std::stoll(words.at(2)),
+                                .seed = seed};
+    const Json line{{"seed", seed}, {"regrets", regrets(simulation, *built, Study(settings))}};
+    std::cout << line.dump() << std::endl;
+  }
+}
+
+/// What this process has in memory, in bytes.
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+void speed(const Words& words, const SamplerWords& sampler) {
+  const auto count = std::stoll(words.at(0)), asks = std::stoll(words.at(1));
+  const Problem& problem = problem_of("ackley10");
+  const StudySettings settings = settings_of(problem.space, 1);
+  Study study(settings);
+  const double before = resident_bytes();
+  const auto tell = [&](const Point& point) {
+    queue_and_start(study, point, 0);
+    finish(study, static_cast<int64_t>(study.trials().size()) - 1, {problem.value(point)}, 0);
+  };
+  for (int64_t number = 0; number < count; ++number) {
+    Random random(1, number);
+    tell(random_point(problem.space, random));
+  }
+  const auto built = sampler.build(settings);
+  const auto ask = [&] {
+    return built->ask(study, static_cast<int64_t>(study.trials().size()), 0).value().point;
+  };
+  tell(ask());  // Fills what is kept between calls.
+  std::vector<double> milliseconds;
+  for (int64_t i = 0; i < asks; ++i) {
+    const double begin = monotonic_seconds();
+    const Point point = ask();
+    milliseconds.push_back(1000 * (monotonic_seconds() - begin));
+    tell(point);
+  }
+  const double bytes = (resident_bytes() - before) / static_cast<double>(study.trials().size());
+  std::cout << Json{{"ask_ms", milliseconds}, {"bytes_per_trial", bytes}}.dump() << '\n';
+}
+
+void values() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const Json json = Json::parse(line);
+    const Problem& problem = problem_of(json.at("problem"));
+    Point point(problem.space.size(), kInactive);
+    for (const auto& [name, value] : json.at("point").items()) {
+      const size_t index = problem.space.find(name).value();
+      point[index] = problem.space.parse_value(index, value.dump()).value();
+    }
+    if (!problem.space.contains(point)) throw UsageError("no point of its space: " + line);
+    std::cout << fmt::format("{}\n", problem.value(point));
+  }
+}
+
+void run(const Words& all) {
+  const auto separator = std::find(all.begin(), all.end(), "--");
+  const Words words(all.begin() + 1, separator);
+  if (all.at(0) == "values") return values();
+  const SamplerWords sampler(separator == all.end() ? Words() : Words(separator + 1, all.end()));
+  if (all[0] == "quality") return quality(words, sampler);
+  if (all[0] == "speed") return speed(words, sampler);
+  throw UsageError("quality, speed or values, not " + all[0]);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  try {
+    run(Words(words + 1, words + count));
+  } catch (const std::exception& error) {
+    std::cerr << "bench_tune: " << error.what() << '\n';
+    return 2;
+  }
+  return 0;
+}

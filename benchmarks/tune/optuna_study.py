@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Optuna's side of `run`: takes what bench_tune takes, and writes the same.
+
+    optuna_study.py quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER
+    optuna_study.py speed FINISHED ASKS -- SAMPLER
+    optuna_study.py values
+"""
+
+import heapq
+import json
+import math
+import os
+import random
+import sys
+import time
+
+import optuna
+from problems import PROBLEMS
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+SAMPLERS = {
+    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
+    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
+    "tpe-grouped": lambda seed: optuna.samplers.TPESampler(seed=seed, group=True),
+    "tpe-independent": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=False),
+    "quasi-random": lambda seed: optuna.samplers.QMCSampler(seed=seed, qmc_type="sobol", scramble=True),
+    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
+    "cma-es": lambda seed: optuna.samplers.CmaEsSampler(seed=seed),
+    "nsga2": lambda seed: optuna.samplers.NSGAIISampler(seed=seed),
+}
+
+
+def regrets(problem, trials, workers, seed, sampler):
+    """After each trial in the order in which they ended, by how much the best is above the smallest value."""
+    value_of, smallest, noise = PROBLEMS[problem]
+    study = optuna.create_study(sampler=SAMPLERS[sampler](seed))
+    draw = random.Random(seed)
+    ends, now, found, best = [], 0, [], math.inf
+    for number in range(2 * trials):  # A start of each, and an end.
+        if len(ends) < workers and len(found) + len(ends) < trials:
+            trial = study.ask()
+            heapq.heappush(ends, (now + math.exp(draw.gauss(0, 0.5)), number, trial, value_of(trial)))
+            continue
+        now, _, trial, value = heapq.heappop(ends)
+        observed = value + (draw.gauss(0, noise) if noise else 0)
+        found.append(value - smallest if observed < best else found[-1])
+        best = min(best, observed)
+        study.tell(trial, observed)
+    return found
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def speed(finished, asks, sampler):
+    value_of = PROBLEMS["ackley10"][0]
+    study = optuna.create_study(sampler=SAMPLERS[sampler](1))
+    draw = random.Random(1)
+    space = {f"x{i}": optuna.distributions.FloatDistribution(-32.768, 32.768) for i in range(10)}
+    before = resident_bytes()
+    for _ in range(finished):
+        point = {name: draw.uniform(-32.768, 32.768) for name in space}
+        value = value_of(optuna.trial.FixedTrial(point))
+        study.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=value))
+    milliseconds = []
+    for _ in range(asks + 1):
+        begin = time.monotonic()
+        trial = study.ask()
+        value = value_of(trial)  # An independent sampler draws only as the objective asks for a parameter.
+        milliseconds.append(1000 * (time.monotonic() - begin))
+        study.tell(trial, value)
+    print(json.dumps({"ask_ms": milliseconds[1:],
+                      "bytes_per_trial": (resident_bytes() - before) / len(study.trials)}))
+
+
+def values():
+    for line in sys.stdin:
+        case = json.loads(line)
+        print(PROBLEMS[case["problem"]][0](optuna.trial.FixedTrial(case["point"])))
+
+
+def main():
+    mode, *words = sys.argv[1:]
+    if mode == "values":
+        return values()
+    *words, _, sampler = words
+    if mode == "speed":
+        return speed(int(words[0]), int(words[1]), sampler)
+    problem, trials, workers, *seeds = words
+    for seed in map(int, seeds):
+        found = regrets(problem, int(trials), int(workers), seed, sampler)
+        print(json.dumps({"seed": seed, "regrets": found}), flush=True)
+
+
+main()
