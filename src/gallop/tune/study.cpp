@@ -131,7 +131,8 @@ void Study::queue(const Event& event) {
                      .bracket = event.bracket,
                      .point = event.point,
                      .parent = event.parent,
-                     .last_step = event.last_step});
+                     .last_step = event.last_step,
+                     .known_ends = static_cast<int64_t>(finished_.size())});
   waiting_.insert(event.trial);
 }
 

@@ -40,8 +40,10 @@ struct Trial {
   int32_t attempt = 0;   ///< How often it was started.
   int32_t vanished = 0;  ///< How often its worker has vanished.
   Point point;
-  int64_t parent = -1;           ///< The trial whose last checkpoint it begins with; -1 for none.
-  int64_t last_step = 0;         ///< Up to which it is to run, counted as in reports; 0 for all.
+  int64_t parent = -1;    ///< The trial whose last checkpoint it begins with; -1 for none.
+  int64_t last_step = 0;  ///< Up to which it is to run, counted as in reports; 0 for all.
+  /// How many ends of trials were known when its point was chosen: so much of Study::finished().
+  int64_t known_ends = 0;
   std::vector<double> losses{};  ///< One for each objective; those of a complete trial.
   /// What the measured constraints came to, in their order; above 0 is too much.
   std::vector<double> violations{};

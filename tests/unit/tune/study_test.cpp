@@ -90,6 +90,22 @@ TEST(Study, LetsATrialBeginAgain) {
   EXPECT_EQ(told.study.trials()[0].reports[1].loss, 3);
 }
 
+TEST(Study, KnowsHowMuchWasKnownWhenATrialWasQueued) {
+  Told told;
+  const int64_t first = told.queue();
+  told.queue();
+  told.start(first);
+  told.tell({.kind = Kind::kFinished, .trial = first, .state = TrialState::kPruned});
+  told.run({1});
+  told.queue();
+  std::vector<int64_t> known;
+  for (const Trial& trial : told.study.trials()) known.push_back(trial.known_ends);
+  EXPECT_EQ(known, (std::vector<int64_t>{0, 0, 1, 2}));
+  told.tell({.kind = Kind::kRequeued, .trial = first});
+  told.start(first);
+  EXPECT_EQ(told.study.trials()[0].known_ends, 0);
+}
+
 TEST(Study, KnowsTheBest) {
   Told told;
   EXPECT_FALSE(told.study.best());
