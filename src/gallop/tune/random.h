@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "gallop/base/philox.h"
+#include "gallop/tune/normal.h"
 
 namespace gallop::tune {
 
@@ -17,6 +18,11 @@ class Random {
   /// In [0, 1), with 53 random bits.
   double uniform() { return static_cast<double>(philox_.next_u64() >> 11) * 0x1p-53; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  /// Of the standard normal distribution.
+  double normal() {
+    const double share = uniform();
+    return normal_quantile(share > 0 ? share : 0x1p-54);
+  }
   /// In [0, bound).
   size_t below(size_t bound) { return philox_.below(bound); }
 

@@ -43,6 +43,9 @@ using SamplerRegistry = config::Registry<Sampler, const StudySettings&>;
 /// The samplers that come with Gallop.
 SamplerRegistry built_in_samplers();
 
+/// A value that is uniform in its coordinate, or a choice drawn by the weights.
+double random_value(const Parameter& parameter, Random& random);
+
 /// A point whose coordinates are uniform and whose choices are drawn by their weights; drawn again
 /// until the constraints allow it. Throws UsageError after 10,000 in vain.
 Point random_point(const Space& space, Random& random);

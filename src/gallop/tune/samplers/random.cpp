@@ -25,13 +25,6 @@ double drawn_choice(const Choices& choices, Random& random) {
   return static_cast<double>(last);
 }
 
-double drawn(const Parameter& parameter, Random& random) {
-  const Interval* const interval = parameter.interval();
-  if (interval == nullptr) return drawn_choice(*parameter.choices(), random);
-  const auto [low, high] = coordinates(*interval);
-  return value_at(*interval, random.uniform(low, high));
-}
-
 class RandomSampler final : public Sampler {
  public:
   std::optional<Proposal> ask(const Study& study, int64_t number, int32_t /*bracket*/) override {
@@ -42,11 +35,18 @@ class RandomSampler final : public Sampler {
 
 }  // namespace
 
+double random_value(const Parameter& parameter, Random& random) {
+  const Interval* const interval = parameter.interval();
+  if (interval == nullptr) return drawn_choice(*parameter.choices(), random);
+  const auto [low, high] = coordinates(*interval);
+  return value_at(*interval, random.uniform(low, high));
+}
+
 Point random_point(const Space& space, Random& random) {
   for (int draw = 0; draw < kDraws; ++draw) {
     Point point;
     for (const Parameter& parameter : space.parameters()) {
-      point.push_back(drawn(parameter, random));
+      point.push_back(random_value(parameter, random));
     }
     space.drop_inactive(point);
     if (space.allows(point)) return point;
