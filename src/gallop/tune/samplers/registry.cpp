@@ -1,4 +1,5 @@
 #include "gallop/tune/sampler.h"
+#include "gallop/tune/samplers/cma_es.h"
 #include "gallop/tune/samplers/random.h"
 
 namespace gallop::tune {
@@ -6,6 +7,7 @@ namespace gallop::tune {
 SamplerRegistry built_in_samplers() {
   SamplerRegistry registry("sampler");
   registry.add("random", "points that know nothing of each other", make_random);
+  registry.add("cma-es", "a normal distribution that moves to where losses are small", make_cma_es);
   return registry;
 }
 

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "gallop/tune/cma/eigen.h"
+#include "gallop/tune/random.h"
+
+namespace gallop::tune {
+
+/// The normal distribution of the covariance matrix adaptation evolution strategy (Hansen, "The CMA
+/// evolution strategy: a tutorial", 2016, with its default parameters and negative weights).
+class CmaDistribution {
+ public:
+  struct Start {
+    std::vector<double> mean;
+    double deviation = 1;
+    size_t population = 0;  ///< Points of a generation, at least 2; 0 for default_population().
+    /// Learning rates are adapted to how noisy the steps are (Nomura, Akimoto and Ono, "CMA-ES with
+    /// learning rate adaptation", 2023).
+    bool adapt_rates = false;
+  };
+
+  explicit CmaDistribution(const Start& start);
+
+  /// 4 + floor(3 ln dimensions).
+  static size_t default_population(size_t dimensions);
+
+  size_t dimensions() const { return mean_.size(); }
+  size_t population() const { return weights_.size(); }
+  const std::vector<double>& mean() const { return mean_; }
+  void set_mean(size_t dimension, double value) { mean_[dimension] = value; }
+  /// The step size.
+  double sigma() const { return sigma_; }
+  const SquareMatrix& covariance() const { return covariance_; }
+  /// Of one coordinate.
+  double deviation(size_t dimension) const;
+
+  std::vector<double> sample(Random& random) const;
+  /// A point that was not drawn here, no farther from the mean than one that was (Hansen,
+  /// "Injecting external solutions into CMA-ES", 2011).
+  std::vector<double> injected(std::vector<double> point) const;
+
+  /// Ends a generation: its points with their losses, the best first.
+  struct Solution {
+    std::vector<double> point;
+    double loss;
+  };
+  void tell(const std::vector<Solution>& solutions);
+
+  /// Whether more generations promise nothing: losses or points hardly differ any more, or the
+  /// distribution has no shape that numbers could hold (sections B.3 and 4 of the tutorial).
+  bool has_converged() const;
+
+ private:
+  using Vector = std::vector<double>;
+
+  struct Rates {
+    double effective;  // Of how many equal weights the positive ones are worth.
+    double path_sigma, damping, path_covariance, rank_one, rank_many;
+  };
+  /// Signals of the learning rate adaptation, of the mean or of the covariance.
+  struct Signal {
+    double memory;
+    Vector average;
+    double variance = 0;
+    double rate = 1;
+  };
+
+  void choose_rates();
+  void choose_weights(Vector weights, double negative_effective);
+  Vector whitened(const Vector& step) const;
+  void move_paths(const Vector& step, bool& is_stalled);
+  void move_covariance(const std::vector<Vector>& steps, bool is_stalled);
+  void decompose();
+  void adapt_rates(const Vector& old_mean, double old_sigma, const SquareMatrix& old_covariance,
+                   const SquareMatrix& old_inverse_root);
+  void adapt_rate(Signal& signal, const Vector& step) const;
+  bool has_flat_losses() const;
+  bool has_lost_precision() const;
+
+  Vector mean_, weights_;
+  double sigma_, first_sigma_;
+  SquareMatrix covariance_;
+  Vector path_sigma_, path_covariance_;
+  Rates rates_{};
+  EigenSystem axes_;  // Of the covariance; values are roots of eigenvalues.
+  size_t generation_ = 0;
+  std::deque<double> extremes_;  // Best and worst losses of the last generations.
+  bool adapts_rates_;
+  Signal mean_signal_, covariance_signal_;
+};
+
+}  // namespace gallop::tune

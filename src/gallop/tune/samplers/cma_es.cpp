@@ -1,0 +1,326 @@
+#include "gallop/tune/samplers/cma_es.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "gallop/base/error.h"
+#include "gallop/tune/cma/distribution.h"
+#include "gallop/tune/cma/margin.h"
+#include "gallop/tune/pareto.h"
+#include "gallop/tune/samplers/generations.h"
+
+namespace gallop::tune {
+
+namespace {
+
+using Vector = std::vector<double>;
+
+constexpr uint32_t kRestart = 1;     // What a restart draws for; points are drawn for 0.
+constexpr int kDraws = 100;          // Before a point is taken that is uniform.
+constexpr size_t kDrawsInside = 10;  // For each dimension, before a point is moved inside.
+
+/// A dimension of the search: a parameter, with its coordinates from 0 to 1.
+class Axis {
+ public:
+  Axis(size_t parameter, const Interval& interval)
+      : parameter_(parameter), interval_(&interval), range_(coordinates(interval)) {}
+
+  size_t parameter() const { return parameter_; }
+  bool is_stepped() const { return interval_->step > 0; }
+  double position(double value) const { return share(coordinate(*interval_, value)); }
+  double value(double position) const {
+    const double inside = std::clamp(position, 0.0, 1.0);
+    return value_at(*interval_, range_.low + inside * (range_.high - range_.low));
+  }
+  /// As CmaMargin wants them.
+  Range limits(double position) const {
+    const Range found = cell(*interval_, value(position));
+    const double low = share(found.low), high = share(found.high);
+    constexpr double kEnd = 1e-9;
+    if (low < kEnd) return {high, high};
+    return {low, high > 1 - kEnd ? low : high};
+  }
+
+ private:
+  double share(double coordinate) const {
+    return (coordinate - range_.low) / (range_.high - range_.low);
+  }
+
+  size_t parameter_;
+  const Interval* interval_;
+  Range range_;
+};
+
+std::vector<Axis> axes_of(const Space& space) {
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < space.size(); ++i) {
+    const Interval* const interval = space[i].interval();
+    if (interval == nullptr || space[i].condition || count(*interval) == 1) continue;
+    axes.emplace_back(i, *interval);
+  }
+  return axes;
+}
+
+/// The searches of one bracket, one after the other, as far as the study's trials have brought
+/// them.
+class Search {
+ public:
+  Search(const CmaEsConfig& config, const Study& study, const std::vector<Axis>& axes,
+         int32_t bracket)
+      : config_(config),
+        seed_(study.seed()),
+        axes_(&axes),
+        generations_(bracket, config.pruned),
+        start_(axes.size(), 0.5),
+        population_(config.population > 0 ? static_cast<size_t>(config.population)
+                                          : CmaDistribution::default_population(axes.size())),
+        margin_({}) {
+    if (config.startup == 0) begin();
+  }
+
+  /// False where it must begin anew, as what it has seen stands no more.
+  bool follow(const Study& study);
+  Point propose(const Study& study, int64_t number) const { return draw(study, number).point; }
+
+ private:
+  struct Draw {
+    Point point;
+    std::optional<Vector> position{};  // Where the distribution has it; nothing for uniform points.
+  };
+
+  void begin();
+  void restart(int64_t number);
+  void start_distribution(Vector mean, double deviation, size_t population);
+  void take_startup(const Trial& trial);
+  void take(const Study& study, const Trial& trial);
+  void end_generation(int64_t number);
+  bool is_inside(const Vector& position) const;
+  Vector draw_position(Random& random) const;
+  Draw draw(const Study& study, int64_t number) const;
+  Vector position_of(const Study& study, const Trial& trial) const;
+
+  struct Solution {
+    double violation, loss;
+    Vector position;
+    bool operator<(const Solution& other) const {
+      return std::pair(violation, loss) < std::pair(other.violation, other.loss);
+    }
+  };
+
+  CmaEsConfig config_;
+  uint64_t seed_;
+  const std::vector<Axis>* axes_;
+  Generations generations_;
+  std::vector<Solution> solutions_;  // Of the current generation.
+  Vector start_;
+  size_t population_;  // Of the first search.
+  std::optional<CmaDistribution> distribution_;
+  CmaMargin margin_;
+  // Of BIPOP: how many trials the searches with large and with small populations have had, and how
+  // often the large one was doubled.
+  bool is_large_ = true;
+  size_t large_trials_ = 0, small_trials_ = 0;
+  int doublings_ = 0;
+};
+
+void Search::start_distribution(Vector mean, double deviation, size_t population) {
+  distribution_.emplace(CmaDistribution::Start{.mean = std::move(mean),
+                                               .deviation = deviation,
+                                               .population = population,
+                                               .adapt_rates = config_.adapt_rates});
+  std::vector<CmaMargin::Limits> limits;
+  for (const Axis& axis : *axes_) {
+    limits.emplace_back();
+    if (axis.is_stepped()) limits.back() = [axis](double at) { return axis.limits(at); };
+  }
+  margin_ = CmaMargin(std::move(limits));
+}
+
+void Search::begin() {
+  if (config_.start == "best" && !solutions_.empty()) {
+    start_ = std::min_element(solutions_.begin(), solutions_.end())->position;
+  }
+  solutions_.clear();
+  start_distribution(start_, config_.deviation, population_);
+  generations_.begin_next();
+}
+
+bool Search::follow(const Study& study) {
+  if (!generations_.is_valid(study)) return false;
+  while (const Trial* const trial = generations_.next(study)) {
+    if (distribution_) {
+      take(study, *trial);
+    } else {
+      take_startup(*trial);
+    }
+  }
+  return true;
+}
+
+void Search::take_startup(const Trial& trial) {
+  Vector position;
+  for (const Axis& axis : *axes_) position.push_back(axis.position(trial.point[axis.parameter()]));
+  solutions_.push_back({total_violation(trial), loss_of(trial), std::move(position)});
+  if (static_cast<int64_t>(solutions_.size()) >= config_.startup) begin();
+}
+
+void Search::take(const Study& study, const Trial& trial) {
+  solutions_.push_back({total_violation(trial), loss_of(trial), position_of(study, trial)});
+  if (solutions_.size() == distribution_->population()) end_generation(trial.number);
+}
+
+void Search::end_generation(int64_t number) {
+  std::stable_sort(solutions_.begin(), solutions_.end());
+  (is_large_ ? large_trials_ : small_trials_) += solutions_.size();
+  if (!distribution_->has_converged()) {
+    std::vector<CmaDistribution::Solution> told;
+    for (Solution& solution : solutions_) {
+      told.push_back({std::move(solution.position), solution.loss});
+    }
+    distribution_->tell(told);
+    margin_.correct(*distribution_);
+  }
+  solutions_.clear();
+  if (config_.restarts != "none" && distribution_->has_converged()) restart(number);
+  generations_.begin_next();
+}
+
+/// Begins again somewhere: with twice the population, or, in BIPOP, with a small one and small
+/// steps as long as those have had fewer trials.
+void Search::restart(int64_t number) {
+  Random random(seed_, number, kRestart);
+  Vector mean;
+  for (size_t i = 0; i < axes_->size(); ++i) mean.push_back(random.uniform());
+  is_large_ = config_.restarts == "ipop" || small_trials_ >= large_trials_;
+  if (is_large_) ++doublings_;
+  const auto first = static_cast<double>(population_);
+  const double large = std::ldexp(first, doublings_);
+  if (is_large_) {
+    start_distribution(std::move(mean), config_.deviation, static_cast<size_t>(large));
+    return;
+  }
+  const double exponent = random.uniform();
+  const double small = first * std::pow(large / first / 2, exponent * exponent);
+  const double deviation = config_.deviation * std::pow(10, -2 * random.uniform());
+  start_distribution(std::move(mean), deviation, static_cast<size_t>(std::max(small, first)));
+}
+
+bool Search::is_inside(const Vector& position) const {
+  for (size_t i = 0; i < position.size(); ++i) {
+    if (!(*axes_)[i].is_stepped() && (position[i] < 0 || position[i] > 1)) return false;
+  }
+  return true;
+}
+
+Vector Search::draw_position(Random& random) const {
+  Vector position;
+  for (size_t draw = 0; draw < kDrawsInside * axes_->size(); ++draw) {
+    position = distribution_->sample(random);
+    if (is_inside(position)) return position;
+  }
+  for (size_t i = 0; i < position.size(); ++i) {
+    if (!(*axes_)[i].is_stepped()) position[i] = std::clamp(position[i], 0.0, 1.0);
+  }
+  return position;
+}
+
+Search::Draw Search::draw(const Study& study, int64_t number) const {
+  const Space& space = study.space();
+  Random random(study.seed(), number);
+  for (int draw = 0; distribution_ && draw < kDraws; ++draw) {
+    Vector position = draw_position(random);
+    const Vector evaluated = margin_.widened(*distribution_, position);
+    Point point(space.size(), kInactive);
+    for (size_t i = 0; i < axes_->size(); ++i) {
+      point[(*axes_)[i].parameter()] = (*axes_)[i].value(evaluated[i]);
+    }
+    for (size_t i = 0; i < space.size(); ++i) {
+      if (std::isnan(point[i])) point[i] = random_value(space[i], random);
+    }
+    space.drop_inactive(point);
+    if (space.allows(point)) return {std::move(point), std::move(position)};
+  }
+  return {random_point(space, random)};
+}
+
+/// Of a trial of the current generation. One that was queued by somebody else counts as if it had
+/// been drawn not too far away.
+Vector Search::position_of(const Study& study, const Trial& trial) const {
+  Draw own = draw(study, trial.number);
+  Vector position;
+  bool is_own = own.position.has_value();
+  for (const Axis& axis : *axes_) {
+    const double value = trial.point[axis.parameter()];
+    is_own = is_own && value == own.point[axis.parameter()];
+    position.push_back(axis.position(value));
+  }
+  return is_own ? *std::move(own.position) : distribution_->injected(std::move(position));
+}
+
+class CmaEsSampler final : public Sampler {
+ public:
+  CmaEsSampler(const CmaEsConfig& config, const Space& space)
+      : config_(config), space_(space), axes_(axes_of(space_)) {}
+
+  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) override {
+    auto [found, is_new] = searches_.try_emplace(bracket, config_, study, axes_, bracket);
+    if (!found->second.follow(study)) {
+      found->second = Search(config_, study, axes_, bracket);
+      found->second.follow(study);
+    }
+    return Proposal{.point = found->second.propose(study, number)};
+  }
+
+ private:
+  CmaEsConfig config_;
+  Space space_;
+  std::vector<Axis> axes_;
+  std::map<int32_t, Search> searches_;  // By bracket.
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, CmaEsConfig& config) {
+  visitor.field({.name = "population",
+                 .help = "trials of a generation; 0 for 4 + 3 ln of the number of parameters",
+                 .min = 0},
+                config.population);
+  visitor.field({.name = "startup", .help = "so many trials are random at first", .min = 0},
+                config.startup);
+  visitor.field({.name = "start",
+                 .help = "where it begins: in the middle, or at the best of the random trials",
+                 .choices = {"middle", "best"}},
+                config.start);
+  visitor.field({.name = "deviation",
+                 .help = "how far it draws at first, as a share of each interval",
+                 .min = 0,
+                 .max = 1,
+                 .above_min = true},
+                config.deviation);
+  visitor.field({.name = "restarts",
+                 .help = "when it has converged: with a larger population, with larger and smaller "
+                         "ones, or not at all",
+                 .choices = {"ipop", "bipop", "none"}},
+                config.restarts);
+  visitor.field(
+      {.name = "adapt_rates", .help = "learn more slowly the noisier the losses are (LRA-CMA-ES)"},
+      config.adapt_rates);
+  visitor.field({.name = "pruned", .help = "pruned trials count with their last report"},
+                config.pruned);
+}
+
+std::unique_ptr<Sampler> make_cma_es(const CmaEsConfig& config, const StudySettings& settings) {
+  if (settings.objectives.size() > 1) {
+    throw UsageError("sampler cma-es: searches for one objective; nsga2 can take several");
+  }
+  if (config.population == 1) throw UsageError("sampler cma-es: population 1: at least 2");
+  if (axes_of(settings.space).empty()) {
+    throw UsageError("sampler cma-es: there is no parameter with an interval and no condition");
+  }
+  return std::make_unique<CmaEsSampler>(config, settings.space);
+}
+
+}  // namespace gallop::tune

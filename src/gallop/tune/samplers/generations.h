@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "gallop/tune/study.h"
+
+namespace gallop::tune {
+
+/// Which generation the trials of a bracket belong to: that which was the last when their points
+/// were chosen. Workers do not wait for each other, so that more may be queued than a generation
+/// needs; what ends after its generation does not count.
+///
+///     while (const Trial* trial = generations.next(study)) {
+///       ...
+///       if (IT_IS_ENOUGH) generations.begin_next();
+///     }
+class Generations {
+ public:
+  /// `pruned`: pruned trials with a report count, too.
+  Generations(int32_t bracket, bool pruned) : bracket_(bracket), pruned_(pruned) {}
+
+  /// Whether all that counted still stands as it did, so that next() can go on. A complete trial
+  /// that begins again needs a new start from the first end.
+  bool is_valid(const Study& study) const;
+
+  /// The next trial of the current generation, in the order in which they ended; nullptr where
+  /// there is none yet.
+  const Trial* next(const Study& study);
+
+  /// What has ended since belongs to the current generation no more.
+  void begin_next() { begins_.push_back(read_); }
+
+  /// From 0.
+  size_t current() const { return begins_.size(); }
+
+ private:
+  bool counts(const Trial& trial) const;
+
+  int32_t bracket_;
+  bool pruned_;
+  int64_t read_ = 0;             // Of Study::finished().
+  std::vector<int64_t> begins_;  // How many had ended when each generation but the first began.
+  std::unordered_map<int64_t, int32_t> counted_;  // Trials and their attempts.
+};
+
+/// The first loss of a trial that counts: a pruned one's is that of its last report. NaN is
+/// infinite.
+double loss_of(const Trial& trial);
+
+}  // namespace gallop::tune
