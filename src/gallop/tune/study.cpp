@@ -172,6 +172,7 @@ void Study::finish(const Event& event) {
   trial.violations = event.violations;
   trial.message = event.text;
   trial.ended = event.time;
+  trial.last_end = static_cast<int64_t>(finished_.size());
   running_.erase(event.trial);
   finished_.push_back(event.trial);
   failures_in_a_row_ = event.state == TrialState::kFailed ? failures_in_a_row_ + 1 : 0;

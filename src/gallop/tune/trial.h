@@ -44,6 +44,7 @@ struct Trial {
   int64_t last_step = 0;  ///< Up to which it is to run, counted as in reports; 0 for all.
   /// How many ends of trials were known when its point was chosen: so much of Study::finished().
   int64_t known_ends = 0;
+  int64_t last_end = -1;         ///< Where it stands last in Study::finished(); -1 for nowhere.
   std::vector<double> losses{};  ///< One for each objective; those of a complete trial.
   /// What the measured constraints came to, in their order; above 0 is too much.
   std::vector<double> violations{};

@@ -90,7 +90,7 @@ TEST(Study, LetsATrialBeginAgain) {
   EXPECT_EQ(told.study.trials()[0].reports[1].loss, 3);
 }
 
-TEST(Study, KnowsHowMuchWasKnownWhenATrialWasQueued) {
+TEST(Study, KnowsTheOrderOfQueuesAndEnds) {
   Told told;
   const int64_t first = told.queue();
   told.queue();
@@ -104,6 +104,10 @@ TEST(Study, KnowsHowMuchWasKnownWhenATrialWasQueued) {
   told.tell({.kind = Kind::kRequeued, .trial = first});
   told.start(first);
   EXPECT_EQ(told.study.trials()[0].known_ends, 0);
+  EXPECT_EQ(told.study.trials()[0].last_end, 0);
+  told.tell({.kind = Kind::kFinished, .trial = first, .state = TrialState::kPruned});
+  EXPECT_EQ(told.study.trials()[0].last_end, 2);
+  EXPECT_EQ(told.study.trials()[1].last_end, -1);
 }
 
 TEST(Study, KnowsTheBest) {
