@@ -402,4 +402,32 @@ std::vector<size_t> select_by_hypervolume(const LossRows& losses, size_t count,
   return selected;
 }
 
+std::vector<std::vector<size_t>> fronts_of(const std::vector<int32_t>& ranks) {
+  std::vector<std::vector<size_t>> fronts;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const auto rank = static_cast<size_t>(ranks[i]);
+    if (rank >= fronts.size()) fronts.resize(rank + 1);
+    fronts[rank].push_back(i);
+  }
+  return fronts;
+}
+
+std::vector<size_t> best_rows(const LossRows& losses, size_t count) {
+  std::vector<size_t> best;
+  for (const auto& front : fronts_of(domination_ranks(losses))) {
+    if (best.size() == count) break;
+    if (best.size() + front.size() <= count) {
+      best.insert(best.end(), front.begin(), front.end());
+      continue;
+    }
+    LossRows rows;
+    for (const size_t index : front) rows.push_back(losses[index]);
+    for (const size_t place :
+         select_by_hypervolume(rows, count - best.size(), reference_point(rows))) {
+      best.push_back(front[place]);
+    }
+  }
+  return best;
+}
+
 }  // namespace gallop::tune

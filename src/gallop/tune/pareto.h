@@ -53,4 +53,11 @@ std::vector<double> hypervolume_contributions(const LossRows& losses,
 std::vector<size_t> select_by_hypervolume(const LossRows& losses, size_t count,
                                           const std::vector<double>& reference);
 
+/// Indices of the rows of each rank, rising.
+std::vector<std::vector<size_t>> fronts_of(const std::vector<int32_t>& ranks);
+
+/// Indices of the `count` best rows, or of all: by their ranks, and of the last rank that has room
+/// those that select_by_hypervolume() takes, up to its own reference_point().
+std::vector<size_t> best_rows(const LossRows& losses, size_t count);
+
 }  // namespace gallop::tune
