@@ -74,11 +74,10 @@ class Search {
         seed_(study.seed()),
         axes_(&axes),
         generations_(bracket, config.pruned),
-        start_(axes.size(), 0.5),
         population_(config.population > 0 ? static_cast<size_t>(config.population)
                                           : CmaDistribution::default_population(axes.size())),
         margin_({}) {
-    if (config.startup == 0) begin();
+    if (config.startup == 0) begin(Vector(axes.size(), 0.5));
   }
 
   /// False where it must begin anew, as what it has seen stands no more.
@@ -91,7 +90,7 @@ class Search {
     std::optional<Vector> position{};  // Where the distribution has it; nothing for uniform points.
   };
 
-  void begin();
+  void begin(Vector mean);
   void restart(int64_t number);
   void start_distribution(Vector mean, double deviation, size_t population);
   void take_startup(const Trial& trial);
@@ -115,8 +114,7 @@ class Search {
   const std::vector<Axis>* axes_;
   Generations generations_;
   std::vector<Solution> solutions_;  // Of the current generation.
-  Vector start_;
-  size_t population_;  // Of the first search.
+  size_t population_;                // Of the first search.
   std::optional<CmaDistribution> distribution_;
   CmaMargin margin_;
   // Of BIPOP: how many trials the searches with large and with small populations have had, and how
@@ -139,12 +137,9 @@ void Search::start_distribution(Vector mean, double deviation, size_t population
   margin_ = CmaMargin(std::move(limits));
 }
 
-void Search::begin() {
-  if (config_.start == "best" && !solutions_.empty()) {
-    start_ = std::min_element(solutions_.begin(), solutions_.end())->position;
-  }
+void Search::begin(Vector mean) {
   solutions_.clear();
-  start_distribution(start_, config_.deviation, population_);
+  start_distribution(std::move(mean), config_.deviation, population_);
   generations_.begin_next();
 }
 
@@ -164,7 +159,8 @@ void Search::take_startup(const Trial& trial) {
   Vector position;
   for (const Axis& axis : *axes_) position.push_back(axis.position(trial.point[axis.parameter()]));
   solutions_.push_back({total_violation(trial), loss_of(trial), std::move(position)});
-  if (static_cast<int64_t>(solutions_.size()) >= config_.startup) begin();
+  if (static_cast<int64_t>(solutions_.size()) < config_.startup) return;
+  begin(std::min_element(solutions_.begin(), solutions_.end())->position);
 }
 
 void Search::take(const Study& study, const Trial& trial) {
@@ -288,12 +284,10 @@ void visit(config::Visitor& visitor, CmaEsConfig& config) {
                  .help = "trials of a generation; 0 for 4 + 3 ln of the number of parameters",
                  .min = 0},
                 config.population);
-  visitor.field({.name = "startup", .help = "so many trials are random at first", .min = 0},
+  visitor.field({.name = "startup",
+                 .help = "it begins at the best of so many random trials; 0 for in the middle",
+                 .min = 0},
                 config.startup);
-  visitor.field({.name = "start",
-                 .help = "where it begins: in the middle, or at the best of the random trials",
-                 .choices = {"middle", "best"}},
-                config.start);
   visitor.field({.name = "deviation",
                  .help = "how far it draws at first, as a share of each interval",
                  .min = 0,

@@ -13,8 +13,8 @@ namespace gallop::tune {
 /// Choices and parameters with conditions are drawn at random.
 struct CmaEsConfig {
   int64_t population = 0;  ///< Trials of a generation; 0 for 4 + floor(3 ln dimensions).
-  int64_t startup = 1;     ///< So many complete trials are random.
-  std::string start = "middle";
+  /// It begins at the best of so many complete trials, which are random; in the middle for 0.
+  int64_t startup = 0;
   double deviation = 1.0 / 6;
   /// IPOP: Auger and Hansen, "A restart CMA evolution strategy with increasing population size",
   /// 2005. BIPOP: Hansen, "Benchmarking a BI-population CMA-ES", 2009.

@@ -25,7 +25,7 @@ bool Generations::is_valid(const Study& study) const {
     const auto counted = counted_.find(number);
     if (counted == counted_.end()) return true;
     const Trial& trial = trial_of(study, number);
-    return trial.is_finished() && trial.attempt == counted->second;
+    return trial.is_finished() && trial.last_end == counted->second;
   };
   const auto& ends = study.finished();
   return std::all_of(study.running().begin(), study.running().end(), stands) &&
@@ -37,7 +37,8 @@ const Trial* Generations::next(const Study& study) {
   const auto& ends = study.finished();
   while (read_ < static_cast<int64_t>(ends.size())) {
     const Trial& trial = trial_of(study, ends[static_cast<size_t>(read_++)]);
-    if (!counts(trial) || !counted_.emplace(trial.number, trial.attempt).second) continue;
+    if (trial.last_end != read_ - 1 || !counts(trial)) continue;
+    counted_.emplace(trial.number, trial.last_end);
     const auto after = std::upper_bound(begins_.begin(), begins_.end(), trial.known_ends);
     if (after == begins_.end()) return &trial;
   }

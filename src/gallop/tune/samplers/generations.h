@@ -21,8 +21,8 @@ class Generations {
   /// `pruned`: pruned trials with a report count, too.
   Generations(int32_t bracket, bool pruned) : bracket_(bracket), pruned_(pruned) {}
 
-  /// Whether all that counted still stands as it did, so that next() can go on. A complete trial
-  /// that begins again needs a new start from the first end.
+  /// Whether all that counted still stands as it did, so that next() can go on. Where a trial that
+  /// counted begins again, all must be read anew: it counts where it ends last.
   bool is_valid(const Study& study) const;
 
   /// The next trial of the current generation, in the order in which they ended; nullptr where
@@ -42,7 +42,7 @@ class Generations {
   bool pruned_;
   int64_t read_ = 0;             // Of Study::finished().
   std::vector<int64_t> begins_;  // How many had ended when each generation but the first began.
-  std::unordered_map<int64_t, int32_t> counted_;  // Trials and their attempts.
+  std::unordered_map<int64_t, int64_t> counted_;  // Trials and where they ended.
 };
 
 /// The first loss of a trial that counts: a pruned one's is that of its last report. NaN is

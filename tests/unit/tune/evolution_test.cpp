@@ -1,0 +1,320 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/tune/pareto.h"
+#include "gallop/tune/samplers/cma_es.h"
+#include "gallop/tune/samplers/nsga2.h"
+#include "told_study.h"
+
+namespace gallop::tune {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+using Make = std::function<std::unique_ptr<Sampler>(const StudySettings&)>;
+using Losses = std::function<std::vector<double>(const Point&)>;
+
+Make cma_es(const CmaEsConfig& config = {}) {
+  return [=](const StudySettings& settings) { return make_cma_es(config, settings); };
+}
+
+Make nsga2(const Nsga2Config& config = {}) {
+  return [=](const StudySettings& settings) { return make_nsga2(config, settings); };
+}
+
+/// Numbers with and without steps, choices, conditions and a constraint.
+Space mixed_space() {
+  return Space({{"rate", Interval{.low = 1e-5, .high = 1, .scale = Scale::kLog}},
+                {"layers", Interval{.low = 1, .high = 6, .step = 1, .integer = true}},
+                {"kind", Choices{{R"("a")", R"("b")", R"("c")"}, {1, 2, 1}}},
+                {"only_b", Interval{.low = -1, .high = 1}, Condition{2, {1}}},
+                {"deep", Choices{{"1", "2"}}, Condition{2, {1, 2}}},
+                {"deeper", Interval{.low = 0, .high = 1, .step = 0.25}, Condition{4, {1}}},
+                {"normal", Interval{.low = -4, .high = 4, .scale = Scale::kNormal}},
+                {"fixed", Interval{.low = 3, .high = 3}}},
+               {"layers * rate < 2.5", "normal < 3"});
+}
+
+double mixed_loss(const Point& x) {
+  double sum = std::abs(std::log10(x[0]) + 2) + 0.3 * std::abs(x[1] - 4) + 0.1 * x[6] * x[6];
+  if (x[2] == 1) sum += x[3] * x[3] - 0.5;
+  if (!std::isnan(x[5])) sum -= x[5];
+  return sum;
+}
+
+Space box(size_t size, double low = 0, double high = 1) {
+  std::vector<Parameter> parameters;
+  for (size_t i = 0; i < size; ++i) {
+    parameters.push_back({"x" + std::to_string(i), Interval{.low = low, .high = high}});
+  }
+  return Space(std::move(parameters), {});
+}
+
+double sphere(const Point& x) {
+  double sum = 0;
+  for (const double at : x) sum += (at - 0.3) * (at - 0.3);
+  return sum;
+}
+
+struct Plan {
+  int64_t trials = 200;
+  size_t workers = 1;
+  double failing = 0, pruned = 0;  // Shares of the trials.
+  /// Another sampler, made for every so many trials, must propose the same; 0 for never.
+  int64_t check_every = 0;
+};
+
+/// Trials end in any order.
+ToldStudy play(const Plan& plan, const Make& make, ToldStudy told, const Losses& losses) {
+  const auto sampler = make(told.study.settings());
+  std::vector<int64_t> running;
+  Random random(5, 0, 77);
+  const auto end_one = [&] {
+    const size_t place = random.below(running.size());
+    const int64_t number = running[place];
+    running.erase(running.begin() + static_cast<std::ptrdiff_t>(place));
+    const double fate = random.uniform();
+    if (fate < plan.failing) return told.end(number, TrialState::kFailed, {});
+    const auto values = losses(told.study.trials()[static_cast<size_t>(number)].point);
+    if (fate < plan.failing + plan.pruned) {
+      told.report(number, 1, values[0]);
+      return told.end(number, TrialState::kPruned, {});
+    }
+    told.end(number, TrialState::kComplete, values);
+  };
+  for (int64_t number = 0; number < plan.trials; ++number) {
+    if (running.size() == plan.workers) end_one();
+    const Point point = sampler->ask(told.study, number, 0).value().point;
+    EXPECT_TRUE(told.study.space().contains(point)) << number;
+    EXPECT_TRUE(told.study.space().allows(point)) << number;
+    if (plan.check_every > 0 && number % plan.check_every == 0) {
+      const auto other = make(told.study.settings())->ask(told.study, number, 0).value();
+      for (size_t i = 0; i < point.size(); ++i) {
+        EXPECT_TRUE(point[i] == other.point[i] || std::isnan(point[i])) << number;
+      }
+    }
+    running.push_back(told.start(point));
+  }
+  while (!running.empty()) end_one();
+  return told;
+}
+
+double best_loss(const ToldStudy& told) {
+  return told.study.trials()[static_cast<size_t>(told.study.best().value())].losses[0];
+}
+
+class EverySampler : public testing::TestWithParam<std::pair<const char*, Make>> {};
+
+TEST_P(EverySampler, AnswersTheSameAfterARestart) {
+  const Plan plan{.trials = 150, .workers = 5, .failing = 0.1, .pruned = 0.1, .check_every = 6};
+  const auto played = play(plan, GetParam().second, ToldStudy(mixed_space(), 1, 0),
+                           [](const Point& x) { return std::vector{mixed_loss(x)}; });
+  EXPECT_EQ(played.study.trials().size(), 150u);
+}
+
+TEST_P(EverySampler, FindsMoreThanRandomPointsDo) {
+  const auto loss = [](const Point& x) { return std::vector{mixed_loss(x)}; };
+  const Make random = [](const StudySettings& settings) {
+    return built_in_samplers().build({built_in_samplers(), "random"}, settings);
+  };
+  double ours = 0, theirs = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    StudySettings settings = ToldStudy::settings_of(mixed_space());
+    settings.seed = seed;
+    ours += best_loss(play({}, GetParam().second, ToldStudy(settings), loss));
+    theirs += best_loss(play({}, random, ToldStudy(settings), loss));
+  }
+  EXPECT_LT(ours, theirs);
+}
+
+TEST_P(EverySampler, GoesOnAfterLossesThatAreNoNumbers) {
+  const auto losses = [](const Point& x) -> std::vector<double> {
+    if (x[0] > 0.7) return {NAN};
+    if (x[1] > 0.7) return {kInfinity};
+    if (x[0] < 0.05) return {-kInfinity};
+    return {sphere(x)};
+  };
+  play({.trials = 300, .workers = 3, .check_every = 25}, GetParam().second, ToldStudy(box(2), 1, 0),
+       losses);
+  const auto worst = [](const Point&) { return std::vector<double>{NAN}; };
+  play({.trials = 200}, GetParam().second, ToldStudy(mixed_space(), 1, 0), worst);
+}
+
+TEST_P(EverySampler, BeginsAnewWhereATrialThatCountedRunsAgain) {
+  ToldStudy told(box(2), 1, 0);
+  const auto sampler = GetParam().second(told.study.settings());
+  const auto ask = [&](Sampler& asked) {
+    return asked.ask(told.study, static_cast<int64_t>(told.study.trials().size()), 0)->point;
+  };
+  for (int i = 0; i < 120; ++i) {
+    const Point point = ask(*sampler);
+    told.complete(told.start(point), sphere(point));
+  }
+  told.queue_again(60);
+  EXPECT_EQ(ask(*sampler), ask(*GetParam().second(told.study.settings())));
+  told.run(60);
+  told.complete(60, 100);
+  EXPECT_EQ(ask(*sampler), ask(*GetParam().second(told.study.settings())));
+}
+
+TEST_P(EverySampler, KeepsBracketsApart) {
+  ToldStudy told(box(2), 1, 0), alone(box(2), 1, 0);
+  const auto sampler = GetParam().second(told.study.settings());
+  for (int64_t number = 0; number < 240; ++number) {
+    const auto bracket = static_cast<int32_t>(number % 2);
+    const Point point = sampler->ask(told.study, number, bracket)->point;
+    told.complete(told.start(point, bracket), bracket == 0 ? sphere(point) : -sphere(point));
+  }
+  double inner = 0, outer = 0;  // Of the last trials.
+  for (size_t i = 200; i < 240; ++i) {
+    const Trial& trial = told.study.trials()[i];
+    (trial.bracket == 0 ? inner : outer) += sphere(trial.point) / 20;
+  }
+  EXPECT_LT(inner, 0.18);  // 0.25 for random points.
+  EXPECT_GT(outer, 0.32);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Evolution, EverySampler,
+    testing::Values(
+        std::pair("CmaEs", cma_es()),
+        std::pair("CmaEsOfMany",
+                  cma_es({.population = 20, .startup = 10, .restarts = "bipop", .pruned = true})),
+        std::pair("CmaEsAdaptingRates", cma_es({.adapt_rates = true})),
+        std::pair("Nsga2", nsga2({.population = 20})),
+        std::pair("Nsga2Blx", nsga2({.population = 20, .crossover = "blx"})),
+        std::pair("Nsga2Sbx", nsga2({.population = 20, .crossover = "sbx"}))),
+    [](const auto& member) { return member.param.first; });
+
+TEST(CmaEs, FindsAMinimumExactlyAndThenElsewhere) {
+  const auto losses = [](const Point& x) { return std::vector{sphere(x)}; };
+  for (const char* const restarts : {"none", "ipop", "bipop"}) {
+    const Plan plan{.trials = 1500, .check_every = 500};
+    const auto played = play(plan, cma_es({.restarts = restarts}), ToldStudy(box(2), 1, 0), losses);
+    EXPECT_LT(best_loss(played), 1e-12);
+    double most = 0;  // Of the last.
+    for (size_t i = 1000; i < 1500; ++i) {
+      most = std::max(most, sphere(played.study.trials()[i].point));
+    }
+    EXPECT_EQ(most > 0.01, std::string(restarts) != "none") << restarts;
+  }
+}
+
+TEST(CmaEs, NeverLosesSightOfTheNeighborsOfAnInteger) {
+  const Space space({{"x", Interval{.low = -5, .high = 5}},
+                     {"n", Interval{.low = 0, .high = 1, .step = 1, .integer = true}},
+                     {"m", Interval{.low = -10, .high = 10, .step = 1, .integer = true}}},
+                    {});
+  const auto losses = [](const Point& x) {
+    return std::vector{x[0] * x[0] + x[1] + std::abs(x[2] - 3)};
+  };
+  const auto played =
+      play({.trials = 400}, cma_es({.restarts = "none"}), ToldStudy(space, 1, 0), losses);
+  EXPECT_LT(best_loss(played), 1e-6);
+  int others = 0;
+  std::set<double> values;
+  for (size_t i = 300; i < 400; ++i) {
+    others += played.study.trials()[i].point[1] == 1 ? 1 : 0;
+    values.insert(played.study.trials()[i].point[2]);
+  }
+  EXPECT_GT(others, 0);  // At least one in as many as a generation has, times three, on average.
+  EXPECT_LT(others, 30);
+  EXPECT_GE(values.size(), 2u);
+}
+
+TEST(CmaEs, TakesWhatOthersQueued) {
+  ToldStudy told(box(2), 1, 0);
+  const auto sampler = make_cma_es({.startup = 1}, told.study.settings());
+  told.complete(told.start({0.9, 0.1}), 1);
+  told.complete(told.start({0.1, 0.1}), 2);
+  // The first that ended is where it begins; the second counts as not far away.
+  double sum = 0;
+  for (int64_t number = 2; number < 102; ++number) {
+    sum += sampler->ask(told.study, number, 0)->point[0] / 100;
+  }
+  EXPECT_NEAR(sum, 0.85, 0.06);  // Less than 0.9 as it ends at 1.
+}
+
+TEST(CmaEs, LikesWhatIsWithinTheLimits) {
+  ToldStudy told(box(2), 1, 1);
+  const auto sampler = make_cma_es({}, told.study.settings());
+  for (int64_t number = 0; number < 200; ++number) {
+    const Point point = sampler->ask(told.study, number, 0)->point;
+    told.end(told.start(point), TrialState::kComplete, {sphere(point)}, {0.5 - point[0]});
+  }
+  const Trial& best = told.study.trials()[static_cast<size_t>(told.study.best().value())];
+  EXPECT_NEAR(best.point[0], 0.5, 0.02);
+  EXPECT_NEAR(best.point[1], 0.3, 0.05);
+}
+
+TEST(CmaEs, RefusesWhatItCannotSearch) {
+  StudySettings settings = ToldStudy::settings_of(box(1));
+  EXPECT_THROW(make_cma_es({.population = 1}, settings), UsageError);
+  settings.objectives.push_back({"second"});
+  EXPECT_THROW(make_cma_es({}, settings), UsageError);
+  const Space choices({{"kind", Choices{{"1", "2"}}}, {"x", Interval{}, Condition{0, {1}}}}, {});
+  EXPECT_THROW(make_cma_es({}, ToldStudy::settings_of(choices)), UsageError);
+}
+
+/// The first of the problems of Zitzler, Deb and Thiele ("Comparison of multiobjective evolutionary
+/// algorithms", 2000).
+std::vector<double> zdt1(const Point& x) {
+  double sum = 0;
+  for (size_t i = 1; i < x.size(); ++i) sum += x[i];
+  const double g = 1 + 9 * sum / static_cast<double>(x.size() - 1);
+  return {x[0], g * (1 - std::sqrt(x[0] / g))};
+}
+
+double volume_of(const ToldStudy& told) {
+  LossRows front;
+  for (const int64_t number : told.study.pareto_front()) {
+    front.push_back(told.study.trials()[static_cast<size_t>(number)].losses);
+  }
+  return hypervolume(front, {1.1, 11});
+}
+
+TEST(Nsga2, NearsAFront) {
+  const Plan plan{.trials = 600, .workers = 4, .check_every = 100};
+  for (const char* const crossover : {"uniform", "blx", "sbx"}) {
+    const auto played = play(plan, nsga2({.population = 20, .crossover = crossover}),
+                             ToldStudy(box(5), 2, 0), zdt1);
+    // 11.76 at most; random points reach 10.1 or so.
+    EXPECT_GT(volume_of(played), 11) << crossover;
+  }
+}
+
+TEST(Nsga2, StaysWithinTheLimits) {
+  ToldStudy told(box(5), 2, 1);
+  const auto sampler = make_nsga2({.population = 20}, told.study.settings());
+  for (int64_t number = 0; number < 300; ++number) {
+    const Point point = sampler->ask(told.study, number, 0)->point;
+    told.end(told.start(point), TrialState::kComplete, zdt1(point), {0.6 - point[0]});
+  }
+  int feasible = 0;
+  for (size_t i = 200; i < 300; ++i) feasible += is_feasible(told.study.trials()[i]) ? 1 : 0;
+  EXPECT_GT(feasible, 80);
+}
+
+TEST(Nsga2, TriesNoParentAgain) {
+  const Space space({{"a", Choices{{"1", "2", "3", "4"}}},
+                     {"b", Choices{{"1", "2", "3", "4"}}},
+                     {"c", Choices{{"1", "2", "3", "4"}}}},
+                    {});
+  const auto losses = [](const Point& x) { return std::vector{x[0] + x[1] + x[2]}; };
+  const auto played =
+      play({.trials = 40}, nsga2({.population = 10}), ToldStudy(space, 1, 0), losses);
+  std::set<Point> points;
+  for (size_t i = 10; i < 20; ++i) points.insert(played.study.trials()[i].point);
+  for (size_t i = 0; i < 10; ++i) points.erase(played.study.trials()[i].point);
+  EXPECT_EQ(points.size(), 10u);
+}
+
+}  // namespace
+}  // namespace gallop::tune
