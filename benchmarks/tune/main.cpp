@@ -2,6 +2,8 @@
 //
 //   bench_tune quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER [OPTION=VALUE...]
 //     a line for each seed: {"seed": 1, "regrets": [after each trial]}
+//   bench_tune fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER [OPTION=VALUE...]
+//     a line for each seed: {"seed": 1, "missing": [hypervolume after each EVERY trials]}
 //   bench_tune speed FINISHED ASKS -- SAMPLER [OPTION=VALUE...]
 //     {"ask_ms": [of each], "bytes_per_trial": B}, with 10 parameters
 //   bench_tune values
@@ -17,6 +19,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "fronts.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/config/resolve.h"
@@ -85,6 +88,22 @@ void quality(const Words& words, const SamplerWords& sampler) {
   }
 }
 
+void fronts(const Words& words, const SamplerWords& sampler) {
+  for (const FrontProblem& problem : front_problems()) {
+    if (problem.name != words.at(0)) continue;
+    for (size_t i = 3; i < words.size(); ++i) {
+      const uint64_t seed = std::stoull(words[i]);
+      const StudySettings settings = front_settings(problem, seed);
+      const auto built = sampler.build(settings);
+      const auto missing = missing_volumes(problem, std::stoll(words.at(1)),
+                                           std::stoll(words.at(2)), *built, Study(settings));
+      std::cout << Json{{"seed", seed}, {"missing", missing}}.dump() << std::endl;
+    }
+    return;
+  }
+  throw UsageError("no problem '" + words.at(0) + "'");
+}
+
 /// What this process has in memory, in bytes.
 double resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -143,8 +162,9 @@ void run(const Words& all) {
   if (all.at(0) == "values") return values();
   const SamplerWords sampler(separator == all.end() ? Words() : Words(separator + 1, all.end()));
   if (all[0] == "quality") return quality(words, sampler);
+  if (all[0] == "fronts") return fronts(words, sampler);
   if (all[0] == "speed") return speed(words, sampler);
-  throw UsageError("quality, speed or values, not " + all[0]);
+  throw UsageError("quality, fronts, speed or values, not " + all[0]);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 """Optuna's side of `run`: takes what bench_tune takes, and writes the same.
 
     optuna_study.py quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER
+    optuna_study.py fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER
     optuna_study.py speed FINISHED ASKS -- SAMPLER
     optuna_study.py values
 """
@@ -15,6 +16,7 @@ import sys
 import time
 
 import optuna
+from fronts import missing_volumes
 from problems import PROBLEMS
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -88,7 +90,12 @@ def main():
     *words, _, sampler = words
     if mode == "speed":
         return speed(int(words[0]), int(words[1]), sampler)
-    problem, trials, workers, *seeds = words
+    problem, trials, workers, *seeds = words  # For fronts, not workers but between which trials it is looked.
+    if mode == "fronts":
+        for seed in map(int, seeds):
+            missing = missing_volumes(problem, int(trials), int(workers), SAMPLERS[sampler](seed))
+            print(json.dumps({"seed": seed, "missing": missing}), flush=True)
+        return
     for seed in map(int, seeds):
         found = regrets(problem, int(trials), int(workers), seed, sampler)
         print(json.dumps({"seed": seed, "regrets": found}), flush=True)
