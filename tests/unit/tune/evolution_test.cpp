@@ -242,6 +242,19 @@ TEST(CmaEs, TakesWhatOthersQueued) {
   EXPECT_NEAR(sum, 0.85, 0.06);  // Less than 0.9 as it ends at 1.
 }
 
+TEST(CmaEs, LearnsFromLateTrials) {
+  const auto losses = [](const Point& x) { return std::vector{sphere(x)}; };
+  double one = 0, many = 0;  // Logarithms.
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    StudySettings settings = ToldStudy::settings_of(box(4));
+    settings.seed = seed;
+    one += std::log(best_loss(play({.trials = 150}, cma_es(), ToldStudy(settings), losses)));
+    many += std::log(best_loss(
+        play({.trials = 150, .workers = 8}, cma_es(), ToldStudy(settings), losses)));
+  }
+  EXPECT_LT(many / 10, one / 10 + 2);  // It is 4 above without them.
+}
+
 TEST(CmaEs, LikesWhatIsWithinTheLimits) {
   ToldStudy told(box(2), 1, 1);
   const auto sampler = make_cma_es({}, told.study.settings());

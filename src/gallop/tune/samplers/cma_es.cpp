@@ -117,6 +117,7 @@ class Search {
   size_t population_;                // Of the first search.
   std::optional<CmaDistribution> distribution_;
   CmaMargin margin_;
+  size_t first_ = 0;  // Generation of this search.
   // Of BIPOP: how many trials the searches with large and with small populations have had, and how
   // often the large one was doubled.
   bool is_large_ = true;
@@ -135,6 +136,7 @@ void Search::start_distribution(Vector mean, double deviation, size_t population
     if (axis.is_stepped()) limits.back() = [axis](double at) { return axis.limits(at); };
   }
   margin_ = CmaMargin(std::move(limits));
+  first_ = generations_.current() + 1;
 }
 
 void Search::begin(Vector mean) {
@@ -147,7 +149,8 @@ bool Search::follow(const Study& study) {
   if (!generations_.is_valid(study)) return false;
   while (const Trial* const trial = generations_.next(study)) {
     if (distribution_) {
-      take(study, *trial);
+      // What was drawn late still tells where losses are small, but not from another search.
+      if (generations_.generation_of(*trial) >= first_) take(study, *trial);
     } else {
       take_startup(*trial);
     }
@@ -242,12 +245,13 @@ Search::Draw Search::draw(const Study& study, int64_t number) const {
   return {random_point(space, random)};
 }
 
-/// Of a trial of the current generation. One that was queued by somebody else counts as if it had
-/// been drawn not too far away.
+/// Where a trial counts. One that was drawn from an earlier distribution, or queued by somebody
+/// else, counts as if it had been drawn not too far away.
 Vector Search::position_of(const Study& study, const Trial& trial) const {
   Draw own = draw(study, trial.number);
   Vector position;
-  bool is_own = own.position.has_value();
+  bool is_own =
+      generations_.generation_of(trial) == generations_.current() && own.position.has_value();
   for (const Axis& axis : *axes_) {
     const double value = trial.point[axis.parameter()];
     is_own = is_own && value == own.point[axis.parameter()];

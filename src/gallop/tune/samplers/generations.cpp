@@ -39,10 +39,14 @@ const Trial* Generations::next(const Study& study) {
     const Trial& trial = trial_of(study, ends[static_cast<size_t>(read_++)]);
     if (trial.last_end != read_ - 1 || !counts(trial)) continue;
     counted_.emplace(trial.number, trial.last_end);
-    const auto after = std::upper_bound(begins_.begin(), begins_.end(), trial.known_ends);
-    if (after == begins_.end()) return &trial;
+    return &trial;
   }
   return nullptr;
+}
+
+size_t Generations::generation_of(const Trial& trial) const {
+  const auto after = std::upper_bound(begins_.begin(), begins_.end(), trial.known_ends);
+  return static_cast<size_t>(after - begins_.begin());
 }
 
 double loss_of(const Trial& trial) {

@@ -9,8 +9,8 @@
 namespace gallop::tune {
 
 /// Which generation the trials of a bracket belong to: that which was the last when their points
-/// were chosen. Workers do not wait for each other, so that more may be queued than a generation
-/// needs; what ends after its generation does not count.
+/// were chosen. Workers do not wait for each other, so that trials of a generation may end after
+/// it.
 ///
 ///     while (const Trial* trial = generations.next(study)) {
 ///       ...
@@ -25,11 +25,12 @@ class Generations {
   /// counted begins again, all must be read anew: it counts where it ends last.
   bool is_valid(const Study& study) const;
 
-  /// The next trial of the current generation, in the order in which they ended; nullptr where
-  /// there is none yet.
+  /// The next trial, in the order in which they ended; nullptr where there is none yet.
   const Trial* next(const Study& study);
 
-  /// What has ended since belongs to the current generation no more.
+  size_t generation_of(const Trial& trial) const;
+
+  /// Trials whose points are chosen from here on are of a new generation.
   void begin_next() { begins_.push_back(read_); }
 
   /// From 0.
