@@ -249,10 +249,10 @@ TEST(CmaEs, LearnsFromLateTrials) {
     StudySettings settings = ToldStudy::settings_of(box(4));
     settings.seed = seed;
     one += std::log(best_loss(play({.trials = 150}, cma_es(), ToldStudy(settings), losses)));
-    many += std::log(best_loss(
-        play({.trials = 150, .workers = 8}, cma_es(), ToldStudy(settings), losses)));
+    many += std::log(
+        best_loss(play({.trials = 150, .workers = 8}, cma_es(), ToldStudy(settings), losses)));
   }
-  EXPECT_LT(many / 10, one / 10 + 2);  // It is 4 above without them.
+  EXPECT_LT(many / 10, one / 10 + 2);
 }
 
 TEST(CmaEs, LikesWhatIsWithinTheLimits) {

@@ -99,7 +99,8 @@ class Search {
   bool is_inside(const Vector& position) const;
   Vector draw_position(Random& random) const;
   Draw draw(const Study& study, int64_t number) const;
-  Vector position_of(const Study& study, const Trial& trial) const;
+  Vector position_of(const Trial& trial) const;
+  Vector told_position(const Study& study, const Trial& trial) const;
 
   struct Solution {
     double violation, loss;
@@ -159,15 +160,13 @@ bool Search::follow(const Study& study) {
 }
 
 void Search::take_startup(const Trial& trial) {
-  Vector position;
-  for (const Axis& axis : *axes_) position.push_back(axis.position(trial.point[axis.parameter()]));
-  solutions_.push_back({total_violation(trial), loss_of(trial), std::move(position)});
+  solutions_.push_back({total_violation(trial), loss_of(trial), position_of(trial)});
   if (static_cast<int64_t>(solutions_.size()) < config_.startup) return;
   begin(std::min_element(solutions_.begin(), solutions_.end())->position);
 }
 
 void Search::take(const Study& study, const Trial& trial) {
-  solutions_.push_back({total_violation(trial), loss_of(trial), position_of(study, trial)});
+  solutions_.push_back({total_violation(trial), loss_of(trial), told_position(study, trial)});
   if (solutions_.size() == distribution_->population()) end_generation(trial.number);
 }
 
@@ -245,19 +244,25 @@ Search::Draw Search::draw(const Study& study, int64_t number) const {
   return {random_point(space, random)};
 }
 
+Vector Search::position_of(const Trial& trial) const {
+  Vector position;
+  for (const Axis& axis : *axes_) position.push_back(axis.position(trial.point[axis.parameter()]));
+  return position;
+}
+
 /// Where a trial counts. One that was drawn from an earlier distribution, or queued by somebody
 /// else, counts as if it had been drawn not too far away.
-Vector Search::position_of(const Study& study, const Trial& trial) const {
-  Draw own = draw(study, trial.number);
-  Vector position;
-  bool is_own =
-      generations_.generation_of(trial) == generations_.current() && own.position.has_value();
-  for (const Axis& axis : *axes_) {
-    const double value = trial.point[axis.parameter()];
-    is_own = is_own && value == own.point[axis.parameter()];
-    position.push_back(axis.position(value));
+Vector Search::told_position(const Study& study, const Trial& trial) const {
+  if (generations_.generation_of(trial) == generations_.current()) {
+    Draw own = draw(study, trial.number);
+    const auto is_same = [&](const Axis& axis) {
+      return trial.point[axis.parameter()] == own.point[axis.parameter()];
+    };
+    if (own.position && std::all_of(axes_->begin(), axes_->end(), is_same)) {
+      return *std::move(own.position);
+    }
   }
-  return is_own ? *std::move(own.position) : distribution_->injected(std::move(position));
+  return distribution_->injected(position_of(trial));
 }
 
 class CmaEsSampler final : public Sampler {
