@@ -252,7 +252,7 @@ TEST(CmaEs, LearnsFromLateTrials) {
     many += std::log(
         best_loss(play({.trials = 150, .workers = 8}, cma_es(), ToldStudy(settings), losses)));
   }
-  EXPECT_LT(many / 10, one / 10 + 2);
+  EXPECT_LT(many / 10, one / 10 + 1.5);  // More than 2 without them.
 }
 
 TEST(CmaEs, LikesWhatIsWithinTheLimits) {
