@@ -6,11 +6,21 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/storage/postgresql.h"
 #include "gallop/tune/storage/sqlite.h"
 
 namespace gallop::tune {
 
-std::unique_ptr<StudyStore> open_store(const std::string& where) { return open_sqlite(where); }
+std::unique_ptr<StudyStore> open_store(const std::string& where) {
+  if (!where.starts_with("postgresql://") && !where.starts_with("postgres://")) {
+    return open_sqlite(where);
+  }
+#if GALLOP_POSTGRESQL
+  return open_postgresql(where);
+#else
+  throw UsageError("postgresql:// cannot be used: this Gallop was built without libpq");
+#endif
+}
 
 void check_study_name(const std::string& name) {
   constexpr size_t kMostLetters = 100;

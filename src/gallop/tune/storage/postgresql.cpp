@@ -1,0 +1,291 @@
+#include "gallop/tune/storage/postgresql.h"
+
+#include <memory>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/storage/postgresql_connection.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr int64_t kVersion = 1;
+// First of the two numbers of advisory locks ("GalT"); the second is the study, 0 for all.
+constexpr int64_t kLock = 0x47616c54;
+
+constexpr const char* kTables = R"(
+CREATE TABLE IF NOT EXISTS gallop_format (version integer NOT NULL);
+CREATE TABLE IF NOT EXISTS gallop_studies (id serial PRIMARY KEY, name text NOT NULL UNIQUE,
+                                           settings text NOT NULL);
+CREATE TABLE IF NOT EXISTS gallop_events (
+  study integer NOT NULL REFERENCES gallop_studies ON DELETE CASCADE, number bigint NOT NULL,
+  change text NOT NULL, event text NOT NULL, PRIMARY KEY (study, number));
+CREATE TABLE IF NOT EXISTS gallop_beats (
+  study integer NOT NULL REFERENCES gallop_studies ON DELETE CASCADE, trial bigint NOT NULL,
+  attempt integer NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (study, trial));
+)";
+
+struct Found {
+  int64_t id;
+  StudySettings settings;
+};
+
+// What its place says before what is wrong there.
+template <typename Call>
+auto at_place(const PostgresqlConnection& connection, const Call& call) {
+  try {
+    return call();
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", connection.place(), error.what()));
+  }
+}
+
+void check_format(PostgresqlConnection& connection) {
+  const PostgresqlRows rows = connection.run("SELECT version FROM gallop_format");
+  const int64_t version = rows.size() == 0 ? 0 : rows.integer(0, 0);
+  if (version > kVersion) {
+    throw DataError(
+        fmt::format("{}: made by a newer Gallop (its format is {}, and this one knows {})",
+                    connection.place(), version, kVersion));
+  }
+}
+
+Found find(PostgresqlConnection& connection, const std::string& name) {
+  check_format(connection);
+  const PostgresqlRows rows = connection.run(fmt::format(
+      "SELECT id, settings FROM gallop_studies WHERE name = {}", connection.literal(name)));
+  if (rows.size() == 0) {
+    throw UsageError(fmt::format("{} has no study '{}'", connection.place(), printable(name)));
+  }
+  return at_place(connection, [&] {
+    return Found{rows.integer(0, 0), parse_settings(rows.text(0, 1))};
+  });
+}
+
+// What SELECT number, change, event has given, from this number on.
+Event event_of(const PostgresqlConnection& connection, const PostgresqlRows& rows, int row,
+               int64_t number) {
+  return at_place(connection, [&] {
+    if (rows.integer(row, 0) != number) {
+      throw DataError(fmt::format("event {} is missing", number));
+    }
+    return parse_event(rows.text(row, 2));
+  });
+}
+
+std::string select_events(int64_t study, int64_t number) {
+  return fmt::format(
+      "SELECT number, change, event FROM gallop_events WHERE study = {} AND number >= {} "
+      "ORDER BY number",
+      study, number);
+}
+
+// Keeps the table of signs of life in step with an event.
+std::string follow(int64_t study, const Event& event) {
+  using Kind = Event::Kind;
+  switch (event.kind) {
+    case Kind::kStarted:
+      return fmt::format(
+          "INSERT INTO gallop_beats VALUES ({}, {}, {}, clock_timestamp()) ON CONFLICT (study, "
+          "trial) DO UPDATE SET attempt = excluded.attempt, at = excluded.at; ",
+          study, event.trial, event.attempt);
+    case Kind::kPlaced:
+    case Kind::kReported:
+      return fmt::format(
+          "UPDATE gallop_beats SET at = clock_timestamp() WHERE study = {} AND trial = {}; ", study,
+          event.trial);
+    case Kind::kFinished:
+    case Kind::kRequeued:
+    case Kind::kVanished:
+      return fmt::format("DELETE FROM gallop_beats WHERE study = {} AND trial = {}; ", study,
+                         event.trial);
+    case Kind::kQueued:
+    case Kind::kStopped:
+    case Kind::kResumed: return {};
+  }
+  return {};
+}
+
+class PostgresqlStorage final : public Storage {
+ public:
+  PostgresqlStorage(const std::string& url, const std::string& name)
+      : connection_(url),
+        study_(find(connection_, name)),
+        writer_(fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()())) {}
+
+  const StudySettings& settings() const override { return study_.settings; }
+
+  void update(const Take& take, const Answer& answer) override {
+    Change change{.name = fmt::format("{}-{}", writer_, changes_++)};
+    connection_.keep_trying([&] { try_update(take, answer, change); });
+  }
+
+  void beat(const Attempt& attempt) override {
+    connection_.keep_trying([&] {
+      connection_.run(
+          fmt::format("UPDATE gallop_beats SET at = clock_timestamp() WHERE study = {} "
+                      "AND trial = {} AND attempt = {}",
+                      study_.id, attempt.trial, attempt.attempt));
+    });
+  }
+
+  std::vector<Attempt> silent(double seconds) override {
+    std::vector<Attempt> silent;
+    connection_.keep_trying([&] {
+      silent.clear();
+      const PostgresqlRows rows = connection_.run(fmt::format(
+          "SELECT trial, attempt FROM gallop_beats WHERE study = {} AND "
+          "greatest(at, pg_postmaster_start_time()) < clock_timestamp() - {} * interval '1 s' "
+          "ORDER BY trial",
+          study_.id, seconds));
+      for (int row = 0; row < rows.size(); ++row) {
+        silent.push_back({rows.integer(row, 0), static_cast<int32_t>(rows.integer(row, 1))});
+      }
+    });
+    return silent;
+  }
+
+ private:
+  // What was sent and may be written though no answer came.
+  struct Change {
+    std::string name;
+    size_t events = 0;
+  };
+
+  void try_update(const Take& take, const Answer& answer, Change& change) {
+    try {
+      const PostgresqlRows rows =
+          connection_.run(fmt::format("BEGIN; SELECT pg_advisory_xact_lock({}, {}); {}", kLock,
+                                      study_.id, select_events(study_.id, next_)));
+      for (int row = 0; row < rows.size(); ++row) {
+        const Event event = event_of(connection_, rows, row, next_);
+        if (rows.text(row, 1) == change.name) {
+          // It was written, and nobody else was before it.
+          next_ += static_cast<int64_t>(change.events);
+          connection_.run("ROLLBACK");
+          return;
+        }
+        ++next_;
+        take(event);
+      }
+      write(answer(), change);
+    } catch (const PostgresqlLost&) {
+      throw;
+    } catch (...) {
+      undo();
+      throw;
+    }
+  }
+
+  void write(const std::vector<Event>& events, Change& change) {
+    if (events.empty()) {
+      connection_.run("ROLLBACK");
+      return;
+    }
+    std::string values, signs;
+    int64_t number = next_;
+    for (const Event& event : events) {
+      values += fmt::format("{}({}, {}, '{}', {})", values.empty() ? "" : ", ", study_.id, number++,
+                            change.name, connection_.literal(to_json(event)));
+      signs += follow(study_.id, event);
+    }
+    change.events = events.size();
+    connection_.run(
+        fmt::format("INSERT INTO gallop_events (study, number, change, event) VALUES {}; {}COMMIT",
+                    values, signs));
+    next_ = number;
+  }
+
+  // Leaves the transaction, so that the next call finds none.
+  void undo() {
+    try {
+      connection_.run("ROLLBACK");
+    } catch (const std::exception&) {
+      // Without a connection there is no transaction.
+    }
+  }
+
+  PostgresqlConnection connection_;
+  Found study_;
+  std::string writer_;
+  int64_t changes_ = 0;
+  int64_t next_ = 0;  // Number of the next event.
+};
+
+class PostgresqlStore final : public StudyStore {
+ public:
+  explicit PostgresqlStore(const std::string& url) : url_(url), connection_(url) {}
+
+  void create(const StudySettings& settings) override {
+    check_study_name(settings.name);
+    connection_.keep_trying([&] { make_tables(); });
+    check_format(connection_);
+    const std::string name = connection_.literal(settings.name);
+    const PostgresqlRows made =
+        connection_.run(fmt::format("INSERT INTO gallop_studies (name, settings) VALUES ({}, {}) "
+                                    "ON CONFLICT (name) DO NOTHING RETURNING id",
+                                    name, connection_.literal(to_json(settings))));
+    if (made.size() == 0) {
+      throw UsageError(
+          fmt::format("{} has a study '{}' already", connection_.place(), settings.name));
+    }
+  }
+
+  std::unique_ptr<Storage> open(const std::string& name) override {
+    return std::make_unique<PostgresqlStorage>(url_, name);
+  }
+
+  Study read(const std::string& name) override {
+    std::unique_ptr<Study> study;
+    connection_.keep_trying([&] {
+      Found found = find(connection_, name);
+      study = std::make_unique<Study>(std::move(found.settings));
+      const PostgresqlRows rows = connection_.run(select_events(found.id, 0));
+      for (int row = 0; row < rows.size(); ++row) {
+        study->apply(event_of(connection_, rows, row, row));
+      }
+    });
+    return std::move(*study);
+  }
+
+  std::vector<std::string> names() override {
+    std::vector<std::string> names;
+    connection_.keep_trying([&] {
+      names.clear();
+      check_format(connection_);
+      const PostgresqlRows rows =
+          connection_.run("SELECT name FROM gallop_studies ORDER BY name COLLATE \"C\"");
+      for (int row = 0; row < rows.size(); ++row) names.emplace_back(rows.text(row, 0));
+    });
+    return names;
+  }
+
+  void remove(const std::string& name) override {
+    const Found found = find(connection_, name);
+    connection_.run(fmt::format("DELETE FROM gallop_studies WHERE id = {}", found.id));
+  }
+
+ private:
+  void make_tables() {
+    connection_.run(fmt::format(
+        "BEGIN; SELECT pg_advisory_xact_lock({}, 0); {} INSERT INTO gallop_format SELECT {} WHERE "
+        "NOT EXISTS (SELECT FROM gallop_format); COMMIT",
+        kLock, kTables, kVersion));
+  }
+
+  std::string url_;
+  PostgresqlConnection connection_;
+};
+
+}  // namespace
+
+std::unique_ptr<StudyStore> open_postgresql(const std::string& url) {
+  return std::make_unique<PostgresqlStore>(url);
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,179 @@
+#include "gallop/tune/storage/postgresql_connection.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr double kFirstSeconds = 5, kAgainSeconds = 180;
+// Longer than the server lets anyone sit on the study's lock.
+constexpr double kAnswerSeconds = 90;
+constexpr const char* kSession =
+    "SET client_min_messages = warning; SET idle_in_transaction_session_timeout = '60s'; "
+    "SET default_transaction_isolation = 'read committed'";
+
+// The first line without the server's "ERROR: ".
+std::string words(const char* message) {
+  std::string text = message == nullptr ? "" : message;
+  text = printable(text.substr(0, text.find('\n')));
+  for (const std::string_view prefix : {"ERROR:  ", "FATAL:  "}) {
+    if (text.starts_with(prefix)) text.erase(0, prefix.size());
+  }
+  return text.empty() ? "no answer" : text;
+}
+
+std::string place_of(const std::string& url) {
+  char* error = nullptr;
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
+      PQconninfoParse(url.c_str(), &error), PQconninfoFree);
+  if (!options) {
+    const std::string why = words(error);
+    PQfreemem(error);
+    throw UsageError(fmt::format("the address of the PostgreSQL server cannot be read: {}", why));
+  }
+  std::map<std::string, std::string> values;
+  for (const PQconninfoOption* one = options.get(); one->keyword != nullptr; ++one) {
+    if (one->val != nullptr) values[one->keyword] = one->val;
+  }
+  const std::string port = values["port"].empty() ? "" : ":" + values["port"];
+  return printable(fmt::format("postgresql://{}{}/{}", values["host"], port, values["dbname"]));
+}
+
+// The server ends, begins, has no place or undid this for the sake of another: SQLSTATE classes
+// 08 and 57P, and single ones.
+bool is_passing(std::string_view state) {
+  constexpr std::array kStates = {"40001", "40P01", "53300", "25P03"};
+  return state.starts_with("08") || state.starts_with("57P") ||
+         std::find(kStates.begin(), kStates.end(), state) != kStates.end();
+}
+
+}  // namespace
+
+PostgresqlRows::PostgresqlRows(pg_result* result) : result_(result, PQclear) {}
+
+int PostgresqlRows::size() const { return PQntuples(result_.get()); }
+
+std::string_view PostgresqlRows::text(int row, int column) const {
+  return {PQgetvalue(result_.get(), row, column),
+          static_cast<size_t>(PQgetlength(result_.get(), row, column))};
+}
+
+int64_t PostgresqlRows::integer(int row, int column) const {
+  return parse_number<int64_t>(text(row, column)).value_or(-1);
+}
+
+PostgresqlConnection::PostgresqlConnection(const std::string& url)
+    : url_(url), place_(place_of(url)), handle_(nullptr, PQfinish) {
+  connect_within(kFirstSeconds);
+}
+
+bool PostgresqlConnection::connect(std::string& reason) {
+  // The address comes last but one: what stands in it is taken in place of what is before it.
+  const std::array keys = {"connect_timeout",
+                           "keepalives_idle",
+                           "tcp_user_timeout",
+                           "application_name",
+                           "dbname",
+                           "client_encoding",
+                           static_cast<const char*>(nullptr)};
+  const std::array values = {
+      "10", "10", "30000", "gallop", url_.c_str(), "UTF8", static_cast<const char*>(nullptr)};
+  handle_.reset(PQconnectdbParams(keys.data(), values.data(), /*expand_dbname=*/1));
+  if (PQstatus(handle_.get()) != CONNECTION_OK) {
+    reason = words(PQerrorMessage(handle_.get()));
+    return false;
+  }
+  try {
+    run(kSession);
+    return true;
+  } catch (const PostgresqlLost& lost) {
+    reason = lost.what();
+    return false;
+  }
+}
+
+void PostgresqlConnection::connect_within(double seconds) {
+  const double until = monotonic_seconds() + seconds;
+  std::chrono::milliseconds pause{20};
+  for (std::string reason; !connect(reason);) {
+    if (monotonic_seconds() > until) {
+      throw DeviceError(fmt::format("{} cannot be reached: {}", place_, reason));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::milliseconds{1000});
+  }
+}
+
+void PostgresqlConnection::keep_trying(const std::function<void()>& work) {
+  const double until = monotonic_seconds() + kAgainSeconds;
+  while (true) {
+    try {
+      return work();
+    } catch (const PostgresqlLost& lost) {
+      if (monotonic_seconds() > until) {
+        throw DeviceError(fmt::format("{} does not answer: {}", place_, lost.what()));
+      }
+    }
+    connect_within(until - monotonic_seconds());
+  }
+}
+
+// The result of the last statement; nothing where the connection went.
+pg_result* PostgresqlConnection::wait_for_result() {
+  std::unique_ptr<pg_result, void (*)(pg_result*)> last(nullptr, PQclear);
+  const double until = monotonic_seconds() + kAnswerSeconds;
+  while (true) {
+    while (PQisBusy(handle_.get()) != 0) {
+      pollfd wait{.fd = PQsocket(handle_.get()), .events = POLLIN, .revents = 0};
+      poll(&wait, 1, 1000);
+      if (PQconsumeInput(handle_.get()) == 0 || monotonic_seconds() > until) return nullptr;
+    }
+    pg_result* const result = PQgetResult(handle_.get());
+    if (result == nullptr) return last.release();
+    last.reset(result);
+  }
+}
+
+PostgresqlRows PostgresqlConnection::run(const std::string& sql) {
+  if (PQsendQuery(handle_.get(), sql.c_str()) == 0) {
+    throw PostgresqlLost(words(PQerrorMessage(handle_.get())));
+  }
+  PostgresqlRows rows(wait_for_result());
+  const pg_result* const result = rows.get();
+  const ExecStatusType status = PQresultStatus(result);
+  if (result != nullptr && (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)) return rows;
+  const char* const field =
+      result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  const std::string_view state = field == nullptr ? "" : field;
+  const std::string why =
+      words(result == nullptr ? PQerrorMessage(handle_.get()) : PQresultErrorMessage(result));
+  if (state.empty() || is_passing(state) || PQstatus(handle_.get()) != CONNECTION_OK) {
+    throw PostgresqlLost(why);
+  }
+  if (state == "42P01") throw UsageError(fmt::format("there are no studies at {}", place_));
+  if (state == "23503") throw UsageError(fmt::format("{}: the study was removed", place_));
+  throw DeviceError(fmt::format("{}: {}", place_, why));
+}
+
+std::string PostgresqlConnection::literal(std::string_view text) const {
+  const std::unique_ptr<char, void (*)(void*)> escaped(
+      PQescapeLiteral(handle_.get(), text.data(), text.size()), PQfreemem);
+  if (!escaped) throw PostgresqlLost(words(PQerrorMessage(handle_.get())));
+  return escaped.get();
+}
+
+}  // namespace gallop::tune
