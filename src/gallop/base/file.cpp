@@ -99,8 +99,8 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
 }
 
-FileWriter::FileWriter(const fs::path& path)
-    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+FileWriter::FileWriter(const fs::path& path, mode_t mode)
+    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)) {
   if (!file_) throw_device(path, "create", errno);
 }
 
@@ -122,10 +122,10 @@ void FileWriter::finish() {
   file_ = FileDescriptor();
 }
 
-void write_file_atomically(const fs::path& path, std::string_view content) {
+void write_file_atomically(const fs::path& path, std::string_view content, mode_t mode) {
   const fs::path temporary = path.string() + fmt::format(".tmp-{}", getpid());
   try {
-    FileWriter writer(temporary);
+    FileWriter writer(temporary, mode);
     writer.write(content);
     writer.finish();
     if (rename(temporary.c_str(), path.c_str()) != 0) throw_device(path, "replace", errno);

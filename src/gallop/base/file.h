@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -66,7 +68,7 @@ class MappedFile {
 /// folder, ...) that names the file and the system's reason.
 class FileWriter {
  public:
-  explicit FileWriter(const fs::path& path);
+  explicit FileWriter(const fs::path& path, mode_t mode = 0644);
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// fsync and close. Without it nothing is promised.
@@ -78,8 +80,8 @@ class FileWriter {
 };
 
 /// Replaces `path` by `content` in one step: a reader sees the old or the new file, never a part,
-/// also after a crash. Throws DeviceError.
-void write_file_atomically(const fs::path& path, std::string_view content);
+/// also after a crash. `mode` says who may read it. Throws DeviceError.
+void write_file_atomically(const fs::path& path, std::string_view content, mode_t mode = 0644);
 
 /// fsync of a folder, after which renames in it are durable. Throws DeviceError.
 void sync_folder(const fs::path& folder);

@@ -1,13 +1,13 @@
 #include "gallop/tune/event.h"
 
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/json_numbers.h"
 
 namespace gallop::tune {
 
@@ -25,31 +25,6 @@ size_t index_of(const std::array<const char*, count>& names, const std::string& 
     if (names[i] == name) return i;
   }
   throw DataError(fmt::format("not an event: '{}'", printable(name)));
-}
-
-Json number_json(double number) {
-  if (std::isfinite(number)) return number;
-  return fmt::format("{}", number);
-}
-
-double number_of(const Json& json) {
-  if (!json.is_string()) return json.get<double>();
-  const auto number = parse_number<double>(json.get<std::string>());
-  if (!number) throw DataError(fmt::format("not a number: {}", printable(json.dump())));
-  return *number;
-}
-
-Json numbers_json(const std::vector<double>& numbers) {
-  Json list = Json::array();
-  for (const double number : numbers) list.push_back(number_json(number));
-  return list;
-}
-
-std::vector<double> numbers_of(const Json& json, const char* key) {
-  std::vector<double> numbers;
-  if (!json.contains(key)) return numbers;
-  for (const Json& item : json.at(key)) numbers.push_back(number_of(item));
-  return numbers;
 }
 
 }  // namespace
@@ -80,20 +55,23 @@ std::string to_json(const Event& event) {
 Event parse_event(std::string_view text) {
   try {
     const Json json = Json::parse(text);
-    return {.kind = static_cast<Event::Kind>(index_of(kKinds, json.at("event"))),
-            .trial = json.value("trial", int64_t{-1}),
-            .time = json.at("time"),
-            .attempt = json.value("attempt", 0),
-            .bracket = json.value("bracket", 0),
-            .state = static_cast<TrialState>(index_of(kStates, json.value("state", "waiting"))),
-            .step = json.value("step", int64_t{0}),
-            .parent = json.value("parent", int64_t{-1}),
-            .last_step = json.value("last_step", int64_t{0}),
-            .point = numbers_of(json, "point"),
-            .losses = numbers_of(json, "losses"),
-            .violations = numbers_of(json, "violations"),
-            .text = json.value("text", ""),
-            .folder = json.value("folder", "")};
+    // Member by member: g++ 12 destroys those before twice where one throws within braces.
+    Event event;
+    event.kind = static_cast<Event::Kind>(index_of(kKinds, json.at("event")));
+    event.trial = json.value("trial", event.trial);
+    event.time = json.at("time");
+    event.attempt = json.value("attempt", event.attempt);
+    event.bracket = json.value("bracket", event.bracket);
+    event.state = static_cast<TrialState>(index_of(kStates, json.value("state", "waiting")));
+    event.step = json.value("step", event.step);
+    event.parent = json.value("parent", event.parent);
+    event.last_step = json.value("last_step", event.last_step);
+    event.point = numbers_of(json, "point");
+    event.losses = numbers_of(json, "losses");
+    event.violations = numbers_of(json, "violations");
+    event.text = json.value("text", "");
+    event.folder = json.value("folder", "");
+    return event;
   } catch (const Json::exception& error) {
     throw DataError(fmt::format("not an event: {}", error.what()));
   }

@@ -60,16 +60,18 @@ StudySettings parse_settings(std::string_view text) {
           "the study was made by a newer Gallop (its format is {}, and this one knows {})", version,
           kVersion));
     }
-    StudySettings settings{.name = json.at("name"),
-                           .seed = json.at("seed"),
-                           .space = Space::from_json(json.at("space").dump()),
-                           .sampler = json.at("sampler").dump(),
-                           .pruner = json.at("pruner").dump(),
-                           .run = json.at("run").dump(),
-                           .trials = json.at("trials"),
-                           .attempts = json.at("attempts"),
-                           .failures = json.at("failures"),
-                           .heartbeat_seconds = json.at("heartbeat_seconds")};
+    // Member by member: g++ 12 destroys those before twice where one throws within braces.
+    StudySettings settings;
+    settings.name = json.at("name");
+    settings.seed = json.at("seed");
+    settings.space = Space::from_json(json.at("space").dump());
+    settings.sampler = json.at("sampler").dump();
+    settings.pruner = json.at("pruner").dump();
+    settings.run = json.at("run").dump();
+    settings.trials = json.at("trials");
+    settings.attempts = json.at("attempts");
+    settings.failures = json.at("failures");
+    settings.heartbeat_seconds = json.at("heartbeat_seconds");
     for (const Json& objective : json.at("objectives")) {
       settings.objectives.push_back({objective.at("metric"), objective.at("maximize")});
     }

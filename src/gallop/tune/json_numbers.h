@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace gallop::tune {
+
+/// Numbers that JSON has not, as NaN, are texts.
+nlohmann::ordered_json number_json(double number);
+nlohmann::ordered_json numbers_json(const std::vector<double>& numbers);
+/// The inverse. Throw DataError or an exception of the JSON library.
+double number_of(const nlohmann::ordered_json& json);
+/// Empty where there is no such key.
+std::vector<double> numbers_of(const nlohmann::ordered_json& json, const char* key);
+
+}  // namespace gallop::tune

@@ -1,0 +1,194 @@
+#include "gallop/tune/remote/coordinator.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr int kProtocol = 1;
+constexpr size_t kMostConnections = 4096;
+// Until it has shown the token, and for what is left to be written.
+constexpr double kStrangerSeconds = 5;
+constexpr size_t kMostStrangerBytes = 4096;
+// Silent workers are looked for that often in a heartbeat.
+constexpr double kLooksInHeartbeat = 4;
+
+std::string new_token() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", random());
+  return token;
+}
+
+Trial trial_of(const Attempt& attempt) {
+  return {.number = attempt.trial, .attempt = attempt.attempt};
+}
+
+// One overload for each call.
+struct Call {
+  Tuner& tuner;
+
+  Answer operator()(const HelloRequest& /*hello*/) const {
+    return RefusedAnswer{ExitCode::kUsage, "a second hello"};
+  }
+  Answer operator()(const AskRequest& ask) const { return tuner.ask(ask.worker); }
+  Answer operator()(const PlaceRequest& place) const {
+    tuner.place(trial_of(place.attempt), place.folder);
+    return DoneAnswer{};
+  }
+  Answer operator()(const ReportRequest& report) const {
+    return tuner.report(trial_of(report.attempt), report.step, report.value);
+  }
+  Answer operator()(const BeatRequest& beat) const { return tuner.beat(trial_of(beat.attempt)); }
+  Answer operator()(const TellRequest& tell) const {
+    return CountsAnswer{tuner.tell(trial_of(tell.attempt), tell.outcome)};
+  }
+  Answer operator()(const GiveBackRequest& give_back) const {
+    tuner.give_back(trial_of(give_back.attempt));
+    return DoneAnswer{};
+  }
+};
+
+}  // namespace
+
+Coordinator::Coordinator(Tuner& tuner, const Options& options) : tuner_(tuner) {
+  RemoteAddress last;
+  if (fs::exists(options.address_file)) last = read_address(options.address_file);
+  address_.token = last.token.empty() ? new_token() : last.token;
+  const int first_port = options.port != 0 ? options.port : last.port;
+  std::string why;
+  if (!listen(options.host, first_port, why) &&
+      (options.port != 0 || !listen(options.host, 0, why))) {
+    throw DeviceError(
+        fmt::format("cannot listen at {} port {}: {}", printable(options.host), first_port, why));
+  }
+  write_address(options.address_file, address_);
+}
+
+bool Coordinator::listen(const std::string& host, int port, std::string& why) {
+  for (const SocketAddress& address : resolve(host, port)) {
+    int reason = 0;
+    listener_ = listen_at(address, reason);
+    if (!listener_) {
+      why = std::generic_category().message(reason);
+      continue;
+    }
+    fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
+    const SocketAddress bound = address_of(listener_);
+    const bool is_any = bound.host() == "0.0.0.0" || bound.host() == "::";
+    address_.host = is_any ? host_name() : bound.host();
+    address_.port = bound.port();
+    return true;
+  }
+  return false;
+}
+
+size_t Coordinator::workers() const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                           [](const Connection& one) { return one.is_known; }));
+}
+
+void Coordinator::serve(int milliseconds) {
+  std::vector<pollfd> waits = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
+  for (const Connection& connection : connections_) {
+    const bool writes = connection.socket.waiting_bytes() > 0;
+    waits.push_back({.fd = connection.socket.get(),
+                     .events = static_cast<short>(POLLIN | (writes ? POLLOUT : 0)),
+                     .revents = 0});
+  }
+  if (poll(waits.data(), waits.size(), milliseconds) > 0) {
+    auto wait = waits.begin() + 1;
+    for (Connection& connection : connections_) {
+      if ((wait++)->revents != 0) read(connection);
+    }
+    if (waits.front().revents != 0) accept_all();
+  }
+  const double now = monotonic_seconds();
+  drop(now);
+  if (now < next_look_) return;
+  next_look_ = now + tuner_.settings().heartbeat_seconds / kLooksInHeartbeat;
+  tuner_.requeue_silent();
+}
+
+void Coordinator::accept_all() {
+  while (true) {
+    FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) return;
+    if (connections_.size() >= kMostConnections) continue;
+    connections_.push_back({.socket = LineSocket(std::move(socket)), .since = monotonic_seconds()});
+  }
+}
+
+void Coordinator::read(Connection& connection) {
+  LineSocket& socket = connection.socket;
+  connection.is_gone = !socket.read(connection.is_known ? kMostRequestBytes : kMostStrangerBytes);
+  while (!connection.is_over) {
+    const auto line = socket.take_line();
+    if (!line) break;
+    answer_line(connection, *line);
+  }
+  if (!socket.write()) connection.is_gone = true;
+}
+
+void Coordinator::answer_line(Connection& connection, const std::string& line) {
+  const auto request = parse_request(line);
+  const auto* const hello = request ? std::get_if<HelloRequest>(&*request) : nullptr;
+  if (!request || (!connection.is_known && hello == nullptr)) {
+    connection.is_over = true;
+    connection.since = monotonic_seconds();
+    connection.socket.put(
+        to_line(RefusedAnswer{ExitCode::kUsage, "the coordinator does not understand this"}));
+    return;
+  }
+  connection.socket.put(
+      to_line(connection.is_known ? answer(*request) : welcome(connection, *hello)));
+}
+
+Answer Coordinator::welcome(Connection& connection, const HelloRequest& hello) const {
+  connection.since = monotonic_seconds();
+  connection.is_known = hello.token == address_.token && hello.protocol == kProtocol;
+  if (connection.is_known) return WelcomeAnswer{to_json(tuner_.settings())};
+  connection.is_over = true;
+  if (hello.token != address_.token) {
+    return RefusedAnswer{ExitCode::kUsage, "the token is not that of the study's coordinator"};
+  }
+  return RefusedAnswer{ExitCode::kUsage, "the coordinator is another version of Gallop"};
+}
+
+Answer Coordinator::answer(const Request& request) {
+  try {
+    return std::visit(Call{tuner_}, request);
+  } catch (const Error& error) {
+    // The storage's errors are those of the coordinator.
+    if (error.code() == ExitCode::kDevice || error.code() == ExitCode::kData) throw;
+    return RefusedAnswer{error.code(), error.what()};
+  }
+}
+
+void Coordinator::drop(double now) {
+  connections_.remove_if([now](const Connection& connection) {
+    const bool is_late = now - connection.since > kStrangerSeconds;
+    if (connection.is_over && (connection.socket.waiting_bytes() == 0 || is_late)) return true;
+    if (!connection.is_known && is_late) return true;
+    return connection.is_gone || connection.socket.waiting_bytes() > kMostAnswerBytes;
+  });
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,200 @@
+#include "gallop/tune/remote/message.h"
+
+#include <array>
+#include <limits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "gallop/tune/json_numbers.h"
+
+namespace gallop::tune {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// In the order of the variants.
+constexpr std::array kRequests = {"hello", "ask", "place", "report", "beat", "tell", "give_back"};
+constexpr std::array kAnswers = {"welcome", "assignment", "verdict", "counts", "done", "refused"};
+
+// A whole number between these two.
+template <typename T>
+T whole(const Json& json, int64_t least, int64_t most) {
+  const bool is_large =
+      json.is_number_unsigned() &&
+      json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  const int64_t value = json.is_number_integer() && !is_large ? json.get<int64_t>() : least - 1;
+  if (value < least || value > most) throw DataError("a number that cannot be");
+  return static_cast<T>(value);
+}
+
+int64_t count_of(const Json& json) {
+  return whole<int64_t>(json, 0, std::numeric_limits<int64_t>::max());
+}
+int32_t small_of(const Json& json) {
+  return whole<int32_t>(json, 0, std::numeric_limits<int32_t>::max());
+}
+int64_t number_or_none(const Json& json) {
+  return whole<int64_t>(json, -1, std::numeric_limits<int64_t>::max());
+}
+
+void write(Json& json, const Attempt& attempt) {
+  json["trial"] = attempt.trial;
+  json["attempt"] = attempt.attempt;
+}
+Attempt attempt_of(const Json& json) {
+  return {count_of(json.at("trial")), small_of(json.at("attempt"))};
+}
+
+void write(Json& json, const HelloRequest& hello) {
+  json["protocol"] = hello.protocol;
+  json["token"] = hello.token;
+}
+void write(Json& json, const AskRequest& ask) { json["worker"] = ask.worker; }
+void write(Json& json, const PlaceRequest& place) {
+  write(json, place.attempt);
+  json["folder"] = place.folder;
+}
+void write(Json& json, const ReportRequest& report) {
+  write(json, report.attempt);
+  json["step"] = report.step;
+  json["value"] = number_json(report.value);
+}
+void write(Json& json, const BeatRequest& beat) { write(json, beat.attempt); }
+void write(Json& json, const TellRequest& tell) {
+  write(json, tell.attempt);
+  json["state"] = static_cast<int>(tell.outcome.state);
+  json["values"] = numbers_json(tell.outcome.values);
+  json["limited"] = numbers_json(tell.outcome.limited);
+  json["message"] = tell.outcome.message;
+}
+void write(Json& json, const GiveBackRequest& give_back) { write(json, give_back.attempt); }
+
+void write(Json& json, const WelcomeAnswer& welcome) { json["settings"] = welcome.settings; }
+void write(Json& json, const Assignment& assignment) {
+  const Trial& trial = assignment.trial;
+  json["what"] = static_cast<int>(assignment.kind);
+  json["trial"] = trial.number;
+  json["attempt"] = trial.attempt;
+  json["bracket"] = trial.bracket;
+  json["point"] = numbers_json(trial.point);
+  json["parent"] = trial.parent;
+  json["last_step"] = trial.last_step;
+  Json reports = Json::array();
+  for (const Report& report : trial.reports) {
+    reports.push_back({report.step, number_json(report.loss)});
+  }
+  json["reports"] = std::move(reports);
+  json["started"] = number_json(trial.started);
+  json["worker"] = trial.worker;
+  json["folder"] = trial.folder;
+  json["parent_folder"] = assignment.parent_folder;
+  json["reason"] = assignment.reason;
+}
+void write(Json& json, const Verdict& verdict) { json["verdict"] = static_cast<int>(verdict); }
+void write(Json& json, const CountsAnswer& answer) { json["counts"] = answer.counts; }
+void write(Json& /*json*/, const DoneAnswer& /*done*/) {}
+void write(Json& json, const RefusedAnswer& refused) {
+  json["code"] = static_cast<int>(refused.code);
+  json["text"] = refused.text;
+}
+
+// Member by member: g++ 12 destroys those before twice where one throws within braces.
+Outcome outcome_of(const Json& json) {
+  Outcome outcome;
+  outcome.state = whole<TrialState>(json.at("state"), static_cast<int>(TrialState::kComplete),
+                                    static_cast<int>(TrialState::kFailed));
+  outcome.values = numbers_of(json, "values");
+  outcome.limited = numbers_of(json, "limited");
+  outcome.message = json.at("message");
+  return outcome;
+}
+
+Assignment assignment_of(const Json& json) {
+  Assignment assignment;
+  assignment.kind =
+      whole<Assignment::Kind>(json.at("what"), 0, static_cast<int>(Assignment::Kind::kDone));
+  assignment.parent_folder = json.at("parent_folder");
+  assignment.reason = json.at("reason");
+  Trial& trial = assignment.trial;
+  trial.number = count_of(json.at("trial"));
+  trial.state = TrialState::kRunning;
+  trial.attempt = small_of(json.at("attempt"));
+  trial.bracket = small_of(json.at("bracket"));
+  trial.point = numbers_of(json, "point");
+  trial.parent = number_or_none(json.at("parent"));
+  trial.last_step = count_of(json.at("last_step"));
+  for (const Json& report : json.at("reports")) {
+    trial.reports.push_back({count_of(report.at(0)), number_of(report.at(1))});
+  }
+  trial.started = number_of(json.at("started"));
+  trial.worker = json.at("worker");
+  trial.folder = json.at("folder");
+  return assignment;
+}
+
+Request request_of(const Json& json) {
+  const std::string kind = json.at("kind");
+  if (kind == "hello") {
+    return HelloRequest{small_of(json.at("protocol")), json.at("token")};
+  }
+  if (kind == "ask") return AskRequest{json.at("worker")};
+  const Attempt attempt = attempt_of(json);
+  if (kind == "place") return PlaceRequest{attempt, json.at("folder")};
+  if (kind == "report") {
+    return ReportRequest{attempt, count_of(json.at("step")), number_of(json.at("value"))};
+  }
+  if (kind == "beat") return BeatRequest{attempt};
+  if (kind == "tell") return TellRequest{attempt, outcome_of(json)};
+  if (kind == "give_back") return GiveBackRequest{attempt};
+  throw DataError("no such request");
+}
+
+Answer answer_of(const Json& json) {
+  const std::string kind = json.at("kind");
+  if (kind == "welcome") return WelcomeAnswer{json.at("settings")};
+  if (kind == "assignment") return assignment_of(json);
+  if (kind == "verdict") {
+    return whole<Verdict>(json.at("verdict"), 0, static_cast<int>(Verdict::kAbandon));
+  }
+  if (kind == "counts") return CountsAnswer{json.at("counts").get<bool>()};
+  if (kind == "done") return DoneAnswer{};
+  if (kind == "refused") {
+    return RefusedAnswer{whole<ExitCode>(json.at("code"), static_cast<int>(ExitCode::kInternal),
+                                         static_cast<int>(ExitCode::kStopped)),
+                         json.at("text")};
+  }
+  throw DataError("no such answer");
+}
+
+template <typename Message, size_t count>
+std::string line_of(const Message& message, const std::array<const char*, count>& kinds) {
+  static_assert(count == std::variant_size_v<Message>);
+  Json json{{"kind", kinds.at(message.index())}};
+  std::visit([&](const auto& one) { write(json, one); }, message);
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+template <typename Message>
+std::optional<Message> parsed(std::string_view line, Message (*read)(const Json&)) {
+  try {
+    return read(Json::parse(line));
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  } catch (const DataError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string to_line(const Request& request) { return line_of(request, kRequests); }
+
+std::string to_line(const Answer& answer) { return line_of(answer, kAnswers); }
+
+std::optional<Request> parse_request(std::string_view line) { return parsed(line, request_of); }
+
+std::optional<Answer> parse_answer(std::string_view line) { return parsed(line, answer_of); }
+
+}  // namespace gallop::tune

@@ -1,0 +1,167 @@
+#include "gallop/tune/remote/remote_broker.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/socket.h"
+#include "gallop/base/text.h"
+
+namespace gallop::tune {
+
+namespace {
+
+// There is no connection, or it went.
+class Lost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+constexpr std::chrono::milliseconds kFirstPause{20}, kLongestPause{1000};
+constexpr double kConnectSeconds = 10;
+constexpr const char* kWrongAnswer = "it gives answers that cannot be understood";
+
+Attempt attempt_of(const Trial& trial) { return {trial.number, trial.attempt}; }
+
+void wait_for(int socket, short what, double until) {
+  pollfd wait{.fd = socket, .events = what, .revents = 0};
+  while (true) {
+    const double left = until - monotonic_seconds();
+    if (left <= 0) throw Lost("no answer");
+    const int ready = poll(&wait, 1, static_cast<int>(std::min(left, 60.0) * 1000) + 1);
+    if (ready > 0) return;
+    if (ready < 0 && errno != EINTR) throw Lost(std::generic_category().message(errno));
+  }
+}
+
+LineSocket connected(const RemoteAddress& address, double until) {
+  std::string why = "no address";
+  for (const SocketAddress& one : resolve(address.host, address.port)) {
+    int reason = 0;
+    FileDescriptor socket = start_to_connect(one, std::nullopt, reason);
+    if (socket) {
+      wait_for(socket.get(), POLLOUT, std::min(until, monotonic_seconds() + kConnectSeconds));
+      socklen_t size = sizeof(reason);
+      getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
+      if (reason == 0) return LineSocket(std::move(socket));
+    }
+    why = std::generic_category().message(reason);
+  }
+  throw Lost(why);
+}
+
+[[noreturn]] void throw_refused(const RefusedAnswer& refused) {
+  switch (refused.code) {
+    case ExitCode::kUsage: throw UsageError(refused.text);
+    case ExitCode::kData: throw DataError(refused.text);
+    case ExitCode::kDevice: throw DeviceError(refused.text);
+    default: throw InternalError(refused.text);
+  }
+}
+
+}  // namespace
+
+RemoteBroker::RemoteBroker(std::function<RemoteAddress()> find, double patience_seconds)
+    : find_(std::move(find)), patience_seconds_(patience_seconds) {
+  beat({});  // Any call that changes nothing: settings() are there after it.
+}
+
+// Sends a request and waits for its answer.
+Answer RemoteBroker::exchange(const Request& request, double until) {
+  socket_->put(to_line(request));
+  while (true) {
+    if (!socket_->write()) throw Lost("the connection is closed");
+    const bool is_written = socket_->waiting_bytes() == 0;
+    wait_for(socket_->get(), is_written ? POLLIN : POLLIN | POLLOUT, until);
+    const bool is_open = socket_->read(kMostAnswerBytes);
+    if (const auto line = socket_->take_line()) {
+      const auto answer = parse_answer(*line);
+      if (!answer) throw Lost(kWrongAnswer);
+      return *answer;
+    }
+    if (!is_open) throw Lost("the connection is closed");
+  }
+}
+
+void RemoteBroker::connect(double until) {
+  RemoteAddress address;
+  try {
+    address = find_();
+    place_ = fmt::format("{} port {}", printable(address.host), address.port);
+    socket_.emplace(connected(address, until));
+  } catch (const Error& error) {
+    throw Lost(error.what());  // It may be there soon.
+  }
+  const Answer answer = exchange(HelloRequest{.token = address.token}, until);
+  if (const auto* const refused = std::get_if<RefusedAnswer>(&answer)) throw_refused(*refused);
+  const auto* const welcome = std::get_if<WelcomeAnswer>(&answer);
+  if (welcome == nullptr) throw Lost(kWrongAnswer);
+  StudySettings settings = parse_settings(welcome->settings);
+  if (settings_ && to_json(settings) != to_json(*settings_)) {
+    throw UsageError("the coordinator leads another study now");
+  }
+  settings_ = std::move(settings);
+}
+
+template <typename Wanted>
+Wanted RemoteBroker::call(const Request& request) {
+  const double until = monotonic_seconds() + patience_seconds_;
+  std::chrono::milliseconds pause = kFirstPause;
+  while (true) {
+    try {
+      if (!socket_) connect(until);
+      Answer answer = exchange(request, until);
+      if (const auto* const refused = std::get_if<RefusedAnswer>(&answer)) throw_refused(*refused);
+      auto* const wanted = std::get_if<Wanted>(&answer);
+      if (wanted == nullptr) throw Lost(kWrongAnswer);
+      return std::move(*wanted);
+    } catch (const Lost& lost) {
+      socket_.reset();
+      if (monotonic_seconds() >= until) {
+        throw DeviceError(fmt::format("the study's coordinator{}{} cannot be reached: {}",
+                                      place_.empty() ? "" : " at ", place_, lost.what()));
+      }
+    } catch (...) {
+      socket_.reset();
+      throw;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+Assignment RemoteBroker::ask(const std::string& worker) {
+  return call<Assignment>(AskRequest{worker});
+}
+
+void RemoteBroker::place(const Trial& trial, const std::string& folder) {
+  call<DoneAnswer>(PlaceRequest{attempt_of(trial), folder});
+}
+
+Verdict RemoteBroker::report(const Trial& trial, int64_t step, double value) {
+  return call<Verdict>(ReportRequest{attempt_of(trial), step, value});
+}
+
+Verdict RemoteBroker::beat(const Trial& trial) {
+  return call<Verdict>(BeatRequest{attempt_of(trial)});
+}
+
+bool RemoteBroker::tell(const Trial& trial, const Outcome& outcome) {
+  return call<CountsAnswer>(TellRequest{attempt_of(trial), outcome}).counts;
+}
+
+void RemoteBroker::give_back(const Trial& trial) {
+  call<DoneAnswer>(GiveBackRequest{attempt_of(trial)});
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gallop/tune/broker.h"
+#include "gallop/tune/remote/address.h"
+#include "gallop/tune/remote/line_socket.h"
+#include "gallop/tune/remote/message.h"
+
+namespace gallop::tune {
+
+/// The broker of a worker whose study another process leads. A call waits for a coordinator that
+/// has ended until another one leads the study. Throws DeviceError where none does for that long,
+/// UsageError where it refuses this worker.
+class RemoteBroker final : public Broker {
+ public:
+  /// `find` says where the coordinator is; it is asked anew for each connection.
+  explicit RemoteBroker(std::function<RemoteAddress()> find, double patience_seconds = 300);
+
+  const StudySettings& settings() const override { return *settings_; }
+  Assignment ask(const std::string& worker) override;
+  void place(const Trial& trial, const std::string& folder) override;
+  Verdict report(const Trial& trial, int64_t step, double value) override;
+  Verdict beat(const Trial& trial) override;
+  bool tell(const Trial& trial, const Outcome& outcome) override;
+  void give_back(const Trial& trial) override;
+
+ private:
+  template <typename Wanted>
+  Wanted call(const Request& request);
+  void connect(double until);
+  Answer exchange(const Request& request, double until);
+
+  std::function<RemoteAddress()> find_;
+  double patience_seconds_;
+  std::string place_;  // Where it was looked for last.
+  std::optional<LineSocket> socket_;
+  std::optional<StudySettings> settings_;
+};
+
+}  // namespace gallop::tune

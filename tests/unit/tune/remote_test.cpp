@@ -1,0 +1,193 @@
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/socket.h"
+#include "gallop/base/temporary_folder.h"
+#include "gallop/tune/optimize.h"
+#include "gallop/tune/remote/coordinator.h"
+#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/store.h"
+
+namespace gallop::tune {
+namespace {
+
+StudySettings settings() {
+  return {.name = "a",
+          .seed = 3,
+          .space = Space({{"x", Interval{.low = -1, .high = 1}}}, {}),
+          .objectives = {{"loss", false}},
+          .trials = 60};
+}
+
+/// A coordinator that serves in a thread of its own as long as it lives.
+class Serving {
+ public:
+  Serving(StudyStore& store, const fs::path& address_file)
+      : thread_([this, &store, address_file] { serve(store, address_file); }) {
+    while (!is_ready_) std::this_thread::yield();
+  }
+  ~Serving() {
+    ends_ = true;
+    thread_.join();
+  }
+
+ private:
+  void serve(StudyStore& store, const fs::path& address_file) {
+    Tuner tuner(store.open("a"));
+    Coordinator coordinator(tuner, {.address_file = address_file});
+    is_ready_ = true;
+    while (!ends_) coordinator.serve(5);
+  }
+
+  std::atomic<bool> is_ready_ = false, ends_ = false;
+  std::thread thread_;
+};
+
+class Remote : public testing::Test {
+ protected:
+  Remote() { store->create(settings()); }
+  RemoteBroker worker(double patience_seconds = 60) {
+    return RemoteBroker([this] { return read_address(address); }, patience_seconds);
+  }
+  /// What is answered to a line of a stranger; empty where the connection is closed.
+  std::string answer_to(const std::string& text) {
+    const RemoteAddress at = read_address(address);
+    const SocketAddress where = resolve(at.host, at.port).front();
+    const FileDescriptor socket(::socket(where.storage.ss_family, SOCK_STREAM, 0));
+    EXPECT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&where.storage), where.size),
+              0);
+    send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    std::string all(4096, '\0');
+    const ssize_t size = recv(socket.get(), all.data(), all.size(), 0);
+    all.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    return all;
+  }
+
+  TemporaryFolder folder{fs::temp_directory_path(), "gallop-remote-"};
+  std::unique_ptr<StudyStore> store = open_store((folder.path() / "studies.db").string());
+  fs::path address = folder.path() / "address";
+};
+
+TEST_F(Remote, LetsWorkersTakePart) {
+  const Serving serving(*store, address);
+  std::vector<std::thread> threads;
+  for (const char* name : {"a", "b", "c"}) {
+    threads.emplace_back([this, name] {
+      RemoteBroker broker = worker();
+      EXPECT_EQ(to_json(broker.settings()), to_json(settings()));
+      optimize(
+          broker,
+          [](Evaluation& evaluation) {
+            const double x = evaluation.number("x");
+            if (evaluation.trial().number % 10 == 3) return std::vector<double>{NAN};
+            EXPECT_TRUE(evaluation.report(1, evaluation.trial().number % 10 == 4 ? NAN : x));
+            EXPECT_TRUE(evaluation.beat());
+            return std::vector<double>{x * x};
+          },
+          name);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const Study study = store->read("a");
+  EXPECT_EQ(study.finished().size(), 60u);
+  EXPECT_EQ(study.count(TrialState::kComplete), 54);
+  EXPECT_EQ(study.trials()[3].message, "loss is nan");
+  EXPECT_TRUE(std::isnan(study.trials()[4].reports[0].loss));
+  EXPECT_EQ(study.trials()[5].losses[0], study.trials()[5].point[0] * study.trials()[5].point[0]);
+}
+
+TEST_F(Remote, GoesOnWithTheNextCoordinator) {
+  auto serving = std::make_unique<Serving>(*store, address);
+  RemoteBroker broker = worker();
+  const Trial trial = broker.ask("w").trial;
+  broker.place(trial, "runs/0");
+  const RemoteAddress before = read_address(address);
+  serving.reset();
+  serving = std::make_unique<Serving>(*store, address);
+  EXPECT_EQ(read_address(address).token, before.token);
+  EXPECT_EQ(broker.ask("w").trial.number, trial.number);  // The first answer may have been lost.
+  serving.reset();
+  serving = std::make_unique<Serving>(*store, address);
+  EXPECT_TRUE(broker.tell(trial, {.values = {1}}));
+  serving.reset();
+  serving = std::make_unique<Serving>(*store, address);
+  EXPECT_TRUE(broker.tell(trial, {.values = {1}}));
+  const Trial next = broker.ask("w").trial;
+  EXPECT_EQ(next.number, 1);
+  broker.give_back(next);
+  EXPECT_EQ(broker.beat(next), Verdict::kAbandon);
+  EXPECT_EQ(store->read("a").finished(), std::vector<int64_t>{0});
+}
+
+TEST_F(Remote, GivesUpWhereThereIsNoCoordinator) {
+  EXPECT_THROW(worker(0.1), DeviceError);
+  auto serving = std::make_unique<Serving>(*store, address);
+  RemoteBroker broker = worker(0.2);
+  serving.reset();
+  try {
+    broker.ask("w");
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("the study's coordinator at 127.0.0.1 port"),
+              std::string::npos);
+  }
+}
+
+TEST_F(Remote, ServesNobodyWithoutTheToken) {
+  const Serving serving(*store, address);
+  struct stat info {};
+  ASSERT_EQ(stat(address.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  RemoteAddress wrong = read_address(address);
+  wrong.token = std::string(32, '0');
+  try {
+    RemoteBroker([&] { return wrong; });
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "the token is not that of the study's coordinator");
+  }
+  EXPECT_NE(answer_to(to_line(Request(AskRequest{"w"})) + "\n").find("refused"), std::string::npos);
+  EXPECT_TRUE(store->read("a").trials().empty());
+}
+
+TEST_F(Remote, IsNotHurtByNonsense) {
+  const Serving serving(*store, address);
+  const std::string hello = to_line(Request(HelloRequest{.token = read_address(address).token}));
+  for (const std::string& text :
+       {std::string("nonsense\n"), std::string("\n\n"), std::string("{}\n"),
+        std::string(100'000, '['), std::string("\0\xff\n", 3),
+        hello + "\n" + hello + "\nnonsense\n", hello + "\n" + std::string(2 << 20, 'x'),
+        hello + "\n" + to_line(Request(TellRequest{{99, 1}, {.values = {1}}})) + "\n",
+        hello + "\n" + to_line(Request(PlaceRequest{{int64_t{1} << 62, 1}, "x"})) + "\n"}) {
+    answer_to(text);
+  }
+  RemoteBroker broker = worker();
+  EXPECT_EQ(broker.ask("w").trial.number, 0);
+}
+
+TEST_F(Remote, TellsWorkersWhatIsWrongWithTheirStudy) {
+  StudySettings impossible = settings();
+  impossible.space = Space({{"x", Interval{}}}, {"x > 2"});
+  store->remove("a");
+  store->create(impossible);
+  const Serving serving(*store, address);
+  RemoteBroker broker = worker();
+  try {
+    broker.ask("w");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("the constraints allow none"), std::string::npos);
+  }
+  EXPECT_EQ(broker.beat({}), Verdict::kAbandon);
+}
+
+}  // namespace
+}  // namespace gallop::tune
