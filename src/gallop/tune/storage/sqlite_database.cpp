@@ -57,8 +57,6 @@ int64_t SqliteDatabase::number(const char* sql) {
   return statement.step() ? statement.integer(0) : 0;
 }
 
-int64_t SqliteDatabase::last_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
-
 SqliteStatement::SqliteStatement(SqliteDatabase& database, const char* sql)
     : database_(database), handle_(nullptr, sqlite3_finalize) {
   sqlite3_stmt* handle = nullptr;

@@ -25,8 +25,6 @@ class SqliteDatabase {
   void execute(const char* sql);
   /// The number that a statement without parameters gives.
   int64_t number(const char* sql);
-  /// Of the last row that was inserted.
-  int64_t last_id() const;
 
  private:
   friend class SqliteStatement;
@@ -45,6 +43,12 @@ class SqliteStatement {
   SqliteStatement& bind(int parameter, int64_t value);
   SqliteStatement& bind(int parameter, double value);
   SqliteStatement& bind(int parameter, std::string_view text);
+  SqliteStatement& bind(int parameter, const char* text) {
+    return bind(parameter, std::string_view(text));
+  }
+  SqliteStatement& bind(int parameter, const std::string& text) {
+    return bind(parameter, std::string_view(text));
+  }
   SqliteStatement& bind_null(int parameter);
   /// Whether there is a row; where there is none, the statement can be run again.
   bool step();

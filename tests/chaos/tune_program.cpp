@@ -1,0 +1,161 @@
+// A study's processes for tests/chaos/tune.py, each of which may be killed at any moment:
+//
+//   tune_program create WHERE TRIALS HEARTBEAT_SECONDS
+//   tune_program coordinate FILE         leads a study in SQLite until it is done and its workers
+//   have gone tune_program work WHERE NAME MILLISECONDS LOG     runs trials of so long in the mean;
+//   appends those that counted to LOG tune_program summary WHERE           one line of JSON
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/tune/optimize.h"
+#include "gallop/tune/remote/coordinator.h"
+#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/storage/sqlite.h"
+#include "gallop/tune/store.h"
+#include "gallop/tune/tuner.h"
+
+namespace {
+
+using namespace gallop::tune;
+
+constexpr const char* kName = "chaos";
+constexpr int kReports = 3;
+constexpr double kLastSeconds = 5;
+
+void create(const std::string& where, int64_t trials, double heartbeat_seconds) {
+  open_store(where)->create({.name = kName,
+                             .space = Space({{"x", Interval{}}, {"y", Interval{}}}, {}),
+                             .objectives = {{"loss", false}},
+                             .sampler = R"({"name": "random"})",
+                             .trials = trials,
+                             .attempts = 1'000'000,
+                             .heartbeat_seconds = heartbeat_seconds});
+}
+
+gallop::fs::path address_file(const std::string& where) {
+  return file_beside(where, kName, "address");
+}
+
+void coordinate(const std::string& where) {
+  Tuner tuner(open_store(where)->open(kName));
+  Coordinator coordinator(tuner, {.address_file = address_file(where)});
+  const auto is_done = [&] {
+    return static_cast<int64_t>(tuner.study().finished().size()) == tuner.study().wanted_trials();
+  };
+  while (!is_done()) coordinator.serve(100);
+  const double until = gallop::monotonic_seconds() + kLastSeconds;
+  while (coordinator.workers() > 0 && gallop::monotonic_seconds() < until) coordinator.serve(100);
+}
+
+/// Says which trials counted.
+class Recording final : public Broker {
+ public:
+  Recording(std::unique_ptr<Broker> broker, const char* log)
+      : broker_(std::move(broker)), log_(std::fopen(log, "a")) {}
+  ~Recording() override { std::fclose(log_); }
+
+  const StudySettings& settings() const override { return broker_->settings(); }
+  Assignment ask(const std::string& worker) override { return broker_->ask(worker); }
+  void place(const Trial& trial, const std::string& folder) override {
+    broker_->place(trial, folder);
+  }
+  Verdict report(const Trial& trial, int64_t step, double value) override {
+    return broker_->report(trial, step, value);
+  }
+  Verdict beat(const Trial& trial) override { return broker_->beat(trial); }
+  bool tell(const Trial& trial, const Outcome& outcome) override {
+    const bool counts = broker_->tell(trial, outcome);
+    if (counts) {
+      fmt::print(log_, "{} {}\n", trial.number, trial.attempt);
+      std::fflush(log_);
+    }
+    return counts;
+  }
+  void give_back(const Trial& trial) override { broker_->give_back(trial); }
+
+ private:
+  std::unique_ptr<Broker> broker_;
+  std::FILE* log_;
+};
+
+std::unique_ptr<Broker> make_broker(const std::string& where) {
+  if (where.starts_with("postgresql://")) {
+    return std::make_unique<Tuner>(open_store(where)->open(kName));
+  }
+  return std::make_unique<RemoteBroker>([=] { return read_address(address_file(where)); });
+}
+
+void work(const std::string& where, const std::string& name, double milliseconds, const char* log) {
+  Recording broker(make_broker(where), log);
+  optimize(
+      broker,
+      [&](Evaluation& evaluation) {
+        // From half to one and a half of the mean.
+        const double pause = milliseconds * (0.5 + evaluation.number("x")) / kReports;
+        for (int64_t step = 1; step <= kReports; ++step) {
+          std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(pause));
+          if (!evaluation.report(step, 1.0 / static_cast<double>(step))) break;
+        }
+        return std::vector<double>{evaluation.number("y")};
+      },
+      name);
+}
+
+void summarize(const std::string& where) {
+  const Study study = open_store(where)->read(kName);
+  int64_t right = 0, vanished = 0;
+  for (const Trial& trial : study.trials()) {
+    right +=
+        trial.losses == std::vector<double>{trial.point[1]} && trial.reports.size() == kReports;
+    vanished += trial.vanished;
+  }
+  const std::set<int64_t> once(study.finished().begin(), study.finished().end());
+  fmt::print("{}\n", nlohmann::ordered_json{{"wanted", study.wanted_trials()},
+                                            {"trials", study.trials().size()},
+                                            {"complete", study.count(TrialState::kComplete)},
+                                            {"ends", study.finished().size()},
+                                            {"ended", once.size()},
+                                            {"right", right},
+                                            {"vanished", vanished}}
+                         .dump());
+}
+
+int run(const std::vector<std::string>& words) {
+  const std::string command = words.empty() ? "" : words[0];
+  if (command == "create" && words.size() == 4) {
+    create(words[1], std::stoll(words[2]), std::stod(words[3]));
+  } else if (command == "coordinate" && words.size() == 2) {
+    coordinate(words[1]);
+  } else if (command == "work" && words.size() == 5) {
+    work(words[1], words[2], std::stod(words[3]), words[4].c_str());
+  } else if (command == "summary" && words.size() == 2) {
+    summarize(words[1]);
+  } else {
+    fmt::print(stderr, "see the beginning of tests/chaos/tune_program.cpp\n");
+    return static_cast<int>(gallop::ExitCode::kUsage);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const gallop::Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return static_cast<int>(error.code());
+  }
+}
