@@ -1,6 +1,7 @@
 #include "gallop/tune/storage/postgresql.h"
 
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -67,6 +68,12 @@ Found find(PostgresqlConnection& connection, const std::string& name) {
   });
 }
 
+Found keep_finding(PostgresqlConnection& connection, const std::string& name) {
+  std::optional<Found> found;
+  connection.keep_trying([&] { found = find(connection, name); });
+  return std::move(*found);
+}
+
 // What SELECT number, change, event has given, from this number on.
 Event event_of(const PostgresqlConnection& connection, const PostgresqlRows& rows, int row,
                int64_t number) {
@@ -115,7 +122,7 @@ class PostgresqlStorage final : public Storage {
  public:
   PostgresqlStorage(const std::string& url, const std::string& name)
       : connection_(url),
-        study_(find(connection_, name)),
+        study_(keep_finding(connection_, name)),
         writer_(fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()())) {}
 
   const StudySettings& settings() const override { return study_.settings; }
@@ -171,7 +178,7 @@ class PostgresqlStorage final : public Storage {
           return;
         }
         ++next_;
-        take(event);
+        at_place(connection_, [&] { take(event); });
       }
       write(answer(), change);
     } catch (const PostgresqlLost&) {
@@ -223,17 +230,18 @@ class PostgresqlStore final : public StudyStore {
 
   void create(const StudySettings& settings) override {
     check_study_name(settings.name);
-    connection_.keep_trying([&] { make_tables(); });
-    check_format(connection_);
-    const std::string name = connection_.literal(settings.name);
-    const PostgresqlRows made =
-        connection_.run(fmt::format("INSERT INTO gallop_studies (name, settings) VALUES ({}, {}) "
-                                    "ON CONFLICT (name) DO NOTHING RETURNING id",
-                                    name, connection_.literal(to_json(settings))));
-    if (made.size() == 0) {
-      throw UsageError(
-          fmt::format("{} has a study '{}' already", connection_.place(), settings.name));
-    }
+    int tries = 0;
+    connection_.keep_trying([&] {
+      ++tries;
+      make_tables();
+      check_format(connection_);
+      // One that is the same may be that of a try whose end was not heard.
+      if (!insert(settings) &&
+          (tries == 1 || to_json(find(connection_, settings.name).settings) != to_json(settings))) {
+        throw UsageError(
+            fmt::format("{} has a study '{}' already", connection_.place(), settings.name));
+      }
+    });
   }
 
   std::unique_ptr<Storage> open(const std::string& name) override {
@@ -247,7 +255,8 @@ class PostgresqlStore final : public StudyStore {
       study = std::make_unique<Study>(std::move(found.settings));
       const PostgresqlRows rows = connection_.run(select_events(found.id, 0));
       for (int row = 0; row < rows.size(); ++row) {
-        study->apply(event_of(connection_, rows, row, row));
+        const Event event = event_of(connection_, rows, row, row);
+        at_place(connection_, [&] { study->apply(event); });
       }
     });
     return std::move(*study);
@@ -266,11 +275,23 @@ class PostgresqlStore final : public StudyStore {
   }
 
   void remove(const std::string& name) override {
-    const Found found = find(connection_, name);
-    connection_.run(fmt::format("DELETE FROM gallop_studies WHERE id = {}", found.id));
+    const Found found = keep_finding(connection_, name);
+    connection_.keep_trying([&] {
+      connection_.run(fmt::format("DELETE FROM gallop_studies WHERE id = {}", found.id));
+    });
   }
 
  private:
+  // False where there is one of this name.
+  bool insert(const StudySettings& settings) {
+    return connection_
+               .run(fmt::format("INSERT INTO gallop_studies (name, settings) VALUES ({}, {}) "
+                                "ON CONFLICT (name) DO NOTHING RETURNING id",
+                                connection_.literal(settings.name),
+                                connection_.literal(to_json(settings))))
+               .size() > 0;
+  }
+
   void make_tables() {
     connection_.run(fmt::format(
         "BEGIN; SELECT pg_advisory_xact_lock({}, 0); {} INSERT INTO gallop_format SELECT {} WHERE "
