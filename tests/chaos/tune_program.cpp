@@ -84,6 +84,7 @@ class Recording final : public Broker {
     return counts;
   }
   void give_back(const Trial& trial) override { broker_->give_back(trial); }
+  void steer(const Steer& steer) override { broker_->steer(steer); }
 
  private:
   std::unique_ptr<Broker> broker_;

@@ -23,6 +23,7 @@ struct Arguments {
   std::string studies = "studies";
   StudyRunConfig run;
   bool has_workers = false;
+  std::string helped;  // A study that another process leads.
 };
 
 std::string list_of_actions() {
@@ -42,11 +43,17 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
           list_of_actions(),
       "gallop tune");
   StudyRunConfig& run = arguments.run;
-  parser.add_option("SWEEP", arguments.study.sweep_file, "the sweep's file")->required();
+  parser.add_option("SWEEP", arguments.study.sweep_file, "the sweep's file");
   parser.add_option("--name", arguments.study.name, "name of the study; that of the file");
   parser.add_option("--studies", arguments.studies, "folder of the studies");
   parser.add_option("--store", arguments.study.store,
                     "postgresql://...: a database that keeps the study, for workers on many hosts");
+  parser.add_option("--worker", arguments.helped,
+                    "STUDY: take part in a study that another process leads, on this or another "
+                    "host, by its folder");
+  parser.add_option(
+      "--listen", run.listen,
+      "address where workers on other hosts reach this process; 127.0.0.1 by default");
   auto* workers = parser.add_option("--workers", run.workers,
                                     "trials at once on this machine, which share its cores");
   workers->check(CLI::Range(1, 1024));
@@ -55,6 +62,9 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   auto* quiet = parser.add_flag("--quiet", run.quiet, "print only the end");
   parser.add_flag("--json", run.json, "print one JSON object a line")->excludes(quiet);
   if (!parse_arguments(parser, words)) return false;
+  if (arguments.study.sweep_file.empty() == arguments.helped.empty()) {
+    throw UsageError("give either a sweep or --worker STUDY; for example: gallop tune sweep.yaml");
+  }
   arguments.has_workers = workers->count() > 0;
   arguments.study.studies = arguments.studies;
   return true;
@@ -66,6 +76,10 @@ ExitCode run_sweep(const std::vector<std::string>& words) {
   Arguments arguments;
   if (!parse(words, arguments)) return ExitCode::kDone;
   require_alone("tune");
+  if (!arguments.helped.empty()) {
+    const StudyPlace place = find_study(arguments.studies, arguments.helped);
+    return help_study(place, arguments.run, stop) ? ExitCode::kDone : ExitCode::kStopped;
+  }
   tune::Sweep sweep;
   const StudyPlace place = make_study(arguments.study, sweep);
   if (!arguments.has_workers) arguments.run.workers = static_cast<int>(sweep.workers);

@@ -35,6 +35,18 @@ enum class Verdict : uint8_t {
   kAbandon,  ///< The trial is no longer this worker's: end, and tell nothing.
 };
 
+/// What somebody wants of a study besides trials.
+struct Steer {
+  enum class Kind : uint8_t {
+    kStop,    ///< No trial is started any more; those that run go on.
+    kResume,  ///< They are started again, up to `wanted` in all where that is more than before.
+    kRetry,   ///< Those that failed wait to be started again.
+  };
+  Kind kind = Kind::kStop;
+  int64_t wanted = 0;
+  std::string reason{};  ///< Of a stop.
+};
+
 /// Hands out trials and takes what came of them. Whoever holds a trial gives a sign of life at
 /// least every heartbeat. Calls throw DeviceError where the study cannot be reached.
 class Broker {
@@ -54,6 +66,7 @@ class Broker {
   virtual bool tell(const Trial& trial, const Outcome& outcome) = 0;
   /// Gives a trial back that could not be finished, as its worker is to end; it waits for another.
   virtual void give_back(const Trial& trial) = 0;
+  virtual void steer(const Steer& steer) = 0;
 };
 
 }  // namespace gallop::tune

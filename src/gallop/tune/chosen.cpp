@@ -27,7 +27,7 @@ std::unique_ptr<T> make(const config::Registry<T, const StudySettings&>& registr
 }  // namespace
 
 std::unique_ptr<Sampler> make_sampler(const StudySettings& settings) {
-  return make(built_in_samplers(), "random", settings.sampler, settings);
+  return make(built_in_samplers(), "tpe", settings.sampler, settings);
 }
 
 std::unique_ptr<Pruner> make_pruner(const StudySettings& settings) {

@@ -38,6 +38,10 @@ class LockedBroker final : public Broker {
     const std::lock_guard lock(mutex_);
     broker_.give_back(trial);
   }
+  void steer(const Steer& steer) override {
+    const std::lock_guard lock(mutex_);
+    broker_.steer(steer);
+  }
 
  private:
   Broker& broker_;

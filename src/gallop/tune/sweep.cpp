@@ -289,8 +289,9 @@ std::string to_json(const RunSpec& spec) {
 RunSpec parse_run_spec(std::string_view text) {
   try {
     const Json json = Json::parse(text);
-    RunSpec spec{.recipe = json.value("recipe", ""),
-                 .command = json.value("command", std::vector<std::string>())};
+    RunSpec spec;
+    spec.recipe = json.value("recipe", "");
+    spec.command = json.value("command", std::vector<std::string>());
     if (json.contains("options")) {
       for (const auto& [name, value] : json.at("options").items()) {
         spec.options.emplace_back(name, value);

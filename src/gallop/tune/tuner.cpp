@@ -290,6 +290,16 @@ void Tuner::enqueue(const std::vector<Point>& points) {
   });
 }
 
+void Tuner::steer(const Steer& steer) {
+  switch (steer.kind) {
+    case Steer::Kind::kStop: return stop(steer.reason);
+    case Steer::Kind::kRetry: retry_failed(); return;
+    case Steer::Kind::kResume:
+      refresh();
+      return resume(std::max<int64_t>(0, steer.wanted - study_.wanted_trials()));
+  }
+}
+
 void Tuner::stop(const std::string& reason) {
   update([&]() -> std::vector<Event> {
     if (study_.is_stopped()) return {};

@@ -36,6 +36,7 @@ class Tuner final : public Broker {
   /// number for each objective and each limit.
   bool tell(const Trial& trial, const Outcome& outcome) override;
   void give_back(const Trial& trial) override;
+  void steer(const Steer& steer) override;
 
   /// What is known of the study since the last call, whichever it was.
   const Study& study() const { return study_; }

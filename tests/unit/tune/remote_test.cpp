@@ -104,6 +104,25 @@ TEST_F(Remote, LetsWorkersTakePart) {
   EXPECT_EQ(study.trials()[5].losses[0], study.trials()[5].point[0] * study.trials()[5].point[0]);
 }
 
+TEST_F(Remote, SteersAStudyHoweverOftenItIsAsked) {
+  const Serving serving(*store, address);
+  RemoteBroker broker = worker();
+  const Trial trial = broker.ask("w").trial;
+  EXPECT_TRUE(broker.tell(trial, {.state = TrialState::kFailed, .message = "no disk"}));
+  for (int again = 0; again < 2; ++again) {
+    broker.steer({.kind = Steer::Kind::kStop, .reason = "enough"});
+  }
+  EXPECT_EQ(store->read("a").stop_reason(), "enough");
+  EXPECT_EQ(broker.ask("w").kind, Assignment::Kind::kDone);
+  for (int again = 0; again < 2; ++again) {
+    broker.steer({.kind = Steer::Kind::kResume, .wanted = 70});
+  }
+  EXPECT_EQ(store->read("a").wanted_trials(), 70);
+  for (int again = 0; again < 2; ++again) broker.steer({.kind = Steer::Kind::kRetry});
+  EXPECT_EQ(store->read("a").count(TrialState::kWaiting), 1);
+  EXPECT_EQ(broker.ask("w").trial.number, trial.number);
+}
+
 TEST_F(Remote, GoesOnWithTheNextCoordinator) {
   auto serving = std::make_unique<Serving>(*store, address);
   RemoteBroker broker = worker();

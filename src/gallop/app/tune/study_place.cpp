@@ -7,6 +7,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/storage/sqlite.h"
 
 namespace gallop::app {
 
@@ -15,6 +17,7 @@ namespace {
 constexpr int64_t kLargestSweep = 1 << 20;
 constexpr const char* kDatabase = "study.db";
 constexpr const char* kStore = "store";
+constexpr double kAnswerSeconds = 10;
 
 StudyPlace place_at(const fs::path& folder) {
   StudyPlace place{.folder = folder,
@@ -54,8 +57,25 @@ void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& 
 
 }  // namespace
 
-std::unique_ptr<tune::Tuner> StudyPlace::open_tuner() const {
-  return std::make_unique<tune::Tuner>(open_store()->open(name));
+fs::path StudyPlace::address_file() const { return tune::file_beside(store, name, "address"); }
+
+bool StudyPlace::is_in_database() const { return fs::exists(folder / kStore); }
+
+std::unique_ptr<tune::Broker> StudyPlace::open_broker() const {
+  std::unique_ptr<tune::Storage> storage;
+  try {
+    storage = open_store()->open(name);
+  } catch (const UsageError&) {
+    // Another process leads it.
+    if (is_in_database() || !fs::exists(address_file())) throw;
+    return open_remote(kAnswerSeconds);
+  }
+  return std::make_unique<tune::Tuner>(std::move(storage));
+}
+
+std::unique_ptr<tune::Broker> StudyPlace::open_remote(double patience_seconds) const {
+  return std::make_unique<tune::RemoteBroker>(
+      [file = address_file()] { return tune::read_address(file); }, patience_seconds);
 }
 
 void WhichStudy::add_to(CLI::App& parser) {

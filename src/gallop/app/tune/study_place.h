@@ -29,8 +29,13 @@ struct StudyPlace {
   std::unique_ptr<tune::StudyStore> open_store() const { return tune::open_store(store); }
   /// What is known of it now.
   tune::Study read() const { return open_store()->read(name); }
-  /// To change it. Throws UsageError where another process has it.
-  std::unique_ptr<tune::Tuner> open_tuner() const;
+  /// Where a process that leads it on this or another host can be found.
+  fs::path address_file() const;
+  bool is_in_database() const;
+  /// To take part in it: by itself, or by the process that leads it.
+  std::unique_ptr<tune::Broker> open_broker() const;
+  /// To take part in a study that another process leads. Waits for one at most so long.
+  std::unique_ptr<tune::Broker> open_remote(double patience_seconds) const;
 };
 
 /// Options of a command that is about one study.

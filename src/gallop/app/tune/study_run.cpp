@@ -6,7 +6,10 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -20,13 +23,15 @@
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/locked_broker.h"
+#include "gallop/tune/remote/coordinator.h"
 #include "gallop/tune/tuner.h"
 
 namespace gallop::app {
 
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(250);
+constexpr int kLookMilliseconds = 250;
+constexpr double kPatienceSeconds = 300;  // Until there is somebody who leads the study.
 constexpr size_t kShownTrials = 12;
 
 /// What is seen of a study while it runs.
@@ -109,16 +114,17 @@ class View {
 /// The threads that run trials, each in turn.
 class Workers {
  public:
-  Workers(tune::Broker& broker, const StudyPlace& place, const StudyRunConfig& config)
-      : spec_(tune::parse_run_spec(broker.settings().run)),
-        unit_(report_unit(broker.settings(), spec_)) {
+  /// Each asks the broker that `broker_of` gives for its number.
+  Workers(const tune::StudySettings& settings, const StudyPlace& place,
+          const StudyRunConfig& config, const std::function<tune::Broker&(int)>& broker_of)
+      : spec_(tune::parse_run_spec(settings.run)), unit_(report_unit(settings, spec_)) {
     if (spec_.recipe.empty() && spec_.command.empty()) {
       throw UsageError(
           "the sweep has neither 'recipe' nor 'command', so there is nothing to run here; other "
           "programs take its trials by 'gallop tune ask'");
     }
     for (int i = 0; i < config.workers; ++i) {
-      threads_.emplace_back([this, &broker, i, &place, &config] {
+      threads_.emplace_back([this, &broker = broker_of(i), i, &place, &config] {
         // The same after a restart, so that it takes up the trial that it had.
         run(broker, fmt::format("{}/{}", host_name(), i),
             place_of(place.folder, i, config.workers, config.gpus));
@@ -165,32 +171,65 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
+// Whether workers elsewhere have trials that are to end.
+bool has_others(std::mutex& mutex, const tune::Tuner& tuner) {
+  const std::lock_guard lock(mutex);
+  return !tuner.study().running().empty();
+}
+
 }  // namespace
 
 bool run_study(const StudyPlace& place, const StudyRunConfig& config, const StopRequest& stop) {
-  const auto store = place.open_store();
-  tune::Tuner tuner(store->open(place.name));
+  tune::Tuner tuner(place.open_store()->open(place.name));
   if (tuner.study().is_stopped()) tuner.resume();
+  std::optional<tune::Coordinator> coordinator;
+  if (!place.is_in_database()) {
+    coordinator.emplace(tuner, tune::Coordinator::Options{.host = config.listen,
+                                                          .address_file = place.address_file()});
+  }
   std::mutex mutex;
   tune::LockedBroker broker(tuner, mutex);
   View view(config);
   view.begin(tuner.study(), place);
   const double began = monotonic_seconds();
-  bool is_late = false;
-  Workers workers(broker, place, config);
-  while (!workers.are_done()) {
-    if (stop.requested()) workers.stop();
-    {
-      const std::lock_guard lock(mutex);
-      if (!is_late && monotonic_seconds() - began > config.seconds) {
-        is_late = true;
-        tuner.stop("its time is over");
-      }
-      view.look(tuner.study());
+  Workers workers(tuner.settings(), place, config, [&](int) -> tune::Broker& { return broker; });
+  while (!workers.are_done() || (coordinator && has_others(mutex, tuner))) {
+    if (stop.requested()) {
+      workers.stop();
+      if (workers.are_done()) break;
     }
-    std::this_thread::sleep_for(kLook);
+    if (coordinator) {
+      coordinator->wait(kLookMilliseconds);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kLookMilliseconds));
+    }
+    const std::lock_guard lock(mutex);
+    if (coordinator) {
+      coordinator->serve(0);
+    } else {
+      tuner.refresh();
+    }
+    if (!tuner.study().is_stopped() && monotonic_seconds() - began > config.seconds) {
+      tuner.stop("its time is over");
+    }
+    view.look(tuner.study());
   }
   view.end(tuner.study());
+  return !stop.requested();
+}
+
+bool help_study(const StudyPlace& place, const StudyRunConfig& config, const StopRequest& stop) {
+  std::vector<std::unique_ptr<tune::Broker>> brokers;
+  for (int i = 0; i < config.workers; ++i) {
+    brokers.push_back(place.is_in_database() ? place.open_broker()
+                                             : place.open_remote(kPatienceSeconds));
+  }
+  Workers workers(brokers.front()->settings(), place, config,
+                  [&](int i) -> tune::Broker& { return *brokers[static_cast<size_t>(i)]; });
+  while (!workers.are_done()) {
+    if (stop.requested()) workers.stop();
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLookMilliseconds));
+  }
   return !stop.requested();
 }
 

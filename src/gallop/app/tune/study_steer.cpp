@@ -7,9 +7,18 @@
 #include "gallop/app/tune/study_place.h"
 #include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/subcommands.h"
-#include "gallop/tune/tuner.h"
 
 namespace gallop::app {
+
+namespace {
+
+ExitCode steer(const StudyPlace& place, const tune::Steer& wish) {
+  place.open_broker()->steer(wish);
+  fmt::print("{}\n", progress_text(place.read()));
+  return ExitCode::kDone;
+}
+
+}  // namespace
 
 ExitCode tune_stop(const std::vector<std::string>& arguments) {
   CLI::App parser(
@@ -19,10 +28,7 @@ ExitCode tune_stop(const std::vector<std::string>& arguments) {
   WhichStudy which;
   which.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const auto tuner = which.find().open_tuner();
-  tuner->stop("it was told to");
-  fmt::print("{}\n", progress_text(tuner->study()));
-  return ExitCode::kDone;
+  return steer(which.find(), {.kind = tune::Steer::Kind::kStop, .reason = "it was told to"});
 }
 
 ExitCode tune_resume(const std::vector<std::string>& arguments) {
@@ -35,10 +41,9 @@ ExitCode tune_resume(const std::vector<std::string>& arguments) {
   int64_t more = 0;
   parser.add_option("--more", more, "so many trials more")->check(CLI::NonNegativeNumber);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const auto tuner = which.find().open_tuner();
-  tuner->resume(more);
-  fmt::print("{}\n", progress_text(tuner->study()));
-  return ExitCode::kDone;
+  const StudyPlace place = which.find();
+  return steer(place,
+               {.kind = tune::Steer::Kind::kResume, .wanted = place.read().wanted_trials() + more});
 }
 
 ExitCode tune_retry(const std::vector<std::string>& arguments) {
@@ -49,10 +54,7 @@ ExitCode tune_retry(const std::vector<std::string>& arguments) {
   WhichStudy which;
   which.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const auto tuner = which.find().open_tuner();
-  const int64_t queued = tuner->retry_failed();
-  fmt::print("{} queued; {}\n", queued, progress_text(tuner->study()));
-  return ExitCode::kDone;
+  return steer(which.find(), {.kind = tune::Steer::Kind::kRetry});
 }
 
 }  // namespace gallop::app

@@ -11,7 +11,6 @@
 #include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/base/hardware.h"
-#include "gallop/tune/tuner.h"
 
 namespace gallop::app {
 
@@ -70,14 +69,14 @@ ExitCode tune_ask(const std::vector<std::string>& arguments) {
   std::string worker = fmt::format("{}:{}", host_name(), getppid());
   parser.add_option("--worker", worker, "who asks; that of the calling process");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const auto tuner = which.find().open_tuner();
-  const tune::Assignment assignment = tuner->ask(worker);
+  const StudyPlace place = which.find();
+  const tune::Assignment assignment = place.open_broker()->ask(worker);
   switch (assignment.kind) {
     case tune::Assignment::Kind::kWait: fmt::print("{{\"wait\":true}}\n"); break;
     case tune::Assignment::Kind::kDone: fmt::print("{{\"done\":true}}\n"); break;
     case tune::Assignment::Kind::kTrial: {
       const tune::Trial& trial = assignment.trial;
-      const Json known = Json::parse(trial_json(tuner->study(), trial));
+      const Json known = Json::parse(trial_json(place.read(), trial));
       Json json{{"trial", trial.number},
                 {"attempt", trial.attempt},
                 {"parameters", known.at("parameters")}};
@@ -114,23 +113,25 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   parser.add_option("--limited", outcome.limited, "one for each limit, in their order");
   parser.add_option("--attempt", attempt, "as ask told it; the last by default");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const auto tuner = which.find().open_tuner();
-  const tune::Trial trial = trial_of(tuner->study(), number, attempt);
+  const StudyPlace place = which.find();
+  const tune::Study study = place.read();
+  const auto broker = place.open_broker();
+  const tune::Trial trial = trial_of(study, number, attempt);
   if (step >= 0) {
     if (outcome.values.size() != 1) throw UsageError("a report has one VALUE");
-    const auto verdict = tuner->report(trial, step, outcome.values.front());
+    const auto verdict = broker->report(trial, step, outcome.values.front());
     fmt::print("{}\n", Json{{"verdict", verdict_name(verdict)}}.dump());
     return ExitCode::kDone;
   }
   for (const auto each : {tune::TrialState::kPruned, tune::TrialState::kFailed}) {
     if (state == tune::state_name(each)) outcome.state = each;
   }
-  const size_t wanted = tuner->study().objectives();
+  const size_t wanted = study.objectives();
   if (state == "complete" && outcome.values.size() != wanted) {
     throw UsageError(fmt::format("a complete trial has {} VALUE{}, not {}", wanted,
                                  wanted == 1 ? "" : "s", outcome.values.size()));
   }
-  if (!tuner->tell(trial, outcome)) {
+  if (!broker->tell(trial, outcome)) {
     throw UsageError(
         fmt::format("trial {} is not running, or was given to another worker", number));
   }

@@ -64,6 +64,10 @@ struct Call {
     tuner.give_back(trial_of(give_back.attempt));
     return DoneAnswer{};
   }
+  Answer operator()(const Steer& steer) const {
+    tuner.steer(steer);
+    return DoneAnswer{};
+  }
 };
 
 }  // namespace
@@ -105,7 +109,7 @@ size_t Coordinator::workers() const {
                                            [](const Connection& one) { return one.is_known; }));
 }
 
-void Coordinator::serve(int milliseconds) {
+std::vector<pollfd> Coordinator::sockets() const {
   std::vector<pollfd> waits = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
   for (const Connection& connection : connections_) {
     const bool writes = connection.socket.waiting_bytes() > 0;
@@ -113,6 +117,16 @@ void Coordinator::serve(int milliseconds) {
                      .events = static_cast<short>(POLLIN | (writes ? POLLOUT : 0)),
                      .revents = 0});
   }
+  return waits;
+}
+
+void Coordinator::wait(int milliseconds) const {
+  std::vector<pollfd> waits = sockets();
+  poll(waits.data(), waits.size(), milliseconds);
+}
+
+void Coordinator::serve(int milliseconds) {
+  std::vector<pollfd> waits = sockets();
   if (poll(waits.data(), waits.size(), milliseconds) > 0) {
     auto wait = waits.begin() + 1;
     for (Connection& connection : connections_) {

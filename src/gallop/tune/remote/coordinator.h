@@ -1,7 +1,10 @@
 #pragma once
 
+#include <poll.h>
+
 #include <list>
 #include <string>
+#include <vector>
 
 #include "gallop/base/socket.h"
 #include "gallop/tune/remote/address.h"
@@ -26,6 +29,9 @@ class Coordinator {
   Coordinator(Tuner& tuner, const Options& options);
 
   const RemoteAddress& address() const { return address_; }
+  /// Waits for requests at most so long, without a look at the study, which other threads may have
+  /// meanwhile.
+  void wait(int milliseconds) const;
   /// Waits for requests at most so long, and answers those that there are. Throws what the study's
   /// storage throws; whoever asked asks the next coordinator again then.
   void serve(int milliseconds);
@@ -41,6 +47,7 @@ class Coordinator {
     bool is_gone = false;
   };
 
+  std::vector<pollfd> sockets() const;
   bool listen(const std::string& host, int port, std::string& why);
   void accept_all();
   void read(Connection& connection);

@@ -15,7 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // In the order of the variants.
-constexpr std::array kRequests = {"hello", "ask", "place", "report", "beat", "tell", "give_back"};
+constexpr std::array kRequests = {"hello", "ask",  "place",     "report",
+                                  "beat",  "tell", "give_back", "steer"};
 constexpr std::array kAnswers = {"welcome", "assignment", "verdict", "counts", "done", "refused"};
 
 // A whole number between these two.
@@ -70,6 +71,12 @@ void write(Json& json, const TellRequest& tell) {
   json["message"] = tell.outcome.message;
 }
 void write(Json& json, const GiveBackRequest& give_back) { write(json, give_back.attempt); }
+
+void write(Json& json, const Steer& steer) {
+  json["what"] = static_cast<int>(steer.kind);
+  json["wanted"] = steer.wanted;
+  json["reason"] = steer.reason;
+}
 
 void write(Json& json, const WelcomeAnswer& welcome) { json["settings"] = welcome.settings; }
 void write(Json& json, const Assignment& assignment) {
@@ -140,6 +147,10 @@ Request request_of(const Json& json) {
     return HelloRequest{small_of(json.at("protocol")), json.at("token")};
   }
   if (kind == "ask") return AskRequest{json.at("worker")};
+  if (kind == "steer") {
+    return Steer{whole<Steer::Kind>(json.at("what"), 0, static_cast<int>(Steer::Kind::kRetry)),
+                 count_of(json.at("wanted")), json.at("reason")};
+  }
   const Attempt attempt = attempt_of(json);
   if (kind == "place") return PlaceRequest{attempt, json.at("folder")};
   if (kind == "report") {

@@ -12,7 +12,7 @@ namespace gallop::tune {
 
 /// What workers ask of a coordinator, and what it answers: one line of JSON a message, "kind"
 /// first. Each request is a call of Broker and has one answer. None does harm if it comes again,
-/// since the answer was lost: they name the attempt that they are about.
+/// since the answer was lost: they name the attempt that they are about, or how a study is to be.
 
 /// First on every connection.
 struct HelloRequest {
@@ -43,7 +43,7 @@ struct GiveBackRequest {
 };
 
 using Request = std::variant<HelloRequest, AskRequest, PlaceRequest, ReportRequest, BeatRequest,
-                             TellRequest, GiveBackRequest>;
+                             TellRequest, GiveBackRequest, Steer>;
 
 /// To a hello: what the study is, as JSON.
 struct WelcomeAnswer {

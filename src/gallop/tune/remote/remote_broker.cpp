@@ -164,4 +164,6 @@ void RemoteBroker::give_back(const Trial& trial) {
   call<DoneAnswer>(GiveBackRequest{attempt_of(trial)});
 }
 
+void RemoteBroker::steer(const Steer& steer) { call<DoneAnswer>(steer); }
+
 }  // namespace gallop::tune

@@ -27,6 +27,7 @@ class RemoteBroker final : public Broker {
   Verdict beat(const Trial& trial) override;
   bool tell(const Trial& trial, const Outcome& outcome) override;
   void give_back(const Trial& trial) override;
+  void steer(const Steer& steer) override;
 
  private:
   template <typename Wanted>
