@@ -1,0 +1,104 @@
+#include "gallop/tune/gaussian_process/coordinates.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr int64_t kMostListed = 16;
+
+}  // namespace
+
+Coordinates::Coordinates(const Space& space) : space_(&space) {
+  for (size_t i = 0; i < space.size(); ++i) {
+    Dimension dimension{.parameter = i, .is_categorical = false, .values = {}, .count = 0};
+    if (const Choices* const choices = space[i].choices()) {
+      dimension.is_categorical = true;
+      dimension.count = static_cast<int64_t>(choices->values.size());
+      for (size_t k = 0; k < choices->values.size(); ++k) {
+        if (choices->weights.empty() || choices->weights[k] > 0) {
+          dimension.values.push_back(static_cast<double>(k));
+        }
+      }
+      if (choices->values.size() < 2) continue;
+    } else {
+      const Interval& interval = *space[i].interval();
+      dimension.count = count(interval);
+      if (dimension.count == 1 || interval.low == interval.high) continue;
+      const auto [low, high] = coordinates(interval);
+      for (int64_t k = 0; dimension.count <= kMostListed && k < dimension.count; ++k) {
+        const double value = interval.low + static_cast<double>(k) * interval.step;
+        dimension.values.push_back((coordinate(interval, value) - low) / (high - low));
+      }
+    }
+    dimensions_.push_back(std::move(dimension));
+  }
+}
+
+std::vector<bool> Coordinates::categorical() const {
+  std::vector<bool> result;
+  for (const Dimension& dimension : dimensions_) result.push_back(dimension.is_categorical);
+  return result;
+}
+
+double Coordinates::encoded_value(const Dimension& dimension, double value) const {
+  if (dimension.is_categorical) {
+    return std::isnan(value) ? static_cast<double>(dimension.count) : value;
+  }
+  if (std::isnan(value)) return 0.5;
+  const Interval& interval = *(*space_)[dimension.parameter].interval();
+  const auto [low, high] = coordinates(interval);
+  return (coordinate(interval, value) - low) / (high - low);
+}
+
+double Coordinates::decoded_value(const Dimension& dimension, double coordinate) const {
+  if (dimension.is_categorical) {
+    // The choice of those without a value is none.
+    return coordinate < static_cast<double>(dimension.count) ? coordinate : dimension.values[0];
+  }
+  const Interval& interval = *(*space_)[dimension.parameter].interval();
+  const auto [low, high] = coordinates(interval);
+  return value_at(interval, low + std::clamp(coordinate, 0.0, 1.0) * (high - low));
+}
+
+std::vector<double> Coordinates::encoded(const Point& point) const {
+  std::vector<double> result;
+  for (const Dimension& dimension : dimensions_) {
+    result.push_back(encoded_value(dimension, point[dimension.parameter]));
+  }
+  return result;
+}
+
+Point Coordinates::decoded(const std::vector<double>& coordinates) const {
+  Point point;
+  for (const Parameter& parameter : space_->parameters()) {
+    point.push_back(parameter.interval() != nullptr ? parameter.interval()->low : 0);
+  }
+  for (size_t d = 0; d < dimensions_.size(); ++d) {
+    point[dimensions_[d].parameter] = decoded_value(dimensions_[d], coordinates[d]);
+  }
+  space_->drop_inactive(point);
+  return point;
+}
+
+double Coordinates::drawn(size_t dimension, double uniform) const {
+  const Dimension& drawn = dimensions_[dimension];
+  if (drawn.is_categorical) {
+    const auto choices = static_cast<double>(drawn.values.size());
+    return drawn.values[static_cast<size_t>(std::min(uniform * choices, choices - 1))];
+  }
+  return uniform;
+}
+
+double Coordinates::neighbor(size_t dimension, double coordinate, int64_t distance) const {
+  const Dimension& own = dimensions_[dimension];
+  const Interval& interval = *(*space_)[own.parameter].interval();
+  const double value = decoded_value(own, coordinate);
+  const double last = interval.low + static_cast<double>(own.count - 1) * interval.step;
+  return encoded_value(
+      own, std::clamp(value + static_cast<double>(distance) * interval.step, interval.low, last));
+}
+
+}  // namespace gallop::tune

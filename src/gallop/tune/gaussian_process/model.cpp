@@ -1,0 +1,126 @@
+#include "gallop/tune/gaussian_process/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr size_t kFirstFit = 2;
+constexpr size_t kShare = 20;       // A fit whenever there are a twentieth more.
+constexpr size_t kSpreadFrom = 150;  // Measurements from which on fits are spread over calls.
+constexpr size_t kFewest = 8;       // A fit to fewer is no start for another one.
+constexpr double kLeastDeviation = 1e-10;
+
+size_t next_fit(size_t size) { return size + std::max<size_t>(1, size / kShare); }
+
+/// The last fit of those to at most so many.
+size_t last_fit(size_t most) {
+  size_t size = kFirstFit;
+  while (next_fit(size) <= most) size = next_fit(size);
+  return size;
+}
+
+size_t serves_from(size_t size) { return size < kSpreadFrom ? size : next_fit(size); }
+
+/// The fit whose kernel serves where there are so many.
+size_t serving_fit(size_t count) {
+  size_t size = kFirstFit;
+  while (serves_from(next_fit(size)) <= count) size = next_fit(size);
+  return size;
+}
+
+bool is_same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+}  // namespace
+
+Standardized standardized(std::vector<double> values) {
+  double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0, squares = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  if (low > high) return {.values = std::vector<double>(values.size(), 0.0)};
+  for (double& value : values) {
+    value = std::isnan(value) ? high : std::clamp(value, low, high);
+    sum += value / static_cast<double>(values.size());
+  }
+  for (const double value : values) {
+    squares += (value - sum) * (value - sum) / static_cast<double>(values.size());
+  }
+  Standardized result{.values = std::move(values),
+                      .mean = sum,
+                      .deviation = std::max(std::sqrt(squares), kLeastDeviation)};
+  for (double& value : result.values) value = result.of(value);
+  return result;
+}
+
+void Model::forget_from(size_t size) {
+  points_.resize(size);
+  values_.resize(size);
+  std::erase_if(kernels_, [size](const auto& kernel) { return kernel.first > size; });
+  if (fit_size_ > size) fit_.reset();
+  posterior_.reset();
+}
+
+std::unique_ptr<KernelFit> Model::begun_fit(size_t size) {
+  const size_t half = size / 2;
+  const Kernel start = half < kFewest ? KernelFit::default_kernel(categorical_.size())
+                                      : kernel_after(last_fit(half));
+  Inputs inputs(categorical_);
+  for (size_t i = 0; i < size; ++i) inputs.append(points_[i]);
+  const std::vector<double> values(values_.begin(), values_.begin() + static_cast<ptrdiff_t>(size));
+  return std::make_unique<KernelFit>(std::move(inputs), standardized(values).values, start,
+                                     is_exact_);
+}
+
+const Kernel& Model::kernel_after(size_t size) {
+  const auto known = kernels_.find(size);
+  if (known != kernels_.end()) return known->second;
+  std::unique_ptr<KernelFit> fit =
+      fit_ != nullptr && fit_size_ == size ? std::move(fit_) : begun_fit(size);
+  while (!fit->is_done()) fit->step();
+  return kernels_.emplace(size, fit->kernel()).first->second;
+}
+
+// A few steps of the next fit.
+void Model::go_on_fitting() {
+  const size_t count = points_.size(), size = last_fit(count);
+  if (serves_from(size) <= count || kernels_.contains(size)) return;
+  if (fit_ == nullptr || fit_size_ != size) {
+    fit_ = begun_fit(size);
+    fit_size_ = size;
+  }
+  const size_t steps = KernelFit::kMostEvaluations / (next_fit(size) - size) + 1;
+  for (size_t i = 0; i < steps && !fit_->is_done(); ++i) fit_->step();
+}
+
+void Model::update(const std::vector<std::vector<double>>& points,
+                   const std::vector<double>& values) {
+  size_t same = 0;
+  while (same < std::min(points.size(), points_.size()) && points[same] == points_[same] &&
+         is_same(values[same], values_[same])) {
+    ++same;
+  }
+  if (same < points_.size()) forget_from(same);
+  points_.insert(points_.end(), points.begin() + static_cast<ptrdiff_t>(same), points.end());
+  values_ = values;
+
+  const size_t wanted = serving_fit(points_.size());
+  if (!posterior_.has_value() || posterior_kernel_ != wanted) {
+    Inputs inputs(categorical_);
+    for (size_t i = 0; i < wanted; ++i) inputs.append(points_[i]);
+    posterior_.emplace(kernel_after(wanted), inputs);
+    posterior_kernel_ = wanted;
+  }
+  posterior_->set_pending({});
+  for (size_t i = posterior_->size(); i < points_.size(); ++i) posterior_->append(points_[i]);
+  standard_ = standardized(values_);
+  posterior_->set_values(standard_.values);
+  go_on_fitting();
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gallop/tune/gaussian_process/fit.h"
+#include "gallop/tune/gaussian_process/posterior.h"
+
+namespace gallop::tune {
+
+/// Values with mean 0 and variance 1. What is not finite becomes the largest or smallest that is,
+/// NaN the largest; all are 0 where none is.
+struct Standardized {
+  std::vector<double> values;
+  double mean = 0, deviation = 1;  ///< Of the finite ones.
+
+  double of(double value) const { return (value - mean) / deviation; }
+};
+Standardized standardized(std::vector<double> values);
+
+/// A Gaussian process of a quantity that is measured again and again. Its kernel is fitted anew
+/// whenever the number of measurements has grown by a twentieth, and is a function of the first so
+/// many measurements alone: the search for it begins with the kernel of half as many, that one's
+/// with a quarter, and so on. So a model that is made later has the same kernel after few fits.
+/// With many measurements a fit is spread over the calls until the next one is due, and serves from
+/// then on; this makes no difference to what is answered.
+class Model {
+ public:
+  Model(std::vector<bool> categorical, bool is_exact)
+      : categorical_(std::move(categorical)), is_exact_(is_exact) {}
+
+  /// After all measurements so far. Those of the last call are to come first again; where they do
+  /// not, all is found anew. At least 2.
+  void update(const std::vector<std::vector<double>>& points, const std::vector<double>& values);
+
+  Posterior& posterior() { return *posterior_; }
+  const Standardized& standard() const { return standard_; }
+
+ private:
+  void forget_from(size_t size);
+  std::unique_ptr<KernelFit> begun_fit(size_t size);
+  const Kernel& kernel_after(size_t size);
+  void go_on_fitting();
+
+  std::vector<bool> categorical_;
+  bool is_exact_;
+  std::vector<std::vector<double>> points_;
+  std::vector<double> values_;
+  std::map<size_t, Kernel> kernels_;  // By the number of measurements.
+  std::unique_ptr<KernelFit> fit_;    // The one that is not yet wanted.
+  size_t fit_size_ = 0, posterior_kernel_ = 0;
+  std::optional<Posterior> posterior_;
+  Standardized standard_;
+};
+
+}  // namespace gallop::tune

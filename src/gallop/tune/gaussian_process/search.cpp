@@ -1,0 +1,273 @@
+#include "gallop/tune/gaussian_process/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "gallop/tune/gaussian_process/lbfgs.h"
+#include "gallop/tune/sampler.h"
+
+namespace gallop::tune {
+
+namespace {
+
+using Coordinate = std::vector<double>;
+using Dimension = Coordinates::Dimension;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr LbfgsLimits kClimb{.evaluations = 60, .gradient = 1e-2, .relative_decrease = 1e-7};
+constexpr int kRounds = 10;
+constexpr double kGain = 1e-4;  // A round that gains less is the last.
+
+struct Place {
+  Coordinate coordinates;  // Where inactive parameters would stand, too.
+  double value = -kInfinity;
+};
+
+class Climb {
+ public:
+  Climb(const Acquisition& acquisition, const Coordinates& coordinates)
+      : acquisition_(acquisition), coordinates_(coordinates), lengths_(acquisition.lengths()) {
+    for (const Dimension& dimension : coordinates.dimensions()) {
+      (dimension.values.empty() ? has_gradient_ : has_values_) = true;
+      has_values_ = has_values_ || dimension.count > 0;
+    }
+  }
+
+  void values(std::vector<Place>& places) const;
+  void climb(std::vector<Place>& places) const;
+
+ private:
+  bool is_allowed(const Coordinate& at) const {
+    const Space& space = coordinates_.space();
+    return space.constraints().empty() || space.allows(coordinates_.decoded(at));
+  }
+  void follow_gradients(std::vector<Place>& places) const;
+  Lbfgs gradient_search(const Place& place) const;
+  void try_values(std::vector<Place>& places, size_t dimension) const;
+  std::vector<double> other_values(const Place& place, size_t dimension) const;
+
+  const Acquisition& acquisition_;
+  const Coordinates& coordinates_;
+  std::vector<double> lengths_;
+  bool has_gradient_ = false, has_values_ = false;
+};
+
+Matrix rows_of(const std::vector<Coordinate>& points, size_t dimensions) {
+  Matrix rows(points.size(), dimensions);
+  for (size_t i = 0; i < points.size(); ++i) {
+    std::copy(points[i].begin(), points[i].end(), rows.row(i));
+  }
+  return rows;
+}
+
+// What the places promise as the values that they stand for; those that are not allowed, nothing.
+void Climb::values(std::vector<Place>& places) const {
+  std::vector<Coordinate> points;
+  std::vector<size_t> owners;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!is_allowed(places[i].coordinates)) continue;
+    points.push_back(coordinates_.rounded(places[i].coordinates));
+    owners.push_back(i);
+  }
+  if (points.empty()) return;
+  const std::vector<double> found =
+      acquisition_.evaluate(rows_of(points, lengths_.size()), nullptr);
+  for (size_t i = 0; i < owners.size(); ++i) places[owners[i]].value = found[i];
+}
+
+// Steps are measured in lengths over which the function changes. What has no gradient stays.
+Lbfgs Climb::gradient_search(const Place& place) const {
+  const Point point = coordinates_.decoded(place.coordinates);
+  const Coordinate shown = coordinates_.encoded(point);
+  std::vector<double> start, lower, upper;
+  for (size_t d = 0; d < shown.size(); ++d) {
+    const Dimension& dimension = coordinates_.dimensions()[d];
+    const bool moves = dimension.values.empty() && !std::isnan(point[dimension.parameter]);
+    start.push_back(shown[d] / lengths_[d]);
+    lower.push_back(moves ? 0 : start[d]);
+    upper.push_back(moves ? 1 / lengths_[d] : start[d]);
+  }
+  return Lbfgs(std::move(start), std::move(lower), std::move(upper), kClimb);
+}
+
+void Climb::follow_gradients(std::vector<Place>& places) const {
+  std::vector<Lbfgs> searches;
+  for (const Place& place : places) searches.push_back(gradient_search(place));
+  const size_t dimensions = lengths_.size();
+  while (true) {
+    std::vector<Coordinate> points;
+    std::vector<Lbfgs*> owners;
+    for (Lbfgs& search : searches) {
+      if (search.is_done()) continue;
+      Coordinate point = search.wanted();
+      for (size_t d = 0; d < dimensions; ++d) point[d] *= lengths_[d];
+      if (is_allowed(point)) {
+        points.push_back(std::move(point));
+        owners.push_back(&search);
+      } else {
+        search.tell(kInfinity, point);
+      }
+    }
+    if (points.empty()) {
+      if (std::all_of(searches.begin(), searches.end(),
+                      [](const Lbfgs& search) { return search.is_done(); })) {
+        break;
+      }
+      continue;
+    }
+    Matrix gradients;
+    const std::vector<double> found =
+        acquisition_.evaluate(rows_of(points, dimensions), &gradients);
+    for (size_t i = 0; i < owners.size(); ++i) {
+      for (size_t d = 0; d < dimensions; ++d) gradients.at(i, d) *= -lengths_[d];
+      owners[i]->tell(-found[i], {gradients.row(i), dimensions});
+    }
+  }
+  std::vector<Place> reached = places;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Coordinate shown = coordinates_.rounded(places[i].coordinates);
+    for (size_t d = 0; d < dimensions; ++d) {
+      const double moved = searches[i].best()[d] * lengths_[d];
+      // What does not move keeps where it would stand if it were active.
+      if (searches[i].best()[d] != shown[d] / lengths_[d]) reached[i].coordinates[d] = moved;
+    }
+    reached[i].value = -kInfinity;
+  }
+  values(reached);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (reached[i].value > places[i].value) places[i] = std::move(reached[i]);
+  }
+}
+
+std::vector<double> Climb::other_values(const Place& place, size_t dimension) const {
+  const Dimension& own = coordinates_.dimensions()[dimension];
+  const double now = coordinates_.rounded(place.coordinates)[dimension];
+  std::vector<double> result;
+  for (const double value : own.values) {
+    if (value != now) result.push_back(value);
+  }
+  if (own.values.empty()) {
+    for (int64_t distance = 1; distance < own.count; distance *= 2) {
+      for (const int64_t signed_distance : {-distance, distance}) {
+        const double value = coordinates_.neighbor(dimension, now, signed_distance);
+        if (value != now) result.push_back(value);
+      }
+    }
+  }
+  return result;
+}
+
+void Climb::try_values(std::vector<Place>& places, size_t dimension) const {
+  const size_t parameter = coordinates_.dimensions()[dimension].parameter;
+  std::vector<Place> tried;
+  std::vector<size_t> owners;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Point point = coordinates_.decoded(places[i].coordinates);
+    if (std::isnan(point[parameter])) continue;
+    for (const double value : other_values(places[i], dimension)) {
+      tried.push_back({places[i].coordinates});
+      tried.back().coordinates[dimension] = value;
+      owners.push_back(i);
+    }
+  }
+  values(tried);
+  for (size_t i = 0; i < tried.size(); ++i) {
+    Place& place = places[owners[i]];
+    if (tried[i].value > place.value) place = std::move(tried[i]);
+  }
+}
+
+void Climb::climb(std::vector<Place>& places) const {
+  std::vector<Place> moving = std::move(places);
+  places.clear();
+  for (int round = 0; round < kRounds && !moving.empty(); ++round) {
+    const std::vector<Place> before = moving;
+    if (has_gradient_) follow_gradients(moving);
+    for (size_t d = 0; has_values_ && d < lengths_.size(); ++d) {
+      if (coordinates_.dimensions()[d].count > 1) try_values(moving, d);
+    }
+    std::vector<Place> still_moving;
+    for (size_t i = 0; i < moving.size(); ++i) {
+      const bool moves = has_values_ && moving[i].value > before[i].value + kGain;
+      (moves ? still_moving : places).push_back(std::move(moving[i]));
+    }
+    moving = std::move(still_moving);
+  }
+  for (Place& place : moving) places.push_back(std::move(place));
+}
+
+// Points of a lattice that has no period, moved at random (Cranley and Patterson, 1976).
+std::vector<Place> quasi_random(const Coordinates& coordinates, size_t count, Random& random) {
+  const size_t dimensions = coordinates.dimensions().size();
+  double root = 2;  // Of x^(dimensions + 1) = x + 1.
+  for (int i = 0; i < 64; ++i) root = std::pow(1 + root, 1 / static_cast<double>(dimensions + 1));
+  std::vector<double> shift, stride;
+  for (size_t d = 0; d < dimensions; ++d) {
+    shift.push_back(random.uniform());
+    stride.push_back(std::pow(root, -static_cast<double>(d + 1)));
+  }
+  std::vector<Place> places(count);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t d = 0; d < dimensions; ++d) {
+      const double position = shift[d] + static_cast<double>(i) * stride[d];
+      places[i].coordinates.push_back(coordinates.drawn(d, position - std::floor(position)));
+    }
+  }
+  return places;
+}
+
+// The best place, and others drawn in proportion to what they promise, without one twice: by the
+// largest of the logarithms with noise of a Gumbel distribution.
+std::vector<Place> drawn_places(const std::vector<Place>& places, size_t count, Random& random) {
+  std::vector<std::pair<double, size_t>> ranked;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const double noise = -std::log(-std::log(std::max(random.uniform(), 1e-300)));
+    if (places[i].value > -kInfinity) ranked.emplace_back(-(places[i].value + noise), i);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  const auto best = static_cast<size_t>(
+      std::max_element(places.begin(), places.end(),
+                       [](const Place& a, const Place& b) { return a.value < b.value; }) -
+      places.begin());
+  std::vector<Place> result{places[best]};
+  for (const auto& [rank, index] : ranked) {
+    if (result.size() < count && index != best) result.push_back(places[index]);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Point> search(const Acquisition& acquisition, const Coordinates& coordinates,
+                          const std::vector<std::vector<double>>& good, Random random,
+                          const SearchSettings& settings) {
+  const Climb climb(acquisition, coordinates);
+  std::vector<Place> places = quasi_random(coordinates, settings.candidates, random);
+  climb.values(places);
+  std::vector<Place> known;
+  for (const Coordinate& point : good) known.push_back({point});
+  climb.values(known);
+  std::erase_if(known, [](const Place& place) { return place.value == -kInfinity; });
+  std::erase_if(places, [](const Place& place) { return place.value == -kInfinity; });
+  if (places.empty()) {
+    places.push_back({coordinates.encoded(random_point(coordinates.space(), random))});
+    climb.values(places);
+  }
+  const size_t drawn = settings.starts - std::min(settings.starts - 1, known.size());
+  std::vector<Place> starts = drawn_places(places, drawn, random);
+  starts.insert(starts.end(), known.begin(), known.end());
+  climb.climb(starts);
+  std::stable_sort(starts.begin(), starts.end(),
+                   [](const Place& a, const Place& b) { return a.value > b.value; });
+  std::stable_sort(places.begin(), places.end(),
+                   [](const Place& a, const Place& b) { return a.value > b.value; });
+  starts.insert(starts.end(), places.begin(), places.end());
+  std::vector<Point> result;
+  for (const Place& place : starts) result.push_back(coordinates.decoded(place.coordinates));
+  return result;
+}
+
+}  // namespace gallop::tune
