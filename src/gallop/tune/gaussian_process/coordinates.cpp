@@ -11,10 +11,10 @@ constexpr int64_t kMostListed = 16;
 
 }  // namespace
 
-Coordinates::Coordinates(const Space& space) : space_(&space) {
-  for (size_t i = 0; i < space.size(); ++i) {
+Coordinates::Coordinates(Space space) : space_(std::move(space)) {
+  for (size_t i = 0; i < space_.size(); ++i) {
     Dimension dimension{.parameter = i, .is_categorical = false, .values = {}, .count = 0};
-    if (const Choices* const choices = space[i].choices()) {
+    if (const Choices* const choices = space_[i].choices()) {
       dimension.is_categorical = true;
       dimension.count = static_cast<int64_t>(choices->values.size());
       for (size_t k = 0; k < choices->values.size(); ++k) {
@@ -24,7 +24,7 @@ Coordinates::Coordinates(const Space& space) : space_(&space) {
       }
       if (choices->values.size() < 2) continue;
     } else {
-      const Interval& interval = *space[i].interval();
+      const Interval& interval = *space_[i].interval();
       dimension.count = count(interval);
       if (dimension.count == 1 || interval.low == interval.high) continue;
       const auto [low, high] = coordinates(interval);
@@ -48,7 +48,7 @@ double Coordinates::encoded_value(const Dimension& dimension, double value) cons
     return std::isnan(value) ? static_cast<double>(dimension.count) : value;
   }
   if (std::isnan(value)) return 0.5;
-  const Interval& interval = *(*space_)[dimension.parameter].interval();
+  const Interval& interval = *space_[dimension.parameter].interval();
   const auto [low, high] = coordinates(interval);
   return (coordinate(interval, value) - low) / (high - low);
 }
@@ -58,7 +58,7 @@ double Coordinates::decoded_value(const Dimension& dimension, double coordinate)
     // The choice of those without a value is none.
     return coordinate < static_cast<double>(dimension.count) ? coordinate : dimension.values[0];
   }
-  const Interval& interval = *(*space_)[dimension.parameter].interval();
+  const Interval& interval = *space_[dimension.parameter].interval();
   const auto [low, high] = coordinates(interval);
   return value_at(interval, low + std::clamp(coordinate, 0.0, 1.0) * (high - low));
 }
@@ -73,13 +73,13 @@ std::vector<double> Coordinates::encoded(const Point& point) const {
 
 Point Coordinates::decoded(const std::vector<double>& coordinates) const {
   Point point;
-  for (const Parameter& parameter : space_->parameters()) {
+  for (const Parameter& parameter : space_.parameters()) {
     point.push_back(parameter.interval() != nullptr ? parameter.interval()->low : 0);
   }
   for (size_t d = 0; d < dimensions_.size(); ++d) {
     point[dimensions_[d].parameter] = decoded_value(dimensions_[d], coordinates[d]);
   }
-  space_->drop_inactive(point);
+  space_.drop_inactive(point);
   return point;
 }
 
@@ -94,7 +94,7 @@ double Coordinates::drawn(size_t dimension, double uniform) const {
 
 double Coordinates::neighbor(size_t dimension, double coordinate, int64_t distance) const {
   const Dimension& own = dimensions_[dimension];
-  const Interval& interval = *(*space_)[own.parameter].interval();
+  const Interval& interval = *space_[own.parameter].interval();
   const double value = decoded_value(own, coordinate);
   const double last = interval.low + static_cast<double>(own.count - 1) * interval.step;
   return encoded_value(

@@ -14,7 +14,7 @@ namespace gallop::tune {
 /// all branches of a space tell something of each other, as far as what they share matters.
 class Coordinates {
  public:
-  explicit Coordinates(const Space& space);
+  explicit Coordinates(Space space);
 
   struct Dimension {
     size_t parameter;
@@ -24,7 +24,7 @@ class Coordinates {
     int64_t count;  ///< Of values; 0 where they are not counted.
   };
 
-  const Space& space() const { return *space_; }
+  const Space& space() const { return space_; }
   const std::vector<Dimension>& dimensions() const { return dimensions_; }
   std::vector<bool> categorical() const;
 
@@ -46,7 +46,7 @@ class Coordinates {
   double encoded_value(const Dimension& dimension, double value) const;
   double decoded_value(const Dimension& dimension, double coordinate) const;
 
-  const Space* space_;
+  Space space_;
   std::vector<Dimension> dimensions_;
 };
 

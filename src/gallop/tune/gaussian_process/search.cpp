@@ -19,6 +19,7 @@ using Dimension = Coordinates::Dimension;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr LbfgsLimits kClimb{.evaluations = 60, .gradient = 1e-2, .relative_decrease = 1e-7};
 constexpr int kRounds = 10;
+constexpr size_t kCandidatesReturned = 50;
 constexpr double kGain = 1e-4;  // A round that gains less is the last.
 
 struct Place {
@@ -262,9 +263,10 @@ std::vector<Point> search(const Acquisition& acquisition, const Coordinates& coo
   climb.climb(starts);
   std::stable_sort(starts.begin(), starts.end(),
                    [](const Place& a, const Place& b) { return a.value > b.value; });
-  std::stable_sort(places.begin(), places.end(),
-                   [](const Place& a, const Place& b) { return a.value > b.value; });
-  starts.insert(starts.end(), places.begin(), places.end());
+  const size_t more = std::min(places.size(), kCandidatesReturned);
+  std::partial_sort(places.begin(), places.begin() + static_cast<ptrdiff_t>(more), places.end(),
+                    [](const Place& a, const Place& b) { return a.value > b.value; });
+  starts.insert(starts.end(), places.begin(), places.begin() + static_cast<ptrdiff_t>(more));
   std::vector<Point> result;
   for (const Place& place : starts) result.push_back(coordinates.decoded(place.coordinates));
   return result;

@@ -1,0 +1,312 @@
+#include "gallop/tune/samplers/gp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/tune/gaussian_process/acquisition.h"
+#include "gallop/tune/gaussian_process/coordinates.h"
+#include "gallop/tune/gaussian_process/model.h"
+#include "gallop/tune/gaussian_process/search.h"
+#include "gallop/tune/normal.h"
+#include "gallop/tune/pareto.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr size_t kMostObjectives = 3;
+// Of several objectives fewer samples are drawn, as each needs boxes of its own.
+constexpr size_t kHypervolumeSamples = 16;
+
+// What is drawn for in one trial, as the item of its random numbers.
+enum class Draw : uint32_t { kStart = 0, kSearch = 1, kNormals = 2 };
+
+/// What is known of trials in the order in which they ended, as the models want it.
+struct Measured {
+  std::vector<std::vector<double>> points;
+  std::vector<std::vector<double>> values;  ///< For each objective or limit, one a point.
+};
+
+/// What is modeled of the trials of one bracket.
+struct Models {
+  std::vector<Model> losses, violations;
+};
+
+using Trials = std::vector<const Trial*>;
+
+class GpSampler final : public Sampler {
+ public:
+  GpSampler(const GpConfig& config, const StudySettings& settings)
+      : config_(config), coordinates_(settings.space) {}
+
+  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) override;
+
+ private:
+  Models& models_of(const Study& study, int32_t bracket);
+  Trials ended_trials(const Study& study, int32_t bracket) const;
+  Measured losses_of(const Study& study, const Trials& trials) const;
+  Measured violations_of(const Study& study, const Trials& trials) const;
+  void set_pending(const Study& study, int32_t bracket, Models& models) const;
+  Matrix normals(const Study& study, int64_t number, size_t quantity, size_t samples,
+                 size_t pending) const;
+  std::vector<Point> promising(const Study& study, int64_t number, const Trials& trials,
+                               Models& models) const;
+
+  GpConfig config_;
+  Coordinates coordinates_;
+  std::map<int32_t, Models> models_;  // By bracket.
+};
+
+bool is_complete(const Trial* trial) { return trial->state == TrialState::kComplete; }
+
+/// What a pruned trial is taken to have come to: what it reported last, and no less than the middle
+/// of those that were complete before.
+double pruned_loss(const Trial& trial, const std::vector<double>& sorted_before) {
+  if (trial.reports.empty() || sorted_before.empty()) return kNan;
+  return std::max(trial.reports.back().loss, sorted_before[sorted_before.size() / 2]);
+}
+
+/// A point that is a tenth of the front's extent above it in each objective; of all losses, where
+/// the front has none.
+std::vector<double> reference_above(const LossRows& front, const LossRows& all) {
+  std::vector<double> reference;
+  for (size_t k = 0; k < front[0].size(); ++k) {
+    const auto less = [k](const auto& a, const auto& b) { return a[k] < b[k]; };
+    auto [low, high] = std::minmax_element(front.begin(), front.end(), less);
+    if ((*low)[k] == (*high)[k]) {
+      std::tie(low, high) = std::minmax_element(all.begin(), all.end(), less);
+    }
+    reference.push_back((*high)[k] + std::max(0.1 * ((*high)[k] - (*low)[k]), 1e-6));
+  }
+  return reference;
+}
+
+Models& GpSampler::models_of(const Study& study, int32_t bracket) {
+  const auto [entry, is_new] = models_.try_emplace(bracket);
+  if (is_new) {
+    const std::vector<bool> categorical = coordinates_.categorical();
+    for (size_t k = 0; k < study.objectives(); ++k) {
+      entry->second.losses.emplace_back(categorical, config_.exact);
+    }
+    for (size_t k = 0; k < study.settings().limits.size(); ++k) {
+      entry->second.violations.emplace_back(categorical, false);
+    }
+  }
+  return entry->second;
+}
+
+Trials GpSampler::ended_trials(const Study& study, int32_t bracket) const {
+  Trials trials;
+  std::set<int64_t> seen;
+  for (const int64_t number : study.finished()) {
+    const Trial& trial = study.trials()[static_cast<size_t>(number)];
+    if (trial.bracket != bracket || !trial.is_finished() || !seen.insert(number).second) continue;
+    trials.push_back(&trial);
+  }
+  // Of very many, half of those that are kept are the best and the others the last; the same while
+  // a quarter more come, so that the models can grow.
+  const auto most = static_cast<size_t>(config_.most_trials), quarter = std::max<size_t>(most / 4, 1);
+  if (trials.size() <= most) return trials;
+  const size_t fixed = (trials.size() - most + quarter - 1) / quarter * quarter + most - quarter;
+  const auto last = trials.begin() + static_cast<ptrdiff_t>(fixed);
+  Trials best(trials.begin(), last - static_cast<ptrdiff_t>(quarter));
+  const auto rank = [](const Trial* trial) {
+    const double loss = is_complete(trial) ? trial->losses[0] : kNan;
+    return std::pair(std::isnan(loss), std::isnan(loss) ? 0 : loss);
+  };
+  std::stable_sort(best.begin(), best.end(), [&rank](const Trial* a, const Trial* b) {
+    return rank(a) < rank(b);
+  });
+  best.resize(std::min(best.size(), most / 2));
+  best.insert(best.end(), last - static_cast<ptrdiff_t>(quarter), trials.end());
+  return best;
+}
+
+// A trial that failed came to no number: the models take it for as bad as the worst.
+Measured GpSampler::losses_of(const Study& study, const Trials& trials) const {
+  Measured measured{.points = {}, .values = LossRows(study.objectives())};
+  std::vector<double> sorted;
+  for (const Trial* const trial : trials) {
+    measured.points.push_back(coordinates_.encoded(trial->point));
+    for (size_t k = 0; k < study.objectives(); ++k) {
+      double loss = kNan;
+      if (is_complete(trial)) {
+        loss = trial->losses[k];
+      } else if (trial->state == TrialState::kPruned && k == 0) {
+        loss = pruned_loss(*trial, sorted);
+      }
+      measured.values[k].push_back(loss);
+    }
+    const double loss = measured.values[0].back();
+    if (is_complete(trial) && !std::isnan(loss)) {
+      sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), loss), loss);
+    }
+  }
+  return measured;
+}
+
+Measured GpSampler::violations_of(const Study& study, const Trials& trials) const {
+  Measured measured{.points = {}, .values = LossRows(study.settings().limits.size())};
+  for (const Trial* const trial : trials) {
+    if (!is_complete(trial)) continue;
+    measured.points.push_back(coordinates_.encoded(trial->point));
+    for (size_t k = 0; k < measured.values.size(); ++k) {
+      measured.values[k].push_back(trial->violations[k]);
+    }
+  }
+  return measured;
+}
+
+void GpSampler::set_pending(const Study& study, int32_t bracket, Models& models) const {
+  std::set<int64_t> numbers = study.running();
+  numbers.insert(study.waiting().begin(), study.waiting().end());
+  std::vector<std::vector<double>> points;
+  for (const int64_t number : numbers) {
+    const Trial& trial = study.trials()[static_cast<size_t>(number)];
+    if (trial.bracket == bracket) points.push_back(coordinates_.encoded(trial.point));
+  }
+  for (Model& model : models.losses) model.posterior().set_pending(points);
+  for (Model& model : models.violations) model.posterior().set_pending(points);
+}
+
+// Standard normal numbers for what is pending, a row for each sample, of which each column has one
+// in each of as many equal shares of the distribution (McKay, Beckman and Conover, 1979).
+Matrix GpSampler::normals(const Study& study, int64_t number, size_t quantity, size_t samples,
+                          size_t pending) const {
+  if (pending == 0) return Matrix(1, 0);
+  Matrix result(samples, pending);
+  Random random(study.seed(), number, static_cast<uint32_t>(Draw::kNormals) + quantity);
+  std::vector<size_t> order(samples);
+  for (size_t r = 0; r < pending; ++r) {
+    std::iota(order.begin(), order.end(), size_t{0});
+    for (size_t s = samples; s-- > 0;) {
+      std::swap(order[s], order[random.below(s + 1)]);
+      const double position = static_cast<double>(order[s]) + random.uniform(1e-3, 1 - 1e-3);
+      result.at(s, r) = normal_quantile(position / static_cast<double>(samples));
+    }
+  }
+  return result;
+}
+
+std::vector<Point> GpSampler::promising(const Study& study, int64_t number, const Trials& trials,
+                                        Models& models) const {
+  const size_t objectives = models.losses.size();
+  const size_t pending = models.losses[0].posterior().pending();
+  const size_t samples = objectives == 1 ? static_cast<size_t>(config_.samples)
+                                         : kHypervolumeSamples;
+  LossRows all, allowed;
+  std::vector<std::vector<double>> allowed_points;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!is_complete(trials[i])) continue;
+    all.emplace_back();
+    for (const Model& model : models.losses) all.back().push_back(model.standard().values[i]);
+    if (!is_feasible(*trials[i])) continue;
+    allowed.push_back(all.back());
+    allowed_points.push_back(coordinates_.encoded(trials[i]->point));
+  }
+  std::vector<Matrix> normals_of;
+  for (size_t q = 0; q < objectives + models.violations.size(); ++q) {
+    normals_of.push_back(normals(study, number, q, samples, pending));
+  }
+  std::vector<Modeled> losses;
+  std::vector<ModeledLimit> limits;
+  for (size_t k = 0; k < objectives; ++k) {
+    losses.push_back({&models.losses[k].posterior(), &normals_of[k]});
+  }
+  for (size_t k = 0; k < models.violations.size(); ++k) {
+    Model& model = models.violations[k];
+    limits.push_back({{&model.posterior(), &normals_of[objectives + k]}, model.standard().of(0)});
+  }
+  Random random(study.seed(), number, static_cast<uint32_t>(Draw::kSearch));
+  const auto candidates = static_cast<size_t>(config_.candidates);
+  const auto starts = static_cast<size_t>(config_.starts);
+  const std::vector<size_t> front = nondominated(allowed);
+  std::vector<std::vector<double>> good;
+  LossRows best;
+  for (const size_t index : front) {
+    best.push_back(allowed[index]);
+    if (good.size() < std::max<size_t>(starts / 2, 1)) good.push_back(allowed_points[index]);
+  }
+  std::unique_ptr<Acquisition> acquisition;
+  if (objectives == 1 || best.empty()) {
+    const std::optional<double> lowest = best.empty() ? std::nullopt : std::optional(best[0][0]);
+    acquisition = log_expected_improvement(losses[0], lowest, std::move(limits));
+  } else {
+    acquisition = log_expected_hypervolume_improvement(
+        losses, best, reference_above(best, all), std::move(limits));
+  }
+  return search(*acquisition, coordinates_, good, random,
+                {.candidates = objectives == 1 ? candidates : candidates / 4, .starts = starts});
+}
+
+std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number, int32_t bracket) {
+  const Trials trials = ended_trials(study, bracket);
+  if (std::count_if(trials.begin(), trials.end(), is_complete) < config_.startup_trials ||
+      coordinates_.dimensions().empty()) {
+    Random random(study.seed(), number, static_cast<uint32_t>(Draw::kStart));
+    return Proposal{.point = random_point(study.space(), random)};
+  }
+  Models& models = models_of(study, bracket);
+  const Measured losses = losses_of(study, trials), violations = violations_of(study, trials);
+  for (size_t k = 0; k < models.losses.size(); ++k) {
+    models.losses[k].update(losses.points, losses.values[k]);
+  }
+  for (size_t k = 0; k < models.violations.size(); ++k) {
+    models.violations[k].update(violations.points, violations.values[k]);
+  }
+  set_pending(study, bracket, models);
+  const std::vector<Point> points = promising(study, number, trials, models);
+  const auto was_tried = [&study](const Point& point) {
+    return std::any_of(study.trials().begin(), study.trials().end(), [&point](const Trial& trial) {
+      return std::equal(point.begin(), point.end(), trial.point.begin(), [](double a, double b) {
+        return a == b || (std::isnan(a) && std::isnan(b));
+      });
+    });
+  };
+  const auto first_new = std::find_if_not(points.begin(), points.end(), was_tried);
+  return Proposal{.point = first_new == points.end() ? points.front() : *first_new};
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, GpConfig& config) {
+  visitor.field({.name = "startup_trials",
+                 .help = "random points until so many trials are complete",
+                 .min = 2},
+                config.startup_trials);
+  visitor.field({.name = "exact", .help = "the objective has no noise"}, config.exact);
+  visitor.field({.name = "candidates",
+                 .help = "points that are looked at for each trial, a quarter of them with several "
+                         "objectives",
+                 .min = 1},
+                config.candidates);
+  visitor.field({.name = "starts", .help = "from how many of them is climbed", .min = 1},
+                config.starts);
+  visitor.field({.name = "samples",
+                 .help = "how often the losses of trials that run are drawn from the model, 16 times "
+                         "with several objectives",
+                 .min = 1},
+                config.samples);
+  visitor.field({.name = "most_trials",
+                 .help = "of more finished trials, only the best and the last are modeled",
+                 .min = 20},
+                config.most_trials);
+}
+
+std::unique_ptr<Sampler> make_gp(const GpConfig& config, const StudySettings& settings) {
+  if (settings.objectives.size() > kMostObjectives) {
+    throw UsageError(fmt::format("the sampler gp takes at most {} objectives, and {} are given",
+                                 kMostObjectives, settings.objectives.size()));
+  }
+  return std::make_unique<GpSampler>(config, settings);
+}
+
+}  // namespace gallop::tune
