@@ -111,8 +111,9 @@ TEST(LogLikelihood, IsOptunasWithItsGradient) {
   for (const Json& json : stored()["cases"]) {
     const Kernel kernel = kernel_of(json["kernel"]);
     Numbers gradient;
+    LikelihoodMemory memory;
     // Optuna leaves out the same constant.
-    const double got = log_likelihood(kernel, inputs_of(json), json["values"].get<Numbers>(), &gradient);
+    const double got = log_likelihood(kernel, inputs_of(json), json["values"].get<Numbers>(), &gradient, memory);
     expect_near({got}, {json["log_likelihood"]}, 1e-9);
     expect_near(gradient, json["log_likelihood_by_kernel"], 1e-6);
     expect_near({log_prior(kernel, &gradient)}, {json["log_prior"]}, 1e-12);
@@ -126,8 +127,9 @@ TEST(KernelFit, FindsAKernelAsProbableAsOptunas) {
     const Numbers values = json["values"];
     KernelFit fit(inputs, values, KernelFit::default_kernel(inputs.dimensions()), false);
     while (!fit.is_done()) fit.step();
+    LikelihoodMemory memory;
     const auto probability = [&](const Kernel& kernel) {
-      return log_likelihood(kernel, inputs, values, nullptr) + log_prior(kernel, nullptr);
+      return log_likelihood(kernel, inputs, values, nullptr, memory) + log_prior(kernel, nullptr);
     };
     const Kernel wanted = kernel_of(json["fitted"]);
     EXPECT_NEAR(probability(fit.kernel()), probability(wanted), 1e-3);

@@ -66,7 +66,7 @@ class SampledAcquisition : public Acquisition {
  protected:
   // What the losses are worth in a sample, as a logarithm; `terms` get the derivatives.
   virtual double loss_value(size_t sample, const std::vector<Normal>& losses,
-                            std::vector<Term>& terms) const = 0;
+                            std::span<Term> terms) const = 0;
 
   size_t samples() const { return samples_; }
   size_t pending() const { return quantities_[0].posterior->pending(); }
@@ -90,17 +90,18 @@ class SampledAcquisition : public Acquisition {
   double value_at(const std::vector<Predictions>& predictions, size_t point,
                   std::vector<PredictionSlopes>* slopes) const;
   double sample_value(const std::vector<Normal>& normals, size_t sample,
-                      std::vector<Term>& terms) const;
+                      std::span<Term> terms) const;
 
   std::vector<Modeled> quantities_;  // Losses first.
   size_t losses_;
   std::vector<ModeledLimit> limits_;
   size_t samples_ = 1;
   std::vector<std::vector<double>> drawn_;
+  mutable std::vector<Predictions> predictions_;  // Kept for its memory alone.
 };
 
 double SampledAcquisition::sample_value(const std::vector<Normal>& normals, size_t sample,
-                                        std::vector<Term>& terms) const {
+                                        std::span<Term> terms) const {
   double sum = loss_value(sample, normals, terms);
   for (size_t i = 0; i < limits_.size(); ++i) {
     const auto& [mean, deviation] = normals[losses_ + i];
@@ -117,7 +118,7 @@ double SampledAcquisition::value_at(const std::vector<Predictions>& predictions,
   const size_t count = quantities_.size();
   std::vector<double> deviations, values(samples_);
   std::vector<Normal> normal(count);
-  std::vector<std::vector<Term>> terms(samples_, std::vector<Term>(count));
+  std::vector<Term> terms(samples_ * count);
   for (const Predictions& prediction : predictions) {
     deviations.push_back(std::sqrt(prediction.variances[point] + kLeastVariance));
   }
@@ -129,7 +130,7 @@ double SampledAcquisition::value_at(const std::vector<Predictions>& predictions,
       for (size_t r = 0; r < numbers.size(); ++r) mean += numbers[r] * shares[r];
       normal[q] = {mean, deviations[q]};
     }
-    values[s] = sample_value(normal, s, terms[s]);
+    values[s] = sample_value(normal, s, {terms.data() + s * count, count});
   }
   const double most = *std::max_element(values.begin(), values.end());
   if (most == -kInfinity) return most;
@@ -140,7 +141,7 @@ double SampledAcquisition::value_at(const std::vector<Predictions>& predictions,
       const double weight = std::exp(values[s] - most) / sum;
       for (size_t q = 0; q < count; ++q) {
         PredictionSlopes& slope = (*slopes)[q];
-        const Term& term = terms[s][q];
+        const Term& term = terms[s * count + q];
         slope.means[point] += weight * term.by_mean;
         slope.variances[point] += weight * term.by_deviation / (2 * deviations[q]);
         const std::span<const double> numbers = normals(q, s);
@@ -153,7 +154,8 @@ double SampledAcquisition::value_at(const std::vector<Predictions>& predictions,
 }
 
 std::vector<double> SampledAcquisition::evaluate(const Matrix& points, Matrix* gradients) const {
-  std::vector<Predictions> predictions(quantities_.size());
+  std::vector<Predictions>& predictions = predictions_;
+  predictions.resize(quantities_.size());
   std::vector<PredictionSlopes> slopes(quantities_.size());
   for (size_t q = 0; q < quantities_.size(); ++q) {
     quantities_[q].posterior->predict(points, gradients != nullptr, predictions[q]);
@@ -189,7 +191,7 @@ class Improvement final : public SampledAcquisition {
 
  private:
   double loss_value(size_t sample, const std::vector<Normal>& losses,
-                    std::vector<Term>& terms) const override {
+                    std::span<Term> terms) const override {
     if (levels_.empty()) return 0;
     const LogImprovement improvement =
         log_improvement_below(levels_[sample], losses[0].mean, losses[0].deviation);
@@ -219,13 +221,13 @@ class HypervolumeImprovement final : public SampledAcquisition {
 
  private:
   double loss_value(size_t sample, const std::vector<Normal>& losses,
-                    std::vector<Term>& terms) const override;
+                    std::span<Term> terms) const override;
 
   std::vector<UndominatedBoxes> regions_;  // Of each sample.
 };
 
 double HypervolumeImprovement::loss_value(size_t sample, const std::vector<Normal>& losses,
-                                          std::vector<Term>& terms) const {
+                                          std::span<Term> terms) const {
   const UndominatedBoxes& region = regions_[sample];
   const size_t objectives = region.levels.size();
   std::vector<std::vector<LogImprovement>> improvements(objectives);

@@ -52,14 +52,16 @@ double log_prior(const Kernel& kernel, std::vector<double>* gradient) {
 }
 
 double log_likelihood(const Kernel& kernel, const Inputs& inputs, std::span<const double> values,
-                      std::vector<double>* gradient) {
+                      std::vector<double>* gradient, LikelihoodMemory& memory) {
   const size_t size = inputs.size(), dimensions = inputs.dimensions();
-  Matrix factor(size, size), slopes(size, size), inverse_transposed;
+  auto& [factor, covariance, slopes, inverse_transposed, inverse] = memory;
+  factor.reset(size, size);
+  slopes.reset(size, size);
   for (size_t i = 0; i < size; ++i) {
     covariances(kernel, inputs, i, inputs.point(i), factor.row(i), slopes.row(i));
     factor.at(i, i) = kernel.scale + kernel.noise;
   }
-  const Matrix covariance = gradient != nullptr ? factor : Matrix();
+  if (gradient != nullptr) covariance = factor;
   if (!factor_cholesky(factor, inverse_transposed)) {
     return -std::numeric_limits<double>::infinity();
   }
@@ -80,7 +82,6 @@ double log_likelihood(const Kernel& kernel, const Inputs& inputs, std::span<cons
   // Half the trace of (w w^T - inverse of the covariances) times their derivatives, by halves of
   // the symmetric matrices.
   gradient->assign(dimensions + 2, 0.0);
-  Matrix inverse;
   multiply_by_transposed(inverse_transposed, inverse);
   for (size_t i = 0; i < size; ++i) {
     double by_scale = 0;
@@ -111,7 +112,7 @@ KernelFit::KernelFit(Inputs inputs, std::vector<double> values, const Kernel& st
 void KernelFit::step() {
   const Kernel kernel = decoded(search_.wanted(), is_exact_);
   std::vector<double> likelihood_gradient, prior_gradient;
-  const double value = -log_likelihood(kernel, inputs_, values_, &likelihood_gradient) -
+  const double value = -log_likelihood(kernel, inputs_, values_, &likelihood_gradient, memory_) -
                        log_prior(kernel, &prior_gradient);
   std::vector<double> gradient(prior_gradient.size(), 0.0);
   if (std::isfinite(value)) {

@@ -18,8 +18,12 @@ constexpr double kLeastNoise = 1e-6;
 /// covariances has no factor.
 /// `gradient`, if not null, becomes its derivatives by the kernel's numbers in their order: inverse
 /// squared lengths, scale, noise.
+/// `memory` is kept from one call to the next.
+struct LikelihoodMemory {
+  Matrix factor, covariances, slopes, inverse_transposed, inverse;
+};
 double log_likelihood(const Kernel& kernel, const Inputs& inputs, std::span<const double> values,
-                      std::vector<double>* gradient);
+                      std::vector<double>* gradient, LikelihoodMemory& memory);
 double log_prior(const Kernel& kernel, std::vector<double>* gradient);
 
 /// Finds the kernel that is most probable after measured values, evaluation by evaluation.
@@ -44,6 +48,7 @@ class KernelFit {
   std::vector<double> values_;
   bool is_exact_;
   Lbfgs search_;
+  LikelihoodMemory memory_;
 };
 
 }  // namespace gallop::tune

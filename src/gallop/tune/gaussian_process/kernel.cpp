@@ -1,7 +1,6 @@
 #include "gallop/tune/gaussian_process/kernel.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -11,53 +10,74 @@ namespace {
 
 constexpr size_t kLanes = Matrix::kLanes;
 
-// The exponential of a number that is not positive, to a relative error of 1e-15, by the series
-// after division by a power of two; here as a call would keep loops from being vectorized.
-[[gnu::always_inline]] inline double decay(double x) {
+using Lanes [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(double))]] = double;
+using Words [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(double))]] = uint64_t;
+
+// The exponentials of numbers that are not positive, to a relative error of 1e-15: by the series
+// after division by a power of two.
+[[gnu::always_inline]] inline void decay(const double* numbers, double* exponentials) {
   constexpr double kRounder = 0x1.8p52;  // Its last bits are those of the rounded number added.
-  x = x < -700 ? -700 : x;
-  const double rounded = x * 0x1.71547652b82fep0 + kRounder;
-  const double power = rounded - kRounder;
-  const double rest = (x - power * 0x1.62e42fefap-1) - power * 0x1.cf79abc9e3b3ap-40;
   constexpr double kCoefficients[] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
                                       1.0 / 40320,     1.0 / 5040,     1.0 / 720,     1.0 / 120,
                                       1.0 / 24,        1.0 / 6,        0.5,           1,
                                       1};
-  double sum = 1.0 / 6227020800;
+  Lanes x = *reinterpret_cast<const Lanes*>(numbers);
+  const Lanes least = x * 0 - 700;
+  x = x < least ? least : x;
+  const Lanes rounded = x * 0x1.71547652b82fep0 + kRounder;
+  const Lanes power = rounded - kRounder;
+  const Lanes rest = (x - power * 0x1.62e42fefap-1) - power * 0x1.cf79abc9e3b3ap-40;
+  Lanes sum = x * 0 + 1.0 / 6227020800;
   for (const double coefficient : kCoefficients) sum = sum * rest + coefficient;
-  const auto shift = std::bit_cast<uint64_t>(rounded) << 52;
-  return std::bit_cast<double>(std::bit_cast<uint64_t>(sum) + shift);
+  const Words scaled = reinterpret_cast<Words>(sum) + (reinterpret_cast<Words>(rounded) << 52);
+  *reinterpret_cast<Lanes*>(exponentials) = reinterpret_cast<Lanes>(scaled);
+}
+
+constexpr size_t kTogether = Inputs::kTogether;
+
+// The squared distances of a point from some inputs, from `begin` on.
+[[gnu::always_inline]] inline void squared_distances(const Kernel& kernel, const Inputs& inputs,
+                                                     size_t begin, std::span<const double> point,
+                                                     double (&distances)[kTogether]) {
+  for (double& distance : distances) distance = 0;
+  for (size_t d = 0; d < point.size(); ++d) {
+    const double* const others = inputs.values(d) + begin;
+    const double factor = kernel.inverse_squared_lengths[d], own = point[d];
+    if (inputs.is_categorical(d)) {
+      for (size_t i = 0; i < kTogether; ++i) distances[i] += others[i] == own ? 0 : factor;
+    } else {
+      for (size_t i = 0; i < kTogether; ++i) {
+        const double difference = others[i] - own;
+        distances[i] += factor * (difference * difference);
+      }
+    }
+  }
 }
 
 [[gnu::always_inline]] inline void covariances_here(const Kernel& kernel, const Inputs& inputs,
                                                     size_t count, std::span<const double> point,
-                                                    double* __restrict values,
-                                                    double* __restrict slopes) {
-  for (size_t i = 0; i < count; ++i) values[i] = 0;
-  for (size_t d = 0; d < point.size(); ++d) {
-    const double* const __restrict others = inputs.values(d);
-    const double factor = kernel.inverse_squared_lengths[d], own = point[d];
-    if (inputs.is_categorical(d)) {
-      for (size_t i = 0; i < count; ++i) values[i] += others[i] == own ? 0 : factor;
-    } else {
-      for (size_t i = 0; i < count; ++i) {
-        const double difference = others[i] - own;
-        values[i] += factor * (difference * difference);
-      }
-    }
+                                                    double* values, double* slopes) {
+  double distances[kTogether], shares[kTogether], results[kTogether];
+  for (size_t begin = 0; begin < count; begin += kTogether) {
+    squared_distances(kernel, inputs, begin, point, distances);
+    std::copy_n(distances, std::min(kTogether, count - begin), values + begin);
   }
+  for (size_t i = 0; i < count; ++i) values[i] = -std::sqrt(5 * values[i]);
   const double scale = kernel.scale;
-  if (slopes == nullptr) {
-    for (size_t i = 0; i < count; ++i) {
-      const double squared = 5 * values[i], root = std::sqrt(squared);
-      values[i] = scale * (decay(-root) * (squared / 3 + root + 1));
+  for (size_t begin = 0; begin < count; begin += kTogether) {
+    const size_t wanted = std::min(kTogether, count - begin);
+    double roots[kTogether] = {};
+    std::copy_n(values + begin, wanted, roots);
+    for (size_t i = 0; i < kTogether; i += kLanes) decay(roots + i, shares + i);
+    for (size_t i = 0; i < kTogether; ++i) {
+      results[i] = scale * (shares[i] * (roots[i] * roots[i] * (1.0 / 3) - roots[i] + 1));
     }
-  } else {
-    for (size_t i = 0; i < count; ++i) {
-      const double squared = 5 * values[i], root = std::sqrt(squared), share = decay(-root);
-      values[i] = scale * (share * (squared / 3 + root + 1));
-      slopes[i] = scale * (share * (root + 1) * (-5.0 / 6));
+    std::copy_n(results, wanted, values + begin);
+    if (slopes == nullptr) continue;
+    for (size_t i = 0; i < kTogether; ++i) {
+      results[i] = scale * (shares[i] * (1 - roots[i]) * (-5.0 / 6));
     }
+    std::copy_n(results, wanted, slopes + begin);
   }
 }
 
@@ -180,12 +200,18 @@ std::vector<double> Inputs::point(size_t index) const {
 }
 
 void Inputs::append(std::span<const double> point) {
-  for (size_t d = 0; d < dimensions(); ++d) values_[d].push_back(point[d]);
+  for (size_t d = 0; d < dimensions(); ++d) {
+    if (size_ % kTogether == 0) values_[d].resize(size_ + kTogether);
+    values_[d][size_] = point[d];
+  }
   ++size_;
 }
 
 void Inputs::shrink(size_t size) {
-  for (std::vector<double>& values : values_) values.resize(size);
+  for (std::vector<double>& values : values_) {
+    values.resize((size + kTogether - 1) / kTogether * kTogether);
+    std::fill(values.begin() + static_cast<ptrdiff_t>(size), values.end(), 0.0);
+  }
   size_ = size;
 }
 

@@ -12,14 +12,17 @@ namespace gallop::tune {
 /// the dimension is one of categories. Kept dimension by dimension.
 class Inputs {
  public:
+  static constexpr size_t kTogether = 2 * Matrix::kLanes;
+
   explicit Inputs(std::vector<bool> categorical)
       : categorical_(std::move(categorical)), values_(categorical_.size()) {}
+
 
   size_t size() const { return size_; }
   size_t dimensions() const { return categorical_.size(); }
   bool is_categorical(size_t dimension) const { return categorical_[dimension]; }
   const std::vector<bool>& categorical() const { return categorical_; }
-  /// This dimension of all points.
+  /// This dimension of all points, and zeros up to a multiple of kTogether.
   const double* values(size_t dimension) const { return values_[dimension].data(); }
   std::vector<double> point(size_t index) const;
 
@@ -44,8 +47,7 @@ struct Kernel {
 };
 
 /// The covariances of a function's values at a point and at the first `count` inputs. `slopes`, if
-/// not null, are their derivatives by the squared distance. Both have room for a multiple of
-/// Matrix::kLanes numbers.
+/// not null, are their derivatives by the squared distance.
 void covariances(const Kernel& kernel, const Inputs& inputs, size_t count,
                  std::span<const double> point, double* values, double* slopes);
 

@@ -178,6 +178,13 @@ void Matrix::resize(size_t rows, size_t columns) {
   columns_ = columns;
 }
 
+void Matrix::reset(size_t rows, size_t columns) {
+  rows_ = capacity_ = rows;
+  columns_ = columns;
+  stride_ = padded(columns);
+  values_.assign(rows * stride_, 0.0);
+}
+
 void add_products(double factor, Rows a, Rows b, size_t depth, double* sums, size_t sums_stride) {
   static const AddProducts best = best_add_products();
   best(factor, a, b, depth, sums, sums_stride);
@@ -185,7 +192,7 @@ void add_products(double factor, Rows a, Rows b, size_t depth, double* sums, siz
 
 bool factor_cholesky(Matrix& matrix, Matrix& inverse_transposed) {
   const size_t size = matrix.rows();
-  inverse_transposed = Matrix(size, size);
+  inverse_transposed.reset(size, size);
   BlockValues inverse{};
   for (size_t begin = 0; begin < size; begin += kBlock) {
     const size_t count = std::min(kBlock, size - begin);
@@ -201,7 +208,7 @@ bool factor_cholesky(Matrix& matrix, Matrix& inverse_transposed) {
 
 void multiply_by_transposed(const Matrix& upper, Matrix& product) {
   const size_t size = upper.rows(), depth = Matrix::padded(size);
-  product = Matrix(size, size);
+  product.reset(size, size);
   for (size_t begin = 0; begin < size; begin += kBlock) {
     const size_t count = std::min(kBlock, size - begin);
     add_products(1, {upper.row(begin) + begin, upper.stride(), count},

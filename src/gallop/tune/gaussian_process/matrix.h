@@ -24,6 +24,8 @@ class Matrix {
 
   /// What stays within both sizes is kept, what is new is zero.
   void resize(size_t rows, size_t columns);
+  /// All zero. Takes new memory only where there is not enough.
+  void reset(size_t rows, size_t columns);
 
   static size_t padded(size_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
 

@@ -15,7 +15,7 @@ constexpr double kSmallestNoise = 1e-10;  // Of what is pending, as a share of t
 // Products of rows with the rows of a lower triangle, or with those of an upper one.
 void multiply_lower(const Matrix& rows, const Matrix& lower, Matrix& products) {
   const size_t size = lower.rows();
-  products = Matrix(rows.rows(), size);
+  products.reset(rows.rows(), size);
   for (size_t begin = 0; begin < size; begin += kBlock) {
     const size_t count = std::min(kBlock, size - begin);
     add_products(1, {rows.row(0), rows.stride(), rows.rows()},
@@ -26,7 +26,7 @@ void multiply_lower(const Matrix& rows, const Matrix& lower, Matrix& products) {
 
 void multiply_upper(const Matrix& rows, const Matrix& upper, Matrix& products) {
   const size_t size = upper.rows(), depth = Matrix::padded(size);
-  products = Matrix(rows.rows(), size);
+  products.reset(rows.rows(), size);
   for (size_t begin = 0; begin < size; begin += kBlock) {
     const size_t count = std::min(kBlock, size - begin);
     add_products(1, {rows.row(0) + begin, rows.stride(), rows.rows()},
@@ -127,9 +127,9 @@ std::vector<double> Posterior::drawn(std::span<const double> normals) const {
 
 void Posterior::predict(const Matrix& points, bool with_gradients, Predictions& predictions) const {
   const size_t count = points.rows(), all = inputs_.size();
-  predictions.covariances = Matrix(count, all);
+  predictions.covariances.reset(count, all);
   if (with_gradients) {
-    predictions.slopes = Matrix(count, all);
+    predictions.slopes.reset(count, all);
     predictions.points = points;
   }
   for (size_t i = 0; i < count; ++i) {
@@ -140,7 +140,7 @@ void Posterior::predict(const Matrix& points, bool with_gradients, Predictions& 
   multiply_lower(predictions.covariances, inverse_, predictions.roots);
   predictions.means.assign(count, 0);
   predictions.variances.assign(count, kernel_.scale);
-  predictions.shares = Matrix(count, pending());
+  predictions.shares.reset(count, pending());
   add_products(1, {predictions.covariances.row(0), predictions.covariances.stride(), count},
                {weights_.data(), weights_.size(), 1}, Matrix::padded(all),
                predictions.means.data(), 1);
@@ -152,10 +152,11 @@ void Posterior::predict(const Matrix& points, bool with_gradients, Predictions& 
   }
 }
 
-void Posterior::add_gradients(const Predictions& predictions, const PredictionSlopes& slopes,
+void Posterior::add_gradients(Predictions& predictions, const PredictionSlopes& slopes,
                               Matrix& gradients) const {
   const size_t count = predictions.points.rows(), all = inputs_.size();
-  Matrix roots = predictions.roots, weights;
+  Matrix& roots = predictions.roots;
+  Matrix& weights = predictions.covariances;
   for (size_t i = 0; i < count; ++i) {
     for (size_t j = 0; j < all; ++j) roots.at(i, j) *= -2 * slopes.variances[i];
     for (size_t j = size_; j < all; ++j) roots.at(i, j) += slopes.shares.at(i, j - size_);

@@ -52,8 +52,9 @@ class Posterior {
 
   /// Of the function itself, without noise. `with_gradients` keeps what add_gradients() needs.
   void predict(const Matrix& points, bool with_gradients, Predictions& predictions) const;
-  /// Adds to the rows of `gradients` the derivatives of a utility by the coordinates.
-  void add_gradients(const Predictions& predictions, const PredictionSlopes& slopes,
+  /// Adds to the rows of `gradients` the derivatives of a utility by the coordinates. Uses up what
+  /// the predictions kept for it.
+  void add_gradients(Predictions& predictions, const PredictionSlopes& slopes,
                      Matrix& gradients) const;
 
  private:

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <set>
+#include <span>
 
 #include "gallop/tune/gaussian_process/lbfgs.h"
 #include "gallop/tune/sampler.h"
@@ -18,6 +18,7 @@ using Dimension = Coordinates::Dimension;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr LbfgsLimits kClimb{.evaluations = 60, .gradient = 1e-2, .relative_decrease = 1e-7};
+constexpr size_t kTogether = 64;
 constexpr int kRounds = 10;
 constexpr size_t kCandidatesReturned = 50;
 constexpr double kGain = 1e-4;  // A round that gains less is the last.
@@ -56,7 +57,7 @@ class Climb {
   bool has_gradient_ = false, has_values_ = false;
 };
 
-Matrix rows_of(const std::vector<Coordinate>& points, size_t dimensions) {
+Matrix rows_of(std::span<const Coordinate> points, size_t dimensions) {
   Matrix rows(points.size(), dimensions);
   for (size_t i = 0; i < points.size(); ++i) {
     std::copy(points[i].begin(), points[i].end(), rows.row(i));
@@ -73,10 +74,13 @@ void Climb::values(std::vector<Place>& places) const {
     points.push_back(coordinates_.rounded(places[i].coordinates));
     owners.push_back(i);
   }
-  if (points.empty()) return;
-  const std::vector<double> found =
-      acquisition_.evaluate(rows_of(points, lengths_.size()), nullptr);
-  for (size_t i = 0; i < owners.size(); ++i) places[owners[i]].value = found[i];
+  // A few at a time, so that what is found of them stays in the cache.
+  for (size_t begin = 0; begin < points.size(); begin += kTogether) {
+    const size_t count = std::min(kTogether, points.size() - begin);
+    const std::vector<double> found =
+        acquisition_.evaluate(rows_of({points.data() + begin, count}, lengths_.size()), nullptr);
+    for (size_t i = 0; i < count; ++i) places[owners[begin + i]].value = found[i];
+  }
 }
 
 // Steps are measured in lengths over which the function changes. What has no gradient stays.
