@@ -47,8 +47,6 @@ class SampledAcquisition : public Acquisition {
     }
   }
 
-  size_t dimensions() const override { return lengths().size(); }
-
   std::vector<double> lengths() const override {
     std::vector<double> lengths;
     for (size_t q = 0; q < losses_; ++q) {

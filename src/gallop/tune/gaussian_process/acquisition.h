@@ -14,7 +14,6 @@ namespace gallop::tune {
 class Acquisition {
  public:
   virtual ~Acquisition() = default;
-  virtual size_t dimensions() const = 0;
   /// Adapts steps of a search to how fast the function changes in each dimension.
   virtual std::vector<double> lengths() const = 0;
   /// A value for each row of `points`; `gradients`, if not null, becomes its derivatives.

@@ -10,6 +10,7 @@ namespace gallop::tune {
 
 namespace {
 
+constexpr size_t kOtherNumbers = 3;  // Of a kernel: scale, noise, forgetting.
 constexpr double kFarthest = 20;  // The logarithms stay within this, so that nothing overflows.
 constexpr LbfgsLimits kLimits{
     .evaluations = KernelFit::kMostEvaluations, .gradient = 1e-2, .relative_decrease = 2e-9};
@@ -20,14 +21,16 @@ std::vector<double> encoded(const Kernel& kernel) {
   numbers.push_back(std::log(kernel.scale));
   // A hundredth of the least noise stays where there is no other, so that it can grow.
   numbers.push_back(std::log(std::max(kernel.noise - 0.99 * kLeastNoise, 0.01 * kLeastNoise)));
+  numbers.push_back(std::log(kernel.forgetting / (1 - kernel.forgetting)));
   return numbers;
 }
 
 Kernel decoded(std::span<const double> numbers, bool is_exact) {
-  const size_t dimensions = numbers.size() - 2;
+  const size_t dimensions = numbers.size() - kOtherNumbers;
   Kernel kernel{.inverse_squared_lengths = {},
                 .scale = std::exp(numbers[dimensions]),
-                .noise = is_exact ? kLeastNoise : kLeastNoise + std::exp(numbers[dimensions + 1])};
+                .noise = is_exact ? kLeastNoise : kLeastNoise + std::exp(numbers[dimensions + 1]),
+                .forgetting = 1 / (1 + std::exp(-numbers[dimensions + 2]))};
   for (size_t d = 0; d < dimensions; ++d) {
     kernel.inverse_squared_lengths.push_back(std::exp(numbers[d]));
   }
@@ -47,6 +50,7 @@ double log_prior(const Kernel& kernel, std::vector<double>* gradient) {
     }
     gradient->push_back(1 / kernel.scale - 1);
     gradient->push_back(0.1 / kernel.noise - 30);
+    gradient->push_back(0);
   }
   return sum;
 }
@@ -81,13 +85,18 @@ double log_likelihood(const Kernel& kernel, const Inputs& inputs, std::span<cons
 
   // Half the trace of (w w^T - inverse of the covariances) times their derivatives, by halves of
   // the symmetric matrices.
-  gradient->assign(dimensions + 2, 0.0);
+  gradient->assign(dimensions + kOtherNumbers, 0.0);
+  const double* const times = inputs.has_times() ? inputs.values(dimensions) : nullptr;
   multiply_by_transposed(inverse_transposed, inverse);
   for (size_t i = 0; i < size; ++i) {
     double by_scale = 0;
     for (size_t j = 0; j < i; ++j) {
       const double share = weights[i] * weights[j] - inverse.at(i, j);
       by_scale += share * covariance.at(i, j);
+      if (times != nullptr) {
+        gradient->back() -= share * covariance.at(i, j) * 0.5 * std::abs(times[i] - times[j]) /
+                            (1 - kernel.forgetting);
+      }
       slopes.at(i, j) *= share;
     }
     const double own = weights[i] * weights[i] - inverse.at(i, i);
@@ -99,15 +108,16 @@ double log_likelihood(const Kernel& kernel, const Inputs& inputs, std::span<cons
 }
 
 Kernel KernelFit::default_kernel(size_t dimensions) {
-  return {.inverse_squared_lengths = std::vector<double>(dimensions, 1.0)};
+  return {.inverse_squared_lengths = std::vector<double>(dimensions, 1.0), .forgetting = 0.1};
 }
 
 KernelFit::KernelFit(Inputs inputs, std::vector<double> values, const Kernel& start, bool is_exact)
     : inputs_(std::move(inputs)),
       values_(std::move(values)),
       is_exact_(is_exact),
-      search_(encoded(start), std::vector<double>(start.inverse_squared_lengths.size() + 2, -kFarthest),
-              std::vector<double>(start.inverse_squared_lengths.size() + 2, kFarthest), kLimits) {}
+      search_(encoded(start),
+              std::vector<double>(inputs_.dimensions() + kOtherNumbers, -kFarthest),
+              std::vector<double>(inputs_.dimensions() + kOtherNumbers, kFarthest), kLimits) {}
 
 void KernelFit::step() {
   const Kernel kernel = decoded(search_.wanted(), is_exact_);
@@ -116,10 +126,14 @@ void KernelFit::step() {
                        log_prior(kernel, &prior_gradient);
   std::vector<double> gradient(prior_gradient.size(), 0.0);
   if (std::isfinite(value)) {
+    // By the logarithms that are searched, and that of the odds of forgetting.
+    std::vector<double> factors = kernel.inverse_squared_lengths;
+    factors.insert(factors.end(), {kernel.scale, std::exp(search_.wanted()[factors.size() + 1]),
+                                   kernel.forgetting * (1 - kernel.forgetting)});
     for (size_t d = 0; d < gradient.size(); ++d) {
-      gradient[d] = -(likelihood_gradient[d] + prior_gradient[d]) * std::exp(search_.wanted()[d]);
+      gradient[d] = -(likelihood_gradient[d] + prior_gradient[d]) * factors[d];
     }
-    if (is_exact_) gradient.back() = 0;
+    if (is_exact_) gradient[inputs_.dimensions() + 1] = 0;
   }
   search_.tell(value, gradient);
 }

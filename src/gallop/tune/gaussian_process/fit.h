@@ -17,7 +17,7 @@ constexpr double kLeastNoise = 1e-6;
 /// the scale; Gamma(1.1, 30) for the noise (those of Optuna 5). -infinity where the matrix of
 /// covariances has no factor.
 /// `gradient`, if not null, becomes its derivatives by the kernel's numbers in their order: inverse
-/// squared lengths, scale, noise.
+/// squared lengths, scale, noise, forgetting.
 /// `memory` is kept from one call to the next.
 struct LikelihoodMemory {
   Matrix factor, covariances, slopes, inverse_transposed, inverse;

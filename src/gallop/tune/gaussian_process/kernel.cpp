@@ -40,7 +40,7 @@ constexpr size_t kTogether = Inputs::kTogether;
                                                      size_t begin, std::span<const double> point,
                                                      double (&distances)[kTogether]) {
   for (double& distance : distances) distance = 0;
-  for (size_t d = 0; d < point.size(); ++d) {
+  for (size_t d = 0; d < inputs.dimensions(); ++d) {
     const double* const others = inputs.values(d) + begin;
     const double factor = kernel.inverse_squared_lengths[d], own = point[d];
     if (inputs.is_categorical(d)) {
@@ -124,7 +124,7 @@ double weights_of_others(const double* others, double own, const double* weights
 [[gnu::always_inline]] inline void add_distance_gradient_here(
     const Kernel& kernel, const Inputs& inputs, size_t count, std::span<const double> point,
     const double* weights, std::span<double> gradient) {
-  for (size_t d = 0; d < point.size(); ++d) {
+  for (size_t d = 0; d < inputs.dimensions(); ++d) {
     if (inputs.is_categorical(d)) continue;
     gradient[d] += 2 * kernel.inverse_squared_lengths[d] *
                    weighted_differences(inputs.values(d), point[d], weights, count);
@@ -135,7 +135,7 @@ double weights_of_others(const double* others, double own, const double* weights
                                                             std::span<const double> point,
                                                             const double* weights,
                                                             std::span<double> gradient) {
-  for (size_t d = 0; d < point.size(); ++d) {
+  for (size_t d = 0; d < inputs.dimensions(); ++d) {
     gradient[d] += inputs.is_categorical(d)
                        ? weights_of_others(inputs.values(d), point[d], weights, count)
                        : weighted_squares(inputs.values(d), point[d], weights, count);
@@ -194,13 +194,13 @@ const Functions& best_functions() {
 
 std::vector<double> Inputs::point(size_t index) const {
   std::vector<double> point;
-  point.reserve(dimensions());
+  point.reserve(values_.size());
   for (const std::vector<double>& values : values_) point.push_back(values[index]);
   return point;
 }
 
 void Inputs::append(std::span<const double> point) {
-  for (size_t d = 0; d < dimensions(); ++d) {
+  for (size_t d = 0; d < values_.size(); ++d) {
     if (size_ % kTogether == 0) values_[d].resize(size_ + kTogether);
     values_[d][size_] = point[d];
   }
@@ -218,6 +218,14 @@ void Inputs::shrink(size_t size) {
 void covariances(const Kernel& kernel, const Inputs& inputs, size_t count,
                  std::span<const double> point, double* values, double* slopes) {
   best_functions().find_covariances(kernel, inputs, count, point, values, slopes);
+  if (!inputs.has_times()) return;
+  const double* const times = inputs.values(inputs.dimensions());
+  const double half_log = 0.5 * std::log1p(-kernel.forgetting);
+  for (size_t i = 0; i < count; ++i) {
+    const double share = std::exp(half_log * std::abs(times[i] - point.back()));
+    values[i] *= share;
+    if (slopes != nullptr) slopes[i] *= share;
+  }
 }
 
 void add_distance_gradient(const Kernel& kernel, const Inputs& inputs, size_t count,
