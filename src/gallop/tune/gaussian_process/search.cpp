@@ -7,6 +7,7 @@
 #include <span>
 
 #include "gallop/tune/gaussian_process/lbfgs.h"
+#include "gallop/tune/gaussian_process/sample.h"
 #include "gallop/tune/sampler.h"
 
 namespace gallop::tune {
@@ -204,21 +205,12 @@ void Climb::climb(std::vector<Place>& places) const {
   for (Place& place : moving) places.push_back(std::move(place));
 }
 
-// Points of a lattice that has no period, moved at random (Cranley and Patterson, 1976).
-std::vector<Place> quasi_random(const Coordinates& coordinates, size_t count, Random& random) {
-  const size_t dimensions = coordinates.dimensions().size();
-  double root = 2;  // Of x^(dimensions + 1) = x + 1.
-  for (int i = 0; i < 64; ++i) root = std::pow(1 + root, 1 / static_cast<double>(dimensions + 1));
-  std::vector<double> shift, stride;
-  for (size_t d = 0; d < dimensions; ++d) {
-    shift.push_back(random.uniform());
-    stride.push_back(std::pow(root, -static_cast<double>(d + 1)));
-  }
+std::vector<Place> candidates(const Coordinates& coordinates, size_t count, Random& random) {
+  const Matrix sample = even_sample(count, coordinates.dimensions().size(), random);
   std::vector<Place> places(count);
   for (size_t i = 0; i < count; ++i) {
-    for (size_t d = 0; d < dimensions; ++d) {
-      const double position = shift[d] + static_cast<double>(i) * stride[d];
-      places[i].coordinates.push_back(coordinates.drawn(d, position - std::floor(position)));
+    for (size_t d = 0; d < sample.columns(); ++d) {
+      places[i].coordinates.push_back(coordinates.drawn(d, sample.at(i, d)));
     }
   }
   return places;
@@ -250,7 +242,7 @@ std::vector<Point> search(const Acquisition& acquisition, const Coordinates& coo
                           const std::vector<std::vector<double>>& good, Random random,
                           const SearchSettings& settings) {
   const Climb climb(acquisition, coordinates);
-  std::vector<Place> places = quasi_random(coordinates, settings.candidates, random);
+  std::vector<Place> places = candidates(coordinates, settings.candidates, random);
   climb.values(places);
   std::vector<Place> known;
   for (const Coordinate& point : good) known.push_back({point});

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -13,9 +12,11 @@
 #include "gallop/tune/gaussian_process/acquisition.h"
 #include "gallop/tune/gaussian_process/coordinates.h"
 #include "gallop/tune/gaussian_process/model.h"
+#include "gallop/tune/gaussian_process/sample.h"
 #include "gallop/tune/gaussian_process/search.h"
 #include "gallop/tune/normal.h"
 #include "gallop/tune/pareto.h"
+#include "gallop/tune/samplers/sobol.h"
 
 namespace gallop::tune {
 
@@ -50,6 +51,7 @@ class GpSampler final : public Sampler {
   std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) override;
 
  private:
+  Point start_point(const Study& study, int64_t number) const;
   Models& models_of(const Study& study, int32_t bracket);
   Trials ended_trials(const Study& study, int32_t bracket) const;
   Measured losses_of(const Study& study, const Trials& trials) const;
@@ -177,23 +179,30 @@ void GpSampler::set_pending(const Study& study, int32_t bracket, Models& models)
   for (Model& model : models.violations) model.posterior().set_pending(points);
 }
 
-// Standard normal numbers for what is pending, a row for each sample, of which each column has one
-// in each of as many equal shares of the distribution (McKay, Beckman and Conover, 1979).
+// Standard normal numbers for what is pending, a row for each sample.
 Matrix GpSampler::normals(const Study& study, int64_t number, size_t quantity, size_t samples,
                           size_t pending) const {
   if (pending == 0) return Matrix(1, 0);
-  Matrix result(samples, pending);
   Random random(study.seed(), number, static_cast<uint32_t>(Draw::kNormals) + quantity);
-  std::vector<size_t> order(samples);
-  for (size_t r = 0; r < pending; ++r) {
-    std::iota(order.begin(), order.end(), size_t{0});
-    for (size_t s = samples; s-- > 0;) {
-      std::swap(order[s], order[random.below(s + 1)]);
-      const double position = static_cast<double>(order[s]) + random.uniform(1e-3, 1 - 1e-3);
-      result.at(s, r) = normal_quantile(position / static_cast<double>(samples));
-    }
+  Matrix sample = even_sample(samples, pending, random);
+  for (size_t s = 0; s < samples; ++s) {
+    for (size_t r = 0; r < pending; ++r) sample.at(s, r) = normal_quantile(sample.at(s, r));
   }
-  return result;
+  return sample;
+}
+
+// Points of one Sobol sequence for all trials, so that the first fill the space evenly.
+Point GpSampler::start_point(const Study& study, int64_t number) const {
+  const size_t dimensions = std::min(coordinates_.dimensions().size(), Sobol::kMostDimensions);
+  Random random(study.seed(), number, static_cast<uint32_t>(Draw::kStart));
+  const std::vector<uint32_t> sobol = Sobol(dimensions).at(static_cast<uint64_t>(number));
+  std::vector<double> start;
+  for (size_t d = 0; d < coordinates_.dimensions().size(); ++d) {
+    const double even = d < dimensions ? scrambled(sobol[d], study.seed(), d) * 0x1p-32 : 0;
+    start.push_back(coordinates_.drawn(d, d < dimensions ? even : random.uniform()));
+  }
+  const Point point = coordinates_.decoded(start);
+  return study.space().allows(point) ? point : random_point(study.space(), random);
 }
 
 std::vector<Point> GpSampler::promising(const Study& study, int64_t number, const Trials& trials,
@@ -251,8 +260,7 @@ std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number, int32
   const Trials trials = ended_trials(study, bracket);
   if (std::count_if(trials.begin(), trials.end(), is_complete) < config_.startup_trials ||
       coordinates_.dimensions().empty()) {
-    Random random(study.seed(), number, static_cast<uint32_t>(Draw::kStart));
-    return Proposal{.point = random_point(study.space(), random)};
+    return Proposal{.point = start_point(study, number)};
   }
   Models& models = models_of(study, bracket);
   const Measured losses = losses_of(study, trials), violations = violations_of(study, trials);
@@ -279,7 +287,7 @@ std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number, int32
 
 void visit(config::Visitor& visitor, GpConfig& config) {
   visitor.field({.name = "startup_trials",
-                 .help = "random points until so many trials are complete",
+                 .help = "points of a Sobol sequence until so many trials are complete",
                  .min = 2},
                 config.startup_trials);
   visitor.field({.name = "exact", .help = "the objective has no noise"}, config.exact);
