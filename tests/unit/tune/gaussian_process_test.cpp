@@ -48,7 +48,8 @@ void expect_row_near(const Matrix& matrix, size_t row, const Numbers& wanted, do
 }
 
 Kernel kernel_of(const Json& json) {
-  return {.inverse_squared_lengths = json["lengths"], .scale = json["scale"], .noise = json["noise"]};
+  return {
+      .inverse_squared_lengths = json["lengths"], .scale = json["scale"], .noise = json["noise"]};
 }
 
 Inputs inputs_of(const Json& json) {
@@ -72,13 +73,15 @@ Numbers kernel_numbers(const Kernel& kernel) {
 }
 
 TEST(ScaledErfc, IsSciPys) {
-  for (const auto& [x, wanted] : stored()["scaled_erfc"].get<std::vector<std::pair<double, double>>>()) {
+  for (const auto& [x, wanted] :
+       stored()["scaled_erfc"].get<std::vector<std::pair<double, double>>>()) {
     EXPECT_NEAR(scaled_erfc(x) / wanted, 1, 4e-15) << x;
   }
 }
 
 TEST(LogImprovement, IsOptunas) {
-  for (const auto& [z, wanted] : stored()["log_improvement"].get<std::vector<std::pair<double, double>>>()) {
+  for (const auto& [z, wanted] :
+       stored()["log_improvement"].get<std::vector<std::pair<double, double>>>()) {
     double slope = 0;
     EXPECT_NEAR(log_improvement(z, &slope), wanted, 1e-9 * std::max(1.0, std::abs(wanted))) << z;
     const double step = 1e-5 * std::max(1.0, std::abs(z));
@@ -88,7 +91,8 @@ TEST(LogImprovement, IsOptunas) {
 }
 
 TEST(LogNormalCdf, IsSciPys) {
-  for (const auto& [z, wanted] : stored()["log_normal_cdf"].get<std::vector<std::pair<double, double>>>()) {
+  for (const auto& [z, wanted] :
+       stored()["log_normal_cdf"].get<std::vector<std::pair<double, double>>>()) {
     double slope = 0;
     EXPECT_NEAR(log_normal_cdf(z, &slope), wanted, 1e-13 * std::max(1.0, std::abs(wanted))) << z;
     const double step = 1e-5 * std::max(1.0, std::abs(z));
@@ -115,7 +119,8 @@ TEST(LogLikelihood, IsOptunasWithItsGradient) {
     Numbers gradient;
     LikelihoodMemory memory;
     // Optuna leaves out the same constant.
-    const double got = log_likelihood(kernel, inputs_of(json), json["values"].get<Numbers>(), &gradient, memory);
+    const double got =
+        log_likelihood(kernel, inputs_of(json), json["values"].get<Numbers>(), &gradient, memory);
     expect_near({got}, {json["log_likelihood"]}, 1e-9);
     gradient.pop_back();  // Of what there is without times.
     expect_near(gradient, json["log_likelihood_by_kernel"], 1e-6);
@@ -282,7 +287,8 @@ TEST(Acquisition, IsOptunasLogExpectedImprovement) {
       const auto acquisition = log_expected_improvement(loss, json["best"].get<double>(), limits);
       const auto& wanted = json[is_limited ? "allowed_improvement" : "improvement"];
       Matrix gradients;
-      expect_near(acquisition->evaluate(matrix_of(json["asked"]), &gradients), wanted["values"], 1e-6);
+      expect_near(acquisition->evaluate(matrix_of(json["asked"]), &gradients), wanted["values"],
+                  1e-6);
       for (size_t i = 0; i < gradients.rows(); ++i) {
         if (wanted["gradients"][i].is_null()) continue;
         Numbers by_point = wanted["gradients"][i];
@@ -297,12 +303,14 @@ TEST(Acquisition, IsOptunasLogExpectedImprovement) {
 
 TEST(Acquisition, IsOptunasExpectedHypervolumeImprovementWithoutItsSamples) {
   for (const Json& json : stored()["cases"]) {
-    const Posterior posteriors[] = {posterior_of(json, json["values"]), posterior_of(json, json["second_values"]),
+    const Posterior posteriors[] = {posterior_of(json, json["values"]),
+                                    posterior_of(json, json["second_values"]),
                                     posterior_of(json, json["limit_values"])};
     for (const auto& wanted : json["volumes"]) {
       const LossRows losses = wanted["losses"];
       std::vector<Modeled> modeled;
-      for (size_t k = 0; k < losses[0].size(); ++k) modeled.push_back({&posteriors[k], &nothing_drawn()});
+      for (size_t k = 0; k < losses[0].size(); ++k)
+        modeled.push_back({&posteriors[k], &nothing_drawn()});
       LossRows front;
       for (const size_t index : nondominated(losses)) front.push_back(losses[index]);
       const auto acquisition =
@@ -340,7 +348,8 @@ void expect_gradient(const Acquisition& acquisition, const Numbers& point,
 
 TEST(Acquisition, HasGradientsWhileTrialsArePending) {
   for (const Json& json : stored()["cases"]) {
-    Posterior posteriors[] = {posterior_of(json, json["values"]), posterior_of(json, json["second_values"]),
+    Posterior posteriors[] = {posterior_of(json, json["values"]),
+                              posterior_of(json, json["second_values"]),
                               posterior_of(json, json["limit_values"])};
     for (Posterior& posterior : posteriors) posterior.set_pending(json["pending"]);
     const Matrix normals = matrix_of(json["normals"]);
@@ -370,8 +379,8 @@ TEST(UndominatedBoxes, FillWhatNothingDominates) {
       for (const auto& box : region.boxes) {
         double product = 1;
         for (size_t k = 0; k < objectives; ++k) {
-          product *= region.levels[k][box.upper[k]] -
-                     std::max(region.levels[k][box.lower[k]], floor[k]);
+          product *=
+              region.levels[k][box.upper[k]] - std::max(region.levels[k][box.lower[k]], floor[k]);
         }
         volume += product;
       }
@@ -471,12 +480,29 @@ TEST(Matrix, FactorsOfAnySizeAreFactors) {
 TEST(Standardized, ClipsWhatIsNotFinite) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Standardized some = standardized({1, infinity, 3, -infinity, std::nan("")});
-  EXPECT_NEAR(some.mean, 2.2, 1e-15);
   EXPECT_EQ(some.values[1], some.values[2]);
   EXPECT_EQ(some.values[4], some.values[2]);
   EXPECT_EQ(some.values[3], some.values[0]);
   EXPECT_EQ(standardized({infinity, infinity}).values, (Numbers{0, 0}));
   EXPECT_EQ(standardized({4, 4, 4}).values, (Numbers{0, 0, 0}));
+}
+
+TEST(Standardized, DrawsTogetherWhatIsAboveTheMedian) {
+  const Standardized some = standardized({0, 1, 2, 3, 1e30});
+  double sum = 0, squares = 0;
+  for (const double value : some.values) {
+    sum += value;
+    squares += value * value / 5;
+  }
+  EXPECT_NEAR(sum, 0, 1e-12);
+  EXPECT_NEAR(squares, 1, 1e-12);
+  const double unit = some.values[1] - some.values[0];
+  EXPECT_NEAR(some.values[2] - some.values[1], unit, 1e-12);
+  EXPECT_NEAR(some.values[3] - some.values[2], 2 * unit * std::log1p(0.5), 1e-12);
+  EXPECT_NEAR(some.values[4] - some.values[2], 2 * unit * std::log1p(1e30 / 2), 1e-9);
+  for (const size_t i : {0, 3, 4}) {
+    EXPECT_NEAR(some.of(std::vector<double>{0, 1, 2, 3, 1e30}[i]), some.values[i], 1e-12);
+  }
 }
 
 // A model that was there all the time, and ones that are made now.
@@ -509,7 +535,8 @@ TEST(Model, IsAFunctionOfWhatWasMeasured) {
   old.update(points, values);
   Model made_now(categorical, false);
   made_now.update(points, values);
-  EXPECT_EQ(kernel_numbers(made_now.posterior().kernel()), kernel_numbers(old.posterior().kernel()));
+  EXPECT_EQ(kernel_numbers(made_now.posterior().kernel()),
+            kernel_numbers(old.posterior().kernel()));
 }
 
 }  // namespace

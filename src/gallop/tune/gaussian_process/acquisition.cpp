@@ -271,8 +271,8 @@ std::unique_ptr<Acquisition> log_expected_improvement(const Modeled& loss,
 }
 
 std::unique_ptr<Acquisition> log_expected_hypervolume_improvement(
-    std::vector<Modeled> losses, std::vector<std::vector<double>> front,
-    std::vector<double> reference, std::vector<ModeledLimit> limits) {
+    const std::vector<Modeled>& losses, const std::vector<std::vector<double>>& front,
+    const std::vector<double>& reference, std::vector<ModeledLimit> limits) {
   return std::make_unique<HypervolumeImprovement>(losses, front, reference, std::move(limits));
 }
 

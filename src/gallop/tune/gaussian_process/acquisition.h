@@ -21,8 +21,8 @@ class Acquisition {
 };
 
 /// A measured quantity of which a Gaussian process is known. What is drawn for pending trials is
-/// drawn by the rows of `normals`: a row for each sample, of which the acquisition is the mean, with
-/// one number for each pending trial. One empty row where nothing is pending.
+/// drawn by the rows of `normals`: a row for each sample, of which the acquisition is the mean,
+/// with one number for each pending trial. One empty row where nothing is pending.
 struct Modeled {
   const Posterior* posterior = nullptr;
   const Matrix* normals = nullptr;
@@ -44,12 +44,12 @@ std::unique_ptr<Acquisition> log_expected_improvement(const Modeled& loss,
                                                       std::optional<double> best,
                                                       std::vector<ModeledLimit> limits);
 
-/// The logarithm of by how much the volume that the losses dominate up to `reference` is expected to
-/// grow, times the probability that the limits hold. Exact for independent losses, as a sum over
+/// The logarithm of by how much the volume that the losses dominate up to `reference` is expected
+/// to grow, times the probability that the limits hold. Exact for independent losses, as a sum over
 /// boxes (Yang et al., "Efficient computation of expected hypervolume improvement using box
 /// decomposition algorithms", 2019). `front` are losses of trials that kept to the limits.
 std::unique_ptr<Acquisition> log_expected_hypervolume_improvement(
-    std::vector<Modeled> losses, std::vector<std::vector<double>> front,
-    std::vector<double> reference, std::vector<ModeledLimit> limits);
+    const std::vector<Modeled>& losses, const std::vector<std::vector<double>>& front,
+    const std::vector<double>& reference, std::vector<ModeledLimit> limits);
 
 }  // namespace gallop::tune

@@ -69,9 +69,8 @@ UndominatedBoxes undominated_boxes(std::vector<std::vector<double>> losses,
   const auto level = [&](const std::vector<double>& row, size_t k) {
     return k < objectives ? index_of(result.levels[k], row[k]) : 0;
   };
-  std::sort(losses.begin(), losses.end(), [&level](const auto& a, const auto& b) {
-    return level(a, 2) < level(b, 2);
-  });
+  std::sort(losses.begin(), losses.end(),
+            [&level](const auto& a, const auto& b) { return level(a, 2) < level(b, 2); });
   const size_t last = objectives > 2 ? result.levels[2].size() - 1 : 1;
   std::vector<Step> stairs{{0, result.levels[0].size() - 1, result.levels[1].size() - 1, 0}};
   std::vector<Step> ended;

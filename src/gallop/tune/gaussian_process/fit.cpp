@@ -11,7 +11,7 @@ namespace gallop::tune {
 namespace {
 
 constexpr size_t kOtherNumbers = 3;  // Of a kernel: scale, noise, forgetting.
-constexpr double kFarthest = 20;  // The logarithms stay within this, so that nothing overflows.
+constexpr double kFarthest = 20;     // The logarithms stay within this, so that nothing overflows.
 constexpr LbfgsLimits kLimits{
     .evaluations = KernelFit::kMostEvaluations, .gradient = 1e-2, .relative_decrease = 2e-9};
 
@@ -40,8 +40,8 @@ Kernel decoded(std::span<const double> numbers, bool is_exact) {
 }  // namespace
 
 double log_prior(const Kernel& kernel, std::vector<double>* gradient) {
-  double sum = std::log(kernel.scale) - kernel.scale + 0.1 * std::log(kernel.noise) -
-               30 * kernel.noise;
+  double sum =
+      std::log(kernel.scale) - kernel.scale + 0.1 * std::log(kernel.noise) - 30 * kernel.noise;
   for (const double value : kernel.inverse_squared_lengths) sum -= 0.1 / value + 0.1 * value;
   if (gradient != nullptr) {
     gradient->clear();
@@ -115,8 +115,7 @@ KernelFit::KernelFit(Inputs inputs, std::vector<double> values, const Kernel& st
     : inputs_(std::move(inputs)),
       values_(std::move(values)),
       is_exact_(is_exact),
-      search_(encoded(start),
-              std::vector<double>(inputs_.dimensions() + kOtherNumbers, -kFarthest),
+      search_(encoded(start), std::vector<double>(inputs_.dimensions() + kOtherNumbers, -kFarthest),
               std::vector<double>(inputs_.dimensions() + kOtherNumbers, kFarthest), kLimits) {}
 
 void KernelFit::step() {

@@ -36,7 +36,6 @@ class KernelFit {
 
   bool is_done() const { return search_.is_done(); }
   void step();
-  int evaluations() const { return search_.evaluations(); }
   /// The best so far; the start where nothing could be evaluated.
   Kernel kernel() const;
 

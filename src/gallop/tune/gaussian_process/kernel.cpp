@@ -17,9 +17,18 @@ using Words [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(dou
 // after division by a power of two.
 [[gnu::always_inline]] inline void decay(const double* numbers, double* exponentials) {
   constexpr double kRounder = 0x1.8p52;  // Its last bits are those of the rounded number added.
-  constexpr double kCoefficients[] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-                                      1.0 / 40320,     1.0 / 5040,     1.0 / 720,     1.0 / 120,
-                                      1.0 / 24,        1.0 / 6,        0.5,           1,
+  constexpr double kCoefficients[] = {1.0 / 479001600,
+                                      1.0 / 39916800,
+                                      1.0 / 3628800,
+                                      1.0 / 362880,
+                                      1.0 / 40320,
+                                      1.0 / 5040,
+                                      1.0 / 720,
+                                      1.0 / 120,
+                                      1.0 / 24,
+                                      1.0 / 6,
+                                      0.5,
+                                      1,
                                       1};
   Lanes x = *reinterpret_cast<const Lanes*>(numbers);
   const Lanes least = x * 0 - 700;
@@ -82,13 +91,12 @@ constexpr size_t kTogether = Inputs::kTogether;
 }
 
 // Sums in kLanes parts, as wide as vectors may be.
-[[gnu::always_inline]] inline double sum_of(const double (&parts)[kLanes]) {
+double sum_of(const double (&parts)[kLanes]) {
   return ((parts[0] + parts[4]) + (parts[2] + parts[6])) +
          ((parts[1] + parts[5]) + (parts[3] + parts[7]));
 }
 
-[[gnu::always_inline]] inline double weighted_differences(const double* others, double own,
-                                                          const double* weights, size_t count) {
+double weighted_differences(const double* others, double own, const double* weights, size_t count) {
   double parts[kLanes] = {};
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -98,8 +106,7 @@ constexpr size_t kTogether = Inputs::kTogether;
   return sum_of(parts);
 }
 
-[[gnu::always_inline]] inline double weighted_squares(const double* others, double own,
-                                                      const double* weights, size_t count) {
+double weighted_squares(const double* others, double own, const double* weights, size_t count) {
   double parts[kLanes] = {};
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -121,73 +128,34 @@ double weights_of_others(const double* others, double own, const double* weights
   return sum;
 }
 
-[[gnu::always_inline]] inline void add_distance_gradient_here(
-    const Kernel& kernel, const Inputs& inputs, size_t count, std::span<const double> point,
-    const double* weights, std::span<double> gradient) {
-  for (size_t d = 0; d < inputs.dimensions(); ++d) {
-    if (inputs.is_categorical(d)) continue;
-    gradient[d] += 2 * kernel.inverse_squared_lengths[d] *
-                   weighted_differences(inputs.values(d), point[d], weights, count);
-  }
-}
-
-[[gnu::always_inline]] inline void add_length_gradient_here(const Inputs& inputs, size_t count,
-                                                            std::span<const double> point,
-                                                            const double* weights,
-                                                            std::span<double> gradient) {
-  for (size_t d = 0; d < inputs.dimensions(); ++d) {
-    gradient[d] += inputs.is_categorical(d)
-                       ? weights_of_others(inputs.values(d), point[d], weights, count)
-                       : weighted_squares(inputs.values(d), point[d], weights, count);
-  }
-}
-
-struct Functions {
-  decltype(&covariances) find_covariances;
-  decltype(&add_distance_gradient) find_distance_gradient;
-  decltype(&add_length_gradient) find_length_gradient;
-};
-
 // One copy for each kind of machine (see data/normalize.cpp on why not target_clones).
-#define GALLOP_KERNEL_FUNCTIONS(name, target)                                                     \
-  struct name {                                                                                   \
-    target static void values(const Kernel& kernel, const Inputs& inputs, size_t count,           \
-                              std::span<const double> point, double* values, double* slopes) {    \
-      covariances_here(kernel, inputs, count, point, values, slopes);                             \
-    }                                                                                             \
-    target static void distance(const Kernel& kernel, const Inputs& inputs, size_t count,         \
-                                std::span<const double> point, const double* weights,             \
-                                std::span<double> gradient) {                                     \
-      add_distance_gradient_here(kernel, inputs, count, point, weights, gradient);                \
-    }                                                                                             \
-    target static void length(const Inputs& inputs, size_t count, std::span<const double> point,  \
-                              const double* weights, std::span<double> gradient) {                \
-      add_length_gradient_here(inputs, count, point, weights, gradient);                          \
-    }                                                                                             \
-  }
-
-GALLOP_KERNEL_FUNCTIONS(Plain, );
-#if defined(__x86_64__)
-GALLOP_KERNEL_FUNCTIONS(Avx2, [[gnu::target("avx2")]]);
-GALLOP_KERNEL_FUNCTIONS(Avx512, [[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]]);
-#endif
-
-template <typename Set>
-constexpr Functions functions_of() {
-  return {Set::values, Set::distance, Set::length};
+void covariances_plain(const Kernel& kernel, const Inputs& inputs, size_t count,
+                       std::span<const double> point, double* values, double* slopes) {
+  covariances_here(kernel, inputs, count, point, values, slopes);
 }
 
-const Functions& best_functions() {
-  static const Functions best = [] {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
-      return functions_of<Avx512>();
-    }
-    if (__builtin_cpu_supports("avx2")) return functions_of<Avx2>();
+[[gnu::target("avx2")]] void covariances_avx2(const Kernel& kernel, const Inputs& inputs,
+                                              size_t count, std::span<const double> point,
+                                              double* values, double* slopes) {
+  covariances_here(kernel, inputs, count, point, values, slopes);
+}
+
+[[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] void covariances_avx512(
+    const Kernel& kernel, const Inputs& inputs, size_t count, std::span<const double> point,
+    double* values, double* slopes) {
+  covariances_here(kernel, inputs, count, point, values, slopes);
+}
 #endif
-    return functions_of<Plain>();
-  }();
-  return best;
+
+decltype(&covariances) best_covariances() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+    return covariances_avx512;
+  }
+  if (__builtin_cpu_supports("avx2")) return covariances_avx2;
+#endif
+  return covariances_plain;
 }
 
 }  // namespace
@@ -217,7 +185,8 @@ void Inputs::shrink(size_t size) {
 
 void covariances(const Kernel& kernel, const Inputs& inputs, size_t count,
                  std::span<const double> point, double* values, double* slopes) {
-  best_functions().find_covariances(kernel, inputs, count, point, values, slopes);
+  static const auto best = best_covariances();
+  best(kernel, inputs, count, point, values, slopes);
   if (!inputs.has_times()) return;
   const double* const times = inputs.values(inputs.dimensions());
   const double half_log = 0.5 * std::log1p(-kernel.forgetting);
@@ -231,12 +200,20 @@ void covariances(const Kernel& kernel, const Inputs& inputs, size_t count,
 void add_distance_gradient(const Kernel& kernel, const Inputs& inputs, size_t count,
                            std::span<const double> point, const double* weights,
                            std::span<double> gradient) {
-  best_functions().find_distance_gradient(kernel, inputs, count, point, weights, gradient);
+  for (size_t d = 0; d < inputs.dimensions(); ++d) {
+    if (inputs.is_categorical(d)) continue;
+    gradient[d] += 2 * kernel.inverse_squared_lengths[d] *
+                   weighted_differences(inputs.values(d), point[d], weights, count);
+  }
 }
 
 void add_length_gradient(const Inputs& inputs, size_t count, std::span<const double> point,
                          const double* weights, std::span<double> gradient) {
-  best_functions().find_length_gradient(inputs, count, point, weights, gradient);
+  for (size_t d = 0; d < inputs.dimensions(); ++d) {
+    gradient[d] += inputs.is_categorical(d)
+                       ? weights_of_others(inputs.values(d), point[d], weights, count)
+                       : weighted_squares(inputs.values(d), point[d], weights, count);
+  }
 }
 
 }  // namespace gallop::tune

@@ -20,7 +20,6 @@ class Inputs {
         has_times_(has_times),
         values_(categorical_.size() + (has_times ? 1 : 0)) {}
 
-
   size_t size() const { return size_; }
   size_t dimensions() const { return categorical_.size(); }
   bool has_times() const { return has_times_; }
@@ -42,10 +41,11 @@ class Inputs {
   std::vector<std::vector<double>> values_;
 };
 
-/// A Matern kernel of smoothness 5/2 with a length scale for each dimension (Rasmussen and Williams,
-/// "Gaussian Processes for Machine Learning", 2006, sections 4.2 and 5.1), and the noise of what is
-/// measured. The squared distance of two points is the sum over the dimensions of the squared
-/// difference, or of 1 for different categories, times the inverse of the squared length scale.
+/// A Matern kernel of smoothness 5/2 with a length scale for each dimension (Rasmussen and
+/// Williams, "Gaussian Processes for Machine Learning", 2006, sections 4.2 and 5.1), and the noise
+/// of what is measured. The squared distance of two points is the sum over the dimensions of the
+/// squared difference, or of 1 for different categories, times the inverse of the squared length
+/// scale.
 struct Kernel {
   std::vector<double> inverse_squared_lengths;
   double scale = 1;  ///< The variance of the function.

@@ -128,8 +128,8 @@ void solve_panel(Matrix& matrix, size_t begin, size_t size, const BlockValues& i
   for (size_t i = begin + size; i < matrix.rows(); ++i) {
     double* const row = matrix.row(i) + begin;
     solved.fill(0);
-    add_products(1, {row, matrix.stride(), 1}, {inverse.data(), kBlock, size},
-                 Matrix::padded(size), solved.data(), kBlock);
+    add_products(1, {row, matrix.stride(), 1}, {inverse.data(), kBlock, size}, Matrix::padded(size),
+                 solved.data(), kBlock);
     std::copy_n(solved.begin(), size, row);
   }
 }
@@ -141,8 +141,8 @@ void invert_rows(const Matrix& factor, size_t begin, size_t size, const BlockVal
   for (size_t first = 0; first < begin; first += kBlock) {
     products.fill(0);
     add_products(1, {transposed.row(first) + first, transposed.stride(), kBlock},
-                 {factor.row(begin) + first, factor.stride(), size}, begin - first,
-                 products.data(), kBlock);
+                 {factor.row(begin) + first, factor.stride(), size}, begin - first, products.data(),
+                 kBlock);
     add_products(-1, {products.data(), kBlock, kBlock}, {inverse.data(), kBlock, size}, kBlock,
                  transposed.row(first) + begin, transposed.stride());
   }

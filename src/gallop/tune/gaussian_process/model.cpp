@@ -9,9 +9,9 @@ namespace gallop::tune {
 namespace {
 
 constexpr size_t kFirstFit = 2;
-constexpr size_t kShare = 20;       // A fit whenever there are a twentieth more.
+constexpr size_t kShare = 20;        // A fit whenever there are a twentieth more.
 constexpr size_t kSpreadFrom = 150;  // Measurements from which on fits are spread over calls.
-constexpr size_t kFewest = 8;       // A fit to fewer is no start for another one.
+constexpr size_t kFewest = 8;        // A fit to fewer is no start for another one.
 constexpr double kLeastDeviation = 1e-10;
 
 size_t next_fit(size_t size) { return size + std::max<size_t>(1, size / kShare); }
@@ -36,25 +36,33 @@ bool is_same(double a, double b) { return a == b || (std::isnan(a) && std::isnan
 
 }  // namespace
 
+double Standardized::of(double value) const {
+  if (value > median && below > 0) value = median + below * std::log1p((value - median) / below);
+  return (value - mean) / deviation;
+}
+
 Standardized standardized(std::vector<double> values) {
-  double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0, squares = 0;
+  std::vector<double> finite;
   for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    low = std::min(low, value);
-    high = std::max(high, value);
+    if (std::isfinite(value)) finite.push_back(value);
   }
-  if (low > high) return {.values = std::vector<double>(values.size(), 0.0)};
+  if (finite.empty()) return {.values = std::vector<double>(values.size(), 0.0)};
+  std::sort(finite.begin(), finite.end());
+  const double median = finite[finite.size() / 2];
+  Standardized result{.values = {}, .median = median, .below = median - finite.front()};
+  double sum = 0, squares = 0;
   for (double& value : values) {
-    value = std::isnan(value) ? high : std::clamp(value, low, high);
+    value = std::isnan(value) ? finite.back() : std::clamp(value, finite.front(), finite.back());
+    value = result.of(value);
     sum += value / static_cast<double>(values.size());
   }
   for (const double value : values) {
     squares += (value - sum) * (value - sum) / static_cast<double>(values.size());
   }
-  Standardized result{.values = std::move(values),
-                      .mean = sum,
-                      .deviation = std::max(std::sqrt(squares), kLeastDeviation)};
-  for (double& value : result.values) value = result.of(value);
+  result.mean = sum;
+  result.deviation = std::max(std::sqrt(squares), kLeastDeviation);
+  for (double& value : values) value = (value - result.mean) / result.deviation;
+  result.values = std::move(values);
   return result;
 }
 

@@ -10,13 +10,16 @@
 
 namespace gallop::tune {
 
-/// Values with mean 0 and variance 1. What is not finite becomes the largest or smallest that is,
-/// NaN the largest; all are 0 where none is.
+/// Values with mean 0 and variance 1, after what is above the median was drawn together: logarithms
+/// of how far it is, in units of how far the smallest is below, so that very large values hide no
+/// difference between small ones. What is not finite becomes the largest or smallest that is, NaN
+/// the largest; all are 0 where none is.
 struct Standardized {
   std::vector<double> values;
-  double mean = 0, deviation = 1;  ///< Of the finite ones.
+  double median = 0, below = 0;    ///< Below: from the smallest to the median.
+  double mean = 0, deviation = 1;  ///< Of the values drawn together.
 
-  double of(double value) const { return (value - mean) / deviation; }
+  double of(double value) const;
 };
 Standardized standardized(std::vector<double> values);
 

@@ -9,7 +9,7 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr size_t kBlock = 32;          // Rows of a triangle that are taken together.
+constexpr size_t kBlock = 32;             // Rows of a triangle that are taken together.
 constexpr double kSmallestNoise = 1e-10;  // Of what is pending, as a share of the scale.
 
 // Products of rows with the rows of a lower triangle, or with those of an upper one.
@@ -142,8 +142,8 @@ void Posterior::predict(const Matrix& points, bool with_gradients, Predictions& 
   predictions.variances.assign(count, kernel_.scale);
   predictions.shares.reset(count, pending());
   add_products(1, {predictions.covariances.row(0), predictions.covariances.stride(), count},
-               {weights_.data(), weights_.size(), 1}, Matrix::padded(all),
-               predictions.means.data(), 1);
+               {weights_.data(), weights_.size(), 1}, Matrix::padded(all), predictions.means.data(),
+               1);
   for (size_t i = 0; i < count; ++i) {
     const Rows roots{predictions.roots.row(i), predictions.roots.stride(), 1};
     add_products(-1, roots, roots, Matrix::padded(all), &predictions.variances[i], 1);
@@ -168,8 +168,8 @@ void Posterior::add_gradients(Predictions& predictions, const PredictionSlopes& 
       weights.at(i, j) *= predictions.slopes.at(i, j);
     }
     add_distance_gradient(kernel_, inputs_, all,
-                          {predictions.points.row(i), predictions.points.columns()},
-                          weights.row(i), {gradients.row(i), gradients.columns()});
+                          {predictions.points.row(i), predictions.points.columns()}, weights.row(i),
+                          {gradients.row(i), gradients.columns()});
   }
 }
 

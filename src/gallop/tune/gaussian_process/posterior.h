@@ -17,7 +17,7 @@ struct Predictions {
   /// e times these. The variances take what is pending for known.
   Matrix shares;
 
-  Matrix points;                     ///< Where they were asked.
+  Matrix points;                      ///< Where they were asked.
   Matrix covariances, slopes, roots;  ///< What gradients are found from.
 };
 
@@ -64,7 +64,7 @@ class Posterior {
   Kernel kernel_;
   Inputs inputs_;  // What is pending comes last.
   size_t size_ = 0;
-  Matrix inverse_, transposed_;  // Of the Cholesky factor.
+  Matrix inverse_, transposed_;           // Of the Cholesky factor.
   std::vector<double> values_, weights_;  // The weights are zero for what is pending.
   Matrix pending_shares_;  // Of what is pending, the root of the variance on the diagonal.
   std::vector<double> pending_means_;

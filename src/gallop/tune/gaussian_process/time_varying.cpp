@@ -34,8 +34,8 @@ class LowerBound final : public Acquisition {
     Predictions predictions;
     posterior_.predict(timed, gradients != nullptr, predictions);
     std::vector<double> values;
-    PredictionSlopes slopes{std::vector<double>(count, -1.0), {},
-                            Matrix(count, posterior_.pending())};
+    PredictionSlopes slopes{
+        std::vector<double>(count, -1.0), {}, Matrix(count, posterior_.pending())};
     for (size_t i = 0; i < count; ++i) {
       const double deviation = std::sqrt(predictions.variances[i] + kLeastVariance);
       values.push_back(width_ * deviation - predictions.means[i]);

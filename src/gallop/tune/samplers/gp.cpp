@@ -115,7 +115,8 @@ Trials GpSampler::ended_trials(const Study& study, int32_t bracket) const {
   }
   // Of very many, half of those that are kept are the best and the others the last; the same while
   // a quarter more come, so that the models can grow.
-  const auto most = static_cast<size_t>(config_.most_trials), quarter = std::max<size_t>(most / 4, 1);
+  const auto most = static_cast<size_t>(config_.most_trials),
+             quarter = std::max<size_t>(most / 4, 1);
   if (trials.size() <= most) return trials;
   const size_t fixed = (trials.size() - most + quarter - 1) / quarter * quarter + most - quarter;
   const auto last = trials.begin() + static_cast<ptrdiff_t>(fixed);
@@ -124,9 +125,8 @@ Trials GpSampler::ended_trials(const Study& study, int32_t bracket) const {
     const double loss = is_complete(trial) ? trial->losses[0] : kNan;
     return std::pair(std::isnan(loss), std::isnan(loss) ? 0 : loss);
   };
-  std::stable_sort(best.begin(), best.end(), [&rank](const Trial* a, const Trial* b) {
-    return rank(a) < rank(b);
-  });
+  std::stable_sort(best.begin(), best.end(),
+                   [&rank](const Trial* a, const Trial* b) { return rank(a) < rank(b); });
   best.resize(std::min(best.size(), most / 2));
   best.insert(best.end(), last - static_cast<ptrdiff_t>(quarter), trials.end());
   return best;
@@ -209,8 +209,8 @@ std::vector<Point> GpSampler::promising(const Study& study, int64_t number, cons
                                         Models& models) const {
   const size_t objectives = models.losses.size();
   const size_t pending = models.losses[0].posterior().pending();
-  const size_t samples = objectives == 1 ? static_cast<size_t>(config_.samples)
-                                         : kHypervolumeSamples;
+  const size_t samples =
+      objectives == 1 ? static_cast<size_t>(config_.samples) : kHypervolumeSamples;
   LossRows all, allowed;
   std::vector<std::vector<double>> allowed_points;
   for (size_t i = 0; i < trials.size(); ++i) {
@@ -249,8 +249,8 @@ std::vector<Point> GpSampler::promising(const Study& study, int64_t number, cons
     const std::optional<double> lowest = best.empty() ? std::nullopt : std::optional(best[0][0]);
     acquisition = log_expected_improvement(losses[0], lowest, std::move(limits));
   } else {
-    acquisition = log_expected_hypervolume_improvement(
-        losses, best, reference_above(best, all), std::move(limits));
+    acquisition = log_expected_hypervolume_improvement(losses, best, reference_above(best, all),
+                                                       std::move(limits));
   }
   return search(*acquisition, coordinates_, good, random,
                 {.candidates = objectives == 1 ? candidates : candidates / 4, .starts = starts});
@@ -298,11 +298,12 @@ void visit(config::Visitor& visitor, GpConfig& config) {
                 config.candidates);
   visitor.field({.name = "starts", .help = "from how many of them is climbed", .min = 1},
                 config.starts);
-  visitor.field({.name = "samples",
-                 .help = "how often the losses of trials that run are drawn from the model, 16 times "
-                         "with several objectives",
-                 .min = 1},
-                config.samples);
+  visitor.field(
+      {.name = "samples",
+       .help = "how often the losses of trials that run are drawn from the model, 16 times "
+               "with several objectives",
+       .min = 1},
+      config.samples);
   visitor.field({.name = "most_trials",
                  .help = "of more finished trials, only the best and the last are modeled",
                  .min = 20},

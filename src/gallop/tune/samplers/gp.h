@@ -6,9 +6,9 @@ namespace gallop::tune {
 
 /// Bayesian optimization with Gaussian processes: the point from which the most is expected, by a
 /// model of the losses (Snoek, Larochelle and Adams, "Practical Bayesian optimization of machine
-/// learning algorithms", 2012). See gaussian_process/ for the model, what is expected, and the search
-/// for it. Trials that run count as if they had already come to what the model expects of them.
-/// For one to three objectives; limits are modeled, too.
+/// learning algorithms", 2012). See gaussian_process/ for the model, what is expected, and the
+/// search for it. Trials that run count as if they had already come to what the model expects of
+/// them. For one to three objectives; limits are modeled, too.
 struct GpConfig {
   int64_t startup_trials = 10;
   bool exact = false;
