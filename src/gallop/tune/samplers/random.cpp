@@ -10,7 +10,17 @@ namespace {
 
 constexpr int kDraws = 10'000;
 
-double drawn_choice(const Choices& choices, Random& random) {
+class RandomSampler final : public Sampler {
+ public:
+  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t /*bracket*/) override {
+    Random random(study.seed(), number);
+    return Proposal{.point = random_point(study.space(), random)};
+  }
+};
+
+}  // namespace
+
+double draw_choice(const Choices& choices, Random& random) {
   if (choices.weights.empty()) return static_cast<double>(random.below(choices.values.size()));
   double sum = 0;
   for (const double weight : choices.weights) sum += weight;
@@ -25,19 +35,9 @@ double drawn_choice(const Choices& choices, Random& random) {
   return static_cast<double>(last);
 }
 
-class RandomSampler final : public Sampler {
- public:
-  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t /*bracket*/) override {
-    Random random(study.seed(), number);
-    return Proposal{.point = random_point(study.space(), random)};
-  }
-};
-
-}  // namespace
-
 double random_value(const Parameter& parameter, Random& random) {
   const Interval* const interval = parameter.interval();
-  if (interval == nullptr) return drawn_choice(*parameter.choices(), random);
+  if (interval == nullptr) return draw_choice(*parameter.choices(), random);
   const auto [low, high] = coordinates(*interval);
   return value_at(*interval, random.uniform(low, high));
 }

@@ -10,4 +10,7 @@ struct RandomConfig {};
 void visit(config::Visitor& visitor, RandomConfig& config);
 std::unique_ptr<Sampler> make_random(const RandomConfig& config, const StudySettings& settings);
 
+/// The index of a choice, drawn by the weights.
+double draw_choice(const Choices& choices, Random& random);
+
 }  // namespace gallop::tune

@@ -3,15 +3,17 @@
 #include "gallop/tune/samplers/gp.h"
 #include "gallop/tune/samplers/nsga2.h"
 #include "gallop/tune/samplers/random.h"
+#include "gallop/tune/samplers/tpe.h"
 
 namespace gallop::tune {
 
 SamplerRegistry built_in_samplers() {
   SamplerRegistry registry("sampler");
-  registry.add("random", "points that know nothing of each other", make_random);
-  registry.add("cma-es", "a normal distribution that moves to where losses are small", make_cma_es);
-  registry.add("nsga2", "a population that mates and mutates, for several objectives", make_nsga2);
-  registry.add("gp", "the most improvement that a Gaussian process expects", make_gp);
+  registry.add("random", "points that know nothing of each other", make_random)
+      .add("cma-es", "a normal distribution that moves to where losses are small", make_cma_es)
+      .add("nsga2", "a population that mates and mutates, for several objectives", make_nsga2)
+      .add("tpe", "points like the best and unlike the rest, by densities of both", make_tpe)
+      .add("gp", "the most improvement that a Gaussian process expects", make_gp);
   return registry;
 }
 

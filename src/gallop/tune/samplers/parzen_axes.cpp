@@ -1,0 +1,333 @@
+#include "gallop/tune/samplers/parzen_axes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+
+#include "gallop/tune/normal.h"
+#include "gallop/tune/samplers/random.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr double kMostKernels = 100;  // More do not become narrower.
+constexpr size_t kFewChanges = 16;
+
+/// The logarithm of the share of the standard normal distribution between two points.
+double log_mass(double low, double high) {
+  if (low > 0) return log_mass(-high, -low);  // The lower tail has more digits.
+  return std::log(normal_cdf(high) - normal_cdf(low));
+}
+
+/// Kernels of numbers: where they stand and how wide they are, on the parameter's scale.
+class NumberAxis : public ParzenAxis {
+ public:
+  explicit NumberAxis(const Interval& interval)
+      : interval_(interval), range_(coordinates(interval)) {
+    centers_.push_back((range_.low + range_.high) / 2);
+    deviations_.push_back(range_.high - range_.low);
+  }
+
+  void insert(size_t position, int64_t trial, double value) override {
+    const double center = coordinate(interval_, value);
+    insert_at(centers_, position, center);
+    insert_at(deviations_, position, 0.0);
+    added_.push_back({center, trial});
+  }
+
+  void erase(size_t position, int64_t trial) override {
+    const Place place{centers_[position], trial};
+    erase_at(centers_, position);
+    erase_at(deviations_, position);
+    if (std::erase(added_, place) == 0) removed_.push_back(place);
+  }
+
+  void refresh(const std::vector<int64_t>& trials) override {
+    update_order();
+    const double least = least_deviation();
+    if (least != least_deviation_) {
+      least_deviation_ = least;
+      for (size_t i = 0; i < order_.size(); ++i) update(i, trials);
+    } else {
+      for (const auto* changes : {&added_, &removed_}) {
+        for (const Place& place : *changes) update_around(place, trials);
+      }
+    }
+    added_.clear();
+    removed_.clear();
+  }
+
+  double draw(size_t kernel, Random& random) const override {
+    const double center = centers_[kernel], deviation = deviations_[kernel];
+    const double low = normal_cdf((range_.low - center) / deviation);
+    const double high = normal_cdf((range_.high - center) / deviation);
+    const double share = std::clamp(random.uniform(low, high), 1e-300, 1 - 0x1p-53);
+    const double drawn = center + deviation * normal_quantile(share);
+    return value_at(interval_, std::clamp(drawn, range_.low, range_.high));
+  }
+
+ protected:
+  template <typename T>
+  static void insert_at(std::vector<T>& list, size_t position, T item) {
+    list.insert(list.begin() + static_cast<ptrdiff_t>(position), item);
+  }
+  template <typename T>
+  static void erase_at(std::vector<T>& list, size_t position) {
+    list.erase(list.begin() + static_cast<ptrdiff_t>(position));
+  }
+
+  /// A kernel has become as wide as deviations_ says.
+  virtual void set_deviation(size_t position, double deviation) = 0;
+
+  const Interval interval_;
+  const Range range_;
+  std::vector<double> centers_, deviations_;  // By trial; the prior's last.
+
+ private:
+  struct Place {
+    double center;
+    int64_t trial;
+    auto operator<=>(const Place&) const = default;
+  };
+
+  void update_order() {
+    if (!removed_.empty()) {
+      std::sort(removed_.begin(), removed_.end());
+      std::erase_if(order_, [&](const Place& place) {
+        return std::binary_search(removed_.begin(), removed_.end(), place);
+      });
+    }
+    if (added_.size() > kFewChanges) {
+      order_.insert(order_.end(), added_.begin(), added_.end());
+      std::sort(order_.begin(), order_.end());
+      return;
+    }
+    for (const Place& place : added_) {
+      order_.insert(std::lower_bound(order_.begin(), order_.end(), place), place);
+    }
+  }
+
+  double least_deviation() const {
+    const auto kernels = static_cast<double>(order_.size() + 1);
+    return (range_.high - range_.low) / std::min(kMostKernels, 1 + kernels);
+  }
+
+  void update_around(const Place& place, const std::vector<int64_t>& trials) {
+    const auto found = std::lower_bound(order_.begin(), order_.end(), place);
+    const auto index = static_cast<size_t>(found - order_.begin());
+    for (size_t i = index > 0 ? index - 1 : 0; i < std::min(index + 2, order_.size()); ++i) {
+      update(i, trials);
+    }
+  }
+
+  // The larger of the gaps to both sides. The interval's ends count for a kernel that is alone.
+  void update(size_t index, const std::vector<int64_t>& trials) {
+    const double center = order_[index].center;
+    const bool is_first = index == 0, is_last = index + 1 == order_.size();
+    const double left = is_first ? range_.low : order_[index - 1].center;
+    const double right = is_last ? range_.high : order_[index + 1].center;
+    double deviation = std::max(center - left, right - center);
+    if (order_.size() > 1 && (is_first || is_last)) {
+      deviation = is_first ? right - center : center - left;
+    }
+    deviation = std::clamp(deviation, least_deviation_, range_.high - range_.low);
+    const auto position = static_cast<size_t>(
+        std::lower_bound(trials.begin(), trials.end(), order_[index].trial) - trials.begin());
+    if (deviations_[position] != deviation) set_deviation(position, deviation);
+  }
+
+  double least_deviation_ = 0;
+  std::vector<Place> order_;  // As of the last refresh; what has changed since:
+  std::vector<Place> added_, removed_;
+};
+
+/// Numbers without steps: kernels are bells.
+class BellAxis final : public NumberAxis {
+ public:
+  explicit BellAxis(const Interval& interval) : NumberAxis(interval) {
+    scales_.push_back(0);
+    constants_.push_back(0);
+    set_deviation(0, deviations_[0]);
+  }
+
+  void insert(size_t position, int64_t trial, double value) override {
+    NumberAxis::insert(position, trial, value);
+    insert_at(scales_, position, 0.0);
+    insert_at(constants_, position, 0.0);
+  }
+
+  void erase(size_t position, int64_t trial) override {
+    NumberAxis::erase(position, trial);
+    erase_at(scales_, position);
+    erase_at(constants_, position);
+  }
+
+  void describe(KernelColumns& columns, std::vector<double>& constants) const override {
+    columns.bells.push_back({centers_.data(), scales_.data()});
+    for (size_t i = 0; i < constants.size(); ++i) constants[i] += constants_[i];
+  }
+
+  void describe(KernelQuery& query, double value) const override {
+    query.at.push_back(coordinate(interval_, value));
+  }
+
+ private:
+  void set_deviation(size_t position, double deviation) override {
+    const double center = centers_[position];
+    deviations_[position] = deviation;
+    scales_[position] = 1 / (std::numbers::sqrt2 * deviation);
+    constants_[position] =
+        -std::log(std::sqrt(2 * std::numbers::pi) * deviation) -
+        log_mass((range_.low - center) / deviation, (range_.high - center) / deviation);
+  }
+
+  std::vector<double> scales_, constants_;
+};
+
+/// Numbers with steps: a kernel is a table of probabilities. Kernels that are equal share one row.
+class CellAxis final : public NumberAxis {
+ public:
+  explicit CellAxis(const Interval& interval) : NumberAxis(interval) {
+    row_of_.push_back(take(centers_[0], deviations_[0]));
+  }
+
+  void insert(size_t position, int64_t trial, double value) override {
+    NumberAxis::insert(position, trial, value);
+    insert_at(row_of_, position, kNone);
+  }
+
+  void erase(size_t position, int64_t trial) override {
+    release(row_of_[position]);
+    NumberAxis::erase(position, trial);
+    erase_at(row_of_, position);
+  }
+
+  void describe(KernelColumns& columns, std::vector<double>& /*constants*/) const override {
+    columns.rows.push_back(row_of_.data());
+  }
+
+  void describe(KernelQuery& query, double value) const override {
+    const auto [low, high] = cell(interval_, value);
+    auto& table = query.tables.emplace_back();
+    for (const Row& row : rows_) {
+      table.push_back(row.kernels == 0 ? 0
+                                       : log_mass((low - row.center) / row.deviation,
+                                                  (high - row.center) / row.deviation) -
+                                             row.log_mass);
+    }
+  }
+
+ private:
+  static constexpr int32_t kNone = -1;
+
+  struct Row {
+    double center, deviation;
+    double log_mass;  // Between the interval's ends.
+    int64_t kernels;  // How many have this row.
+  };
+
+  void set_deviation(size_t position, double deviation) override {
+    deviations_[position] = deviation;
+    release(row_of_[position]);
+    row_of_[position] = take(centers_[position], deviation);
+  }
+
+  int32_t take(double center, double deviation) {
+    const auto [found, is_new] = known_.try_emplace({center, deviation}, kNone);
+    if (is_new) found->second = add({center, deviation, 0, 0});
+    ++rows_[static_cast<size_t>(found->second)].kernels;
+    return found->second;
+  }
+
+  int32_t add(Row row) {
+    row.log_mass = log_mass((range_.low - row.center) / row.deviation,
+                            (range_.high - row.center) / row.deviation);
+    if (free_.empty()) {
+      rows_.push_back(row);
+      return static_cast<int32_t>(rows_.size() - 1);
+    }
+    const int32_t index = free_.back();
+    free_.pop_back();
+    rows_[static_cast<size_t>(index)] = row;
+    return index;
+  }
+
+  void release(int32_t index) {
+    if (index == kNone) return;
+    Row& row = rows_[static_cast<size_t>(index)];
+    if (--row.kernels > 0) return;
+    known_.erase({row.center, row.deviation});
+    free_.push_back(index);
+  }
+
+  std::vector<int32_t> row_of_;
+  std::vector<Row> rows_;
+  std::vector<int32_t> free_;
+  std::map<std::pair<double, double>, int32_t> known_;
+};
+
+/// Choices: the kernel of a choice is the prior, with a share that falls as there are more, and
+/// this choice.
+class ChoiceAxis final : public ParzenAxis {
+ public:
+  explicit ChoiceAxis(const Choices& choices)
+      : choices_(choices),
+        prior_(choices.weights),
+        chosen_{static_cast<int32_t>(choices.values.size())} {
+    if (prior_.empty()) prior_.assign(choices.values.size(), 1.0);
+    double sum = 0;
+    for (const double weight : prior_) sum += weight;
+    for (double& weight : prior_) weight /= sum;
+  }
+
+  void insert(size_t position, int64_t /*trial*/, double value) override {
+    chosen_.insert(chosen_.begin() + static_cast<ptrdiff_t>(position), static_cast<int32_t>(value));
+  }
+
+  void erase(size_t position, int64_t /*trial*/) override {
+    chosen_.erase(chosen_.begin() + static_cast<ptrdiff_t>(position));
+  }
+
+  void refresh(const std::vector<int64_t>& trials) override {
+    const double spread =
+        static_cast<double>(prior_.size()) / static_cast<double>(trials.size() + 1);
+    prior_share_ = spread / (spread + 1);
+  }
+
+  double draw(size_t kernel, Random& random) const override {
+    const auto chosen = static_cast<size_t>(chosen_[kernel]);
+    const bool is_prior = chosen == prior_.size();
+    if (!is_prior && random.uniform() >= prior_share_) return static_cast<double>(chosen);
+    return draw_choice(choices_, random);
+  }
+
+  void describe(KernelColumns& columns, std::vector<double>& /*constants*/) const override {
+    columns.rows.push_back(chosen_.data());
+  }
+
+  void describe(KernelQuery& query, double value) const override {
+    const auto choice = static_cast<size_t>(value);
+    auto& table = query.tables.emplace_back(prior_.size(), std::log(prior_share_ * prior_[choice]));
+    table[choice] = std::log(prior_share_ * prior_[choice] + 1 - prior_share_);
+    table.push_back(std::log(prior_[choice]));
+  }
+
+ private:
+  const Choices choices_;
+  std::vector<double> prior_;    // Of each choice, summing to 1.
+  std::vector<int32_t> chosen_;  // By trial; for the prior their count.
+  double prior_share_ = 1;       // In the kernel of a choice.
+};
+
+}  // namespace
+
+std::unique_ptr<ParzenAxis> make_axis(const Parameter& parameter) {
+  const Interval* const interval = parameter.interval();
+  if (interval == nullptr) return std::make_unique<ChoiceAxis>(*parameter.choices());
+  if (interval->step == 0) return std::make_unique<BellAxis>(*interval);
+  return std::make_unique<CellAxis>(*interval);
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,223 @@
+#include "gallop/tune/samplers/tpe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "gallop/tune/samplers/parzen.h"
+#include "gallop/tune/samplers/tpe_history.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr int kRounds = 100;
+
+/// The value of a parameter that has only one.
+std::optional<double> only_value(const Parameter& parameter) {
+  if (const Interval* const interval = parameter.interval()) {
+    return count(*interval) == 1 ? std::optional(interval->low) : std::nullopt;
+  }
+  return parameter.choices()->values.size() == 1 ? std::optional(0.0) : std::nullopt;
+}
+
+/// Parameters that are decided together. They have one condition, or are one parameter.
+using Group = std::vector<size_t>;
+
+bool same_condition(const Parameter& a, const Parameter& b) {
+  if (!a.condition || !b.condition) return !a.condition && !b.condition;
+  return a.condition->parent == b.condition->parent && a.condition->choices == b.condition->choices;
+}
+
+/// In an order in which what a condition asks for is decided before.
+std::vector<Group> groups_of(const Space& space, const std::string& densities) {
+  std::vector<Group> groups;
+  for (size_t i = 0; i < space.size(); ++i) {
+    const auto fits = [&](const Group& group) {
+      const bool is_alone = only_value(space[i]) || only_value(space[group[0]]) ||
+                            densities == "independent" ||
+                            (densities == "joint" && space[i].condition);
+      return !is_alone && same_condition(space[i], space[group[0]]);
+    };
+    const auto found = std::find_if(groups.begin(), groups.end(), fits);
+    if (found == groups.end()) {
+      groups.push_back({i});
+    } else {
+      found->push_back(i);
+    }
+  }
+  const auto parent = [&](const Group& group) {
+    const auto& condition = space[group[0]].condition;
+    return condition ? static_cast<int64_t>(condition->parent) : -1;
+  };
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const Group& a, const Group& b) { return parent(a) < parent(b); });
+  return groups;
+}
+
+/// The densities of one group: of the good trials and of the rest.
+struct Densities {
+  ParzenEstimator good, rest;
+
+  Densities(const Space& space, const Group& group, size_t objectives)
+      : good(space, group,
+             objectives > 1 ? ParzenEstimator::Weights::kEqual : ParzenEstimator::Weights::kFading),
+        rest(space, group, ParzenEstimator::Weights::kFading) {}
+
+  void move(const TpeHistory::Move& move, const Point& point) {
+    if (std::isnan(point[good.parameters()[0]])) return;
+    if (ParzenEstimator* const from = of(move.from)) from->erase(move.trial);
+    if (ParzenEstimator* const to = of(move.to)) to->insert(move.trial, point);
+  }
+
+  ParzenEstimator* of(TpeHistory::Side side) {
+    using Side = TpeHistory::Side;
+    return side == Side::kGood ? &good : side == Side::kRest ? &rest : nullptr;
+  }
+};
+
+/// What is known of one bracket.
+struct Bracket {
+  TpeHistory history;
+  std::vector<std::optional<Densities>> densities;  // None for a group with only one value.
+
+  Bracket(const Space& space, const std::vector<Group>& groups, size_t objectives,
+          bool count_running)
+      : history(objectives, count_running) {
+    for (const Group& group : groups) {
+      densities.emplace_back();
+      if (!only_value(space[group[0]])) densities.back().emplace(space, group, objectives);
+    }
+  }
+
+  void update(const Study& study) {
+    for (const TpeHistory::Move& move : history.update(study)) {
+      for (auto& group : densities) {
+        if (group) group->move(move, study.trials()[static_cast<size_t>(move.trial)].point);
+      }
+    }
+  }
+};
+
+class TpeSampler final : public Sampler {
+ public:
+  TpeSampler(const TpeConfig& config, const StudySettings& settings)
+      : config_(config),
+        objectives_(settings.objectives.size()),
+        groups_(groups_of(settings.space, densities_of(config, settings))) {}
+
+  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) override {
+    look_at(study);
+    Random random(study.seed(), number);
+    Bracket& known = at(study, bracket);
+    known.update(study);
+    if (known.history.finished() >= static_cast<size_t>(config_.startup)) {
+      if (auto point = best_candidate(study.space(), known, random)) {
+        return Proposal{.point = std::move(*point)};
+      }
+    }
+    return Proposal{.point = random_point(study.space(), random)};
+  }
+
+ private:
+  static std::string densities_of(const TpeConfig& config, const StudySettings& settings) {
+    if (config.densities != "auto") return config.densities;
+    return settings.objectives.size() > 1 ? "independent" : "grouped";
+  }
+
+  Bracket& at(const Study& study, int32_t bracket) {
+    return brackets_
+        .try_emplace(bracket, study.space(), groups_, objectives_, config_.count_running)
+        .first->second;
+  }
+
+  // Tells the brackets which trials have changed since the last call.
+  void look_at(const Study& study) {
+    if (&study != study_ || study.finished().size() < seen_) {
+      brackets_.clear();
+      open_.clear();
+      seen_ = 0;
+      study_ = &study;
+    }
+    std::set<int64_t> changed = open_;
+    changed.insert(study.finished().begin() + static_cast<ptrdiff_t>(seen_),
+                   study.finished().end());
+    seen_ = study.finished().size();
+    open_ = study.running();
+    open_.insert(study.waiting().begin(), study.waiting().end());
+    changed.insert(open_.begin(), open_.end());
+    for (const int64_t trial : changed) {
+      at(study, study.trials()[static_cast<size_t>(trial)].bracket).history.change(trial);
+    }
+  }
+
+  // Decides group after group; nothing where no candidate is allowed.
+  std::optional<Point> best_candidate(const Space& space, Bracket& known, Random& random) const {
+    Point point(space.size(), kInactive);
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      const size_t first = groups_[i][0];
+      if (!space.is_active(point, first)) continue;
+      if (!known.densities[i]) {
+        point[first] = *only_value(space[first]);
+      } else if (!decide(space, *known.densities[i], random, point)) {
+        return std::nullopt;
+      }
+    }
+    if (!space.allows(point)) return std::nullopt;
+    return point;
+  }
+
+  // Constraints that ask for what is not decided yet hold until it is.
+  bool decide(const Space& space, Densities& densities, Random& random, Point& point) const {
+    std::vector<Point> candidates;
+    for (int round = 0; round < kRounds && candidates.empty(); ++round) {
+      for (int64_t i = 0; i < config_.candidates; ++i) {
+        densities.good.draw(random, point);
+        if (space.allows(point)) candidates.push_back(point);
+      }
+    }
+    if (candidates.empty()) return false;
+    const std::vector<double> good = densities.good.log_densities(candidates);
+    const std::vector<double> rest = densities.rest.log_densities(candidates);
+    size_t best = 0;
+    for (size_t i = 1; i < candidates.size(); ++i) {
+      if (good[i] - rest[i] > good[best] - rest[best]) best = i;
+    }
+    point = candidates[best];
+    return true;
+  }
+
+  const TpeConfig config_;
+  const size_t objectives_;
+  const std::vector<Group> groups_;
+  std::map<int32_t, Bracket> brackets_;
+  // What has been seen of a study.
+  const Study* study_ = nullptr;
+  size_t seen_ = 0;  // Of its finished trials.
+  std::set<int64_t> open_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, TpeConfig& config) {
+  visitor.field(
+      {.name = "startup", .help = "so many finished trials are drawn at random first", .min = 1},
+      config.startup);
+  visitor.field({.name = "candidates", .help = "points that are compared for a trial", .min = 1},
+                config.candidates);
+  visitor.field({.name = "densities",
+                 .help = "grouped: one of all parameters with the same condition; joint: one of "
+                         "those without, one of each other; independent: one of each; auto: "
+                         "grouped, independent with several objectives",
+                 .choices = {"auto", "grouped", "joint", "independent"}},
+                config.densities);
+  visitor.field({.name = "count_running", .help = "trials that run count as bad ones"},
+                config.count_running);
+}
+
+std::unique_ptr<Sampler> make_tpe(const TpeConfig& config, const StudySettings& settings) {
+  return std::make_unique<TpeSampler>(config, settings);
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "gallop/tune/study.h"
+
+namespace gallop::tune {
+
+/// The trials of one bracket, divided into a few good ones and the rest: the tenth of those that
+/// are finished that is best (with one objective at most 25).
+///
+/// Complete trials within their limits come first, by their loss or, with several objectives, by
+/// how many layers dominate them and then by the hypervolume that they add; then pruned ones, the
+/// later the better; then those beyond a limit, by how much.
+class TpeHistory {
+ public:
+  enum class Side : uint8_t { kNone, kGood, kRest };
+
+  /// `counts_running`: whether trials that wait or run are among the rest.
+  TpeHistory(size_t objectives, bool counts_running)
+      : objectives_(objectives), counts_running_(counts_running) {}
+
+  /// How many are complete or pruned.
+  size_t finished() const { return ranked_.size(); }
+
+  /// A trial of the bracket that has changed since the last update.
+  void change(int64_t trial) { changed_.insert(trial); }
+
+  struct Move {
+    int64_t trial;
+    Side from, to;
+  };
+  /// Takes in what has changed.
+  std::vector<Move> update(const Study& study);
+
+ private:
+  /// What is smaller is better.
+  struct Rank {
+    int group;
+    double first, second;
+    int64_t trial;
+    auto operator<=>(const Rank&) const = default;
+  };
+
+  struct Entry {
+    Side side = Side::kNone;
+    std::optional<Rank> rank{};
+  };
+
+  static Rank rank_of(const Trial& trial);
+  void rank(const Trial& trial);
+  Entry& entry(int64_t trial);
+  std::set<int64_t> good(const Study& study) const;
+
+  size_t objectives_;
+  bool counts_running_;
+  std::set<Rank> ranked_;
+  std::set<int64_t> changed_, good_;
+  std::vector<Entry> entries_;  // By trial.
+};
+
+}  // namespace gallop::tune
