@@ -88,4 +88,11 @@ const std::vector<double>& ParzenEstimator::weights() {
   return weights_;
 }
 
+std::vector<std::vector<double>> ParzenEstimator::kernel(size_t position) {
+  refresh();
+  std::vector<std::vector<double>> axes;
+  for (const auto& axis : axes_) axes.push_back(axis->kernel(position));
+  return axes;
+}
+
 }  // namespace gallop::tune

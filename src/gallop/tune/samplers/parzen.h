@@ -22,6 +22,8 @@ class ParzenAxis {
   /// all kernels, rising.
   virtual void refresh(const std::vector<int64_t>& trials) = 0;
 
+  /// What a kernel is: center and deviation of a number, or the probability of each choice.
+  virtual std::vector<double> kernel(size_t position) const = 0;
   /// A value of the kernel.
   virtual double draw(size_t kernel, Random& random) const = 0;
   /// What the axis brings into the kernels' densities, and into a query for this value.
@@ -62,6 +64,8 @@ class ParzenEstimator {
   std::vector<double> log_densities(const std::vector<Point>& points);
   /// The shares of the kernels by trial, and that of the prior.
   const std::vector<double>& weights();
+  /// For each parameter, what the kernel at this position is (ParzenAxis::kernel).
+  std::vector<std::vector<double>> kernel(size_t position);
 
  private:
   void refresh();

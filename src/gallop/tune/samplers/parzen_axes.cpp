@@ -59,6 +59,10 @@ class NumberAxis : public ParzenAxis {
     removed_.clear();
   }
 
+  std::vector<double> kernel(size_t position) const override {
+    return {centers_[position], deviations_[position]};
+  }
+
   double draw(size_t kernel, Random& random) const override {
     const double center = centers_[kernel], deviation = deviations_[kernel];
     const double low = normal_cdf((range_.low - center) / deviation);
@@ -296,6 +300,15 @@ class ChoiceAxis final : public ParzenAxis {
     prior_share_ = spread / (spread + 1);
   }
 
+  std::vector<double> kernel(size_t position) const override {
+    const auto chosen = static_cast<size_t>(chosen_[position]);
+    if (chosen == prior_.size()) return prior_;
+    std::vector<double> shares;
+    for (const double prior : prior_) shares.push_back(prior_share_ * prior);
+    shares[chosen] += 1 - prior_share_;
+    return shares;
+  }
+
   double draw(size_t kernel, Random& random) const override {
     const auto chosen = static_cast<size_t>(chosen_[kernel]);
     const bool is_prior = chosen == prior_.size();
@@ -309,8 +322,9 @@ class ChoiceAxis final : public ParzenAxis {
 
   void describe(KernelQuery& query, double value) const override {
     const auto choice = static_cast<size_t>(value);
-    auto& table = query.tables.emplace_back(prior_.size(), std::log(prior_share_ * prior_[choice]));
-    table[choice] = std::log(prior_share_ * prior_[choice] + 1 - prior_share_);
+    const double share = prior_share_ * prior_[choice];
+    auto& table = query.tables.emplace_back(prior_.size(), std::log(share));
+    table[choice] = std::log(share + 1 - prior_share_);
     table.push_back(std::log(prior_[choice]));
   }
 
