@@ -19,7 +19,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using config::number_text;
 
-constexpr double kNearStep = 1e-6;  // A share of the step.
+constexpr double kNearStep = 1e-6;      // A share of the step.
+constexpr double kLeastShare = 1e-300;  // Of a normal distribution; 0 is infinitely far.
 
 bool is_logarithmic(Scale scale) { return scale == Scale::kLog || scale == Scale::kLogNormal; }
 bool is_normal(Scale scale) { return scale == Scale::kNormal || scale == Scale::kLogNormal; }
@@ -193,8 +194,9 @@ Parameter parameter_of(const Json& json) {
 }
 
 double unscaled(const Interval& interval, double coordinate) {
+  const double share = std::clamp(coordinate, kLeastShare, 1 - 0x1p-53);
   const double number = is_normal(interval.scale)
-                            ? interval.mean + interval.deviation * normal_quantile(coordinate)
+                            ? interval.mean + interval.deviation * normal_quantile(share)
                             : coordinate;
   return is_logarithmic(interval.scale) ? std::exp(number) : number;
 }

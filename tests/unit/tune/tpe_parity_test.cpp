@@ -91,8 +91,7 @@ TEST(TpeParity, GoodTrialsAreOptunas) {
     SCOPED_TRACE(index);
     const json& wanted = all[index];
     const size_t objectives = wanted["objectives"];
-    ToldStudy study(Space({{"x", Interval{}}}, {}), objectives,
-                    wanted["limits"]);
+    ToldStudy study(Space({{"x", Interval{}}}, {}), objectives, wanted["limits"]);
     TpeHistory history(objectives, /*counts_running=*/true);
     for (const json& trial : wanted["trials"]) {
       const int64_t number = study.start({0.5});

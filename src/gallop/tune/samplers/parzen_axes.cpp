@@ -313,7 +313,7 @@ class ChoiceAxis final : public ParzenAxis {
     const auto chosen = static_cast<size_t>(chosen_[kernel]);
     const bool is_prior = chosen == prior_.size();
     if (!is_prior && random.uniform() >= prior_share_) return static_cast<double>(chosen);
-    return draw_choice(choices_, random);
+    return choice_at_share(choices_, random.uniform());
   }
 
   void describe(KernelColumns& columns, std::vector<double>& /*constants*/) const override {

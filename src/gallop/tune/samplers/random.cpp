@@ -1,5 +1,8 @@
 #include "gallop/tune/samplers/random.h"
 
+#include <cmath>
+#include <numeric>
+
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -20,11 +23,10 @@ class RandomSampler final : public Sampler {
 
 }  // namespace
 
-double draw_choice(const Choices& choices, Random& random) {
-  if (choices.weights.empty()) return static_cast<double>(random.below(choices.values.size()));
-  double sum = 0;
-  for (const double weight : choices.weights) sum += weight;
-  double left = random.uniform() * sum;
+double choice_at_share(const Choices& choices, double share) {
+  const auto count = static_cast<double>(choices.values.size());
+  if (choices.weights.empty()) return std::floor(share * count);
+  double left = share * std::accumulate(choices.weights.begin(), choices.weights.end(), 0.0);
   size_t last = 0;  // With a weight, in case that rounding leaves something.
   for (size_t i = 0; i < choices.weights.size(); ++i) {
     if (choices.weights[i] == 0) continue;
@@ -35,11 +37,15 @@ double draw_choice(const Choices& choices, Random& random) {
   return static_cast<double>(last);
 }
 
-double random_value(const Parameter& parameter, Random& random) {
+double value_at_share(const Parameter& parameter, double share) {
   const Interval* const interval = parameter.interval();
-  if (interval == nullptr) return draw_choice(*parameter.choices(), random);
+  if (interval == nullptr) return choice_at_share(*parameter.choices(), share);
   const auto [low, high] = coordinates(*interval);
-  return value_at(*interval, random.uniform(low, high));
+  return value_at(*interval, low + share * (high - low));
+}
+
+double random_value(const Parameter& parameter, Random& random) {
+  return value_at_share(parameter, random.uniform());
 }
 
 Point random_point(const Space& space, Random& random) {

@@ -1,0 +1,195 @@
+#include "gallop/tune/samplers/grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/permutation.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr double kMostPoints = 1e15;
+
+std::vector<double> values_of(const Choices& choices) {
+  std::vector<double> values;
+  for (size_t i = 0; i < choices.values.size(); ++i) {
+    if (choices.weights.empty() || choices.weights[i] > 0) values.push_back(static_cast<double>(i));
+  }
+  return values;
+}
+
+std::vector<double> values_of(const Interval& interval, const std::optional<int64_t>& points) {
+  const bool is_counted = count(interval) > 0;
+  const int64_t size = is_counted ? count(interval) : *points;
+  const auto [low, high] = coordinates(interval);
+  std::vector<double> values;
+  for (int64_t i = 0; i < size; ++i) {
+    const auto place = static_cast<double>(i);
+    values.push_back(is_counted ? std::min(interval.low + place * interval.step, interval.high)
+                                : value_at(interval, low + place * (high - low) /
+                                                               static_cast<double>(size - 1)));
+  }
+  return values;
+}
+
+/// Combinations of the values of a space, by index. A parameter and those that depend on it make a
+/// tree; the last parameters change first.
+class Combinations {
+ public:
+  Combinations(const Space& space, const GridConfig& config)
+      : values_(space.size()), children_(space.size()), counts_(space.size()) {
+    std::string without_end;
+    for (size_t i = 0; i < space.size(); ++i) {
+      const Interval* const interval = space[i].interval();
+      if (interval != nullptr && count(*interval) == 0 && !config.points) {
+        without_end += (without_end.empty() ? "" : ", ") + space[i].name;
+        continue;
+      }
+      values_[i] = interval == nullptr ? values_of(*space[i].choices())
+                                       : values_of(*interval, config.points);
+    }
+    if (!without_end.empty()) {
+      throw UsageError("a grid wants a step, or a number of points, for " + without_end);
+    }
+    for (size_t i = space.size(); i-- > 0;) count_values(space, i);
+    if (!(product(roots_) <= kMostPoints)) {
+      throw UsageError(fmt::format("the grid has {:.3g} points", product(roots_)));
+    }
+  }
+
+  int64_t size() const { return static_cast<int64_t>(product(roots_)); }
+
+  Point at(int64_t index) const {
+    Point point(values_.size(), kInactive);
+    decide(roots_, index, point);
+    return point;
+  }
+
+ private:
+  using Parameters = std::vector<size_t>;
+
+  /// Those that come later have been counted. Children are in rising order.
+  void count_values(const Space& space, size_t parameter) {
+    children_[parameter].resize(values_[parameter].size());
+    for (size_t child = parameter + 1; child < space.size(); ++child) {
+      const auto& condition = space[child].condition;
+      if (!condition || condition->parent != parameter) continue;
+      for (size_t i = 0; i < values_[parameter].size(); ++i) {
+        const auto value = static_cast<size_t>(values_[parameter][i]);
+        const auto& choices = condition->choices;
+        if (std::find(choices.begin(), choices.end(), value) != choices.end()) {
+          children_[parameter][i].push_back(child);
+        }
+      }
+    }
+    for (const Parameters& children : children_[parameter]) {
+      counts_[parameter] += product(children);
+    }
+    if (!space[parameter].condition) roots_.insert(roots_.begin(), parameter);
+  }
+
+  /// Of how many combinations these parameters, which do not depend on each other, have.
+  double product(const Parameters& parameters) const {
+    double all = 1;
+    for (const size_t parameter : parameters) all *= counts_[parameter];
+    return all;
+  }
+
+  void decide(const Parameters& parameters, int64_t index, Point& point) const {
+    for (size_t i = parameters.size(); i-- > 0;) {
+      const auto count = static_cast<int64_t>(counts_[parameters[i]]);
+      decide(parameters[i], index % count, point);
+      index /= count;
+    }
+  }
+
+  void decide(size_t parameter, int64_t index, Point& point) const {
+    for (size_t i = 0; i < values_[parameter].size(); ++i) {
+      const auto count = static_cast<int64_t>(product(children_[parameter][i]));
+      if (index < count) {
+        point[parameter] = values_[parameter][i];
+        return decide(children_[parameter][i], index, point);
+      }
+      index -= count;
+    }
+  }
+
+  std::vector<std::vector<double>> values_;
+  std::vector<std::vector<Parameters>> children_;  // For each value of each parameter.
+  std::vector<double> counts_;                     // Combinations from each parameter on.
+  Parameters roots_;
+};
+
+class GridSampler final : public Sampler {
+ public:
+  GridSampler(const GridConfig& config, const StudySettings& settings)
+      : combinations_(settings.space, config),
+        order_(settings.seed, 0, combinations_.size()),
+        shuffle_(config.shuffle) {}
+
+  std::optional<Proposal> ask(const Study& study, int64_t /*number*/,
+                              int32_t /*bracket*/) override {
+    auto point = next(study);
+    if (!point) return std::nullopt;
+    return Proposal{.point = std::move(*point)};
+  }
+
+  bool is_exhausted(const Study& study) const override { return !next(study); }
+
+ private:
+  static std::string key(const Point& point) {
+    std::string bytes;
+    for (const double value : point) {
+      const double known = std::isnan(value) ? kInactive : value;
+      bytes.append(reinterpret_cast<const char*>(&known), sizeof known);
+    }
+    return bytes;
+  }
+
+  std::optional<Point> next(const Study& study) const {
+    if (&study != study_ || study.trials().size() < seen_) {
+      tried_.clear();
+      seen_ = 0;
+      place_ = 0;
+      study_ = &study;
+    }
+    for (; seen_ < study.trials().size(); ++seen_) tried_.insert(key(study.trials()[seen_].point));
+    for (; place_ < combinations_.size(); ++place_) {
+      Point point = combinations_.at(shuffle_ ? order_(place_) : place_);
+      if (study.space().allows(point) && !tried_.contains(key(point))) return point;
+    }
+    return std::nullopt;
+  }
+
+  const Combinations combinations_;
+  const Permutation order_;
+  const bool shuffle_;
+  // What has been seen of a study, and up to where all is tried or forbidden.
+  mutable const Study* study_ = nullptr;
+  mutable size_t seen_ = 0;
+  mutable int64_t place_ = 0;
+  mutable std::unordered_set<std::string> tried_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, GridConfig& config) {
+  visitor.field({.name = "points",
+                 .help = "values of an interval without steps, evenly spaced on its scale",
+                 .min = 2},
+                config.points);
+  visitor.field({.name = "shuffle", .help = "in an order that depends on the study's seed"},
+                config.shuffle);
+}
+
+std::unique_ptr<Sampler> make_grid(const GridConfig& config, const StudySettings& settings) {
+  return std::make_unique<GridSampler>(config, settings);
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "gallop/tune/sampler.h"
+
+namespace gallop::tune {
+
+/// Points of a Sobol sequence that is scrambled by the study's seed. Of those that the constraints
+/// allow, trial n has the one that is n-th.
+struct QuasiRandomConfig {
+  bool scramble = true;
+};
+
+void visit(config::Visitor& visitor, QuasiRandomConfig& config);
+std::unique_ptr<Sampler> make_quasi_random(const QuasiRandomConfig& config,
+                                           const StudySettings& settings);
+
+}  // namespace gallop::tune
