@@ -1,0 +1,130 @@
+#include "gallop/tune/samplers/grid.h"
+
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "unit/tune/told_study.h"
+
+namespace gallop::tune {
+namespace {
+
+Interval steps(double low, double high) {
+  return {.low = low, .high = high, .step = 1, .integer = true};
+}
+
+std::string text_of(const Space& space, const Point& point) {
+  std::string text;
+  for (size_t i = 0; i < point.size(); ++i) {
+    text += (i == 0 ? "" : " ") + space.value_text(i, point[i]);
+  }
+  return text;
+}
+
+/// All points of a grid in its order, each by a sampler of its own.
+std::vector<std::string> walk(const Space& space, const GridConfig& config, uint64_t seed = 7) {
+  StudySettings settings = ToldStudy::settings_of(space);
+  settings.seed = seed;
+  ToldStudy told(settings);
+  std::vector<std::string> points;
+  for (;;) {
+    const auto sampler = make_grid(config, settings);
+    const auto proposal = sampler->ask(told.study, static_cast<int64_t>(points.size()), 0);
+    EXPECT_EQ(sampler->is_exhausted(told.study), !proposal);
+    if (!proposal) return points;
+    EXPECT_TRUE(space.contains(proposal->point));
+    points.push_back(text_of(space, proposal->point));
+    told.start(proposal->point);
+  }
+}
+
+TEST(GridSampler, TakesEachCombinationOnce) {
+  const Space space({{"depth", steps(1, 3)}, {"kind", Choices{{"\"a\"", "\"b\""}}}}, {});
+  EXPECT_EQ(
+      walk(space, {.points = {}, .shuffle = false}),
+      (std::vector<std::string>{"1 \"a\"", "1 \"b\"", "2 \"a\"", "2 \"b\"", "3 \"a\"", "3 \"b\""}));
+}
+
+TEST(GridSampler, ShufflesBySeed) {
+  const Space space({{"depth", steps(1, 5)}, {"width", steps(1, 5)}}, {});
+  const auto plain = walk(space, {.points = {}, .shuffle = false});
+  const auto seventh = walk(space, {}, 7), eighth = walk(space, {}, 8);
+  EXPECT_NE(seventh, plain);
+  EXPECT_NE(seventh, eighth);
+  EXPECT_EQ(walk(space, {}, 7), seventh);
+  const std::set<std::string> all(plain.begin(), plain.end());
+  EXPECT_EQ(all.size(), 25);
+  EXPECT_EQ(std::set<std::string>(seventh.begin(), seventh.end()), all);
+  EXPECT_EQ(seventh.size(), 25);
+}
+
+TEST(GridSampler, LeavesOutWhatIsNotThere) {
+  const Space space({{"model", Choices{{"0", "1", "2"}}},
+                     {"depth", steps(1, 2), Condition{0, {1, 2}}},
+                     {"norm", Choices{{"0", "1"}}, Condition{0, {2}}},
+                     {"scale", steps(1, 3), Condition{2, {1}}},
+                     {"bias", Choices{{"true"}}}},
+                    {});
+  EXPECT_EQ(walk(space, {.points = {}, .shuffle = false}),
+            (std::vector<std::string>{"0 null null null true", "1 1 null null true",
+                                      "1 2 null null true", "2 1 0 null true", "2 1 1 1 true",
+                                      "2 1 1 2 true", "2 1 1 3 true", "2 2 0 null true",
+                                      "2 2 1 1 true", "2 2 1 2 true", "2 2 1 3 true"}));
+}
+
+TEST(GridSampler, HoldsConstraintsAndWeights) {
+  const Space space({{"x", steps(1, 3)}, {"y", Choices{{"1", "2", "3"}, {1, 0, 1}}}}, {"x <= y"});
+  EXPECT_EQ(walk(space, {.points = {}, .shuffle = false}),
+            (std::vector<std::string>{"1 1", "1 3", "2 3", "3 3"}));
+}
+
+TEST(GridSampler, SpacesIntervalsOnTheirScale) {
+  const Space space({{"rate", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}}}, {});
+  const StudySettings settings = ToldStudy::settings_of(space);
+  ToldStudy told(settings);
+  const auto sampler = make_grid({.points = 5, .shuffle = false}, settings);
+  for (const double rate : {1e-4, 1e-3, 1e-2, 1e-1, 1.0}) {
+    const auto proposal = sampler->ask(told.study, 0, 0);
+    ASSERT_TRUE(proposal);
+    EXPECT_NEAR(proposal->point[0] / rate, 1, 1e-12);
+    told.start(proposal->point);
+  }
+  EXPECT_TRUE(sampler->is_exhausted(told.study));
+}
+
+TEST(GridSampler, SkipsWhatTheStudyHasAlready) {
+  const Space space({{"x", steps(1, 4)}}, {});
+  const StudySettings settings = ToldStudy::settings_of(space);
+  ToldStudy told(settings);
+  told.start({3});
+  const auto sampler = make_grid({.points = {}, .shuffle = false}, settings);
+  for (const double x : {1, 2, 4}) {
+    const auto proposal = sampler->ask(told.study, 0, 0);
+    ASSERT_TRUE(proposal);
+    EXPECT_EQ(proposal->point[0], x);
+    told.start(proposal->point);
+  }
+  EXPECT_TRUE(sampler->is_exhausted(told.study));
+}
+
+TEST(GridSampler, RefusesWhatItCannotCount) {
+  const auto refusal = [](const Space& space) -> std::string {
+    try {
+      make_grid({}, ToldStudy::settings_of(space));
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(refusal(Space({{"lr", Interval{}}, {"depth", steps(1, 2)}, {"wd", Interval{}}}, {})),
+            "a grid wants a step, or a number of points, for lr, wd");
+  std::vector<Parameter> many;
+  for (int i = 0; i < 20; ++i) many.push_back({"x" + std::to_string(i), steps(1, 10)});
+  EXPECT_EQ(refusal(Space(many, {})), "the grid has 1e+20 points");
+  EXPECT_EQ(refusal(Space({{"one", Interval{.low = 2, .high = 2}}}, {})), "");
+}
+
+}  // namespace
+}  // namespace gallop::tune

@@ -1,0 +1,251 @@
+#include "gallop/tune/samplers/tpe.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "unit/tune/told_study.h"
+
+namespace gallop::tune {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Space plane() {
+  return Space({{"x", Interval{.low = -5, .high = 5}}, {"y", Interval{.low = -5, .high = 5}}}, {});
+}
+
+/// With parameters of all kinds, of which some are there only with others.
+Space nested() {
+  return Space(
+      {{"kind", Choices{{"0", "1", "2"}, {1, 0, 2}}},
+       {"rate", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}},
+       {"width", Interval{.low = 4, .high = 64, .scale = Scale::kLog, .step = 1, .integer = true},
+        Condition{0, {2}}},
+       {"drop", Interval{.low = 0, .high = 0.6, .step = 0.05}, Condition{0, {2}}},
+       {"norm", Choices{{"false", "true"}}, Condition{0, {0}}},
+       {"scale", Interval{.low = -3, .high = 3, .scale = Scale::kNormal}, Condition{4, {1}}},
+       {"fixed", Interval{.low = 3, .high = 3, .step = 1, .integer = true}},
+       {"depth", Interval{.low = 1, .high = 8, .step = 1, .integer = true}}},
+      {"width * depth <= 128", "rate < 0.5 or depth > 2"});
+}
+
+double loss_at(const Point& point) {
+  double sum = 0;
+  for (const double value : point) sum += std::isnan(value) ? 1 : (value - 0.3) * (value - 0.3);
+  return sum;
+}
+
+StudySettings settings_of(const Space& space, size_t objectives = 1, size_t limits = 0) {
+  return ToldStudy::settings_of(space, objectives, limits);
+}
+
+Point ask(Sampler& sampler, const Study& study, int32_t bracket = 0) {
+  return sampler.ask(study, static_cast<int64_t>(study.trials().size()), bracket)->point;
+}
+
+Point ask_anew(const Study& study, int32_t bracket = 0, const TpeConfig& config = {}) {
+  return ask(*make_tpe(config, study.settings()), study, bracket);
+}
+
+bool are_same(const Point& a, const Point& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && !(std::isnan(a[i]) && std::isnan(b[i]))) return false;
+  }
+  return true;
+}
+
+/// Ends a running trial in one of many ways, and takes some back.
+void end_somehow(ToldStudy& told, int64_t trial, Random& random) {
+  const double loss = loss_at(told.study.trials()[static_cast<size_t>(trial)].point);
+  const std::vector<double> violations = {random.uniform(-1, 0.3)};
+  switch (random.below(8)) {
+    case 0: return told.end(trial, TrialState::kFailed, {});
+    case 1: return told.end(trial, TrialState::kPruned, {}, violations);
+    case 2:
+      told.report(trial, 3, random.below(3) == 0 ? kNan : loss);
+      return told.end(trial, TrialState::kPruned, {}, violations);
+    case 3:
+      told.report(trial, 1, loss);
+      told.end(trial, TrialState::kPruned, {}, violations);
+      return told.queue_again(trial);
+    case 4: return told.end(trial, TrialState::kComplete, {kNan}, violations);
+    default: return told.end(trial, TrialState::kComplete, {loss}, violations);
+  }
+}
+
+// Workers come and go, trials end in all ways and begin again, and at each ask a sampler that has
+// seen nothing answers as the one that has seen all.
+TEST(TpeSampler, AnswersAfterARestartAsBefore) {
+  for (const char* const densities : {"grouped", "joint", "independent"}) {
+    SCOPED_TRACE(densities);
+    const TpeConfig config{.densities = densities};
+    ToldStudy told(settings_of(nested(), 1, 1));
+    const auto sampler = make_tpe(config, told.study.settings());
+    Random random(1, 2);
+    for (int i = 0; i < 150; ++i) {
+      const Point point = ask(*sampler, told.study);
+      ASSERT_TRUE(told.study.space().contains(point));
+      ASSERT_TRUE(told.study.space().allows(point));
+      EXPECT_NE(point[0], 1);  // Its weight is 0.
+      const Study copy = told.study;
+      ASSERT_TRUE(are_same(ask_anew(copy, 0, config), point)) << "trial " << i;
+      told.start(point);
+      for (const int64_t trial : std::set<int64_t>(told.study.waiting())) {
+        if (random.below(2) == 0) told.run(trial);
+      }
+      for (const int64_t trial : std::set<int64_t>(told.study.running())) {
+        if (random.below(4) == 0) end_somehow(told, trial, random);
+      }
+    }
+  }
+}
+
+TEST(TpeSampler, AnswersAfterARestartAsBeforeWithTenThousandTrials) {
+  ToldStudy told(settings_of(nested()));
+  for (int64_t number = 0; number < 10'000; ++number) {
+    Random random(2, number);
+    const Point point = random_point(told.study.space(), random);
+    told.complete(told.start(point), loss_at(point));
+  }
+  const auto sampler = make_tpe({}, told.study.settings());
+  for (int i = 0; i < 20; ++i) {
+    const Point point = ask(*sampler, told.study);
+    ASSERT_TRUE(told.study.space().contains(point));
+    ASSERT_TRUE(told.study.space().allows(point));
+    if (i % 7 == 0) {
+      const Study copy = told.study;
+      ASSERT_TRUE(are_same(ask_anew(copy), point));
+    }
+    told.complete(told.start(point), loss_at(point));
+  }
+}
+
+/// How many of `count` further points are in the square around 0.3 with sides of 1.
+int count_near(ToldStudy& told, int count, const std::function<double(const Point&)>& loss) {
+  const auto sampler = make_tpe({}, told.study.settings());
+  int near = 0;
+  for (int i = 0; i < count; ++i) {
+    const Point point = ask(*sampler, told.study);
+    near += std::abs(point[0] - 0.3) < 0.5 && std::abs(point[1] - 0.3) < 0.5 ? 1 : 0;
+    told.complete(told.start(point), loss(point));
+  }
+  return near;
+}
+
+TEST(TpeSampler, ComesBackToWhereItWasGood) {
+  ToldStudy told(settings_of(plane()));
+  count_near(told, 60, loss_at);
+  EXPECT_GE(count_near(told, 100, loss_at), 15);  // At random, one.
+}
+
+TEST(TpeSampler, TakesLossesThatAreNoNumbers) {
+  ToldStudy told(settings_of(plane()));
+  const auto loss = [](const Point& point) {
+    if (point[0] < -2) return kNan;
+    if (point[1] < -2) return kInfinity;
+    if (point[1] > 4) return -kInfinity;
+    return loss_at(point);
+  };
+  const auto sampler = make_tpe({}, told.study.settings());
+  int numbers = 0, best = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Point point = ask(*sampler, told.study);
+    ASSERT_TRUE(told.study.space().contains(point));
+    numbers += i >= 50 && point[0] > -2 && point[1] > -2 ? 1 : 0;
+    best += i >= 50 && point[1] > 4 ? 1 : 0;
+    told.complete(told.start(point), loss(point));
+  }
+  EXPECT_GE(numbers, 45);
+  EXPECT_GE(best, 25);
+}
+
+TEST(TpeSampler, GoesAwayFromTrialsThatRun) {
+  ToldStudy told(settings_of(plane()));
+  count_near(told, 60, loss_at);
+  const Point best = told.study.trials()[static_cast<size_t>(*told.study.best())].point;
+  for (int i = 0; i < 20; ++i) told.start(best);
+  const auto count_beside = [&](bool count_running) {
+    const auto sampler = make_tpe({.count_running = count_running}, told.study.settings());
+    int beside = 0;
+    for (int64_t number = 80; number < 180; ++number) {
+      const Point point = sampler->ask(told.study, number, 0)->point;
+      beside += std::hypot(point[0] - best[0], point[1] - best[1]) < 0.3 ? 1 : 0;
+    }
+    return beside;
+  };
+  const int without = count_beside(false);
+  EXPECT_GE(without, 5);
+  EXPECT_LT(count_beside(true), without / 3);
+}
+
+TEST(TpeSampler, LooksAtItsOwnBracketOnly) {
+  ToldStudy told(settings_of(plane()));
+  count_near(told, 30, loss_at);
+  ToldStudy others = told;
+  Random random(1, 1);
+  for (int i = 0; i < 30; ++i) {
+    const Point point = random_point(plane(), random);
+    others.complete(others.start(point, /*bracket=*/1), -loss_at(point));
+  }
+  const auto answer = [](const Study& study, int32_t bracket) {
+    return make_tpe({}, study.settings())->ask(study, 100, bracket)->point;
+  };
+  EXPECT_EQ(answer(others.study, 0), answer(told.study, 0));
+  EXPECT_NE(answer(others.study, 1), answer(told.study, 0));
+}
+
+TEST(TpeSampler, StartsAtRandom) {
+  ToldStudy told(settings_of(plane()));
+  const auto at_random = [&] {
+    const auto number = static_cast<int64_t>(told.study.trials().size());
+    Random random(told.study.seed(), number);
+    return random_point(plane(), random);
+  };
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(ask_anew(told.study, 0, {.startup = 4}), at_random());
+    told.start(at_random());  // They run, and do not count.
+  }
+  EXPECT_EQ(ask_anew(told.study, 0, {.startup = 4}), at_random());
+  for (int i = 0; i < 4; ++i) told.complete(i, i);
+  EXPECT_NE(ask_anew(told.study, 0, {.startup = 4}), at_random());
+}
+
+TEST(TpeSampler, FindsWhereSeveralObjectivesAreGood) {
+  ToldStudy told(settings_of(plane(), 2));
+  const auto sampler = make_tpe({}, told.study.settings());
+  int between = 0;
+  for (int i = 0; i < 120; ++i) {
+    const Point point = ask(*sampler, told.study);
+    const double side = 10 * point[1] * point[1];
+    std::vector<double> losses = {std::pow(point[0] - 1, 2) + side,
+                                  std::pow(point[0] - 3, 2) + side};
+    if (i % 10 == 3) losses[0] = kNan;
+    if (i % 10 == 5) losses[1] = kInfinity;
+    between += i >= 60 && point[0] > 0.5 && point[0] < 3.5 && std::abs(point[1]) < 1 ? 1 : 0;
+    told.end(told.start(point), TrialState::kComplete, losses);
+  }
+  EXPECT_GE(between, 30);  // At random, 4.
+  const Study copy = told.study;
+  EXPECT_EQ(ask_anew(copy), ask(*sampler, told.study));
+}
+
+TEST(TpeSampler, PrefersTrialsWithinTheirLimits) {
+  ToldStudy told(settings_of(plane(), 1, 1));
+  const auto sampler = make_tpe({}, told.study.settings());
+  int within = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Point point = ask(*sampler, told.study);
+    within += i >= 50 && point[0] > 1 ? 1 : 0;
+    // The smallest losses are where the limit is broken.
+    told.end(told.start(point), TrialState::kComplete, {loss_at(point)}, {1 - point[0]});
+  }
+  EXPECT_GE(within, 30);  // At random, 20.
+}
+
+}  // namespace
+}  // namespace gallop::tune
