@@ -4,8 +4,8 @@
 //     a line for each seed: {"seed": 1, "regrets": [after each trial]}
 //   bench_tune fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER [OPTION=VALUE...]
 //     a line for each seed: {"seed": 1, "missing": [hypervolume after each EVERY trials]}
-//   bench_tune speed FINISHED ASKS -- SAMPLER [OPTION=VALUE...]
-//     {"ask_ms": [of each], "bytes_per_trial": B}, with 10 parameters
+//   bench_tune speed PROBLEM FINISHED ASKS -- SAMPLER [OPTION=VALUE...]
+//     {"ask_ms": [of each], "bytes_per_trial": B}, after so many finished trials
 //   bench_tune values
 //     the value of each {"problem": NAME, "point": {PARAMETER: VALUE}} on standard input
 #include <unistd.h>
@@ -113,8 +113,8 @@ double resident_bytes() {
 }
 
 void speed(const Words& words, const SamplerWords& sampler) {
-  const auto count = std::stoll(words.at(0)), asks = std::stoll(words.at(1));
-  const Problem& problem = problem_of("ackley10");
+  const Problem& problem = problem_of(words.at(0));
+  const auto count = std::stoll(words.at(1)), asks = std::stoll(words.at(2));
   const StudySettings settings = settings_of(problem.space, 1);
   Study study(settings);
   const double before = resident_bytes();

@@ -3,7 +3,7 @@
 
     optuna_study.py quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER
     optuna_study.py fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER
-    optuna_study.py speed FINISHED ASKS -- SAMPLER
+    optuna_study.py speed PROBLEM FINISHED ASKS -- SAMPLER
     optuna_study.py values
 """
 
@@ -56,16 +56,14 @@ def resident_bytes():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def speed(finished, asks, sampler):
-    value_of = PROBLEMS["ackley10"][0]
-    study = optuna.create_study(sampler=SAMPLERS[sampler](1))
-    draw = random.Random(1)
-    space = {f"x{i}": optuna.distributions.FloatDistribution(-32.768, 32.768) for i in range(10)}
+def speed(problem, finished, asks, sampler):
+    value_of = PROBLEMS[problem][0]
+    study = optuna.create_study(sampler=SAMPLERS["random"](1))
     before = resident_bytes()
     for _ in range(finished):
-        point = {name: draw.uniform(-32.768, 32.768) for name in space}
-        value = value_of(optuna.trial.FixedTrial(point))
-        study.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=value))
+        trial = study.ask()
+        study.tell(trial, value_of(trial))
+    study.sampler = SAMPLERS[sampler](1)
     milliseconds = []
     for _ in range(asks + 1):
         begin = time.monotonic()
@@ -89,7 +87,7 @@ def main():
         return values()
     *words, _, sampler = words
     if mode == "speed":
-        return speed(int(words[0]), int(words[1]), sampler)
+        return speed(words[0], int(words[1]), int(words[2]), sampler)
     problem, trials, workers, *seeds = words  # For fronts, not workers but between which trials it is looked.
     if mode == "fronts":
         for seed in map(int, seeds):
