@@ -37,12 +37,13 @@ constexpr std::array kSeries = [] {
   return series;
 }();
 
-// exp for x <= 0, to 2e-16 of it; 1e-308 for what is smaller. In a form that compilers vectorize.
+// exp for x <= 0, to 2e-16 of it; 1e-261 for what is smaller, as processors are slow with numbers
+// below 1e-308. In a form that compilers vectorize.
 [[gnu::always_inline]] inline double exp_of_negative(double x) {
   constexpr double kLog2E = 1.4426950408889634, kLn2High = 6.93147180369123816490e-01,
                    kLn2Low = 1.90821492927058770002e-10;
   constexpr double kRound = 0x1.8p52;  // Adding it leaves a whole number in the low bits.
-  x = x > -708 ? x : -708;
+  x = x > -600 ? x : -600;
   const double shifted = x * kLog2E + kRound;
   const double power = shifted - kRound;
   const double r = x - power * kLn2High - power * kLn2Low;
