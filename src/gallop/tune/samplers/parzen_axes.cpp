@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <tuple>
 
 #include "gallop/tune/normal.h"
 #include "gallop/tune/samplers/random.h"
@@ -93,7 +94,10 @@ class NumberAxis : public ParzenAxis {
   struct Place {
     double center;
     int64_t trial;
-    auto operator<=>(const Place&) const = default;
+    bool operator==(const Place&) const = default;
+    bool operator<(const Place& other) const {
+      return std::tie(center, trial) < std::tie(other.center, other.trial);
+    }
   };
 
   void update_order() {

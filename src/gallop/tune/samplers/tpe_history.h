@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "gallop/tune/study.h"
@@ -42,7 +43,10 @@ class TpeHistory {
     int group;
     double first, second;
     int64_t trial;
-    auto operator<=>(const Rank&) const = default;
+    bool operator<(const Rank& other) const {
+      return std::tie(group, first, second, trial) <
+             std::tie(other.group, other.first, other.second, other.trial);
+    }
   };
 
   struct Entry {
