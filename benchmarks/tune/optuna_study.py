@@ -14,12 +14,14 @@ import os
 import random
 import sys
 import time
+import warnings
 
 import optuna
 from fronts import missing_volumes
 from problems import PROBLEMS
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
+warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
 SAMPLERS = {
     "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
     "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
