@@ -43,6 +43,7 @@ std::string to_json(const Event& event) {
   if (event.state != usual.state) json["state"] = state_name(event.state);
   put("step", event.step, usual.step);
   put("parent", event.parent, usual.parent);
+  put("member", event.member, usual.member);
   put("last_step", event.last_step, usual.last_step);
   if (!event.point.empty()) json["point"] = numbers_json(event.point);
   if (!event.losses.empty()) json["losses"] = numbers_json(event.losses);
@@ -65,6 +66,7 @@ Event parse_event(std::string_view text) {
     event.state = static_cast<TrialState>(index_of(kStates, json.value("state", "waiting")));
     event.step = json.value("step", event.step);
     event.parent = json.value("parent", event.parent);
+    event.member = json.value("member", event.member);
     event.last_step = json.value("last_step", event.last_step);
     event.point = numbers_of(json, "point");
     event.losses = numbers_of(json, "losses");

@@ -13,7 +13,7 @@ namespace gallop::tune {
 /// order, so that a storage need only keep them.
 struct Event {
   enum class Kind : uint8_t {
-    kQueued,    ///< A trial is there: number, bracket, point, parent, last_step.
+    kQueued,    ///< A trial is there: number, bracket, point, parent, member, last_step.
     kStarted,   ///< It was handed out: attempt, text (the worker).
     kPlaced,    ///< Its run lies in this folder.
     kReported,  ///< step, losses[0].
@@ -32,6 +32,7 @@ struct Event {
   TrialState state = TrialState::kWaiting;
   int64_t step = 0;
   int64_t parent = -1;
+  int32_t member = -1;
   int64_t last_step = 0;
   Point point{};
   std::vector<double> losses{};

@@ -13,6 +13,7 @@ namespace gallop::tune {
 struct Proposal {
   Point point;
   int64_t parent = -1;    ///< The trial from whose last checkpoint it begins; -1 for none.
+  int32_t member = -1;    ///< Of a population, which trains in several trials; -1 for none.
   int64_t last_step = 0;  ///< Up to which it is to run; 0 for all.
 };
 

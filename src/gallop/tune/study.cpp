@@ -133,6 +133,7 @@ void Study::queue(const Event& event) {
                      .bracket = event.bracket,
                      .point = event.point,
                      .parent = event.parent,
+                     .member = event.member,
                      .last_step = event.last_step,
                      .known_ends = static_cast<int64_t>(finished_.size())});
   waiting_.insert(event.trial);
@@ -155,9 +156,11 @@ void Study::report(const Event& event) {
   check(event, trial.state == TrialState::kRunning, "it is not running");
   check(event, event.losses.size() == 1, "one number is wanted");
   // A trial that goes on from a checkpoint reports again what came after it.
+  const bool rewinds = !trial.reports.empty() && trial.reports.back().step >= event.step;
   while (!trial.reports.empty() && trial.reports.back().step >= event.step) {
     trial.reports.pop_back();
   }
+  if (rewinds) ++trial.rewinds;
   trial.reports.push_back({event.step, event.losses[0]});
 }
 
@@ -178,6 +181,7 @@ void Study::finish(const Event& event) {
   running_.erase(event.trial);
   finished_.push_back(event.trial);
   failures_in_a_row_ = event.state == TrialState::kFailed ? failures_in_a_row_ + 1 : 0;
+  weigh(trial);
 }
 
 void Study::requeue(const Event& event) {
@@ -196,16 +200,18 @@ void Study::requeue(const Event& event) {
   trial.message.clear();
   running_.erase(event.trial);
   waiting_.insert(event.trial);
+  requeued_.push_back(event.trial);
+  if (best_ != event.trial) return;
+  best_.reset();
+  for (const Trial& other : trials_) weigh(other);
 }
 
-std::optional<int64_t> Study::best() const {
-  const Trial* best = nullptr;
-  for (const Trial& trial : trials_) {
-    if (trial.state != TrialState::kComplete || !is_feasible(trial)) continue;
-    if (best == nullptr || trial.losses[0] < best->losses[0]) best = &trial;
-  }
-  if (best == nullptr) return std::nullopt;
-  return best->number;
+void Study::weigh(const Trial& trial) {
+  if (trial.state != TrialState::kComplete || !is_feasible(trial)) return;
+  const double loss = trial.losses[0];
+  if (std::isnan(loss)) return;
+  const double least = best_ ? at(*best_).losses[0] : loss;
+  if (!best_ || loss < least || (loss == least && trial.number < *best_)) best_ = trial.number;
 }
 
 std::vector<int64_t> Study::pareto_front() const {

@@ -63,6 +63,8 @@ class Study {
   /// Numbers of those that are finished, in the order in which they finished. A trial that goes on
   /// later stands here again at its new end.
   const std::vector<int64_t>& finished() const { return finished_; }
+  /// Numbers of those that had been started and came to wait again, in the order in which they did.
+  const std::vector<int64_t>& requeued() const { return requeued_; }
   const std::set<int64_t>& running() const { return running_; }
   const std::set<int64_t>& waiting() const { return waiting_; }
   /// How many are in this state.
@@ -82,7 +84,7 @@ class Study {
 
   /// The complete trial with the smallest first loss among those without violations; nothing
   /// where there is none.
-  std::optional<int64_t> best() const;
+  std::optional<int64_t> best() const { return best_; }
   /// Numbers of complete trials without violations of which no other is better in one objective
   /// and as good in all; the first of several with equal losses.
   std::vector<int64_t> pareto_front() const;
@@ -94,11 +96,13 @@ class Study {
   void report(const Event& event);
   void finish(const Event& event);
   void requeue(const Event& event);
+  void weigh(const Trial& trial);
 
   StudySettings settings_;
   std::vector<Trial> trials_;
-  std::vector<int64_t> finished_;
+  std::vector<int64_t> finished_, requeued_;
   std::set<int64_t> running_, waiting_;
+  std::optional<int64_t> best_;
   int32_t failures_in_a_row_ = 0;
   int64_t more_trials_ = 0;
   bool stopped_ = false;

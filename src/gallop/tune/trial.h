@@ -41,6 +41,7 @@ struct Trial {
   int32_t vanished = 0;  ///< How often its worker has vanished.
   Point point;
   int64_t parent = -1;    ///< The trial whose last checkpoint it begins with; -1 for none.
+  int32_t member = -1;    ///< Of a population, which trains in several trials; -1 for none.
   int64_t last_step = 0;  ///< Up to which it is to run, counted as in reports; 0 for all.
   /// How many ends of trials were known when its point was chosen: so much of Study::finished().
   int64_t known_ends = 0;
@@ -49,6 +50,7 @@ struct Trial {
   /// What the measured constraints came to, in their order; above 0 is too much.
   std::vector<double> violations{};
   std::vector<Report> reports{};  ///< Of the first objective, steps rising.
+  int32_t rewinds = 0;            ///< How often reports gave way to those of a later attempt.
   double started = 0, ended = 0;  ///< Seconds since 1970.
   std::string worker{};           ///< Who has it or had it last.
   std::string message{};          ///< Why it failed.

@@ -85,9 +85,12 @@ TEST(Study, LetsATrialBeginAgain) {
   EXPECT_TRUE(told.study.running().empty());
   told.start(trial);
   EXPECT_EQ(told.study.trials()[0].attempt, 2);
+  EXPECT_EQ(told.study.requeued(), std::vector<int64_t>{trial});
+  EXPECT_EQ(told.study.trials()[0].rewinds, 0);
   told.tell({.kind = Kind::kReported, .trial = trial, .step = 20, .losses = {3.0}});
   ASSERT_EQ(told.study.trials()[0].reports.size(), 2u);
   EXPECT_EQ(told.study.trials()[0].reports[1].loss, 3);
+  EXPECT_EQ(told.study.trials()[0].rewinds, 1);
 }
 
 TEST(Study, KnowsTheOrderOfQueuesAndEnds) {
@@ -117,6 +120,16 @@ TEST(Study, KnowsTheBest) {
   told.run({1}, /*violation=*/5);
   const int64_t best = told.run({1.5});
   told.run({1.5});
+  EXPECT_EQ(told.study.best(), best);
+  told.run({NAN});
+  told.tell({.kind = Kind::kRequeued, .trial = best});
+  EXPECT_EQ(told.study.best(), best + 1);
+  told.start(best);
+  told.tell({.kind = Kind::kFinished,
+             .trial = best,
+             .state = TrialState::kComplete,
+             .losses = {1.5},
+             .violations = {0}});
   EXPECT_EQ(told.study.best(), best);
 }
 
