@@ -27,6 +27,12 @@ void check(const Event& event, bool is_right, const char* why) {
 
 }  // namespace
 
+void check_one_objective(const StudySettings& settings, const char* who) {
+  if (settings.objectives.size() == 1) return;
+  throw UsageError(fmt::format("{}: is for one objective, and the study has {}", who,
+                               settings.objectives.size()));
+}
+
 std::string to_json(const StudySettings& settings) {
   Json objectives = Json::array(), limits = Json::array();
   for (const Objective& objective : settings.objectives) {

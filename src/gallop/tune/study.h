@@ -44,6 +44,9 @@ struct StudySettings {
   double heartbeat_seconds = 10;  ///< A worker is taken for gone after two without a sign of it.
 };
 
+/// Throws UsageError in the name of `who`, as "pruner median", where there are several objectives.
+void check_one_objective(const StudySettings& settings, const char* who);
+
 std::string to_json(const StudySettings& settings);
 /// The inverse. Throws DataError where the text is no study, or one of a newer version.
 StudySettings parse_settings(std::string_view text);

@@ -1,0 +1,137 @@
+#include "gallop/tune/pruners/asha.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gallop/tune/pruners/checks.h"
+#include "gallop/tune/pruners/rungs.h"
+#include "gallop/tune/pruners/successive_halving.h"
+
+namespace gallop::tune {
+
+namespace {
+
+class Stopping final : public Pruner {
+ public:
+  explicit Stopping(const AshaConfig& config)
+      : percent_(100.0 / static_cast<double>(config.reduction_factor)),
+        brackets_({config.min_resource}, config.reduction_factor) {}
+
+  bool should_stop(const Study& study, const Trial& trial) override {
+    if (trial.reports.empty()) return false;
+    brackets_.follow(study);
+    const Rungs& rungs = brackets_.of(trial);
+    const size_t passed = rungs.passed(trial.number);
+    if (std::isnan(trial.reports.back().loss)) {
+      return trial.reports.back().step >= rungs.step(passed);
+    }
+    return rungs.first_of_last_report(trial) < passed && is_worse(rungs, trial, passed - 1);
+  }
+
+ private:
+  bool is_worse(const Rungs& rungs, const Trial& trial, size_t rung) const {
+    std::vector<double> others;
+    for (const auto& [loss, number] : rungs.entries(rung)) {
+      if (number != trial.number) others.push_back(loss);
+    }
+    return !others.empty() && trial.reports.back().loss > percentile(others, percent_);
+  }
+
+  double percent_;
+  Brackets brackets_;
+};
+
+class Promotion final : public Pruner {
+ public:
+  explicit Promotion(const AshaConfig& config)
+      : factor_(static_cast<size_t>(config.reduction_factor)),
+        rungs_(config.min_resource, config.reduction_factor) {}
+
+  int64_t first_stop(const Study& /*study*/, int32_t /*bracket*/) const override {
+    return rungs_.step(0);
+  }
+
+  bool should_stop(const Study& /*study*/, const Trial& trial) override {
+    return has_arrived(trial);
+  }
+
+  std::optional<Pruner::Promotion> promote(const Study& study) override {
+    follow(study);
+    for (size_t rung = resting_.size(); rung-- > 0;) {
+      if (resting_[rung].empty()) continue;
+      const auto& entries = rungs_.entries(rung);
+      const Rungs::Entry& best = *resting_[rung].begin();
+      const auto place = std::lower_bound(entries.begin(), entries.end(), best) - entries.begin();
+      if (static_cast<size_t>(place) < entries.size() / factor_) {
+        return Pruner::Promotion{.trial = best.second, .last_step = rungs_.step(rung + 1)};
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static bool has_arrived(const Trial& trial) {
+    return trial.last_step > 0 && !trial.reports.empty() &&
+           trial.reports.back().step >= trial.last_step;
+  }
+
+  void follow(const Study& study) {
+    changes_.each(study, [&](const Trial& trial) {
+      rungs_.follow(trial);
+      wake(trial.number);
+      rest(trial);
+    });
+  }
+
+  void wake(int64_t trial) {
+    const auto found = resting_at_.find(trial);
+    if (found == resting_at_.end()) return;
+    const auto& [rung, loss] = found->second;
+    resting_[rung].erase({loss, trial});
+    resting_at_.erase(found);
+  }
+
+  // A trial that has come to its last step waits at the last rung that it passed; one that did not
+  // pass the rung to which it was promoted, as its loss is NaN, waits for nothing.
+  void rest(const Trial& trial) {
+    const size_t passed = rungs_.passed(trial.number);
+    if (passed == 0 || trial.state != TrialState::kPruned) return;
+    if (!has_arrived(trial) || trial.last_step >= rungs_.step(passed)) return;
+    const size_t rung = passed - 1;
+    if (resting_.size() <= rung) resting_.resize(rung + 1);
+    const double loss = rungs_.loss(trial.number, rung);
+    resting_[rung].insert({loss, trial.number});
+    resting_at_[trial.number] = {rung, loss};
+  }
+
+  struct Place {
+    size_t rung;
+    double loss;
+  };
+
+  size_t factor_;
+  Rungs rungs_;
+  TrialChanges changes_;
+  std::vector<std::set<Rungs::Entry>> resting_;  // By rung.
+  std::unordered_map<int64_t, Place> resting_at_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, AshaConfig& config) {
+  visitor.field({.name = "variant",
+                 .help = "whether trials end at rungs, or wait there for what they earn",
+                 .choices = {"stopping", "promotion"}},
+                config.variant);
+  visitor.field({.name = "min_resource", .help = "step of the first rung", .min = 1},
+                config.min_resource);
+  visitor.field(kReductionFactor, config.reduction_factor);
+}
+
+std::unique_ptr<Pruner> make_asha(const AshaConfig& config, const StudySettings& settings) {
+  check_one_objective(settings, "pruner asha");
+  if (config.variant == "promotion") return std::make_unique<Promotion>(config);
+  return std::make_unique<Stopping>(config);
+}
+
+}  // namespace gallop::tune

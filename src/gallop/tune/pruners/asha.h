@@ -1,0 +1,23 @@
+#pragma once
+
+#include "gallop/tune/pruner.h"
+
+namespace gallop::tune {
+
+/// Asynchronous successive halving (Li et al., "A system for massively parallel hyperparameter
+/// tuning", 2020).
+///
+/// By promotion, its algorithm 2, each trial stops at its rung with its checkpoint, and is taken up
+/// again to the next one once it is among the best `1 / reduction_factor` there; a new trial is
+/// begun where none is. By stopping, as in Ray Tune, a trial goes on at a rung unless it is worse
+/// than the best `1 / reduction_factor` of those before it.
+struct AshaConfig {
+  std::string variant = "stopping";
+  int64_t min_resource = 1;  ///< Step of the first rung.
+  int64_t reduction_factor = 4;
+};
+
+void visit(config::Visitor& visitor, AshaConfig& config);
+std::unique_ptr<Pruner> make_asha(const AshaConfig& config, const StudySettings& settings);
+
+}  // namespace gallop::tune

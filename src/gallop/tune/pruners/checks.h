@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <unordered_map>
+#include <vector>
+
+#include "gallop/config/visitor.h"
+#include "gallop/tune/trial.h"
+
+namespace gallop::tune {
+
+/// At which reports a trial is judged: the first one at or after `warmup_steps`, and then the first
+/// one at or after each further `interval_steps`.
+struct CheckTimes {
+  int64_t warmup_steps = 0;
+  int64_t interval_steps = 1;
+};
+
+void visit(config::Visitor& visitor, CheckTimes& times);
+
+/// Whether the last report of a trial, which has one, is such a report.
+bool is_due(const CheckTimes& times, const Trial& trial);
+
+/// The smallest losses of trials, kept so that each report is looked at once.
+class SmallestLosses {
+ public:
+  /// Of the first `count` reports of a trial; NaN where none of them is a number.
+  double of(const Trial& trial, size_t count);
+
+ private:
+  struct Known {
+    size_t count = 0;
+    int32_t rewinds = 0;
+    double loss = std::numeric_limits<double>::quiet_NaN();
+  };
+  std::unordered_map<int64_t, Known> known_;
+};
+
+/// The number below which `percent` % of sorted numbers lie, between two of them along a line, as
+/// NumPy's percentile. There is at least one.
+double percentile(const std::vector<double>& sorted, double percent);
+
+}  // namespace gallop::tune

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "gallop/tune/pruner.h"
+#include "gallop/tune/pruners/checks.h"
+
+// A trial is pruned whose best loss so far is worse than most that complete trials had at the same
+// step (Golovin et al., "Google Vizier", 2017, section 3.2.2). One whose losses are all NaN is
+// pruned as well.
+namespace gallop::tune {
+
+/// Which trials it is compared with.
+struct PeersConfig {
+  int64_t startup_trials = 5;  ///< No trial is pruned before so many are complete.
+  int64_t min_trials = 1;      ///< Nor at a step that fewer complete trials have reported.
+  CheckTimes times;
+};
+
+struct PercentileConfig {
+  double percentile = 25;  ///< The share of trials that is let go on, in percent.
+  PeersConfig peers;
+};
+
+/// percentile: 50.
+struct MedianConfig {
+  PeersConfig peers;
+};
+
+void visit(config::Visitor& visitor, PercentileConfig& config);
+void visit(config::Visitor& visitor, MedianConfig& config);
+std::unique_ptr<Pruner> make_percentile(const PercentileConfig& config,
+                                        const StudySettings& settings);
+std::unique_ptr<Pruner> make_median(const MedianConfig& config, const StudySettings& settings);
+
+}  // namespace gallop::tune

@@ -1,0 +1,80 @@
+#include "gallop/tune/pruners/successive_halving.h"
+
+#include <algorithm>
+
+#include "gallop/base/error.h"
+#include "gallop/tune/pruners/rungs.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr int64_t kShareOfWhole = 100;
+
+class SuccessiveHalving final : public Pruner {
+ public:
+  explicit SuccessiveHalving(const SuccessiveHalvingConfig& config) : config_(config) {}
+
+  bool should_stop(const Study& study, const Trial& trial) override {
+    const int64_t first = first_rung(study);
+    if (trial.reports.empty() || first == 0) return false;
+    if (!brackets_ || first != first_) {
+      brackets_.emplace(std::vector{first}, config_.reduction_factor);
+      first_ = first;
+    }
+    brackets_->follow(study);
+    return brackets_->of(trial).ends(trial, config_.bootstrap_count);
+  }
+
+ private:
+  // 0 where it is not known yet.
+  int64_t first_rung(const Study& study) const {
+    int64_t resource = config_.min_resource;
+    if (resource == 0) {
+      const auto whole = first_complete_length(study);
+      if (!whole) return 0;
+      resource = std::max<int64_t>(*whole / kShareOfWhole, 1);
+    }
+    return Rungs(resource, config_.reduction_factor)
+        .step(static_cast<size_t>(config_.min_early_stopping_rate));
+  }
+
+  SuccessiveHalvingConfig config_;
+  int64_t first_ = 0;
+  std::optional<Brackets> brackets_;
+};
+
+}  // namespace
+
+const config::Field kReductionFactor{
+    .name = "reduction_factor",
+    .help = "one of so many trials goes on at a rung; rungs rise by it",
+    .min = 2};
+const config::Field kBootstrapCount{.name = "bootstrap_count",
+                                    .help = "so many trials end at each rung whatever they are",
+                                    .min = 0};
+
+void visit(config::Visitor& visitor, SuccessiveHalvingConfig& config) {
+  visitor.field({.name = "min_resource",
+                 .help = "step of the first rung; 0 or auto: a hundredth of the first whole trial",
+                 .min = 0,
+                 .or_auto = true},
+                config.min_resource);
+  visitor.field(kReductionFactor, config.reduction_factor);
+  visitor.field({.name = "min_early_stopping_rate",
+                 .help = "so many rungs are left out at the beginning",
+                 .min = 0},
+                config.min_early_stopping_rate);
+  visitor.field(kBootstrapCount, config.bootstrap_count);
+}
+
+std::unique_ptr<Pruner> make_successive_halving(const SuccessiveHalvingConfig& config,
+                                                const StudySettings& settings) {
+  check_one_objective(settings, "pruner successive-halving");
+  if (config.bootstrap_count > 0 && config.min_resource == 0) {
+    throw UsageError("pruner successive-halving: bootstrap_count needs a min_resource");
+  }
+  return std::make_unique<SuccessiveHalving>(config);
+}
+
+}  // namespace gallop::tune

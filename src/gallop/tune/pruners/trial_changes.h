@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+
+#include "gallop/tune/study.h"
+
+namespace gallop::tune {
+
+/// Follows a study without a look at all of its trials each time.
+class TrialChanges {
+ public:
+  /// Calls `take` with each trial that may have been reported of, or have ended or gone back to
+  /// waiting, since the last call; with some of them twice.
+  template <typename Take>
+  void each(const Study& study, const Take& take) {
+    const auto& trials = study.trials();
+    const auto& finished = study.finished();
+    const auto& requeued = study.requeued();
+    while (finished_ < finished.size()) take(trials[static_cast<size_t>(finished[finished_++])]);
+    while (requeued_ < requeued.size()) take(trials[static_cast<size_t>(requeued[requeued_++])]);
+    for (const int64_t number : study.running()) take(trials[static_cast<size_t>(number)]);
+  }
+
+ private:
+  size_t finished_ = 0, requeued_ = 0;
+};
+
+}  // namespace gallop::tune

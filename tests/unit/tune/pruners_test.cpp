@@ -1,0 +1,316 @@
+// Against Optuna: tests/parity/make_pruners.py made the fixture.
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/tune/pruner.h"
+#include "gallop/tune/pruners/hyperband.h"
+#include "gallop/tune/pruners/signed_rank.h"
+#include "unit/tune/build.h"
+#include "unit/tune/told.h"
+
+namespace gallop::tune {
+namespace {
+
+using nlohmann::json;
+
+const json& stored() {
+  static const json all = [] {
+    std::ifstream file(GALLOP_FIXTURES "/pruners.json");
+    return json::parse(file);
+  }();
+  return all;
+}
+
+TrialState state_of(const std::string& name) {
+  if (name == "complete") return TrialState::kComplete;
+  return name == "pruned" ? TrialState::kPruned : TrialState::kFailed;
+}
+
+/// A stored study, told event by event; calls `judge` after each report.
+template <typename Judge>
+void replay(const json& study, const json& brackets, Told& told, const Judge& judge) {
+  const Objective& objective = told.study.settings().objectives[0];
+  for (const json& event : study["events"]) {
+    const int64_t number = event[0];
+    const auto loss = [&] {
+      return event[2].is_null() ? NAN : objective.signed_value(event[2].get<double>());
+    };
+    if (event[1].is_number()) {
+      told.report(number, event[1], loss());
+      judge(told.trial(number));
+    } else if (event[1] == "begin") {
+      told.queue({0.5}, brackets.is_null() ? 0 : brackets[static_cast<size_t>(number)].get<int>());
+      told.start(number);
+    } else {
+      told.finish(number, state_of(event[1]), loss());
+    }
+  }
+}
+
+StudySettings settings_of(const json& study) {
+  StudySettings settings = plain_settings();
+  settings.objectives[0].maximize = study["maximize"];
+  return settings;
+}
+
+TEST(Pruners, AnswerAsOptuna) {
+  for (const json& item : stored()["cases"]) {
+    const json& study = stored()["studies"][item["study"].get<size_t>()];
+    Told told(settings_of(study));
+    const auto pruner = build_pruner(item["pruner"].dump(), told.study.settings());
+    std::string answers;
+    replay(study, item.value("brackets", json()), told, [&](const Trial& trial) {
+      answers += pruner->should_stop(told.study, trial) ? '1' : '0';
+    });
+    EXPECT_EQ(answers, item["answers"]) << item["pruner"] << " study " << item["study"];
+  }
+}
+
+TEST(SignedRank, IsSciPys) {
+  for (const json& item : stored()["signed_rank"]) {
+    const auto differences = item["differences"].get<std::vector<double>>();
+    EXPECT_NEAR(signed_rank_p(differences), item["p"].get<double>(), 1e-13) << item;
+  }
+}
+
+const std::vector<std::string> kPruners = {
+    "{name: none}",
+    "{name: median, startup_trials: 2}",
+    "{name: percentile, percentile: 70, startup_trials: 1, min_trials: 2}",
+    "{name: patience, patience: 1}",
+    "{name: patience, patience: 1, then: median, startup_trials: 1}",
+    "{name: threshold, upper: 1}",
+    "{name: successive-halving, reduction_factor: 2}",
+    "{name: successive-halving, min_resource: 2, bootstrap_count: 2}",
+    "{name: hyperband, reduction_factor: 2}",
+    "{name: hyperband, max_resource: 20}",
+    "{name: asha, reduction_factor: 2}",
+    "{name: asha, variant: promotion, reduction_factor: 2}",
+    "{name: wilcoxon}",
+};
+
+/// A study in which workers die and trials go on from an earlier step, with other losses, and whole
+/// trials are taken up again. Calls `judge` after each report.
+template <typename Judge>
+void simulate(uint64_t seed, const Pruner& pruner, Told& told, const Judge& judge) {
+  Random random(seed, 0);
+  const auto any_of = [&](const auto& numbers) {
+    return *std::next(numbers.begin(), static_cast<int64_t>(random.below(numbers.size())));
+  };
+  for (int event = 0; event < 600; ++event) {
+    const auto& study = told.study;
+    const double draw = random.uniform();
+    if (study.running().size() < 3) {
+      const auto next = static_cast<int64_t>(study.trials().size());
+      const int32_t bracket = pruner.bracket(study, next);
+      told.start(study.waiting().empty() || draw < 0.5
+                     ? told.queue({0.5}, bracket, pruner.first_stop(study, bracket))
+                     : any_of(study.waiting()));
+      continue;
+    }
+    if (draw < 0.02 && !study.finished().empty()) {
+      const int64_t number = any_of(study.finished());
+      if (told.trial(number).is_finished()) told.requeue(number);
+      continue;
+    }
+    const int64_t number = any_of(study.running());
+    const auto& reports = told.trial(number).reports;
+    if (draw < 0.06) {
+      told.requeue(number, told.trial(number).last_step);
+    } else if (draw < 0.15 && !reports.empty()) {
+      told.finish(number, draw < 0.08 ? TrialState::kPruned : TrialState::kComplete,
+                  random.uniform());
+    } else {
+      const int64_t back = reports.empty() || random.uniform() < 0.9 ? -1 : 2;
+      const int64_t last = reports.empty() ? 0 : reports.back().step;
+      const double loss = random.uniform() < 0.05 ? NAN : std::round(40 * random.uniform()) / 20;
+      told.report(number, std::max<int64_t>(last - back, 1), loss);
+      judge(told.trial(number));
+    }
+  }
+}
+
+TEST(Pruners, AnswerTheSameAfterARestart) {
+  for (const std::string& recipe : kPruners) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      Told told(plain_settings());
+      const StudySettings& settings = told.study.settings();
+      const auto pruner = build_pruner(recipe, settings);
+      simulate(seed, *pruner, told, [&](const Trial& trial) {
+        const auto fresh = build_pruner(recipe, settings);
+        EXPECT_EQ(pruner->should_stop(told.study, trial), fresh->should_stop(told.study, trial))
+            << recipe;
+        const auto next = pruner->promote(told.study), again = fresh->promote(told.study);
+        EXPECT_EQ(next ? next->trial : -1, again ? again->trial : -1) << recipe;
+      });
+    }
+  }
+}
+
+TEST(Pruners, RefuseSeveralObjectives) {
+  StudySettings settings = plain_settings();
+  settings.objectives.push_back({"memory", false});
+  for (const std::string& recipe : kPruners) {
+    if (recipe == "{name: none}") continue;
+    const std::string said = refusal([&] { build_pruner(recipe, settings); });
+    const std::string name = recipe.substr(7, recipe.find_first_of(",}") - 7);
+    EXPECT_EQ(said, recipe == "{name: threshold, upper: 1}" || name != "threshold"
+                        ? "pruner " + name + ": is for one objective, and the study has 2"
+                        : "");
+  }
+}
+
+TEST(Pruners, RefuseOptionsThatContradictEachOther) {
+  const auto said = [](const std::string& recipe) {
+    return refusal([&] { build_pruner(recipe, plain_settings()); });
+  };
+  EXPECT_EQ(said("{name: threshold}"), "pruner threshold: neither lower nor upper is given");
+  EXPECT_EQ(said("{name: threshold, lower: 2, upper: 1}"),
+            "pruner threshold: lower is above upper");
+  EXPECT_EQ(said("{name: successive-halving, bootstrap_count: 1}"),
+            "pruner successive-halving: bootstrap_count needs a min_resource");
+  EXPECT_EQ(said("{name: hyperband, bootstrap_count: 1}"),
+            "pruner hyperband: bootstrap_count needs a max_resource");
+  EXPECT_EQ(said("{name: hyperband, min_resource: 5, max_resource: 4}"),
+            "pruner hyperband: max_resource is below min_resource");
+  EXPECT_EQ(said("{name: patience, then: asha}"), "pruner patience: then cannot be asha");
+}
+
+TEST(Hyperband, HasTheBracketsOfItsPaper) {
+  EXPECT_EQ(bracket_sizes(1, 81, 3), (std::vector<int64_t>{81, 34, 15, 8, 5}));
+  // Five rungs of a factor of 3, where a logarithm in floating point finds fewer.
+  EXPECT_EQ(bracket_sizes(1, 243, 3).size(), 6u);
+  EXPECT_EQ(bracket_sizes(1, 242, 3).size(), 5u);
+  EXPECT_EQ(bracket_sizes(2, 3, 4), (std::vector<int64_t>{1}));
+}
+
+TEST(Hyperband, DrawsBracketsByTheirShares) {
+  const StudySettings settings = plain_settings();
+  const auto pruner = build_pruner("{name: hyperband, max_resource: 81}", settings);
+  const Study study(settings);
+  std::map<int32_t, int> drawn;
+  constexpr int kTrials = 14'300;
+  for (int64_t number = 0; number < kTrials; ++number) ++drawn[pruner->bracket(study, number)];
+  const std::vector<int> sizes = {8100, 3400, 1500, 800, 500};  // Of 143 a hundred times.
+  // Within five standard deviations.
+  for (int bracket = 0; bracket < 5; ++bracket) {
+    const double share = sizes[bracket] / static_cast<double>(kTrials);
+    EXPECT_NEAR(drawn[bracket], sizes[bracket], 5 * std::sqrt(kTrials * share * (1 - share)));
+  }
+}
+
+TEST(Hyperband, TakesItsLengthFromTheFirstCompleteTrial) {
+  Told told(plain_settings());
+  const auto pruner = build_pruner("{name: hyperband}", told.study.settings());
+  for (int64_t number = 0; number < 20; ++number) {
+    EXPECT_EQ(pruner->bracket(told.study, number), 0);
+  }
+  told.start(told.queue());
+  for (int64_t step = 1; step <= 9; ++step) told.report(0, step, 1);
+  EXPECT_FALSE(pruner->should_stop(told.study, told.trial(0)));
+  told.finish(0, TrialState::kComplete, 1);
+  std::map<int32_t, int> drawn;
+  for (int64_t number = 0; number < 100; ++number) ++drawn[pruner->bracket(told.study, number)];
+  EXPECT_EQ(drawn.size(), 3u);
+  told.start(told.queue());
+  told.report(1, 1, 2);
+  EXPECT_TRUE(pruner->should_stop(told.study, told.trial(1)));
+}
+
+TEST(SuccessiveHalving, TakesItsFirstRungFromTheFirstCompleteTrial) {
+  Told told(plain_settings());
+  const auto pruner = build_pruner("{name: successive-halving}", told.study.settings());
+  told.start(told.queue());
+  for (int64_t step = 50; step <= 500; step += 50) told.report(0, step, 1);
+  told.finish(0, TrialState::kComplete, 1);
+  told.start(told.queue());
+  told.report(1, 4, 2);
+  EXPECT_FALSE(pruner->should_stop(told.study, told.trial(1)));
+  told.report(1, 5, 2);
+  EXPECT_TRUE(pruner->should_stop(told.study, told.trial(1)));
+}
+
+TEST(SuccessiveHalving, ComparesATrialOnceAtAReportThatPassesSeveralRungs) {
+  Told told(plain_settings());
+  const auto pruner =
+      build_pruner("{name: asha, min_resource: 1, reduction_factor: 2}", told.study.settings());
+  const std::vector<double> losses = {3, 2, 4, 2.5};
+  const std::vector<bool> stops = {false, false, true, false};
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const int64_t number = told.queue();
+    told.start(number);
+    told.report(number, 5, losses[i]);
+    // Half of 3 and 2 is 2.5, that of 3, 2 and 4 is 3.
+    EXPECT_EQ(pruner->should_stop(told.study, told.trial(number)), stops[i]) << i;
+  }
+}
+
+/// A study of asha by promotion, whose trials report at each step what `loss` says.
+class Promoted {
+ public:
+  Promoted() : told(plain_settings()), pruner(build_pruner(kRecipe, told.study.settings())) {}
+
+  int64_t begin() {
+    const int64_t number = told.queue({0.5}, 0, pruner->first_stop(told.study, 0));
+    return number;
+  }
+  void run(int64_t number, double loss) {
+    told.start(number);
+    const auto& reports = told.trial(number).reports;
+    int64_t step = reports.empty() ? 0 : reports.back().step;
+    do {
+      told.report(number, ++step, loss);
+    } while (!pruner->should_stop(told.study, told.trial(number)));
+    EXPECT_EQ(step, told.trial(number).last_step);
+    told.finish(number, TrialState::kPruned);
+  }
+  int64_t promoted() {
+    const auto next = pruner->promote(told.study);
+    if (!next) return -1;
+    told.requeue(next->trial, next->last_step);
+    return next->trial;
+  }
+
+  static constexpr const char* kRecipe =
+      "{name: asha, variant: promotion, min_resource: 2, reduction_factor: 3}";
+  Told told;
+  std::unique_ptr<Pruner> pruner;
+};
+
+// Algorithm 2 of Li et al., 2020, by hand.
+TEST(Asha, PromotesTheBestThirdOfEachRung) {
+  Promoted asha;
+  EXPECT_EQ(asha.promoted(), -1);
+  const std::vector<double> losses = {5, 1, 4, 2, 3, 6, 7, 8, 9};
+  // Who is owed a promotion once so many have come to the first rung, and its loss at the second.
+  const std::map<size_t, std::pair<int64_t, double>> owed = {
+      {3, {1, 1.0}}, {6, {3, 0.5}}, {9, {4, 0.1}}};
+  for (size_t i = 0; i < losses.size(); ++i) {
+    asha.run(asha.begin(), losses[i]);
+    EXPECT_EQ(asha.told.trial(static_cast<int64_t>(i)).last_step, 2);
+    const auto found = owed.find(i + 1);
+    EXPECT_EQ(asha.promoted(), found == owed.end() ? -1 : found->second.first);
+    if (found == owed.end()) continue;
+    EXPECT_EQ(asha.told.trial(found->second.first).last_step, 6);
+    asha.run(found->second.first, found->second.second);
+  }
+  // The best of three at the second rung.
+  EXPECT_EQ(asha.promoted(), 4);
+  EXPECT_EQ(asha.told.trial(4).last_step, 18);
+  EXPECT_EQ(asha.promoted(), -1);
+}
+
+TEST(Asha, GivesNoMoreToATrialWhoseLossIsNoNumber) {
+  Promoted asha;
+  for (const double loss : {1.0, 2.0, 3.0}) asha.run(asha.begin(), loss);
+  EXPECT_EQ(asha.promoted(), 0);
+  asha.run(0, NAN);
+  EXPECT_EQ(asha.promoted(), -1);
+}
+
+}  // namespace
+}  // namespace gallop::tune
