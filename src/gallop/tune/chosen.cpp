@@ -8,30 +8,34 @@ namespace gallop::tune {
 
 namespace {
 
-template <typename T>
-std::unique_ptr<T> make(const config::Registry<T, const StudySettings&>& registry,
-                        const char* at_default, const std::string& written,
-                        const StudySettings& settings) {
-  config::Component chosen(registry, at_default);
+config::Component chosen(const config::Catalog& catalog, const char* at_default,
+                         const std::string& written) {
+  config::Component chosen(catalog, at_default);
   config::Problems problems;
   config::read_fields(
-      config::parse_yaml(written, registry.family()),
+      config::parse_yaml(written, catalog.family()),
       [&](config::Visitor& visitor) {
         visitor.field({.name = "name", .help = "which one"}, chosen);
       },
       problems);
   problems.throw_if_any();
-  return registry.build(chosen, settings);
+  return chosen;
 }
 
 }  // namespace
 
 std::unique_ptr<Sampler> make_sampler(const StudySettings& settings) {
-  return make(built_in_samplers(), "tpe", settings.sampler, settings);
+  const SamplerRegistry registry = built_in_samplers();
+  return registry.build(chosen(registry, "tpe", settings.sampler), settings);
 }
 
 std::unique_ptr<Pruner> make_pruner(const StudySettings& settings) {
-  return make(built_in_pruners(), "none", settings.pruner, settings);
+  const PrunerRegistry registry = built_in_pruners();
+  return registry.build(chosen(registry, "none", settings.pruner), settings);
+}
+
+bool has_pruner(const StudySettings& settings) {
+  return chosen(built_in_pruners(), "none", settings.pruner).name() != "none";
 }
 
 }  // namespace gallop::tune

@@ -12,4 +12,7 @@ namespace gallop::tune {
 std::unique_ptr<Sampler> make_sampler(const StudySettings& settings);
 std::unique_ptr<Pruner> make_pruner(const StudySettings& settings);
 
+/// Whether it asks for another pruner than none. Throws UsageError where it is none that there is.
+bool has_pruner(const StudySettings& settings);
+
 }  // namespace gallop::tune

@@ -33,6 +33,12 @@ class Sampler {
   /// where no point is found that they allow.
   virtual std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) = 0;
 
+  /// How a trial is run whose point was given by somebody else. Throws UsageError where there can
+  /// be none of this number.
+  virtual Proposal given(Point point, int64_t /*number*/) const {
+    return {.point = std::move(point)};
+  }
+
   /// Whether it has no more to propose, as a grid that has been walked through.
   virtual bool is_exhausted(const Study& /*study*/) const { return false; }
 };

@@ -84,6 +84,7 @@ Event Tuner::queue(int64_t number, int32_t bracket, const Proposal& proposal) co
   queued.bracket = bracket;
   queued.point = proposal.point;
   queued.parent = proposal.parent;
+  queued.member = proposal.member;
   queued.last_step =
       proposal.last_step > 0 ? proposal.last_step : pruner_->first_stop(study_, bracket);
   return queued;
@@ -180,21 +181,35 @@ Verdict Tuner::beat(const Trial& trial) {
   return is_running(attempt_of(trial)) ? Verdict::kGoOn : Verdict::kAbandon;
 }
 
+// A member of a population has done all that it was to do at its last step; others are pruned
+// there, and may go on later.
+bool Tuner::has_run_its_stretch(int64_t number) const {
+  if (!is_known(number) || at(number).member < 0) return false;
+  const Trial& trial = at(number);
+  return trial.last_step > 0 && !trial.reports.empty() &&
+         trial.reports.back().step >= trial.last_step;
+}
+
 Event Tuner::end(const Trial& trial, const Outcome& outcome) const {
   Event ended = event(Kind::kFinished, trial.number);
   ended.state = outcome.state;
   ended.text = shortened(outcome.message);
-  if (outcome.state != TrialState::kComplete) return ended;
   const StudySettings& settings = study_.settings();
-  std::string wrong = mistake(settings.objectives, outcome.values);
+  std::vector<double> values = outcome.values;
+  if (outcome.state == TrialState::kPruned && has_run_its_stretch(trial.number)) {
+    ended.state = TrialState::kComplete;
+    values = {settings.objectives[0].signed_value(at(trial.number).reports.back().loss)};
+  }
+  if (ended.state != TrialState::kComplete) return ended;
+  std::string wrong = mistake(settings.objectives, values);
   if (wrong.empty()) wrong = mistake(settings.limits, outcome.limited);
   if (!wrong.empty()) {
     ended.state = TrialState::kFailed;
     ended.text = wrong;
     return ended;
   }
-  for (size_t i = 0; i < outcome.values.size(); ++i) {
-    ended.losses.push_back(settings.objectives[i].signed_value(outcome.values[i]));
+  for (size_t i = 0; i < values.size(); ++i) {
+    ended.losses.push_back(settings.objectives[i].signed_value(values[i]));
   }
   for (size_t i = 0; i < outcome.limited.size(); ++i) {
     ended.violations.push_back(outcome.limited[i] - settings.limits[i].most);
@@ -284,7 +299,8 @@ void Tuner::enqueue(const std::vector<Point>& points) {
     std::vector<Event> events;
     for (const Point& point : points) {
       const auto number = static_cast<int64_t>(study_.trials().size() + events.size());
-      events.push_back(queue(number, pruner_->bracket(study_, number), {.point = point}));
+      events.push_back(
+          queue(number, pruner_->bracket(study_, number), sampler_->given(point, number)));
     }
     return events;
   });

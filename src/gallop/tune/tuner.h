@@ -63,6 +63,7 @@ class Tuner final : public Broker {
   const Trial& at(int64_t number) const { return study_.trials()[static_cast<size_t>(number)]; }
   Event event(Event::Kind kind, int64_t trial) const;
   Event start(const Trial& trial, const std::string& worker) const;
+  bool has_run_its_stretch(int64_t number) const;
   Event end(const Trial& trial, const Outcome& outcome) const;
   Event lose(const Trial& trial) const;
   Event queue(int64_t number, int32_t bracket, const Proposal& proposal) const;

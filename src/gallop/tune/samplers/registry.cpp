@@ -3,6 +3,7 @@
 #include "gallop/tune/samplers/gp.h"
 #include "gallop/tune/samplers/grid.h"
 #include "gallop/tune/samplers/nsga2.h"
+#include "gallop/tune/samplers/pbt.h"
 #include "gallop/tune/samplers/quasi_random.h"
 #include "gallop/tune/samplers/random.h"
 #include "gallop/tune/samplers/tpe.h"
@@ -18,7 +19,8 @@ SamplerRegistry built_in_samplers() {
       .add("tpe", "points like the best and unlike the rest, by densities of both", make_tpe)
       .add("gp", "the most improvement that a Gaussian process expects", make_gp)
       .add("cma-es", "a normal distribution that moves to where losses are small", make_cma_es)
-      .add("nsga2", "a population that mates and mutates, for several objectives", make_nsga2);
+      .add("nsga2", "a population that mates and mutates, for several objectives", make_nsga2)
+      .add("pbt", "a population whose worst members go on from the best ones", make_pbt);
   return registry;
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gallop/tune/study.h"
+
+namespace gallop::tune {
+
+/// Steps of a training that ran with one point.
+struct Stretch {
+  int64_t first_step = 0, last_step = 0;  ///< After the first one, up to the last one.
+  Point point{};
+  std::vector<int64_t> trials{};  ///< That trained it, one after the other.
+};
+
+/// How a trial's weights came to be: the trials from whose checkpoints it and its parents began,
+/// the first one at the front, with those of the same point as one stretch. A single run that
+/// follows it trains as the trial did. A stretch's last step is the trial's last report, or its
+/// last_step where it has none.
+std::vector<Stretch> lineage(const Study& study, int64_t trial);
+
+}  // namespace gallop::tune

@@ -1,0 +1,84 @@
+#include "gallop/tune/samplers/pbt.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr int kDraws = 10'000;
+
+double neighbor(const Choices& choices, double value, Random& random) {
+  const double last = static_cast<double>(choices.values.size() - 1);
+  return std::clamp(value + (random.uniform() < 0.5 ? -1 : 1), 0.0, last);
+}
+
+double scaled(const Interval& interval, double value, double factor) {
+  const double wanted = value * factor;
+  // Where rounding would lead back, the next step.
+  const double far = std::max(std::abs(wanted - value), interval.step);
+  const double target = wanted < value ? value - far : value + far;
+  const double bounded = std::clamp(target, interval.low, interval.high);
+  if (interval.step == 0) return bounded;
+  return value_at(interval, coordinate(interval, bounded));
+}
+
+class Pbt final : public PopulationSampler {
+ public:
+  Pbt(const PbtConfig& config, const StudySettings& settings)
+      : PopulationSampler(config.population, settings, "sampler pbt"), config_(config) {}
+
+ protected:
+  Point explored(const Study& study, const Trial& donor, int64_t /*number*/,
+                 Random& random) override {
+    const Space& space = study.space();
+    for (int draw = 0; draw < kDraws; ++draw) {
+      Point point = donor.point;
+      for (size_t i = 0; i < space.size(); ++i) point[i] = changed(space[i], point[i], random);
+      space.drop_inactive(point);
+      if (space.allows(point)) return point;
+    }
+    throw UsageError(fmt::format(
+        "sampler pbt: {} points near one were drawn, and the constraints allow none of them",
+        kDraws));
+  }
+
+ private:
+  double changed(const Parameter& parameter, double value, Random& random) const {
+    if (std::isnan(value) || random.uniform() < config_.resample_probability) {
+      return random_value(parameter, random);
+    }
+    if (const Choices* const choices = parameter.choices()) {
+      return neighbor(*choices, value, random);
+    }
+    const double factor = config_.factors[random.below(config_.factors.size())];
+    return scaled(*parameter.interval(), value, factor);
+  }
+
+  PbtConfig config_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, PbtConfig& config) {
+  visit(visitor, config.population);
+  visitor.field({.name = "resample_probability",
+                 .help = "how often a parameter is drawn anew instead of changed",
+                 .min = 0,
+                 .max = 1},
+                config.resample_probability);
+  visitor.field({.name = "factors", .help = "by which a number is changed", .min = 0},
+                config.factors);
+}
+
+std::unique_ptr<Sampler> make_pbt(const PbtConfig& config, const StudySettings& settings) {
+  if (config.factors.empty()) throw UsageError("sampler pbt: factors are empty");
+  return std::make_unique<Pbt>(config, settings);
+}
+
+}  // namespace gallop::tune

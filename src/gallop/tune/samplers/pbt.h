@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "gallop/tune/samplers/population.h"
+
+namespace gallop::tune {
+
+/// Population-based training (see PopulationSampler). A member that gives way draws each of its new
+/// parameters anew with `resample_probability`; otherwise it takes the donor's times one of
+/// `factors`, within the parameter's bounds and at least one step away, or the choice beside it.
+struct PbtConfig {
+  PopulationConfig population;
+  double resample_probability = 0.25;
+  std::vector<double> factors = {0.8, 1.2};
+};
+
+void visit(config::Visitor& visitor, PbtConfig& config);
+std::unique_ptr<Sampler> make_pbt(const PbtConfig& config, const StudySettings& settings);
+
+}  // namespace gallop::tune

@@ -1,0 +1,187 @@
+#include "gallop/tune/samplers/population.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/tune/chosen.h"
+
+namespace gallop::tune {
+
+struct PopulationSampler::Member {
+  int32_t index = 0;
+  const Trial* latest = nullptr;  // Null where none of its stretches has been begun.
+  const Trial* ended = nullptr;   // Its last stretch that is complete.
+  int32_t failures = 0;           // Of its stretches since then, in a row.
+  int64_t step = 0;               // To which its training has come.
+
+  bool is_idle() const { return latest == nullptr || latest->is_finished(); }
+};
+
+struct PopulationSampler::Standing {
+  double loss;
+  const Trial* trial;
+  int32_t member;
+};
+
+void visit(config::Visitor& visitor, PopulationConfig& config) {
+  visitor.field({.name = "population", .help = "members that are trained", .min = 1},
+                config.population);
+  visitor.field({.name = "interval", .help = "steps after which members are compared", .min = 0},
+                config.interval);
+  visitor.field({.name = "last", .help = "step at which training ends", .min = 0}, config.last);
+  visitor.field({.name = "quantile",
+                 .help = "share of members that give way, and of those that they become",
+                 .min = 0,
+                 .max = 0.5},
+                config.quantile);
+  visitor.field({.name = "synchronous", .help = "members wait until all have come as far"},
+                config.synchronous);
+}
+
+PopulationSampler::PopulationSampler(const PopulationConfig& config, const StudySettings& settings,
+                                     const char* who)
+    : config_(config), who_(who), trials_(static_cast<size_t>(config.population)) {
+  check_one_objective(settings, who);
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(fmt::format("{}: {}", who, why));
+  };
+  if (config.interval == 0) refuse("interval, the steps of a stretch of training, is not given");
+  if (config.last == 0) refuse("last, the step at which training ends, is not given");
+  if (!settings.limits.empty()) refuse("limits are not supported");
+  if (has_pruner(settings)) refuse("members are not pruned: leave the pruner out");
+  const int64_t stretches = (config.last + config.interval - 1) / config.interval;
+  if (settings.trials / config.population < stretches) {
+    refuse(
+        fmt::format("{} members with {} stretches of training each are {} trials, and the study "
+                    "has {}",
+                    config.population, stretches, config.population * stretches, settings.trials));
+  }
+}
+
+void PopulationSampler::follow(const Study& study) {
+  const auto& trials = study.trials();
+  for (; followed_ < trials.size(); ++followed_) {
+    const auto member = static_cast<size_t>(trials[followed_].member);
+    if (member < trials_.size()) trials_[member].push_back(trials[followed_].number);
+  }
+}
+
+std::vector<PopulationSampler::Member> PopulationSampler::members(const Study& study) const {
+  std::vector<Member> members;
+  for (const auto& numbers : trials_) {
+    Member member{.index = static_cast<int32_t>(members.size())};
+    for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+      const Trial& trial = study.trials()[static_cast<size_t>(*number)];
+      if (member.latest == nullptr) member.latest = &trial;
+      if (trial.state == TrialState::kComplete) {
+        member.ended = &trial;
+        break;
+      }
+      if (trial.is_finished()) ++member.failures;
+    }
+    if (member.ended != nullptr) member.step = member.ended->last_step;
+    members.push_back(member);
+  }
+  return members;
+}
+
+// The member whose stretch is to begin: of those that are free, the one that has come least far.
+const PopulationSampler::Member* PopulationSampler::next(const std::vector<Member>& members) const {
+  const auto by_step = [](const Member& a, const Member& b) { return a.step < b.step; };
+  const int64_t least = std::min_element(members.begin(), members.end(), by_step)->step;
+  const Member* next = nullptr;
+  for (const Member& member : members) {
+    if (!member.is_idle() || member.step >= config_.last) continue;
+    if (config_.synchronous && member.step > least) continue;
+    if (next == nullptr || member.step < next->step) next = &member;
+  }
+  return next;
+}
+
+// Stretches by which members are compared when one asks, the best first.
+std::vector<PopulationSampler::Standing> PopulationSampler::standings(
+    const Study& study, const std::vector<Member>& members, const Member& asking) const {
+  std::vector<Standing> standings;
+  for (const Member& member : members) {
+    const Trial* trial = member.ended;
+    if (config_.synchronous) {
+      // Others may have ended a further stretch by now.
+      const auto& numbers = trials_[static_cast<size_t>(member.index)];
+      for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+        trial = &study.trials()[static_cast<size_t>(*number)];
+        if (trial->state == TrialState::kComplete && trial->last_step == asking.step) break;
+        trial = nullptr;
+      }
+    }
+    if (trial == nullptr || trial->last_step >= config_.last) continue;
+    standings.push_back({trial->losses[0], trial, member.index});
+  }
+  std::sort(standings.begin(), standings.end(), [](const Standing& a, const Standing& b) {
+    return a.loss != b.loss ? a.loss < b.loss : a.member < b.member;
+  });
+  return standings;
+}
+
+Proposal PopulationSampler::stretch(Point point, const Trial* parent, const Member& member) const {
+  const int64_t first = parent == nullptr ? 0 : parent->last_step;
+  return {.point = std::move(point),
+          .parent = parent == nullptr ? -1 : parent->number,
+          .member = member.index,
+          .last_step = std::min(first + config_.interval, config_.last)};
+}
+
+std::optional<Proposal> PopulationSampler::ask(const Study& study, int64_t number,
+                                               int32_t /*bracket*/) {
+  follow(study);
+  const auto members = this->members(study);
+  const Member* const member = next(members);
+  if (member == nullptr) return std::nullopt;
+  Random random(study.seed(), number);
+  const int32_t attempts = std::max(study.settings().attempts, 1);
+  const bool gives_up = member->failures > 0 && member->failures % attempts == 0;
+  const Trial* const failed = member->failures > 0 ? member->latest : nullptr;
+  if (failed != nullptr && !gives_up) {
+    return Proposal{.point = failed->point,
+                    .parent = failed->parent,
+                    .member = failed->member,
+                    .last_step = failed->last_step};
+  }
+  const auto standings = this->standings(study, members, *member);
+  const size_t count = standings.size();
+  const auto share = std::ceil(config_.quantile * static_cast<double>(count));
+  const size_t quantile = std::min(static_cast<size_t>(share), count / 2);
+  const auto is_asking = [&](const Standing& one) { return one.member == member->index; };
+  const bool is_bottom =
+      std::any_of(standings.end() - static_cast<int64_t>(quantile), standings.end(), is_asking);
+  if ((gives_up || is_bottom) && quantile > 0) {
+    const Trial& donor = *standings[random.below(quantile)].trial;
+    return stretch(explored(study, donor, number, random), &donor, *member);
+  }
+  if (member->ended == nullptr) {
+    return stretch(random_point(study.space(), random), nullptr, *member);
+  }
+  return stretch(member->ended->point, member->ended, *member);
+}
+
+Proposal PopulationSampler::given(Point point, int64_t number) const {
+  if (number >= config_.population) {
+    throw UsageError(fmt::format("{}: only the first {} trials begin with a point that is given",
+                                 who_, config_.population));
+  }
+  return stretch(std::move(point), nullptr, {.index = static_cast<int32_t>(number)});
+}
+
+bool PopulationSampler::is_exhausted(const Study& study) const {
+  std::vector<bool> has_ended(trials_.size());
+  for (const Trial& trial : study.trials()) {
+    const auto member = static_cast<size_t>(trial.member);
+    if (member >= trials_.size()) continue;
+    has_ended[member] = trial.state == TrialState::kComplete && trial.last_step >= config_.last;
+  }
+  return std::find(has_ended.begin(), has_ended.end(), false) == has_ended.end();
+}
+
+}  // namespace gallop::tune
