@@ -152,12 +152,13 @@ class Workers {
   std::map<int64_t, int64_t> first_steps_;
 };
 
-StudySettings population_settings(const std::string& options, int64_t trials, uint64_t seed = 1) {
+StudySettings population_settings(const std::string& options, int64_t trials, uint64_t seed = 1,
+                                  const std::string& sampler = "pbt") {
   StudySettings settings{.name = "test",
                          .seed = seed,
                          .space = Space({{"h0", Interval{}}, {"h1", Interval{}}}, {}),
                          .objectives = {{"quality", true}},
-                         .sampler = "{name: pbt, " + options + "}",
+                         .sampler = "{name: " + sampler + ", " + options + "}",
                          .trials = trials,
                          .attempts = 1000};
   return settings;
@@ -275,14 +276,13 @@ double best_of_random_search(const StudySettings& settings, const Toy& toy, int6
   return best;
 }
 
-TEST(Pbt, FindsABetterTrainingThanRandomSearchOfTheSameSteps) {
+int wins_over_random_search(const std::string& sampler, int seeds) {
   int wins = 0;
-  constexpr int kSeeds = 20;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    StudySettings settings =
-        population_settings("population: 8, interval: 10, last: 100", 200, seed);
+  for (int seed = 1; seed <= seeds; ++seed) {
+    StudySettings settings = population_settings("population: 8, interval: 10, last: 100", 200,
+                                                 static_cast<uint64_t>(seed), sampler);
     settings.space = Space({{"rate", Interval{.low = 1e-3, .high = 1, .scale = Scale::kLog}}}, {});
-    Workers workers(settings, kNoisy, seed, /*kills=*/0, /*count=*/4);
+    Workers workers(settings, kNoisy, settings.seed, /*kills=*/0, /*count=*/4);
     workers.run();
     int64_t steps = 0;
     for (const Trial& trial : workers.study().trials()) {
@@ -292,7 +292,44 @@ TEST(Pbt, FindsABetterTrainingThanRandomSearchOfTheSameSteps) {
     const double found = -workers.study().trials()[static_cast<size_t>(best)].losses[0];
     wins += found > best_of_random_search(settings, kNoisy, (steps + 99) / 100, 100) ? 1 : 0;
   }
-  EXPECT_GE(wins, kSeeds * 3 / 4);
+  return wins;
+}
+
+TEST(Pbt, FindsABetterTrainingThanRandomSearchOfTheSameSteps) {
+  EXPECT_GE(wins_over_random_search("pbt", 20), 15);
+}
+
+TEST(Pb2, FindsABetterTrainingThanRandomSearchOfTheSameSteps) {
+  EXPECT_GE(wins_over_random_search("pb2", 8), 6);
+}
+
+TEST(Pb2, LosesNoMemberWhoeverDies) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const StudySettings settings =
+        population_settings("population: 4, interval: 4, last: 18", 200, seed, "pb2");
+    Workers workers(settings, kSurrogate, seed, /*kills=*/0.05, /*count=*/3);
+    workers.run();
+    check_population(workers, 4, 4, 18);
+  }
+}
+
+// By how much a stretch lowers the loss is the square of how far the rate is from 0.8.
+TEST(Pb2, ChoosesWhatLoweredTheLossMost) {
+  int near = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    StudySettings settings =
+        population_settings("population: 8, interval: 1, last: 12", 200, seed, "pb2");
+    settings.space = Space({{"rate", Interval{}}}, {});
+    const Toy toy{.start = {0},
+                  .train = [](std::vector<double>& weights, const Point& point,
+                              Random&) { weights[0] += 1 - (point[0] - 0.8) * (point[0] - 0.8); },
+                  .metric = [](const std::vector<double>& weights) { return weights[0]; }};
+    Workers workers(settings, toy, seed, /*kills=*/0, /*count=*/4);
+    workers.run();
+    const auto stretches = lineage(workers.study(), workers.study().best().value());
+    near += std::abs(stretches.back().point[0] - 0.8) < 0.1 ? 1 : 0;
+  }
+  EXPECT_GE(near, 8);
 }
 
 /// A study of one population that is told what happens to each stretch.

@@ -3,6 +3,7 @@
 #include "gallop/tune/samplers/gp.h"
 #include "gallop/tune/samplers/grid.h"
 #include "gallop/tune/samplers/nsga2.h"
+#include "gallop/tune/samplers/pb2.h"
 #include "gallop/tune/samplers/pbt.h"
 #include "gallop/tune/samplers/quasi_random.h"
 #include "gallop/tune/samplers/random.h"
@@ -20,7 +21,8 @@ SamplerRegistry built_in_samplers() {
       .add("gp", "the most improvement that a Gaussian process expects", make_gp)
       .add("cma-es", "a normal distribution that moves to where losses are small", make_cma_es)
       .add("nsga2", "a population that mates and mutates, for several objectives", make_nsga2)
-      .add("pbt", "a population whose worst members go on from the best ones", make_pbt);
+      .add("pbt", "a population whose worst members go on from the best ones", make_pbt)
+      .add("pb2", "the same, with points that a Gaussian process chooses", make_pb2);
   return registry;
 }
 
