@@ -8,6 +8,7 @@
 #include "gallop/app/command.h"
 #include "gallop/base/heap.h"
 #include "gallop/base/text.h"
+#include "gallop/parallel/collectives.h"
 #include "gallop/train/out_of_memory.h"
 
 namespace gallop::app {
@@ -62,6 +63,8 @@ int main(int argc, char** argv) {
   gallop::keep_freed_memory();
   try {
     return static_cast<int>(gallop::app::run({argv + 1, argv + argc}));
+  } catch (const gallop::parallel::ErrorOfFirst& error) {
+    return static_cast<int>(error.code());  // Said already.
   } catch (const gallop::InternalError& error) {
     fmt::print(stderr, "gallop: this is a bug in Gallop, please report it: {}\n", error.what());
     return static_cast<int>(error.code());

@@ -21,14 +21,16 @@ struct Stopped {};
 
 class Finder {
  public:
-  Finder(const BatchQuestion& question, const StopRequest& stop)
+  Finder(const BatchQuestion& question, const Team& team, const StopRequest& stop)
       : question_(question),
+        team_(team),
         trial_(question.trial),
         stop_(stop),
         limits_(question.limits),
         is_limit_given_(trial_.limit_bytes > 0) {
     if (!is_limit_given_) trial_.limit_bytes = available_memory() * 9 / 10;
-    limits_.bytes = trial_.limit_bytes;
+    limits_.bytes = least_of_all(trial_.limit_bytes);
+    trial_.limit_bytes = least_of_all(trial_.limit_bytes / team.local_size());
   }
 
   FoundBatch find(const std::function<void(const schedule::BatchPoint&)>& told) {
@@ -43,24 +45,84 @@ class Finder {
           limits_);
     }
     if (found_.search.points.empty()) {
-      throw DeviceError(
-          fmt::format("not even one sample fits into {}: {}. Try train.recompute.every=1, "
-                      "train.precision=bf16, or a smaller model",
-                      format_bytes(trial_.limit_bytes), found_.why_too_large));
+      team_.ask_first([this]() -> std::string {
+        throw DeviceError(
+            fmt::format("not even one sample fits into {}: {}. Try train.recompute.every=1, "
+                        "train.precision=bf16, or a smaller model",
+                        format_bytes(limits_.bytes), found_.why_too_large));
+      });
     }
     measure_noise();
-    found_.limit_bytes = trial_.limit_bytes;
+    found_.limit_bytes = limits_.bytes;
     found_.seconds = monotonic_seconds() - begin;
     return found_;
   }
 
  private:
+  // On one host and on all others.
+  int64_t least_of_all(int64_t bytes) const {
+    if (team_.is_alone()) return bytes;
+    const auto all = parallel::gather(*team_.collectives(), static_cast<uint64_t>(bytes));
+    return static_cast<int64_t>(*std::min_element(all.begin(), all.end()));
+  }
+
+  // Of all processes that try together.
+  ProbeResult try_together(const BatchTrial& trial) {
+    const auto words = words_of(trial);
+    if (team_.is_alone()) return run_probe(words, {}, stop_);
+    ProbeResult own;
+    std::optional<Error> failure;
+    try {
+      own = run_probe(words, team_.variables_of_children(fmt::format("probe {}", ++probes_)), stop_);
+    } catch (const Error& error) {
+      failure = error;
+    }
+    return agree(own, failure);
+  }
+
+  // One of them that fails, or is short of memory, takes the others with it: those then fail
+  // because it is gone, with code 4.
+  ProbeResult agree(const ProbeResult& own, const std::optional<Error>& failure) {
+    using Kind = ProbeResult::Kind;
+    constexpr uint64_t kKinds = 8;
+    parallel::Collectives& others = *team_.collectives();
+    const uint64_t code = failure ? static_cast<uint64_t>(failure->code()) : 0;
+    const auto states =
+        parallel::gather(others, kKinds * code + static_cast<uint64_t>(own.kind));
+    const auto texts = parallel::gather(others, failure ? std::string(failure->what()) : own.text);
+    const auto find = [&](const auto& is_one) {
+      return static_cast<size_t>(std::find_if(states.begin(), states.end(), is_one) -
+                                 states.begin());
+    };
+    const auto of_kind = [&](Kind kind) {
+      return find([kind](uint64_t state) { return state == static_cast<uint64_t>(kind); });
+    };
+    if (of_kind(Kind::kStopped) < states.size()) return {.kind = Kind::kStopped, .text = {}};
+    if (const size_t rank = of_kind(Kind::kNoMemory); rank < states.size()) {
+      return {.kind = Kind::kNoMemory, .text = texts[rank]};
+    }
+    const auto is_gone = [](uint64_t state) {
+      return state / kKinds == static_cast<uint64_t>(ExitCode::kDevice);
+    };
+    size_t rank = find([&](uint64_t state) { return state >= kKinds && !is_gone(state); });
+    if (rank == states.size()) rank = find(is_gone);
+    if (rank == states.size()) {
+      return {.kind = Kind::kDone, .text = parallel::text_of_first(others, own.text)};
+    }
+    // Of others the first 255 bytes are known.
+    const bool is_own = static_cast<int>(rank) == team_.rank();
+    const Error error =
+        is_own ? *failure : Error(static_cast<ExitCode>(states[rank] / kKinds), texts[rank]);
+    team_.ask_first([&error]() -> std::string { throw Error(error); });
+    throw Error(error);
+  }
+
   // Nothing where it does not fit.
   std::optional<Json> run(const std::string& probe, int64_t batch) {
     BatchTrial trial = trial_;
     trial.probe = probe;
     trial.overrides.push_back({"data.batch", std::to_string(batch)});
-    const ProbeResult result = run_probe(words_of(trial), stop_);
+    const ProbeResult result = try_together(trial);
     if (result.kind == ProbeResult::Kind::kStopped) throw Stopped();
     if (result.kind == ProbeResult::Kind::kNoMemory) {
       found_.why_too_large = result.text;
@@ -93,8 +155,8 @@ class Finder {
     if (!is_limit_given_ && point->contains("device_bytes")) {
       trial_.limit_bytes = limits_.bytes = point->at("device_bytes");
     }
-    if (point->at("bytes").get<int64_t>() > trial_.limit_bytes) {
-      found_.why_too_large = fmt::format("more than {}", format_bytes(trial_.limit_bytes));
+    if (point->at("bytes").get<int64_t>() > limits_.bytes) {
+      found_.why_too_large = fmt::format("more than {}", format_bytes(limits_.bytes));
       return {};
     }
     return schedule::BatchPoint{.batch = point->at("batch"),
@@ -108,8 +170,10 @@ class Finder {
     if (noise.steps == 0) return;
     constexpr int64_t kFewest = 4;
     const int64_t most = std::min(found_.search.largest(), found_.samples / noise.parts);
-    const int64_t small =
+    int64_t small =
         std::min(std::max(kFewest, question_.batch / noise.parts), std::max<int64_t>(1, most));
+    // As many in each process.
+    small = (small + team_.size() - 1) / team_.size() * team_.size();
     const double seconds = seconds_of_noise(small);
     if (question_.noise_seconds && seconds > *question_.noise_seconds) {
       found_.noise_takes = seconds;
@@ -133,7 +197,9 @@ class Finder {
   }
 
   const BatchQuestion& question_;
-  BatchTrial trial_;
+  const Team& team_;
+  BatchTrial trial_;  ///< With what each process may take of the memory.
+  int64_t probes_ = 0;
   const StopRequest& stop_;
   schedule::BatchLimits limits_;
   bool is_limit_given_;
@@ -147,10 +213,11 @@ BatchQuestion::BatchQuestion(BatchTrial of_recipe, const Recipe& recipe)
       batch(recipe.data.batch),
       is_format_open(recipe.train.precision == "auto" || recipe.train.channels_last == "auto") {}
 
-std::optional<FoundBatch> find_batch(const BatchQuestion& question, const StopRequest& stop,
+std::optional<FoundBatch> find_batch(const BatchQuestion& question, const Team& team,
+                                     const StopRequest& stop,
                                      const std::function<void(const schedule::BatchPoint&)>& told) {
   try {
-    return Finder(question, stop).find(told);
+    return Finder(question, team, stop).find(told);
   } catch (const Stopped&) {
     return {};
   }

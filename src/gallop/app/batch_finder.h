@@ -8,6 +8,7 @@
 
 #include "gallop/app/batch_trial.h"
 #include "gallop/app/recipe.h"
+#include "gallop/app/team.h"
 #include "gallop/base/stop.h"
 #include "gallop/schedule/batch_search.h"
 
@@ -15,8 +16,8 @@ namespace gallop::app {
 
 /// What `find-batch` and `batch: auto` look for.
 struct BatchQuestion {
-  /// `of_recipe` names the recipe, and how noise is measured; where it gives no memory, that is
-  /// what the machine has left, or the GPU.
+  /// `of_recipe` names the recipe, and how noise is measured; where it gives no memory, which all
+  /// processes of a host share, that is what the machine has left, or the GPU.
   BatchQuestion(BatchTrial of_recipe, const Recipe& recipe);
 
   BatchTrial trial;
@@ -42,7 +43,10 @@ struct FoundBatch {
 
 /// Tries batches, each in a process of its own, and tells `told` of each that fits. Nothing where a
 /// stop is asked for. Throws DeviceError where not one sample fits, and what a process throws.
-std::optional<FoundBatch> find_batch(const BatchQuestion& question, const StopRequest& stop,
+/// All processes of a team call it, and each starts one: these train together, on their parts of
+/// each batch, as the team would. All find the same.
+std::optional<FoundBatch> find_batch(const BatchQuestion& question, const Team& team,
+                                     const StopRequest& stop,
                                      const std::function<void(const schedule::BatchPoint&)>& told);
 
 }  // namespace gallop::app

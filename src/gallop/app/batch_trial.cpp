@@ -1,5 +1,7 @@
 #include "gallop/app/batch_trial.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -9,6 +11,8 @@
 #include "gallop/app/device.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/probe_child.h"
+#include "gallop/app/team.h"
+#include "gallop/base/hardware.h"
 #include "gallop/base/memory.h"
 #include "gallop/base/text.h"
 #include "gallop/train/out_of_memory.h"
@@ -25,17 +29,33 @@ Json probe_format(PreparedRecipe& prepared) {
   return {{"train.precision", train.precision}, {"train.channels_last", train.channels_last}};
 }
 
-Json probe_speed(PreparedRecipe& prepared, const StopRequest& stop) {
-  const data::Batch samples = prepared.first_batch(prepared.recipe().data.batch);
+// Of all processes of a host, the one with most.
+int64_t bytes_of_host(const Team& team, int64_t own) {
+  if (team.is_alone()) return own;
+  const auto bytes = parallel::gather(*team.collectives(), static_cast<uint64_t>(own));
+  const auto hosts = parallel::gather(*team.collectives(), host_name());
+  std::map<std::string, int64_t> of_hosts;
+  int64_t most = 0;
+  for (size_t rank = 0; rank < bytes.size(); ++rank) {
+    int64_t& sum = of_hosts[hosts[rank]];
+    sum += static_cast<int64_t>(bytes[rank]);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+Json probe_speed(PreparedRecipe& prepared, const Team& team, const StopRequest& stop) {
+  const data::Batch samples = prepared.first_part();
   const auto speed = train::time_batch(prepared.model(), prepared.optimizer(),
                                        prepared.step_config(), samples, stop);
   if (!speed) return {};
   if (speed->splits > 1) tell_no_memory("micro-batches had to be split");
-  Json result = {{"batch", samples.size()},
+  const auto count = static_cast<double>(samples.whole_size);
+  Json result = {{"batch", samples.whole_size},
                  {"samples", prepared.data().train->size()},
-                 {"samples_per_second", static_cast<double>(samples.size()) / speed->step_seconds}};
+                 {"samples_per_second", count / speed->step_seconds}};
   if (prepared.device().is_cpu()) {
-    result["bytes"] = peak_resident_bytes();
+    result["bytes"] = bytes_of_host(team, peak_resident_bytes());
   } else {
     auto* const allocator = at::getDeviceAllocator(prepared.device().type());
     const c10::DeviceIndex index = prepared.device().index();
@@ -59,9 +79,10 @@ Json probe_noise(PreparedRecipe& prepared, train::NoiseConfig config, const Stop
   return result;
 }
 
-Json result_of(const BatchTrial& trial, PreparedRecipe& prepared, const StopRequest& stop) {
+Json result_of(const BatchTrial& trial, PreparedRecipe& prepared, const Team& team,
+               const StopRequest& stop) {
   if (trial.probe == "format") return probe_format(prepared);
-  if (trial.probe == "speed") return probe_speed(prepared, stop);
+  if (trial.probe == "speed") return probe_speed(prepared, team, stop);
   return probe_noise(prepared, trial.noise, stop);
 }
 
@@ -83,7 +104,9 @@ std::vector<std::string> words_of(const BatchTrial& trial) {
 ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
   become_probe();
   const Families families;
-  ResolvedRecipe resolved = load_recipe(families, trial.recipe, trial.overrides);
+  const Team team = Team::join();
+  ResolvedRecipe resolved =
+      load_recipe(families, team.collectives(), trial.recipe, trial.overrides);
   std::optional<MemoryWatch> watch;
   if (choose_device(resolved.recipe.train.device).device.is_cpu()) {
     watch.emplace(trial.limit_bytes, [&] {
@@ -93,8 +116,8 @@ ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
   Json result;
   try {
     const auto full = train::run_in_memory([&] {
-      PreparedRecipe prepared(families, std::move(resolved), trial.runs);
-      result = result_of(trial, prepared, stop);
+      PreparedRecipe prepared(families, std::move(resolved), trial.runs, team.collectives());
+      result = result_of(trial, prepared, team, stop);
     });
     if (full) tell_no_memory(*full);
   } catch (const train::BlocksDoNotFit& full) {

@@ -10,8 +10,8 @@
 
 namespace gallop::app {
 
-/// What one process, a copy of this program that `find-batch --probe` starts, is to find out for
-/// another one.
+/// What one process, a copy of this program that `find-batch --probe` starts, or several together,
+/// are to find out for another one.
 struct BatchTrial {
   /// "format": precision and memory order, where the recipe leaves them open. "speed": samples per
   /// second and memory of its batch. "noise": the gradient noise scale, from parts of its batch.
@@ -19,7 +19,7 @@ struct BatchTrial {
   std::string recipe;
   std::string runs = "runs";
   std::vector<Override> overrides;
-  int64_t limit_bytes = 0;     ///< That the process may take.
+  int64_t limit_bytes = 0;     ///< That each process may take.
   train::NoiseConfig noise{};  ///< But for what the recipe tells.
 };
 

@@ -12,6 +12,7 @@
 #include "gallop/app/command.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/team.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
@@ -67,8 +68,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       "gallop find-batch");
   parser.add_option("RECIPE", arguments.trial.recipe, "a recipe's name or file")->required();
   parser.add_option("--memory", arguments.memory,
-                    "'2 GiB': what a run may take; by default what the machine has left, or the "
-                    "GPU");
+                    "'2 GiB': what a run may take, all its processes on a machine together; by "
+                    "default what the machine has left, or the GPU");
   parser.add_option("--min", arguments.first, "the batch to begin with; 8 by default");
   parser.add_option("--max", arguments.most, "the largest to try; by default all samples");
   parser.add_option("--step-seconds", arguments.step_seconds,
@@ -145,19 +146,22 @@ ExitCode run_find_batch(const std::vector<std::string>& arguments) {
   if (!parsed.trial.probe.empty()) return run_batch_trial(parsed.trial, stop);
 
   const Families families;
+  const Team team = Team::join();
   const ResolvedRecipe resolved =
-      load_recipe(families, parsed.trial.recipe, parsed.trial.overrides);
-  if (!parsed.json) {
+      load_recipe(families, team.collectives(), parsed.trial.recipe, parsed.trial.overrides);
+  const bool tells = !parsed.json && team.is_first();
+  if (tells) {
     fmt::print("{}\n{:>9} {:>13} {:>12}\n", resolved.name, "batch", "samples/s", "memory");
     std::fflush(stdout);
   }
   const BatchQuestion question = parsed.question(resolved.recipe);
-  const auto found = find_batch(question, stop, [&](const schedule::BatchPoint& point) {
-    if (parsed.json) return;
+  const auto found = find_batch(question, team, stop, [&](const schedule::BatchPoint& point) {
+    if (!tells) return;
     fmt::print("{}\n", describe(point));
     std::fflush(stdout);
   });
   if (!found) return ExitCode::kStopped;
+  if (!team.is_first()) return ExitCode::kDone;
   const auto plots = batch_curves(resolved.name, *found);
   if (!parsed.svg.empty()) write_file_atomically(parsed.svg, plot::to_svg(plots, 2));
   if (parsed.json) {

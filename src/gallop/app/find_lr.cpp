@@ -119,19 +119,24 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
   const SignalGuard signals(stop);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
-  require_alone("find-lr");
 
   const Families families;
-  PreparedRecipe prepared(families, load_recipe(families, parsed.recipe, parsed.overrides));
-  if (!parsed.json) {
-    fmt::print("{}: {}; {} rates from {:g} to {:g}\n", prepared.resolved().name,
-               prepared.describe_training(), parsed.test.rates, parsed.test.min, parsed.test.max);
+  const Team team = Team::join();
+  PreparedRecipe prepared(
+      families, load_recipe(families, team.collectives(), parsed.recipe, parsed.overrides), "runs",
+      team.collectives());
+  if (!parsed.json && team.is_first()) {
+    fmt::print("{}: {}{}; {} rates from {:g} to {:g}\n", prepared.resolved().name,
+               prepared.describe_training(),
+               team.is_alone() ? std::string() : fmt::format(", {} processes", team.size()),
+               parsed.test.rates, parsed.test.min, parsed.test.max);
     std::fflush(stdout);
   }
   const train::LrRangeTest test =
       train::test_lr_range({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
                            parsed.test, prepared.step_config(), prepared.training_loader());
   if (test.stopped) return ExitCode::kStopped;
+  if (!team.is_first()) return ExitCode::kDone;
   const plot::LinePlot plot = lr_curve(prepared.resolved().name, parsed.test, test);
   if (!parsed.svg.empty()) write_file_atomically(parsed.svg, plot::to_svg({plot}));
   if (parsed.json) {

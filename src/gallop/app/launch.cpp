@@ -27,6 +27,8 @@ namespace gallop::app {
 namespace {
 
 constexpr int kMostHosts = 4096;
+// What makes use of several processes.
+const std::vector<std::string> kCommands = {"train", "find-lr", "find-batch"};
 constexpr double kLongest = 1e6;
 
 struct Arguments {
@@ -101,11 +103,12 @@ void finish_processes(Arguments& arguments) {
 // Options stand before the command, whose own may have the same names.
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Train in several processes, each with its share of the cores and of every batch, on this "
+      "Train, or find a learning rate or a batch, in several processes, each with its share of the cores and of every batch, on this "
       "machine\n"
       "or on several. Where one fails all are stopped, and started again from the newest "
       "checkpoint.\n\n"
       "Example: gallop launch -n 2 train fashion-mnist\n"
+      "         gallop launch -n 2 find-lr fashion-mnist\n"
       "         gallop launch --nnodes 2:3 --rdzv node1,node2 -n 8 train my.yaml   (on each "
       "host)\n"
       "         gallop launch --slurm --help     as a batch job of Slurm\n",
@@ -124,7 +127,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       ->check(CLI::Range(1, launch::kMostProcessesOfHost));
   parser
       .add_option("--max-restarts", launch.job.max_restarts,
-                  "how often to start again where a process fails or a host is lost")
+                  "how often to start again where a process fails or a host is lost; 3 by default, "
+                  "0 where nothing is trained")
       ->check(CLI::Range(0, 1000000));
   parser
       .add_option("--grace", launch.job.grace,
@@ -132,8 +136,13 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       ->check(CLI::Range(0.0, kLongest));
   add_options_for_hosts(parser, arguments);
   launch.processes = static_cast<int>(cores_given().size());
-  launch.command = parse_to_train(parser, words, "gallop launch -n 2 train fashion-mnist");
+  launch.command =
+      parse_to_command(parser, words, kCommands, "gallop launch -n 2 train fashion-mnist");
   if (launch.command.empty()) return false;
+  // Others keep nothing from which they could go on.
+  if (launch.command.front() != "train" && parser.count("--max-restarts") == 0) {
+    launch.job.max_restarts = 0;
+  }
   finish_hosts(arguments);
   finish_processes(arguments);
   return true;
@@ -173,6 +182,7 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
     }
     if (processes_killed_for_memory() > killed) say_launcher(kKilledForMemory);
     if (stop.requested() || !may_start_again(end.code)) return end.code;
+    if (launch.job.max_restarts == 0) return end.code;
     if (group.restarts == launch.job.max_restarts) {
       say_launcher(
           fmt::format("started {} times; --max-restarts allows no more", group.restarts + 1));

@@ -16,7 +16,7 @@ struct HostsLaunch {
   std::vector<launch::Candidate> candidates;  ///< For the coordinator and the store, in order.
   std::string interface;                      ///< Of the network; empty: any.
   int processes = 1;                          ///< On this host.
-  std::vector<std::string> command;           ///< "train" and what belongs to it.
+  std::vector<std::string> command;           ///< "train", or another, and what belongs to it.
 };
 
 /// Trains together with the launchers on other hosts, see launch/rendezvous/launcher.h, and returns

@@ -14,15 +14,18 @@
 
 namespace gallop::app {
 
-std::vector<std::string> parse_to_train(CLI::App& parser, const std::vector<std::string>& words,
-                                        const std::string& example) {
-  std::vector<std::string> others;
-  parser.add_option("COMMAND", others, "train, with what belongs to it");
-  const auto begin = std::find(words.begin(), words.end(), "train");
+std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<std::string>& words,
+                                          const std::vector<std::string>& commands,
+                                          const std::string& example) {
+  std::vector<std::string> others, quoted;
+  for (const std::string& command : commands) quoted.push_back("'" + command + "'");
+  parser.add_option("COMMAND", others, join_names(commands, "or") + ", with what belongs to it");
+  const auto begin =
+      std::find_first_of(words.begin(), words.end(), commands.begin(), commands.end());
   if (!parse_arguments(parser, {words.begin(), begin})) return {};
   if (!others.empty()) {
-    throw UsageError(fmt::format("there is '{}' where 'train' should be; for example: {}",
-                                 printable(others.front()), example));
+    throw UsageError(fmt::format("there is '{}' where {} should be; for example: {}",
+                                 printable(others.front()), join_names(quoted, "or"), example));
   }
   if (begin == words.end()) {
     throw UsageError(fmt::format("say what to launch; for example: {}", example));

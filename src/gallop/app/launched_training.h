@@ -7,11 +7,12 @@
 
 namespace gallop::app {
 
-/// Parses the words before 'train', a launcher's own, and returns those from there on; empty where
-/// help was asked for and has been printed. Throws UsageError for wrong use, with `example` where
-/// there is nothing or something else to launch.
-std::vector<std::string> parse_to_train(CLI::App& parser, const std::vector<std::string>& words,
-                                        const std::string& example);
+/// Parses the words before the first of these commands, a launcher's own, and returns those from
+/// there on; empty where help was asked for and has been printed. Throws UsageError for wrong use,
+/// with `example` where there is nothing or something else to launch.
+std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<std::string>& words,
+                                          const std::vector<std::string>& commands,
+                                          const std::string& example);
 
 /// Words that go on with a training which `command`, the words from 'train' on, has begun in the
 /// folder `run`: what it is has been kept there. The command itself where `run` is empty.

@@ -252,7 +252,14 @@ train::StepConfig PreparedRecipe::step_config() const {
 
 data::Batch PreparedRecipe::first_batch(int64_t most) const {
   data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
-  config.batch = std::min(data_.train->size(), most);
+  config.batch = most;
+  return first_of(config);
+}
+
+data::Batch PreparedRecipe::first_part() const { return first_of(training_loader()); }
+
+data::Batch PreparedRecipe::first_of(data::LoaderConfig config) const {
+  config.batch = std::min(data_.train->size(), config.batch);
   config.threads = 0;
   data::Loader loader(*data_.train, config, {.seed = resolved_.recipe.train.seed});
   data::Batch batch = *loader.next();

@@ -59,6 +59,9 @@ class PreparedRecipe {
   /// The first samples of the training data, at most so many, on the device.
   data::Batch first_batch(int64_t most) const;
 
+  /// This process's part of the first batch of the recipe's size, on the device.
+  data::Batch first_part() const;
+
   /// Puts a learning rate that was found in the recipe, and starts the optimizer anew.
   void take_lr(const Families& families, double lr);
 
@@ -70,6 +73,7 @@ class PreparedRecipe {
  private:
   using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
 
+  data::Batch first_of(data::LoaderConfig config) const;
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
   void build_strategy(const Families& families);

@@ -29,9 +29,11 @@ bool find_told(const std::string& text, const std::string& mark, std::string& to
 
 }  // namespace
 
-ProbeResult run_probe(const std::vector<std::string>& arguments, const StopRequest& stop) {
-  const ChildRun run =
-      run_to_end({.arguments = arguments}, {.stop = [&stop] { return stop.requested(); }});
+ProbeResult run_probe(const std::vector<std::string>& arguments,
+                      const std::map<std::string, std::string>& variables,
+                      const StopRequest& stop) {
+  const ChildRun run = run_to_end({.arguments = arguments, .variables = variables},
+                                  {.stop = [&stop] { return stop.requested(); }});
   std::string text = run.output;
   const ChildEnd& end = run.end;
   ProbeResult result;

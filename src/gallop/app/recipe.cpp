@@ -157,6 +157,26 @@ ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_
       join_names(names, "and")));
 }
 
+std::string to_text(ResolvedRecipe& resolved) {
+  return resolved.name + "\n" + resolved.to_yaml(false);
+}
+
+ResolvedRecipe from_text(const Families& families, const std::string& text) {
+  const size_t line = text.find('\n');
+  return parse_recipe(families, text.substr(line + 1), text.substr(0, line) + ".yaml", {});
+}
+
+ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+                           const std::string& name_or_path,
+                           const std::vector<Override>& overrides) {
+  std::optional<ResolvedRecipe> own;
+  const std::string text = parallel::ask_first(collectives, [&] {
+    own.emplace(load_recipe(families, name_or_path, overrides));
+    return to_text(*own);
+  });
+  return own ? std::move(*own) : from_text(families, text);
+}
+
 std::string BuiltInRecipe::summary() const {
   const std::string_view text(yaml);
   if (!text.starts_with("# ")) return {};

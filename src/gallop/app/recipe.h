@@ -62,6 +62,14 @@ struct ResolvedRecipe {
 ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
                            const std::vector<Override>& overrides);
 
+/// The same by the first of several processes, for all of them; without collectives just does it.
+ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+                           const std::string& name_or_path, const std::vector<Override>& overrides);
+
+/// A recipe as one process hands it to others, and as they take it.
+std::string to_text(ResolvedRecipe& resolved);
+ResolvedRecipe from_text(const Families& families, const std::string& text);
+
 /// The same for YAML text; `file_name` stands in messages.
 ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
                             const std::string& file_name, const std::vector<Override>& overrides);

@@ -35,7 +35,8 @@ void require_alone(const char* command) {
 
 Team Team::join() {
   Team team;
-  const launch::World world = launch::read_world(launch::process_environment());
+  team.world_ = launch::read_world(launch::process_environment());
+  const launch::World& world = team.world_;
   if (world.size == 1) return team;
   share_out_cores(world);
   team.collectives_ = parallel::meet({.rank = world.rank,
@@ -46,6 +47,20 @@ Team Team::join() {
                                       .name = world.attempt,
                                       .call_logs = call_logs()});
   return team;
+}
+
+std::map<std::string, std::string> Team::variables_of_children(const std::string& name) const {
+  if (is_alone()) return {};
+  return {{"RANK", std::to_string(world_.rank)},
+          {"WORLD_SIZE", std::to_string(world_.size)},
+          {"LOCAL_RANK", std::to_string(world_.local_rank)},
+          {"LOCAL_WORLD_SIZE", std::to_string(world_.local_size)},
+          {"MASTER_ADDR", world_.host},
+          {"MASTER_PORT", std::to_string(world_.port)},
+          {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+          {"TORCHELASTIC_RUN_ID", world_.attempt + "/" + name},
+          // That is the log of this process.
+          {launch::kCallLogsVariable, ""}};
 }
 
 std::string Team::ask_first(const std::function<std::string()>& function) const {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "gallop/launch/world.h"
 #include "gallop/parallel/collectives.h"
 
 namespace gallop::app {
@@ -24,12 +26,19 @@ class Team {
   bool is_first() const { return is_alone() || collectives_->rank() == 0; }
   int rank() const { return is_alone() ? 0 : collectives_->rank(); }
   int size() const { return is_alone() ? 1 : collectives_->size(); }
+  /// On this process's host.
+  int local_size() const { return world_.local_size; }
   parallel::Collectives* collectives() const { return collectives_.get(); }
+
+  /// For the environment of processes that those of this team start, one each: these are a team,
+  /// too, and meet in the same store. `name` tells one such team from the next. Empty where alone.
+  std::map<std::string, std::string> variables_of_children(const std::string& name) const;
 
   /// What the function returns in the first process, in all; see parallel::ask_first().
   std::string ask_first(const std::function<std::string()>& function) const;
 
  private:
+  launch::World world_;
   std::unique_ptr<parallel::Collectives> collectives_;
 };
 

@@ -23,20 +23,16 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
     return ExitCode::kDone;
   }
   const Team team = Team::join();
-  try {
-    auto run = parsed.resume.empty()
-                   ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop, team)
-                   : resume_run(families, parsed.place, parsed.resume, parsed.overrides, team);
-    if (!run) {
-      const bool stopped =
-          !team.ask_first([&] { return stop.requested() ? "stopped" : ""; }).empty();
-      return stopped ? ExitCode::kStopped : ExitCode::kDone;
-    }
-    const train::Outcome outcome = run->train(parsed.style(), stop);
-    return outcome.finished || outcome.paused ? ExitCode::kDone : ExitCode::kStopped;
-  } catch (const parallel::ErrorOfFirst& error) {
-    return error.code();  // Said already.
+  auto run = parsed.resume.empty()
+                 ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop, team)
+                 : resume_run(families, parsed.place, parsed.resume, parsed.overrides, team);
+  if (!run) {
+    const bool stopped =
+        !team.ask_first([&] { return stop.requested() ? "stopped" : ""; }).empty();
+    return stopped ? ExitCode::kStopped : ExitCode::kDone;
   }
+  const train::Outcome outcome = run->train(parsed.style(), stop);
+  return outcome.finished || outcome.paused ? ExitCode::kDone : ExitCode::kStopped;
 }
 
 }  // namespace gallop::app

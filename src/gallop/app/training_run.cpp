@@ -17,6 +17,7 @@
 #include "gallop/app/trained_run.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/trainer.h"
 
@@ -166,7 +167,8 @@ class PreparedRun final : public TrainingRun {
       return false;
     }
     const std::string rule = schedule::lr_rules().front().name;
-    const double lr = suggested_lr(rule, config, test);
+    const double lr = std::stod(team_.ask_first(
+        [&] { return config::number_text(suggested_lr(rule, config, test)); }));
     prepared_.take_lr(families_, lr);
     if (!team_.is_first()) return true;
     const fs::path folder = folder_->path();
@@ -260,23 +262,27 @@ std::vector<Override> without_auto(std::vector<Override> overrides) {
 
 // For `batch: auto`, in bounded time: the largest that fits is not looked for. Nothing where a stop
 // is asked for.
-std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
+std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial, const Team& team,
                                          const StopRequest& stop) {
   constexpr double kStepSeconds = 5, kNoiseSeconds = 120;
   BatchQuestion question(std::move(trial), recipe);
   question.limits.largest = false;
   question.limits.step_seconds = kStepSeconds;
   question.noise_seconds = kNoiseSeconds;
-  fmt::print(stderr, "gallop: data.batch: auto: trying batches, each in a process of its own\n");
-  auto found = find_batch(question, stop, {});
-  if (!found) fmt::print(stderr, "gallop: stopped while looking for a batch; nothing was made\n");
+  const auto say = [&team](const std::string& line) {
+    if (team.is_first()) fmt::print(stderr, "gallop: {}\n", line);
+  };
+  say(fmt::format("data.batch: auto: trying batches, each in {} of {} own",
+                  team.is_alone() ? "a process" : fmt::format("{} processes", team.size()),
+                  team.is_alone() ? "its" : "their"));
+  auto found = find_batch(question, team, stop, {});
+  if (!found) say("stopped while looking for a batch; nothing was made");
   return found;
 }
 
 // What is known of a run before its data are read.
 struct Plan {
   ResolvedRecipe resolved;
-  std::optional<FoundBatch> batch{};
   std::optional<track::RunFolder> folder{};  // Of a run that goes on.
   bool overridden = false;
 };
@@ -305,43 +311,48 @@ std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
 }
 
 std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
-                               const std::string& recipe, const std::vector<Override>& overrides,
-                               const StopRequest& stop) {
+                               const std::string& recipe,
+                               const std::vector<Override>& overrides) {
   const fs::path runs(place.runs);
   if (!place.name.empty()) {
     if (place.resume_if_there && track::RunFolder::is_run(runs / place.name))
       return plan_resume(families, place, (runs / place.name).string(), without_auto(overrides));
     refuse_existing_run(runs / place.name);
   }
-  Plan plan{.resolved = load_recipe(families, recipe, overrides)};
-  if (!plan.resolved.is_auto("data", "batch")) return plan;
-  plan.batch = find_batch_for(
-      plan.resolved.recipe,
-      {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides}, stop);
-  if (!plan.batch) return std::nullopt;
-  plan.resolved.resolve("data.batch", std::to_string(plan.batch->suggested()));
-  for (const auto& [path, value] : plan.batch->format) plan.resolved.resolve(path, value);
-  return plan;
+  return Plan{.resolved = load_recipe(families, recipe, overrides)};
+}
+
+// Puts the batch that it finds in the recipe. Nothing where a stop is asked for.
+using FindBatch = std::function<std::optional<FoundBatch>(const Recipe&)>;
+
+std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatch& find) {
+  auto found = find(resolved.recipe);
+  if (!found) return {};
+  resolved.resolve("data.batch", std::to_string(found->suggested()));
+  for (const auto& [path, value] : found->format) resolved.resolve(path, value);
+  return found;
 }
 
 // The first process makes the plan and has the folder; the others follow.
 std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlace& place,
                                          const Team& team,
-                                         const std::function<std::optional<Plan>()>& make_plan) {
+                                         const std::function<std::optional<Plan>()>& make_plan,
+                                         const FindBatch& find = {}) {
   std::optional<Plan> plan;
   const std::string told = team.ask_first([&] {
     plan = make_plan();
-    return plan ? plan->resolved.name + "\n" + plan->resolved.to_yaml(false) : std::string();
+    return plan ? to_text(plan->resolved) : std::string();
   });
   if (told.empty()) return nullptr;
-  const size_t line = told.find('\n');
-  auto run = std::make_unique<PreparedRun>(
-      families,
-      plan ? std::move(plan->resolved)
-           : parse_recipe(families, told.substr(line + 1), told.substr(0, line) + ".yaml", {}),
-      place, team);
+  ResolvedRecipe resolved = plan ? std::move(plan->resolved) : from_text(families, told);
+  std::optional<FoundBatch> batch;
+  if (resolved.is_auto("data", "batch")) {
+    batch = resolve_batch(resolved, find);
+    if (!batch) return nullptr;
+  }
+  auto run = std::make_unique<PreparedRun>(families, std::move(resolved), place, team);
   const std::string path = team.ask_first([&] {
-    if (plan->batch) run->take_batch(std::move(*plan->batch));
+    if (batch) run->take_batch(std::move(*batch));
     if (plan->folder) {
       run->check_against(plan->folder->path());
       if (plan->overridden || run->has_measured_buckets()) {
@@ -375,8 +386,13 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
                                        const std::string& recipe,
                                        const std::vector<Override>& overrides,
                                        const StopRequest& stop, const Team& team) {
-  return prepare_run(families, place, team,
-                     [&] { return plan_start(families, place, recipe, overrides, stop); });
+  return prepare_run(
+      families, place, team, [&] { return plan_start(families, place, recipe, overrides); },
+      [&](const Recipe& open) {
+        return find_batch_for(
+            open, {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides}, team,
+            stop);
+      });
 }
 
 std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,

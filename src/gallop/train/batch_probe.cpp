@@ -28,13 +28,24 @@ class NoUpdate final : public optim::Optimizer {
   double base_lr() const override { return 0; }
 };
 
+// Of all processes alike, which leave a stop to what the steps say.
 std::optional<data::Batch> next_batch(data::DeviceLoader& loader, int64_t size,
-                                      const StopRequest& stop) {
+                                      const StopRequest* stop) {
   for (;;) {
-    auto batch = loader.next(&stop);
-    if (!batch || stop.requested()) return {};
-    if (batch->size() == size) return batch;  // The last of an epoch may be smaller.
+    auto batch = loader.next(stop);
+    if (!batch || (stop != nullptr && stop->requested())) return {};
+    // The last of an epoch may be smaller.
+    if ((stop != nullptr ? batch->size() : batch->whole_size) == size) return batch;
   }
+}
+
+bool wishes_stop(const StepResult& result) {
+  return result.wishes[static_cast<size_t>(Wish::kStop)];
+}
+
+at::Tensor part_of(const at::Tensor& tensor, int64_t part, int64_t parts) {
+  const int64_t rows = tensor.size(0);
+  return tensor.slice(0, rows * part / parts, rows * (part + 1) / parts).clone();
 }
 
 }  // namespace
@@ -44,24 +55,29 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
                                      const StopRequest& stop) {
   model.set_training(true);
   TrainStep step(model, optimizer, step_config);
+  const bool is_shared = step_config.strategy != nullptr;
   const std::vector<double> varied(step_config.varied.size(), 0.0);
   std::vector<double> seconds;
-  const double begin = monotonic_seconds();
-  double timed = begin;
+  bool is_enough = false;
+  double timed = monotonic_seconds();
   for (int64_t number = 0; number < kMostSteps; ++number) {
-    if (stop.requested()) return {};
     if (number == kWarmUpSteps) timed = monotonic_seconds();
     const double start = monotonic_seconds();
     // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
-    step.run(batch.input, batch.target, number, 0, /*count_guesses=*/false, varied);
+    const StepResult result =
+        step.run(batch.input, batch.target, number, 0, /*count_guesses=*/false, varied,
+                 {.rows = batch.whole_size, .wishes = {is_enough || stop.requested()}});
     const double now = monotonic_seconds();
-    if (number < kWarmUpSteps) continue;
-    seconds.push_back(now - start);
-    const bool is_enough = static_cast<int64_t>(seconds.size()) >= kTimedSteps;
-    if (is_enough && now - timed > kSeconds) break;
-    // Long steps vary less.
-    if (now - start > kSeconds) break;
+    if (stop.requested() && !is_shared) return {};
+    if (number >= kWarmUpSteps) {
+      seconds.push_back(now - start);
+      const bool has_some = static_cast<int64_t>(seconds.size()) >= kTimedSteps;
+      // Long steps vary less.
+      is_enough = (has_some && now - timed > kSeconds) || now - start > kSeconds;
+    }
+    if (is_shared ? wishes_stop(result) : is_enough) break;
   }
+  if (stop.requested() || seconds.empty()) return {};
   return BatchSpeed{.step_seconds = median(seconds), .splits = step.splits()};
 }
 
@@ -74,7 +90,9 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
   StepConfig of_parts = for_trials(step_config);
   StepConfig of_big = of_parts;
   of_parts.accumulate = 1;
-  of_big.accumulate = config.parts;
+  // Shards are parts already.
+  const bool has_shards = step_config.strategy != nullptr && step_config.strategy->shards() > 0;
+  of_big.accumulate = has_shards ? 1 : config.parts;
   NoUpdate no_update;
   TrainStep small_step(parts.model, no_update, of_parts);
   TrainStep big_step(parts.model, parts.optimizer, of_big);
@@ -83,21 +101,25 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
   data::DeviceLoader loader(parts.samples, loading,
                             {.seed = static_cast<int64_t>(step_config.seed)},
                             parts.model.parameters().front().tensor.device());
+  const StopRequest* const stop = step_config.strategy == nullptr ? &parts.stop : nullptr;
   schedule::NoiseScale noise(config.small, big);
   for (int64_t step = 0; step < config.warm_up + config.steps; ++step) {
-    const auto batch = next_batch(loader, big, parts.stop);
+    const auto batch = next_batch(loader, big, stop);
     if (!batch) return {};
     double squares = 0;
     for (int64_t part = 0; step >= config.warm_up && part < config.parts; ++part) {
-      const StepResult result = small_step.run(
-          batch->input.narrow(0, part * config.small, config.small).clone(),
-          batch->target.narrow(0, part * config.small, config.small).clone(), step, 0, false);
+      const StepResult result =
+          small_step.run(part_of(batch->input, part, config.parts),
+                         part_of(batch->target, part, config.parts), step, 0, false, {},
+                         {.rows = config.small});
       squares += result.gradient_norm * result.gradient_norm / static_cast<double>(config.parts);
     }
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);
     const double lr = config.lr_factor * parts.optimizer.base_lr() * std::min(1.0, rise);
-    const StepResult result = big_step.run(batch->input, batch->target, step, lr, false);
-    if (!result.finite) return {};
+    const StepResult result =
+        big_step.run(batch->input, batch->target, step, lr, false, {},
+                     {.rows = big, .wishes = {parts.stop.requested()}});
+    if (!result.finite || wishes_stop(result)) return {};
     if (step >= config.warm_up) noise.add(squares, result.gradient_norm * result.gradient_norm);
   }
   return noise;

@@ -19,7 +19,8 @@ struct BatchSpeed {
 };
 
 /// Takes steps with one batch until they are what all further ones are, then for about a second.
-/// Nothing where a stop is asked for. Weights are not as before afterwards.
+/// Nothing where a stop is asked for. Weights are not as before afterwards. Of processes that share
+/// steps each gives its part of the batch, and all take as many steps.
 std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& optimizer,
                                      const StepConfig& step_config, const data::Batch& batch,
                                      const StopRequest& stop);
@@ -43,7 +44,7 @@ struct NoiseParts {
 /// Trains with big batches at a rate that rises to the optimizer's base rate in the warm-up, and
 /// measures the gradients of the last steps and of their parts. Batch norm sees the parts in both.
 /// Nothing where a stop is asked for or a gradient is not finite. Weights are not as before
-/// afterwards.
+/// afterwards. Where processes share steps their number divides NoiseConfig::small.
 std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
                                                   const NoiseConfig& config,
                                                   const StepConfig& step_config,

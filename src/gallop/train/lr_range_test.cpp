@@ -6,6 +6,7 @@
 
 #include "gallop/data/device_loader.h"
 #include "gallop/train/kept_tensors.h"
+#include "gallop/train/together.h"
 #include "gallop/train/trial_config.h"
 
 namespace gallop::train {
@@ -32,8 +33,12 @@ class Test {
                 parts.model.parameters().front().tensor.device()),
         step_(parts.model, parts.optimizer, for_trials(step_config)),
         is_shared_(step_config.strategy != nullptr),
+        together_(together_from_here(step_config.strategy, parts.model)),
         kept_(kept_of(parts, step_)) {}
-  ~Test() { kept_.put_back(); }
+  ~Test() {
+    kept_.put_back();
+    together_.begin(parallel::Section::kStart, 0);
+  }
   Test(const Test&) = delete;
   Test& operator=(const Test&) = delete;
 
@@ -66,6 +71,12 @@ class Test {
   }
 
  private:
+  static Together together_from_here(parallel::Strategy* strategy, const model::Model& model) {
+    const Together together(strategy);
+    for (const auto& tensors : {model.parameters(), model.buffers()}) together.start_alike(tensors);
+    return together;
+  }
+
   // Nothing where the test is to stop.
   std::optional<double> loss_at(double lr) {
     if (config_.steps_each == 0) return loss_of_step(lr);
@@ -86,6 +97,9 @@ class Test {
       batch = loader_.next(is_shared_ ? nullptr : &stop_);
       if (!batch || (stop_.requested() && !is_shared_)) return {};
     } while (batch->size() == 0 && !is_shared_);
+    // The first two are recorded and compiled.
+    const bool starts = taken_++ < 2;
+    together_.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, taken_);
     const Wishes wishes = {stop_.requested()};
     const StepResult result =
         step_.run(batch->input, batch->target, number_++, lr, /*count_guesses=*/false, {},
@@ -100,8 +114,9 @@ class Test {
   data::DeviceLoader loader_;
   TrainStep step_;
   bool is_shared_;
+  Together together_;
   KeptTensors kept_;
-  int64_t number_ = 0;
+  int64_t number_ = 0, taken_ = 0;
 };
 
 }  // namespace
