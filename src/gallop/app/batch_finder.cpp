@@ -73,7 +73,8 @@ class Finder {
     ProbeResult own;
     std::optional<Error> failure;
     try {
-      own = run_probe(words, team_.variables_of_children(fmt::format("probe {}", ++probes_)), stop_);
+      own =
+          run_probe(words, team_.variables_of_children(fmt::format("probe {}", ++probes_)), stop_);
     } catch (const Error& error) {
       failure = error;
     }
@@ -87,8 +88,7 @@ class Finder {
     constexpr uint64_t kKinds = 8;
     parallel::Collectives& others = *team_.collectives();
     const uint64_t code = failure ? static_cast<uint64_t>(failure->code()) : 0;
-    const auto states =
-        parallel::gather(others, kKinds * code + static_cast<uint64_t>(own.kind));
+    const auto states = parallel::gather(others, kKinds * code + static_cast<uint64_t>(own.kind));
     const auto texts = parallel::gather(others, failure ? std::string(failure->what()) : own.text);
     const auto find = [&](const auto& is_one) {
       return static_cast<size_t>(std::find_if(states.begin(), states.end(), is_one) -

@@ -103,7 +103,8 @@ void finish_processes(Arguments& arguments) {
 // Options stand before the command, whose own may have the same names.
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Train, or find a learning rate or a batch, in several processes, each with its share of the cores and of every batch, on this "
+      "Train, or find a learning rate or a batch, in several processes, each with its share of the "
+      "cores and of every batch, on this "
       "machine\n"
       "or on several. Where one fails all are stopped, and started again from the newest "
       "checkpoint.\n\n"

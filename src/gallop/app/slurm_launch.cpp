@@ -71,8 +71,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       "my.yaml\n",
       "gallop launch --slurm");
   add_options(parser, arguments);
-  const auto command =
-      parse_to_command(parser, words, {"train"}, "gallop launch --slurm --time 04:00:00 train my.yaml");
+  const auto command = parse_to_command(parser, words, {"train"},
+                                        "gallop launch --slurm --time 04:00:00 train my.yaml");
   if (command.empty()) return false;
   arguments.train.assign(command.begin() + 1, command.end());
   arguments.job.processes = arguments.processes.value_or(arguments.job.gpus_per_node.value_or(1));

@@ -27,8 +27,7 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
                  ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop, team)
                  : resume_run(families, parsed.place, parsed.resume, parsed.overrides, team);
   if (!run) {
-    const bool stopped =
-        !team.ask_first([&] { return stop.requested() ? "stopped" : ""; }).empty();
+    const bool stopped = !team.ask_first([&] { return stop.requested() ? "stopped" : ""; }).empty();
     return stopped ? ExitCode::kStopped : ExitCode::kDone;
   }
   const train::Outcome outcome = run->train(parsed.style(), stop);

@@ -167,8 +167,8 @@ class PreparedRun final : public TrainingRun {
       return false;
     }
     const std::string rule = schedule::lr_rules().front().name;
-    const double lr = std::stod(team_.ask_first(
-        [&] { return config::number_text(suggested_lr(rule, config, test)); }));
+    const double lr = std::stod(
+        team_.ask_first([&] { return config::number_text(suggested_lr(rule, config, test)); }));
     prepared_.take_lr(families_, lr);
     if (!team_.is_first()) return true;
     const fs::path folder = folder_->path();
@@ -311,8 +311,7 @@ std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
 }
 
 std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
-                               const std::string& recipe,
-                               const std::vector<Override>& overrides) {
+                               const std::string& recipe, const std::vector<Override>& overrides) {
   const fs::path runs(place.runs);
   if (!place.name.empty()) {
     if (place.resume_if_there && track::RunFolder::is_run(runs / place.name))

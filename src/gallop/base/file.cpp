@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -13,11 +14,14 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/progress.h"
 #include "gallop/base/text.h"
 
 namespace gallop {
 
 namespace {
+
+constexpr size_t kWrittenAtOnce = size_t{64} << 20;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -107,19 +111,34 @@ FileWriter::FileWriter(const fs::path& path, mode_t mode)
 void FileWriter::write(const void* data, size_t bytes) {
   const auto* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t written = ::write(file_.get(), at, bytes);
+    const ssize_t written = ::write(file_.get(), at, std::min(bytes, kWrittenAtOnce));
     if (written < 0) {
       if (errno == EINTR) continue;
       throw_device(path_, "write", errno);
     }
     at += written;
     bytes -= static_cast<size_t>(written);
+    bytes_ += written;
+    sync_behind();
   }
+}
+
+// One part is on its way to the disk while the next is written. Where the file system cannot do
+// that, finish() does it all.
+void FileWriter::sync_behind() {
+  if (bytes_ - on_its_way_ < static_cast<int64_t>(kWrittenAtOnce)) return;
+  constexpr unsigned kStart = SYNC_FILE_RANGE_WRITE;
+  constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | kStart | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (on_its_way_ > 0) sync_file_range(file_.get(), 0, on_its_way_, kWait);
+  sync_file_range(file_.get(), on_its_way_, bytes_ - on_its_way_, kStart);
+  on_its_way_ = bytes_;
+  note_progress();
 }
 
 void FileWriter::finish() {
   if (fsync(file_.get()) != 0) throw_device(path_, "write", errno);
   file_ = FileDescriptor();
+  note_progress();
 }
 
 void write_file_atomically(const fs::path& path, std::string_view content, mode_t mode) {

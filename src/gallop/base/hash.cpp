@@ -1,12 +1,18 @@
 #include "gallop/base/hash.h"
 
+#include <algorithm>
 #include <new>
 
 #include <xxhash.h>
 
+#include "gallop/base/progress.h"
+
 namespace gallop {
 
 namespace {
+
+// Of a mapped file, which may have to be read.
+constexpr size_t kPieceBytes = size_t{64} << 20;
 
 std::string to_hex(XXH128_hash_t hash) {
   XXH128_canonical_t canonical;
@@ -23,6 +29,14 @@ std::string to_hex(XXH128_hash_t hash) {
 }  // namespace
 
 std::string xxh3_128(std::string_view bytes) {
+  if (bytes.size() > kPieceBytes) {
+    Hasher hasher;
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPieceBytes))) {
+      hasher.update(bytes.data(), std::min(bytes.size(), kPieceBytes));
+      note_progress();
+    }
+    return hasher.digest();
+  }
   return to_hex(XXH3_128bits(bytes.data(), bytes.size()));
 }
 

@@ -17,6 +17,10 @@ class BucketSums {
   virtual ~BucketSums() = default;
   virtual void start(size_t bucket) = 0;
   virtual void finish(size_t bucket) = 0;
+  /// What is summed where all buckets are started and then finished, in this order.
+  virtual std::vector<at::Tensor> sums() const = 0;
+  /// What was summed last counts for nobody: begins anew.
+  virtual void forget() {}
   /// What it works on besides the buckets.
   virtual NamedTensors state() const { return {}; }
 };
@@ -31,7 +35,8 @@ struct CompressionConfig {
 /// low-rank gradient compression for distributed optimization", NeurIPS 2019) sums two factors of
 /// such a rank for each gradient that is a matrix of at least twice as many numbers, and adds what
 /// they leave out to the next gradient: not the sum, but near it over many steps. What each process
-/// has left out, and the factors that it begins with, are not part of checkpoints.
+/// has left out, and the factors that it begins with, are not part of checkpoints, and are dropped
+/// where a sum is forgotten.
 std::unique_ptr<BucketSums> make_bucket_sums(const CompressionConfig& config,
                                              const GradientBuckets& buckets, int processes);
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -22,6 +23,7 @@
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/store.h"
+#include "gallop/parallel/whereabouts.h"
 
 namespace gallop::parallel {
 
@@ -67,6 +69,16 @@ struct NumberedCall {
 
 using State = launch::Call::State;
 
+constexpr std::chrono::seconds kBetweenLooks(1);
+
+// For those whose threads wait for somebody who does not come: kept until the process ends.
+void abandon(c10::intrusive_ptr<c10d::ProcessGroupGloo> group) {
+  static std::mutex mutex;
+  static auto& abandoned = *new std::vector<c10::intrusive_ptr<c10d::ProcessGroupGloo>>;
+  const std::lock_guard lock(mutex);
+  abandoned.push_back(std::move(group));
+}
+
 class C10dCollectives final : public Collectives {
  public:
   explicit C10dCollectives(const Meeting& meeting) : meeting_(meeting), limits_(meeting.limits) {
@@ -84,9 +96,20 @@ class C10dCollectives final : public Collectives {
 
   int rank() const override { return meeting_.rank; }
   int size() const override { return meeting_.size; }
+  ~C10dCollectives() override {
+    // A sum that is under way would be waited for.
+    if (is_given_up_) abandon(std::move(group_));
+  }
+  C10dCollectives(const C10dCollectives&) = delete;
+  C10dCollectives& operator=(const C10dCollectives&) = delete;
+
   void begin(Section section, int64_t step) override {
     section_ = section;
     step_ = step;
+    whereabouts_->begin();
+  }
+  void note_progress() override {
+    if (is_long()) whereabouts_->note_progress();
   }
   void set_limits(const Limits& limits) override { limits_ = limits; }
   Limits limits() const override { return limits_; }
@@ -106,7 +129,7 @@ class C10dCollectives final : public Collectives {
       throw InternalError("collectives: no sum of this tensor is under way");
     const Started started = std::move(found->second);
     started_.erase(found);
-    in_time(started.call, [&] { return started.work->wait(); });
+    in_time(started.call, [&] { wait_for(*started.work, started.call); });
     note_end(started.call, State::kDone);
   }
 
@@ -115,7 +138,7 @@ class C10dCollectives final : public Collectives {
     std::vector<at::Tensor> tensors = {tensor};
     c10d::BroadcastOptions options;
     options.timeout = limit();
-    in_time(call, [&] { return group_->broadcast(tensors, options)->wait(); });
+    in_time(call, [&] { wait_for(*group_->broadcast(tensors, options), call); });
     note_end(call, State::kDone);
   }
 
@@ -136,6 +159,7 @@ class C10dCollectives final : public Collectives {
     options.timeout = milliseconds_of(meeting_.seconds);
     auto store = c10::make_intrusive<c10d::PrefixStore>(
         "gallop/" + meeting_.name, c10::make_intrusive<c10d::TCPStore>(meeting_.host, options));
+    whereabouts_.emplace(store, meeting_.rank, meeting_.size);
     auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
     group_options->devices = devices_toward(meeting_.host);
     group_options->threads = 2;
@@ -149,11 +173,39 @@ class C10dCollectives final : public Collectives {
         .number = calls_,
         .what = fmt::format("{} of {}", kind, format_bytes(static_cast<int64_t>(tensor.nbytes())))};
     if (log_) log_->begin(call.number, place(), call.what);
+    if (is_long()) in_time(call, [&] { whereabouts_->come_to(call.number); });
     return call;
   }
 
   void note_end(const NumberedCall& call, State state) {
     if (log_) log_->end(call.number, state);
+  }
+
+  // Sections that a process may be a long time in.
+  bool is_long() const {
+    return section_ == Section::kEvaluation || section_ == Section::kCheckpoint;
+  }
+
+  // In a long one looks every second whether those that it waits for go ahead.
+  void wait_for(c10d::Work& work, const NumberedCall& call) {
+    if (!is_long()) {
+      work.wait();
+      return;
+    }
+    for (;;) {
+      try {
+        work.wait(kBetweenLooks);
+        return;
+      } catch (const std::exception&) {
+        if (work.isCompleted()) throw;
+      }
+      const auto still = whereabouts_->who_stands_still(call.number, limits_.step);
+      if (!still) continue;
+      is_given_up_ = true;
+      throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has stood still for {}",
+                                    meeting_.rank, meeting_.size, place(), call.words(),
+                                    still->rank, format_duration(still->seconds)));
+    }
   }
 
   double limit_seconds() const {
@@ -176,6 +228,9 @@ class C10dCollectives final : public Collectives {
   auto in_time(const NumberedCall& call, const Function& function) -> decltype(function()) {
     try {
       return function();
+    } catch (const DeviceError&) {
+      note_end(call, State::kFailed);
+      throw;
     } catch (const std::exception& error) {
       note_end(call, State::kFailed);
       throw DeviceError(fmt::format(
@@ -190,6 +245,8 @@ class C10dCollectives final : public Collectives {
   std::optional<launch::CallLog> log_;
   std::optional<StoreServer> server_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  std::optional<Whereabouts> whereabouts_;
+  bool is_given_up_ = false;
   std::map<const void*, Started> started_;  // By their tensor's memory.
   int64_t calls_ = 0, step_ = 0;
   Section section_ = Section::kStart;

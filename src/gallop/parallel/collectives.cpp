@@ -20,12 +20,14 @@ void visit_limits(config::Visitor& visitor, Limits& limits) {
                  .above_min = true},
                 limits.start);
   visitor.field({.name = "step_seconds",
-                 .help = "that it may take within a step, before it counts as lost",
+                 .help = "that it may take within a step, or stand still in an evaluation or a "
+                         "checkpoint, before it counts as lost",
                  .min = 0,
                  .above_min = true},
                 limits.step);
   visitor.field({.name = "other_seconds",
-                 .help = "that it may take within an evaluation or a checkpoint",
+                 .help = "that it may take within an evaluation or a checkpoint in which it goes "
+                         "ahead",
                  .min = 0,
                  .above_min = true},
                 limits.other);

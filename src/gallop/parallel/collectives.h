@@ -20,8 +20,10 @@ enum class Section { kStart, kStep, kEvaluation, kCheckpoint };
 
 struct Limits {
   double start = 600;  ///< Seconds: reading data, measuring, compiling the first steps.
+  /// A step; also that one may stand still in an evaluation or a checkpoint, which may take longer
+  /// as long as it goes ahead.
   double step = 10;
-  double other = 600;  ///< Evaluations and checkpoints.
+  double other = 600;  ///< An evaluation or a checkpoint.
 };
 
 /// Options beside a strategy's.
@@ -48,6 +50,8 @@ class Collectives {
   /// From here on it is at this section, of step `step` counted from 1 or after it. It is at the
   /// start at first.
   virtual void begin(Section section, int64_t step) = 0;
+  /// This process goes ahead with what it does between two calls.
+  virtual void note_progress() {}
   virtual void set_limits(const Limits& limits) = 0;
   virtual Limits limits() const = 0;
 };

@@ -110,6 +110,19 @@ class Ddp final : public Strategy {
     return all;
   }
 
+  std::optional<std::vector<at::Tensor>> sums() const override {
+    if (shares_batch_norm_) return {};
+    std::vector<at::Tensor> all;
+    if (statistics_.sums().defined()) all.push_back(statistics_.sums());
+    for (const at::Tensor& sum : sums_->sums()) all.push_back(sum);
+    return all;
+  }
+
+  void forget_sums() override {
+    expects_ = false;
+    sums_->forget();
+  }
+
   void expect_gradients(int64_t /*rows*/) override {
     const at::NoGradGuard no_grad;
     statistics_.start();

@@ -54,7 +54,6 @@ PowerSgd::PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int p
                    uint64_t seed)
     : processes_(processes) {
   int64_t left_count = 0, right_count = 0;
-  std::vector<uint64_t> seeds;
   for (size_t i = 0; i < gradients.size(); ++i) {
     const auto matrix = as_matrix(gradients[i], rank);
     if (!matrix) {
@@ -62,8 +61,7 @@ PowerSgd::PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int p
       continue;
     }
     matrices_.push_back(
-        {.gradient = *matrix, .error = at::zeros(matrix->sizes(), matrix->options())});
-    seeds.push_back(seed + i);
+        {.gradient = *matrix, .error = at::zeros(matrix->sizes(), matrix->options()), .seed = seed + i});
     left_count += matrix->size(0) * rank;
     right_count += matrix->size(1) * rank;
   }
@@ -72,12 +70,11 @@ PowerSgd::PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int p
   lefts_ = at::zeros({left_count}, options);
   rights_ = at::zeros({right_count}, options);
   int64_t left = 0, right = 0;
-  for (size_t i = 0; i < matrices_.size(); ++i) {
-    Matrix& matrix = matrices_[i];
+  for (Matrix& matrix : matrices_) {
     const int64_t rows = matrix.gradient.size(0), columns = matrix.gradient.size(1);
     matrix.left = lefts_.slice(0, left, left + rows * rank).view({rows, rank});
     matrix.right = rights_.slice(0, right, right + columns * rank).view({columns, rank});
-    fill_with_random_numbers(matrix.right, seeds[i]);
+    fill_with_random_numbers(matrix.right, matrix.seed);
     left += rows * rank;
     right += columns * rank;
   }
@@ -113,6 +110,22 @@ void PowerSgd::finish() {
     const at::Tensor sum = at::matmul(matrix.left, matrix.right.t());
     matrix.error.copy_(matrix.gradient.sub(sum, 1.0 / processes_));
     matrix.gradient.copy_(sum);
+  }
+}
+
+void PowerSgd::add_first_sums(std::vector<at::Tensor>& all) const {
+  if (!matrices_.empty()) all.push_back(lefts_);
+  if (!others_.empty()) all.push_back(rest_);
+}
+
+void PowerSgd::add_second_sums(std::vector<at::Tensor>& all) const {
+  if (!matrices_.empty()) all.push_back(rights_);
+}
+
+void PowerSgd::forget() {
+  for (Matrix& matrix : matrices_) {
+    fill_with_random_numbers(matrix.right, matrix.seed);
+    matrix.error.zero_();
   }
 }
 

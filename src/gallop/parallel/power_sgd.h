@@ -20,6 +20,11 @@ class PowerSgd {
 
   void start();
   void finish();
+  /// Adds what start() and finish() sum, in their order.
+  void add_first_sums(std::vector<at::Tensor>& all) const;
+  void add_second_sums(std::vector<at::Tensor>& all) const;
+  /// Drops what was left out, and begins with the first factors again.
+  void forget();
   NamedTensors state() const;
 
  private:
@@ -27,6 +32,7 @@ class PowerSgd {
     at::Tensor gradient;     ///< [n, m], a view of the gradient's memory.
     at::Tensor error;        ///< [n, m]: what this process has left out.
     at::Tensor left, right;  ///< [n, rank] and [m, rank], views of `lefts_` and `rights_`.
+    uint64_t seed = 0;       ///< Of the numbers that `right` begins with.
   };
 
   std::vector<Matrix> matrices_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,13 @@ class Strategy {
   /// them all: from here on gradients of parameters may be on their way to all processes as soon as
   /// they are there. `rows`: of the whole batch.
   virtual void expect_gradients(int64_t rows) = 0;
+
+  /// What is summed from expect_gradients() to the end of finish_gradients(), in this order: so a
+  /// process that cannot do its part can follow the others. Nothing where that depends on the
+  /// model's layers, or where parts of batches are not to be cut.
+  virtual std::optional<std::vector<at::Tensor>> sums() const { return {}; }
+  /// Such a process was there: what was summed since expect_gradients() counts for nobody.
+  virtual void forget_sums() {}
 
   /// After that, or without any pass where this process has no samples: each parameter's gradient
   /// is then the sum over all processes, and the buffers are the same in all.

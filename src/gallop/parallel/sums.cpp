@@ -1,5 +1,9 @@
 #include "gallop/parallel/sums.h"
 
+#include <algorithm>
+
+#include <ATen/ops/zeros.h>
+
 #include "gallop/base/error.h"
 #include "gallop/kernel/barrier.h"
 #include "gallop/kernel/operator.h"
@@ -8,41 +12,82 @@ namespace gallop::parallel {
 
 namespace {
 
-thread_local Collectives* current_collectives = nullptr;
+thread_local CollectivesScope* current_scope = nullptr;
 
-Collectives& needed() {
-  if (current_collectives == nullptr) throw InternalError("a sum over processes without any");
-  return *current_collectives;
-}
-
-void on_start(const at::Tensor& tensor) {
-  if (!kernel::is_recorded()) needed().start_sum(tensor);
-}
-
-void on_wait(const at::Tensor& tensor) {
-  if (!kernel::is_recorded()) needed().wait(tensor);
+CollectivesScope& needed() {
+  if (current_scope == nullptr) throw InternalError("a sum over processes without any");
+  return *current_scope;
 }
 
 }  // namespace
 
-CollectivesScope::CollectivesScope(Collectives& collectives) : outer_(current_collectives) {
-  current_collectives = &collectives;
+// What they do outside of trials.
+struct SumOperators {
+  static void start(const at::Tensor& tensor) {
+    if (kernel::is_recorded()) return;
+    CollectivesScope& scope = needed();
+    scope.collectives_.start_sum(tensor);
+    scope.sums_.push_back({.tensor = tensor});
+  }
+
+  static void wait(const at::Tensor& tensor) {
+    if (kernel::is_recorded()) return;
+    CollectivesScope& scope = needed();
+    scope.collectives_.wait(tensor);
+    const auto found = std::find_if(scope.sums_.rbegin(), scope.sums_.rend(), [&](const auto& sum) {
+      return sum.tensor.const_data_ptr() == tensor.const_data_ptr();
+    });
+    if (found == scope.sums_.rend()) return;
+    found->is_there = true;
+    found->tensor.reset();
+  }
+
+  static void require(const at::Tensor& sums, int64_t index) {
+    if (kernel::is_recorded()) return;
+    if (sums.cpu().const_data_ptr<double>()[index] != 0) throw PartIsMissing();
+  }
+};
+
+CollectivesScope::CollectivesScope(Collectives& collectives)
+    : collectives_(collectives), outer_(current_scope) {
+  current_scope = this;
 }
 
-CollectivesScope::~CollectivesScope() { current_collectives = outer_; }
+CollectivesScope::~CollectivesScope() { current_scope = outer_; }
 
-Collectives* CollectivesScope::current() { return current_collectives; }
+Collectives* CollectivesScope::current() {
+  return current_scope != nullptr ? &current_scope->collectives_ : nullptr;
+}
+
+void CollectivesScope::follow(const std::vector<at::Tensor>& sums) {
+  for (Sum& sum : sums_) {
+    if (!sum.is_there) collectives_.wait(sum.tensor);
+  }
+  sums_.clear();
+  for (const at::Tensor& like : sums) {
+    const at::Tensor nothing = at::zeros({like.numel()}, like.options().requires_grad(false));
+    collectives_.start_sum(nothing);
+    collectives_.wait(nothing);
+  }
+}
 
 void start_sum(const at::Tensor& tensor) {
   static const kernel::Operator<void, const at::Tensor&> kStart(
-      "start_sum(Tensor(a!) tensor) -> ()", on_start, nullptr, on_start);
+      "start_sum(Tensor(a!) tensor) -> ()", SumOperators::start, nullptr, SumOperators::start);
   kStart(tensor);
 }
 
 void wait_for_sum(const at::Tensor& tensor) {
   static const kernel::Operator<void, const at::Tensor&> kWait(
-      "wait_for_sum(Tensor(a!) tensor) -> ()", on_wait, nullptr, on_wait);
+      "wait_for_sum(Tensor(a!) tensor) -> ()", SumOperators::wait, nullptr, SumOperators::wait);
   kWait(tensor);
+}
+
+void require_all_done(const at::Tensor& sums, int64_t index) {
+  static const kernel::Operator<void, const at::Tensor&, int64_t> kRequire(
+      "require_all_done(Tensor(a!) sums, int index) -> ()", SumOperators::require, nullptr,
+      SumOperators::require);
+  kRequire(sums, index);
 }
 
 }  // namespace gallop::parallel

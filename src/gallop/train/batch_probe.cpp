@@ -108,17 +108,15 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
     if (!batch) return {};
     double squares = 0;
     for (int64_t part = 0; step >= config.warm_up && part < config.parts; ++part) {
-      const StepResult result =
-          small_step.run(part_of(batch->input, part, config.parts),
-                         part_of(batch->target, part, config.parts), step, 0, false, {},
-                         {.rows = config.small});
+      const StepResult result = small_step.run(part_of(batch->input, part, config.parts),
+                                               part_of(batch->target, part, config.parts), step, 0,
+                                               false, {}, {.rows = config.small});
       squares += result.gradient_norm * result.gradient_norm / static_cast<double>(config.parts);
     }
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);
     const double lr = config.lr_factor * parts.optimizer.base_lr() * std::min(1.0, rise);
-    const StepResult result =
-        big_step.run(batch->input, batch->target, step, lr, false, {},
-                     {.rows = big, .wishes = {parts.stop.requested()}});
+    const StepResult result = big_step.run(batch->input, batch->target, step, lr, false, {},
+                                           {.rows = big, .wishes = {parts.stop.requested()}});
     if (!result.finite || wishes_stop(result)) return {};
     if (step >= config.warm_up) noise.add(squares, result.gradient_norm * result.gradient_norm);
   }

@@ -9,6 +9,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
+#include "gallop/base/progress.h"
 #include "gallop/base/text.h"
 
 namespace gallop::train {
@@ -16,6 +17,18 @@ namespace gallop::train {
 namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
+constexpr auto kBetweenLooksAtThread = std::chrono::milliseconds(1);
+
+// Grows while somebody writes in the folder.
+int64_t bytes_in(const fs::path& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto size = entry.file_size(error);
+    if (!error) bytes += static_cast<int64_t>(size) + 1;
+  }
+  return bytes;
+}
 
 bool is_like(const at::Tensor& copy, const at::Tensor& tensor) {
   return copy.scalar_type() == tensor.scalar_type() && copy.sizes() == tensor.sizes() &&
@@ -39,6 +52,7 @@ void CheckpointWriter::start(const CheckpointDraft& draft, const TrainingState& 
   copy(slice);
   is_done_ = false;
   thread_ = std::thread([this, draft, best, slice = std::move(slice)] {
+    const ProgressScope scope([this] { moves_ += 1; });
     try {
       write(draft, slice, best);
     } catch (...) {
@@ -54,9 +68,17 @@ std::optional<CheckpointInfo> CheckpointWriter::poll() {
 }
 
 std::optional<CheckpointInfo> CheckpointWriter::wait() {
-  if (thread_.joinable()) thread_.join();
+  wait_for_thread();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return std::exchange(published_, std::nullopt);
+}
+
+void CheckpointWriter::wait_for_thread() {
+  if (!thread_.joinable()) return;
+  for (int64_t seen = moves_; !is_done_; std::this_thread::sleep_for(kBetweenLooksAtThread)) {
+    if (const int64_t now = moves_; std::exchange(seen, now) != now) note_progress();
+  }
+  thread_.join();
 }
 
 TrainingState CheckpointWriter::slice_of_state(const CheckpointDraft& draft,
@@ -97,8 +119,12 @@ void CheckpointWriter::write(const CheckpointDraft& draft, const TrainingState& 
 
 WrittenFiles CheckpointWriter::wait_for_slices(const CheckpointDraft& draft) const {
   const double begin = monotonic_seconds();
-  for (;;) {
+  for (int64_t seen = 0;;) {
     if (auto files = take_slice_notes(draft.folder, draft.slices)) return std::move(*files);
+    // As long as others go ahead.
+    if (const int64_t now = bytes_in(draft.folder); std::exchange(seen, now) != now) {
+      note_progress();
+    }
     std::error_code error;
     const bool is_there = fs::exists(draft.folder, error);
     if (!is_there || is_given_up_ || monotonic_seconds() - begin > config_.seconds) {

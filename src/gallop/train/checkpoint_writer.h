@@ -34,13 +34,15 @@ class CheckpointWriter {
   /// What has been published since it was asked last; nothing while that is under way, or where
   /// another process publishes. Throws what went wrong, once.
   std::optional<CheckpointInfo> poll();
-  /// The same, but waits for the end of what is under way.
+  /// The same, but waits for the end of what is under way; goes ahead as that does (see
+  /// note_progress()).
   std::optional<CheckpointInfo> wait();
 
  private:
   TrainingState slice_of_state(const CheckpointDraft& draft, const TrainingState& state) const;
   void copy(TrainingState& slice);
   void write(const CheckpointDraft& draft, const TrainingState& slice, bool best);
+  void wait_for_thread();
   WrittenFiles wait_for_slices(const CheckpointDraft& draft) const;
 
   CheckpointStore& store_;
@@ -48,6 +50,7 @@ class CheckpointWriter {
   NamedTensors copies_;  ///< Kept from one checkpoint to the next, as new memory is slow.
   std::thread thread_;
   std::atomic<bool> is_done_ = false, is_given_up_ = false;
+  std::atomic<int64_t> moves_ = 0;  ///< Of the thread.
   std::optional<CheckpointInfo> published_;
   std::exception_ptr failure_;
 };

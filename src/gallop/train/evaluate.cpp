@@ -5,6 +5,7 @@
 #include <ATen/ops/logaddexp.h>
 
 #include "gallop/base/clock.h"
+#include "gallop/base/progress.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/kernel/shared_cores.h"
 
@@ -129,6 +130,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   }
   for (int64_t number = own.begin; number < own.end; ++number) {
     const auto batch = loader->next(&stop);
+    note_progress();
     if (!batch) break;
     EnsembleEvaluation& result = batches[static_cast<size_t>(number)];
     for (Evaluation& one : result.each) one.skipped += batch->skipped;
@@ -138,6 +140,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     for (size_t i = 0; i < members.size(); ++i) {
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());
       const at::Tensor logits = add_batch(members[i].model, *batch, config.views, result.each[i]);
+      note_progress();
       if (members.size() == 1) break;
       const at::Tensor one = at::log_softmax(logits.to(at::kFloat), -1);
       sum = sum.defined() ? at::logaddexp(sum, one) : one;

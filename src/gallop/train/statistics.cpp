@@ -9,6 +9,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "gallop/base/progress.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/train/kept_tensors.h"
@@ -100,6 +101,7 @@ bool recompute_statistics(model::Model& model, const data::Samples& samples,
   int64_t step = 0;
   while (const auto batch = loader.next(&stop)) {
     if (batch->size() > 0) means.add(*batch, step++);
+    note_progress();
   }
   const bool done = !stop.requested() && !means.is_empty();
   done ? means.put_means() : statistics_before.put_back();

@@ -14,7 +14,6 @@
 #include "gallop/base/philox.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
-#include "gallop/parallel/sums.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -60,11 +59,6 @@ at::ScalarType format_of(Value value) {
   return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
 }
 
-std::unique_ptr<parallel::CollectivesScope> scope_of(parallel::Strategy* strategy) {
-  if (strategy == nullptr) return nullptr;
-  return std::make_unique<parallel::CollectivesScope>(strategy->collectives());
-}
-
 int64_t targets_of(const at::Tensor& target, int64_t rows) {
   int64_t targets = rows;
   for (int64_t i = 1; i < target.dim(); ++i) targets *= target.size(i);
@@ -100,6 +94,12 @@ bool is_finite(const StepResult& result) {
 }
 
 }  // namespace
+
+// Where it is shared; else null.
+std::unique_ptr<parallel::CollectivesScope> TrainStep::sharing() const {
+  if (config_.strategy == nullptr) return nullptr;
+  return std::make_unique<parallel::CollectivesScope>(config_.strategy->collectives());
+}
 
 const char* name_of(Value value) {
   switch (value) {
@@ -146,7 +146,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
   if (config.strategy != nullptr) {
     own_seed_and_step_ = at::zeros({std::max<int64_t>(1, shards()), 2}, seed_and_step_.options());
-    shared_ = at::zeros({2 + kWishes}, at::TensorOptions(at::kDouble).device(device_));
+    shared_ = at::zeros({kFirstLoss - kTargets}, at::TensorOptions(at::kDouble).device(device_));
     if (shards() > 0 && config.accumulate > 1) {
       throw UsageError(fmt::format(
           "train.accumulate with parallel.name=deterministic, which computes every batch in {} "
@@ -183,7 +183,7 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   }
   kernel::share_cores_with_others();
   const precision::Tf32Guard tf32(config_.precision, device_.type());
-  const auto together = scope_of(config_.strategy);
+  const auto together = sharing();
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
@@ -298,7 +298,7 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
                                        const std::string& stage) {
   compile::StagesConfig config{.only = stage};
   if (config_.compile) config.passes_off = config_.compile->passes_off;
-  const auto together = scope_of(config_.strategy);
+  const auto together = sharing();
   set(lr_, 0);
   whole_rows_ = input.size(0);
   set(loss_weight_, 1.0 / static_cast<double>(target.numel()));

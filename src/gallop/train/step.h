@@ -15,6 +15,7 @@
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/parallel/strategy.h"
+#include "gallop/parallel/sums.h"
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/precision/precision.h"
 #include "gallop/train/distillation.h"
@@ -95,6 +96,8 @@ struct StepResult {
 /// Where there is no memory for a micro-batch, micro-batches are split in two from then on, and the
 /// step is computed again: gradients are the same, as with StepConfig::accumulate, and batch norm
 /// takes its statistics of the smaller ones. Throws StepDoesNotFit where one sample is too much.
+/// Of processes that share a step all do so where one has no memory: what was summed in the step so
+/// far counts for nobody.
 class TrainStep {
  public:
   /// Model, optimizer and teacher must outlive the step. Throws UsageError as check_optimizer().
@@ -155,8 +158,17 @@ class TrainStep {
   void read_now(Started& started, const Tensors& results, const Tensors& arguments, int64_t step);
   void read_late(Started& started);
   Tensors compute_in_memory(const Tensors& arguments, bool count_guesses, int64_t step);
-  [[noreturn]] void refuse_to_split(const std::string& why, int64_t step) const;
-  void split_for(const std::string& why, int64_t rows, int64_t step);
+  struct Shortage {
+    std::string why;
+    bool of_one_sample = false;  ///< Nothing is left to be split.
+  };
+  std::unique_ptr<parallel::CollectivesScope> sharing() const;
+  Shortage share_shortage(parallel::CollectivesScope& scope, const std::optional<std::string>& own,
+                          bool is_one_sample, int64_t step);
+  Tensors sums_left(const parallel::CollectivesScope& scope, const std::string& why,
+                    int64_t step) const;
+  void require_unchanged(const std::string& why, int64_t step) const;
+  void split_for(const Shortage& shortage, int64_t step);
   Tensors compute(const Tensors& arguments, bool count_guesses);
   /// Of the batch; `shared` as SharedSum says, undefined where alone.
   struct Sums {
@@ -168,7 +180,7 @@ class TrainStep {
   Losses losses_of(const at::Tensor& input, const at::Tensor& target, const Tensors& arguments,
                    bool count_guesses);
   void backward(const at::Tensor& loss_sum, const Tensors& arguments);
-  void start_sharing(Sums& sums, const Tensors& arguments);
+  void expect_gradients();
   /// Rows that are computed at once.
   struct Piece {
     int64_t begin = 0, end = 0;
@@ -178,7 +190,7 @@ class TrainStep {
   int64_t shards() const;
   bool shares_batch_norm() const;
   int64_t mode_of(bool count_guesses) const;
-  void finish_sharing(Sums& sums);
+  void finish_sharing(Sums& sums, const Tensors& arguments);
   at::Tensor draws_of_dropout(const Tensors& arguments, int64_t shard) const;
   /// The arguments of the function of tensors that a step is.
   Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;

@@ -8,8 +8,6 @@
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 #include "gallop/optim/gradients.h"
-#include "gallop/parallel/sums.h"
-#include "gallop/train/step.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -124,7 +122,7 @@ TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count
   const auto pieces = pieces_of(input.size(0));
   const bool is_sharded = shards() > 0;
   Sums sums{.of_shards = Tensors(static_cast<size_t>(std::max<int64_t>(1, shards())))};
-  if (is_sharded) config_.strategy->expect_gradients(whole_rows_);
+  if (is_sharded) expect_gradients();
   for (const Piece& piece : pieces) {
     if (is_sharded && piece.begin == piece.end) {
       config_.strategy->finish_shard(piece.shard, /*has_samples=*/false);
@@ -142,14 +140,14 @@ TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count
       if (losses.right.defined()) sums.top1 = sum_of(sums.top1, losses.right);
     }
     const bool is_last = &piece == &pieces.back();
-    if (shared_.defined() && !is_sharded && is_last) start_sharing(sums, arguments);
+    if (shared_.defined() && !is_sharded && is_last) expect_gradients();
     backward(losses.sum, arguments);
     draws = model::functional::DropoutScope::place();
     if (is_sharded) config_.strategy->finish_shard(piece.shard, /*has_samples=*/true);
   }
-  if (shared_.defined() && (is_sharded || pieces.empty())) start_sharing(sums, arguments);
+  if (shared_.defined() && !is_sharded && pieces.empty()) expect_gradients();
   if (shared_.defined()) {
-    finish_sharing(sums);
+    finish_sharing(sums, arguments);
   } else {
     sums.loss = sums.of_shards.front();
   }
@@ -161,9 +159,16 @@ void TrainStep::backward(const at::Tensor& loss_sum, const Tensors& arguments) {
   loss_sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
 }
 
-// From here on what the processes have goes to all of them, the gradients as they come.
-void TrainStep::start_sharing(Sums& sums, const Tensors& arguments) {
+// From here on they go to all processes as they come.
+void TrainStep::expect_gradients() {
   const at::NoGradGuard no_grad;
+  config_.strategy->expect_gradients(whole_rows_);
+}
+
+// The last sum of a pass says whether all have done their part of it.
+void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
+  const at::NoGradGuard no_grad;
+  config_.strategy->finish_gradients();
   const at::Tensor zero = at::zeros({1}, shared_.options());
   Tensors numbers = {sums.top1.defined() ? sums.top1.to(at::kDouble).reshape({1}) : zero,
                      arguments.back()};
@@ -172,16 +177,9 @@ void TrainStep::start_sharing(Sums& sums, const Tensors& arguments) {
   }
   sums.shared = at::cat(numbers);
   parallel::start_sum(sums.shared);
-  if (shards() == 0) config_.strategy->expect_gradients(whole_rows_);
-}
-
-void TrainStep::finish_sharing(Sums& sums) {
-  const at::NoGradGuard no_grad;
-  config_.strategy->finish_gradients();
   parallel::wait_for_sum(sums.shared);
-  const auto first = static_cast<int64_t>(kFirstWish + kWishes);
-  sums.loss =
-      sums.shared.slice(0, first, first + static_cast<int64_t>(sums.of_shards.size())).sum();
+  parallel::require_all_done(sums.shared, kMissing);
+  sums.loss = sums.shared.slice(0, kFirstLoss).sum();
   sums.top1 = at::Tensor();
 }
 

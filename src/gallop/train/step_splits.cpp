@@ -1,10 +1,12 @@
 // What a step does where memory runs out.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/train/out_of_memory.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
 
@@ -12,16 +14,27 @@ TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool c
                                                 int64_t step) {
   kept_.keep_again();
   for (;;) {
+    const auto scope = sharing();
     Tensors results;
     updating_ = false;
-    const auto full = run_in_memory([&] {
-      results = compiled_ ? (*compiled_)(arguments, mode_of(count_guesses))
-                          : compute(arguments, count_guesses);
-    });
-    if (!full) return results;
-    if (config_.strategy != nullptr) refuse_to_split(*full, step);
+    bool is_missing = false;  // A part of another process.
+    std::optional<std::string> full;
+    try {
+      full = run_in_memory([&] {
+        results = compiled_ ? (*compiled_)(arguments, mode_of(count_guesses))
+                            : compute(arguments, count_guesses);
+      });
+    } catch (const parallel::PartIsMissing&) {
+      is_missing = true;
+    }
+    if (!full && !is_missing) return results;
+    require_unchanged(full.value_or("another process has none"), step);
+    const bool is_one_sample = config_.accumulate * splits_ >= arguments[kInput].size(0);
+    Shortage shortage{.why = full.value_or(""), .of_one_sample = is_one_sample};
+    if (scope) shortage = share_shortage(*scope, full, is_one_sample, step);
     kept_.put_back();
-    split_for(*full, arguments.front().size(0), step);
+    optim::drop_gradients(parameters_);
+    split_for(shortage, step);
     seed_step(config_.seed, step, device_);
   }
 }
@@ -31,36 +44,83 @@ int64_t TrainStep::mode_of(bool count_guesses) const {
   return (shards() > 0 ? 2 * whole_rows_ : 0) + (count_guesses ? 1 : 0);
 }
 
-// Others may be in the middle of what this one has not come to.
-void TrainStep::refuse_to_split(const std::string& why, int64_t step) const {
-  throw DeviceError(
-      fmt::format("rank {}, step {}: out of memory. Batches are split by themselves only in a "
-                  "training of one process: set train.accumulate to {}. {}",
-                  config_.strategy->collectives().rank(), step + 1, 2 * config_.accumulate, why));
-}
-
-// What the failed step has taken is given back first.
-void TrainStep::split_for(const std::string& why, int64_t rows, int64_t step) {
+// What was summed before the others are told cannot be taken back.
+void TrainStep::require_unchanged(const std::string& why, int64_t step) const {
   Tensors trained;
   for (const auto& list :
        {config_.sam ? NamedTensors() : parameters_, optimizer_.state(), state()}) {
     for (const auto& [name, tensor] : list) trained.push_back(tensor);
   }
-  if (updating_ || (compiled_ && compiled_->has_changed(trained))) {
-    throw DeviceError(
-        fmt::format("step {}: out of memory within the update of the weights, which are not to be "
-                    "used any more; resume from the last checkpoint. {}",
-                    step + 1, why));
+  if (!updating_ && !(compiled_ && compiled_->has_changed(trained))) return;
+  throw DeviceError(
+      fmt::format("step {}: out of memory within the update of the weights, which are not to be "
+                  "used any more; resume from the last checkpoint. {}",
+                  step + 1, why));
+}
+
+// The sums of a pass that this process has not begun, but for the last.
+TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
+                                        const std::string& why, int64_t step) const {
+  const auto refuse = [&](const std::string& what) {
+    throw DeviceError(fmt::format("rank {}, step {}: out of memory{}. {}",
+                                  config_.strategy->collectives().rank(), step + 1, what, why));
+  };
+  const auto sums = config_.strategy->sums();
+  if (!sums && shards() > 0) {
+    refuse(
+        "; with parallel.name=deterministic shards are not cut further, as bits would depend on "
+        "it: try train.recompute.every=1, a smaller data.batch, or parallel.name=ddp");
+  } else if (!sums) {
+    refuse(fmt::format(
+        "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "
+        "train.accumulate to {}",
+        2 * config_.accumulate * splits_));
   }
-  optim::drop_gradients(parameters_);
-  if (config_.accumulate * splits_ >= rows) {
+  const auto of_pass = static_cast<int64_t>(sums->size()) + 1;
+  if (scope.started() >= of_pass * (config_.sam ? 2 : 1)) {
+    refuse(" after the others were told that all is well: resume from the last checkpoint");
+  }
+  return {sums->begin() + scope.started() % of_pass, sums->end()};
+}
+
+// One that has no memory follows the others through the sums of its pass, the last of which tells
+// them. Then all tell each other why.
+TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
+                                              const std::optional<std::string>& own,
+                                              bool is_one_sample, int64_t step) {
+  parallel::Collectives& collectives = config_.strategy->collectives();
+  if (own) {
+    const Tensors left = sums_left(scope, *own, step);
+    optim::drop_gradients(parameters_);  // Room for them.
+    scope.follow(left);
+    std::vector<double> last(kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, shards())));
+    last[kMissing] = 1;
+    parallel::sum_over_all(collectives, last);
+  }
+  config_.strategy->forget_sums();
+  collectives.begin(parallel::Section::kStart, step + 1);  // The step is compiled anew.
+  Shortage shortage;
+  const auto words = parallel::gather(collectives, own.value_or(""));
+  const auto states = parallel::gather(collectives, static_cast<uint64_t>(own && is_one_sample));
+  for (size_t rank = 0; rank < words.size(); ++rank) {
+    if (words[rank].empty()) continue;
+    if (shortage.why.empty()) {
+      shortage.why = fmt::format("Rank {} of {}: {}", rank, words.size(), words[rank]);
+    }
+    shortage.of_one_sample = shortage.of_one_sample || states[rank] != 0;
+  }
+  return shortage;
+}
+
+void TrainStep::split_for(const Shortage& shortage, int64_t step) {
+  if (shortage.of_one_sample) {
     throw StepDoesNotFit(fmt::format(
         "step {}: out of memory with one sample at a time. Try train.recompute.every=1, "
         "train.precision=bf16, or a smaller model. {}",
-        step + 1, why));
+        step + 1, shortage.why));
   }
   set_splits(2 * splits_);
-  why_split_ = why;
+  why_split_ = shortage.why;
 }
 
 void TrainStep::set_splits(int64_t splits) {

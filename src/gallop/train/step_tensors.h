@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "gallop/train/step.h"
+
 namespace gallop::train {
 
 // The arguments and results of a training step as a function of tensors. Where it is shared, the
@@ -13,7 +15,14 @@ enum Result : size_t { kLossSum, kTop1, kNorm, kSpike, kSharedSums };
 // the step is shared all SharedSums instead of them.
 enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kTop1Number };
 // Sums over processes: right guesses, targets that were not broken and all targets, how many wish
-// what, and the loss of each shard.
-enum SharedSum : size_t { kSharedTop1, kTargets, kAllTargets, kFirstWish };
+// what, how many could not do their part, and the loss of each shard.
+enum SharedSum : size_t {
+  kSharedTop1,
+  kTargets,
+  kAllTargets,
+  kFirstWish,
+  kMissing = kFirstWish + kWishes,
+  kFirstLoss
+};
 
 }  // namespace gallop::train

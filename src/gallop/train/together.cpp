@@ -15,6 +15,10 @@ void Together::begin(parallel::Section section, int64_t step) const {
   if (!is_alone()) collectives_->begin(section, step);
 }
 
+void Together::note_progress() const {
+  if (!is_alone()) collectives_->note_progress();
+}
+
 void Together::start_alike(const NamedTensors& tensors) const {
   if (is_alone()) return;
   std::string shapes;

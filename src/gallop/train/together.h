@@ -31,6 +31,7 @@ class Together {
 
   parallel::Limits limits() const;
   void begin(parallel::Section section, int64_t step) const;
+  void note_progress() const;
 
   /// Gives all the tensors of the first process. Throws UsageError where another has others.
   void start_alike(const NamedTensors& tensors) const;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/progress.h"
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {
@@ -59,6 +60,7 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
 }
 
 Outcome Trainer::Impl::run() {
+  const ProgressScope progress_scope([this] { together.note_progress(); });
   parts.model.set_training(true);
   if (!together.is_alone()) {
     for (size_t i = 0; i < kWishes; ++i) agreed[i] = together.any(own_wishes()[i]);

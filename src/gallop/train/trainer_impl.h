@@ -59,6 +59,7 @@ struct Trainer::Impl {
   Wishes agreed{};
   std::deque<std::pair<int64_t, Wishes>> wishes;  // Of steps, which count as late as results may.
   int64_t steps_here = 0;                         // Of this process.
+  int64_t steps_to_compile = 2;                   // The next ones are recorded and compiled.
   Outcome outcome;
   std::deque<Started> started_steps;
 

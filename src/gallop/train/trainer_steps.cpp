@@ -48,8 +48,10 @@ bool Trainer::Impl::train_one() {
 void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
                                const std::vector<double>& varied,
                                const data::LoaderState& position) {
-  // The first two are recorded and compiled, which takes as long as it takes.
-  const bool starts = steps_here++ < 2;
+  // Those that are recorded and compiled take as long as they take.
+  const bool starts = steps_to_compile > 0;
+  steps_to_compile -= starts ? 1 : 0;
+  steps_here += 1;
   together.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, progress.step + 1);
   try {
     step.start(batch.input, batch.target, progress.step, lr, record, varied,
@@ -63,6 +65,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
   }
   if (step.splits() == progress.splits) return;
   progress.splits = step.splits();
+  steps_to_compile = 2;
   const int64_t pieces = config.accumulate * progress.splits;
   tell(&Observer::noted,
        fmt::format("out of memory at step {}: from here on batches are computed in {} parts, as "

@@ -31,11 +31,18 @@ class LimitedAllocator final : public c10::Allocator {
     now_ = peak_ = failures_ = 0;
   }
   void lift() { limit(std::numeric_limits<int64_t>::max()); }
+  /// The allocation of this thread after so many more fails, once.
+  static void fail_after(int64_t allocations) { left_of_thread_ = allocations; }
+  /// Of this thread so far.
+  static int64_t allocations_of_thread() { return made_by_thread_; }
+
   int64_t peak() const { return peak_; }
   int64_t failures() const { return failures_; }
 
   c10::DataPtr allocate(size_t bytes) override {
     const auto size = static_cast<int64_t>(bytes);
+    made_by_thread_ += 1;
+    if (left_of_thread_ >= 0 && left_of_thread_-- == 0) return inner_->allocate(size_t{1} << 62);
     {
       const std::lock_guard lock(mutex_);
       if (now_ + size > limit_) {
@@ -77,6 +84,7 @@ class LimitedAllocator final : public c10::Allocator {
   }
 
   static inline LimitedAllocator* self_ = nullptr;
+  static inline thread_local int64_t left_of_thread_ = -1, made_by_thread_ = 0;
 
   c10::Allocator* inner_ = nullptr;
   std::mutex mutex_;

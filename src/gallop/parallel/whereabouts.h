@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace gallop::parallel {
+
+/// Where each process of a group has come to, as it tells the others by their store: which of the
+/// calls that all make, and whether it goes ahead between two. The store may have to be asked at
+/// times of no hurry alone.
+class Whereabouts {
+ public:
+  /// All processes make theirs before one asks.
+  Whereabouts(c10::intrusive_ptr<c10d::Store> store, int rank, int size);
+
+  /// Something long begins.
+  void begin();
+  /// This process goes ahead. Tells the others every second at most.
+  void note_progress();
+  /// This process has come to a call; from here on it looks at the others.
+  void come_to(int64_t call);
+
+  struct Still {
+    int rank = 0;
+    double seconds = 0;
+  };
+  /// Of those that have not come to the call, who has stood still for longest since this one came,
+  /// where that is longer than `seconds`, and than three times the longest way between two steps of
+  /// this process itself, as they do the same.
+  std::optional<Still> who_stands_still(int64_t call, double seconds);
+
+ private:
+  struct Seen {
+    std::string place;
+    double at = 0;
+  };
+
+  void tell();
+  std::string key_of(int rank) const;
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  int rank_;
+  std::vector<Seen> seen_;  ///< By rank.
+  int64_t call_ = 0, moves_ = 0;
+  double moved_at_ = 0, told_at_ = 0, longest_way_ = 0;
+};
+
+}  // namespace gallop::parallel
