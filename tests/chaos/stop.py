@@ -6,7 +6,8 @@
 SIGCONT and SIGTERM go to one process, to one rank under 'gallop launch', to the launcher, or to all processes
 of the job, as Slurm does it. The training must save, end with exit code 5, and go on to the weights of a run that
 nobody disturbed, bit for bit. Then the signals that Slurm sends after its grace, and a training that is asked twice,
-which ends at once.
+which ends at once; and SIGSTOP to one rank in an evaluation or a checkpoint, which the others must notice, however
+long these may take, and which the launcher must name.
 """
 
 import argparse
@@ -28,6 +29,8 @@ train: {epochs: 4, precision: fp32, channels_last: "false", checkpoint_every: 7 
 """
 # Of a launcher that is not to lose its patience, however slow the machine is.
 LONG_GRACE_SECONDS = 300
+STILL_SECONDS = 2
+PLACES = {"evaluation": "evaluation after step", "checkpoint": "checkpoint of step"}
 # What is held up: path, whether it is read, number of the call, rank; "" for whichever comes to it.
 PHASES = {
     "start": ("recipe.yaml", True, 1, 0),
@@ -117,6 +120,27 @@ def end_at_once(there, who, signals, wanted):
     there.require_weights(name, wanted[who == "process"], f"asked twice by {who}")
 
 
+def stand_still(there, phase, wanted):
+    """A rank that is stopped for good where nobody makes calls: it is named, and all start again."""
+    held = hold(there, phase, "job")
+    rank = PHASES[phase][3]
+    name = f"still-{phase}"
+    training = there.start(name, f"parallel.step_seconds={STILL_SECONDS}", "train.checkpoint_in_background=false",
+                           processes=2, environment=held.environment)
+    training.wait_for(held.has_come, f"phase {phase}")
+    stopped = time.monotonic()
+    runs.send([training.rank(rank)], signal.SIGSTOP)
+    held.let_go()
+    training.wait_for(lambda: "has stood still" in training.output(), "word of the rank that stands still")
+    took = time.monotonic() - stopped
+    code, output = training.finish()
+    place = f"rank {rank} of 2 on [^ ]+ .*is stopped at {PLACES[phase]}"
+    if code != kill.FINISHED or not re.search(place, output):
+        sys.exit(f"{phase}: exit {code}, or the rank is not named:\n{output[-4000:]}")
+    there.require_weights(name, wanted[False], f"rank {rank} stood still at {phase}")
+    print(f"{phase:10} rank {rank} stands still: noticed after {took:.1f} s", flush=True)
+
+
 def main():
     everybody = ["process", "rank-0", "rank-1", "launcher", "job"]
     parser = argparse.ArgumentParser()
@@ -141,6 +165,9 @@ def main():
             # SIGKILL of one rank alone is a failure, after which it starts again.
             if not one.startswith("rank"):
                 end_at_once(there, one, [signal.SIGCONT, signal.SIGTERM, signal.SIGKILL], wanted)
+        if False in wanted:
+            for phase in sorted(set(arguments.phases.split(",")) & set(PLACES)):
+                stand_still(there, phase, wanted)
         print("each time it stopped, saved and went on to the same weights, bit for bit")
 
 

@@ -103,6 +103,23 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
 }
 
+namespace {
+
+// Of a large file one part is on its way to the disk while the next is written, so that what is
+// left at the end does not take long. Where the file system cannot do that, the end does it all.
+void sync_behind(int file, ssize_t written) {
+  constexpr auto kPart = static_cast<off_t>(kWrittenAtOnce);
+  constexpr unsigned kStart = SYNC_FILE_RANGE_WRITE;
+  constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | kStart | SYNC_FILE_RANGE_WAIT_AFTER;
+  const off_t end = lseek(file, 0, SEEK_CUR), parts = end / kPart;
+  if (parts == (end - written) / kPart) return;
+  if (parts > 1) sync_file_range(file, (parts - 2) * kPart, kPart, kWait);
+  sync_file_range(file, (parts - 1) * kPart, kPart, kStart);
+  note_progress();
+}
+
+}  // namespace
+
 FileWriter::FileWriter(const fs::path& path, mode_t mode)
     : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)) {
   if (!file_) throw_device(path, "create", errno);
@@ -118,21 +135,8 @@ void FileWriter::write(const void* data, size_t bytes) {
     }
     at += written;
     bytes -= static_cast<size_t>(written);
-    bytes_ += written;
-    sync_behind();
+    sync_behind(file_.get(), written);
   }
-}
-
-// One part is on its way to the disk while the next is written. Where the file system cannot do
-// that, finish() does it all.
-void FileWriter::sync_behind() {
-  if (bytes_ - on_its_way_ < static_cast<int64_t>(kWrittenAtOnce)) return;
-  constexpr unsigned kStart = SYNC_FILE_RANGE_WRITE;
-  constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | kStart | SYNC_FILE_RANGE_WAIT_AFTER;
-  if (on_its_way_ > 0) sync_file_range(file_.get(), 0, on_its_way_, kWait);
-  sync_file_range(file_.get(), on_its_way_, bytes_ - on_its_way_, kStart);
-  on_its_way_ = bytes_;
-  note_progress();
 }
 
 void FileWriter::finish() {

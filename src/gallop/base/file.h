@@ -64,9 +64,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// Writes a new file piece by piece and makes it durable. Large ones go to the disk while they are
-/// written, so that finish() is not long, and tell note_progress() of it. Throws DeviceError (full
-/// disk, read-only folder, ...) that names the file and the system's reason.
+/// Writes a new file piece by piece and makes it durable. Throws DeviceError (full disk, read-only
+/// folder, ...) that names the file and the system's reason.
 class FileWriter {
  public:
   explicit FileWriter(const fs::path& path, mode_t mode = 0644);
@@ -76,11 +75,8 @@ class FileWriter {
   void finish();
 
  private:
-  void sync_behind();
-
   fs::path path_;
   FileDescriptor file_;
-  int64_t bytes_ = 0, on_its_way_ = 0;
 };
 
 /// Replaces `path` by `content` in one step: a reader sees the old or the new file, never a part,

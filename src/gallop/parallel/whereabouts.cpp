@@ -12,8 +12,7 @@ namespace gallop::parallel {
 
 namespace {
 
-constexpr double kBetweenTold = 1;
-constexpr double kSlowerThanOwn = 3;
+constexpr double kBetweenTold = 0.25, kLeastStill = 1, kSlowerThanOwn = 3;
 
 }  // namespace
 
@@ -45,7 +44,7 @@ void Whereabouts::come_to(int64_t call) {
 }
 
 std::optional<Whereabouts::Still> Whereabouts::who_stands_still(int64_t call, double seconds) {
-  const double most = std::max(seconds, kSlowerThanOwn * longest_way_);
+  const double most = std::max({seconds, kLeastStill, kSlowerThanOwn * longest_way_});
   std::optional<Still> stillest;
   for (int rank = 0; rank < static_cast<int>(seen_.size()); ++rank) {
     if (rank == rank_) continue;

@@ -10,8 +10,7 @@
 namespace gallop::parallel {
 
 /// Where each process of a group has come to, as it tells the others by their store: which of the
-/// calls that all make, and whether it goes ahead between two. The store may have to be asked at
-/// times of no hurry alone.
+/// calls that all make, and whether it goes ahead between two.
 class Whereabouts {
  public:
   /// All processes make theirs before one asks.
@@ -19,7 +18,7 @@ class Whereabouts {
 
   /// Something long begins.
   void begin();
-  /// This process goes ahead. Tells the others every second at most.
+  /// This process goes ahead. Tells the others four times a second at most.
   void note_progress();
   /// This process has come to a call; from here on it looks at the others.
   void come_to(int64_t call);
@@ -29,8 +28,8 @@ class Whereabouts {
     double seconds = 0;
   };
   /// Of those that have not come to the call, who has stood still for longest since this one came,
-  /// where that is longer than `seconds`, and than three times the longest way between two steps of
-  /// this process itself, as they do the same.
+  /// where that is longer than `seconds`, which are 1 at least, and than three times the longest
+  /// that this process itself has taken from one step to the next, as they do the same.
   std::optional<Still> who_stands_still(int64_t call, double seconds);
 
  private:

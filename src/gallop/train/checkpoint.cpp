@@ -112,6 +112,15 @@ void verify(const CheckpointInfo& checkpoint) {
   for (const auto& [name, file] : manifest.files) open_verified(checkpoint.folder, manifest, name);
 }
 
+bool is_intact(const CheckpointInfo& checkpoint) {
+  try {
+    verify(checkpoint);
+    return true;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
 // A folder for a step that may have been reached before, when the run went back since: the older
 // one stays in place until retention removes it.
 fs::path free_name(const fs::path& folder, int64_t step) {
@@ -402,10 +411,15 @@ void CheckpointStore::remove_old() const {
   std::vector<fs::path> spared = follow_all(kSnapshots);
   if (const auto best_folder = follow(kBest)) spared.push_back(*best_folder);
   if (const auto one = of_step(spared_step_)) spared.push_back(one->folder);
+  const auto all = list();
+  if (static_cast<int64_t>(all.size()) <= config_.keep_last) return;
   int64_t kept = 0;
-  for (const CheckpointInfo& entry : list()) {
-    const bool is_spared = std::find(spared.begin(), spared.end(), entry.folder) != spared.end();
-    if (kept++ < config_.keep_last || is_spared) continue;
+  for (const CheckpointInfo& entry : all) {
+    if (kept < config_.keep_last) {
+      kept += is_intact(entry) ? 1 : 0;
+      continue;
+    }
+    if (std::find(spared.begin(), spared.end(), entry.folder) != spared.end()) continue;
     // Renamed first, so that a half-removed folder never looks like a checkpoint.
     const fs::path doomed = folder_ / (kTemporary + ("old-" + entry.folder.filename().string()));
     std::error_code error;

@@ -144,6 +144,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   }
   if (config.precision == precision::Precision::kFp16) scaler_.emplace(config.loss_scale, device_);
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
+  kept_.keep(state());
   if (config.strategy != nullptr) {
     own_seed_and_step_ = at::zeros({std::max<int64_t>(1, shards()), 2}, seed_and_step_.options());
     shared_ = at::zeros({kFirstLoss - kTargets}, at::TensorOptions(at::kDouble).device(device_));

@@ -47,8 +47,7 @@ int64_t TrainStep::mode_of(bool count_guesses) const {
 // What was summed before the others are told cannot be taken back.
 void TrainStep::require_unchanged(const std::string& why, int64_t step) const {
   Tensors trained;
-  for (const auto& list :
-       {config_.sam ? NamedTensors() : parameters_, optimizer_.state(), state()}) {
+  for (const auto& list : {config_.sam ? NamedTensors() : parameters_, optimizer_.state()}) {
     for (const auto& [name, tensor] : list) trained.push_back(tensor);
   }
   if (!updating_ && !(compiled_ && compiled_->has_changed(trained))) return;
@@ -89,10 +88,11 @@ TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
                                               const std::optional<std::string>& own,
                                               bool is_one_sample, int64_t step) {
   parallel::Collectives& collectives = config_.strategy->collectives();
+  // Also the others may have sums under way.
+  const Tensors left = own ? sums_left(scope, *own, step) : Tensors();
+  optim::drop_gradients(parameters_);  // Room for them.
+  scope.follow(left);
   if (own) {
-    const Tensors left = sums_left(scope, *own, step);
-    optim::drop_gradients(parameters_);  // Room for them.
-    scope.follow(left);
     std::vector<double> last(kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, shards())));
     last[kMissing] = 1;
     parallel::sum_over_all(collectives, last);

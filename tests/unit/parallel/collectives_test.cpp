@@ -1,9 +1,11 @@
 #include "gallop/parallel/collectives.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
+#include <thread>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -140,6 +142,50 @@ TEST(Collectives, NameTheCallAndTheStepWhereAnotherIsGone) {
   EXPECT_EQ(message.substr(0, message.find('(')),
             "rank 0 of 2: step 7, call 1, sum of 400 bytes: another process is gone or did not "
             "answer within 0.50 s ");
+}
+
+// Long before the limit of an evaluation.
+TEST(Collectives, NameTheOneThatStandsStillInAnEvaluationOrACheckpoint) {
+  for (const auto& [section, words] :
+       {std::pair(Section::kEvaluation, "evaluation after step 7, call 2, sum of 8 bytes: "),
+        std::pair(Section::kCheckpoint, "checkpoint of step 7, call 2, sum of 8 bytes: ")}) {
+    std::atomic<int> told = 0;
+    std::mutex mutex;
+    run_together(3,
+                 [&](Collectives& collectives) {
+                   collectives.begin(section, 7);
+                   EXPECT_TRUE(any_of(collectives, true));
+                   // It does not end, as its end would be noticed at once.
+                   while (collectives.rank() == 2 && told < 2) {
+                     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                   }
+                   if (collectives.rank() == 2) return;
+                   try {
+                     any_of(collectives, false);
+                   } catch (const DeviceError& error) {
+                     const std::lock_guard lock(mutex);
+                     const std::string text = error.what();
+                     EXPECT_NE(text.find(words), std::string::npos) << text;
+                     EXPECT_NE(text.find("rank 2 has stood still for "), std::string::npos) << text;
+                     told += 1;
+                   }
+                 },
+                 {.limits = {.step = 1, .other = 3600}});
+    EXPECT_EQ(told, 2);
+  }
+}
+
+TEST(Collectives, WaitForTheOneThatGoesAheadInAnEvaluation) {
+  run_together(2,
+               [](Collectives& collectives) {
+                 collectives.begin(Section::kEvaluation, 7);
+                 for (int i = 0; collectives.rank() == 1 && i < 35; ++i) {
+                   std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                   collectives.note_progress();
+                 }
+                 EXPECT_FALSE(any_of(collectives, false));
+               },
+               {.limits = {.step = 1.5, .other = 3600}});
 }
 
 TEST(Collectives, SayWhoDidNotFindTheOthers) {

@@ -92,6 +92,38 @@ TEST_F(Checkpoints, KeepTheNewestAndTheBest) {
   EXPECT_EQ(store_.best()->step, 50);
 }
 
+void flip_a_bit(const fs::path& file) {
+  std::string bytes = read_file(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  std::ofstream(file) << bytes;
+}
+
+// One that is damaged does not stand for one that could be gone on from.
+TEST_F(Checkpoints, KeepAsManyIntactOnes) {
+  for (const int64_t step : {10, 20}) store_.save(state_with(1), step, false);
+  flip_a_bit(folder_ / "step-00000020" / "model.safetensors");
+  store_.save(state_with(1), 30, false);
+  EXPECT_EQ(names(), (Names{"latest", "step-00000010", "step-00000020", "step-00000030"}));
+  flip_a_bit(folder_ / "step-00000030" / "state.safetensors");
+  EXPECT_EQ(store_.newest_intact([](const std::string&) {})->step, 10);
+  for (const int64_t step : {40, 50}) store_.save(state_with(1), step, false);
+  EXPECT_EQ(names(), (Names{"latest", "step-00000040", "step-00000050"}));
+}
+
+TEST_F(Checkpoints, KeepTheLastIntactOneWhereTheNextIsWrittenDamaged) {
+  CheckpointStore store(folder_, {.keep_last = 1});
+  store.save(state_with(1), 10, false);
+  const TrainingState state = state_with(2);
+  const CheckpointDraft draft = store.draft_of(state, 20);
+  store.begin(draft);
+  auto files = CheckpointStore::write_slice(draft, state.model, state.optimizer, 0);
+  flip_a_bit(draft.folder / "model.safetensors");
+  store.publish(draft, std::move(files), state.trainer, false);
+  EXPECT_EQ(names(), (Names{"latest", "step-00000010", "step-00000020"}));
+  store.save(state_with(3), 30, false);
+  EXPECT_EQ(names(), (Names{"latest", "step-00000030"}));
+}
+
 TEST_F(Checkpoints, KeepSnapshots) {
   EXPECT_TRUE(store_.snapshots().empty());
   for (const int64_t step : {10, 20, 30, 40, 50}) {
