@@ -35,7 +35,7 @@ struct SumOperators {
     CollectivesScope& scope = needed();
     scope.collectives_.wait(tensor);
     const auto found = std::find_if(scope.sums_.rbegin(), scope.sums_.rend(), [&](const auto& sum) {
-      return sum.tensor.const_data_ptr() == tensor.const_data_ptr();
+      return !sum.is_there && sum.tensor.const_data_ptr() == tensor.const_data_ptr();
     });
     if (found == scope.sums_.rend()) return;
     found->is_there = true;

@@ -1,6 +1,7 @@
 #include "gallop/train/kept_tensors.h"
 
 #include <cstring>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/clone.h>
@@ -9,8 +10,9 @@ namespace gallop::train {
 
 void KeptTensors::keep(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
+    at::Tensor copy = tensor.detach().clone();  // For which there may be no memory.
     live_.push_back(tensor);
-    copies_.push_back(tensor.detach().clone());
+    copies_.push_back(std::move(copy));
   }
 }
 

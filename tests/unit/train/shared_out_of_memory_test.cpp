@@ -140,6 +140,11 @@ TEST_P(SharedStepWithoutMemory, IsSplitByAllAndHasTheBitsOfOneThatWas) {
           EXPECT_NE(ran.why.find("resume from the last checkpoint"), std::string::npos) << ran.why;
           continue;
         }
+        // Some operators do without scratch memory.
+        if (ran.splits == 1) {
+          expect_equal(ran, whole);
+          continue;
+        }
         splits += 1;
         EXPECT_EQ(ran.splits, 2);
         EXPECT_TRUE(ran.why.starts_with("Rank ")) << ran.why;
@@ -230,8 +235,12 @@ TEST(SharedOutOfMemory, IsRefusedWherePartsAreNotCutFurther) {
        {std::pair("deterministic", "with parallel.name=deterministic shards are not cut further"),
         std::pair("ddp batch_norm=synchronized", "set train.accumulate to 2")}) {
     const Case tested{"Resnet", resnet, "sgd", {}, false, true, "[]", strategy};
-    const Ran ran =
-        train_together(2, tested, /*compiled=*/false, batches_of(tested), Shortage{{0}, 5});
+    const auto batches = batches_of(tested);
+    Ran ran;
+    // Some operators do without scratch memory.
+    for (int64_t allocations = 5; allocations < 50 && !ran.has_failed; ++allocations) {
+      ran = train_together(2, tested, /*compiled=*/false, batches, Shortage{{0}, allocations});
+    }
     EXPECT_TRUE(ran.has_failed);
     EXPECT_NE(ran.why.find(words), std::string::npos) << ran.why;
   }
