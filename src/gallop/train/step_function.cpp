@@ -68,7 +68,7 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
     });
   }
   const Sums sums = forward_backward(arguments, count_guesses);
-  if (config_.sam) forward_backward_sam(arguments, *config_.sam);
+  if (config_.sam) forward_backward_sam(arguments, sums, *config_.sam);
   at::Tensor share;
   if (sums.shared.defined()) {
     share = sums.shared.select(0, kTargets).div(sums.shared.select(0, kAllTargets));
@@ -184,12 +184,16 @@ void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
 }
 
 // In place of the gradients leaves those at `distance` from the weights.
-void TrainStep::forward_backward_sam(const Tensors& arguments, double distance) {
+void TrainStep::forward_backward_sam(const Tensors& arguments, const Sums& first, double distance) {
   constexpr double kLeastNorm = 1e-12;
   PutBackAtEnd kept;
   {
     const at::NoGradGuard no_grad;
-    const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
+    at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
+    // 0: nothing of the second pass, and none of its sums, comes before all have done the first.
+    if (first.shared.defined()) {
+      norm = norm.add(first.shared.select(0, kMissing).to(norm.scalar_type()));
+    }
     const at::Tensor share = norm.add(kLeastNorm).reciprocal().mul(distance).to(at::kFloat);
     for (const auto& [name, tensor] : parameters_) {
       if (!tensor.grad().defined()) continue;
