@@ -176,7 +176,7 @@ class TrainStep {
     Tensors of_shards{};  ///< Losses; undefined where others have them.
   };
   Sums forward_backward(const Tensors& arguments, bool count_guesses);
-  void forward_backward_sam(const Tensors& arguments, const Sums& first, double distance);
+  Sums forward_backward_sam(const Tensors& arguments, const Sums& first, double distance);
   Losses losses_of(const at::Tensor& input, const at::Tensor& target, const Tensors& arguments,
                    bool count_guesses);
   void backward(const at::Tensor& loss_sum, const Tensors& arguments);

@@ -68,10 +68,13 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
     });
   }
   const Sums sums = forward_backward(arguments, count_guesses);
-  if (config_.sam) forward_backward_sam(arguments, sums, *config_.sam);
+  Sums further;
+  if (config_.sam) further = forward_backward_sam(arguments, sums, *config_.sam);
   at::Tensor share;
   if (sums.shared.defined()) {
     share = sums.shared.select(0, kTargets).div(sums.shared.select(0, kAllTargets));
+    // 0: the update comes after all have done the last pass.
+    if (further.shared.defined()) share = share.add(further.shared.select(0, kMissing));
   }
   const Tensors done = update(arguments, sums.loss, share);
   Tensors results = {sums.loss, sums.top1, done[0], done[1], sums.shared};
@@ -184,7 +187,8 @@ void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
 }
 
 // In place of the gradients leaves those at `distance` from the weights.
-void TrainStep::forward_backward_sam(const Tensors& arguments, const Sums& first, double distance) {
+TrainStep::Sums TrainStep::forward_backward_sam(const Tensors& arguments, const Sums& first,
+                                                double distance) {
   constexpr double kLeastNorm = 1e-12;
   PutBackAtEnd kept;
   {
@@ -202,7 +206,7 @@ void TrainStep::forward_backward_sam(const Tensors& arguments, const Sums& first
     }
     kept.tensors.keep(model_.buffers());
   }
-  forward_backward(arguments, /*count_guesses=*/false);
+  return forward_backward(arguments, /*count_guesses=*/false);
 }
 
 Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
