@@ -60,8 +60,9 @@ PowerSgd::PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int p
       others_.push_back(gradients[i]);
       continue;
     }
-    matrices_.push_back(
-        {.gradient = *matrix, .error = at::zeros(matrix->sizes(), matrix->options()), .seed = seed + i});
+    matrices_.push_back({.gradient = *matrix,
+                         .error = at::zeros(matrix->sizes(), matrix->options()),
+                         .seed = seed + i});
     left_count += matrix->size(0) * rank;
     right_count += matrix->size(1) * rank;
   }
