@@ -63,7 +63,7 @@ std::vector<double> missing_volumes(const FrontProblem& problem, int64_t trials,
   std::vector<double> missing;
   LossRows losses;
   for (int64_t number = 0; number < trials; ++number) {
-    const auto proposal = sampler.ask(study, number, 0);
+    const auto proposal = sampler.ask(study, number);
     if (!proposal) break;
     losses.push_back(problem.values(proposal->point));
     queue_and_start(study, proposal->point, 0);

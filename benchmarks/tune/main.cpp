@@ -128,7 +128,7 @@ void speed(const Words& words, const SamplerWords& sampler) {
   }
   const auto built = sampler.build(settings);
   const auto ask = [&] {
-    return built->ask(study, static_cast<int64_t>(study.trials().size()), 0).value().point;
+    return built->ask(study, static_cast<int64_t>(study.trials().size())).value().point;
   };
   tell(ask());  // Fills what is kept between calls.
   std::vector<double> milliseconds;

@@ -45,7 +45,7 @@ class Simulator {
     while (static_cast<int64_t>(ends_.size()) < simulation_.workers) {
       const auto number = static_cast<int64_t>(study_.trials().size());
       if (number == simulation_.trials) return;
-      const auto proposal = sampler_.ask(study_, number, 0);
+      const auto proposal = sampler_.ask(study_, number);
       if (!proposal) return;
       queue_and_start(study_, proposal->point, time_);
       ends_.push(

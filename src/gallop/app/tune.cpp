@@ -48,6 +48,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   parser.add_option("--studies", arguments.studies, "folder of the studies");
   parser.add_option("--store", arguments.study.store,
                     "postgresql://...: a database that keeps the study, for workers on many hosts");
+  parser.add_option("--warm-start", arguments.study.earlier,
+                    "STUDY: a new study takes over the trials of this one");
   parser.add_option("--worker", arguments.helped,
                     "STUDY: take part in a study that another process leads, on this or another "
                     "host, by its folder");
@@ -107,7 +109,8 @@ const std::vector<TuneAction>& tune_actions() {
   static const std::vector<TuneAction> kActions = {
       {"status", "how a study stands, and its last trials", tune_status},
       {"best", "its best trial, and how to run it again", tune_best},
-      {"export", "all trials as CSV or JSON, the best as a recipe", tune_export},
+      {"importance", "how much each parameter matters", tune_importance},
+      {"export", "all trials as CSV, JSON or for Optuna, the best as a recipe", tune_export},
       {"stop", "start no more trials", tune_stop},
       {"resume", "start trials again, and so many more", tune_resume},
       {"retry", "failed trials once more", tune_retry},

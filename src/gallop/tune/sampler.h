@@ -27,11 +27,10 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  /// The trial of this number, which is the next, in this bracket; trials of other brackets do not
-  /// count. Nothing where no trial is wanted before one that runs has ended, or none at all
-  /// (is_exhausted()). The point is in the space and allowed by its constraints. Throws UsageError
-  /// where no point is found that they allow.
-  virtual std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) = 0;
+  /// The trial of this number, which is the next. Nothing where no trial is wanted before one that
+  /// runs has ended, or none at all (is_exhausted()). The point is in the space and allowed by its
+  /// constraints. Throws UsageError where no point is found that they allow.
+  virtual std::optional<Proposal> ask(const Study& study, int64_t number) = 0;
 
   /// How a trial is run whose point was given by somebody else. Throws UsageError where there can
   /// be none of this number.

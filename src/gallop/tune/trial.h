@@ -35,7 +35,7 @@ struct Attempt {
 struct Trial {
   int64_t number = 0;  ///< From 0.
   TrialState state = TrialState::kWaiting;
-  /// Trials of different brackets are not compared with each other (Hyperband).
+  /// Pruners do not compare trials of different brackets (Hyperband); samplers learn from all.
   int32_t bracket = 0;
   int32_t attempt = 0;   ///< How often it was started.
   int32_t vanished = 0;  ///< How often its worker has vanished.

@@ -117,7 +117,7 @@ std::vector<Event> Tuner::next_trial(const std::string& worker) {
   const auto number = static_cast<int64_t>(study_.trials().size());
   if (number >= study_.wanted_trials()) return {};
   const int32_t bracket = pruner_->bracket(study_, number);
-  const auto proposal = sampler_->ask(study_, number, bracket);
+  const auto proposal = sampler_->ask(study_, number);
   if (proposal) return {queue(number, bracket, *proposal), start({.number = number}, worker)};
   if (study_.running().empty() && !sampler_->is_exhausted(study_)) {
     throw InternalError("the sampler waits for a trial, and none runs");
@@ -304,6 +304,15 @@ void Tuner::enqueue(const std::vector<Point>& points) {
     }
     return events;
   });
+}
+
+WarmStart Tuner::take_over(const Study& earlier) {
+  WarmStart taken;
+  update([&] {
+    taken = warm_start(study_, earlier, *pruner_);
+    return taken.events;
+  });
+  return taken;
 }
 
 void Tuner::steer(const Steer& steer) {

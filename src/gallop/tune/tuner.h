@@ -11,6 +11,7 @@
 #include "gallop/tune/pruner.h"
 #include "gallop/tune/sampler.h"
 #include "gallop/tune/storage.h"
+#include "gallop/tune/warm_start.h"
 
 namespace gallop::tune {
 
@@ -49,6 +50,8 @@ class Tuner final : public Broker {
   /// Queues points to be tried before what the sampler chooses; they count as wanted trials. Throws
   /// UsageError where one is not in the space or not allowed by its constraints.
   void enqueue(const std::vector<Point>& points);
+  /// Takes over the finished trials of an earlier study, as warm_start() does; what it returns.
+  WarmStart take_over(const Study& earlier);
   /// No trial is started any more; those that run go on.
   void stop(const std::string& reason);
   /// They are started again, so many more than were wanted.

@@ -31,10 +31,10 @@ class Search {
   explicit Search(const StudySettings& settings, const GpConfig& config = kQuick)
       : study(settings), config_(config), sampler_(make_gp(config, settings)) {}
 
-  Point ask() { return sampler_->ask(study, next(), 0).value().point; }
+  Point ask() { return sampler_->ask(study, next()).value().point; }
   /// Of a sampler that is made now.
   Point ask_another() const {
-    return make_gp(config_, study.settings())->ask(study, next(), 0).value().point;
+    return make_gp(config_, study.settings())->ask(study, next()).value().point;
   }
   int64_t start(const Point& point) {
     const int64_t number = next();
@@ -251,16 +251,6 @@ TEST(GpSampler, HasOneAnswerWhereThereIsOnePoint) {
   Search search(settings_of({{"only", Choices{{"3"}}}, {"same", Interval{.low = 2, .high = 2}}}));
   search.run(8, [](const Point& point) { return Losses{point[1]}; });
   EXPECT_EQ(search.ask(), (Point{0, 2}));
-}
-
-TEST(GpSampler, LooksAtItsBracketAlone) {
-  const StudySettings settings = settings_of({{"x", Interval{}}});
-  Search search(settings), same(settings);
-  search.run(6, [](const Point& point) { return Losses{bowl(point)}; });
-  const auto sampler = make_gp(kQuick, settings);
-  const Point first = sampler->ask(search.study, 6, 1)->point;  // Of a bracket without trials.
-  EXPECT_EQ(sampler->ask(same.study, 6, 1)->point, first);
-  EXPECT_NE(sampler->ask(search.study, 6, 0)->point, first);
 }
 
 TEST(GpSampler, ModelsNoMoreThanItIsTold) {

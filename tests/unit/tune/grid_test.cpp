@@ -31,7 +31,7 @@ std::vector<std::string> walk(const Space& space, const GridConfig& config, uint
   std::vector<std::string> points;
   for (;;) {
     const auto sampler = make_grid(config, settings);
-    const auto proposal = sampler->ask(told.study, static_cast<int64_t>(points.size()), 0);
+    const auto proposal = sampler->ask(told.study, static_cast<int64_t>(points.size()));
     EXPECT_EQ(sampler->is_exhausted(told.study), !proposal);
     if (!proposal) return points;
     EXPECT_TRUE(space.contains(proposal->point));
@@ -86,7 +86,7 @@ TEST(GridSampler, SpacesIntervalsOnTheirScale) {
   ToldStudy told(settings);
   const auto sampler = make_grid({.points = 5, .shuffle = false}, settings);
   for (const double rate : {1e-4, 1e-3, 1e-2, 1e-1, 1.0}) {
-    const auto proposal = sampler->ask(told.study, 0, 0);
+    const auto proposal = sampler->ask(told.study, 0);
     ASSERT_TRUE(proposal);
     EXPECT_NEAR(proposal->point[0] / rate, 1, 1e-12);
     told.start(proposal->point);
@@ -101,7 +101,7 @@ TEST(GridSampler, SkipsWhatTheStudyHasAlready) {
   told.start({3});
   const auto sampler = make_grid({.points = {}, .shuffle = false}, settings);
   for (const double x : {1, 2, 4}) {
-    const auto proposal = sampler->ask(told.study, 0, 0);
+    const auto proposal = sampler->ask(told.study, 0);
     ASSERT_TRUE(proposal);
     EXPECT_EQ(proposal->point[0], x);
     told.start(proposal->point);

@@ -349,7 +349,7 @@ class Stretches {
   }
   int64_t begin() {
     const auto number = static_cast<int64_t>(told.study.trials().size());
-    const auto proposal = sampler->ask(told.study, number, 0);
+    const auto proposal = sampler->ask(told.study, number);
     if (!proposal) return -1;
     told.study.apply({.kind = Event::Kind::kQueued,
                       .trial = number,

@@ -20,9 +20,7 @@ Space box(size_t size) {
 }
 
 Point ask(const StudySettings& settings, int64_t number, bool scramble = true) {
-  return make_quasi_random({.scramble = scramble}, settings)
-      ->ask(Study(settings), number, 0)
-      ->point;
+  return make_quasi_random({.scramble = scramble}, settings)->ask(Study(settings), number)->point;
 }
 
 TEST(Sobol, IsScipys) {
@@ -102,7 +100,7 @@ TEST(QuasiRandomSampler, TakesEachValueAsOftenAsItShould) {
   const Study study(settings);
   std::vector<int> kinds(3), steps(5);
   for (int64_t number = 0; number < 256; ++number) {
-    const Point point = sampler->ask(study, number, 0)->point;
+    const Point point = sampler->ask(study, number)->point;
     ASSERT_TRUE(space.contains(point));
     ++kinds[static_cast<size_t>(point[0])];
     ++steps[static_cast<size_t>(point[1])];
@@ -118,7 +116,7 @@ TEST(QuasiRandomSampler, LeavesOutWhatConstraintsForbid) {
   const Study study(settings);
   std::set<Point> seen;
   for (const int64_t number : {0, 1, 2, 7, 3, 40}) {
-    const Point point = sampler->ask(study, number, 0)->point;
+    const Point point = sampler->ask(study, number)->point;
     EXPECT_TRUE(settings.space.allows(point));
     EXPECT_TRUE(seen.insert(point).second);
     EXPECT_EQ(ask(settings, number), point);

@@ -49,11 +49,11 @@ TEST(RandomSampler, DependsOnSeedAndNumberAlone) {
   StudySettings settings{.seed = 3, .space = Space({{"x", Interval{}}}, {})};
   const auto sampler = make_random({}, settings);
   const Study study(settings);
-  const Point fifth = sampler->ask(study, 5, 0)->point;
-  EXPECT_NE(sampler->ask(study, 6, 0)->point, fifth);
-  EXPECT_EQ(sampler->ask(study, 5, 0)->point, fifth);
+  const Point fifth = sampler->ask(study, 5)->point;
+  EXPECT_NE(sampler->ask(study, 6)->point, fifth);
+  EXPECT_EQ(sampler->ask(study, 5)->point, fifth);
   settings.seed = 4;
-  EXPECT_NE(make_random({}, settings)->ask(Study(settings), 5, 0)->point, fifth);
+  EXPECT_NE(make_random({}, settings)->ask(Study(settings), 5)->point, fifth);
 }
 
 }  // namespace

@@ -43,12 +43,12 @@ StudySettings settings_of(const Space& space, size_t objectives = 1, size_t limi
   return ToldStudy::settings_of(space, objectives, limits);
 }
 
-Point ask(Sampler& sampler, const Study& study, int32_t bracket = 0) {
-  return sampler.ask(study, static_cast<int64_t>(study.trials().size()), bracket)->point;
+Point ask(Sampler& sampler, const Study& study) {
+  return sampler.ask(study, static_cast<int64_t>(study.trials().size()))->point;
 }
 
-Point ask_anew(const Study& study, int32_t bracket = 0, const TpeConfig& config = {}) {
-  return ask(*make_tpe(config, study.settings()), study, bracket);
+Point ask_anew(const Study& study, const TpeConfig& config = {}) {
+  return ask(*make_tpe(config, study.settings()), study);
 }
 
 bool are_same(const Point& a, const Point& b) {
@@ -93,7 +93,7 @@ TEST(TpeSampler, AnswersAfterARestartAsBefore) {
       ASSERT_TRUE(told.study.space().allows(point));
       EXPECT_NE(point[0], 1);  // Its weight is 0.
       const Study copy = told.study;
-      ASSERT_TRUE(are_same(ask_anew(copy, 0, config), point)) << "trial " << i;
+      ASSERT_TRUE(are_same(ask_anew(copy, config), point)) << "trial " << i;
       told.start(point);
       for (const int64_t trial : std::set<int64_t>(told.study.waiting())) {
         if (random.below(2) == 0) told.run(trial);
@@ -173,7 +173,7 @@ TEST(TpeSampler, GoesAwayFromTrialsThatRun) {
     const auto sampler = make_tpe({.count_running = count_running}, told.study.settings());
     int beside = 0;
     for (int64_t number = 80; number < 180; ++number) {
-      const Point point = sampler->ask(told.study, number, 0)->point;
+      const Point point = sampler->ask(told.study, number)->point;
       beside += std::hypot(point[0] - best[0], point[1] - best[1]) < 0.3 ? 1 : 0;
     }
     return beside;
@@ -183,20 +183,15 @@ TEST(TpeSampler, GoesAwayFromTrialsThatRun) {
   EXPECT_LT(count_beside(true), without / 3);
 }
 
-TEST(TpeSampler, LooksAtItsOwnBracketOnly) {
-  ToldStudy told(settings_of(plane()));
-  count_near(told, 30, loss_at);
-  ToldStudy others = told;
-  Random random(1, 1);
-  for (int i = 0; i < 30; ++i) {
+TEST(TpeSampler, LearnsFromAllBrackets) {
+  ToldStudy told(settings_of(plane())), same(settings_of(plane()));
+  for (int32_t number = 0; number < 40; ++number) {
+    Random random(1, number);
     const Point point = random_point(plane(), random);
-    others.complete(others.start(point, /*bracket=*/1), -loss_at(point));
+    told.complete(told.start(point), loss_at(point));
+    same.complete(same.start(point, number % 3), loss_at(point));
   }
-  const auto answer = [](const Study& study, int32_t bracket) {
-    return make_tpe({}, study.settings())->ask(study, 100, bracket)->point;
-  };
-  EXPECT_EQ(answer(others.study, 0), answer(told.study, 0));
-  EXPECT_NE(answer(others.study, 1), answer(told.study, 0));
+  EXPECT_EQ(ask_anew(same.study), ask_anew(told.study));
 }
 
 TEST(TpeSampler, StartsAtRandom) {
@@ -207,12 +202,12 @@ TEST(TpeSampler, StartsAtRandom) {
     return random_point(plane(), random);
   };
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(ask_anew(told.study, 0, {.startup = 4}), at_random());
+    EXPECT_EQ(ask_anew(told.study, {.startup = 4}), at_random());
     told.start(at_random());  // They run, and do not count.
   }
-  EXPECT_EQ(ask_anew(told.study, 0, {.startup = 4}), at_random());
+  EXPECT_EQ(ask_anew(told.study, {.startup = 4}), at_random());
   for (int i = 0; i < 4; ++i) told.complete(i, i);
-  EXPECT_NE(ask_anew(told.study, 0, {.startup = 4}), at_random());
+  EXPECT_NE(ask_anew(told.study, {.startup = 4}), at_random());
 }
 
 TEST(TpeSampler, FindsWhereSeveralObjectivesAreGood) {

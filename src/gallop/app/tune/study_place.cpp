@@ -1,6 +1,8 @@
 #include "gallop/app/tune/study_place.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <optional>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -106,8 +108,16 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
     return place;
   }
   write_file_atomically(folder / "sweep.yaml", text);
+  std::optional<tune::Study> earlier;
+  if (!wanted.earlier.empty()) earlier = find_study(wanted.studies, wanted.earlier).read();
   store->create(sweep.settings);
-  if (!sweep.start.empty()) tune::Tuner(store->open(place.name)).enqueue(sweep.start);
+  tune::Tuner tuner(store->open(place.name));
+  if (earlier) {
+    const tune::WarmStart taken = tuner.take_over(*earlier);
+    fmt::print(stderr, "gallop: {} trials of {} taken over{}\n", taken.taken, wanted.earlier,
+               taken.outside > 0 ? fmt::format(", {} are outside this space", taken.outside) : "");
+  }
+  if (!sweep.start.empty()) tuner.enqueue(sweep.start);
   return place;
 }
 

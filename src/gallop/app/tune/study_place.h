@@ -51,8 +51,9 @@ struct WhichStudy {
 struct NewStudy {
   std::string sweep_file;
   fs::path studies = "studies";
-  std::string name{};   ///< Empty: what the sweep says, or the name of its file.
-  std::string store{};  ///< A database; empty: a file in the study's folder.
+  std::string name{};     ///< Empty: what the sweep says, or the name of its file.
+  std::string store{};    ///< A database; empty: a file in the study's folder.
+  std::string earlier{};  ///< A study whose trials a new one takes over, by name or folder.
 };
 
 /// Reads the sweep and makes the study, or goes on with the one of this name; more trials than were

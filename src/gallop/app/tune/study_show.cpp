@@ -15,6 +15,7 @@
 #include "gallop/app/tune/trial_command.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/slurm_script.h"
+#include "gallop/tune/storage/optuna_export.h"
 
 namespace gallop::app {
 
@@ -139,20 +140,23 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
       "gallop tune export");
   WhichStudy which;
   which.add_to(parser);
-  std::string csv, json, recipe;
+  std::string csv, json, recipe, optuna;
   int64_t number = -1;
   parser.add_option("--csv", csv, "FILE: a line a trial");
   parser.add_option("--json", json, "FILE: all that is known");
+  parser.add_option("--optuna", optuna,
+                    "FILE: a new SQLite file that Optuna and its dashboard open");
   parser.add_option("--recipe", recipe, "FILE: the recipe of the best trial");
   parser.add_option("--trial", number, "with --recipe: of this trial");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  if (csv.empty() && json.empty() && recipe.empty()) {
-    throw UsageError("what is to be written? Give --csv, --json or --recipe with a file");
+  if (csv.empty() && json.empty() && recipe.empty() && optuna.empty()) {
+    throw UsageError("what is to be written? Give --csv, --json, --optuna or --recipe with a file");
   }
   const StudyPlace place = which.find();
   const tune::Study study = place.read();
   if (!csv.empty()) write_file_atomically(csv, study_csv(study));
   if (!json.empty()) write_file_atomically(json, study_json(study) + "\n");
+  if (!optuna.empty()) tune::export_to_optuna(study, optuna);
   if (!recipe.empty()) {
     write_recipe(recipe, study, trial_of(place, study, number));
     fmt::print("to train it: gallop train {}\n", launch::shell_word(recipe));

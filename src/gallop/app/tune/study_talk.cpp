@@ -49,6 +49,8 @@ ExitCode tune_create(const std::vector<std::string>& arguments) {
   parser.add_option("SWEEP", wanted.sweep_file, "the sweep's file")->required();
   parser.add_option("--name", wanted.name, "name of the study; that of the file");
   parser.add_option("--studies", studies, "folder of the studies");
+  parser.add_option("--warm-start", wanted.earlier,
+                    "STUDY: a new study takes over the trials of this one");
   parser.add_option("--store", wanted.store, "postgresql://...: a database that keeps the study");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   wanted.studies = studies;

@@ -22,6 +22,8 @@ const std::vector<TuneAction>& tune_actions();
 ExitCode tune_status(const std::vector<std::string>& arguments);
 ExitCode tune_best(const std::vector<std::string>& arguments);
 ExitCode tune_export(const std::vector<std::string>& arguments);
+// study_importance.cpp
+ExitCode tune_importance(const std::vector<std::string>& arguments);
 // study_steer.cpp
 ExitCode tune_stop(const std::vector<std::string>& arguments);
 ExitCode tune_resume(const std::vector<std::string>& arguments);

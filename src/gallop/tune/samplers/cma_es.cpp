@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -64,16 +63,14 @@ std::vector<Axis> axes_of(const Space& space) {
   return axes;
 }
 
-/// The searches of one bracket, one after the other, as far as the study's trials have brought
-/// them.
+/// Searches, one after the other, as far as the study's trials have brought them.
 class Search {
  public:
-  Search(const CmaEsConfig& config, const Study& study, const std::vector<Axis>& axes,
-         int32_t bracket)
+  Search(const CmaEsConfig& config, const Study& study, const std::vector<Axis>& axes)
       : config_(config),
         seed_(study.seed()),
         axes_(&axes),
-        generations_(bracket, config.pruned),
+        generations_(config.pruned),
         population_(config.population > 0 ? static_cast<size_t>(config.population)
                                           : CmaDistribution::default_population(axes.size())),
         margin_({}) {
@@ -270,20 +267,19 @@ class CmaEsSampler final : public Sampler {
   CmaEsSampler(const CmaEsConfig& config, const Space& space)
       : config_(config), space_(space), axes_(axes_of(space_)) {}
 
-  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) override {
-    auto [found, is_new] = searches_.try_emplace(bracket, config_, study, axes_, bracket);
-    if (!found->second.follow(study)) {
-      found->second = Search(config_, study, axes_, bracket);
-      found->second.follow(study);
+  std::optional<Proposal> ask(const Study& study, int64_t number) override {
+    if (!search_ || !search_->follow(study)) {
+      search_.emplace(config_, study, axes_);
+      search_->follow(study);
     }
-    return Proposal{.point = found->second.propose(study, number)};
+    return Proposal{.point = search_->propose(study, number)};
   }
 
  private:
   CmaEsConfig config_;
   Space space_;
   std::vector<Axis> axes_;
-  std::map<int32_t, Search> searches_;  // By bracket.
+  std::optional<Search> search_;
 };
 
 }  // namespace

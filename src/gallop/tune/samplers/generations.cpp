@@ -15,7 +15,6 @@ const Trial& trial_of(const Study& study, int64_t number) {
 }  // namespace
 
 bool Generations::counts(const Trial& trial) const {
-  if (trial.bracket != bracket_) return false;
   if (trial.state == TrialState::kPruned) return pruned_ && !trial.reports.empty();
   return trial.state == TrialState::kComplete;
 }

@@ -8,7 +8,7 @@
 
 namespace gallop::tune {
 
-/// Which generation the trials of a bracket belong to: that which was the last when their points
+/// Which generation trials belong to: that which was the last when their points
 /// were chosen. Workers do not wait for each other, so that trials of a generation may end after
 /// it.
 ///
@@ -19,7 +19,7 @@ namespace gallop::tune {
 class Generations {
  public:
   /// `pruned`: pruned trials with a report count, too.
-  Generations(int32_t bracket, bool pruned) : bracket_(bracket), pruned_(pruned) {}
+  explicit Generations(bool pruned) : pruned_(pruned) {}
 
   /// Whether all that counted still stands as it did, so that next() can go on. Where a trial that
   /// counted begins again, all must be read anew: it counts where it ends last.
@@ -39,7 +39,6 @@ class Generations {
  private:
   bool counts(const Trial& trial) const;
 
-  int32_t bracket_;
   bool pruned_;
   int64_t read_ = 0;             // Of Study::finished().
   std::vector<int64_t> begins_;  // How many had ended when each generation but the first began.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -36,7 +35,7 @@ struct Measured {
   std::vector<std::vector<double>> values;  ///< For each objective or limit, one a point.
 };
 
-/// What is modeled of the trials of one bracket.
+/// What is modeled of trials.
 struct Models {
   std::vector<Model> losses, violations;
 };
@@ -48,15 +47,15 @@ class GpSampler final : public Sampler {
   GpSampler(const GpConfig& config, const StudySettings& settings)
       : config_(config), coordinates_(settings.space) {}
 
-  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) override;
+  std::optional<Proposal> ask(const Study& study, int64_t number) override;
 
  private:
   Point start_point(const Study& study, int64_t number) const;
-  Models& models_of(const Study& study, int32_t bracket);
-  Trials ended_trials(const Study& study, int32_t bracket) const;
+  Models& models_of(const Study& study);
+  Trials ended_trials(const Study& study) const;
   Measured losses_of(const Study& study, const Trials& trials) const;
   Measured violations_of(const Study& study, const Trials& trials) const;
-  void set_pending(const Study& study, int32_t bracket, Models& models) const;
+  void set_pending(const Study& study, Models& models) const;
   Matrix normals(const Study& study, int64_t number, size_t quantity, size_t samples,
                  size_t pending) const;
   std::vector<Point> promising(const Study& study, int64_t number, const Trials& trials,
@@ -64,7 +63,7 @@ class GpSampler final : public Sampler {
 
   GpConfig config_;
   Coordinates coordinates_;
-  std::map<int32_t, Models> models_;  // By bracket.
+  std::optional<Models> models_;
 };
 
 bool is_complete(const Trial* trial) { return trial->state == TrialState::kComplete; }
@@ -91,26 +90,26 @@ std::vector<double> reference_above(const LossRows& front, const LossRows& all) 
   return reference;
 }
 
-Models& GpSampler::models_of(const Study& study, int32_t bracket) {
-  const auto [entry, is_new] = models_.try_emplace(bracket);
-  if (is_new) {
+Models& GpSampler::models_of(const Study& study) {
+  if (!models_) {
+    models_.emplace();
     const std::vector<bool> categorical = coordinates_.categorical();
     for (size_t k = 0; k < study.objectives(); ++k) {
-      entry->second.losses.emplace_back(categorical, config_.exact);
+      models_->losses.emplace_back(categorical, config_.exact);
     }
     for (size_t k = 0; k < study.settings().limits.size(); ++k) {
-      entry->second.violations.emplace_back(categorical, false);
+      models_->violations.emplace_back(categorical, false);
     }
   }
-  return entry->second;
+  return *models_;
 }
 
-Trials GpSampler::ended_trials(const Study& study, int32_t bracket) const {
+Trials GpSampler::ended_trials(const Study& study) const {
   Trials trials;
   std::set<int64_t> seen;
   for (const int64_t number : study.finished()) {
     const Trial& trial = study.trials()[static_cast<size_t>(number)];
-    if (trial.bracket != bracket || !trial.is_finished() || !seen.insert(number).second) continue;
+    if (!trial.is_finished() || !seen.insert(number).second) continue;
     trials.push_back(&trial);
   }
   // Of very many, half of those that are kept are the best and the others the last; the same while
@@ -167,13 +166,12 @@ Measured GpSampler::violations_of(const Study& study, const Trials& trials) cons
   return measured;
 }
 
-void GpSampler::set_pending(const Study& study, int32_t bracket, Models& models) const {
+void GpSampler::set_pending(const Study& study, Models& models) const {
   std::set<int64_t> numbers = study.running();
   numbers.insert(study.waiting().begin(), study.waiting().end());
   std::vector<std::vector<double>> points;
   for (const int64_t number : numbers) {
-    const Trial& trial = study.trials()[static_cast<size_t>(number)];
-    if (trial.bracket == bracket) points.push_back(coordinates_.encoded(trial.point));
+    points.push_back(coordinates_.encoded(study.trials()[static_cast<size_t>(number)].point));
   }
   for (Model& model : models.losses) model.posterior().set_pending(points);
   for (Model& model : models.violations) model.posterior().set_pending(points);
@@ -256,13 +254,13 @@ std::vector<Point> GpSampler::promising(const Study& study, int64_t number, cons
                 {.candidates = objectives == 1 ? candidates : candidates / 4, .starts = starts});
 }
 
-std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number, int32_t bracket) {
-  const Trials trials = ended_trials(study, bracket);
+std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
+  const Trials trials = ended_trials(study);
   if (std::count_if(trials.begin(), trials.end(), is_complete) < config_.startup_trials ||
       coordinates_.dimensions().empty()) {
     return Proposal{.point = start_point(study, number)};
   }
-  Models& models = models_of(study, bracket);
+  Models& models = models_of(study);
   const Measured losses = losses_of(study, trials), violations = violations_of(study, trials);
   for (size_t k = 0; k < models.losses.size(); ++k) {
     models.losses[k].update(losses.points, losses.values[k]);
@@ -270,7 +268,7 @@ std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number, int32
   for (size_t k = 0; k < models.violations.size(); ++k) {
     models.violations[k].update(violations.points, violations.values[k]);
   }
-  set_pending(study, bracket, models);
+  set_pending(study, models);
   const std::vector<Point> points = promising(study, number, trials, models);
   const auto was_tried = [&study](const Point& point) {
     return std::any_of(study.trials().begin(), study.trials().end(), [&point](const Trial& trial) {

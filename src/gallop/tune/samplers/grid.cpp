@@ -133,8 +133,7 @@ class GridSampler final : public Sampler {
         order_(settings.seed, 0, combinations_.size()),
         shuffle_(config.shuffle) {}
 
-  std::optional<Proposal> ask(const Study& study, int64_t /*number*/,
-                              int32_t /*bracket*/) override {
+  std::optional<Proposal> ask(const Study& study, int64_t /*number*/) override {
     auto point = next(study);
     if (!point) return std::nullopt;
     return Proposal{.point = std::move(*point)};

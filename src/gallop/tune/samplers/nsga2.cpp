@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -81,11 +80,10 @@ double blended(double a, double b, const Range& range, Random& random) {
   return random.uniform(std::max(low - margin, range.low), std::min(high + margin, range.high));
 }
 
-/// The generations of one bracket, as far as the study's trials have brought them.
+/// The generations, as far as the study's trials have brought them.
 class Evolution {
  public:
-  Evolution(const Nsga2Config& config, int32_t bracket)
-      : config_(config), generations_(bracket, /*pruned=*/false) {}
+  explicit Evolution(const Nsga2Config& config) : config_(config), generations_(/*pruned=*/false) {}
 
   /// False where it must begin anew, as what it has seen stands no more.
   bool follow(const Study& study);
@@ -184,20 +182,19 @@ Point Evolution::propose(const Study& study, int64_t number) const {
 
 class Nsga2Sampler final : public Sampler {
  public:
-  explicit Nsga2Sampler(const Nsga2Config& config) : config_(config) {}
+  explicit Nsga2Sampler(const Nsga2Config& config) : config_(config), evolution_(config) {}
 
-  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) override {
-    auto [found, is_new] = evolutions_.try_emplace(bracket, config_, bracket);
-    if (!found->second.follow(study)) {
-      found->second = Evolution(config_, bracket);
-      found->second.follow(study);
+  std::optional<Proposal> ask(const Study& study, int64_t number) override {
+    if (!evolution_.follow(study)) {
+      evolution_ = Evolution(config_);
+      evolution_.follow(study);
     }
-    return Proposal{.point = found->second.propose(study, number)};
+    return Proposal{.point = evolution_.propose(study, number)};
   }
 
  private:
   Nsga2Config config_;
-  std::map<int32_t, Evolution> evolutions_;  // By bracket.
+  Evolution evolution_;
 };
 
 }  // namespace

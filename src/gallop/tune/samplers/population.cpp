@@ -133,8 +133,7 @@ Proposal PopulationSampler::stretch(Point point, const Trial* parent, const Memb
           .last_step = std::min(first + config_.interval, config_.last)};
 }
 
-std::optional<Proposal> PopulationSampler::ask(const Study& study, int64_t number,
-                                               int32_t /*bracket*/) {
+std::optional<Proposal> PopulationSampler::ask(const Study& study, int64_t number) {
   follow(study);
   const auto members = this->members(study);
   const Member* const member = next(members);

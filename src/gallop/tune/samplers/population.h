@@ -35,7 +35,7 @@ class PopulationSampler : public Sampler {
   /// given, or the study has several objectives, limits, a pruner, or fewer trials than stretches.
   PopulationSampler(const PopulationConfig& config, const StudySettings& settings, const char* who);
 
-  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) final;
+  std::optional<Proposal> ask(const Study& study, int64_t number) final;
   Proposal given(Point point, int64_t number) const final;
   bool is_exhausted(const Study& study) const final;
 

@@ -17,7 +17,7 @@ class QuasiRandomSampler final : public Sampler {
   QuasiRandomSampler(const QuasiRandomConfig& config, const StudySettings& settings)
       : scramble_(config.scramble), sequence_(dimensions_of(settings.space)) {}
 
-  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t /*bracket*/) override {
+  std::optional<Proposal> ask(const Study& study, int64_t number) override {
     if (study.space().constraints().empty()) {
       return Proposal{.point = point_at(study, static_cast<uint64_t>(number))};
     }

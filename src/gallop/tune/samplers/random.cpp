@@ -15,7 +15,7 @@ constexpr int kDraws = 10'000;
 
 class RandomSampler final : public Sampler {
  public:
-  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t /*bracket*/) override {
+  std::optional<Proposal> ask(const Study& study, int64_t number) override {
     Random random(study.seed(), number);
     return Proposal{.point = random_point(study.space(), random)};
   }

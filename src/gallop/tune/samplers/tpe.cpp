@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 
 #include "gallop/tune/samplers/parzen.h"
@@ -77,13 +76,12 @@ struct Densities {
   }
 };
 
-/// What is known of one bracket.
-struct Bracket {
+/// What is known of the trials.
+struct Known {
   TpeHistory history;
   std::vector<std::optional<Densities>> densities;  // None for a group with only one value.
 
-  Bracket(const Space& space, const std::vector<Group>& groups, size_t objectives,
-          bool count_running)
+  Known(const Space& space, const std::vector<Group>& groups, size_t objectives, bool count_running)
       : history(objectives, count_running) {
     for (const Group& group : groups) {
       densities.emplace_back();
@@ -107,13 +105,12 @@ class TpeSampler final : public Sampler {
         objectives_(settings.objectives.size()),
         groups_(groups_of(settings.space, densities_of(config, settings))) {}
 
-  std::optional<Proposal> ask(const Study& study, int64_t number, int32_t bracket) override {
+  std::optional<Proposal> ask(const Study& study, int64_t number) override {
     look_at(study);
     Random random(study.seed(), number);
-    Bracket& known = at(study, bracket);
-    known.update(study);
-    if (known.history.finished() >= static_cast<size_t>(config_.startup)) {
-      if (auto point = best_candidate(study.space(), known, random)) {
+    known_->update(study);
+    if (known_->history.finished() >= static_cast<size_t>(config_.startup)) {
+      if (auto point = best_candidate(study.space(), *known_, random)) {
         return Proposal{.point = std::move(*point)};
       }
     }
@@ -126,16 +123,10 @@ class TpeSampler final : public Sampler {
     return settings.objectives.size() > 1 ? "independent" : "grouped";
   }
 
-  Bracket& at(const Study& study, int32_t bracket) {
-    return brackets_
-        .try_emplace(bracket, study.space(), groups_, objectives_, config_.count_running)
-        .first->second;
-  }
-
-  // Tells the brackets which trials have changed since the last call.
+  // Notes which trials have changed since the last call.
   void look_at(const Study& study) {
     if (&study != study_ || study.finished().size() < seen_) {
-      brackets_.clear();
+      known_.emplace(study.space(), groups_, objectives_, config_.count_running);
       open_.clear();
       seen_ = 0;
       study_ = &study;
@@ -147,13 +138,11 @@ class TpeSampler final : public Sampler {
     open_ = study.running();
     open_.insert(study.waiting().begin(), study.waiting().end());
     changed.insert(open_.begin(), open_.end());
-    for (const int64_t trial : changed) {
-      at(study, study.trials()[static_cast<size_t>(trial)].bracket).history.change(trial);
-    }
+    for (const int64_t trial : changed) known_->history.change(trial);
   }
 
   // Decides group after group; nothing where no candidate is allowed.
-  std::optional<Point> best_candidate(const Space& space, Bracket& known, Random& random) const {
+  std::optional<Point> best_candidate(const Space& space, Known& known, Random& random) const {
     Point point(space.size(), kInactive);
     for (size_t i = 0; i < groups_.size(); ++i) {
       const size_t first = groups_[i][0];
@@ -191,7 +180,7 @@ class TpeSampler final : public Sampler {
   const TpeConfig config_;
   const size_t objectives_;
   const std::vector<Group> groups_;
-  std::map<int32_t, Bracket> brackets_;
+  std::optional<Known> known_;
   // What has been seen of a study.
   const Study* study_ = nullptr;
   size_t seen_ = 0;  // Of its finished trials.

@@ -10,7 +10,7 @@
 
 namespace gallop::tune {
 
-/// The trials of one bracket, divided into a few good ones and the rest: the tenth of those that
+/// Trials, divided into a few good ones and the rest: the tenth of those that
 /// are finished that is best (with one objective at most 25).
 ///
 /// Complete trials within their limits come first, by their loss or, with several objectives, by
@@ -27,7 +27,7 @@ class TpeHistory {
   /// How many are complete or pruned.
   size_t finished() const { return ranked_.size(); }
 
-  /// A trial of the bracket that has changed since the last update.
+  /// A trial that has changed since the last update.
   void change(int64_t trial) { changed_.insert(trial); }
 
   struct Move {
