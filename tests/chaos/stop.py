@@ -12,6 +12,7 @@ long these may take, and which the launcher must name.
 
 import argparse
 import os
+import re
 import signal
 import sys
 import time
@@ -30,7 +31,9 @@ train: {epochs: 4, precision: fp32, channels_last: "false", checkpoint_every: 7 
 # Of a launcher that is not to lose its patience, however slow the machine is.
 LONG_GRACE_SECONDS = 300
 STILL_SECONDS = 2
-PLACES = {"evaluation": "evaluation after step", "checkpoint": "checkpoint of step"}
+# What the launcher says of a rank that stands still there.
+PLACES = {"evaluation": "is stopped at .* waited for it at evaluation after step",
+          "checkpoint": "is stopped at checkpoint of step"}
 # What is held up: path, whether it is read, number of the call, rank; "" for whichever comes to it.
 PHASES = {
     "start": ("recipe.yaml", True, 1, 0),
@@ -126,17 +129,17 @@ def stand_still(there, phase, wanted):
     rank = PHASES[phase][3]
     name = f"still-{phase}"
     training = there.start(name, f"parallel.step_seconds={STILL_SECONDS}", "train.checkpoint_in_background=false",
-                           processes=2, environment=held.environment)
+                           processes=2, grace=STILL_SECONDS, environment=held.environment)
     training.wait_for(held.has_come, f"phase {phase}")
     stopped = time.monotonic()
     runs.send([training.rank(rank)], signal.SIGSTOP)
     held.let_go()
-    training.wait_for(lambda: "has stood still" in training.output(), "word of the rank that stands still")
+    name_of_it = f"rank {rank} of 2 on [^ ]+ .*{PLACES[phase]}"
+    training.wait_for(lambda: re.search(name_of_it, training.output()), "name of the rank that stands still")
     took = time.monotonic() - stopped
     code, output = training.finish()
-    place = f"rank {rank} of 2 on [^ ]+ .*is stopped at {PLACES[phase]}"
-    if code != kill.FINISHED or not re.search(place, output):
-        sys.exit(f"{phase}: exit {code}, or the rank is not named:\n{output[-4000:]}")
+    if code != kill.FINISHED:
+        sys.exit(f"{phase}: exit {code}:\n{output[-4000:]}")
     there.require_weights(name, wanted[False], f"rank {rank} stood still at {phase}")
     print(f"{phase:10} rank {rank} stands still: noticed after {took:.1f} s", flush=True)
 

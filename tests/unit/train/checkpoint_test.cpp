@@ -116,7 +116,7 @@ TEST_F(Checkpoints, KeepTheLastIntactOneWhereTheNextIsWrittenDamaged) {
   const TrainingState state = state_with(2);
   const CheckpointDraft draft = store.draft_of(state, 20);
   store.begin(draft);
-  auto files = CheckpointStore::write_slice(draft, state.model, state.optimizer, 0);
+  auto files = CheckpointStore::write_slice(draft, state, 0);
   flip_a_bit(draft.folder / "model.safetensors");
   store.publish(draft, std::move(files), state.trainer, false);
   EXPECT_EQ(names(), (Names{"latest", "step-00000010", "step-00000020"}));
