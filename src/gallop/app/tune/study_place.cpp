@@ -102,7 +102,8 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
   if (!is_there && !wanted.store.empty()) write_file_atomically(folder / kStore, wanted.store);
   const StudyPlace place = place_at(folder);
   const auto store = place.open_store();
-  const auto names = store->names();
+  const auto names =
+      is_there || place.is_in_database() ? store->names() : std::vector<std::string>();
   if (std::find(names.begin(), names.end(), place.name) != names.end()) {
     go_on(place, *store, sweep);
     return place;

@@ -169,7 +169,7 @@ std::string trials_table(const Study& study, size_t trials, size_t columns) {
         trial.message.empty() ? values_text(study, trial) : printable(trial.message);
     text += cut(fmt::format("{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}", trial.number,
                             tune::state_name(trial.state), trial.reports.size(),
-                            format_duration(std::round(seconds_of(trial))), result,
+                            format_duration(seconds_of(trial)), result,
                             point_text(study, trial, 4)),
                 columns) +
             "\n";

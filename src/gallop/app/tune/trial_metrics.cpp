@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <regex>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -25,6 +26,14 @@ constexpr std::array kOfRecipes = {"training_seconds", "seconds", "memory_bytes"
 template <typename Names>
 bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// As Python writes numbers that JSON has not: NaN, Infinity.
+Json parsed(std::string_view line) {
+  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_discarded()) return json;
+  static const std::regex kNoNumber("-?\\b(NaN|Infinity)\\b");
+  return Json::parse(std::regex_replace(std::string(line), kNoNumber, "null"), nullptr, false);
 }
 
 }  // namespace
@@ -90,7 +99,7 @@ bool TrialMetrics::counts(const std::string& event) const {
 
 std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   if (!line.starts_with('{')) return std::nullopt;
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json json = parsed(line);
   if (!json.is_object()) return std::nullopt;
   const std::string event = json.contains("event") && json["event"].is_string()
                                 ? json["event"].get<std::string>()
@@ -102,7 +111,6 @@ std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   const double seconds = number("training_seconds");
   for (const auto& [name, value] : json.items()) {
     if (value.is_number()) note(name, value.get<double>(), seconds);
-    // JSON has no such numbers: a loss that is none is null.
     if (value.is_null()) note(name, std::nan(""), seconds);
   }
   const std::string& metric = settings_.objectives.front().metric;
