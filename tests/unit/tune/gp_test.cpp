@@ -182,7 +182,7 @@ TEST(GpSampler, SearchesForWhatKeepsToLimitsFirst) {
   for (; trials < 20 && !search.study.best().has_value(); ++trials) {
     const Point point = search.ask();
     const double distance = std::hypot(point[0] - 0.9, point[1] - 0.2);
-    search.finish(search.start(point), {point[0]}, {distance - 0.01});
+    search.finish(search.start(point), {point[0]}, {distance - 0.03});
   }
   EXPECT_TRUE(search.study.best().has_value());
   EXPECT_GT(trials, kQuick.startup_trials);

@@ -119,8 +119,9 @@ void Model::update(const std::vector<std::vector<double>>& points,
 
   const size_t wanted = serving_fit(points_.size());
   if (!posterior_.has_value() || posterior_kernel_ != wanted) {
+    // As many as there are wherever this kernel serves, so that rounding is the same in all models.
     Inputs inputs(categorical_);
-    for (size_t i = 0; i < wanted; ++i) inputs.append(points_[i]);
+    for (size_t i = 0; i < serves_from(wanted); ++i) inputs.append(points_[i]);
     posterior_.emplace(kernel_after(wanted), inputs);
     posterior_kernel_ = wanted;
   }

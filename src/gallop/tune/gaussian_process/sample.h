@@ -5,8 +5,9 @@
 
 namespace gallop::tune {
 
-/// Points that fill the unit cube evenly, a row each, without its faces: scrambled ones of Sobol's
-/// sequence. What goes beyond its dimensions is random.
+/// Points that fill the unit cube evenly, a row each, without its faces: of Sobol's sequence, with
+/// digits that are turned at random, the same for all points (a digital shift; scrambled() would
+/// take longer than the rest of a trial). What goes beyond its dimensions is random.
 Matrix even_sample(size_t count, size_t dimensions, Random& random);
 
 }  // namespace gallop::tune
