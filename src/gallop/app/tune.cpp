@@ -94,6 +94,11 @@ ExitCode run_sweep(const std::vector<std::string>& words) {
   }
   if (arguments.run.json) return ExitCode::kDone;
   const std::string best = best_text(study);
+  if (best.empty() && study.count(tune::TrialState::kPruned) > 0) {
+    fmt::print("no trial ran to its end; 'gallop tune status {}' shows how far they came\n",
+               place.folder.string());
+    return ExitCode::kDone;
+  }
   if (best.empty()) {
     throw DataError(fmt::format("no trial came to an end; {} has what they printed",
                                 (place.folder / "output").string()));

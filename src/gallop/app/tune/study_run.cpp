@@ -114,9 +114,10 @@ class View {
 /// The threads that run trials, each in turn.
 class Workers {
  public:
-  /// Each asks the broker that `broker_of` gives for its number.
+  /// Each asks the broker that `broker_of` gives for its number. Their names begin with `name`.
   Workers(const tune::StudySettings& settings, const StudyPlace& place,
-          const StudyRunConfig& config, const std::function<tune::Broker&(int)>& broker_of)
+          const StudyRunConfig& config, const std::string& name,
+          const std::function<tune::Broker&(int)>& broker_of)
       : spec_(tune::parse_run_spec(settings.run)), unit_(report_unit(settings, spec_)) {
     if (spec_.recipe.empty() && spec_.command.empty()) {
       throw UsageError(
@@ -124,9 +125,8 @@ class Workers {
           "programs take its trials by 'gallop tune ask'");
     }
     for (int i = 0; i < config.workers; ++i) {
-      threads_.emplace_back([this, &broker = broker_of(i), i, &place, &config] {
-        // The same after a restart, so that it takes up the trial that it had.
-        run(broker, fmt::format("{}/{}", host_name(), i),
+      threads_.emplace_back([this, &broker = broker_of(i), name, i, &place, &config] {
+        run(broker, fmt::format("{}/{}", name, i),
             place_of(place.folder, i, config.workers, config.gpus));
       });
     }
@@ -192,7 +192,10 @@ bool run_study(const StudyPlace& place, const StudyRunConfig& config, const Stop
   View view(config);
   view.begin(tuner.study(), place);
   const double began = monotonic_seconds();
-  Workers workers(tuner.settings(), place, config, [&](int) -> tune::Broker& { return broker; });
+  // The same names after a restart, so that each takes up the trial that it had.
+  // The same names after a restart, so that each takes up the trial that it had.
+  Workers workers(tuner.settings(), place, config, host_name(),
+                  [&](int) -> tune::Broker& { return broker; });
   while (!workers.are_done() || (coordinator && has_others(mutex, tuner))) {
     if (stop.requested()) {
       workers.stop();
@@ -224,7 +227,8 @@ bool help_study(const StudyPlace& place, const StudyRunConfig& config, const Sto
     brokers.push_back(place.is_in_database() ? place.open_broker()
                                              : place.open_remote(kPatienceSeconds));
   }
-  Workers workers(brokers.front()->settings(), place, config,
+  const std::string name = fmt::format("{}:{}", host_name(), getpid());
+  Workers workers(brokers.front()->settings(), place, config, name,
                   [&](int i) -> tune::Broker& { return *brokers[static_cast<size_t>(i)]; });
   while (!workers.are_done()) {
     if (stop.requested()) workers.stop();

@@ -119,6 +119,9 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   const tune::Study study = place.read();
   const auto broker = place.open_broker();
   const tune::Trial trial = trial_of(study, number, attempt);
+  if (trial.is_finished()) {
+    throw UsageError(fmt::format("trial {} is {} already", number, tune::state_name(trial.state)));
+  }
   if (step >= 0) {
     if (outcome.values.size() != 1) throw UsageError("a report has one VALUE");
     const auto verdict = broker->report(trial, step, outcome.values.front());

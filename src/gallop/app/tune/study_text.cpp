@@ -167,12 +167,12 @@ std::string trials_table(const Study& study, size_t trials, size_t columns) {
     if (!is_shown) continue;
     const std::string result =
         trial.message.empty() ? values_text(study, trial) : printable(trial.message);
-    text += cut(fmt::format("{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}", trial.number,
-                            tune::state_name(trial.state), trial.reports.size(),
-                            format_duration(seconds_of(trial)), result,
-                            point_text(study, trial, 4)),
-                columns) +
-            "\n";
+    text +=
+        cut(fmt::format("{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}", trial.number,
+                        tune::state_name(trial.state), trial.reports.size(),
+                        format_duration(seconds_of(trial)), result, point_text(study, trial, 4)),
+            columns) +
+        "\n";
   }
   return text;
 }
