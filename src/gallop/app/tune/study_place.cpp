@@ -7,6 +7,7 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
+#include "gallop/app/tune/worker.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/remote/remote_broker.h"
@@ -96,6 +97,7 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
   sweep = tune::parse_sweep(text, wanted.sweep_file, file.stem().string());
   if (!wanted.name.empty()) sweep.settings.name = wanted.name;
   tune::check_study_name(sweep.settings.name);
+  check_study(sweep.settings);
   const fs::path folder = wanted.studies / sweep.settings.name;
   const bool is_there = is_study(folder);
   make_folders(folder);

@@ -9,8 +9,10 @@
 #include "gallop/app/recipe.h"
 #include "gallop/app/tune/trial_run.h"
 #include "gallop/base/affinity.h"
+#include "gallop/base/energy.h"
 #include "gallop/base/error.h"
 #include "gallop/train/train_config.h"
+#include "gallop/tune/chosen.h"
 #include "gallop/tune/sampler.h"
 
 namespace gallop::app {
@@ -48,6 +50,22 @@ ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec&
       fmt::format("train.evaluate_every is '{}': trials are compared by evaluations, which must "
                   "come every so many epochs or steps",
                   resolved.recipe.train.evaluate_every));
+}
+
+void check_study(const tune::StudySettings& settings) {
+  const tune::RunSpec spec = tune::parse_run_spec(settings.run);
+  tune::make_sampler(settings);
+  tune::make_pruner(settings);
+  const TrialMetrics metrics(settings, spec, report_unit(settings, spec));
+  const auto& objectives = settings.objectives;
+  const bool wants_joules =
+      std::any_of(objectives.begin(), objectives.end(),
+                  [](const auto& objective) { return objective.metric == "joules"; });
+  if (wants_joules && !EnergyCounter().is_there()) {
+    throw UsageError(
+        "metric 'joules': this machine has no counter of energy that can be read "
+        "(/sys/class/powercap)");
+  }
 }
 
 TrialPlace place_of(const fs::path& study, int worker, int workers,

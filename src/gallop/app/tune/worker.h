@@ -15,6 +15,10 @@ namespace gallop::app {
 /// command counts its own.
 ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec);
 
+/// Throws UsageError where what a study's trials run, its metrics or its sampler and pruner cannot
+/// be, before there is a study.
+void check_study(const tune::StudySettings& settings);
+
 /// The part of this machine that the worker of this number has, of so many. `gpus` are numbers as
 /// CUDA_VISIBLE_DEVICES takes them, of which workers have one each in turn; empty: all have all.
 TrialPlace place_of(const fs::path& study, int worker, int workers,
