@@ -102,7 +102,7 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
   const bool is_there = is_study(folder);
   make_folders(folder);
   if (!is_there && !wanted.store.empty()) write_file_atomically(folder / kStore, wanted.store);
-  const StudyPlace place = place_at(folder);
+  StudyPlace place = place_at(folder);
   const auto store = place.open_store();
   const auto names =
       is_there || place.is_in_database() ? store->names() : std::vector<std::string>();

@@ -73,7 +73,7 @@ class View {
     return nlohmann::json::parse(component).value("name", "");
   }
 
-  static void print(nlohmann::ordered_json json, const char* event) {
+  static void print(const nlohmann::ordered_json& json, const char* event) {
     nlohmann::ordered_json line{{"event", event}};
     line.update(json);
     fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));

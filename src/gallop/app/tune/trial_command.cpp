@@ -92,9 +92,9 @@ Words parameter_words(const tune::Space& space, const tune::Point& point) {
 std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,
                                         const tune::Point& point) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : spec.options) words.push_back(name + "=" + value);
+  for (const auto& [name, value] : spec.options) words.push_back(fmt::format("{}={}", name, value));
   for (const auto& [name, value] : parameter_words(space, point)) {
-    words.push_back(name + "=" + value);
+    words.push_back(fmt::format("{}={}", name, value));
   }
   return words;
 }

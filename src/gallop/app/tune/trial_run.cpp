@@ -38,7 +38,7 @@ class OutputLines {
   bool read(int milliseconds) {
     pollfd waited{.fd = descriptor_, .events = POLLIN, .revents = 0};
     if (::poll(&waited, 1, milliseconds) <= 0) return true;
-    std::array<char, 1 << 16> buffer;
+    std::array<char, 1 << 16> buffer{};
     const ssize_t bytes = ::read(descriptor_, buffer.data(), buffer.size());
     if (bytes < 0) return errno == EINTR || errno == EAGAIN;
     if (bytes == 0) return false;
