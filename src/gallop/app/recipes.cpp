@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/family_help.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/schedule_plots.h"
 #include "gallop/app/terminal.h"
@@ -67,17 +68,6 @@ void copy_recipe(const std::string& name, std::string target) {
   }
   write_file_atomically(target, recipe.yaml);
   fmt::print("{} copied to {}. Edit it, then: gallop train {}\n", name, target, target);
-}
-
-void print_members(const char* section, const config::Catalog& catalog) {
-  for (const auto& member : catalog.members()) {
-    fmt::print("\n{}: {}  {}\n", section, member.name, member.help);
-    const auto options = member.make_options(catalog);
-    const auto visit_fields = [&](config::Visitor& visitor) { options->visit_fields(visitor); };
-    for (const auto& line : config::describe_fields(visit_fields, section)) {
-      fmt::print("  {:<34} {}  [{}; default {}]\n", line.key, line.help, line.type, line.initial);
-    }
-  }
 }
 
 // Every key that a recipe may have, from the same visitors that read it.

@@ -18,17 +18,10 @@
 #include "gallop/tune/storage/postgresql_connection.h"
 #include "gallop/tune/tuner.h"
 #include "unit/tune/postgresql_server.h"
+#include "unit/tune/stored_study.h"
 
 namespace gallop::tune {
 namespace {
-
-StudySettings settings(const std::string& name = "a") {
-  return {.name = name,
-          .seed = 3,
-          .space = Space({{"x", Interval{.low = -1, .high = 1}}}, {}),
-          .objectives = {{"loss", false}},
-          .trials = 1000};
-}
 
 sockaddr_un address_of(const fs::path& path) {
   sockaddr_un address{.sun_family = AF_UNIX};
@@ -116,16 +109,6 @@ class Postgresql : public testing::Test {
     if (!PostgresqlServer::is_installed()) GTEST_SKIP() << "PostgreSQL is not installed";
     server = std::make_unique<PostgresqlServer>();
   }
-  template <typename Thrown, typename Call>
-  std::string message(const Call& call) {
-    try {
-      call();
-    } catch (const Thrown& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-  }
   std::unique_ptr<PostgresqlServer> server;
 };
 
@@ -133,11 +116,12 @@ TEST_F(Postgresql, KeepsStudiesThatManyWrite) {
   const auto store = open_store(server->url());
   EXPECT_NE(message<UsageError>([&] { store->names(); }).find("there are no studies at"),
             std::string::npos);
-  store->create(settings("b"));
-  store->create(settings("a"));
+  store->create(stored_settings("b"));
+  store->create(stored_settings("a"));
   EXPECT_EQ(store->names(), (std::vector<std::string>{"a", "b"}));
-  EXPECT_NE(message<UsageError>([&] { store->create(settings()); }).find("a study 'a' already"),
-            std::string::npos);
+  EXPECT_NE(
+      message<UsageError>([&] { store->create(stored_settings()); }).find("a study 'a' already"),
+      std::string::npos);
   EXPECT_NE(message<UsageError>([&] { store->open("c"); }).find("has no study 'c'"),
             std::string::npos);
 
@@ -167,7 +151,7 @@ TEST_F(Postgresql, KeepsStudiesThatManyWrite) {
 
 TEST_F(Postgresql, GoesOnAfterTheServerWasKilled) {
   const auto store = open_store(server->url());
-  store->create(settings());
+  store->create(stored_settings());
   Tuner tuner(store->open("a"));
   for (int i = 0; i < 3; ++i) {
     const Trial trial = tuner.ask("w").trial;
@@ -181,7 +165,7 @@ TEST_F(Postgresql, GoesOnAfterTheServerWasKilled) {
 TEST_F(Postgresql, MakesAChangeOnceWhoseEndWasNotHeard) {
   const Proxy proxy(server->socket());
   const auto store = open_store(server->url());
-  store->create(settings());
+  store->create(stored_settings());
   Tuner near(store->open("a"));
   Tuner far(open_store(server->url(proxy.folder.path()))->open("a"));
   for (const Proxy::Cut cut : {Proxy::Cut::kBefore, Proxy::Cut::kAfter}) {
@@ -205,7 +189,7 @@ TEST_F(Postgresql, MakesAChangeOnceWhoseEndWasNotHeard) {
 
 TEST_F(Postgresql, KnowsSilentTrialsByItsOwnClock) {
   const auto store = open_store(server->url());
-  store->create(settings());
+  store->create(stored_settings());
   const auto storage = store->open("a");
   Tuner tuner(store->open("a"));
   const Trial trial = tuner.ask("w").trial;

@@ -15,17 +15,10 @@
 #include "gallop/tune/remote/coordinator.h"
 #include "gallop/tune/remote/remote_broker.h"
 #include "gallop/tune/store.h"
+#include "unit/tune/stored_study.h"
 
 namespace gallop::tune {
 namespace {
-
-StudySettings settings() {
-  return {.name = "a",
-          .seed = 3,
-          .space = Space({{"x", Interval{.low = -1, .high = 1}}}, {}),
-          .objectives = {{"loss", false}},
-          .trials = 60};
-}
 
 /// A coordinator that serves in a thread of its own as long as it lives.
 class Serving {
@@ -53,7 +46,7 @@ class Serving {
 
 class Remote : public testing::Test {
  protected:
-  Remote() { store->create(settings()); }
+  Remote() { store->create(stored_settings("a", 60)); }
   RemoteBroker worker(double patience_seconds = 60) {
     return RemoteBroker([this] { return read_address(address); }, patience_seconds);
   }
@@ -82,7 +75,7 @@ TEST_F(Remote, LetsWorkersTakePart) {
   for (const char* name : {"a", "b", "c"}) {
     threads.emplace_back([this, name] {
       RemoteBroker broker = worker();
-      EXPECT_EQ(to_json(broker.settings()), to_json(settings()));
+      EXPECT_EQ(to_json(broker.settings()), to_json(stored_settings("a", 60)));
       optimize(
           broker,
           [](Evaluation& evaluation) {
@@ -193,7 +186,7 @@ TEST_F(Remote, IsNotHurtByNonsense) {
 }
 
 TEST_F(Remote, TellsWorkersWhatIsWrongWithTheirStudy) {
-  StudySettings impossible = settings();
+  StudySettings impossible = stored_settings("a", 60);
   impossible.space = Space({{"x", Interval{}}}, {"x > 2"});
   store->remove("a");
   store->create(impossible);

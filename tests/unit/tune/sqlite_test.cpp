@@ -14,31 +14,13 @@
 #include "gallop/base/temporary_folder.h"
 #include "gallop/tune/storage/sqlite_database.h"
 #include "gallop/tune/tuner.h"
+#include "unit/tune/stored_study.h"
 
 namespace gallop::tune {
 namespace {
 
-StudySettings settings(const std::string& name = "a") {
-  return {.name = name,
-          .seed = 3,
-          .space = Space({{"x", Interval{.low = -1, .high = 1}}}, {}),
-          .objectives = {{"loss", false}},
-          .trials = 1000};
-}
-
 class Sqlite : public testing::Test {
  protected:
-  /// What a call says that throws this.
-  template <typename Thrown, typename Call>
-  std::string message(const Call& call) {
-    try {
-      call();
-    } catch (const Thrown& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-  }
   void execute(const char* sql) { SqliteDatabase(path, /*create=*/false).execute(sql); }
 
   TemporaryFolder folder{fs::temp_directory_path(), "gallop-sqlite-"};
@@ -47,7 +29,7 @@ class Sqlite : public testing::Test {
 };
 
 TEST_F(Sqlite, KeepsAStudy) {
-  store->create(settings());
+  store->create(stored_settings());
   std::vector<Trial> trials;
   {
     Tuner tuner(store->open("a"));
@@ -61,7 +43,7 @@ TEST_F(Sqlite, KeepsAStudy) {
     trials = tuner.study().trials();
   }
   Tuner tuner(store->open("a"));
-  EXPECT_EQ(to_json(tuner.settings()), to_json(settings()));
+  EXPECT_EQ(to_json(tuner.settings()), to_json(stored_settings()));
   ASSERT_EQ(tuner.study().trials().size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(tuner.study().trials()[i].point, trials[i].point);
@@ -72,8 +54,8 @@ TEST_F(Sqlite, KeepsAStudy) {
 }
 
 TEST_F(Sqlite, LetsOneProcessLeadAStudyAndOthersRead) {
-  store->create(settings("a"));
-  store->create(settings("b"));
+  store->create(stored_settings("a"));
+  store->create(stored_settings("b"));
   Tuner a(store->open("a")), b(store->open("b"));
   EXPECT_EQ(message<UsageError>([&] { store->open("a"); }),
             fmt::format("{}: process {} on {} leads the study 'a' already", path.string(), getpid(),
@@ -88,11 +70,11 @@ TEST_F(Sqlite, LetsOneProcessLeadAStudyAndOthersRead) {
 }
 
 TEST_F(Sqlite, ListsAndRemovesStudies) {
-  for (const char* name : {"b", "a", "c"}) store->create(settings(name));
+  for (const char* name : {"b", "a", "c"}) store->create(stored_settings(name));
   Tuner(store->open("b")).ask("w");
   store->remove("b");
   EXPECT_EQ(store->names(), (std::vector<std::string>{"a", "c"}));
-  store->create(settings("b"));
+  store->create(stored_settings("b"));
   EXPECT_TRUE(store->read("b").trials().empty());
 }
 
@@ -100,40 +82,42 @@ TEST_F(Sqlite, NamesWhatIsNotThere) {
   EXPECT_EQ(message<UsageError>([&] { store->names(); }),
             fmt::format("there are no studies at '{}'", path.string()));
   EXPECT_FALSE(fs::exists(path));
-  store->create(settings());
+  store->create(stored_settings());
   EXPECT_EQ(message<UsageError>([&] { store->read("b"); }),
             fmt::format("{} has no study 'b'", path.string()));
-  EXPECT_EQ(message<UsageError>([&] { store->create(settings()); }),
+  EXPECT_EQ(message<UsageError>([&] { store->create(stored_settings()); }),
             fmt::format("{} has a study 'a' already", path.string()));
   for (const char* name : {"", ".a", "a/b", "a b"}) {
-    EXPECT_NE(
-        message<UsageError>([&] { store->create(settings(name)); }).find("cannot be the name"),
-        std::string::npos);
+    EXPECT_NE(message<UsageError>([&] {
+                store->create(stored_settings(name));
+              }).find("cannot be the name"),
+              std::string::npos);
   }
   const auto nowhere = open_store((folder.path() / "none" / "a.db").string());
-  EXPECT_NE(message<DeviceError>([&] { nowhere->create(settings()); }).find("unable to open"),
-            std::string::npos);
+  EXPECT_NE(
+      message<DeviceError>([&] { nowhere->create(stored_settings()); }).find("unable to open"),
+      std::string::npos);
 }
 
 TEST_F(Sqlite, RefusesWhatIsNotItsOwn) {
   std::ofstream(path) << std::string(5000, 'x');
   EXPECT_EQ(message<DataError>([&] { store->names(); }), path.string() + ": no SQLite database");
-  EXPECT_THROW(store->create(settings()), DataError);
+  EXPECT_THROW(store->create(stored_settings()), DataError);
   fs::remove(path);
   SqliteDatabase(path, /*create=*/true).execute("CREATE TABLE trials (id INTEGER)");
-  EXPECT_NE(message<DataError>([&] { store->create(settings()); }).find("something else"),
+  EXPECT_NE(message<DataError>([&] { store->create(stored_settings()); }).find("something else"),
             std::string::npos);
 }
 
 TEST_F(Sqlite, RefusesANewerFormat) {
-  store->create(settings());
+  store->create(stored_settings());
   execute("PRAGMA user_version = 2");
   EXPECT_EQ(message<DataError>([&] { store->open("a"); }),
             path.string() + ": made by a newer Gallop (its format is 2, and this one knows 1)");
 }
 
 TEST_F(Sqlite, NamesTheFileThatIsDamaged) {
-  store->create(settings());
+  store->create(stored_settings());
   {
     Tuner tuner(store->open("a"));
     for (int i = 0; i < 50; ++i) tuner.tell(tuner.ask("w").trial, {.values = {1}});
@@ -165,7 +149,7 @@ TEST_F(Sqlite, NamesTheFileThatIsDamaged) {
 }
 
 TEST_F(Sqlite, SaysThatTheDiskIsFullAndGoesOnLater) {
-  store->create(settings());
+  store->create(stored_settings());
   Tuner tuner(store->open("a"));
   const Trial trial = tuner.ask("w").trial;
   std::signal(SIGXFSZ, SIG_IGN);

@@ -36,7 +36,7 @@ std::vector<std::string> words_of(const tune::Study& study, const tune::Trial& t
 
 const tune::Trial& best_trial(const StudyPlace& place, const tune::Study& study) {
   const auto best = study.objectives() > 1 ? std::optional<int64_t>() : study.best();
-  if (best) return study.trials()[static_cast<size_t>(*best)];
+  if (best) return trial_at(study, *best);
   throw UsageError(study.objectives() > 1
                        ? fmt::format("{} has several metrics, and no trial is the best in all; "
                                      "give --trial NUMBER",
@@ -45,12 +45,7 @@ const tune::Trial& best_trial(const StudyPlace& place, const tune::Study& study)
 }
 
 const tune::Trial& trial_of(const StudyPlace& place, const tune::Study& study, int64_t number) {
-  if (number < 0) return best_trial(place, study);
-  if (number >= static_cast<int64_t>(study.trials().size())) {
-    throw UsageError(
-        fmt::format("{} has no trial {}; there are {}", place.name, number, study.trials().size()));
-  }
-  return study.trials()[static_cast<size_t>(number)];
+  return number < 0 ? best_trial(place, study) : trial_at(study, number);
 }
 
 void write_recipe(const std::string& file, const tune::Study& study, const tune::Trial& trial) {

@@ -10,6 +10,7 @@
 #include "gallop/app/tune/study_place.h"
 #include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/subcommands.h"
+#include "gallop/app/tune/trial_command.h"
 #include "gallop/base/hardware.h"
 
 namespace gallop::app {
@@ -25,15 +26,6 @@ const char* verdict_name(tune::Verdict verdict) {
     case tune::Verdict::kAbandon: return "abandon";
   }
   return "";
-}
-
-tune::Trial trial_of(const tune::Study& study, int64_t number, int32_t attempt) {
-  if (number < 0 || number >= static_cast<int64_t>(study.trials().size())) {
-    throw UsageError(fmt::format("there is no trial {}", number));
-  }
-  tune::Trial trial = study.trials()[static_cast<size_t>(number)];
-  if (attempt > 0) trial.attempt = attempt;
-  return trial;
 }
 
 }  // namespace
@@ -78,10 +70,9 @@ ExitCode tune_ask(const std::vector<std::string>& arguments) {
     case tune::Assignment::Kind::kDone: fmt::print("{{\"done\":true}}\n"); break;
     case tune::Assignment::Kind::kTrial: {
       const tune::Trial& trial = assignment.trial;
-      const Json known = Json::parse(trial_json(place.read(), trial));
       Json json{{"trial", trial.number},
                 {"attempt", trial.attempt},
-                {"parameters", known.at("parameters")}};
+                {"parameters", Json::parse(parameters_json(place.read().space(), trial.point))}};
       if (trial.last_step > 0) json["last_step"] = trial.last_step;
       if (!assignment.parent_folder.empty()) json["parent_folder"] = assignment.parent_folder;
       fmt::print("{}\n", json.dump());
@@ -118,7 +109,8 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   const StudyPlace place = which.find();
   const tune::Study study = place.read();
   const auto broker = place.open_broker();
-  const tune::Trial trial = trial_of(study, number, attempt);
+  tune::Trial trial = trial_at(study, number);
+  if (attempt > 0) trial.attempt = attempt;
   if (trial.is_finished()) {
     throw UsageError(fmt::format("trial {} is {} already", number, tune::state_name(trial.state)));
   }

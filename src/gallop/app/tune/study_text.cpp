@@ -9,6 +9,7 @@
 
 #include "gallop/app/tune/trial_command.h"
 #include "gallop/base/clock.h"
+#include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 
@@ -55,11 +56,7 @@ Json json_of(const Study& study, const Trial& trial) {
   for (size_t i = 0; i < values.size(); ++i) {
     json["values"][study.settings().objectives[i].metric] = number_json(values[i]);
   }
-  for (size_t i = 0; i < study.space().size(); ++i) {
-    if (std::isnan(trial.point[i])) continue;
-    json["parameters"][study.space()[i].name] =
-        Json::parse(study.space().value_text(i, trial.point[i]));
-  }
+  json["parameters"] = Json::parse(parameters_json(study.space(), trial.point));
   for (size_t i = 0; i < trial.violations.size(); ++i) {
     const auto& limit = study.settings().limits[i];
     json["limited"][limit.metric] = number_json(limit.most + trial.violations[i]);
@@ -91,11 +88,15 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line + "\r\n";
 }
 
-const Trial& at(const Study& study, int64_t number) {
+}  // namespace
+
+const Trial& trial_at(const Study& study, int64_t number) {
+  if (number < 0 || number >= static_cast<int64_t>(study.trials().size())) {
+    throw UsageError(fmt::format("{} has no trial {}; there are {}", study.settings().name, number,
+                                 study.trials().size()));
+  }
   return study.trials()[static_cast<size_t>(number)];
 }
-
-}  // namespace
 
 std::string progress_text(const Study& study) {
   const auto of = [&](TrialState state) { return study.count(state); };
@@ -148,7 +149,7 @@ std::string best_text(const Study& study) {
   }
   std::string text;
   for (const int64_t number : best) {
-    const Trial& trial = at(study, number);
+    const Trial& trial = trial_at(study, number);
     text += fmt::format("{}, trial {}: {}\n", values_text(study, trial), number,
                         point_text(study, trial, 4));
   }
@@ -181,7 +182,7 @@ std::string trial_json(const Study& study, const Trial& trial) {
   return json_of(study, trial).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string study_json(const Study& study) {
+std::string study_json(const Study& study, int indent) {
   Json json = Json::parse(tune::to_json(study.settings()));
   json["wanted_trials"] = study.wanted_trials();
   json["stopped"] = study.is_stopped();
@@ -189,7 +190,7 @@ std::string study_json(const Study& study) {
   json["pareto_front"] = study.pareto_front();
   json["trials"] = Json::array();
   for (const Trial& trial : study.trials()) json["trials"].push_back(json_of(study, trial));
-  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string study_csv(const Study& study) {

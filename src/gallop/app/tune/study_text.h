@@ -6,6 +6,9 @@
 
 namespace gallop::app {
 
+/// The trial of this number. Throws UsageError where there is none.
+const tune::Trial& trial_at(const tune::Study& study, int64_t number);
+
 /// "12 of 30 trials finished (3 pruned, 1 failed), 2 running, 1 waiting"
 std::string progress_text(const tune::Study& study);
 
@@ -22,9 +25,10 @@ std::string best_text(const tune::Study& study);
 /// parameters. Lines are cut at `columns`.
 std::string trials_table(const tune::Study& study, size_t trials, size_t columns);
 
-/// All of a trial and of a study, as JSON. Losses appear as metrics.
+/// All of a trial and of a study, as JSON; with `indent` at least 0 in lines. Losses appear as
+/// metrics.
 std::string trial_json(const tune::Study& study, const tune::Trial& trial);
-std::string study_json(const tune::Study& study);
+std::string study_json(const tune::Study& study, int indent = 1);
 
 /// All trials as CSV (RFC 4180): number, state, metrics, limits, parameters, seconds, attempts,
 /// worker, message.

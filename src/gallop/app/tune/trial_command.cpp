@@ -14,15 +14,6 @@ namespace {
 
 using Words = std::vector<std::pair<std::string, std::string>>;
 
-std::string json_of(const tune::Space& space, const tune::Point& point) {
-  auto json = nlohmann::ordered_json::object();
-  for (size_t i = 0; i < space.size(); ++i) {
-    if (std::isnan(point[i])) continue;
-    json[space[i].name] = nlohmann::ordered_json::parse(space.value_text(i, point[i]));
-  }
-  return json.dump();
-}
-
 // Puts values in the place of `{name}`; "{{" is a brace.
 std::string filled(const std::string& word, const Words& values, const tune::Space& space) {
   std::string text;
@@ -62,7 +53,7 @@ std::vector<std::string> command_words(const tune::RunSpec& spec, const tune::Sp
         words.push_back(fmt::format("{}{}={}", hyphens, name, value));
       }
     } else if (word == "${args_json}") {
-      words.push_back(json_of(space, point));
+      words.push_back(parameters_json(space, point));
     } else {
       words.push_back(filled(word, values, space));
     }
@@ -87,6 +78,15 @@ Words parameter_words(const tune::Space& space, const tune::Point& point) {
     words.emplace_back(space[i].name, json.is_string() ? json.get<std::string>() : text);
   }
   return words;
+}
+
+std::string parameters_json(const tune::Space& space, const tune::Point& point) {
+  auto json = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < space.size(); ++i) {
+    if (std::isnan(point[i])) continue;
+    json[space[i].name] = nlohmann::ordered_json::parse(space.value_text(i, point[i]));
+  }
+  return json.dump();
 }
 
 std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,

@@ -27,6 +27,9 @@ struct TrialPlace {
 std::vector<std::pair<std::string, std::string>> parameter_words(const tune::Space& space,
                                                                  const tune::Point& point);
 
+/// The same as one JSON object.
+std::string parameters_json(const tune::Space& space, const tune::Point& point);
+
 /// Options for 'gallop train' that make the recipe of a trial.
 std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,
                                         const tune::Point& point);
