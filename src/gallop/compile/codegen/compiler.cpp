@@ -16,6 +16,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/library.h"
 #include "gallop/base/temporary_folder.h"
 #include "gallop/base/text.h"
 #include "gallop/base/thread_pool.h"

@@ -14,6 +14,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/library.h"
 #include "gallop/base/text.h"
 #include "gallop/base/thread_pool.h"
 #include "gallop/compile/codegen/cuda_source.h"
@@ -45,25 +46,21 @@ struct Nvrtc {
 
   // The first function that is missing, or empty.
   std::string find_functions() {
-    const char* missing = "";
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library.get(), name));
-      if (function == nullptr && *missing == '\0') missing = name;
-    };
-    find(error_text, "nvrtcGetErrorString");
-    find(version, "nvrtcVersion");
-    find(count_archs, "nvrtcGetNumSupportedArchs");
-    find(list_archs, "nvrtcGetSupportedArchs");
-    find(create, "nvrtcCreateProgram");
-    find(destroy, "nvrtcDestroyProgram");
-    find(compile, "nvrtcCompileProgram");
-    find(log_size, "nvrtcGetProgramLogSize");
-    find(log, "nvrtcGetProgramLog");
-    find(cubin_size, "nvrtcGetCUBINSize");
-    find(cubin, "nvrtcGetCUBIN");
-    find(ptx_size, "nvrtcGetPTXSize");
-    find(ptx, "nvrtcGetPTX");
-    return missing;
+    FunctionFinder finder(library.get());
+    finder.find(error_text, "nvrtcGetErrorString");
+    finder.find(version, "nvrtcVersion");
+    finder.find(count_archs, "nvrtcGetNumSupportedArchs");
+    finder.find(list_archs, "nvrtcGetSupportedArchs");
+    finder.find(create, "nvrtcCreateProgram");
+    finder.find(destroy, "nvrtcDestroyProgram");
+    finder.find(compile, "nvrtcCompileProgram");
+    finder.find(log_size, "nvrtcGetProgramLogSize");
+    finder.find(log, "nvrtcGetProgramLog");
+    finder.find(cubin_size, "nvrtcGetCUBINSize");
+    finder.find(cubin, "nvrtcGetCUBIN");
+    finder.find(ptx_size, "nvrtcGetPTXSize");
+    finder.find(ptx, "nvrtcGetPTX");
+    return finder.missing();
   }
 };
 

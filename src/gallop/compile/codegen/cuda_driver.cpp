@@ -1,14 +1,10 @@
 #include "gallop/compile/codegen/cuda_driver.h"
 
-#include <dlfcn.h>
-
-#include <type_traits>
-
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/library.h"
 #include "gallop/base/text.h"
-#include "gallop/compile/codegen/kernel_cache.h"
 
 namespace gallop::compile {
 
@@ -33,20 +29,16 @@ struct CudaDriver::Functions {
 
   // The first that is missing, or empty.
   std::string find_all() {
-    const char* missing = "";
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library.get(), name));
-      if (function == nullptr && *missing == '\0') missing = name;
-    };
-    find(init, "cuInit");
-    find(error_text, "cuGetErrorString");
-    find(get_device, "cuDeviceGet");
-    find(get_attribute, "cuDeviceGetAttribute");
-    find(load_module, "cuModuleLoadData");
-    find(unload_module, "cuModuleUnload");
-    find(get_function, "cuModuleGetFunction");
-    find(launch, "cuLaunchKernel");
-    return missing;
+    FunctionFinder finder(library.get());
+    finder.find(init, "cuInit");
+    finder.find(error_text, "cuGetErrorString");
+    finder.find(get_device, "cuDeviceGet");
+    finder.find(get_attribute, "cuDeviceGetAttribute");
+    finder.find(load_module, "cuModuleLoadData");
+    finder.find(unload_module, "cuModuleUnload");
+    finder.find(get_function, "cuModuleGetFunction");
+    finder.find(launch, "cuLaunchKernel");
+    return finder.missing();
   }
 };
 

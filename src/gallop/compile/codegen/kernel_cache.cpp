@@ -1,6 +1,5 @@
 #include "gallop/compile/codegen/kernel_cache.h"
 
-#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/library.h"
 #include "gallop/base/temporary_folder.h"
 
 namespace gallop::compile {
@@ -171,15 +171,6 @@ void KernelCache::remove_oldest() const {
     if (counted.insert(file.inode).second) bytes += file.bytes;
     if (bytes > max_bytes_) fs::remove(file.path, ignored);
   }
-}
-
-std::shared_ptr<void> load_library(const fs::path& path, std::string& error) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    error = dlerror();
-    return nullptr;
-  }
-  return {library, [](void* handle) { dlclose(handle); }};
 }
 
 }  // namespace gallop::compile

@@ -48,7 +48,4 @@ class KernelCache {
 /// What names of folders begin with that are about to be filled.
 inline constexpr const char* kNewFolder = "new-";
 
-/// Loads a library; null where the system cannot, then `error` is its reason.
-std::shared_ptr<void> load_library(const fs::path& path, std::string& error);
-
 }  // namespace gallop::compile
