@@ -94,6 +94,16 @@ class PowerSgdSums final : public BucketSums {
   void forget() override {
     for (PowerSgd& part : parts_) part.forget();
   }
+  NamedTensors own_state() const override {
+    NamedTensors all;
+    for (const PowerSgd& part : parts_) {
+      for (const auto& one : part.own_state()) all.push_back(one);
+    }
+    return all;
+  }
+  void add_own_state(const NamedTensors& saved, double share) override {
+    for (PowerSgd& part : parts_) part.add_own_state(saved, share);
+  }
   NamedTensors state() const override {
     NamedTensors all;
     for (size_t i = 0; i < parts_.size(); ++i) {

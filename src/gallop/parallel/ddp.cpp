@@ -118,6 +118,16 @@ class Ddp final : public Strategy {
     return all;
   }
 
+  NamedTensors own_state() const override { return sums_->own_state(); }
+  // Where there are more or fewer processes now, each has an equal part of what all had left out.
+  void take_own_state(const NamedTensors& saved, int rank, int size) override {
+    const at::NoGradGuard no_grad;
+    const bool is_same_number = size == collectives_.size();
+    if (is_same_number && rank != collectives_.rank()) return;
+    if (is_same_number || rank == 0) sums_->forget();
+    sums_->add_own_state(saved, is_same_number ? 1.0 : 1.0 / collectives_.size());
+  }
+
   void forget_sums() override {
     expects_ = false;
     sums_->forget();

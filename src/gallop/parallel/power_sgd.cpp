@@ -1,8 +1,11 @@
 #include "gallop/parallel/power_sgd.h"
 
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -42,11 +45,17 @@ void orthogonalize(const at::Tensor& matrix) {
 
 void fill_with_random_numbers(const at::Tensor& tensor, uint64_t seed) {
   Philox random(seed, Purpose::kInit, 0, 0);
-  auto* const numbers = tensor.mutable_data_ptr<float>();
-  for (int64_t i = 0; i < tensor.numel(); ++i) {
+  const at::Tensor made = at::empty(tensor.sizes(), at::kFloat);
+  auto* const numbers = made.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < made.numel(); ++i) {
     numbers[i] = static_cast<float>(random.next_u64() >> 40) * 0x1p-24F - 0.5F;
   }
+  tensor.copy_(made);
 }
+
+// Of a gradient's number among all, which does not depend on buckets.
+std::string error_name(uint64_t number) { return fmt::format("error.{}", number); }
+std::string right_name(uint64_t number) { return fmt::format("right.{}", number); }
 
 }  // namespace
 
@@ -127,6 +136,26 @@ void PowerSgd::forget() {
   for (Matrix& matrix : matrices_) {
     fill_with_random_numbers(matrix.right, matrix.seed);
     matrix.error.zero_();
+  }
+}
+
+NamedTensors PowerSgd::own_state() const {
+  NamedTensors all;
+  for (const Matrix& matrix : matrices_) {
+    all.push_back({error_name(matrix.seed), matrix.error});
+    all.push_back({right_name(matrix.seed), matrix.right});
+  }
+  return all;
+}
+
+void PowerSgd::add_own_state(const NamedTensors& saved, double share) {
+  std::map<std::string, at::Tensor> by_name;
+  for (const auto& [name, tensor] : saved) by_name[name] = tensor;
+  for (Matrix& matrix : matrices_) {
+    const auto error = by_name.find(error_name(matrix.seed));
+    if (error != by_name.end()) matrix.error.add_(error->second, share);
+    const auto right = by_name.find(right_name(matrix.seed));
+    if (right != by_name.end()) matrix.right.copy_(right->second);
   }
 }
 

@@ -26,13 +26,17 @@ class PowerSgd {
   /// Drops what was left out, and begins with the first factors again.
   void forget();
   NamedTensors state() const;
+  /// See Strategy::own_state(): what was left out, and factors to begin with.
+  NamedTensors own_state() const;
+  /// Adds `share` of what was left out somewhere, and begins with the factors from there.
+  void add_own_state(const NamedTensors& saved, double share);
 
  private:
   struct Matrix {
     at::Tensor gradient;     ///< [n, m], a view of the gradient's memory.
     at::Tensor error;        ///< [n, m]: what this process has left out.
     at::Tensor left, right;  ///< [n, rank] and [m, rank], views of `lefts_` and `rights_`.
-    uint64_t seed = 0;       ///< Of the numbers that `right` begins with.
+    uint64_t seed = 0;       ///< Of the numbers that `right` begins with; differs among gradients.
   };
 
   std::vector<Matrix> matrices_;

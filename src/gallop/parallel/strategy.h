@@ -22,6 +22,12 @@ class Strategy {
   /// What a step works on besides model and optimizer.
   virtual NamedTensors state() const = 0;
 
+  /// What each process has for itself and a checkpoint keeps of each.
+  virtual NamedTensors own_state() const { return {}; }
+  /// Gives back what process `rank` of `size` had when it was saved, of which names or shapes that
+  /// are not known are left out. To be called in all processes for each rank in turn, from 0.
+  virtual void take_own_state(const NamedTensors& /*saved*/, int /*rank*/, int /*size*/) {}
+
   /// Into how many shards the whole batch is cut, whatever the number of processes, which divides
   /// it: each is computed by itself, and finish_shard() called after its backward pass or, in its
   /// turn, where it has no samples. 0: each process computes its part as it likes.

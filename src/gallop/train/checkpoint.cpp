@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -34,6 +35,7 @@ constexpr const char* kBest = "best";
 constexpr const char* kSnapshots = "snapshots";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kTemporary = ".tmp-";
+constexpr const char* kOwn = "own.";
 
 std::string name_of(const fs::path& path) { return printable(path.string()); }
 
@@ -46,8 +48,19 @@ Manifest open_manifest(const fs::path& folder) {
   return manifest;
 }
 
-NamedTensors read_all(const fs::path& folder, const Manifest& manifest, const char* kind) {
-  return read_slices(folder, slice_names(kind, *count_slices(manifest.files)), manifest);
+NamedTensors read_all(const CheckpointInfo& checkpoint, const Manifest& manifest,
+                      const char* kind) {
+  return read_slices(checkpoint.folder, slice_names(kind, *count_slices(manifest.files)), manifest,
+                     checkpoint.is_verified);
+}
+
+// Takes what processes have for themselves out of the rest.
+NamedTensors take_own(NamedTensors& tensors) {
+  const auto own = std::stable_partition(
+      tensors.begin(), tensors.end(), [](const auto& one) { return !one.name.starts_with(kOwn); });
+  NamedTensors taken(std::make_move_iterator(own), std::make_move_iterator(tensors.end()));
+  tensors.erase(own, tensors.end());
+  return taken;
 }
 
 std::map<std::string, std::string> parse_trainer(const MappedFile& file) {
@@ -67,7 +80,8 @@ int64_t bytes_in_file(const NamedTensors& tensors) {
 
 int64_t bytes_needed(const TrainingState& state) {
   constexpr int64_t kRest = int64_t{64} << 10;  // Manifest, pointers, folders.
-  int64_t bytes = bytes_in_file(state.model) + bytes_in_file(state.optimizer) + kRest;
+  int64_t bytes = bytes_in_file(state.model) + bytes_in_file(state.optimizer) +
+                  bytes_in_file(state.own) + kRest;
   for (const auto& [name, text] : state.trainer) {
     bytes += static_cast<int64_t>(name.size() + text.size());
   }
@@ -86,8 +100,7 @@ void check_free_space(const fs::path& folder, int64_t needed) {
 
 CheckpointInfo info_of(const fs::path& folder) {
   const Manifest manifest = open_manifest(folder);
-  CheckpointInfo info{
-      .folder = folder, .step = manifest.step, .sequence = manifest.sequence, .bytes = 0};
+  CheckpointInfo info{.folder = folder, .step = manifest.step, .sequence = manifest.sequence};
   for (const auto& [name, file] : manifest.files) {
     std::error_code error;
     const auto bytes = fs::file_size(folder / name, error);
@@ -155,6 +168,10 @@ void or_tell_bytes(const CheckpointDraft& draft, const Function& function) {
 }
 
 }  // namespace
+
+std::string own_name(int rank, const std::string& name) {
+  return fmt::format("{}{}.{}", kOwn, rank, name);
+}
 
 CheckpointStore::CheckpointStore(fs::path folder, const CheckpointConfig& config)
     : folder_(std::move(folder)), config_(config) {
@@ -251,8 +268,9 @@ CheckpointInfo CheckpointStore::adopt(const CheckpointInfo& other) {
 
 void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& state) const {
   const Manifest manifest = open_manifest(checkpoint.folder);
-  const NamedTensors model = read_all(checkpoint.folder, manifest, kModel);
-  const NamedTensors optimizer = read_all(checkpoint.folder, manifest, kState);
+  const NamedTensors model = read_all(checkpoint, manifest, kModel);
+  NamedTensors optimizer = read_all(checkpoint, manifest, kState);
+  NamedTensors own = take_own(optimizer);
   auto trainer = parse_trainer(*open_verified(checkpoint.folder, manifest, kTrainer));
   const std::string problems =
       differences(model, state.model) + differences(optimizer, state.optimizer);
@@ -263,10 +281,11 @@ void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& stat
   copy_by_name(model, checkpoint.folder.string(), state.model);
   copy_by_name(optimizer, checkpoint.folder.string(), state.optimizer);
   state.trainer = std::move(trainer);
+  state.own = std::move(own);
 }
 
 NamedTensors CheckpointStore::read_model(const CheckpointInfo& checkpoint) const {
-  return read_all(checkpoint.folder, open_manifest(checkpoint.folder), kModel);
+  return read_all(checkpoint, open_manifest(checkpoint.folder), kModel);
 }
 
 void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
@@ -328,6 +347,7 @@ std::optional<CheckpointInfo> CheckpointStore::newest_intact(
     try {
       std::optional<CheckpointInfo> one = find();
       if (one) verify(*one);
+      if (one) one->is_verified = true;
       return one;
     } catch (const DataError& error) {
       if (!damage) damage = error;
@@ -413,8 +433,9 @@ void CheckpointStore::remove_old() const {
   if (const auto one = of_step(spared_step_)) spared.push_back(one->folder);
   const auto all = list();
   if (static_cast<int64_t>(all.size()) <= config_.keep_last) return;
-  int64_t kept = 0;
+  int64_t kept = 1;  // What was just written.
   for (const CheckpointInfo& entry : all) {
+    if (&entry == &all.front()) continue;
     if (kept < config_.keep_last) {
       kept += is_intact(entry) ? 1 : 0;
       continue;

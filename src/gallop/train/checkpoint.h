@@ -18,7 +18,13 @@ struct TrainingState {
   NamedTensors model;                          ///< Parameters and buffers.
   NamedTensors optimizer;                      ///< State of the optimizer and the loss scaler.
   std::map<std::string, std::string> trainer;  ///< Loader state, counters, best score, ...
+  /// What processes have for themselves (see parallel::Strategy::own_state()), by own_name(): of
+  /// one of them where it is saved, each of which then writes a slice; of all where it was read.
+  NamedTensors own{};
 };
+
+/// The name of such a tensor of this process.
+std::string own_name(int rank, const std::string& name);
 
 /// A complete checkpoint on disk: all of its files are there in full length. Only reading it tells
 /// whether their checksums hold.
@@ -27,6 +33,7 @@ struct CheckpointInfo {
   int64_t step = 0;
   int64_t sequence = 0;  ///< Counts the checkpoints of a run in the order of their publication.
   int64_t bytes = 0;
+  bool is_verified = false;  ///< All checksums were found right, and are not looked at again.
 };
 
 struct CheckpointConfig {
@@ -85,9 +92,10 @@ class CheckpointStore {
   /// Adds a checkpoint to the snapshots, which stay. Throws DeviceError like save().
   void keep(const CheckpointInfo& checkpoint);
 
-  /// Copies a checkpoint into the live tensors of `state` and fills in `state.trainer`. All sizes
-  /// and checksums are verified first: throws DataError that names the damaged file, or UsageError
-  /// that lists every difference in name, shape or type. Nothing is copied then.
+  /// Copies a checkpoint into the live tensors of `state`, and puts what else is in it into
+  /// `state.trainer` and `state.own`. All sizes and checksums are verified first: throws DataError
+  /// that names the damaged file, or UsageError that lists every difference in name, shape or type.
+  /// Nothing is copied then.
   void load(const CheckpointInfo& checkpoint, TrainingState& state) const;
 
   /// The same for the model alone, as evaluation needs it; only its file is verified. Weights saved

@@ -38,13 +38,16 @@ void write_slice_note(const fs::path& folder, int slice, int slices, const Writt
 /// DataError where a note is damaged.
 std::optional<WrittenFiles> take_slice_notes(const fs::path& folder, int slices);
 
-/// The tensors of these files, which are verified first: throws DataError that names the damaged
-/// one. Views into mapped files, like read_safetensors().
-NamedTensors read_slices(const fs::path& folder, const std::vector<std::string>& names,
-                         const Manifest& manifest);
-
-/// Maps a file of a checkpoint and verifies it; throws DataError where it is damaged.
+/// Maps a file of a checkpoint; throws DataError where it has another length than was written.
+std::shared_ptr<const MappedFile> open_whole(const fs::path& folder, const Manifest& manifest,
+                                             const std::string& name);
+/// The same, and reads all of it: throws DataError where it is damaged.
 std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const Manifest& manifest,
                                                 const std::string& name);
+
+/// The tensors of these files: views into mapped files, like read_safetensors(). Throws DataError
+/// that names the damaged one; checksums are not looked at where they were found right before.
+NamedTensors read_slices(const fs::path& folder, const std::vector<std::string>& names,
+                         const Manifest& manifest, bool are_verified);
 
 }  // namespace gallop::train

@@ -84,9 +84,11 @@ void CheckpointWriter::wait_for_thread() {
 TrainingState CheckpointWriter::slice_of_state(const CheckpointDraft& draft,
                                                const TrainingState& state) const {
   if (config_.rank >= draft.slices) return {};
-  return {.model = slice_of(state.model, config_.rank, draft.slices),
-          .optimizer = slice_of(state.optimizer, config_.rank, draft.slices),
-          .trainer = state.trainer};
+  TrainingState slice{.model = slice_of(state.model, config_.rank, draft.slices),
+                      .optimizer = slice_of(state.optimizer, config_.rank, draft.slices),
+                      .trainer = state.trainer};
+  slice.optimizer.insert(slice.optimizer.end(), state.own.begin(), state.own.end());
+  return slice;
 }
 
 void CheckpointWriter::copy(TrainingState& slice) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/AutogradState.h>
 
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/shared_batch_norm.h"
@@ -43,6 +44,21 @@ struct PutBackAtEnd {
   ~PutBackAtEnd() { tensors.put_back(); }
   PutBackAtEnd(const PutBackAtEnd&) = delete;
   PutBackAtEnd& operator=(const PutBackAtEnd&) = delete;
+};
+
+// Hooks of gradients start sums, which only this thread can; the engine would have a thread of its
+// own for each GPU.
+class BackwardOnThisThread {
+ public:
+  BackwardOnThisThread() { state().set_multithreading_enabled(false); }
+  ~BackwardOnThisThread() { state().set_multithreading_enabled(before_); }
+  BackwardOnThisThread(const BackwardOnThisThread&) = delete;
+  BackwardOnThisThread& operator=(const BackwardOnThisThread&) = delete;
+
+ private:
+  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
+
+  bool before_ = state().get_multithreading_enabled();
 };
 
 }  // namespace
@@ -158,6 +174,8 @@ TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count
 }
 
 void TrainStep::backward(const at::Tensor& loss_sum, const Tensors& arguments) {
+  std::optional<BackwardOnThisThread> on_this_thread;
+  if (shared_.defined()) on_this_thread.emplace();
   const at::Tensor& weight = arguments[kLossWeight];
   loss_sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
 }

@@ -48,6 +48,11 @@ class Together {
   void share(const NamedTensors& tensors) const;
   void share(std::map<std::string, std::string>& texts) const;
 
+  /// What this process has for itself, by own_name().
+  NamedTensors own_state() const;
+  /// Gives all back what they had; `saved`, of all, is what the first process has read.
+  void take_own_state(const NamedTensors& saved) const;
+
  private:
   parallel::Strategy* strategy_;
   parallel::Collectives* collectives_;

@@ -38,6 +38,7 @@ TrainingState Trainer::Impl::state() {
     write_schedule(*schedule, name, state.trainer);
   }
   if (!parts.teacher.empty()) state.trainer[kTeacher] = parts.teacher;
+  state.own = together.own_state();
   return state;
 }
 
@@ -56,7 +57,7 @@ void Trainer::Impl::save(bool best) {
   }
   const TrainingState now = state();
   CheckpointDraft draft = parts.checkpoints.draft_of(now, progress.step);
-  draft.slices = slices_of(draft.bytes);
+  draft.slices = now.own.empty() ? slices_of(draft.bytes) : together.size();
   draft.folder = together.ask_first([&] {
     parts.checkpoints.begin(draft);
     return draft.folder.string();
@@ -108,6 +109,7 @@ void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, Traini
   together.share(into.model);
   together.share(into.optimizer);
   together.share(into.trainer);
+  together.take_own_state(into.own);
 }
 
 void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {

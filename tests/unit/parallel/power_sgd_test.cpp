@@ -99,6 +99,37 @@ TEST(PowerSgd, LosesNothingOverManySteps) {
   EXPECT_LT(late, 0.05);
 }
 
+// What all have left out comes back, whoever has it now; the factors of all are the same.
+TEST(PowerSgd, GoesOnInAnotherNumberOfProcesses) {
+  const auto nobody = alone();
+  const CollectivesScope scope(*nobody);
+  const auto make = [](int seed, int processes) {
+    return PowerSgd({randn(seed, {20, 30})}, /*rank=*/1, processes, /*seed=*/7);
+  };
+  std::vector<NamedTensors> saved;
+  for (int rank = 0; rank < 3; ++rank) {
+    PowerSgd power = make(rank, 3);
+    power.start();
+    power.finish();
+    saved.push_back(power.own_state());
+    ASSERT_EQ(saved.back()[0].name, "error.7");
+    EXPECT_GT(saved.back()[0].tensor.norm().item<double>(), 0.1);
+  }
+  std::vector<NamedTensors> taken;
+  for (int rank = 0; rank < 2; ++rank) {
+    PowerSgd power = make(rank + 10, 2);
+    for (const NamedTensors& one : saved) power.add_own_state(one, 0.5);
+    taken.push_back(power.own_state());
+  }
+  const auto sum = [](const std::vector<NamedTensors>& all) {
+    at::Tensor total = at::zeros_like(all[0][0].tensor);
+    for (const NamedTensors& one : all) total.add_(one[0].tensor);
+    return total;
+  };
+  EXPECT_TRUE(at::allclose(sum(taken), sum(saved)));
+  EXPECT_TRUE(at::equal(taken[0][1].tensor, saved[2][1].tensor));
+}
+
 // Kernels of convolutions that lie in channels_last, as one matrix of outputs and the rest.
 TEST(PowerSgd, TakesEveryMemoryOrder) {
   const auto gradients_of = [](int rank) {

@@ -284,6 +284,39 @@ TEST_F(Checkpoints, GoOnFromTheNewestThatIsNotDamaged) {
   EXPECT_FALSE(CheckpointStore(root_ / "none").newest_intact({}));
 }
 
+TEST_F(Checkpoints, AreNotVerifiedTwice) {
+  store_.save(state_with(1), 1, false);
+  CheckpointInfo found = *store_.newest_intact([](const std::string&) {});
+  EXPECT_TRUE(found.is_verified);
+  flip_a_bit(found.folder / "model.safetensors");
+  TrainingState into = state_with(2);
+  store_.load(found, into);
+  found.is_verified = false;
+  EXPECT_NE(error_of([&] { store_.load(found, into); }).find("its checksum is wrong"),
+            std::string::npos);
+}
+
+TEST_F(Checkpoints, KeepWhatAProcessHasForItself) {
+  TrainingState state = state_with(1);
+  state.own = {{own_name(1, "error"), at::full({3}, 7.0)}};
+  CheckpointDraft draft = store_.draft_of(state, 1);
+  draft.slices = 2;
+  store_.begin(draft);
+  WrittenFiles files;
+  for (int rank = 0; rank < draft.slices; ++rank) {
+    TrainingState of_rank{.model = slice_of(state.model, rank, 2),
+                          .optimizer = slice_of(state.optimizer, rank, 2)};
+    if (rank == 1) of_rank.optimizer.push_back(state.own.front());
+    files.merge(CheckpointStore::write_slice(draft, of_rank, rank));
+  }
+  const CheckpointInfo saved = store_.publish(draft, files, state.trainer, false);
+  TrainingState into = state_with(2);
+  store_.load(saved, into);
+  ASSERT_EQ(into.own.size(), 1U);
+  EXPECT_EQ(into.own[0].name, "own.1.error");
+  EXPECT_TRUE(at::equal(into.own[0].tensor, at::full({3}, 7.0)));
+}
+
 // As processes do that have a slice each.
 CheckpointInfo save_in_slices(CheckpointStore& store, const TrainingState& state, int64_t step,
                               int slices) {

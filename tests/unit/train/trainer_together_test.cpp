@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/parallel/ddp.h"
 #include "unit/base/error_of.h"
 #include "unit/parallel/together.h"
 #include "unit/train/trainer_cases.h"
@@ -58,11 +59,7 @@ class TrainersTogether : public Trainers {
       const auto length = Length::of(config, kBatch, images_.size()).for_schedules();
       const auto optimizer = optim::make_wrapped("sgd momentum=0.9", "[]", model->parameters(),
                                                  model->buffers(), length);
-      static const auto kStrategies = parallel::built_in_strategies();
-      NamedTensors parameters = model->parameters();
-      if (has_spare_) parameters.push_back({"spare", at::zeros({3}).set_requires_grad(true)});
-      const auto strategy = kStrategies.build(config::Component(kStrategies, "ddp"), collectives,
-                                              {parameters, model->buffers()});
+      const auto strategy = parallel::make_ddp(ddp_, collectives, {parameters, model->buffers()});
       static const auto kSchedules = schedule::built_in_schedules();
       const auto schedule = kSchedules.build(config::Component(kSchedules, "constant"), length);
       CheckpointStore checkpoints(folder_ / "checkpoints");
@@ -95,6 +92,7 @@ class TrainersTogether : public Trainers {
 
   RandomImages images_;
   bool has_spare_ = false;  // A parameter that the model does not use.
+  parallel::DdpConfig ddp_;
   TrainConfig config_{.steps = 30,
                       .evaluate_every = "never",
                       .checkpoint_every = "10 steps",
@@ -187,6 +185,17 @@ TEST_F(TrainersTogether, SaveInSlicesAndGoOnInAnotherNumber) {
   std::vector<at::Tensor> loaded;
   for (const auto& parameter : model->parameters()) loaded.push_back(parameter.tensor.detach());
   expect_equal(loaded, ran.parameters);
+}
+
+// What it has left out is in checkpoints, of each process by itself.
+TEST_F(TrainersTogether, RepeatStepsOfPowerSgd) {
+  ddp_.compression = {.format = "powersgd", .rank = 1};
+  const auto undisturbed = run_together(3, config_, {});
+  const CheckpointStore store(folder_ / "checkpoints");
+  EXPECT_TRUE(fs::exists(store.newest()->folder / "state-00003-of-00003.safetensors"));
+  const auto disturbed = run_together(3, config_, {.rank = 2, .step = 13});
+  EXPECT_EQ(disturbed.notes.size(), 2U);
+  expect_equal(disturbed.parameters, undisturbed.parameters);
 }
 
 }  // namespace
