@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <ATen/Context.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -13,6 +14,7 @@
 #include "gallop/compile/codegen/cuda_launcher.h"
 #include "gallop/kernel/cuda/launcher.h"
 #include "gallop/kernel/isa.h"
+#include "gallop/launch/world.h"
 
 namespace gallop::app {
 
@@ -44,6 +46,15 @@ void load_cuda() {
   }
 }
 
+c10::Device gpu_of_this_process() {
+  const launch::World world = launch::read_world(launch::process_environment());
+  const c10::impl::VirtualGuardImpl gpus(c10::kCUDA);
+  const int index = launch::choose_gpu(world, gpus.deviceCount());
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+  gpus.setDevice(device);
+  return device;
+}
+
 }  // namespace
 
 DeviceChoice choose_device(const std::string& name) {
@@ -55,7 +66,7 @@ DeviceChoice choose_device(const std::string& name) {
     if (name != "auto") throw;
     return {c10::kCPU, fmt::format("using the CPU, as {}", error.what())};
   }
-  return {{c10::kCUDA, 0}, ""};
+  return {gpu_of_this_process(), ""};
 }
 
 std::optional<int> capability_of(c10::Device device) {

@@ -14,7 +14,7 @@ struct DeviceChoice {
 
 /// The device that `train.device` names: "cpu"; "cuda" loads LibTorch's CUDA library, which needs a
 /// GPU and its driver, and throws DeviceError where that fails; "auto" takes a GPU where there is
-/// one that works.
+/// one that works. A GPU becomes this thread's current one.
 DeviceChoice choose_device(const std::string& name);
 
 /// The compute capability of a GPU, 90 for 9.0; nothing for the CPU. Throws DeviceError where the

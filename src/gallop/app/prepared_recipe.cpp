@@ -80,9 +80,10 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
 void PreparedRecipe::require_shareable() {
   collectives_->set_limits(recipe().limits);
   if (collectives_->size() == 1) return;
-  if (!device_.is_cpu()) {
+  if (!device_.is_cpu() && recipe().train.compile != "auto" && recipe().train.compile != "false") {
     throw UsageError(
-        "several processes train on CPUs only so far; give train.device=cpu, or start one process");
+        "steps of several processes are compiled on CPUs only so far; give train.compile=false, or "
+        "start one process");
   }
   if (recipe().train.compile == "verify") {
     throw UsageError(

@@ -43,6 +43,27 @@ FileDescriptor make_socket(const SocketAddress& address, int kind) {
   return FileDescriptor(::socket(address.storage.ss_family, kind | SOCK_CLOEXEC, 0));
 }
 
+std::vector<std::pair<std::string, SocketAddress>> all_interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) {
+    throw DeviceError(fmt::format("cannot list the network's interfaces: {}",
+                                  std::generic_category().message(errno)));
+  }
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> keeper(list, freeifaddrs);
+  std::vector<std::pair<std::string, SocketAddress>> all;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family == AF_INET) {
+      all.emplace_back(one->ifa_name, copy_of(one->ifa_addr, sizeof(sockaddr_in)));
+    }
+    if (family == AF_INET6) {
+      all.emplace_back(one->ifa_name, copy_of(one->ifa_addr, sizeof(sockaddr_in6)));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string SocketAddress::host() const {
@@ -86,24 +107,22 @@ std::vector<SocketAddress> resolve(const std::string& host, int port) {
 }
 
 std::vector<SocketAddress> addresses_of_interface(const std::string& name) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) {
-    throw DeviceError(fmt::format("cannot list the network's interfaces: {}",
-                                  std::generic_category().message(errno)));
-  }
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> keeper(list, freeifaddrs);
   std::vector<SocketAddress> addresses;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (name != one->ifa_name || one->ifa_addr == nullptr) continue;
-    const int family = one->ifa_addr->sa_family;
-    if (family == AF_INET) addresses.push_back(copy_of(one->ifa_addr, sizeof(sockaddr_in)));
-    if (family == AF_INET6) addresses.push_back(copy_of(one->ifa_addr, sizeof(sockaddr_in6)));
+  for (const auto& [interface, address] : all_interfaces()) {
+    if (interface == name) addresses.push_back(address);
   }
   if (addresses.empty()) {
     throw UsageError(
         fmt::format("this host has no interface '{}' with an address", printable(name)));
   }
   return addresses;
+}
+
+std::string interface_of(const std::string& address) {
+  for (const auto& [interface, one] : all_interfaces()) {
+    if (one.host() == address) return interface;
+  }
+  throw UsageError(fmt::format("no interface of this host has the address {}", printable(address)));
 }
 
 SocketAddress address_of(const FileDescriptor& socket) {

@@ -29,6 +29,9 @@ std::vector<SocketAddress> resolve(const std::string& host, int port);
 /// address.
 std::vector<SocketAddress> addresses_of_interface(const std::string& name);
 
+/// The name of the interface that has this address, in numbers. Throws UsageError where none has.
+std::string interface_of(const std::string& address);
+
 /// Where a socket listens or connects from, and where it is connected to.
 SocketAddress address_of(const FileDescriptor& socket);
 SocketAddress peer_of(const FileDescriptor& socket);

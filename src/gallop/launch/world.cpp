@@ -178,4 +178,12 @@ World read_world(const Environment& environment) {
   return world;
 }
 
+int choose_gpu(const World& world, int gpus) {
+  if (gpus == 1) return 0;
+  if (world.local_rank < gpus && world.local_size <= gpus) return world.local_rank;
+  throw DeviceError(fmt::format(
+      "{} processes were started on this host, which has {} GPUs: each needs one of its own",
+      world.local_size, gpus));
+}
+
 }  // namespace gallop::launch

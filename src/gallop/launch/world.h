@@ -35,4 +35,8 @@ Environment process_environment();
 /// starter.
 World read_world(const Environment& environment);
 
+/// Which of the GPUs that this process sees is its own: the one with its number on its host, or the
+/// single one that its starter lets it see. Throws DeviceError where there are too few.
+int choose_gpu(const World& world, int gpus);
+
 }  // namespace gallop::launch

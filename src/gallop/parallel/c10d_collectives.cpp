@@ -22,6 +22,7 @@
 #include "gallop/base/text.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
+#include "gallop/parallel/gpu_sums.h"
 #include "gallop/parallel/store.h"
 #include "gallop/parallel/whereabouts.h"
 
@@ -57,6 +58,13 @@ std::vector<std::shared_ptr<gloo::transport::Device>> devices_toward(const std::
     devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address_toward(host)));
   }
   return devices;
+}
+
+// NCCL would listen at the first interface that is not loopback. "=" is for the whole name.
+void keep_nccl_to_interface_toward(const std::string& host) {
+  const char* const names = std::getenv("GLOO_SOCKET_IFNAME");
+  const std::string interface = names != nullptr ? names : interface_of(address_toward(host));
+  setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/0);
 }
 
 // A call that all processes take part in.
@@ -104,6 +112,7 @@ class C10dCollectives final : public Collectives {
   C10dCollectives& operator=(const C10dCollectives&) = delete;
 
   void begin(Section section, int64_t step) override {
+    if (gpu_ && section != Section::kStep) on_gpu([&] { gpu_->finish(); });
     section_ = section;
     step_ = step;
     whereabouts_->begin();
@@ -115,6 +124,10 @@ class C10dCollectives final : public Collectives {
   Limits limits() const override { return limits_; }
 
   void start_sum(const at::Tensor& tensor) override {
+    if (!tensor.is_cpu()) {
+      start_on_gpu("sum", tensor, &GpuSums::start_sum);
+      return;
+    }
     NumberedCall call = next_call("sum", tensor);
     std::vector<at::Tensor> tensors = {tensor};
     c10d::AllreduceOptions options;
@@ -124,6 +137,10 @@ class C10dCollectives final : public Collectives {
   }
 
   void wait(const at::Tensor& tensor) override {
+    if (!tensor.is_cpu()) {
+      on_gpu([&] { gpu_->wait(tensor); });
+      return;
+    }
     const auto found = started_.find(tensor.const_data_ptr());
     if (found == started_.end())
       throw InternalError("collectives: no sum of this tensor is under way");
@@ -134,6 +151,11 @@ class C10dCollectives final : public Collectives {
   }
 
   void broadcast(const at::Tensor& tensor) override {
+    if (!tensor.is_cpu()) {
+      start_on_gpu("broadcast", tensor, &GpuSums::start_broadcast);
+      on_gpu([&] { gpu_->wait(tensor); });
+      return;
+    }
     const NumberedCall call = next_call("broadcast", tensor);
     std::vector<at::Tensor> tensors = {tensor};
     c10d::BroadcastOptions options;
@@ -142,7 +164,15 @@ class C10dCollectives final : public Collectives {
     note_end(call, State::kDone);
   }
 
+  void check() override {
+    if (gpu_) on_gpu([&] { gpu_->check(); });
+  }
+
  private:
+  struct PlacedCall {
+    NumberedCall call;
+    std::string place;
+  };
   struct Started {
     NumberedCall call;
     c10::intrusive_ptr<c10d::Work> work;
@@ -165,6 +195,44 @@ class C10dCollectives final : public Collectives {
     group_options->threads = 2;
     group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, meeting_.rank, meeting_.size,
                                                          group_options);
+  }
+
+  using StartOnGpu = void (GpuSums::*)(const at::Tensor&, int64_t, double);
+
+  void start_on_gpu(const char* kind, const at::Tensor& tensor, StartOnGpu start) {
+    if (!gpu_) {
+      keep_nccl_to_interface_toward(meeting_.host);
+      const auto from_first = [&](const std::string& text) { return text_of_first(*this, text); };
+      gpu_.emplace(meeting_.nccl ? meeting_.nccl : load_nccl(), tensor.device(), meeting_.rank,
+                   meeting_.size, from_first, limit_seconds());
+    }
+    NumberedCall call = next_call(kind, tensor);
+    const int64_t number = call.number;
+    calls_on_gpu_.insert_or_assign(number, PlacedCall{std::move(call), place()});
+    on_gpu([&] { ((*gpu_).*start)(tensor, number, limit_seconds()); });
+  }
+
+  // Names the call that has failed, which may be an earlier one.
+  template <typename Function>
+  void on_gpu(const Function& function) {
+    try {
+      function();
+      note_ends_on_gpu();
+    } catch (const GpuCallFailed& failure) {
+      note_ends_on_gpu();
+      const PlacedCall& failed = calls_on_gpu_.at(failure.call());
+      note_end(failed.call, State::kFailed);
+      throw DeviceError(fmt::format(
+          "rank {} of {}: {}, {}: another process is gone or did not answer ({})", meeting_.rank,
+          meeting_.size, failed.place, failed.call.words(), failure.what()));
+    }
+  }
+
+  void note_ends_on_gpu() {
+    for (const int64_t number : gpu_->take_ended()) {
+      note_end(calls_on_gpu_.at(number).call, State::kDone);
+      calls_on_gpu_.erase(number);
+    }
   }
 
   NumberedCall next_call(const char* kind, const at::Tensor& tensor) {
@@ -248,6 +316,8 @@ class C10dCollectives final : public Collectives {
   std::optional<Whereabouts> whereabouts_;
   bool is_given_up_ = false;
   std::map<const void*, Started> started_;  // By their tensor's memory.
+  std::optional<GpuSums> gpu_;              // From the first tensor on a GPU on.
+  std::map<int64_t, PlacedCall> calls_on_gpu_;
   int64_t calls_ = 0, step_ = 0;
   Section section_ = Section::kStart;
 };

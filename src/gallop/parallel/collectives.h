@@ -15,6 +15,8 @@
 
 namespace gallop::parallel {
 
+struct Nccl;
+
 /// What a training is at. Errors name it, and each has a time limit for every call.
 enum class Section { kStart, kStep, kEvaluation, kCheckpoint };
 
@@ -30,9 +32,9 @@ struct Limits {
 void visit_limits(config::Visitor& visitor, Limits& limits);
 
 /// What the processes of a training do together. Each calls the same functions in the same order,
-/// one thread at a time. All throw DeviceError, which names this process, the step and the call,
-/// where another process is gone or does not answer in time; nothing can be done together after
-/// that.
+/// one thread at a time, with tensors of the CPU or of its GPU. All throw DeviceError, which names
+/// this process, the step and the call, where another process is gone or does not answer in time;
+/// nothing can be done together after that.
 class Collectives {
  public:
   virtual ~Collectives() = default;
@@ -46,9 +48,12 @@ class Collectives {
   virtual void wait(const at::Tensor& tensor) = 0;
   /// Replaces what `tensor` holds by what it holds in process 0.
   virtual void broadcast(const at::Tensor& tensor) = 0;
+  /// Of tensors on a GPU only that one waits for what was started, and this process is told here
+  /// whether it has failed until now.
+  virtual void check() {}
 
   /// From here on it is at this section, of step `step` counted from 1 or after it. It is at the
-  /// start at first.
+  /// start at first. All that was started on a GPU is done then, but from step to step.
   virtual void begin(Section section, int64_t step) = 0;
   /// This process goes ahead with what it does between two calls.
   virtual void note_progress() {}
@@ -73,6 +78,7 @@ struct Meeting {
   /// Where each process keeps its last calls, for who looks at what went wrong; empty for nobody.
   fs::path call_logs{};
   Limits limits{};
+  std::shared_ptr<const Nccl> nccl{};  ///< For tensors on GPUs; null: load_nccl().
 };
 
 /// Waits for all to come; one alone does not. Throws DeviceError where they do not.

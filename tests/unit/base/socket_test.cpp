@@ -31,6 +31,8 @@ TEST(Socket, NamesWhatHasNoAddress) {
   EXPECT_THROW(resolve("nobody.invalid", 1), UsageError);
   EXPECT_THROW(addresses_of_interface("nosuch0"), UsageError);
   EXPECT_EQ(addresses_of_interface("lo").front().host(), "127.0.0.1");
+  EXPECT_EQ(interface_of("127.0.0.1"), "lo");
+  EXPECT_THROW(interface_of("192.0.2.1"), UsageError);  // Kept for documents (RFC 5737).
 }
 
 TEST(Socket, KnowsWhatIsLoopback) {

@@ -168,5 +168,14 @@ TEST(World, IsRefusedWhereVariablesContradictEachOther) {
   expect_error(with(kSlurm, left), "process 0 of 1, but Slurm has started 6");
 }
 
+TEST(World, GivesEachProcessOfAHostAGpu) {
+  const World alone, second{.rank = 5, .size = 8, .local_rank = 1, .local_size = 4};
+  EXPECT_EQ(choose_gpu(alone, 4), 0);
+  EXPECT_EQ(choose_gpu(second, 4), 1);
+  EXPECT_EQ(choose_gpu(second, 8), 1);
+  EXPECT_EQ(choose_gpu(second, 1), 0);  // Its starter lets it see no other.
+  EXPECT_THROW(choose_gpu(second, 3), DeviceError);
+}
+
 }  // namespace
 }  // namespace gallop::launch

@@ -1,0 +1,213 @@
+#include "gallop/parallel/gpu_sums.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
+constexpr auto kWhileSettling = std::chrono::microseconds(50);
+
+std::chrono::steady_clock::time_point after(double seconds) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::microseconds(static_cast<int64_t>(1e6 * seconds));
+}
+
+int format_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat: return Nccl::kFp32;
+    case at::kDouble: return Nccl::kFp64;
+    case at::kHalf: return Nccl::kFp16;
+    case at::kBFloat16: return Nccl::kBf16;
+    case at::kLong: return Nccl::kInt64;
+    case at::kByte: return Nccl::kUint8;
+    default:
+      throw InternalError(fmt::format("NCCL sums no {}", c10::toString(tensor.scalar_type())));
+  }
+}
+
+}  // namespace
+
+GpuSums::GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank, int size,
+                 const std::function<std::string(const std::string&)>& from_first, double seconds)
+    : nccl_(std::move(nccl)),
+      device_(device),
+      // What others wait for comes before what they compute meanwhile.
+      stream_(c10::impl::VirtualGuardImpl(device.type())
+                  .getStreamFromGlobalPool(device, /*isHighPriority=*/true)) {
+  const auto deadline = after(seconds);
+  NcclId id;
+  int result = Nccl::kSuccess;
+  if (rank == 0) result = nccl_->make_id(&id);
+  // The others hear of a failure, too.
+  const std::string text =
+      from_first(result == Nccl::kSuccess ? std::string(id.bytes, sizeof(id.bytes)) : "");
+  if (text.size() == sizeof(id.bytes)) {
+    std::memcpy(id.bytes, text.data(), text.size());
+    NcclConfig config;
+    result = nccl_->init(&communicator_, size, id, rank, &config);
+    result = settled(result, deadline);
+  } else if (result == Nccl::kSuccess) {
+    throw DeviceError("NCCL did not start in process 0");
+  }
+  if (result != Nccl::kSuccess) {
+    const std::string words = result == Nccl::kInProgress
+                                  ? fmt::format("not all came within {}", format_duration(seconds))
+                                  : words_for(result);
+    end_all();
+    throw DeviceError(fmt::format("NCCL did not start in rank {} of {} on {}: {}", rank, size,
+                                  device_.str(), words));
+  }
+  watcher_ = std::thread([this] { look_after_calls(); });
+}
+
+GpuSums::~GpuSums() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_all();
+  watcher_.join();
+  // Ending it in order would wait for the others.
+  end_all();
+}
+
+void GpuSums::start_sum(const at::Tensor& tensor, int64_t call, double seconds) {
+  const int format = format_of(tensor);
+  start(tensor, call, seconds, [&](void* stream) {
+    void* const data = tensor.mutable_data_ptr();
+    return nccl_->all_reduce(data, data, static_cast<size_t>(tensor.numel()), format, Nccl::kSum,
+                             communicator_, stream);
+  });
+}
+
+void GpuSums::start_broadcast(const at::Tensor& tensor, int64_t call, double seconds) {
+  start(tensor, call, seconds, [&](void* stream) {
+    void* const data = tensor.mutable_data_ptr();
+    return nccl_->broadcast(data, data, tensor.nbytes(), Nccl::kUint8, /*root=*/0, communicator_,
+                            stream);
+  });
+}
+
+void GpuSums::start(const at::Tensor& tensor, int64_t call, double seconds,
+                    const std::function<int(void* stream)>& enqueue) {
+  const auto deadline = after(seconds);
+  c10::Event is_ready(device_.type());
+  is_ready.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  is_ready.block(stream_);
+  auto done = std::make_shared<c10::Event>(device_.type());
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) throw *failure_;
+    int result = enqueue(stream_.native_handle());
+    result = settled(result, deadline);
+    if (result != Nccl::kSuccess) {
+      failure_ = std::make_unique<GpuCallFailed>(
+          call, result == Nccl::kInProgress ? "NCCL did not begin in time" : words_for(result));
+      end_all();
+      throw *failure_;
+    }
+    done->record(stream_);
+    under_way_.push_back({call, tensor, done, deadline, seconds});
+  }
+  changed_.notify_all();
+  started_.insert_or_assign(tensor.const_data_ptr(), std::move(done));
+}
+
+void GpuSums::wait(const at::Tensor& tensor) {
+  const auto found = started_.find(tensor.const_data_ptr());
+  if (found == started_.end()) throw InternalError("no sum of this tensor is under way on a GPU");
+  found->second->block(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  started_.erase(found);
+  check();
+}
+
+void GpuSums::check() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
+}
+
+void GpuSums::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return failure_ || under_way_.empty(); });
+  if (failure_) throw *failure_;
+}
+
+std::vector<int64_t> GpuSums::take_ended() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(ended_, {});
+}
+
+// What a call that returned at once has come to.
+int GpuSums::settled(int result, Clock::time_point deadline) {
+  while (result == Nccl::kInProgress && Clock::now() < deadline) {
+    std::this_thread::sleep_for(kWhileSettling);
+    int state = Nccl::kSuccess;
+    const int asked = nccl_->state(communicator_, &state);
+    result = asked == Nccl::kSuccess ? state : asked;
+  }
+  return result;
+}
+
+std::string GpuSums::words_for(int result) const {
+  const char* const last = nccl_->last_error(communicator_);
+  const std::string more = last != nullptr ? printable(last) : "";
+  return fmt::format("NCCL says: {}{}{}", printable(nccl_->error_text(result)),
+                     more.empty() ? "" : ": ", more);
+}
+
+void GpuSums::look_after_calls() {
+  c10::impl::VirtualGuardImpl(device_.type()).setDevice(device_);
+  std::unique_lock lock(mutex_);
+  while (!is_over_ && !failure_) {
+    if (under_way_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const std::string wrong = what_is_wrong(under_way_.front());
+    if (!wrong.empty()) {
+      failure_ = std::make_unique<GpuCallFailed>(under_way_.front().call, wrong);
+      end_all();
+      changed_.notify_all();
+      return;
+    }
+    if (under_way_.front().done->query()) {
+      ended_.push_back(under_way_.front().call);
+      under_way_.pop_front();
+      changed_.notify_all();
+    } else {
+      changed_.wait_for(lock, kBetweenLooks);
+    }
+  }
+}
+
+std::string GpuSums::what_is_wrong(const UnderWay& first) const {
+  int state = Nccl::kSuccess;
+  const int asked = nccl_->state(communicator_, &state);
+  if (asked != Nccl::kSuccess) return words_for(asked);
+  if (state != Nccl::kSuccess && state != Nccl::kInProgress) return words_for(state);
+  try {
+    if (first.done->query() || Clock::now() < first.deadline) return {};
+  } catch (const std::exception& error) {
+    const std::string_view text = error.what();
+    return fmt::format("the GPU says: {}", printable(text.substr(0, text.find('\n'))));
+  }
+  return fmt::format("not done after {}", format_duration(first.seconds));
+}
+
+// Whatever waits on the GPU goes on then, with what is worth nothing.
+void GpuSums::end_all() {
+  if (communicator_ != nullptr) nccl_->abort(communicator_);
+  communicator_ = nullptr;
+}
+
+}  // namespace gallop::parallel

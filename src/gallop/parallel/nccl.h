@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace gallop::parallel {
+
+/// By which processes that make one communicator know each other: ncclUniqueId.
+struct NcclId {
+  char bytes[128] = {};
+};
+
+/// ncclConfig_t as of 2.14; the library reads as much of it as `size` says.
+struct NcclConfig {
+  size_t size = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21400;
+  int blocking = 0;  ///< Calls return at once, and its state tells how they went.
+};
+
+/// The functions of NVIDIA's NCCL (docs.nvidia.com/deeplearning/nccl/user-guide) that sums on GPUs
+/// need, with its numbers of the results, formats and operations among them. Communicators are
+/// pointers, and so are streams of CUDA.
+struct Nccl {
+  enum Result { kSuccess = 0, kInProgress = 7 };
+  enum Format { kUint8 = 1, kInt64 = 4, kFp16 = 6, kFp32 = 7, kFp64 = 8, kBf16 = 9 };
+  enum Operation { kSum = 0 };
+
+  std::shared_ptr<void> library;
+  int (*version)(int*) = nullptr;
+  const char* (*error_text)(int) = nullptr;
+  const char* (*last_error)(void*) = nullptr;
+  int (*make_id)(NcclId*) = nullptr;
+  int (*init)(void**, int size, NcclId, int rank, NcclConfig*) = nullptr;
+  int (*state)(void*, int*) = nullptr;
+  int (*abort)(void*) = nullptr;
+  int (*all_reduce)(const void*, void*, size_t, int format, int operation, void*,
+                    void* stream) = nullptr;
+  int (*broadcast)(const void*, void*, size_t, int format, int root, void*, void* stream) = nullptr;
+};
+
+/// LibTorch's CUDA library has loaded it before. Throws DeviceError where it cannot be had or is
+/// older than 2.18.
+std::shared_ptr<const Nccl> load_nccl(const std::string& name = "libnccl.so.2");
+
+}  // namespace gallop::parallel

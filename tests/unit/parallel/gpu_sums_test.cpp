@@ -1,0 +1,213 @@
+#include "gallop/parallel/gpu_sums.h"
+
+#include <mutex>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/parallel/collectives.h"
+#include "unit/base/error_of.h"
+#include "unit/parallel/fake_gpu.h"
+#include "unit/parallel/together.h"
+
+namespace gallop::parallel {
+
+C10_REGISTER_GUARD_IMPL(CUDA, FakeGpus)
+
+namespace {
+
+Meeting with_gpus() {
+  Meeting meeting;
+  meeting.nccl = FakeNccl::functions();
+  return meeting;
+}
+
+// What the current stream of that process does once it comes to it.
+void do_on_stream(const Collectives& collectives, std::function<void()> work) {
+  FakeGpus::stream(static_cast<c10::DeviceIndex>(collectives.rank()), FakeGpus::kDefault)
+      .push(std::move(work));
+}
+
+class GpuSumsOf : public testing::TestWithParam<int> {};
+
+TEST_P(GpuSumsOf, SumInEveryFormat) {
+  const int size = GetParam();
+  for (const auto format :
+       {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kByte}) {
+    run_together(
+        size,
+        [&](Collectives& collectives) {
+          const at::Tensor memory = at::full({1000}, collectives.rank() + 1, format);
+          const at::Tensor tensor = on_gpu(memory, collectives.rank());
+          collectives.start_sum(tensor);
+          collectives.wait(tensor);
+          collectives.begin(Section::kEvaluation, 1);
+          EXPECT_TRUE(at::equal(memory, at::full({1000}, size * (size + 1) / 2, format)));
+        },
+        with_gpus());
+  }
+}
+
+TEST_P(GpuSumsOf, ComeBehindWhatTheStreamDoesAndBeforeWhatItDoesNext) {
+  run_together(
+      GetParam(),
+      [&](Collectives& collectives) {
+        const at::Tensor memory = at::zeros({100});
+        const at::Tensor tensor = on_gpu(memory, collectives.rank());
+        // The stream begins only after everything was enqueued.
+        FakeEvent all_enqueued, done;
+        at::Tensor seen;
+        do_on_stream(collectives, [&] {
+          all_enqueued.wait();
+          memory.fill_(1);
+        });
+        collectives.start_sum(tensor);
+        collectives.wait(tensor);
+        do_on_stream(collectives, [&] {
+          seen = memory.clone();
+          done.set();
+        });
+        all_enqueued.set();
+        done.wait();
+        collectives.begin(Section::kEvaluation, 1);
+        EXPECT_TRUE(at::equal(seen, at::full({100}, static_cast<float>(GetParam()))));
+      },
+      with_gpus());
+}
+
+TEST_P(GpuSumsOf, GiveAllWhatTheFirstHas) {
+  run_together(
+      GetParam(),
+      [&](Collectives& collectives) {
+        const at::Tensor memory = at::arange(10).add(collectives.rank());
+        collectives.broadcast(on_gpu(memory, collectives.rank()));
+        // Tensors of the CPU meanwhile, and numbers of calls that count both.
+        EXPECT_EQ(sum_over_all(collectives, {1.0}).front(), GetParam());
+        collectives.begin(Section::kCheckpoint, 1);
+        EXPECT_TRUE(at::equal(memory, at::arange(10)));
+      },
+      with_gpus());
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, GpuSumsOf, testing::Values(2, 3, 4),
+                         testing::PrintToStringParamName());
+
+// What each process of two throws that does this.
+std::vector<std::string> errors_of(const std::function<void(Collectives&)>& function,
+                                   const Meeting& meeting = with_gpus()) {
+  std::vector<std::string> errors(2);
+  run_together(
+      2,
+      [&](Collectives& collectives) {
+        try {
+          function(collectives);
+        } catch (const DeviceError& error) {
+          errors[static_cast<size_t>(collectives.rank())] = error.what();
+        }
+      },
+      meeting);
+  return errors;
+}
+
+TEST(GpuSums, EndWhereAnotherProcessDoesNotCome) {
+  Meeting meeting = with_gpus();
+  meeting.limits.step = 0.2;
+  FakeEvent is_told;
+  const at::Tensor memory = at::full({1000}, 1.0);
+  const auto errors = errors_of(
+      [&](Collectives& collectives) {
+        const at::Tensor own = at::full({4}, 1.0);
+        const at::Tensor tensor = on_gpu(own, collectives.rank());
+        collectives.start_sum(tensor);
+        collectives.wait(tensor);
+        collectives.begin(Section::kEvaluation, 2);
+        collectives.begin(Section::kStep, 3);
+        if (collectives.rank() == 1) return is_told.wait();
+        const at::Tensor lonely = on_gpu(memory, 0);
+        collectives.start_sum(lonely);
+        collectives.wait(lonely);
+        // The stream goes on, and with it who waits for it.
+        FakeEvent done;
+        do_on_stream(collectives, [&] { done.set(); });
+        done.wait();
+        is_told.set();
+        collectives.check();
+      },
+      meeting);
+  EXPECT_EQ(errors[0],
+            "rank 0 of 2: step 3, call 4, sum of 3.9 KiB: another process is gone or did not "
+            "answer (not done after 0.20 s)");
+  EXPECT_EQ(errors[1], "");
+}
+
+TEST(GpuSums, TellWhatNcclSaysOfAnEarlierCall) {
+  const auto fail = [](Collectives& collectives) {
+    collectives.begin(Section::kStep, 5);
+    const at::Tensor one = at::full({2}, 1.0), two = at::full({300}, 1.0);
+    for (const at::Tensor& memory : {one, two}) {
+      const at::Tensor tensor = on_gpu(memory, collectives.rank());
+      if (collectives.rank() == 0 && memory.numel() == 300) return;
+      collectives.start_sum(tensor);
+      collectives.wait(tensor);
+      collectives.begin(Section::kEvaluation, 5);
+      collectives.begin(Section::kStep, 6);
+    }
+  };
+  FakeNccl::state_later = FakeNccl::kRemoteError;
+  const auto errors = errors_of(fail);
+  FakeNccl::state_later = Nccl::kSuccess;
+  EXPECT_EQ(errors[0], "");
+  EXPECT_EQ(errors[1],
+            "rank 1 of 2: step 6, call 4, sum of 1.2 KiB: another process is gone or did not "
+            "answer (NCCL says: remote process exited)");
+}
+
+TEST(GpuSums, SayThatTheyCouldNotStart) {
+  const auto start = [](Collectives& collectives) {
+    const at::Tensor memory = at::full({2}, 1.0);
+    collectives.start_sum(on_gpu(memory, collectives.rank()));
+  };
+  FakeNccl::fails_to_make_id = true;
+  const auto errors = errors_of(start);
+  FakeNccl::fails_to_make_id = false;
+  EXPECT_EQ(errors[0],
+            "NCCL did not start in rank 0 of 2 on cuda:0: NCCL says: unhandled cuda error");
+  EXPECT_EQ(errors[1], "NCCL did not start in process 0");
+}
+
+TEST(GpuSums, SayWhichFormatTheyDoNotSum) {
+  const at::Tensor memory = at::zeros({2}, at::kInt);
+  run_together(
+      2,
+      [&](Collectives& collectives) {
+        EXPECT_THROW(collectives.start_sum(on_gpu(memory, collectives.rank())), InternalError);
+      },
+      with_gpus());
+}
+
+TEST(Nccl, IsAskedForWhereItIsMissing) {
+  const std::string missing = error_of([] { load_nccl("libnccl-that-is-not-there.so.2"); });
+  EXPECT_NE(missing.find("libnccl-that-is-not-there.so.2"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("tools/fetch-libtorch --cuda"), std::string::npos) << missing;
+  EXPECT_EQ(error_of([] { load_nccl("libc.so.6"); }),
+            "libc.so.6 lacks ncclGetVersion: Gallop needs NCCL 2.18");
+}
+
+// The real one, where the machine has it: it numbers what it has as is asked for here.
+TEST(Nccl, OfThisMachineHasAllFunctions) {
+  std::shared_ptr<const Nccl> nccl;
+  try {
+    nccl = load_nccl();
+  } catch (const DeviceError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  EXPECT_STREQ(nccl->error_text(Nccl::kSuccess), "no error");
+  EXPECT_STREQ(nccl->error_text(Nccl::kInProgress), "NCCL operation in progress");
+}
+
+}  // namespace
+}  // namespace gallop::parallel
