@@ -15,7 +15,7 @@ namespace {
 void share_out_cores(const launch::World& world) {
   const auto given = static_cast<int>(cores_given().size());
   if (world.local_size == 1 || given <= cores_online() / world.local_size) return;
-  keep_to_cores(part_of(cores_given(), world.local_rank, world.local_size));
+  keep_to_cores(part_of(side_by_side(cores_given()), world.local_rank, world.local_size));
 }
 
 fs::path call_logs() {

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "gallop/base/file.h"
+
 namespace gallop {
 
 /// The numbers of the cores that the system lets this program run on, in rising order, as they were
@@ -11,8 +13,15 @@ const std::vector<int>& cores_given();
 /// All that the machine has.
 int cores_online();
 
-/// The part'th of so many parts of all these cores: neighbors, so that a process keeps to one NUMA
-/// node where it can. None where there are fewer cores than parts, which then share all.
+/// The same cores in another order: those of a NUMA node side by side, in it those of a package,
+/// and the threads of a core, as far as the kernel's folder tells
+/// (docs.kernel.org/admin-guide/cputopology.html).
+std::vector<int> side_by_side(std::vector<int> cores,
+                              const fs::path& system = "/sys/devices/system");
+
+/// The part'th of so many parts of all these cores, of neighbors in their order, so that of those
+/// side by side a process keeps to one NUMA node where it can; in rising order. None where there
+/// are fewer cores than parts, which then share all.
 std::vector<int> part_of(const std::vector<int>& all, int part, int parts);
 
 /// Lets this program have the cores of these numbers and no others from now on: those given, and of

@@ -49,7 +49,7 @@ ChildCommand command_of(const GroupCommand& group, int local_rank, const fs::pat
   return {.program = group.program,
           .arguments = group.arguments,
           .variables = std::move(variables),
-          .cores = part_of(cores_given(), local_rank, group.processes),
+          .cores = part_of(side_by_side(cores_given()), local_rank, group.processes),
           .keep_output = rank != 0,
           .own_group = true};
 }

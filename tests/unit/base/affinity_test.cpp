@@ -4,7 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "gallop/base/temporary_folder.h"
 
 namespace gallop {
 namespace {
@@ -24,6 +29,30 @@ TEST(Affinity, PartsAreNeighborsAndHaveEachCoreOnce) {
     EXPECT_EQ(joined, all);
   }
   EXPECT_EQ(part_of(all, 0, 6), Numbers());
+}
+
+// Two nodes with two cores of two threads each, numbered as Linux does on Intel's machines.
+TEST(Affinity, PartsKeepToANode) {
+  const TemporaryFolder folder(fs::temp_directory_path(), "gallop-affinity-");
+  const auto write = [&](const std::string& file, const std::string& text) {
+    const fs::path path = folder.path() / file;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text << "\n";
+  };
+  const Numbers all = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(side_by_side(all, folder.path() / "nothing"), all);
+  write("node/node0/cpulist", "0-1,4-5");
+  write("node/node1/cpulist", "2-3,6,7");
+  for (const int core : all) {
+    const std::string topology = "cpu/cpu" + std::to_string(core) + "/topology/";
+    write(topology + "physical_package_id", std::to_string(core / 2 % 2));
+    write(topology + "core_id", std::to_string(core % 2));
+  }
+  const Numbers sorted = side_by_side(all, folder.path());
+  EXPECT_EQ(sorted, (Numbers{0, 4, 1, 5, 2, 6, 3, 7}));
+  EXPECT_EQ(part_of(sorted, 1, 2), (Numbers{2, 3, 6, 7}));
+  EXPECT_EQ(part_of(sorted, 1, 4), (Numbers{1, 5}));
+  EXPECT_EQ(side_by_side({5, 2, 4}, folder.path()), (Numbers{4, 5, 2}));
 }
 
 TEST(Affinity, AProgramKeepsToTheCoresThatItIsLeft) {

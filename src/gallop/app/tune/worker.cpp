@@ -71,7 +71,7 @@ void check_study(const tune::StudySettings& settings) {
 TrialPlace place_of(const fs::path& study, int worker, int workers,
                     const std::vector<std::string>& gpus) {
   TrialPlace place{.study = fs::absolute(study), .cores = {}};
-  if (workers > 1) place.cores = part_of(cores_given(), worker, workers);
+  if (workers > 1) place.cores = part_of(side_by_side(cores_given()), worker, workers);
   if (!gpus.empty()) {
     place.variables["CUDA_VISIBLE_DEVICES"] = gpus[static_cast<size_t>(worker) % gpus.size()];
   }
