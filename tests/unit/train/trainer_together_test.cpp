@@ -59,6 +59,8 @@ class TrainersTogether : public Trainers {
       const auto length = Length::of(config, kBatch, images_.size()).for_schedules();
       const auto optimizer = optim::make_wrapped("sgd momentum=0.9", "[]", model->parameters(),
                                                  model->buffers(), length);
+      NamedTensors parameters = model->parameters();
+      if (has_spare_) parameters.push_back({"spare", at::zeros({3}).set_requires_grad(true)});
       const auto strategy = parallel::make_ddp(ddp_, collectives, {parameters, model->buffers()});
       static const auto kSchedules = schedule::built_in_schedules();
       const auto schedule = kSchedules.build(config::Component(kSchedules, "constant"), length);
