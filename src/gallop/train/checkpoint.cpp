@@ -433,9 +433,8 @@ void CheckpointStore::remove_old() const {
   if (const auto one = of_step(spared_step_)) spared.push_back(one->folder);
   const auto all = list();
   if (static_cast<int64_t>(all.size()) <= config_.keep_last) return;
-  int64_t kept = 1;  // What was just written.
+  int64_t kept = 0;
   for (const CheckpointInfo& entry : all) {
-    if (&entry == &all.front()) continue;
     if (kept < config_.keep_last) {
       kept += is_intact(entry) ? 1 : 0;
       continue;
