@@ -5,13 +5,15 @@
 //   bench_tune fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER [OPTION=VALUE...]
 //     a line for each seed: {"seed": 1, "missing": [hypervolume after each EVERY trials]}
 //   bench_tune speed PROBLEM FINISHED ASKS -- SAMPLER [OPTION=VALUE...]
-//     {"ask_ms": [of each], "bytes_per_trial": B}, after so many finished trials
+//     {"ask_ms": [of each], "cpu_ms": [of each], "bytes_per_trial": B}, after so many finished
+//     trials
 //   bench_tune values
 //     the value of each {"problem": NAME, "point": {PARAMETER: VALUE}} on standard input
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -131,15 +133,19 @@ void speed(const Words& words, const SamplerWords& sampler) {
     return built->ask(study, static_cast<int64_t>(study.trials().size())).value().point;
   };
   tell(ask());  // Fills what is kept between calls.
-  std::vector<double> milliseconds;
+  std::vector<double> milliseconds, of_processor;
   for (int64_t i = 0; i < asks; ++i) {
+    const std::clock_t cpu_begin = std::clock();
     const double begin = monotonic_seconds();
     const Point point = ask();
     milliseconds.push_back(1000 * (monotonic_seconds() - begin));
+    of_processor.push_back(1000.0 * static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC);
     tell(point);
   }
   const double bytes = (resident_bytes() - before) / static_cast<double>(study.trials().size());
-  std::cout << Json{{"ask_ms", milliseconds}, {"bytes_per_trial", bytes}}.dump() << '\n';
+  std::cout
+      << Json{{"ask_ms", milliseconds}, {"cpu_ms", of_processor}, {"bytes_per_trial", bytes}}.dump()
+      << '\n';
 }
 
 void values() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -81,6 +82,47 @@ TEST(LogDensities, KnowKernelsThatNeverReachAQuery) {
   for (const double density : log_densities(made.columns(), made.queries)) {
     EXPECT_EQ(density, -INFINITY);
   }
+}
+
+TEST(MergedKernels, AreTheSameMixture) {
+  Random random(5, 0);
+  std::vector<double> weights, constants(500, 0.0);
+  std::vector<std::vector<int32_t>> rows(2);
+  for (int i = 0; i < 500; ++i) {
+    weights.push_back(random.uniform());
+    rows[0].push_back(static_cast<int32_t>(random.below(7)));
+    rows[1].push_back(static_cast<int32_t>(random.below(12)));
+  }
+  const KernelColumns columns{.count = weights.size(),
+                              .weights = weights.data(),
+                              .constants = constants.data(),
+                              .rows = {rows[0].data(), rows[1].data()}};
+  MergedKernels merged;
+  ASSERT_TRUE(merged.merge(columns));
+  EXPECT_LE(merged.columns().count, 7 * 12);
+  std::vector<KernelQuery> queries(3);
+  for (KernelQuery& query : queries) {
+    for (const size_t size : {7, 12}) {
+      auto& table = query.tables.emplace_back();
+      for (size_t i = 0; i < size; ++i) table.push_back(random.uniform(-20, 0));
+    }
+  }
+  const auto wanted = log_densities(columns, queries);
+  const auto found = log_densities(merged.columns(), queries);
+  for (size_t i = 0; i < queries.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-12);
+}
+
+TEST(MergedKernels, AreNotMadeWhereTheyWouldSpareLittle) {
+  const Case bells = make_case(500, 0);
+  MergedKernels merged;
+  EXPECT_FALSE(merged.merge(bells.columns()));
+  std::vector<int32_t> different(500);
+  std::iota(different.begin(), different.end(), 0);
+  const std::vector<double> weights(500, 1.0), constants(500, 0.0);
+  EXPECT_FALSE(merged.merge({.count = 500,
+                             .weights = weights.data(),
+                             .constants = constants.data(),
+                             .rows = {different.data()}}));
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
+
+#include "gallop/tune/samplers/vector_math.h"
 
 namespace gallop::tune {
 
@@ -25,33 +26,6 @@ struct Sum {
   double largest = kLowest;
   Lanes lanes{};
 };
-
-// 1 / 12!, 1 / 11! ... 1 / 0!
-constexpr std::array kSeries = [] {
-  std::array<double, 13> series{};
-  double factorial = 1;
-  for (size_t i = 0; i < series.size(); ++i) {
-    series[series.size() - 1 - i] = 1 / factorial;
-    factorial *= static_cast<double>(i + 1);
-  }
-  return series;
-}();
-
-// exp for x <= 0, to 2e-16 of it; 1e-261 for what is smaller, as processors are slow with numbers
-// below 1e-308. In a form that compilers vectorize.
-[[gnu::always_inline]] inline double exp_of_negative(double x) {
-  constexpr double kLog2E = 1.4426950408889634, kLn2High = 6.93147180369123816490e-01,
-                   kLn2Low = 1.90821492927058770002e-10;
-  constexpr double kRound = 0x1.8p52;  // Adding it leaves a whole number in the low bits.
-  x = x > -600 ? x : -600;
-  const double shifted = x * kLog2E + kRound;
-  const double power = shifted - kRound;
-  const double r = x - power * kLn2High - power * kLn2Low;
-  double series = kSeries[0];
-  for (size_t i = 1; i < kSeries.size(); ++i) series = series * r + kSeries[i];
-  const uint64_t exponent = (std::bit_cast<uint64_t>(shifted) << 52) + (uint64_t{1023} << 52);
-  return series * std::bit_cast<double>(exponent);
-}
 
 // Logarithms of the kernels from `first` on; kLowest behind the last.
 [[gnu::always_inline]] inline void take_block(const KernelColumns& columns, size_t first,
@@ -155,6 +129,44 @@ double logarithm_of(const Sum& sum) {
 }
 
 }  // namespace
+
+bool MergedKernels::merge(const KernelColumns& columns) {
+  if (!columns.bells.empty()) return false;
+  std::vector<size_t> sizes;
+  size_t combinations = 1;
+  for (const int32_t* const rows : columns.rows) {
+    sizes.push_back(static_cast<size_t>(*std::max_element(rows, rows + columns.count)) + 1);
+    combinations *= sizes.back();
+    if (combinations > columns.count / 2) return false;
+  }
+  std::vector<double> sums(combinations, 0.0);
+  for (size_t k = 0; k < columns.count; ++k) {
+    size_t combination = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      combination = combination * sizes[i] + static_cast<size_t>(columns.rows[i][k]);
+    }
+    sums[combination] += columns.weights[k];
+  }
+  weights_.clear();
+  rows_.assign(sizes.size(), {});
+  for (size_t combination = 0; combination < combinations; ++combination) {
+    if (sums[combination] == 0) continue;
+    weights_.push_back(sums[combination]);
+    size_t rest = combination;
+    for (size_t i = sizes.size(); i-- > 0; rest /= sizes[i]) {
+      rows_[i].push_back(static_cast<int32_t>(rest % sizes[i]));
+    }
+  }
+  constants_.assign(weights_.size(), 0.0);
+  return true;
+}
+
+KernelColumns MergedKernels::columns() const {
+  KernelColumns columns{
+      .count = weights_.size(), .weights = weights_.data(), .constants = constants_.data()};
+  for (const std::vector<int32_t>& rows : rows_) columns.rows.push_back(rows.data());
+  return columns;
+}
 
 std::vector<double> log_densities(const KernelColumns& columns,
                                   std::span<const KernelQuery> queries) {

@@ -30,6 +30,21 @@ struct KernelQuery {
   std::vector<std::vector<double>> tables{};
 };
 
+/// A mixture with kernels that are equal made one.
+class MergedKernels {
+ public:
+  /// Of kernels whose constants are 0. False, and nothing is changed, where they have bells, of
+  /// which hardly any are equal, or where so many combinations of rows are possible that merging
+  /// would spare little.
+  bool merge(const KernelColumns& columns);
+  /// Those of the last merge.
+  KernelColumns columns() const;
+
+ private:
+  std::vector<double> weights_, constants_;
+  std::vector<std::vector<int32_t>> rows_;
+};
+
 /// The logarithm of the density at each query, to about 1e-13; the same on every machine.
 std::vector<double> log_densities(const KernelColumns& columns,
                                   std::span<const KernelQuery> queries);

@@ -61,6 +61,7 @@ void ParzenEstimator::refresh() {
   }
   columns_.weights = weights_.data();
   columns_.constants = constants_.data();
+  if (merged_.merge(columns_)) columns_ = merged_.columns();
   is_fresh_ = true;
 }
 

@@ -77,6 +77,7 @@ class ParzenEstimator {
   bool is_fresh_ = false;
   std::vector<double> weights_, constants_;
   KernelColumns columns_;
+  MergedKernels merged_;  // What the columns show, where they could be merged.
 };
 
 }  // namespace gallop::tune

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "gallop/tune/normal.h"
+#include "gallop/tune/samplers/normal_masses.h"
 #include "gallop/tune/samplers/random.h"
 
 namespace gallop::tune {
@@ -21,6 +22,9 @@ double log_mass(double low, double high) {
   if (low > 0) return log_mass(-high, -low);  // The lower tail has more digits.
   return std::log(normal_cdf(high) - normal_cdf(low));
 }
+
+/// What KernelColumns::Bell and NormalColumns want of a deviation.
+double scale_of(double deviation) { return 1 / (std::numbers::sqrt2 * deviation); }
 
 /// Kernels of numbers: where they stand and how wide they are, on the parameter's scale.
 class NumberAxis : public ParzenAxis {
@@ -185,7 +189,7 @@ class BellAxis final : public NumberAxis {
   void set_deviation(size_t position, double deviation) override {
     const double center = centers_[position];
     deviations_[position] = deviation;
-    scales_[position] = 1 / (std::numbers::sqrt2 * deviation);
+    scales_[position] = scale_of(deviation);
     constants_[position] =
         -std::log(std::sqrt(2 * std::numbers::pi) * deviation) -
         log_mass((range_.low - center) / deviation, (range_.high - center) / deviation);
@@ -207,7 +211,7 @@ class CellAxis final : public NumberAxis {
   }
 
   void erase(size_t position, int64_t trial) override {
-    release(row_of_[position]);
+    release(position);
     NumberAxis::erase(position, trial);
     erase_at(row_of_, position);
   }
@@ -218,60 +222,56 @@ class CellAxis final : public NumberAxis {
 
   void describe(KernelQuery& query, double value) const override {
     const auto [low, high] = cell(interval_, value);
-    auto& table = query.tables.emplace_back();
-    for (const Row& row : rows_) {
-      table.push_back(row.kernels == 0 ? 0
-                                       : log_mass((low - row.center) / row.deviation,
-                                                  (high - row.center) / row.deviation) -
-                                             row.log_mass);
-    }
+    auto& table = query.tables.emplace_back(row_kernels_.size());
+    log_masses({table.size(), row_centers_.data(), row_scales_.data()}, low, high, table.data());
+    for (size_t row = 0; row < table.size(); ++row) table[row] -= row_masses_[row];
   }
 
  private:
   static constexpr int32_t kNone = -1;
 
-  struct Row {
-    double center, deviation;
-    double log_mass;  // Between the interval's ends.
-    int64_t kernels;  // How many have this row.
-  };
-
   void set_deviation(size_t position, double deviation) override {
+    release(position);
     deviations_[position] = deviation;
-    release(row_of_[position]);
     row_of_[position] = take(centers_[position], deviation);
   }
 
   int32_t take(double center, double deviation) {
     const auto [found, is_new] = known_.try_emplace({center, deviation}, kNone);
-    if (is_new) found->second = add({center, deviation, 0, 0});
-    ++rows_[static_cast<size_t>(found->second)].kernels;
+    if (is_new) found->second = add(center, deviation);
+    ++row_kernels_[static_cast<size_t>(found->second)];
     return found->second;
   }
 
-  int32_t add(Row row) {
-    row.log_mass = log_mass((range_.low - row.center) / row.deviation,
-                            (range_.high - row.center) / row.deviation);
+  int32_t add(double center, double deviation) {
     if (free_.empty()) {
-      rows_.push_back(row);
-      return static_cast<int32_t>(rows_.size() - 1);
+      free_.push_back(static_cast<int32_t>(row_kernels_.size()));
+      row_centers_.push_back(0);
+      row_scales_.push_back(0);
+      row_masses_.push_back(0);
+      row_kernels_.push_back(0);
     }
     const int32_t index = free_.back();
     free_.pop_back();
-    rows_[static_cast<size_t>(index)] = row;
+    const auto row = static_cast<size_t>(index);
+    row_centers_[row] = center;
+    row_scales_[row] = scale_of(deviation);
+    row_masses_[row] =
+        log_mass((range_.low - center) / deviation, (range_.high - center) / deviation);
     return index;
   }
 
-  void release(int32_t index) {
-    if (index == kNone) return;
-    Row& row = rows_[static_cast<size_t>(index)];
-    if (--row.kernels > 0) return;
-    known_.erase({row.center, row.deviation});
+  void release(size_t position) {
+    const int32_t index = row_of_[position];
+    if (index == kNone || --row_kernels_[static_cast<size_t>(index)] > 0) return;
+    known_.erase({centers_[position], deviations_[position]});
     free_.push_back(index);
   }
 
   std::vector<int32_t> row_of_;
-  std::vector<Row> rows_;
+  // By row; the masses are logarithms of those between the interval's ends.
+  std::vector<double> row_centers_, row_scales_, row_masses_;
+  std::vector<int64_t> row_kernels_;  // How many have this row.
   std::vector<int32_t> free_;
   std::map<std::pair<double, double>, int32_t> known_;
 };
