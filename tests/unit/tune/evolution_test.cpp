@@ -224,6 +224,29 @@ TEST(CmaEs, NeverLosesSightOfTheNeighborsOfAnInteger) {
   EXPECT_GE(values.size(), 2u);
 }
 
+TEST(CmaEs, LearnsWhichChoicesAreGoodUnlessTheyAreRandom) {
+  const Space space({{"x", Interval{.low = 0, .high = 1}},
+                     {"y", Interval{.low = 0, .high = 1}},
+                     {"kind", Choices{{"1", "2", "3", "4"}}},
+                     {"only_3", Interval{.low = 0, .high = 1}, Condition{2, {2}}}},
+                    {});
+  const auto losses = [](const Point& x) {
+    return std::vector{std::abs(x[0] - 0.3) + x[1] + (x[2] == 2 ? 0.2 * x[3] : 1)};
+  };
+  std::vector<int> good;
+  for (const char* const independent : {"tpe", "random"}) {
+    const auto played = play({.trials = 150, .workers = 3, .check_every = 50},
+                             cma_es({.independent = independent}), ToldStudy(space, 1, 0), losses);
+    good.push_back(0);
+    for (size_t i = 100; i < 150; ++i) {
+      const Point& point = played.study.trials()[i].point;
+      good.back() += point[2] == 2 && point[3] < 0.5 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(good[0], 35);
+  EXPECT_LT(good[1], 15);
+}
+
 TEST(CmaEs, TakesWhatOthersQueued) {
   ToldStudy told(box(2), 1, 0);
   const auto sampler = make_cma_es({.startup = 1}, told.study.settings());

@@ -10,6 +10,7 @@
 #include "gallop/tune/cma/margin.h"
 #include "gallop/tune/pareto.h"
 #include "gallop/tune/samplers/generations.h"
+#include "gallop/tune/samplers/tpe.h"
 
 namespace gallop::tune {
 
@@ -17,7 +18,8 @@ namespace {
 
 using Vector = std::vector<double>;
 
-constexpr uint32_t kRestart = 1;     // What a restart draws for; points are drawn for 0.
+// What is drawn for, besides points.
+constexpr uint32_t kRestart = 1, kOthers = 2;
 constexpr int kDraws = 100;          // Before a point is taken that is uniform.
 constexpr size_t kDrawsInside = 10;  // For each dimension, before a point is moved inside.
 
@@ -264,15 +266,25 @@ Vector Search::told_position(const Study& study, const Trial& trial) const {
 
 class CmaEsSampler final : public Sampler {
  public:
-  CmaEsSampler(const CmaEsConfig& config, const Space& space)
-      : config_(config), space_(space), axes_(axes_of(space_)) {}
+  CmaEsSampler(const CmaEsConfig& config, const StudySettings& settings)
+      : config_(config), space_(settings.space), axes_(axes_of(space_)) {
+    if (config.independent == "random" || axes_.size() == space_.size()) return;
+    std::vector<bool> chosen(space_.size(), true);
+    for (const Axis& axis : axes_) chosen[axis.parameter()] = false;
+    others_.emplace(TpeConfig{}, settings, chosen);
+  }
 
   std::optional<Proposal> ask(const Study& study, int64_t number) override {
     if (!search_ || !search_->follow(study)) {
       search_.emplace(config_, study, axes_);
       search_->follow(study);
     }
-    return Proposal{.point = search_->propose(study, number)};
+    Point point = search_->propose(study, number);
+    if (others_) {
+      Random random(study.seed(), number, kOthers);
+      if (auto chosen = others_->choose(study, point, random)) point = *std::move(chosen);
+    }
+    return Proposal{.point = std::move(point)};
   }
 
  private:
@@ -280,6 +292,7 @@ class CmaEsSampler final : public Sampler {
   Space space_;
   std::vector<Axis> axes_;
   std::optional<Search> search_;
+  std::optional<TpeChoice> others_;  // None where they are random, or there are none.
 };
 
 }  // namespace
@@ -304,6 +317,11 @@ void visit(config::Visitor& visitor, CmaEsConfig& config) {
                          "ones, or not at all",
                  .choices = {"ipop", "bipop", "none"}},
                 config.restarts);
+  visitor.field({.name = "independent",
+                 .help = "choices and parameters with conditions: as the sampler tpe has them, or "
+                         "at random",
+                 .choices = {"tpe", "random"}},
+                config.independent);
   visitor.field(
       {.name = "adapt_rates", .help = "learn more slowly the noisier the losses are (LRA-CMA-ES)"},
       config.adapt_rates);
@@ -319,7 +337,7 @@ std::unique_ptr<Sampler> make_cma_es(const CmaEsConfig& config, const StudySetti
   if (axes_of(settings.space).empty()) {
     throw UsageError("sampler cma-es: there is no parameter with an interval and no condition");
   }
-  return std::make_unique<CmaEsSampler>(config, settings.space);
+  return std::make_unique<CmaEsSampler>(config, settings);
 }
 
 }  // namespace gallop::tune

@@ -29,10 +29,12 @@ bool same_condition(const Parameter& a, const Parameter& b) {
   return a.condition->parent == b.condition->parent && a.condition->choices == b.condition->choices;
 }
 
-/// In an order in which what a condition asks for is decided before.
-std::vector<Group> groups_of(const Space& space, const std::string& densities) {
+/// Of chosen parameters, in an order in which what a condition asks for is decided before.
+std::vector<Group> groups_of(const Space& space, const std::string& densities,
+                             const std::vector<bool>& chosen) {
   std::vector<Group> groups;
   for (size_t i = 0; i < space.size(); ++i) {
+    if (!chosen[i]) continue;
     const auto fits = [&](const Group& group) {
       const bool is_alone = only_value(space[i]) || only_value(space[group[0]]) ||
                             densities == "independent" ||
@@ -98,23 +100,20 @@ struct Known {
   }
 };
 
-class TpeSampler final : public Sampler {
+}  // namespace
+
+class TpeChoice::Impl {
  public:
-  TpeSampler(const TpeConfig& config, const StudySettings& settings)
+  Impl(const TpeConfig& config, const StudySettings& settings, const std::vector<bool>& chosen)
       : config_(config),
         objectives_(settings.objectives.size()),
-        groups_(groups_of(settings.space, densities_of(config, settings))) {}
+        groups_(groups_of(settings.space, densities_of(config, settings), chosen)) {}
 
-  std::optional<Proposal> ask(const Study& study, int64_t number) override {
+  std::optional<Point> choose(const Study& study, Point point, Random& random) {
     look_at(study);
-    Random random(study.seed(), number);
     known_->update(study);
-    if (known_->history.finished() >= static_cast<size_t>(config_.startup)) {
-      if (auto point = best_candidate(study.space(), *known_, random)) {
-        return Proposal{.point = std::move(*point)};
-      }
-    }
-    return Proposal{.point = random_point(study.space(), random)};
+    if (known_->history.finished() < static_cast<size_t>(config_.startup)) return std::nullopt;
+    return best_candidate(study.space(), std::move(point), *known_, random);
   }
 
  private:
@@ -142,8 +141,11 @@ class TpeSampler final : public Sampler {
   }
 
   // Decides group after group; nothing where no candidate is allowed.
-  std::optional<Point> best_candidate(const Space& space, Known& known, Random& random) const {
-    Point point(space.size(), kInactive);
+  std::optional<Point> best_candidate(const Space& space, Point point, Known& known,
+                                      Random& random) const {
+    for (const Group& group : groups_) {
+      for (const size_t parameter : group) point[parameter] = kInactive;
+    }
     for (size_t i = 0; i < groups_.size(); ++i) {
       const size_t first = groups_[i][0];
       if (!space.is_active(point, first)) continue;
@@ -185,6 +187,33 @@ class TpeSampler final : public Sampler {
   const Study* study_ = nullptr;
   size_t seen_ = 0;  // Of its finished trials.
   std::set<int64_t> open_;
+};
+
+TpeChoice::TpeChoice(const TpeConfig& config, const StudySettings& settings,
+                     const std::vector<bool>& chosen)
+    : impl_(std::make_unique<Impl>(config, settings, chosen)) {}
+
+TpeChoice::~TpeChoice() = default;
+
+std::optional<Point> TpeChoice::choose(const Study& study, Point point, Random& random) {
+  return impl_->choose(study, std::move(point), random);
+}
+
+namespace {
+
+class TpeSampler final : public Sampler {
+ public:
+  TpeSampler(const TpeConfig& config, const StudySettings& settings)
+      : choice_(config, settings, std::vector<bool>(settings.space.size(), true)) {}
+
+  std::optional<Proposal> ask(const Study& study, int64_t number) override {
+    Random random(study.seed(), number);
+    auto point = choice_.choose(study, Point(study.space().size(), kInactive), random);
+    return Proposal{.point = point ? *std::move(point) : random_point(study.space(), random)};
+  }
+
+ private:
+  TpeChoice choice_;
 };
 
 }  // namespace

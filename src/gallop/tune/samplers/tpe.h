@@ -1,6 +1,9 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gallop/tune/sampler.h"
 
@@ -17,6 +20,24 @@ struct TpeConfig {
   int64_t candidates = 24;
   std::string densities = "auto";
   bool count_running = true;
+};
+
+/// Chooses some parameters of points, the others of which somebody else chooses.
+class TpeChoice {
+ public:
+  /// `chosen`: for each parameter of the space whether it is chosen. Those that conditions of
+  /// chosen ones ask for are chosen, too.
+  TpeChoice(const TpeConfig& config, const StudySettings& settings,
+            const std::vector<bool>& chosen);
+  ~TpeChoice();
+
+  /// A point like `point` but for what is chosen after the study's trials. Nothing where fewer than
+  /// TpeConfig::startup of them are finished, or no candidate is allowed.
+  std::optional<Point> choose(const Study& study, Point point, Random& random);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 void visit(config::Visitor& visitor, TpeConfig& config);
