@@ -12,8 +12,9 @@ namespace {
 
 constexpr size_t kOtherNumbers = 3;  // Of a kernel: scale, noise, forgetting.
 constexpr double kFarthest = 20;     // The logarithms stay within this, so that nothing overflows.
+// The logarithm of a probability that is less than a hundredth of 1 % more is not worth a step.
 constexpr LbfgsLimits kLimits{
-    .evaluations = KernelFit::kMostEvaluations, .gradient = 1e-2, .relative_decrease = 2e-9};
+    .evaluations = KernelFit::kMostEvaluations, .gradient = 1e-2, .relative_decrease = 1e-5};
 
 std::vector<double> encoded(const Kernel& kernel) {
   std::vector<double> numbers;

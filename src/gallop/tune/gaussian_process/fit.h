@@ -29,7 +29,7 @@ double log_prior(const Kernel& kernel, std::vector<double>* gradient);
 /// Finds the kernel that is most probable after measured values, evaluation by evaluation.
 class KernelFit {
  public:
-  static constexpr int kMostEvaluations = 60;
+  static constexpr int kMostEvaluations = 32;
 
   /// `values` have mean 0 and variance 1. Where `is_exact`, they have no noise but the least.
   KernelFit(Inputs inputs, std::vector<double> values, const Kernel& start, bool is_exact);

@@ -1,6 +1,7 @@
 #include "gallop/tune/gaussian_process/model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -9,12 +10,20 @@ namespace gallop::tune {
 namespace {
 
 constexpr size_t kFirstFit = 2;
-constexpr size_t kShare = 20;        // A fit whenever there are a twentieth more.
-constexpr size_t kSpreadFrom = 150;  // Measurements from which on fits are spread over calls.
+constexpr size_t kFitsPerDoubling = 16;
+constexpr size_t kSpreadFrom = 128;  // Measurements from which on fits are spread over calls.
 constexpr size_t kFewest = 8;        // A fit to fewer is no start for another one.
 constexpr double kLeastDeviation = 1e-10;
 
-size_t next_fit(size_t size) { return size + std::max<size_t>(1, size / kShare); }
+size_t next_fit(size_t size) {
+  return size + std::max<size_t>(1, std::bit_floor(size) / kFitsPerDoubling);
+}
+
+/// The fit with which the search for this one begins, to a power of two.
+size_t start_of(size_t size) {
+  const size_t power = std::bit_floor(size);
+  return power < size ? power : power / 2;
+}
 
 /// The last fit of those to at most so many.
 size_t last_fit(size_t most) {
@@ -75,9 +84,9 @@ void Model::forget_from(size_t size) {
 }
 
 std::unique_ptr<KernelFit> Model::begun_fit(size_t size) {
-  const size_t half = size / 2;
-  const Kernel start = half < kFewest ? KernelFit::default_kernel(categorical_.size())
-                                      : kernel_after(last_fit(half));
+  const size_t first = start_of(size);
+  const Kernel start =
+      first < kFewest ? KernelFit::default_kernel(categorical_.size()) : kernel_after(first);
   Inputs inputs(categorical_);
   for (size_t i = 0; i < size; ++i) inputs.append(points_[i]);
   const std::vector<double> values(values_.begin(), values_.begin() + static_cast<ptrdiff_t>(size));
@@ -102,7 +111,8 @@ void Model::go_on_fitting() {
     fit_ = begun_fit(size);
     fit_size_ = size;
   }
-  const size_t steps = KernelFit::kMostEvaluations / (next_fit(size) - size) + 1;
+  const size_t calls = next_fit(size) - size;
+  const size_t steps = (KernelFit::kMostEvaluations + calls - 1) / calls;
   for (size_t i = 0; i < steps && !fit_->is_done(); ++i) fit_->step();
 }
 

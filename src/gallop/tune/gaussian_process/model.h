@@ -24,9 +24,10 @@ struct Standardized {
 Standardized standardized(std::vector<double> values);
 
 /// A Gaussian process of a quantity that is measured again and again. Its kernel is fitted anew
-/// whenever the number of measurements has grown by a twentieth, and is a function of the first so
-/// many measurements alone: the search for it begins with the kernel of half as many, that one's
-/// with a quarter, and so on. So a model that is made later has the same kernel after few fits.
+/// sixteen times while the number of measurements doubles, and is a function of the first so many
+/// measurements alone: the search for it begins with the kernel of the power of two before, that
+/// one's with half as many, and so on. So a model that is made later has the same kernel after few
+/// fits.
 /// With many measurements a fit is spread over the calls until the next one is due, and serves from
 /// then on; this makes no difference to what is answered.
 class Model {
