@@ -1,11 +1,15 @@
 #include "gallop/track/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -51,11 +55,16 @@ std::string owner_of_lock(const fs::path& path) {
   return owner.empty() ? "another process" : printable(owner);
 }
 
+// Who looks whether a run is trained has its lock for a moment.
 FileLock take_lock(const fs::path& folder) {
+  constexpr int kTimes = 10;
   const fs::path path = folder / kLock;
-  if (auto lock =
-          FileLock::try_lock(path, fmt::format("process {} on {}", getpid(), host_name()))) {
-    return std::move(*lock);
+  for (int time = 0; time < kTimes; ++time) {
+    if (auto lock =
+            FileLock::try_lock(path, fmt::format("process {} on {}", getpid(), host_name()))) {
+      return std::move(*lock);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   throw UsageError(fmt::format("{}: {} is training there; wait for it, or train under another name",
                                name_of(folder), owner_of_lock(path)));
@@ -125,9 +134,13 @@ bool RunFolder::is_run(const fs::path& folder) {
   return fs::is_regular_file(folder / kRecipe, error);
 }
 
+bool RunFolder::is_trained(const fs::path& folder) {
+  const FileDescriptor file(::open((folder / kLock).c_str(), O_RDONLY | O_CLOEXEC));
+  return file && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 std::string RunFolder::trained_by(const fs::path& folder) {
-  const fs::path path = folder / kLock;
-  return FileLock::try_lock(path, "") ? "" : owner_of_lock(path);
+  return is_trained(folder) ? owner_of_lock(folder / kLock) : "";
 }
 
 std::string RunFolder::read_recipe(const fs::path& folder) {

@@ -36,7 +36,8 @@ class RunFolder {
   /// Whether the folder holds a run. Takes nothing.
   static bool is_run(const fs::path& folder);
 
-  /// Who trains in the run now, "process 12 on host"; empty for nobody.
+  /// Whether somebody trains in the run now, and who, "process 12 on host"; empty for nobody.
+  static bool is_trained(const fs::path& folder);
   static std::string trained_by(const fs::path& folder);
 
   const fs::path& path() const { return path_; }

@@ -120,7 +120,7 @@ std::string mistake_in(const std::vector<Parameter>& parameters, size_t index) {
 }
 
 /// The value as a formula has it: a number, or the text of a choice that is no number.
-Expression::Value formula_value(const Parameter& parameter, double value) {
+config::Expression::Value formula_value(const Parameter& parameter, double value) {
   const Choices* const choices = parameter.choices();
   if (choices == nullptr) return value;
   const std::string& text = choices->values[static_cast<size_t>(value)];
@@ -295,8 +295,8 @@ bool Space::contains(const Point& point) const {
 }
 
 bool Space::allows(const Point& point) const {
-  for (const Expression& constraint : constraints_) {
-    std::vector<Expression::Value> values;
+  for (const config::Expression& constraint : constraints_) {
+    std::vector<config::Expression::Value> values;
     for (const std::string& name : constraint.names()) {
       const size_t index = *find(name);
       if (std::isnan(point[index])) break;

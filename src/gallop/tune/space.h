@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "gallop/tune/expression.h"
+#include "gallop/config/expression.h"
 
 namespace gallop::tune {
 
@@ -107,7 +107,7 @@ class Space {
  private:
   std::vector<Parameter> parameters_;
   std::vector<std::string> constraint_texts_;
-  std::vector<Expression> constraints_;
+  std::vector<config::Expression> constraints_;
 };
 
 }  // namespace gallop::tune

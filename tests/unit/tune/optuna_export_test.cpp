@@ -4,12 +4,14 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/temporary_folder.h"
+#include "gallop/database/sqlite.h"
 #include "gallop/tune/storage/memory.h"
-#include "gallop/tune/storage/sqlite_database.h"
 #include "gallop/tune/tuner.h"
 
 namespace gallop::tune {
 namespace {
+
+using database::SqliteDatabase;
 
 // What Optuna itself finds there is compared by tests/parity/optuna_export.py.
 TEST(OptunaExport, WritesANewFile) {

@@ -12,12 +12,14 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/temporary_folder.h"
-#include "gallop/tune/storage/sqlite_database.h"
+#include "gallop/database/sqlite.h"
 #include "gallop/tune/tuner.h"
 #include "unit/tune/stored_study.h"
 
 namespace gallop::tune {
 namespace {
+
+using database::SqliteDatabase;
 
 class Sqlite : public testing::Test {
  protected:

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/csv.h"
 #include "gallop/app/tune/trial_command.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
@@ -73,19 +74,6 @@ Json json_of(const Study& study, const Trial& trial) {
   if (!trial.folder.empty()) json["folder"] = trial.folder;
   if (!trial.message.empty()) json["message"] = trial.message;
   return json;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
-  return quoted + "\"";
-}
-
-std::string csv_line(const std::vector<std::string>& fields) {
-  std::string line;
-  for (const std::string& field : fields) line += (line.empty() ? "" : ",") + csv_field(field);
-  return line + "\r\n";
 }
 
 }  // namespace

@@ -11,11 +11,15 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/tune/storage/sqlite_database.h"
+#include "gallop/database/sqlite.h"
 
 namespace gallop::tune {
 
 namespace {
+
+using database::SqliteDatabase;
+using database::SqliteStatement;
+using database::SqliteTransaction;
 
 using Json = nlohmann::ordered_json;
 

@@ -14,12 +14,16 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
+#include "gallop/database/sqlite.h"
 #include "gallop/tune/storage/heartbeats.h"
-#include "gallop/tune/storage/sqlite_database.h"
 
 namespace gallop::tune {
 
 namespace {
+
+using database::SqliteDatabase;
+using database::SqliteStatement;
+using database::SqliteTransaction;
 
 // "GalT": says which program a database belongs to.
 constexpr int64_t kApplication = 0x47616c54;

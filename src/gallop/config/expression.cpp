@@ -1,4 +1,4 @@
-#include "gallop/tune/expression.h"
+#include "gallop/config/expression.h"
 
 #include <algorithm>
 #include <cctype>
@@ -10,7 +10,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
-namespace gallop::tune {
+namespace gallop::config {
 
 using Value = Expression::Value;
 
@@ -56,7 +56,7 @@ const Function* find_function(std::string_view name) {
 
 // Operators that stand between two terms, from the weakest. Each level is read from left to right.
 const std::vector<std::vector<std::string_view>> kLevels = {
-    {"or"}, {"and"}, {"<=", ">=", "==", "!=", "<", ">"}, {"+", "-"}, {"*", "/", "%"}};
+    {"or"}, {"and"}, {"<=", ">=", "==", "!=", "<", ">", "="}, {"+", "-"}, {"*", "/", "%"}};
 constexpr size_t kComparisons = 2;
 
 /// Recursive descent over the text.
@@ -233,9 +233,9 @@ Value evaluated_operation(const Term& term, const std::vector<Value>& values) {
   if (operation == "negate") return -operand(0);
   if (operation == "and") return operand(0) != 0 && operand(1) != 0 ? 1.0 : 0.0;
   if (operation == "or") return operand(0) != 0 || operand(1) != 0 ? 1.0 : 0.0;
-  if (operation == "==" || operation == "!=") {
+  if (operation == "==" || operation == "=" || operation == "!=") {
     const bool equal = evaluated(term.operands[0], values) == evaluated(term.operands[1], values);
-    return equal == (operation == "==") ? 1.0 : 0.0;
+    return equal == (operation != "!=") ? 1.0 : 0.0;
   }
   if (const Function* const function = find_function(operation)) {
     std::vector<double> arguments;
@@ -267,4 +267,4 @@ bool Expression::holds(const std::vector<Value>& values) const {
   return number_of(evaluate(values)) != 0;
 }
 
-}  // namespace gallop::tune
+}  // namespace gallop::config

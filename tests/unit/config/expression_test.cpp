@@ -1,10 +1,10 @@
-#include "gallop/tune/expression.h"
+#include "gallop/config/expression.h"
 
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
 
-namespace gallop::tune {
+namespace gallop::config {
 namespace {
 
 double number(const std::string& text, const std::vector<Expression::Value>& values = {}) {
@@ -47,6 +47,7 @@ TEST(Expression, AsksForNames) {
   EXPECT_FALSE(expression.holds({17.0, 4.0, "mlp"}));
   EXPECT_FALSE(expression.holds({16.0, 4.0, "vit"}));
   EXPECT_FALSE(Expression("order == 1").holds({1.5}));
+  EXPECT_TRUE(Expression("order = 1.5").holds({1.5}));
   EXPECT_TRUE(Expression("orders or nothing").holds({1.0, 0.0}));
 }
 
@@ -64,4 +65,4 @@ TEST(Expression, TellsWhereTheMistakeIs) {
 }
 
 }  // namespace
-}  // namespace gallop::tune
+}  // namespace gallop::config

@@ -1,7 +1,8 @@
-#include "gallop/tune/storage/sqlite_database.h"
+#include "gallop/database/sqlite.h"
 
 #include <sqlite3.h>
 
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -10,7 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
-namespace gallop::tune {
+namespace gallop::database {
 
 namespace {
 
@@ -107,6 +108,12 @@ int64_t SqliteStatement::integer(int column) const {
   return sqlite3_column_int64(handle_.get(), column);
 }
 
+double SqliteStatement::real(int column) const {
+  return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL
+             ? std::numeric_limits<double>::quiet_NaN()
+             : sqlite3_column_double(handle_.get(), column);
+}
+
 std::string_view SqliteStatement::text(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
   return {text, static_cast<size_t>(sqlite3_column_bytes(handle_.get(), column))};
@@ -130,4 +137,4 @@ void SqliteTransaction::commit() {
   is_open_ = false;
 }
 
-}  // namespace gallop::tune
+}  // namespace gallop::database

@@ -7,13 +7,14 @@
 #include <variant>
 #include <vector>
 
-namespace gallop::tune {
+namespace gallop::config {
 
 /// A formula over named values, as `width * depth <= 4096 and model.name != "mlp"`.
 ///
-/// From weak to strong: `or`; `and`; `not`; `<` `<=` `>` `>=` `==` `!=`; `+` `-`; `*` `/` `%`;
-/// unary `-`; `^`. Functions: `min` and `max` of several, `abs`, `sqrt`, `exp`, `log`, `floor`,
-/// `ceil` of one. `true` is 1, `false` 0. Texts stand in quotes and are only compared.
+/// From weak to strong: `or`; `and`; `not`; `<` `<=` `>` `>=` `==` (also `=`) `!=`; `+` `-`; `*`
+/// `/`
+/// `%`; unary `-`; `^`. Functions: `min` and `max` of several, `abs`, `sqrt`, `exp`, `log`,
+/// `floor`, `ceil` of one. `true` is 1, `false` 0. Texts stand in quotes and are only compared.
 class Expression {
  public:
   using Value = std::variant<double, std::string>;
@@ -37,4 +38,4 @@ class Expression {
   std::shared_ptr<const Term> root_;
 };
 
-}  // namespace gallop::tune
+}  // namespace gallop::config

@@ -10,7 +10,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace gallop::tune {
+namespace gallop::database {
 
 /// A connection to an SQLite file. All calls throw DataError where the file is no such file or
 /// damaged, and DeviceError with the system's reason where it cannot be read or written; both name
@@ -56,6 +56,7 @@ class SqliteStatement {
   void run();
 
   int64_t integer(int column) const;
+  double real(int column) const;            ///< NaN for null, as which NaN is stored.
   std::string_view text(int column) const;  ///< Up to the next step.
 
  private:
@@ -80,4 +81,4 @@ class SqliteTransaction {
   bool is_open_ = true;
 };
 
-}  // namespace gallop::tune
+}  // namespace gallop::database

@@ -1,0 +1,51 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/runs/subcommands.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+const std::vector<Command>& runs_actions() {
+  static const std::vector<Command> kActions = {
+      {"list", "a table of runs, chosen and sorted by what they have", runs_list},
+      {"show", "all that is known of a run", runs_show},
+      {"compare", "what differs between runs, and their curves", runs_compare},
+      {"tag", "give runs tags, or take them away", runs_tag},
+      {"note", "write a note to a run", runs_note},
+      {"export", "all points of runs as CSV or JSON", runs_export},
+      {"delete", "move runs to the trash", runs_delete},
+      {"restore", "take runs back from the trash", runs_restore},
+  };
+  return kActions;
+}
+
+ExitCode run_runs(const std::vector<std::string>& arguments) {
+  std::string list = "\n'gallop runs ACTION':\n";
+  std::vector<std::string> names;
+  for (const Command& action : runs_actions()) {
+    if (!arguments.empty() && arguments.front() == action.name) {
+      return action.run({arguments.begin() + 1, arguments.end()});
+    }
+    list += fmt::format("  {:<10}{}\n", action.name, action.summary);
+    names.emplace_back(action.name);
+  }
+  if (arguments.empty() || (arguments.front().starts_with('-') && arguments.front() != "--help" &&
+                            arguments.front() != "-h")) {
+    return runs_list(arguments);
+  }
+  CLI::App parser(
+      "Look after trained runs.\n\n"
+      "Example: gallop runs list --filter \"metrics.accuracy > 0.9\"\n" +
+          list,
+      "gallop runs");
+  if (!parse_arguments(parser, {arguments.front()})) return ExitCode::kDone;
+  const std::string nearest = nearest_name(arguments.front(), names);
+  throw UsageError(fmt::format("'gallop runs' knows no '{}'{}", printable(arguments.front()),
+                               nearest.empty() ? "; it knows " + join_names(names, "and")
+                                               : "; did you mean '" + nearest + "'?"));
+}
+
+}  // namespace gallop::app

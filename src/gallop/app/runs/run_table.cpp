@@ -1,0 +1,195 @@
+#include "gallop/app/runs/run_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <functional>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/csv.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/track/run_filter.h"
+
+namespace gallop::app {
+
+namespace {
+
+using track::RunIndex;
+using track::RunRow;
+using CellOf = std::function<std::string(const RunRow&)>;
+
+const std::vector<std::string> kUsual = {"name", "created", "state", "seconds", "steps"};
+
+std::string all_digits(double value) { return fmt::format("{}", value); }
+
+template <typename Value, typename ToText>
+CellOf lookup(std::map<std::string, Value> values, ToText to_text) {
+  return [values = std::move(values), to_text](const RunRow& row) {
+    const auto found = values.find(row.name);
+    return found != values.end() ? to_text(found->second) : std::string();
+  };
+}
+
+CellOf cells_of(const RunIndex& index, const std::string& column) {
+  if (column == "name") return [](const RunRow& row) { return row.name; };
+  if (column == "created") return [](const RunRow& row) { return all_digits(row.created); };
+  if (column == "state") {
+    return [](const RunRow& row) { return std::string(track::state_name(row.state)); };
+  }
+  if (column == "seconds") return [](const RunRow& row) { return all_digits(row.seconds); };
+  if (column == "steps") return [](const RunRow& row) { return std::to_string(row.steps); };
+  // Says what is wrong with a name.
+  const track::RunFilter check(column + " = 0", index);
+  const std::string kind = column.substr(0, column.find('.') + 1);
+  const std::string name = column.substr(kind.size());
+  if (kind == "metrics.") return lookup(index.metric(name), all_digits);
+  return lookup(kind == "params." ? index.param(name) : index.tag(name),
+                [](const std::string& text) { return text; });
+}
+
+// Numbers before texts; what is empty first.
+bool is_before(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return a.empty() && !b.empty();
+  const auto x = parse_number<double>(a), y = parse_number<double>(b);
+  if (x && y) return *x < *y;
+  if (x || y) return x.has_value();
+  return a < b;
+}
+
+std::string shown(const std::string& column, const std::string& cell) {
+  const auto number = parse_number<double>(cell);
+  if (!number) return printable(cell);
+  if (column == "created") return local_time(*number);
+  if (column == "seconds") return format_duration(*number);
+  if (column == "steps") return format_count(static_cast<int64_t>(*number));
+  return column.starts_with("metrics.") ? fmt::format("{:.5g}", *number) : cell;
+}
+
+std::string header_of(const std::string& column) {
+  if (column == "seconds") return "time";
+  for (const char* prefix : {"metrics.", "params.", "tags."}) {
+    if (column.starts_with(prefix)) return column.substr(std::string_view(prefix).size());
+  }
+  return column;
+}
+
+// Letters, of which UTF-8 has several bytes each.
+size_t width_of(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  }));
+}
+
+std::string cut(const std::string& text, size_t columns) {
+  size_t letters = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
+    if (letters++ == columns) return text.substr(0, i);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> usual_columns(const RunIndex& index) {
+  std::vector<std::string> columns;
+  const auto names = index.metric_names();
+  for (const char* name : {"accuracy", "loss"}) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      columns.push_back(std::string("metrics.") + name);
+    }
+  }
+  return columns;
+}
+
+RunTable make_table(const RunIndex& index, const TableConfig& config) {
+  RunTable table;
+  table.columns = kUsual;
+  table.columns.insert(table.columns.end(), config.columns.begin(), config.columns.end());
+  std::vector<CellOf> makers;
+  for (const std::string& column : table.columns) makers.push_back(cells_of(index, column));
+  const CellOf key = cells_of(index, config.sort.empty() ? "created" : config.sort);
+  const track::RunFilter filter(config.filter, index);
+
+  struct Keyed {
+    const RunRow* row;
+    std::string key;
+  };
+  std::vector<Keyed> rows;
+  for (const RunRow& row : index.rows()) {
+    if (filter.chooses(row)) rows.push_back({&row, key(row)});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [&](const Keyed& a, const Keyed& b) {
+    return config.descending ? is_before(b.key, a.key) : is_before(a.key, b.key);
+  });
+  table.chosen = static_cast<int64_t>(rows.size());
+  table.all = static_cast<int64_t>(index.rows().size());
+  const int64_t shown = config.most > 0 ? std::min(config.most, table.chosen) : table.chosen;
+  for (auto row = rows.end() - shown; row != rows.end(); ++row) {
+    auto& cells = table.cells.emplace_back();
+    for (const CellOf& make : makers) cells.push_back(make(*row->row));
+  }
+  return table;
+}
+
+std::string to_text(const RunTable& table, size_t columns) {
+  std::vector<std::vector<std::string>> lines(table.cells.size() + 1);
+  std::vector<size_t> widths(table.columns.size());
+  for (size_t line = 0; line < lines.size(); ++line) {
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      lines[line].push_back(line == 0 ? printable(header_of(table.columns[i]))
+                                      : shown(table.columns[i], table.cells[line - 1][i]));
+      widths[i] = std::max(widths[i], width_of(lines[line].back()));
+    }
+  }
+  std::string text;
+  for (const auto& cells : lines) {
+    std::string line;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string gap(widths[i] - width_of(cells[i]), ' ');
+      const bool is_text = i == 0 || table.columns[i] == "created" || table.columns[i] == "state" ||
+                           table.columns[i].starts_with("tags.");
+      line += is_text ? cells[i] + gap : gap + cells[i];
+      if (i + 1 < cells.size()) line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += cut(line, columns) + "\n";
+  }
+  return text;
+}
+
+std::string to_csv(const RunTable& table) {
+  std::string text = csv_line(table.columns);
+  for (const auto& cells : table.cells) text += csv_line(cells);
+  return text;
+}
+
+std::string to_json(const RunTable& table) {
+  using Json = nlohmann::ordered_json;
+  Json all = Json::array();
+  for (const auto& cells : table.cells) {
+    Json& run = all.emplace_back(Json::object());
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (cells[i].empty()) continue;
+      const auto number = parse_number<double>(cells[i]);
+      const bool is_number = number && std::isfinite(*number) && i > 0;
+      run[table.columns[i]] = is_number ? Json(*number) : Json(cells[i]);
+    }
+  }
+  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string local_time(double seconds) {
+  if (seconds == 0) return {};
+  const auto whole = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  localtime_r(&whole, &parts);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min);
+}
+
+}  // namespace gallop::app

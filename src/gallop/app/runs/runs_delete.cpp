@@ -1,0 +1,48 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/runs/subcommands.h"
+#include "gallop/app/runs/which_runs.h"
+#include "gallop/base/text.h"
+#include "gallop/track/trash.h"
+
+namespace gallop::app {
+
+ExitCode runs_delete(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Move runs to the trash, RUNS/.trash, from which 'gallop runs restore' takes them back.\n"
+      "What lies there is yours to remove for good.\n\n"
+      "Example: gallop runs delete fashion-mnist-1",
+      "gallop runs delete");
+  WhichRuns which;
+  which.add_to(parser, /*several=*/true);
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  // All are there and idle before any goes.
+  const std::vector<fs::path> folders = which.find();
+  for (const fs::path& folder : folders) track::check_idle(folder);
+  for (const fs::path& folder : folders) {
+    fmt::print("{} is in {}\n", printable(folder.filename().string()),
+               printable(track::move_to_trash(folder).string()));
+  }
+  return ExitCode::kDone;
+}
+
+ExitCode runs_restore(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Take runs back from the trash.\n\n"
+      "Example: gallop runs restore fashion-mnist-1",
+      "gallop runs restore");
+  std::vector<std::string> names;
+  std::string runs = "runs";
+  parser.add_option("RUN", names, "a run's name")->required();
+  parser.add_option("--runs", runs, "the folder of the runs");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  for (const std::string& name : names) {
+    fmt::print("{} is back\n", printable(track::restore_from_trash(runs, name).string()));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,58 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/runs/subcommands.h"
+#include "gallop/app/runs/which_runs.h"
+#include "gallop/base/text.h"
+#include "gallop/track/labels.h"
+
+namespace gallop::app {
+
+ExitCode runs_tag(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Give runs tags, by which they are found.\n\n"
+      "Example: gallop runs tag fashion-mnist-1 --set team=vision --set good --remove old",
+      "gallop runs tag");
+  WhichRuns which;
+  which.add_to(parser, /*several=*/true);
+  std::vector<std::string> set, removed;
+  parser.add_option("--set", set, "KEY=VALUE, or a word")->take_all();
+  parser.add_option("--remove", removed, "KEY")->take_all();
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  if (set.empty() && removed.empty()) throw UsageError("give --set KEY=VALUE or --remove KEY");
+  std::vector<std::pair<std::string, std::string>> tags;
+  for (const std::string& text : set) tags.push_back(track::parse_tag(text));
+  for (const fs::path& folder : which.find()) {
+    track::Labels labels = track::read_labels(folder);
+    for (const auto& [key, value] : tags) labels.tags[key] = value;
+    for (const std::string& key : removed) {
+      if (labels.tags.erase(key) == 0) {
+        throw UsageError(fmt::format("{} has no tag '{}'", printable(folder.filename().string()),
+                                     printable(key)));
+      }
+    }
+    track::write_labels(folder, labels);
+  }
+  return ExitCode::kDone;
+}
+
+ExitCode runs_note(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Write a note to a run, in place of the one that it has.\n\n"
+      "Example: gallop runs note fashion-mnist-1 --text \"with the new augmentation\"",
+      "gallop runs note");
+  WhichRuns which;
+  which.add_to(parser, /*several=*/false);
+  std::string text;
+  parser.add_option("--text", text, "the note; empty: none")->required();
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const fs::path folder = which.find().front();
+  track::Labels labels = track::read_labels(folder);
+  labels.note = text;
+  track::write_labels(folder, labels);
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

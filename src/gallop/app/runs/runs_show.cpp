@@ -1,0 +1,103 @@
+#include <cmath>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/runs/run_table.h"
+#include "gallop/app/runs/subcommands.h"
+#include "gallop/app/runs/which_runs.h"
+#include "gallop/base/text.h"
+#include "gallop/track/run_folder.h"
+#include "gallop/track/run_summary.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using track::RunSummary;
+
+Json number_json(double value) {
+  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+}
+
+Json json_of(const RunSummary& run) {
+  Json json{{"name", run.name},         {"state", track::state_name(run.state)},
+            {"created", run.created},   {"seconds", run.seconds},
+            {"steps", run.steps},       {"tags", run.labels.tags},
+            {"note", run.labels.note},  {"params", run.params},
+            {"metrics", Json::object()}};
+  for (const auto& [name, metric] : run.metrics) {
+    json["metrics"][name] = {{"last", number_json(metric.last)},
+                             {"last_step", metric.last_step},
+                             {"min", number_json(metric.least)},
+                             {"min_step", metric.least_step},
+                             {"max", number_json(metric.most)},
+                             {"max_step", metric.most_step},
+                             {"points", metric.count}};
+  }
+  if (!run.trouble.empty()) json["trouble"] = run.trouble;
+  return json;
+}
+
+void print_command(const fs::path& folder) {
+  try {
+    const track::RunInfo info = track::RunFolder::read_info(folder);
+    fmt::print("command    {}\n", printable(fmt::format("{}", fmt::join(info.command_line, " "))));
+    fmt::print("program    gallop {}\n", printable(info.version));
+    fmt::print("machine    {}, {} cores of {}\n", printable(info.hardware.host),
+               info.hardware.cores, printable(info.hardware.cpu_model));
+  } catch (const Error& error) {
+    fmt::print("trouble    {}\n", printable(error.what()));
+  }
+}
+
+void print(const fs::path& folder, const RunSummary& run) {
+  fmt::print("run        {}\n", printable(run.name));
+  fmt::print("state      {} after {} steps\n", track::state_name(run.state),
+             format_count(run.steps));
+  fmt::print("created    {}, {} long\n", local_time(run.created), format_duration(run.seconds));
+  print_command(folder);
+  for (const auto& [key, value] : run.labels.tags) {
+    fmt::print("tag        {}{}{}\n", printable(key), value.empty() ? "" : "=", printable(value));
+  }
+  if (!run.labels.note.empty()) fmt::print("note       {}\n", printable(run.labels.note));
+  if (!run.trouble.empty()) fmt::print("trouble    {}\n", printable(run.trouble));
+  if (!run.metrics.empty()) {
+    fmt::print("\n{:<28}{:>12}{:>12}  {:<9}{:>12}  {:<9}\n", "metric", "last", "min", "at step",
+               "max", "at step");
+  }
+  for (const auto& [name, metric] : run.metrics) {
+    fmt::print("{:<28}{:>12.5g}{:>12.5g}  {:<9}{:>12.5g}  {:<9}\n", printable(name), metric.last,
+               metric.least, metric.least_step, metric.most, metric.most_step);
+  }
+  fmt::print("\nits recipe: {}\n", printable((folder / "recipe.yaml").string()));
+}
+
+}  // namespace
+
+ExitCode runs_show(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Show a run: what made it, how it ended, and its metrics.\n\n"
+      "Example: gallop runs show fashion-mnist-1",
+      "gallop runs show");
+  WhichRuns which;
+  which.add_to(parser, /*several=*/false);
+  bool json = false;
+  parser.add_flag("--json", json, "print JSON, with all options of its recipe");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const fs::path folder = which.find().front();
+  const RunSummary run = track::summarize_run(folder);
+  if (json) {
+    fmt::print("{}\n", json_of(run).dump(1, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print(folder, run);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

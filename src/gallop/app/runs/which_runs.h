@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
+class App;
+}
+
+namespace gallop::app {
+
+/// The arguments `RUN...` and `--runs FOLDER` of an action.
+struct WhichRuns {
+  std::vector<std::string> names;
+  std::string runs = "runs";
+
+  void add_to(CLI::App& parser, bool several);
+  /// Their folders: by name, or by a path to one. Throws UsageError for what is no run, with the
+  /// nearest name.
+  std::vector<fs::path> find() const;
+};
+
+}  // namespace gallop::app

@@ -1,0 +1,51 @@
+#include "gallop/track/labels.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::track {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFile = "labels.json";
+constexpr int64_t kMostBytes = int64_t{1} << 24;
+
+}  // namespace
+
+Labels read_labels(const fs::path& folder) {
+  const fs::path path = folder / kFile;
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  try {
+    const Json json = Json::parse(read_file(path, kMostBytes));
+    Labels labels;
+    json.at("tags").get_to(labels.tags);
+    json.at("note").get_to(labels.note);
+    return labels;
+  } catch (const nlohmann::json::exception&) {
+    throw DataError(fmt::format("{}: damaged: no labels", printable(path.string())));
+  }
+}
+
+void write_labels(const fs::path& folder, const Labels& labels) {
+  const Json json{{"tags", labels.tags}, {"note", labels.note}};
+  write_file_atomically(folder / kFile,
+                        json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::pair<std::string, std::string> parse_tag(const std::string& text) {
+  constexpr size_t kMostKeyBytes = 250;
+  const size_t equals = text.find('=');
+  const std::string key = text.substr(0, equals);
+  if (key.empty() || key.size() > kMostKeyBytes) {
+    throw UsageError(fmt::format("'{}' is no tag: give KEY=VALUE or a word", printable(text)));
+  }
+  return {key, equals == std::string::npos ? "" : text.substr(equals + 1)};
+}
+
+}  // namespace gallop::track

@@ -1,0 +1,291 @@
+#include "gallop/track/run_index.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/database/sqlite.h"
+#include "gallop/track/run_folder.h"
+
+namespace gallop::track {
+
+namespace {
+
+using database::SqliteDatabase;
+using database::SqliteStatement;
+using database::SqliteTransaction;
+
+constexpr const char* kFile = ".index.db";
+// "GalR"; another version is made anew.
+constexpr int64_t kApplication = 0x47616c52;
+constexpr int64_t kVersion = 1;
+
+constexpr const char* kTables = R"(
+CREATE TABLE runs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL,
+                   state INTEGER NOT NULL, created REAL NOT NULL, seconds REAL NOT NULL,
+                   steps INTEGER NOT NULL, note TEXT NOT NULL, trouble TEXT NOT NULL);
+CREATE TABLE names (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, name TEXT NOT NULL,
+                    UNIQUE (kind, name));
+CREATE TABLE texts (name INTEGER NOT NULL, run INTEGER NOT NULL, text TEXT NOT NULL,
+                    PRIMARY KEY (name, run)) WITHOUT ROWID;
+CREATE TABLE metrics (name INTEGER NOT NULL, run INTEGER NOT NULL, last REAL, least REAL,
+                      most REAL, last_step INTEGER NOT NULL, least_step INTEGER NOT NULL,
+                      most_step INTEGER NOT NULL, count INTEGER NOT NULL,
+                      PRIMARY KEY (name, run)) WITHOUT ROWID;
+CREATE INDEX texts_of_run ON texts (run);
+CREATE INDEX metrics_of_run ON metrics (run);
+)";
+
+enum Kind : int64_t { kMetric, kParam, kTag };
+
+// What changes where a file of the run does.
+std::string stamp_of(const fs::path& folder) {
+  std::string stamp;
+  for (const char* name : {"metrics.log", "recipe.yaml", "labels.json"}) {
+    struct stat info = {};
+    if (stat((folder / name).c_str(), &info) != 0) continue;
+    stamp += fmt::format("{} {} {}.{} ", info.st_ino, info.st_size, info.st_mtim.tv_sec,
+                         info.st_mtim.tv_nsec);
+  }
+  return stamp;
+}
+
+std::vector<std::string> names_of_runs(const fs::path& runs) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(runs, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.') && RunFolder::is_run(entry.path())) names.push_back(name);
+  }
+  if (error) {
+    throw UsageError(
+        fmt::format("{}: cannot be read: {}", printable(runs.string()), error.message()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+class RunIndex::Tables {
+ public:
+  explicit Tables(const fs::path& path) : database_(path, /*create=*/true) {
+    database_.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
+    SqliteTransaction transaction(database_);
+    if (database_.number("SELECT count(*) FROM sqlite_schema") == 0) {
+      database_.execute(kTables);
+      database_.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
+                                    kApplication, kVersion)
+                            .c_str());
+    }
+    transaction.commit();
+    if (database_.number("PRAGMA application_id") != kApplication ||
+        database_.number("PRAGMA user_version") != kVersion) {
+      throw DataError("another version");
+    }
+  }
+
+  SqliteDatabase& database() { return database_; }
+
+  void remove(const std::string& name) {
+    for (const char* sql : {"DELETE FROM texts WHERE run = (SELECT id FROM runs WHERE name = ?)",
+                            "DELETE FROM metrics WHERE run = (SELECT id FROM runs WHERE name = ?)",
+                            "DELETE FROM runs WHERE name = ?"}) {
+      SqliteStatement(database_, sql).bind(0, name).run();
+    }
+  }
+
+  void insert(const RunSummary& run, const std::string& stamp) {
+    SqliteStatement(database_,
+                    "INSERT INTO runs (name, stamp, state, created, seconds, steps, note, trouble) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+        .bind(0, run.name)
+        .bind(1, stamp)
+        .bind(2, static_cast<int64_t>(run.state))
+        .bind(3, run.created)
+        .bind(4, run.seconds)
+        .bind(5, run.steps)
+        .bind(6, run.labels.note)
+        .bind(7, run.trouble)
+        .run();
+    const int64_t id = database_.number("SELECT last_insert_rowid()");
+    insert_texts(id, kParam, run.params);
+    insert_texts(id, kTag, run.labels.tags);
+    SqliteStatement statement(database_, "INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    for (const auto& [name, metric] : run.metrics) {
+      statement.bind(0, id_of(kMetric, name))
+          .bind(1, id)
+          .bind(2, metric.last)
+          .bind(3, metric.least)
+          .bind(4, metric.most)
+          .bind(5, metric.last_step)
+          .bind(6, metric.least_step)
+          .bind(7, metric.most_step)
+          .bind(8, metric.count)
+          .run();
+    }
+  }
+
+  std::vector<std::string> names(Kind kind) {
+    const char* const sql = kind == kMetric ? "SELECT name FROM names WHERE kind = ? AND id IN "
+                                              "(SELECT DISTINCT name FROM metrics) ORDER BY name"
+                                            : "SELECT name FROM names WHERE kind = ? AND id IN "
+                                              "(SELECT DISTINCT name FROM texts) ORDER BY name";
+    SqliteStatement statement(database_, sql);
+    statement.bind(0, static_cast<int64_t>(kind));
+    std::vector<std::string> names;
+    while (statement.step()) names.emplace_back(statement.text(0));
+    return names;
+  }
+
+  Column texts(Kind kind, const std::string& name) {
+    SqliteStatement statement(
+        database_,
+        "SELECT runs.name, text FROM texts JOIN runs ON runs.id = texts.run "
+        "WHERE texts.name = (SELECT id FROM names WHERE kind = ? AND name = ?)");
+    statement.bind(0, static_cast<int64_t>(kind)).bind(1, name);
+    Column column;
+    while (statement.step()) column[std::string(statement.text(0))] = statement.text(1);
+    return column;
+  }
+
+ private:
+  int64_t id_of(Kind kind, const std::string& name) {
+    const auto found = ids_.find({kind, name});
+    if (found != ids_.end()) return found->second;
+    SqliteStatement(database_, "INSERT OR IGNORE INTO names (kind, name) VALUES (?, ?)")
+        .bind(0, static_cast<int64_t>(kind))
+        .bind(1, name)
+        .run();
+    SqliteStatement statement(database_, "SELECT id FROM names WHERE kind = ? AND name = ?");
+    statement.bind(0, static_cast<int64_t>(kind)).bind(1, name).step();
+    return ids_[{kind, name}] = statement.integer(0);
+  }
+
+  void insert_texts(int64_t run, Kind kind, const std::map<std::string, std::string>& texts) {
+    SqliteStatement statement(database_, "INSERT INTO texts VALUES (?, ?, ?)");
+    for (const auto& [name, text] : texts) {
+      statement.bind(0, id_of(kind, name)).bind(1, run).bind(2, text).run();
+    }
+  }
+
+  SqliteDatabase database_;
+  std::map<std::pair<Kind, std::string>, int64_t> ids_;
+};
+
+RunIndex::RunIndex(fs::path runs) : runs_(std::move(runs)) {
+  std::error_code error;
+  if (!fs::is_directory(runs_, error)) {
+    throw UsageError(fmt::format("there is no folder '{}' of runs; 'gallop train RECIPE' makes one",
+                                 printable(runs_.string())));
+  }
+  const fs::path file = runs_ / kFile;
+  try {
+    tables_ = std::make_unique<Tables>(file);
+    update();
+    return;
+  } catch (const DataError&) {
+    // Of another version or damaged: it holds nothing that the runs do not.
+    for (const char* ending : {"", "-wal", "-shm"}) fs::remove(file.string() + ending, error);
+  } catch (const DeviceError&) {
+  }
+  try {
+    tables_ = std::make_unique<Tables>(file);
+  } catch (const DeviceError&) {
+    tables_ = std::make_unique<Tables>(":memory:");
+  }
+  update();
+}
+
+RunIndex::~RunIndex() = default;
+RunIndex::RunIndex(RunIndex&&) noexcept = default;
+RunIndex& RunIndex::operator=(RunIndex&&) noexcept = default;
+
+void RunIndex::update() {
+  SqliteDatabase& database = tables_->database();
+  std::map<std::string, std::pair<std::string, RunState>> known;
+  {
+    SqliteStatement statement(database, "SELECT name, stamp, state FROM runs");
+    while (statement.step()) {
+      known[std::string(statement.text(0))] = {std::string(statement.text(1)),
+                                               static_cast<RunState>(statement.integer(2))};
+    }
+  }
+  std::vector<std::pair<RunSummary, std::string>> changed;
+  for (const std::string& name : names_of_runs(runs_)) {
+    const fs::path folder = runs_ / name;
+    const std::string stamp = stamp_of(folder);
+    const auto found = known.find(name);
+    const bool is_new = found == known.end();
+    // Its end leaves no trace in its files where it is killed.
+    const bool is_same =
+        !is_new && found->second.first == stamp &&
+        (found->second.second == RunState::kTraining) == RunFolder::is_trained(folder);
+    if (!is_same) changed.emplace_back(summarize_run(folder), stamp);
+    if (!is_new) known.erase(found);
+  }
+  if (!changed.empty() || !known.empty()) {
+    SqliteTransaction transaction(database);
+    for (const auto& [name, gone] : known) tables_->remove(name);
+    for (const auto& [run, stamp] : changed) {
+      tables_->remove(run.name);
+      tables_->insert(run, stamp);
+    }
+    transaction.commit();
+  }
+  rows_.clear();
+  SqliteStatement statement(
+      database,
+      "SELECT name, state, created, seconds, steps, note, trouble FROM runs ORDER BY name");
+  while (statement.step()) {
+    RunRow& row = rows_.emplace_back();
+    row.name = statement.text(0);
+    row.state = static_cast<RunState>(statement.integer(1));
+    row.created = statement.real(2);
+    row.seconds = statement.real(3);
+    row.steps = statement.integer(4);
+    row.note = statement.text(5);
+    row.trouble = statement.text(6);
+  }
+}
+
+std::map<std::string, double> RunIndex::metric(const std::string& name) const {
+  SqliteStatement statement(
+      tables_->database(),
+      "SELECT runs.name, last FROM metrics JOIN runs ON runs.id = metrics.run "
+      "WHERE metrics.name = (SELECT id FROM names WHERE kind = ? AND name = ?)");
+  statement.bind(0, static_cast<int64_t>(kMetric)).bind(1, name);
+  std::map<std::string, double> column;
+  while (statement.step()) column[std::string(statement.text(0))] = statement.real(1);
+  return column;
+}
+
+Column RunIndex::param(const std::string& name) const { return tables_->texts(kParam, name); }
+Column RunIndex::tag(const std::string& name) const { return tables_->texts(kTag, name); }
+
+std::vector<std::string> RunIndex::metric_names() const { return tables_->names(kMetric); }
+std::vector<std::string> RunIndex::param_names() const { return tables_->names(kParam); }
+std::vector<std::string> RunIndex::tag_names() const { return tables_->names(kTag); }
+
+RunSummary RunIndex::summary(const std::string& name) const {
+  const auto found =
+      std::find_if(rows_.begin(), rows_.end(), [&](const RunRow& row) { return row.name == name; });
+  if (found == rows_.end()) {
+    std::vector<std::string> names;
+    for (const RunRow& row : rows_) names.push_back(row.name);
+    const std::string nearest = nearest_name(name, names);
+    throw UsageError(fmt::format("{} has no run '{}'{}", printable(runs_.string()), printable(name),
+                                 nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  }
+  return summarize_run(runs_ / name);
+}
+
+}  // namespace gallop::track

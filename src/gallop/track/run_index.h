@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+#include "gallop/track/run_summary.h"
+
+namespace gallop::track {
+
+/// What is known of one run in a table, without its metrics and options.
+struct RunRow {
+  std::string name;
+  RunState state = RunState::kDied;
+  double created = 0, seconds = 0;
+  int64_t steps = 0;
+  std::string note, trouble;
+};
+
+/// One number or text of many runs, by the run's name.
+using Column = std::map<std::string, std::string>;
+
+/// All runs of a folder. Summaries are kept in RUNS/.index.db, which may be removed at any time:
+/// only runs whose files have changed are read again. Where it cannot be written or is damaged, it
+/// is made anew, in memory if need be.
+class RunIndex {
+ public:
+  /// Brings the index up to date with the folder. Throws UsageError where there is no such folder.
+  explicit RunIndex(fs::path runs);
+  ~RunIndex();
+  RunIndex(RunIndex&&) noexcept;
+  RunIndex& operator=(RunIndex&&) noexcept;
+
+  const fs::path& folder() const { return runs_; }
+  /// By name.
+  const std::vector<RunRow>& rows() const { return rows_; }
+
+  /// The last value of a metric, the text of an option or of a tag of all runs that have it.
+  std::map<std::string, double> metric(const std::string& name) const;
+  Column param(const std::string& name) const;
+  Column tag(const std::string& name) const;
+
+  /// The names of all metrics, options and tags that any run has.
+  std::vector<std::string> metric_names() const;
+  std::vector<std::string> param_names() const;
+  std::vector<std::string> tag_names() const;
+
+  /// All that is known of a run. Throws UsageError where there is none of this name.
+  RunSummary summary(const std::string& name) const;
+
+ private:
+  class Tables;
+  void update();
+
+  fs::path runs_;
+  std::unique_ptr<Tables> tables_;
+  std::vector<RunRow> rows_;
+};
+
+}  // namespace gallop::track

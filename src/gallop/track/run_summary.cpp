@@ -1,0 +1,111 @@
+#include "gallop/track/run_summary.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/config/node.h"
+#include "gallop/track/log.h"
+#include "gallop/track/run_folder.h"
+
+namespace gallop::track {
+
+namespace {
+
+void add(MetricSummary& metric, int64_t step, double value) {
+  metric.last = value;
+  metric.last_step = step;
+  const bool is_first = metric.count == 0 || !std::isfinite(metric.least);
+  metric.count += 1;
+  if (is_first || value < metric.least) {
+    metric.least = value;
+    metric.least_step = step;
+  }
+  if (is_first || value > metric.most) {
+    metric.most = value;
+    metric.most_step = step;
+  }
+}
+
+// Lists are one value, as a reader of a table sees them.
+void flatten(const config::Node& node, const std::string& path,
+             std::map<std::string, std::string>& params) {
+  if (node.kind != config::Node::Kind::kMap) {
+    params[path] = node.kind == config::Node::Kind::kScalar ? node.scalar : config::to_json(node);
+    return;
+  }
+  for (const auto& entry : node.entries) {
+    flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, params);
+  }
+}
+
+void read_recipe(const fs::path& folder, RunSummary& run) {
+  flatten(config::parse_yaml(RunFolder::read_recipe(folder), (folder / "recipe.yaml").string()), "",
+          run.params);
+}
+
+void read_log_of(const fs::path& folder, RunSummary& run) {
+  const Log log = read_log(folder / "metrics.log");
+  if (log.records.empty()) return;
+  run.created = log.records.front().time;
+  run.seconds = std::max(0.0, log.records.back().time - run.created);
+  for (const Record& record : log.current()) {
+    run.steps = std::max(run.steps, record.step);
+    for (const auto& [name, value] : record.values) {
+      add(run.metrics[metric_name(record.kind, name)], record.step, value);
+    }
+  }
+  const Record& last = log.records.back();
+  if (last.kind == "end") {
+    const auto how = last.texts.find("how");
+    run.state = how != last.texts.end() && how->second == "finished" ? RunState::kFinished
+                                                                     : RunState::kStopped;
+  }
+  if (log.damaged_lines > 0) {
+    run.trouble = fmt::format("{} {} of its log {} damaged and left out", log.damaged_lines,
+                              log.damaged_lines == 1 ? "line" : "lines",
+                              log.damaged_lines == 1 ? "is" : "are");
+  }
+}
+
+}  // namespace
+
+const char* state_name(RunState state) {
+  switch (state) {
+    case RunState::kTraining: return "training";
+    case RunState::kFinished: return "finished";
+    case RunState::kStopped: return "stopped";
+    case RunState::kDied: return "died";
+    case RunState::kUnreadable: return "unreadable";
+  }
+  return "";
+}
+
+std::string metric_name(const std::string& kind, const std::string& value) {
+  if (kind == "evaluation") return value;
+  return (kind == "step" ? "train" : kind) + "." + value;
+}
+
+RunSummary summarize_run(const fs::path& folder) {
+  RunSummary run;
+  run.name = folder.filename().string();
+  try {
+    read_recipe(folder, run);
+    std::error_code error;
+    if (fs::exists(folder / "metrics.log", error)) read_log_of(folder, run);
+    if (RunFolder::is_trained(folder)) run.state = RunState::kTraining;
+    run.labels = read_labels(folder);
+  } catch (const Error& error) {
+    run.state = RunState::kUnreadable;
+    run.trouble = error.what();
+  } catch (const fs::filesystem_error& error) {
+    run.state = RunState::kUnreadable;
+    run.trouble = printable(error.what());
+  }
+  return run;
+}
+
+}  // namespace gallop::track

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "gallop/base/file.h"
+#include "gallop/track/labels.h"
+
+namespace gallop::track {
+
+enum class RunState {
+  kTraining,    ///< Somebody has its lock.
+  kFinished,    ///< Came to its end.
+  kStopped,     ///< Was asked to stop, and can go on.
+  kDied,        ///< Ended without a word.
+  kUnreadable,  ///< Its recipe or log cannot be read.
+};
+
+/// "training", "finished", "stopped", "died", "unreadable".
+const char* state_name(RunState state);
+
+/// What became of one metric. Numbers that are not finite count as last, not as least or most.
+struct MetricSummary {
+  double last = 0, least = 0, most = 0;
+  int64_t last_step = 0, least_step = 0, most_step = 0;
+  int64_t count = 0;  ///< Of its points.
+};
+
+/// What a table of runs shows of one.
+struct RunSummary {
+  std::string name;
+  RunState state = RunState::kDied;
+  double created = 0;  ///< Seconds since 1970.
+  double seconds = 0;  ///< From its beginning to its last sign of life.
+  int64_t steps = 0;   ///< The last that it has told of.
+  /// Options of its recipe by their path, "optimizer.lr".
+  std::map<std::string, std::string> params;
+  /// Evaluations by the names that they have ("accuracy"), steps and others behind their kind
+  /// ("train.loss").
+  std::map<std::string, MetricSummary> metrics;
+  Labels labels;
+  std::string trouble;  ///< What of it cannot be read, in a line; empty where all can.
+};
+
+/// Reads a run. Nothing that is wrong with it is thrown: see `trouble`.
+RunSummary summarize_run(const fs::path& folder);
+
+/// The name of a metric that records of this kind have.
+std::string metric_name(const std::string& kind, const std::string& value);
+
+}  // namespace gallop::track

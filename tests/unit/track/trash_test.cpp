@@ -1,0 +1,37 @@
+#include "gallop/track/trash.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/base/error_of.h"
+#include "unit/track/runs_of_test.h"
+
+namespace gallop::track {
+namespace {
+
+TEST(Trash, KeepsWhatItIsGivenUntilItIsTakenBack) {
+  RunsOfTest runs;
+  const fs::path first = runs.add("a", "{x: 1}", {});
+  EXPECT_EQ(move_to_trash(first), runs.path() / ".trash" / "a");
+  EXPECT_FALSE(fs::exists(first));
+  runs.add("a", "{x: 2}", {});
+  EXPECT_NE(error_of([&] { restore_from_trash(runs.path(), "a"); }).find("there is a run at"),
+            std::string::npos);
+  EXPECT_EQ(move_to_trash(first), runs.path() / ".trash" / "a.2");
+  EXPECT_EQ(restore_from_trash(runs.path(), "a"), first);
+  EXPECT_EQ(RunFolder::read_recipe(first), "{x: 2}");
+  EXPECT_NE(error_of([&] { restore_from_trash(runs.path(), "b"); }).find("has no 'b'"),
+            std::string::npos);
+  EXPECT_THROW(restore_from_trash(runs.path(), "../a"), UsageError);
+}
+
+TEST(Trash, TakesNoRunThatIsTrained) {
+  RunsOfTest runs;
+  const fs::path run = runs.add("a", "{}", {});
+  const RunFolder held = RunFolder::open(run);
+  EXPECT_NE(error_of([&] { move_to_trash(run); }).find("is training there; stop it first"),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(run));
+}
+
+}  // namespace
+}  // namespace gallop::track
