@@ -32,18 +32,19 @@ ExitCode run_runs(const std::vector<std::string>& arguments) {
     list += fmt::format("  {:<10}{}\n", action.name, action.summary);
     names.emplace_back(action.name);
   }
-  if (arguments.empty() || (arguments.front().starts_with('-') && arguments.front() != "--help" &&
-                            arguments.front() != "-h")) {
-    return runs_list(arguments);
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (first == "--help" || first == "-h") {
+    CLI::App parser(
+        "Look after trained runs.\n\n"
+        "Example: gallop runs list --filter \"metrics.accuracy > 0.9\"\n" +
+            list,
+        "gallop runs");
+    parse_arguments(parser, {first});
+    return ExitCode::kDone;
   }
-  CLI::App parser(
-      "Look after trained runs.\n\n"
-      "Example: gallop runs list --filter \"metrics.accuracy > 0.9\"\n" +
-          list,
-      "gallop runs");
-  if (!parse_arguments(parser, {arguments.front()})) return ExitCode::kDone;
-  const std::string nearest = nearest_name(arguments.front(), names);
-  throw UsageError(fmt::format("'gallop runs' knows no '{}'{}", printable(arguments.front()),
+  if (first.empty() || first.starts_with('-')) return runs_list(arguments);
+  const std::string nearest = nearest_name(first, names);
+  throw UsageError(fmt::format("'gallop runs' knows no '{}'{}", printable(first),
                                nearest.empty() ? "; it knows " + join_names(names, "and")
                                                : "; did you mean '" + nearest + "'?"));
 }

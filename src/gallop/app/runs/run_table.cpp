@@ -20,6 +20,7 @@ namespace {
 
 using track::RunIndex;
 using track::RunRow;
+using Json = nlohmann::ordered_json;
 using CellOf = std::function<std::string(const RunRow&)>;
 
 const std::vector<std::string> kUsual = {"name", "created", "state", "seconds", "steps"};
@@ -91,6 +92,12 @@ std::string cut(const std::string& text, size_t columns) {
     if (letters++ == columns) return text.substr(0, i);
   }
   return text;
+}
+
+Json json_of(const std::string& cell) {
+  if (const auto whole = parse_number<int64_t>(cell)) return *whole;
+  const auto number = parse_number<double>(cell);
+  return number && std::isfinite(*number) ? Json(*number) : Json(cell);
 }
 
 }  // namespace
@@ -169,15 +176,12 @@ std::string to_csv(const RunTable& table) {
 }
 
 std::string to_json(const RunTable& table) {
-  using Json = nlohmann::ordered_json;
   Json all = Json::array();
   for (const auto& cells : table.cells) {
     Json& run = all.emplace_back(Json::object());
     for (size_t i = 0; i < cells.size(); ++i) {
       if (cells[i].empty()) continue;
-      const auto number = parse_number<double>(cells[i]);
-      const bool is_number = number && std::isfinite(*number) && i > 0;
-      run[table.columns[i]] = is_number ? Json(*number) : Json(cells[i]);
+      run[table.columns[i]] = i > 0 ? json_of(cells[i]) : Json(cells[i]);
     }
   }
   return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
