@@ -55,7 +55,8 @@ void read_log_of(const fs::path& folder, RunSummary& run) {
   for (const Record& record : log.current()) {
     run.steps = std::max(run.steps, record.step);
     for (const auto& [name, value] : record.values) {
-      add(run.metrics[metric_name(record.kind, name)], record.step, value);
+      const auto metric = metric_name(record.kind, name);
+      if (metric) add(run.metrics[*metric], record.step, value);
     }
   }
   const Record& last = log.records.back();
@@ -84,7 +85,8 @@ const char* state_name(RunState state) {
   return "";
 }
 
-std::string metric_name(const std::string& kind, const std::string& value) {
+std::optional<std::string> metric_name(const std::string& kind, const std::string& value) {
+  if (value == "epoch" || value == "best") return {};
   if (kind == "evaluation") return value;
   return (kind == "step" ? "train" : kind) + "." + value;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "gallop/base/file.h"
@@ -46,7 +47,8 @@ struct RunSummary {
 /// Reads a run. Nothing that is wrong with it is thrown: see `trouble`.
 RunSummary summarize_run(const fs::path& folder);
 
-/// The name of a metric that records of this kind have.
-std::string metric_name(const std::string& kind, const std::string& value);
+/// The name of the metric that a value in records of this kind is; nothing for what is none, as
+/// where in the run it was written.
+std::optional<std::string> metric_name(const std::string& kind, const std::string& value);
 
 }  // namespace gallop::track

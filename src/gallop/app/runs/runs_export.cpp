@@ -31,7 +31,9 @@ void for_each_point(const fs::path& folder, const std::function<void(const Point
     point.step = record.step;
     point.time = record.time;
     for (const auto& [name, value] : record.values) {
-      point.metric = track::metric_name(record.kind, name);
+      const auto metric = track::metric_name(record.kind, name);
+      if (!metric) continue;
+      point.metric = *metric;
       point.value = value;
       visit(point);
     }
