@@ -48,14 +48,15 @@ fs::path move_to_trash(const fs::path& folder) {
   const fs::path trash = folder.parent_path() / kTrash;
   const std::string name = folder.filename().string();
   make_folders(trash);
-  const fs::path target = place(trash, name, next_number(trash, name));
+  fs::path target = place(trash, name, next_number(trash, name));
   move(folder, target);
   return target;
 }
 
 fs::path restore_from_trash(const fs::path& runs, const std::string& name) {
   RunFolder::check_name(name);
-  const fs::path trash = runs / kTrash, target = runs / name;
+  const fs::path trash = runs / kTrash;
+  fs::path target = runs / name;
   const int next = next_number(trash, name);
   if (next == 1) {
     throw UsageError(fmt::format("{} has no '{}'", printable(trash.string()), printable(name)));
