@@ -7,7 +7,7 @@
 
 namespace gallop::app {
 
-std::vector<plot::LinePlot> batch_curves(const std::string& recipe, const FoundBatch& found) {
+std::vector<plot::XyPlot> batch_curves(const std::string& recipe, const FoundBatch& found) {
   plot::Series speed{.name = "samples/s", .x = {}, .y = {}},
       memory{.name = "MiB", .x = {}, .y = {}};
   for (const auto& point : found.search.points) {
@@ -17,10 +17,10 @@ std::vector<plot::LinePlot> batch_curves(const std::string& recipe, const FoundB
     memory.y.push_back(static_cast<double>(point.bytes) / 0x1p20);
   }
   const plot::Axis batches{.label = "batch", .scale = plot::Scale::kLog};
-  plot::LinePlot speeds{.title = recipe + ": samples per second by batch",
-                        .x = batches,
-                        .y = {.label = "samples/s", .min = 0},
-                        .series = {speed}};
+  plot::XyPlot speeds{.title = recipe + ": samples per second by batch",
+                      .x = batches,
+                      .y = {.label = "samples/s", .min = 0},
+                      .series = {speed}};
   speeds.marks.push_back({.x = static_cast<double>(found.fastest()), .label = "fastest from"});
   if (found.critical) speeds.marks.push_back({.x = *found.critical, .label = "critical"});
   return {speeds,

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "gallop/app/batch_finder.h"
-#include "gallop/plot/line_plot.h"
+#include "gallop/plot/plot.h"
 
 // What `find-batch` and `batch: auto` show of a search.
 namespace gallop::app {
 
 /// Samples per second by the batch, with marks at the fastest and the critical one, and memory.
-std::vector<plot::LinePlot> batch_curves(const std::string& recipe, const FoundBatch& found);
+std::vector<plot::XyPlot> batch_curves(const std::string& recipe, const FoundBatch& found);
 
 /// All points, and what was read off them, as one JSON object; what is suggested is "batch".
 std::string batch_curve_json(const std::string& recipe, const FoundBatch& found);

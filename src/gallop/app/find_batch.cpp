@@ -16,7 +16,7 @@
 #include "gallop/app/terminal.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
-#include "gallop/plot/line_plot.h"
+#include "gallop/plot/plot.h"
 
 namespace gallop::app {
 

@@ -13,7 +13,7 @@
 #include "gallop/app/terminal.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
-#include "gallop/plot/line_plot.h"
+#include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
 #include "gallop/train/lr_range_test.h"
 
@@ -137,12 +137,12 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
                            parsed.test, prepared.step_config(), prepared.training_loader());
   if (test.stopped) return ExitCode::kStopped;
   if (!team.is_first()) return ExitCode::kDone;
-  const plot::LinePlot plot = lr_curve(prepared.resolved().name, parsed.test, test);
+  const plot::XyPlot plot = lr_curve(prepared.resolved().name, parsed.test, test);
   if (!parsed.svg.empty()) write_file_atomically(parsed.svg, plot::to_svg({plot}));
   if (parsed.json) {
     fmt::print("{}\n", lr_curve_json(parsed.recipe, parsed.rule, test));
   } else {
-    plot::LinePlot terse = plot;
+    plot::XyPlot terse = plot;
     terse.series.resize(1);
     print_plot(terse);
     fmt::print("\n");

@@ -31,8 +31,8 @@ double suggested_lr(const std::string& rule, const train::LrRangeTestConfig& con
       config.min, config.max, rule));
 }
 
-plot::LinePlot lr_curve(const std::string& recipe, const train::LrRangeTestConfig& config,
-                        const train::LrRangeTest& test) {
+plot::XyPlot lr_curve(const std::string& recipe, const train::LrRangeTestConfig& config,
+                      const train::LrRangeTest& test) {
   plot::Series losses{.name = "of a step", .x = {}, .y = {}};
   plot::Series smoothed{.name = "smoothed", .x = {}, .y = {}};
   double highest = 0;
@@ -43,12 +43,12 @@ plot::LinePlot lr_curve(const std::string& recipe, const train::LrRangeTestConfi
     smoothed.y.push_back(point.smoothed);
     highest = std::max(highest, point.smoothed);
   }
-  plot::LinePlot plot{.title = recipe + ": loss by learning rate",
-                      .x = {.label = "learning rate",
-                            .scale = config.linear ? plot::Scale::kLinear : plot::Scale::kLog},
-                      // Where training diverges, the losses of steps leave all bounds.
-                      .y = {.label = "loss", .max = highest},
-                      .series = {smoothed}};
+  plot::XyPlot plot{.title = recipe + ": loss by learning rate",
+                    .x = {.label = "learning rate",
+                          .scale = config.linear ? plot::Scale::kLinear : plot::Scale::kLog},
+                    // Where training diverges, the losses of steps leave all bounds.
+                    .y = {.label = "loss", .max = highest},
+                    .series = {smoothed}};
   if (config.memory > 0) plot.series.push_back(losses);
   const auto found = suggested_lrs(test);
   for (size_t i = 0; i < found.size(); ++i) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gallop/plot/line_plot.h"
+#include "gallop/plot/plot.h"
 #include "gallop/train/lr_range_test.h"
 
 // What `find-lr` and `lr: auto` make of a range test.
@@ -19,8 +19,8 @@ double suggested_lr(const std::string& rule, const train::LrRangeTestConfig& con
 
 /// The smoothed loss by the rate, then that of each step where it was smoothed, with a mark at each
 /// suggestion.
-plot::LinePlot lr_curve(const std::string& recipe, const train::LrRangeTestConfig& config,
-                        const train::LrRangeTest& test);
+plot::XyPlot lr_curve(const std::string& recipe, const train::LrRangeTestConfig& config,
+                      const train::LrRangeTest& test);
 
 /// Suggestions, the one of `rule` as "lr", and all points, as one JSON object.
 std::string lr_curve_json(const std::string& recipe, const std::string& rule,

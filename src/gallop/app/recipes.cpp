@@ -96,7 +96,7 @@ void draw_schedule(const Arguments& arguments) {
   const ResolvedRecipe resolved = load_recipe(families, arguments.recipe, arguments.overrides);
   auto plots = schedule_plots(families, resolved);
   plots.front().title = resolved.name + ": " + plots.front().title;
-  for (const plot::LinePlot& each : plots) print_plot(each);
+  for (const plot::XyPlot& each : plots) print_plot(each);
   if (!arguments.svg.empty()) write_file_atomically(arguments.svg, plot::to_svg(plots));
 }
 

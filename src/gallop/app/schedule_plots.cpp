@@ -66,8 +66,8 @@ plot::Series curve(double end, Value value) {
   return series;
 }
 
-std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRecipe& resolved,
-                                     const schedule::RunLength& length) {
+std::vector<plot::XyPlot> plots_of(const Families& families, const ResolvedRecipe& resolved,
+                                   const schedule::RunLength& length) {
   const Recipe& recipe = resolved.recipe;
   const auto schedule = families.schedules.build(recipe.schedule, length);
   const plot::Axis x{recipe.train.steps ? "step" : "epoch"}, from_zero{.label = "", .min = 0.};
@@ -81,7 +81,7 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRec
       resolved.is_auto("optimizer", "lr") ? "learning rate over the one to be found"
       : waits_for_batch(resolved)         ? "learning rate over that of the batch to be found"
                                           : "learning rate";
-  std::vector<plot::LinePlot> plots = {
+  std::vector<plot::XyPlot> plots = {
       {title(lr_title, recipe.schedule.name(), *schedule), x, from_zero, {curve(end, [&](double p) {
          return lr * schedule->factor(p);
        })}}};
@@ -102,8 +102,7 @@ std::vector<plot::LinePlot> plots_of(const Families& families, const ResolvedRec
 
 }  // namespace
 
-std::vector<plot::LinePlot> schedule_plots(const Families& families,
-                                           const ResolvedRecipe& resolved) {
+std::vector<plot::XyPlot> schedule_plots(const Families& families, const ResolvedRecipe& resolved) {
   try {
     return plots_of(families, resolved, length_without_data(resolved.recipe.train));
   } catch (const schedule::UnknownLength&) {
@@ -111,10 +110,10 @@ std::vector<plot::LinePlot> schedule_plots(const Families& families,
   }
 }
 
-std::vector<plot::LinePlot> all_schedules(const Families& families) {
+std::vector<plot::XyPlot> all_schedules(const Families& families) {
   const schedule::RunLength length{
       .samples = 1000, .samples_per_epoch = 100, .batch = 1, .batches_per_epoch = 100};
-  std::vector<plot::LinePlot> plots;
+  std::vector<plot::XyPlot> plots;
   for (const auto& member : families.schedules.members()) {
     std::unique_ptr<schedule::Schedule> schedule;
     try {

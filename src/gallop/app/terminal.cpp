@@ -29,9 +29,9 @@ static bool is_utf8_terminal() {
   return false;
 }
 
-void print_plot(const plot::LinePlot& plot) {
-  const std::string text =
-      plot::to_text(plot, {.columns = terminal_columns(), .unicode = is_utf8_terminal()});
+void print_plot(const plot::Plot& plot, int rows) {
+  const std::string text = plot::to_text(
+      plot, {.columns = terminal_columns(), .rows = rows, .unicode = is_utf8_terminal()});
   std::fputs(text.c_str(), stdout);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gallop/plot/line_plot.h"
+#include "gallop/plot/plot.h"
 
 namespace gallop::app {
 
@@ -8,6 +8,6 @@ namespace gallop::app {
 int terminal_columns();
 
 /// Prints a plot on standard output, as wide and in such characters as it shows.
-void print_plot(const plot::LinePlot& plot);
+void print_plot(const plot::Plot& plot, int rows = plot::TextStyle().rows);
 
 }  // namespace gallop::app

@@ -114,6 +114,7 @@ const std::vector<TuneAction>& tune_actions() {
   static const std::vector<TuneAction> kActions = {
       {"status", "how a study stands, and its last trials", tune_status},
       {"best", "its best trial, and how to run it again", tune_best},
+      {"plot", "draws it, in the terminal or as SVG", tune_plot},
       {"importance", "how much each parameter matters", tune_importance},
       {"export", "all trials as CSV, JSON or for Optuna, the best as a recipe", tune_export},
       {"stop", "start no more trials", tune_stop},

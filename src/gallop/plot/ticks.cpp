@@ -33,11 +33,26 @@ std::string tick_label(double value) {
   return text + "e" + exponent;
 }
 
-AxisTicks::AxisTicks(const Axis& axis, const std::vector<double>& values, int most, bool widen)
-    : log_(axis.scale == Scale::kLog) {
+std::string short_label(double value) {
+  return tick_label(std::stod(fmt::format("{:.3g}", value)));
+}
+
+AxisTicks::AxisTicks(const Axis& axis, const std::vector<double>& values, int most, bool widen,
+                     double margin)
+    : log_(axis.scale == Scale::kLog && axis.categories.empty()),
+      margin_(axis.categories.empty() ? margin : 0),
+      categories_(axis.categories.size()) {
+  if (categories_ > 0) {
+    low_ = -0.5;
+    high_ = static_cast<double>(categories_) - 0.5;
+    for (size_t i = 0; i < categories_; ++i) {
+      ticks_.push_back({static_cast<double>(i), axis.categories[i]});
+    }
+    return;
+  }
   find_bounds(axis, values);
   if (log_) {
-    make_log(std::max(2, most));
+    make_log(axis, std::max(2, most));
   } else {
     make_linear(axis, std::max(2, most), widen);
   }
@@ -71,7 +86,8 @@ void AxisTicks::find_bounds(const Axis& axis, const std::vector<double>& values)
 void AxisTicks::make_linear(const Axis& axis, int most, bool widen) {
   const bool near_zero = low_ > 0 && low_ < 0.4 * high_;
   if (widen && near_zero && !axis.min) low_ = 0;
-  const double step = round_step((high_ - low_) / most);
+  const double least = round_step((high_ - low_) / most);
+  const double step = axis.whole ? std::max(1.0, least) : least;
   if (widen && !axis.min) low_ = step * std::floor(low_ / step + 1e-9);
   if (widen && !axis.max) high_ = step * std::ceil(high_ / step - 1e-9);
   for (double i = std::ceil(low_ / step - 1e-9); i * step <= high_ + 1e-9 * step; ++i) {
@@ -80,7 +96,7 @@ void AxisTicks::make_linear(const Axis& axis, int most, bool widen) {
   }
 }
 
-void AxisTicks::make_log(int most) {
+void AxisTicks::make_log(const Axis& axis, int most) {
   const double first = std::floor(std::log10(low_)), last = std::ceil(std::log10(high_));
   const double decades = std::log10(high_ / low_);
   const double stride = std::max(1.0, std::ceil(decades / most));
@@ -93,31 +109,55 @@ void AxisTicks::make_log(int most) {
       ticks_.push_back({value, tick_label(value)});
     }
   }
+  if (ticks_.size() > 1) return;
+  ticks_.clear();  // Within less than a decade, round numbers are those of a linear axis.
+  make_linear(axis, most, /*widen=*/false);
 }
 
 double AxisTicks::place(double value) const {
   if (!std::isfinite(value) || (log_ && value <= 0)) {
     return std::numeric_limits<double>::quiet_NaN();
   }
-  if (log_) return std::log(value / low_) / std::log(high_ / low_);
-  return (value - low_) / (high_ - low_);
+  const double share =
+      log_ ? std::log(value / low_) / std::log(high_ / low_) : (value - low_) / (high_ - low_);
+  return margin_ + (1 - 2 * margin_) * share;
 }
 
-AxisTicks x_ticks(const LinePlot& plot, int most) {
+namespace {
+
+// Room for marks at the ends of an axis.
+constexpr double kMargin = 0.03;
+
+std::vector<double> shown(const XyPlot& plot, std::vector<double> Series::*of_series,
+                          std::vector<double> Points::*of_points,
+                          std::vector<double> Surface::*of_surface) {
   std::vector<double> values;
-  for (const Series& series : plot.series) {
-    values.insert(values.end(), series.x.begin(), series.x.end());
-  }
+  const auto add = [&values](const std::vector<double>& more) {
+    values.insert(values.end(), more.begin(), more.end());
+  };
+  for (const Series& series : plot.series) add(series.*of_series);
+  for (const Points& points : plot.points) add(points.*of_points);
+  if (plot.surface) add((*plot.surface).*of_surface);
+  return values;
+}
+
+}  // namespace
+
+AxisTicks x_ticks(const XyPlot& plot, int most) {
+  std::vector<double> values = shown(plot, &Series::x, &Points::x, &Surface::x);
   for (const Mark& mark : plot.marks) values.push_back(mark.x);
-  return {plot.x, values, most, /*widen=*/false};
+  return {plot.x, values, most, /*widen=*/false, plot.points.empty() ? 0 : kMargin};
 }
 
-AxisTicks y_ticks(const LinePlot& plot, int most) {
+AxisTicks y_ticks(const XyPlot& plot, int most) {
+  return {plot.y, shown(plot, &Series::y, &Points::y, &Surface::y), most,
+          /*widen=*/!plot.surface, plot.points.empty() ? 0 : kMargin};
+}
+
+AxisTicks axis_ticks(const ParallelPlot& plot, size_t axis, int most) {
   std::vector<double> values;
-  for (const Series& series : plot.series) {
-    values.insert(values.end(), series.y.begin(), series.y.end());
-  }
-  return {plot.y, values, most, /*widen=*/true};
+  for (const auto& row : plot.rows) values.push_back(row[axis]);
+  return {plot.axes[axis], values, most, /*widen=*/false};
 }
 
 }  // namespace gallop::plot

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "gallop/plot/line_plot.h"
+#include "gallop/plot/plot.h"
 
 // Only for sources of plot/.
 namespace gallop::plot {
@@ -17,27 +17,38 @@ struct Tick {
 class AxisTicks {
  public:
   /// `values`: all that is to be shown. At most about `most` ticks. Where `widen`, the bounds go on
-  /// to the next tick and, if that is not far, to 0.
-  AxisTicks(const Axis& axis, const std::vector<double>& values, int most, bool widen);
+  /// to the next tick and, if that is not far, to 0. A share `margin` of the axis is left free
+  /// beyond either bound.
+  AxisTicks(const Axis& axis, const std::vector<double>& values, int most, bool widen,
+            double margin = 0);
 
-  /// Where a value lies between the bounds, from 0 to 1; NaN where it cannot be shown.
+  /// Where a value lies between the ends of the axis, from 0 to 1; NaN where it cannot be shown.
   double place(double value) const;
   const std::vector<Tick>& ticks() const { return ticks_; }
+  double low() const { return low_; }
+  double high() const { return high_; }
+  /// How many categories there are; 0 on an axis of numbers.
+  size_t categories() const { return categories_; }
 
  private:
   void find_bounds(const Axis& axis, const std::vector<double>& values);
   void make_linear(const Axis& axis, int most, bool widen);
-  void make_log(int most);
+  void make_log(const Axis& axis, int most);
 
   bool log_;
+  double margin_;
+  size_t categories_;
   double low_ = 0, high_ = 1;
   std::vector<Tick> ticks_;
 };
 
-AxisTicks x_ticks(const LinePlot& plot, int most);
-AxisTicks y_ticks(const LinePlot& plot, int most);
+AxisTicks x_ticks(const XyPlot& plot, int most);
+AxisTicks y_ticks(const XyPlot& plot, int most);
+AxisTicks axis_ticks(const ParallelPlot& plot, size_t axis, int most);
 
 /// 0.00001 as "1e-5".
 std::string tick_label(double value);
+/// The same to three digits.
+std::string short_label(double value);
 
 }  // namespace gallop::plot

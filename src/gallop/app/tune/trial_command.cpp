@@ -7,6 +7,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/value_word.h"
 
 namespace gallop::app {
 
@@ -73,9 +74,7 @@ Words parameter_words(const tune::Space& space, const tune::Point& point) {
   Words words;
   for (size_t i = 0; i < space.size(); ++i) {
     if (std::isnan(point[i])) continue;
-    const std::string text = space.value_text(i, point[i]);
-    const auto json = nlohmann::json::parse(text);
-    words.emplace_back(space[i].name, json.is_string() ? json.get<std::string>() : text);
+    words.emplace_back(space[i].name, tune::value_word(space, i, point[i]));
   }
   return words;
 }

@@ -1,5 +1,3 @@
-#include "gallop/plot/line_plot.h"
-
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -7,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/plot/plot.h"
 #include "gallop/plot/ticks.h"
 
 namespace gallop::plot {
@@ -14,7 +13,7 @@ namespace {
 
 const double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-LinePlot line_from_0_to_1() { return {"title", {"epoch"}, {"rate"}, {{"line", {0, 4}, {0, 1}}}}; }
+XyPlot line_from_0_to_1() { return {"title", {"epoch"}, {"rate"}, {{"line", {0, 4}, {0, 1}}}}; }
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -99,7 +98,7 @@ TEST(ToText, DrawsInDots) {
 }
 
 TEST(ToText, KeepsToItsWidth) {
-  LinePlot plot = line_from_0_to_1();
+  XyPlot plot = line_from_0_to_1();
   plot.series.push_back({"other", {0, 4}, {-1e-7, 1e5}});
   plot.marks = {{3, "steepest"}};
   for (int columns = 0; columns < 200; columns += 7) {
@@ -113,17 +112,17 @@ TEST(ToText, KeepsToItsWidth) {
 }
 
 TEST(ToText, TellsSeriesAndMarksApart) {
-  LinePlot plot = line_from_0_to_1();
+  XyPlot plot = line_from_0_to_1();
   plot.series.push_back({"other", {0, 4}, {1, 0}});
   plot.marks = {{3, "steepest"}, {9, "beyond the axis"}};
   plot.x.max = 4;
   const std::string text = to_text(plot, {.columns = 40, .rows = 6, .unicode = false});
-  EXPECT_NE(text.find("* line\no other\n: 3: steepest\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("* line   o other\n: 3: steepest\n"), std::string::npos) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), ':'), 8) << text;  // 4 are beside the lines.
 }
 
 TEST(ToText, LeavesGapsAndTakesAnything) {
-  LinePlot plot{"", {}, {}, {{"", {0, 1, 2, 3, 4}, {0, 1, kNothing, 1, 0}}}};
+  XyPlot plot{"", {}, {}, {{"", {0, 1, 2, 3, 4}, {0, 1, kNothing, 1, 0}}}};
   for (const std::string& line : lines_of(to_text(plot, {.columns = 30, .unicode = false}))) {
     EXPECT_TRUE(line.size() < 16 || line[15] == ' ' || line[15] == '-') << line;
   }
@@ -139,7 +138,7 @@ TEST(ToText, LeavesGapsAndTakesAnything) {
 }
 
 TEST(ToSvg, DrawsOneLineOfAsFewPointsAsItTakes) {
-  LinePlot plot = line_from_0_to_1();
+  XyPlot plot = line_from_0_to_1();
   plot.series[0] = {"line", {}, {}};
   for (int i = 0; i <= 1000; ++i) {
     plot.series[0].x.push_back(i);
@@ -152,7 +151,7 @@ TEST(ToSvg, DrawsOneLineOfAsFewPointsAsItTakes) {
 // A path that leaves out points is nowhere off the curve, however dense its points are.
 TEST(ToSvg, FollowsACurve) {
   for (const int count : {100, 100'000}) {
-    LinePlot plot = line_from_0_to_1();
+    XyPlot plot = line_from_0_to_1();
     plot.series[0] = {"line", {}, {}};
     for (int i = 0; i <= count; ++i) {
       plot.series[0].x.push_back(10. * i / count);
@@ -177,14 +176,14 @@ TEST(ToSvg, FollowsACurve) {
 }
 
 TEST(ToSvg, KeepsThePeaksOfUprightLines) {
-  LinePlot plot = line_from_0_to_1();
+  XyPlot plot = line_from_0_to_1();
   plot.series[0] = {"line", {0, 2, 2, 2, 4}, {0, 0, 1, 0.5, 0.5}};
   EXPECT_NE(to_svg({plot}).find("L388.0 356.0L388.0 64.0L388.0 210.0L704.0 210.0\""),
             std::string::npos);
 }
 
 TEST(ToSvg, KeepsWhatIsWrittenFromBeingMarkup) {
-  LinePlot plot = line_from_0_to_1();
+  XyPlot plot = line_from_0_to_1();
   plot.title = "<script> & \"more\"";
   plot.marks = {{2, "<b>"}};
   const std::string svg = to_svg({plot, plot}, 2);
@@ -195,7 +194,7 @@ TEST(ToSvg, KeepsWhatIsWrittenFromBeingMarkup) {
   EXPECT_NE(svg.find("width=\"576\" height=\"210\""), std::string::npos);
 }
 
-TEST(ToSvg, RefusesNothing) { EXPECT_THROW(to_svg({}), UsageError); }
+TEST(ToSvg, RefusesNothing) { EXPECT_THROW(to_svg(std::vector<XyPlot>{}), UsageError); }
 
 }  // namespace
 }  // namespace gallop::plot

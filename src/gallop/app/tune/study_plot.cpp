@@ -1,0 +1,155 @@
+#include <algorithm>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/command.h"
+#include "gallop/app/terminal.h"
+#include "gallop/app/tune/study_place.h"
+#include "gallop/app/tune/study_text.h"
+#include "gallop/app/tune/subcommands.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/importance/history.h"
+#include "gallop/tune/plots/study_plots.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Kinds = std::vector<const tune::PlotKind*>;
+
+struct Arguments {
+  WhichStudy which;
+  std::vector<std::string> kinds, metrics, parameters;
+  std::string svg;
+};
+
+std::string list_of_kinds() {
+  std::string text;
+  for (const tune::PlotKind& kind : tune::plot_kinds()) {
+    text += fmt::format("  {:<14}{}\n", kind.name, kind.summary);
+  }
+  return text;
+}
+
+bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+  CLI::App parser(
+      "Draw what a study has found.\n\n"
+      "Example: gallop tune plot my-study contour --parameters optimizer.lr,model.depth\n\n"
+      "Without KIND the first two that fit are drawn, and all that fit with --svg:\n" +
+          list_of_kinds(),
+      "gallop tune plot");
+  arguments.which.add_to(parser);
+  parser.add_option("KIND", arguments.kinds, "what to draw");
+  parser.add_option("--metric", arguments.metrics, "NAME,NAME: of several metrics, these alone")
+      ->delimiter(',');
+  parser
+      .add_option("--parameters", arguments.parameters,
+                  "NAME,NAME: these alone; contour draws each two of them")
+      ->delimiter(',');
+  parser.add_option("--svg", arguments.svg,
+                    "FILE: draw them there, for a browser, in place of the terminal");
+  return parse_arguments(parser, words);
+}
+
+// What was named among what there is.
+size_t place_of(const std::string& what, const std::string& name,
+                const std::vector<std::string>& names) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  const std::string nearest = nearest_name(name, names);
+  throw UsageError(fmt::format("there is no {} '{}'{}; there {} {}", what, printable(name),
+                               nearest.empty() ? "" : ", did you mean '" + nearest + "'?",
+                               names.size() == 1 ? "is" : "are", join_names(names, "and")));
+}
+
+tune::PlotChoice choice_of(const tune::Study& study, const Arguments& arguments) {
+  tune::PlotChoice choice;
+  std::vector<std::string> metrics, parameters;
+  for (const auto& objective : study.settings().objectives) metrics.push_back(objective.metric);
+  for (const auto& parameter : study.space().parameters()) parameters.push_back(parameter.name);
+  for (const std::string& name : arguments.metrics) {
+    choice.objectives.push_back(place_of("metric", name, metrics));
+  }
+  for (const std::string& name : arguments.parameters) {
+    const size_t index = place_of("parameter", name, parameters);
+    if (!tune::is_variable(study.space()[index])) {
+      throw UsageError(fmt::format("{} has the same value in all trials", printable(name)));
+    }
+    choice.parameters.push_back(index);
+  }
+  return choice;
+}
+
+Kinds named_kinds(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const auto& kind : tune::plot_kinds()) names.emplace_back(kind.name);
+  Kinds kinds;
+  for (const std::string& word : words) {
+    kinds.push_back(&tune::plot_kinds()[place_of("kind of plot", word, names)]);
+  }
+  return kinds;
+}
+
+// The first ones that fit.
+Kinds fitting_kinds(const tune::Study& study, const tune::PlotChoice& choice, size_t most) {
+  Kinds kinds;
+  for (const auto& kind : tune::plot_kinds()) {
+    const bool is_wanted = choice.parameters.empty() || kind.takes_parameters;
+    if (kinds.size() < most && is_wanted && tune::why_not(study, kind, choice).empty()) {
+      kinds.push_back(&kind);
+    }
+  }
+  if (kinds.empty()) {
+    throw UsageError(
+        fmt::format("there is nothing to plot of {} so far; 'gallop tune status' "
+                    "shows how it stands",
+                    study.settings().name));
+  }
+  return kinds;
+}
+
+void check_use_of_parameters(const Kinds& kinds, const tune::PlotChoice& choice) {
+  const bool is_used = std::any_of(kinds.begin(), kinds.end(),
+                                   [](const auto* kind) { return kind->takes_parameters; });
+  if (choice.parameters.empty() || is_used) return;
+  throw UsageError(fmt::format("--parameters is not for {}", kinds.front()->name));
+}
+
+}  // namespace
+
+ExitCode tune_plot(const std::vector<std::string>& words) {
+  constexpr size_t kInTerminal = 2;
+  constexpr int kFewRows = 9;  // Of one of many small plots.
+  Arguments arguments;
+  if (!parse(words, arguments)) return ExitCode::kDone;
+  Kinds kinds = named_kinds(arguments.kinds);
+  const tune::Study study = arguments.which.find().read();
+  const tune::PlotChoice choice = choice_of(study, arguments);
+  if (kinds.empty()) {
+    kinds = fitting_kinds(study, choice,
+                          arguments.svg.empty() ? kInTerminal : tune::plot_kinds().size());
+  }
+  check_use_of_parameters(kinds, choice);
+  plot::Page page = tune::study_page(study, kinds, choice);
+  page.title += ": " + progress_text(study);
+  if (!arguments.svg.empty()) {
+    write_file_atomically(arguments.svg, plot::to_svg(page));
+    std::vector<std::string> names;
+    for (const auto* kind : kinds) names.emplace_back(kind->name);
+    fmt::print("{}: {}\n", printable(arguments.svg), join_names(names, "and"));
+    return ExitCode::kDone;
+  }
+  fmt::print("{}\n", printable(page.title));
+  for (const plot::Row& row : page.rows) {
+    for (const plot::Plot& plot : row.plots) {
+      fmt::print("\n");
+      print_plot(plot, row.columns > 2 ? kFewRows : plot::TextStyle().rows);
+    }
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

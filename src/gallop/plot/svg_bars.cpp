@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include "gallop/plot/labels.h"
+#include "gallop/plot/svg_panel.h"
+
+namespace gallop::plot {
+
+void draw(const BarPlot& plot, SvgPanel& panel) {
+  constexpr double kLeast = 15, kMost = 28;  // Of a bar with the room around it.
+  panel.add_title(plot.title);
+  const double edge = panel.left() - panel.size().left;
+  const double top = panel.top() - panel.size().legend, height = panel.bottom() + 20 - top;
+  const auto room = static_cast<size_t>(height / kLeast);
+  const bool fits = plot.bars.size() <= room;
+  const size_t shown = fits ? plot.bars.size() : room - 1;
+  size_t widest = 0;
+  double longest = 0;
+  for (const Bar& bar : plot.bars) {
+    widest = std::max(widest, width_of(bar.label));
+    longest = std::max(longest, bar.value);
+  }
+  const size_t letters = std::min(widest, characters_in(0.4 * panel.size().width));
+  const double left = edge + 16 + 6.6 * static_cast<double>(letters);
+  const double right = panel.right() - 56;
+  const double step =
+      std::min(kMost, height / static_cast<double>(std::max<size_t>(1, shown + (fits ? 0 : 1))));
+  for (size_t i = 0; i < shown; ++i) {
+    const Bar& bar = plot.bars[i];
+    const double y = top + step * static_cast<double>(i);
+    const double width = longest > 0 ? (right - left) * bar.value / longest : 0;
+    panel.add_text(left - 8, y + step / 2 + 4, "end", shortened(bar.label, letters, "…"));
+    panel.add(
+        "<rect class=\"bar a\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
+        left, y + 0.15 * step, width, 0.7 * step);
+    panel.add_text(left + width + 6, y + step / 2 + 4, "start", bar.text);
+  }
+  if (!fits) {
+    panel.add_text(left - 8, top + step * (static_cast<double>(shown) + 0.5) + 4, "end",
+                   fmt::format("and {} more", plot.bars.size() - shown));
+  }
+  panel.add_line("frame", left, top, left, top + step * static_cast<double>(shown));
+}
+
+}  // namespace gallop::plot

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "gallop/tune/space.h"
+
+namespace gallop::tune {
+
+/// A value as a word: JSON, but texts without their quotes.
+std::string value_word(const Space& space, size_t index, double value);
+
+}  // namespace gallop::tune

@@ -1,0 +1,231 @@
+#include <cmath>
+#include <limits>
+#include <regex>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/plot/color_levels.h"
+#include "gallop/plot/plot.h"
+#include "gallop/plot/ticks.h"
+
+namespace gallop::plot {
+namespace {
+
+const double kNothing = std::numeric_limits<double>::quiet_NaN();
+const TextStyle kAscii{.columns = 40, .rows = 5, .unicode = false};
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t found = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+XyPlot five_points() {
+  XyPlot plot{.title = "loss by trial", .x = {.label = "trial", .whole = true}, .y = {"loss"}};
+  plot.y.max = 4.;
+  plot.series = {{"best", {0, 2, 2, 4}, {3, 3, 1, 1}}};
+  plot.points = {{.name = "complete", .x = {0, 1, 2}, .y = {3, 9, 1}},
+                 {.name = "pruned", .x = {3, 4}, .y = {2, kNothing}, .shape = Shape::kCross}};
+  return plot;
+}
+
+ParallelPlot three_rows() {
+  return {.title = "all",
+          .axes = {{"loss"}, {"name", Scale::kLinear, {}, {}, {"sgd", "adam"}}, {"beta"}},
+          .rows = {{1, 0, kNothing}, {2, 1, 0.5}, {5, 1, 0.9}},
+          .values = {1, 2, 5},
+          .labels = {"first", "second", "third"},
+          .color = {.label = "loss", .low_stands_out = true}};
+}
+
+// Every tag is closed, no text has a bare "<" or "&". Attributes are ours.
+bool is_well_formed(const std::string& svg) {
+  std::vector<std::string> open;
+  static const std::regex kTag("<(/?)([a-z]+)([^<>]*?)(/?)>");
+  std::string rest;
+  size_t end = 0;
+  for (auto tag = std::sregex_iterator(svg.begin(), svg.end(), kTag); tag != std::sregex_iterator();
+       ++tag) {
+    rest += svg.substr(end, static_cast<size_t>(tag->position()) - end);
+    end = static_cast<size_t>(tag->position() + tag->length());
+    if ((*tag)[1].length() > 0) {
+      if (open.empty() || open.back() != (*tag)[2]) return false;
+      open.pop_back();
+    } else if ((*tag)[4].length() == 0) {
+      open.push_back((*tag)[2]);
+    }
+  }
+  static const std::regex kBare("[<]|&(?!(amp|lt|gt|quot|apos|#[0-9]+);)");
+  return open.empty() && !std::regex_search(rest, kBare);
+}
+
+TEST(PointsInText, HaveShapesAndArrowsBeyondTheAxis) {
+  EXPECT_EQ(to_text(five_points(), kAscii),
+            "loss by trial\n"
+            "loss\n"
+            "4 +         ^\n"
+            "  | o-----------------\n"
+            "2 +                  -       x\n"
+            "  |                  o----------------\n"
+            "0 +\n"
+            "  +-+----------------+---------------+-\n"
+            "    0                2               4\n"
+            "                  trial\n"
+            "- best   o complete   x pruned\n");
+}
+
+TEST(PointsInText, ShowValuesByThreeMarks) {
+  XyPlot plot{.title = "", .x = {"lr"}, .y = {"loss"}};
+  plot.points = {
+      {.name = "complete", .x = {0, 1, 2, 2}, .y = {0, 1, 2, 2}, .values = {0, 4, 9, 1}}};
+  plot.color = {.label = "trial", .whole = true};
+  const std::string text = to_text(plot, kAscii);
+  EXPECT_NE(text.find("\ntrial: . 0 to 3   o to 6   @ to 9\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("complete"), std::string::npos);
+  EXPECT_EQ(count(text, "@"), 2u) << text;  // It lies above the fourth.
+}
+
+TEST(SurfaceInText, IsShadedAndLeavesHoles) {
+  XyPlot plot{.title = "", .x = {"a"}, .y = {"b"}};
+  plot.surface = Surface{{0, 1, 0}, {0, 0, 1}, {0, 8, 0}};
+  plot.color = {.label = "loss", .low_stands_out = true};
+  EXPECT_EQ(to_text(plot, kAscii),
+            "b\n"
+            "  1 +###\n"
+            "    |#########+\n"
+            "0.5 +#########++++++++\n"
+            "    |#########++++++++-------\n"
+            "  0 +#########++++++++---------.....\n"
+            "    ++----------------+---------------+\n"
+            "     0               0.5              1\n"
+            "                     a\n"
+            "loss: . 8 to 6   - to 4   + to 2\n"
+            "# to 0\n");
+}
+
+TEST(BarsInText, AreAsLongAsTheirValues) {
+  const BarPlot plot{"importance",
+                     {{"lr", 0.6, "60.0 %"}, {"größe", 0.3, "30.0 %"}, {"x", 0, "0.0 %"}}};
+  EXPECT_EQ(to_text(plot, kAscii),
+            "importance\n"
+            "lr     60.0 %  #########################\n"
+            "größe  30.0 %  #############\n"
+            "x       0.0 %\n");
+}
+
+TEST(ParallelInText, HasARowForWhatIsNotThere) {
+  EXPECT_EQ(to_text(three_rows(), kAscii).substr(0, 4), "all\n");
+  const std::string text = to_text(three_rows(), kAscii);
+  for (const char* part : {"loss", "name", "beta", "|5 ", "|adam ", "|sgd ", "none", "|0.9"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_EQ(count(text, "none"), 1u);
+}
+
+TEST(ParallelInText, GoesOnInBlocksWhereAxesHaveNoRoom) {
+  ParallelPlot plot = three_rows();
+  for (int i = 0; i < 4; ++i) {
+    plot.axes.push_back({"more" + std::to_string(i)});
+    for (auto& row : plot.rows) row.push_back(i);
+  }
+  const std::string text = to_text(plot, kAscii);
+  EXPECT_EQ(count(text, "loss        "), 3u) << text;  // Of three axes each.
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(count(text, "more" + std::to_string(i)), 1u);
+}
+
+TEST(AnyInText, KeepsToItsWidth) {
+  XyPlot long_names = five_points();
+  long_names.title = long_names.y.label = long_names.x.label = std::string(300, 'n');
+  long_names.x = {.label = "x", .categories = {std::string(100, 'a'), "größe\n", "c", "d", "e"}};
+  ParallelPlot parallel = three_rows();
+  parallel.axes[2].label = std::string(100, 'p');
+  parallel.axes[1].categories[0] = std::string(100, 'q');
+  const BarPlot bars{std::string(100, 't'), {{std::string(100, 'b'), 1, "100 %"}}};
+  for (int columns = 0; columns < 200; columns += 9) {
+    for (const bool unicode : {true, false}) {
+      for (const Plot& plot : {Plot(long_names), Plot(parallel), Plot(bars)}) {
+        std::istringstream lines(to_text(plot, {columns, 8, unicode}));
+        for (std::string line; std::getline(lines, line);) {
+          const auto width =
+              std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+          EXPECT_LE(width, std::max(45, columns)) << line;
+        }
+      }
+    }
+  }
+}
+
+TEST(PageAsSvg, HasAMarkForEachPointAndALabelForEachLine) {
+  XyPlot plot = five_points();
+  plot.points[0].labels = {"trial 0", "trial 1 <b>&", "trial 2"};
+  const std::string svg =
+      to_svg(Page{"study <a>",
+                  {{{plot, BarPlot{"importance", {{"lr", 1, "100 %"}}}}, 2}, {{three_rows()}, 1}}});
+  EXPECT_TRUE(is_well_formed(svg)) << svg;
+  EXPECT_EQ(count(svg, "<title>trial "), 3u);
+  EXPECT_NE(svg.find("<title>trial 1 &lt;b&gt;&amp;</title>"), std::string::npos);
+  EXPECT_EQ(count(svg, "class=\"cross c\" d=\"M"), 2u);  // One point, and the legend's.
+  EXPECT_EQ(count(svg, "class=\"row l"), 3u);
+  EXPECT_EQ(count(svg, "class=\"bar a\""), 1u);
+  EXPECT_EQ(count(svg, ">none</text>"), 1u);
+  EXPECT_NE(svg.find("prefers-color-scheme: dark"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_FALSE(is_well_formed("<g><a></g></a>") || is_well_formed("<g>a & b</g>"));
+}
+
+TEST(PageAsSvg, DrawsManyPointsOfOneColorAsOnePath) {
+  XyPlot plot{.title = "", .x = {"x"}, .y = {"y"}};
+  plot.points = {{.name = "", .x = {1, 2, 3}, .y = {1, 2, 3}}};
+  const std::string svg = to_svg(Page{"", {{{plot}, 1}}});
+  EXPECT_EQ(count(svg, "class=\"dot b\""), 1u) << svg;
+}
+
+TEST(PageAsSvg, ShowsTheBarsThatHaveRoomAndSaysHowManyHaveNone) {
+  BarPlot bars{"many", {}};
+  for (int i = 0; i < 100; ++i) bars.bars.push_back({"p" + std::to_string(i), 1, ""});
+  const std::string svg = to_svg(Page{"", {{{bars}, 2}}});
+  const size_t shown = count(svg, "class=\"bar a\"");
+  EXPECT_GT(shown, 10u);
+  EXPECT_NE(svg.find("and " + std::to_string(100 - shown) + " more"), std::string::npos);
+}
+
+TEST(PageAsSvg, RefusesRowsWithoutPlotsOrRoom) {
+  const XyPlot plot = five_points();
+  EXPECT_THROW(to_svg(Page{"", {{{}, 1}}}), UsageError);
+  EXPECT_THROW(to_svg(Page{"", {{{plot, plot}, 1}}}), UsageError);
+  EXPECT_THROW(to_svg(Page{"", {{{plot}, 4}}}), UsageError);
+}
+
+TEST(ColorLevels, EndWithWhatStandsOut) {
+  const ColorLevels high({.label = ""}, {0, 10, kNothing}, 5),
+      low({.low_stands_out = true}, {0, 10}, 5), bounded({.max = 5}, {0, 100}, 5), one({}, {3}, 5),
+      none({}, {kNothing}, 5);
+  EXPECT_EQ(high.level(0), 0);
+  EXPECT_EQ(high.level(10), 4);
+  EXPECT_EQ(high.level(kNothing), std::nullopt);
+  EXPECT_EQ(low.level(0), 4);
+  EXPECT_EQ(low.edge(0), 10);
+  EXPECT_EQ(bounded.level(100), 4);
+  EXPECT_EQ(bounded.level(1), 1);
+  EXPECT_EQ(one.level(3), 4);
+  EXPECT_TRUE(high.is_used());
+  EXPECT_FALSE(none.is_used());
+}
+
+TEST(Ticks, OfCategoriesAndWholeNumbers) {
+  const AxisTicks names({.label = "", .categories = {"a", "b"}}, {}, 4, true);
+  EXPECT_EQ(names.place(0), 0.25);
+  EXPECT_EQ(names.place(1), 0.75);
+  const AxisTicks whole({.label = "", .whole = true}, {0, 2}, 9, false);
+  ASSERT_EQ(whole.ticks().size(), 3u);
+  const AxisTicks narrow({.label = "", .scale = Scale::kLog}, {0.031, 0.039}, 5, false);
+  EXPECT_GE(narrow.ticks().size(), 2u);
+  const AxisTicks margin({.label = ""}, {0, 1}, 4, false, 0.1);
+  EXPECT_NEAR(margin.place(0), 0.1, 1e-12);
+  EXPECT_NEAR(margin.place(1), 0.9, 1e-12);
+}
+
+}  // namespace
+}  // namespace gallop::plot
