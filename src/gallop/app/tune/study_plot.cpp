@@ -44,11 +44,13 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   arguments.which.add_to(parser);
   parser.add_option("KIND", arguments.kinds, "what to draw");
   parser.add_option("--metric", arguments.metrics, "NAME,NAME: of several metrics, these alone")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   parser
       .add_option("--parameters", arguments.parameters,
                   "NAME,NAME: these alone; contour draws each two of them")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   parser.add_option("--svg", arguments.svg,
                     "FILE: draw them there, for a browser, in place of the terminal");
   return parse_arguments(parser, words);
