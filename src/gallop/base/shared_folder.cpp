@@ -1,0 +1,126 @@
+#include "gallop/base/shared_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop {
+
+namespace {
+
+[[noreturn]] void fail(const fs::path& folder, const std::string& what) {
+  throw DeviceError(fmt::format("{}: {}", printable(folder.string()), what));
+}
+
+[[noreturn]] void fail(const fs::path& folder, const char* action, int error) {
+  fail(folder, fmt::format("cannot {}: {}", action, std::generic_category().message(error)));
+}
+
+fs::path folder_at(const fs::path& place) { return place / fmt::format("gallop-{}", geteuid()); }
+
+FileDescriptor open_at(const fs::path& place) {
+  const fs::path folder = folder_at(place);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail(folder, "create", errno);
+  return open_own_folder(folder);
+}
+
+// Whether nobody else uses the folder; this process alone has it then, until it locks it otherwise.
+bool take_alone(const FileDescriptor& folder) {
+  return flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+void remove_content(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::error_code ignored;
+    fs::remove_all(entry.path(), ignored);
+  }
+}
+
+int64_t free_bytes(const FileDescriptor& folder) {
+  struct statvfs info = {};
+  if (fstatvfs(folder.get(), &info) != 0) return 0;
+  return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+}  // namespace
+
+FileDescriptor open_own_folder(const fs::path& folder) {
+  FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!file) fail(folder, "open", errno);
+  struct stat info = {};
+  if (fstat(file.get(), &info) != 0) fail(folder, "read", errno);
+  if (info.st_uid != geteuid()) fail(folder, "belongs to another user");
+  if ((info.st_mode & 077) != 0) fail(folder, "others may enter it; its mode must be 0700");
+  return file;
+}
+
+std::vector<fs::path> SharedFolder::usual_places() {
+  std::error_code error;
+  std::vector<fs::path> places = {"/dev/shm"};
+  const fs::path temporary = fs::temp_directory_path(error);
+  if (!error) places.push_back(temporary);
+  return places;
+}
+
+SharedFolder::SharedFolder(const std::vector<fs::path>& places, int64_t bytes) {
+  struct Found {
+    fs::path path;
+    FileDescriptor folder;
+    bool is_used;
+    int64_t free;
+  };
+  std::vector<Found> found;
+  std::string trouble;
+  for (const fs::path& place : places) {
+    try {
+      FileDescriptor folder = open_at(place);
+      const bool is_used = !take_alone(folder);
+      if (!is_used) remove_content(folder_at(place));
+      const int64_t free = free_bytes(folder);
+      found.push_back({folder_at(place), std::move(folder), is_used, free});
+    } catch (const DeviceError& error) {
+      if (trouble.empty()) trouble = error.what();
+    }
+  }
+  if (found.empty()) throw DeviceError(trouble);
+  auto best = std::ranges::find(found, true, &Found::is_used);
+  if (best == found.end()) {
+    best = std::ranges::find_if(found, [bytes](const Found& one) { return one.free >= bytes; });
+  }
+  if (best == found.end()) best = std::ranges::max_element(found, {}, &Found::free);
+  path_ = best->path;
+  folder_ = std::move(best->folder);
+  while (flock(folder_.get(), LOCK_SH) != 0) {
+    if (errno != EINTR) fail(path_, "lock", errno);
+  }
+}
+
+SharedFolder::~SharedFolder() {
+  if (take_alone(folder_)) remove_content(path_);
+}
+
+void SharedFolder::remove_left(const std::vector<fs::path>& places) {
+  for (const fs::path& place : places) {
+    try {
+      const FileDescriptor folder = open_own_folder(folder_at(place));
+      if (take_alone(folder)) remove_content(folder_at(place));
+    } catch (const DeviceError&) {
+      // There is none, or it is not ours.
+    }
+  }
+}
+
+}  // namespace gallop
