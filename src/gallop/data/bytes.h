@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace gallop::data {
 
@@ -18,9 +22,52 @@ class Bytes {
   size_t size() const { return size_; }
   /// Forgets the end; `size` at most the present one.
   void shrink(size_t size) { size_ = size; }
+  std::unique_ptr<uint8_t[]> release() && { return std::move(data_); }
 
  private:
   std::unique_ptr<uint8_t[]> data_;
+  size_t size_ = 0;
+};
+
+/// Values that do not change any more, in memory of this process or in memory that it shares with
+/// others. A copy refers to the same values.
+template <typename T>
+class Block {
+ public:
+  Block() = default;
+  Block(std::shared_ptr<const T> data, size_t size) : data_(std::move(data)), size_(size) {}
+  Block(std::vector<T> values)  // NOLINT(google-explicit-constructor): the same values
+      : size_(values.size()) {
+    const auto kept = std::make_shared<const std::vector<T>>(std::move(values));
+    data_ = std::shared_ptr<const T>(kept, kept->data());
+  }
+  Block(Bytes bytes)  // NOLINT(google-explicit-constructor): the same values
+      requires std::is_same_v<T, uint8_t> : size_(bytes.size()) {
+    const std::shared_ptr<uint8_t[]> kept = std::move(bytes).release();
+    data_ = std::shared_ptr<const T>(kept, kept.get());
+  }
+
+  const T* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+  const T& operator[](size_t at) const { return data()[at]; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  friend bool operator==(const Block& one, const Block& other) {
+    return std::equal(one.begin(), one.end(), other.begin(), other.end());
+  }
+  /// `size` values from `first` on, which must be there.
+  Block part(size_t first, size_t size) const {
+    return {std::shared_ptr<const T>(data_, data_.get() + first), size};
+  }
+  /// The same memory as `size` values of another type, from a byte that is aligned for it.
+  template <typename Other>
+  Block<Other> part_as(size_t first_byte, size_t size) const {
+    const auto* begin = reinterpret_cast<const uint8_t*>(data_.get()) + first_byte;
+    return {std::shared_ptr<const Other>(data_, reinterpret_cast<const Other*>(begin)), size};
+  }
+
+ private:
+  std::shared_ptr<const T> data_;
   size_t size_ = 0;
 };
 

@@ -5,10 +5,12 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/class_names.h"
+#include "gallop/data/file_state.h"
 #include "gallop/data/find.h"
 #include "gallop/data/memory_images.h"
 #include "gallop/data/parallel.h"
 #include "gallop/data/readers.h"
+#include "gallop/data/shared_data.h"
 
 namespace gallop::data {
 
@@ -54,7 +56,8 @@ std::vector<std::string> read_names(const fs::path& path, int64_t expected) {
 
 std::unique_ptr<ImageSet> read_part(const std::vector<fs::path>& paths, const std::string& part,
                                     const Layout& layout,
-                                    const std::vector<std::string>& class_names, int threads) {
+                                    const std::vector<std::string>& class_names,
+                                    const ReadContext& context) {
   std::vector<MappedFile> files;
   std::vector<size_t> first{0};
   for (const fs::path& path : paths) {
@@ -62,19 +65,33 @@ std::unique_ptr<ImageSet> read_part(const std::vector<fs::path>& paths, const st
     first.push_back(first.back() + count_cifar_records(files.back().bytes(), layout.label_bytes,
                                                        printable(path.string())));
   }
+  const size_t count = first.back(), pixels = count * kCifarPixels;
+  std::string identity =
+      identity_of(fmt::format("cifar {} {}", layout.label_bytes, layout.label_at), paths);
+  // Pixels of all images, then all labels.
+  const auto unpack = [&] {
+    Bytes bytes(pixels + count * sizeof(int32_t));
+    auto* labels = reinterpret_cast<int32_t*>(bytes.data() + pixels);
+    run_parallel(context.threads, static_cast<int64_t>(files.size()), [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      unpack_cifar(files[at].bytes(), layout.label_bytes, layout.label_at,
+                   bytes.data() + first[at] * kCifarPixels, labels + first[at]);
+    });
+    return bytes;
+  };
+  const Block<uint8_t> unpacked = context.shared != nullptr
+                                      ? context.shared->content(identity, unpack)
+                                      : Block<uint8_t>(unpack());
+  const auto labels = unpacked.part_as<int32_t>(pixels, count);
+  for (size_t i = 0; i < files.size(); ++i) {
+    check_labels({labels.begin() + first[i], labels.begin() + first[i + 1]}, layout.classes,
+                 printable(paths[i].string()));
+  }
   MemoryImages::Content content;
   content.shape = {kCifarSide, kCifarSide, 3};
-  content.pixels = Bytes(first.back() * kCifarPixels);
-  content.labels.resize(first.back());
-  run_parallel(threads, static_cast<int64_t>(files.size()), [&](int64_t i) {
-    const auto at = static_cast<size_t>(i);
-    unpack_cifar(files[at].bytes(), layout.label_bytes, layout.label_at,
-                 content.pixels.data() + first[at] * kCifarPixels,
-                 content.labels.data() + first[at]);
-    const std::vector<int32_t> own(content.labels.begin() + static_cast<int64_t>(first[at]),
-                                   content.labels.begin() + static_cast<int64_t>(first[at + 1]));
-    check_labels(own, layout.classes, printable(paths[at].string()));
-  });
+  content.pixels = unpacked.part(0, pixels);
+  content.identity = std::move(identity);
+  content.labels.assign(labels.begin(), labels.end());
   content.class_names = class_names;
   content.describe = [part](int64_t index) {
     return fmt::format("{} images, item {}", part, index);
@@ -88,9 +105,8 @@ std::unique_ptr<Parts> read_cifar(const Layout& layout, const ReadContext& conte
   std::vector<fs::path> train;
   for (const std::string& name : layout.train_files) train.push_back(folder / name);
   auto parts = std::make_unique<Parts>();
-  parts->train_images = read_part(train, "train", layout, class_names, context.threads);
-  parts->test_images =
-      read_part({folder / layout.test_file}, "test", layout, class_names, context.threads);
+  parts->train_images = read_part(train, "train", layout, class_names, context);
+  parts->test_images = read_part({folder / layout.test_file}, "test", layout, class_names, context);
   for (const fs::path& path : train) parts->files.push_back(path.string());
   parts->files.push_back((folder / layout.test_file).string());
 

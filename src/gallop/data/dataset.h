@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gallop/config/component.h"
+#include "gallop/data/bytes.h"
 #include "gallop/data/image.h"
 #include "gallop/data/samples.h"
 
@@ -14,7 +15,7 @@ namespace gallop::data {
 
 /// Tokens of a text and what they stand for.
 struct TextSet {
-  std::vector<int32_t> tokens;
+  Block<int32_t> tokens;
   std::vector<std::string> vocabulary;  ///< Text of each token.
 };
 
@@ -28,11 +29,14 @@ struct Parts {
   std::vector<std::string> notes;
 };
 
+class SharedData;
+
 /// What readers need to know besides their own options.
 struct ReadContext {
-  std::string path;          ///< `data.path`, empty for the usual places.
-  bool skip_broken = false;  ///< `data.on_error: skip`.
-  int threads = 1;           ///< For work at the start: scanning, decoding.
+  std::string path;              ///< `data.path`, empty for the usual places.
+  bool skip_broken = false;      ///< `data.on_error: skip`.
+  int threads = 1;               ///< For work at the start: scanning, decoding.
+  SharedData* shared = nullptr;  ///< Where other processes find what was read; null: nowhere.
 };
 
 /// Readers by name: fashion-mnist, mnist, cifar10, cifar100, folder, tar, text.

@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/hash.h"
 #include "gallop/base/text.h"
+#include "gallop/data/file_state.h"
 #include "gallop/data/find.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_file.h"
@@ -102,6 +104,16 @@ class FolderImages final : public ImageSet {
     } catch (const DataError& error) {
       throw DataError(fmt::format("{}: {}", describe(index), error.what()));
     }
+  }
+
+  std::string identity() const override {
+    return fmt::format("folder {}\n{}", fs::absolute(path_).string(), xxh3_128(names_));
+  }
+  uint64_t stamp(int64_t index) const override {
+    struct stat info = {};
+    // Of one that is not there nothing will be kept.
+    if (fstatat(folder_.get(), name(index), &info, 0) != 0) return 0;
+    return xxh3_64(file_state(info));
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "gallop/base/checked.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/file_state.h"
 #include "gallop/data/gzip.h"
 
 namespace gallop::data {
@@ -22,7 +23,7 @@ int64_t read_big_endian(const uint8_t* at) {
 
 }  // namespace
 
-IdxArray parse_idx(Bytes content, int dimensions, const std::string& name) {
+IdxArray parse_idx(const Block<uint8_t>& content, int dimensions, const std::string& name) {
   const size_t header = 4 + 4 * static_cast<size_t>(dimensions);
   if (content.size() < header) {
     throw DataError(fmt::format("{}: truncated: {} bytes, where the IDX header alone has {}", name,
@@ -51,18 +52,22 @@ IdxArray parse_idx(Bytes content, int dimensions, const std::string& name) {
         expected && *expected < static_cast<int64_t>(content.size()) ? "too long" : "truncated",
         fmt::join(array.sizes, " x "), content.size() - header));
   }
-  array.offset = header;
-  array.content = std::move(content);
+  array.values = content.part(header, content.size() - header);
   return array;
 }
 
-IdxArray read_idx(const fs::path& path, int dimensions) {
+IdxArray read_idx(const fs::path& path, int dimensions, SharedData* shared) {
   const std::string name = printable(path.string());
-  const MappedFile file(path);
-  if (looks_like_gzip(file.bytes())) return parse_idx(gunzip(file.bytes(), name), dimensions, name);
-  Bytes content(file.bytes().size());
-  if (content.size() > 0) std::memcpy(content.data(), file.bytes().data(), content.size());
-  return parse_idx(std::move(content), dimensions, name);
+  const auto read = [&]() -> Bytes {
+    const MappedFile file(path);
+    if (looks_like_gzip(file.bytes())) return gunzip(file.bytes(), name);
+    Bytes content(file.bytes().size());
+    if (content.size() > 0) std::memcpy(content.data(), file.bytes().data(), content.size());
+    return content;
+  };
+  return parse_idx(shared != nullptr ? shared->content(identity_of("idx", {path}), read)
+                                     : Block<uint8_t>(read()),
+                   dimensions, name);
 }
 
 }  // namespace gallop::data

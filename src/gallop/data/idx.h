@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
-#include "gallop/data/bytes.h"
+#include "gallop/data/shared_data.h"
 
 namespace gallop::data {
 
@@ -13,18 +13,15 @@ namespace gallop::data {
 /// number 00 00 08 D, D sizes as big-endian 32-bit numbers, then the values.
 struct IdxArray {
   std::vector<int64_t> sizes;
-  Bytes content;      ///< The whole file.
-  size_t offset = 0;  ///< Of the first value.
-
-  const uint8_t* values() const { return content.data() + offset; }
+  Block<uint8_t> values;
 };
 
 /// Checks every size against the content. Throws DataError that begins with `name` where the
 /// content is no IDX array of unsigned bytes with `dimensions` dimensions, or is too short or too
 /// long.
-IdxArray parse_idx(Bytes content, int dimensions, const std::string& name);
+IdxArray parse_idx(const Block<uint8_t>& content, int dimensions, const std::string& name);
 
-/// The same from a file, plain or gzip, whatever its name.
-IdxArray read_idx(const fs::path& path, int dimensions);
+/// The same from a file, plain or gzip, whatever its name; `shared` may be null.
+IdxArray read_idx(const fs::path& path, int dimensions, SharedData* shared = nullptr);
 
 }  // namespace gallop::data

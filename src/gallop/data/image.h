@@ -76,6 +76,15 @@ class ImageSet {
   /// Bytes of one image in stored_shape(), what read() gives for that number of channels; null
   /// where that is empty.
   virtual const uint8_t* stored_pixels(int64_t /*index*/) const { return nullptr; }
+
+  /// What the images are, so that processes can share what they decode: where it is equal, index
+  /// origin(i) is the same file. Empty where there is nothing to share.
+  virtual std::string identity() const { return {}; }
+  /// Stands for the present state of the file of one image.
+  virtual uint64_t stamp(int64_t /*index*/) const { return 0; }
+  /// A part of another set has that one's identity, indices and number of images here.
+  virtual int64_t origin(int64_t index) const { return index; }
+  virtual int64_t origins() const { return size(); }
 };
 
 }  // namespace gallop::data

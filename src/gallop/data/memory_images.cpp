@@ -20,7 +20,7 @@ MemoryImages::MemoryImages(Content content)
     : content_(std::move(content)), image_bytes_(bytes_of(content_.shape)) {}
 
 const uint8_t* MemoryImages::stored_pixels(int64_t index) const {
-  return content_.pixels.data() + content_.offset + static_cast<size_t>(index) * image_bytes_;
+  return content_.pixels.data() + static_cast<size_t>(index) * image_bytes_;
 }
 
 void MemoryImages::read(int64_t index, const DecodeRequest& request, Image& image) const {

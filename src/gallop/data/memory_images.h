@@ -16,8 +16,9 @@ class MemoryImages final : public ImageSet {
  public:
   struct Content {
     ImageShape shape;
-    Bytes pixels;       ///< Images one after the other, each in the order height, width, channels.
-    size_t offset = 0;  ///< Of the first image in `pixels`.
+    /// Images one after the other, each in the order height, width, channels.
+    Block<uint8_t> pixels;
+    std::string identity{};  ///< ImageSet::identity().
     std::vector<int32_t> labels;
     std::vector<std::string> class_names;
     std::function<std::string(int64_t)> describe;
@@ -36,6 +37,7 @@ class MemoryImages final : public ImageSet {
   void read(int64_t index, const DecodeRequest& request, Image& image) const override;
   std::optional<ImageShape> stored_shape() const override { return content_.shape; }
   const uint8_t* stored_pixels(int64_t index) const override;
+  std::string identity() const override { return content_.identity; }
 
  private:
   Content content_;

@@ -5,6 +5,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/file_state.h"
 #include "gallop/data/find.h"
 #include "gallop/data/idx.h"
 #include "gallop/data/memory_images.h"
@@ -65,9 +66,9 @@ std::unique_ptr<ImageSet> make_images(IdxArray images, const IdxArray& labels,
   }
   MemoryImages::Content content;
   content.shape = {static_cast<int>(height), static_cast<int>(width), 1};
-  content.labels.assign(labels.values(), labels.values() + count);
-  content.offset = images.offset;
-  content.pixels = std::move(images.content);
+  content.labels.assign(labels.values.begin(), labels.values.end());
+  content.pixels = std::move(images.values);
+  content.identity = identity_of("idx", {images_path});
   content.class_names = class_names;
   content.describe = [part](int64_t index) {
     return fmt::format("{} images, item {}", part, index);
@@ -89,7 +90,7 @@ std::unique_ptr<Parts> read_four_files(const Wanted& wanted, const ReadContext& 
   std::array<IdxArray, 4> arrays;
   run_parallel(context.threads, 4, [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
-    arrays[at] = read_idx(paths[at], kFiles[at].dimensions);
+    arrays[at] = read_idx(paths[at], kFiles[at].dimensions, context.shared);
   });
   parts->train_images =
       make_images(std::move(arrays[0]), arrays[1], "train", paths[0], paths[1], class_names);

@@ -7,6 +7,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
+#include "gallop/data/file_state.h"
+#include "gallop/data/packed.h"
 #include "gallop/data/shard.h"
 
 namespace gallop::data {
@@ -17,47 +19,8 @@ namespace {
 constexpr const char* kFormat = "gallop shard 1";
 
 std::string identity_of(const fs::path& path, const struct stat& info) {
-  return fmt::format("{}\n{}\n{} {} {}.{:09}", kFormat, fs::absolute(path).string(), info.st_ino,
-                     info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  return fmt::format("{}\n{}\n{}", kFormat, fs::absolute(path).string(), file_state(info));
 }
-
-template <typename T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-void put_text(std::string& out, const std::string& text) {
-  put(out, static_cast<uint32_t>(text.size()));
-  out += text;
-}
-
-// Takes values from the front of a text; after the first that is missing all are empty.
-class Taker {
- public:
-  explicit Taker(std::string_view rest) : rest_(rest) {}
-
-  template <typename T>
-  T take() {
-    T value{};
-    const std::string_view bytes = take_bytes(sizeof value);
-    if (good_) std::memcpy(&value, bytes.data(), sizeof value);
-    return value;
-  }
-  std::string_view take_bytes(size_t count) {
-    if (count > rest_.size()) good_ = false;
-    if (!good_) return {};
-    const std::string_view bytes = rest_.substr(0, count);
-    rest_.remove_prefix(count);
-    return bytes;
-  }
-  std::string_view take_text() { return take_bytes(take<uint32_t>()); }
-  bool good() const { return good_; }
-  bool at_end() const { return good_ && rest_.empty(); }
-
- private:
-  std::string_view rest_;
-  bool good_ = true;
-};
 
 std::string serialize(const Shard& shard, const std::string& identity) {
   std::string out;

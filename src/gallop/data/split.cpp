@@ -55,7 +55,7 @@ void cut_images(Parts& parts, double fraction, uint64_t seed) {
 }
 
 void cut_text(Parts& parts, double fraction) {
-  auto& tokens = parts.train_text->tokens;
+  Block<int32_t>& tokens = parts.train_text->tokens;
   const auto taken = std::llround(static_cast<double>(tokens.size()) * fraction);
   const auto kept = static_cast<int64_t>(tokens.size()) - taken;
   if (taken == 0 || kept == 0) {
@@ -64,8 +64,9 @@ void cut_text(Parts& parts, double fraction) {
   }
   parts.validation_text = std::make_unique<TextSet>();
   parts.validation_text->vocabulary = parts.train_text->vocabulary;
-  parts.validation_text->tokens.assign(tokens.begin() + kept, tokens.end());
-  tokens.resize(static_cast<size_t>(kept));
+  parts.validation_text->tokens =
+      tokens.part(static_cast<size_t>(kept), static_cast<size_t>(taken));
+  tokens = tokens.part(0, static_cast<size_t>(kept));
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ class SubsetImages final : public ImageSet {
   const uint8_t* stored_pixels(int64_t index) const override {
     return set_->stored_pixels(at(index));
   }
+  std::string identity() const override { return set_->identity(); }
+  uint64_t stamp(int64_t index) const override { return set_->stamp(at(index)); }
+  int64_t origin(int64_t index) const override { return set_->origin(at(index)); }
+  int64_t origins() const override { return set_->origins(); }
 
  private:
   int64_t at(int64_t index) const { return indices_[static_cast<size_t>(index)]; }

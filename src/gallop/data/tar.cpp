@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/hash.h"
 #include "gallop/base/text.h"
 #include "gallop/data/class_names.h"
+#include "gallop/data/file_state.h"
 #include "gallop/data/find.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_file.h"
@@ -79,6 +81,18 @@ class TarImages final : public ImageSet {
     } catch (const DataError& error) {
       throw DataError(fmt::format("{}: {}", describe(index), error.what()));
     }
+  }
+
+  std::string identity() const override {
+    std::string identity = "tar " + xxh3_128(names_);
+    for (const OpenShard& shard : shards_) identity += "\n" + file_state(shard.path);
+    Hasher places;
+    for (const Item& item : items_) {
+      places.update(&item.shard, sizeof item.shard);
+      places.update(&item.offset, sizeof item.offset);
+      places.update(&item.size, sizeof item.size);
+    }
+    return identity + "\n" + places.digest();
   }
 
  private:

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/data/file_state.h"
 #include "gallop/data/find.h"
+#include "gallop/data/packed.h"
 #include "gallop/data/part.h"
 #include "gallop/data/readers.h"
+#include "gallop/data/shared_data.h"
 
 namespace gallop::data {
 
@@ -106,6 +110,44 @@ std::array<fs::path, kParts> find_texts(const std::string& path) {
   return files;
 }
 
+// Tokens of all texts, then how many each has and the vocabulary, then where that begins.
+Bytes pack(const std::vector<std::unique_ptr<TextSet>>& sets) {
+  std::string rest;
+  size_t tokens = 0;
+  put(rest, static_cast<uint32_t>(sets.size()));
+  for (const auto& set : sets) {
+    put(rest, static_cast<uint64_t>(set->tokens.size()));
+    tokens += set->tokens.size();
+  }
+  for (const std::string& text : sets.front()->vocabulary) put_text(rest, text);
+  const size_t at = tokens * sizeof(int32_t);
+  put(rest, static_cast<uint64_t>(at));
+  Bytes packed(at + rest.size());
+  auto* out = reinterpret_cast<int32_t*>(packed.data());
+  for (const auto& set : sets) out = std::copy(set->tokens.begin(), set->tokens.end(), out);
+  std::memcpy(packed.data() + at, rest.data(), rest.size());
+  return packed;
+}
+
+std::vector<std::unique_ptr<TextSet>> unpack(const Block<uint8_t>& packed) {
+  const std::string_view all(reinterpret_cast<const char*>(packed.data()), packed.size());
+  const size_t end = all.size() - sizeof(uint64_t);
+  const auto begin = Taker(all.substr(end)).take<uint64_t>();
+  Taker taker(all.substr(begin, end - begin));
+  std::vector<size_t> counts(taker.take<uint32_t>());
+  for (size_t& count : counts) count = taker.take<uint64_t>();
+  std::vector<std::string> vocabulary;
+  while (taker.good() && !taker.at_end()) vocabulary.emplace_back(taker.take_text());
+  std::vector<std::unique_ptr<TextSet>> sets;
+  size_t at = 0;
+  for (const size_t count : counts) {
+    const auto tokens = packed.part_as<int32_t>(at * sizeof(int32_t), count);
+    sets.push_back(std::make_unique<TextSet>(TextSet{tokens, vocabulary}));
+    at += count;
+  }
+  return sets;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<TextSet>> tokenize_characters(const std::vector<NamedText>& texts) {
@@ -119,13 +161,12 @@ std::vector<std::unique_ptr<TextSet>> tokenize_characters(const std::vector<Name
   }
   std::vector<std::unique_ptr<TextSet>> sets;
   for (const NamedText& text : texts) {
-    auto set = std::make_unique<TextSet>();
-    set->vocabulary = vocabulary;
-    set->tokens.reserve(text.content.size());
+    std::vector<int32_t> tokens;
+    tokens.reserve(text.content.size());
     for (size_t at = 0; at < text.content.size();) {
-      set->tokens.push_back(token_of[next_code_point(text.content, at)]);
+      tokens.push_back(token_of[next_code_point(text.content, at)]);
     }
-    sets.push_back(std::move(set));
+    sets.push_back(std::make_unique<TextSet>(TextSet{std::move(tokens), vocabulary}));
   }
   return sets;
 }
@@ -133,10 +174,12 @@ std::vector<std::unique_ptr<TextSet>> tokenize_characters(const std::vector<Name
 std::vector<std::unique_ptr<TextSet>> tokenize_bytes(const std::vector<NamedText>& texts) {
   std::vector<std::unique_ptr<TextSet>> sets;
   for (const NamedText& text : texts) {
+    std::vector<int32_t> tokens;
+    tokens.reserve(text.content.size());
+    for (const char c : text.content) tokens.push_back(static_cast<uint8_t>(c));
     auto set = std::make_unique<TextSet>();
+    set->tokens = std::move(tokens);
     for (int i = 0; i < 256; ++i) set->vocabulary.emplace_back(1, static_cast<char>(i));
-    set->tokens.reserve(text.content.size());
-    for (const char c : text.content) set->tokens.push_back(static_cast<uint8_t>(c));
     sets.push_back(std::move(set));
   }
   return sets;
@@ -159,7 +202,15 @@ std::unique_ptr<Parts> read_text(const TextConfig& config, const ReadContext& co
     texts.push_back({files.back().bytes(), printable(path.string())});
     if (texts.back().content.empty()) throw DataError(texts.back().name + ": the file is empty");
   }
-  auto sets = config.unit == "bytes" ? tokenize_bytes(texts) : tokenize_characters(texts);
+  const auto tokenize = [&] {
+    return config.unit == "bytes" ? tokenize_bytes(texts) : tokenize_characters(texts);
+  };
+  auto sets =
+      context.shared == nullptr
+          ? tokenize()
+          : unpack(context.shared->content(
+                identity_of("text " + config.unit, {parts->files.begin(), parts->files.end()}),
+                [&] { return pack(tokenize()); }));
   const std::array<std::unique_ptr<TextSet>*, kParts> slots{
       &parts->train_text, &parts->validation_text, &parts->test_text};
   for (size_t i = 0, next = 0; i < kParts; ++i) {

@@ -1,6 +1,7 @@
 #include "gallop/data/training_data.h"
 
 #include <chrono>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,7 @@ namespace gallop::data {
 namespace {
 
 constexpr int64_t kShareOfMemory = 4;
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 // Images whose mean is taken, and of large ones, where each says more and takes longer.
 constexpr int64_t kMeasuredImages = 10'000;
 constexpr int64_t kMeasuredLargeImages = 2'000;
@@ -89,7 +91,7 @@ class ImageDataBuilder {
     data_.names = parts.train_images->class_names();
     data_.image_shape = shape_of(*parts.train_images, static_cast<int>(config_.image_size),
                                  static_cast<int>(config_.channels));
-    cache_ = wants_cache(cuts);
+    cuts_ = cuts;
     const ImageSet& train = cuts ? *parts.train_images : cached(*parts.train_images);
     // Of the originals, so that it does not matter how many images memory has room for; where
     // nothing is resized the cache has the same pixels, and is filled on the way.
@@ -107,22 +109,44 @@ class ImageDataBuilder {
  private:
   bool resizes() const { return config_.image_size > 0; }
 
-  // Parts that are cut at random are other pixels in every epoch, so there is nothing to keep.
-  bool wants_cache(bool cuts) const {
+  // Whether decoded images are kept where there is so much memory for them. Parts that are cut at
+  // random are other pixels in every epoch, so there is nothing to keep.
+  bool keeps_within(int64_t bytes) const {
     if (config_.in_memory != "auto") return config_.in_memory == "yes";
     const Parts& parts = *data_.parts;
-    int64_t images = cuts ? 0 : parts.train_images->size();
+    int64_t images = cuts_ ? 0 : parts.train_images->size();
     for (const auto* set : {&parts.validation_images, &parts.test_images}) {
       if (*set) images += (*set)->size();
     }
-    const auto bytes = CachedImages::bytes_needed(images, data_.image_shape);
-    return bytes && *bytes <= options_.memory_bytes / kShareOfMemory;
+    const auto needed = CachedImages::bytes_needed(images, data_.image_shape);
+    return needed && *needed <= bytes;
   }
 
   const ImageSet& cached(const ImageSet& images) {
-    if (!cache_ || (images.stored_shape() && !resizes())) return images;
-    data_.derived.push_back(std::make_unique<CachedImages>(images, data_.image_shape, resizes()));
+    if (images.stored_shape() && !resizes()) return images;
+    const int64_t of_machine = options_.memory_bytes / kShareOfMemory;
+    std::shared_ptr<const SharedPieces> shared;
+    if (keeps_within(of_machine)) shared = shared_pieces(images, of_machine);
+    if (!shared && !keeps_within(of_machine / options_.memory_parts)) return images;
+    data_.derived.push_back(
+        std::make_unique<CachedImages>(images, data_.image_shape, resizes(), std::move(shared)));
     return *data_.derived.back();
+  }
+
+  // For the images of the whole set, of which two parts may have been cut, as other trainings may
+  // cut them otherwise.
+  std::shared_ptr<const SharedPieces> shared_pieces(const ImageSet& images, int64_t limit) const {
+    const std::string identity = images.identity();
+    if (!options_.shared || identity.empty()) return nullptr;
+    const ImageShape& shape = data_.image_shape;
+    const auto bytes_of = [&](int64_t count) {
+      return CachedImages::bytes_needed(count, shape).value_or(kNoLimit);
+    };
+    return options_.shared->pieces(fmt::format("{}\n{} {} {} {}", identity, shape.height,
+                                               shape.width, shape.channels, resizes()),
+                                   images.origins(), bytes_of(1),
+                                   bytes_of(cuts_ ? images.size() : images.origins()),
+                                   config_.in_memory == "yes" ? kNoLimit : limit);
   }
 
   std::unique_ptr<Samples> samples(const ImageSet& images,
@@ -142,7 +166,7 @@ class ImageDataBuilder {
   const AugmentationRegistry& augmentations_;
   const OpenOptions& options_;
   TrainingData& data_;
-  bool cache_ = false;
+  bool cuts_ = false;
 };
 
 void build_text(const DataConfig& config, const OpenOptions& options, TrainingData& data) {
@@ -164,14 +188,16 @@ void build_text(const DataConfig& config, const OpenOptions& options, TrainingDa
 
 TrainingData open_data(const DataConfig& config, const ReaderRegistry& readers,
                        const AugmentationRegistry& augmentations, const OpenOptions& options) {
-  return build_data(config, readers.build(config.reader, read_context(config, options.cores)),
-                    augmentations, options);
+  ReadContext context = read_context(config, options.cores);
+  context.shared = options.shared.get();
+  return build_data(config, readers.build(config.reader, context), augmentations, options);
 }
 
 TrainingData build_data(const DataConfig& config, std::unique_ptr<Parts> parts,
                         const AugmentationRegistry& augmentations, const OpenOptions& options) {
   if (config.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
   TrainingData data;
+  data.shared = options.shared;
   data.parts = std::move(parts);
   data.notes = data.parts->notes;
   const bool has_validation = data.parts->validation_images || data.parts->validation_text;
@@ -190,6 +216,9 @@ TrainingData build_data(const DataConfig& config, std::unique_ptr<Parts> parts,
     ImageDataBuilder(config, augmentations, options, data).build();
   } else {
     throw DataError(fmt::format("data set '{}' has no training part", config.reader.name()));
+  }
+  if (data.shared && !data.shared->trouble().empty()) {
+    data.notes.push_back("data are not shared with other trainings: " + data.shared->trouble());
   }
   return data;
 }

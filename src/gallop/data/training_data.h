@@ -10,6 +10,7 @@
 #include "gallop/data/dataset.h"
 #include "gallop/data/image.h"
 #include "gallop/data/samples.h"
+#include "gallop/data/shared_data.h"
 
 namespace gallop::data {
 
@@ -18,12 +19,16 @@ struct OpenOptions {
   uint64_t seed = 0;  ///< Of the split, the windows of a text and the augmentations.
   int cores = 1;
   int64_t memory_bytes = 0;  ///< Of the machine; a quarter may hold decoded images.
-  fs::path cache_folder;     ///< For statistics, user_cache_folder().
+  /// How many processes share that; each has such a part for what is not in `shared`.
+  int memory_parts = 1;
+  std::shared_ptr<SharedData> shared{};                  ///< With other processes; null: nothing.
+  fs::path cache_folder;                                 ///< For statistics, user_cache_folder().
   c10::ScalarType image_dtype = c10::ScalarType::Float;  ///< Or BFloat16.
 };
 
 /// Everything that training and evaluation need of the data.
 struct TrainingData {
+  std::shared_ptr<SharedData> shared;
   std::unique_ptr<Parts> parts;
   std::vector<std::unique_ptr<ImageSet>> derived;  ///< Cached images over `parts`.
 

@@ -1,10 +1,16 @@
 #include "gallop/data/cached_images.h"
 
+#include <fcntl.h>
+
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "gallop/data/shared_data.h"
+#include "gallop/data/split.h"
 #include "unit/data/fake_images.h"
+#include "unit/data/forked.h"
+#include "unit/data/format_files.h"
 
 namespace gallop::data {
 namespace {
@@ -66,6 +72,121 @@ TEST(CachedImages, KnowsItsSize) {
     Endless() : FakeImages(1000, {1 << 28, 1 << 28, 3}) {}
   };
   EXPECT_THROW(CachedImages(Endless(), {1 << 28, 1 << 28, 3}, false), DeviceError);
+}
+
+class SharedCachedImages : public testing::Test {
+ protected:
+  SharedCachedImages() { images.name = "images"; }
+
+  std::shared_ptr<const SharedPieces> pieces() {
+    return SharedData(folder.path()).pieces("images", 40, 6 * 7 * 3, 40 * 6 * 7 * 3, 1 << 20);
+  }
+  // Whether all images are what they are, without a word.
+  static bool are_right(const CachedImages& cached) {
+    for (int64_t i = 0; i < cached.size(); ++i) {
+      const uint8_t* pixels = cached.stored_pixels(i);
+      for (int at = 0; at < 6 * 7 * 3; ++at) {
+        if (pixels[at] != FakeImages::pixel(i, at / 21, at / 3 % 7, at % 3)) return false;
+      }
+    }
+    return true;
+  }
+
+  const TestFolder folder;
+  FakeImages images{40, {6, 7, 3}};
+};
+
+TEST_F(SharedCachedImages, AnotherProcessFindsWhatOneHasDecoded) {
+  const CachedImages cached(images, {6, 7, 3}, false, pieces());
+  EXPECT_TRUE(are_right(cached));
+  EXPECT_EQ(images.reads, 40);
+  Forked other([&] {
+    images.reads = 0;
+    return are_right(CachedImages(images, {6, 7, 3}, false, pieces())) && images.reads == 0;
+  });
+  EXPECT_TRUE(other.end());
+}
+
+TEST_F(SharedCachedImages, PartsThatAreCutOtherwiseShareTheirImages) {
+  const auto whole = std::shared_ptr<const ImageSet>(std::shared_ptr<void>(), &images);
+  const auto read_twice = [&](const std::vector<int64_t>& indices) {
+    const SubsetImages subset(whole, indices);
+    const CachedImages cached(subset, {6, 7, 3}, false, pieces());
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const uint8_t* pixels = cached.stored_pixels(static_cast<int64_t>(i));
+      EXPECT_EQ(pixels[4], FakeImages::pixel(indices[i], 0, 1, 1));
+      EXPECT_EQ(cached.stored_pixels(static_cast<int64_t>(i)), pixels);
+    }
+  };
+  read_twice({1, 5, 30});
+  read_twice({5, 30, 39});
+  EXPECT_EQ(images.reads, 4);
+}
+
+TEST_F(SharedCachedImages, OneThatWasKilledWhileItDecodesHoldsNobodyUp) {
+  const Signal decoding, waiting;
+  /// Does not come back from image 3.
+  class Stuck final : public ImageSet {
+   public:
+    Stuck(const ImageSet& images, const Signal& decoding) : images_(images), decoding_(decoding) {}
+    int64_t size() const override { return images_.size(); }
+    int64_t label(int64_t index) const override { return images_.label(index); }
+    const std::vector<std::string>& class_names() const override { return images_.class_names(); }
+    std::string describe(int64_t index) const override { return images_.describe(index); }
+    void read(int64_t index, const DecodeRequest& request, Image& image) const override {
+      if (index == 3) decoding_.send();
+      while (index == 3) pause();
+      images_.read(index, request, image);
+    }
+
+   private:
+    const ImageSet& images_;
+    const Signal& decoding_;
+  };
+  Forked first([&] {
+    const Stuck stuck(images, decoding);
+    return are_right(CachedImages(stuck, {6, 7, 3}, false, pieces()));
+  });
+  decoding.wait();
+  Forked second([&] {
+    waiting.send();
+    // The first three are there.
+    return are_right(CachedImages(images, {6, 7, 3}, false, pieces())) && images.reads == 37;
+  });
+  waiting.wait();
+  first.kill();
+  EXPECT_TRUE(second.end());
+}
+
+TEST_F(SharedCachedImages, AnImageThatHasChangedIsThisProcesssOwn) {
+  EXPECT_TRUE(are_right(CachedImages(images, {6, 7, 3}, false, pieces())));
+  images.state = 1;
+  const CachedImages cached(images, {6, 7, 3}, false, pieces());
+  EXPECT_TRUE(are_right(cached));
+  EXPECT_TRUE(are_right(cached));
+  EXPECT_EQ(images.reads, 80);
+}
+
+TEST_F(SharedCachedImages, ADamagedImageIsDecodedAgain) {
+  EXPECT_TRUE(are_right(CachedImages(images, {6, 7, 3}, false, pieces())));
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    if (entry.path().filename().string().size() != 32) continue;
+    const FileDescriptor file(open(entry.path().c_str(), O_RDWR));
+    ASSERT_EQ(pwrite(file.get(), "damage", 6, 8192 + 126 * 5), 6);
+  }
+  EXPECT_TRUE(are_right(CachedImages(images, {6, 7, 3}, false, pieces())));
+  EXPECT_EQ(images.reads, 41);
+}
+
+TEST_F(SharedCachedImages, ThrowsForADamagedFileInEveryProcess) {
+  images.damaged = {1};
+  for (int process = 0; process < 2; ++process) {
+    const CachedImages cached(images, {6, 7, 3}, false, pieces());
+    EXPECT_THROW(cached.stored_pixels(1), DataError);
+    EXPECT_THROW(cached.stored_pixels(1), DataError);
+    EXPECT_EQ(cached.stored_pixels(2)[0], FakeImages::pixel(2, 0, 0, 0));
+  }
+  EXPECT_EQ(images.reads, 1);
 }
 
 }  // namespace

@@ -38,7 +38,12 @@ class FakeImages : public ImageSet {
     }
   }
 
+  std::string identity() const override { return name; }
+  uint64_t stamp(int64_t) const override { return state; }
+
   std::set<int64_t> damaged, other_height;
+  std::string name;  ///< Of what can be shared.
+  uint64_t state = 0;
   mutable std::atomic<int> reads{0};
 
  private:

@@ -24,7 +24,7 @@ TEST(Idx, ReadsPlainAndGzipWhateverTheName) {
   for (const std::string& content : {file, make_gzip(file)}) {
     const IdxArray array = read_idx(folder.add("images", content), 3);
     EXPECT_EQ(array.sizes, (std::vector<int64_t>{2, 1, 3}));
-    EXPECT_EQ(std::memcmp(array.values(), "abcdef", 6), 0);
+    EXPECT_EQ(std::memcmp(array.values.data(), "abcdef", 6), 0);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "gallop/data/split.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "gallop/data/memory_images.h"
 #include "unit/data/expect_error.h"
@@ -12,8 +13,9 @@ namespace {
 std::unique_ptr<MemoryImages> images_with(const std::vector<int32_t>& labels, int classes) {
   MemoryImages::Content content;
   content.shape = {1, 1, 1};
-  content.pixels = Bytes(labels.size());
-  for (size_t i = 0; i < labels.size(); ++i) content.pixels.data()[i] = static_cast<uint8_t>(i);
+  std::vector<uint8_t> numbers(labels.size());
+  std::iota(numbers.begin(), numbers.end(), uint8_t{0});
+  content.pixels = std::move(numbers);
   content.labels = labels;
   for (int i = 0; i < classes; ++i) content.class_names.push_back("c" + std::to_string(i));
   content.describe = [](int64_t index) { return "item " + std::to_string(index); };
@@ -92,8 +94,7 @@ TEST(CutValidation, GivesViewsOfOneSet) {
 TEST(CutValidation, CutsTextAtItsEnd) {
   Parts parts;
   parts.train_text = std::make_unique<TextSet>();
-  for (int32_t i = 0; i < 10; ++i) parts.train_text->tokens.push_back(i % 2);
-  parts.train_text->tokens.back() = 7;
+  parts.train_text->tokens = std::vector<int32_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 7};
   parts.train_text->vocabulary = {"a", "b"};
   cut_validation(parts, 0.2, 1);
   EXPECT_EQ(parts.train_text->tokens.size(), 8u);
@@ -109,7 +110,7 @@ TEST(CutValidation, RefusesWhatLeavesAPartEmpty) {
   EXPECT_EQ(parts.train_images->size(), 2) << "nothing is lost";
   Parts text;
   text.train_text = std::make_unique<TextSet>();
-  text.train_text->tokens = {1};
+  text.train_text->tokens = std::vector<int32_t>{1};
   EXPECT_TRUE(contains(data_error([&] { cut_validation(text, 0.5, 1); }), "1 tokens are too few"));
   for (const double fraction : {0.0, 1.0, -0.1, 2.0}) {
     EXPECT_THROW(cut_validation(parts, fraction, 1), UsageError);

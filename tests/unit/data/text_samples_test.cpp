@@ -1,5 +1,6 @@
 #include "gallop/data/text_samples.h"
 
+#include <numeric>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -11,9 +12,9 @@ namespace {
 
 // Token i of the text is i.
 TextSet counting(int tokens) {
-  TextSet text;
-  for (int i = 0; i < tokens; ++i) text.tokens.push_back(i);
-  return text;
+  std::vector<int32_t> numbers(static_cast<size_t>(tokens));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return {.tokens = std::move(numbers), .vocabulary = {}};
 }
 
 struct Window {

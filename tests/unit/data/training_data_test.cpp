@@ -26,7 +26,7 @@ std::unique_ptr<Parts> read_flowers(const NoOptions&, const ReadContext&) { retu
 std::unique_ptr<Parts> story() {
   auto parts = std::make_unique<Parts>();
   parts->train_text = std::make_unique<TextSet>();
-  parts->train_text->tokens.assign(1000, 1);
+  parts->train_text->tokens = std::vector<int32_t>(1000, 1);
   parts->train_text->vocabulary = {"a", "b"};
   parts->validation_text = std::make_unique<TextSet>(*parts->train_text);
   return parts;
@@ -149,6 +149,43 @@ TEST_F(TrainingDataTest, UsesNoMoreThanItsShareOfMemory) {
   EXPECT_TRUE(build_data(config, flowers(), augmentations, small).derived.empty());
   small.memory_bytes = 4 * 80 * 432;
   EXPECT_EQ(build_data(config, flowers(), augmentations, small).derived.size(), 2u);
+}
+
+TEST_F(TrainingDataTest, ProcessesShareTheLimitOrTheData) {
+  const auto open = [&](int64_t memory_bytes, std::shared_ptr<SharedData> shared) {
+    auto parts = flowers();
+    dynamic_cast<FakeImages&>(*parts->train_images).name = "train";
+    dynamic_cast<FakeImages&>(*parts->test_images).name = "test";
+    OpenOptions of_four = options();
+    of_four.memory_bytes = memory_bytes;
+    of_four.memory_parts = 4;
+    of_four.shared = std::move(shared);
+    return build_data(config, std::move(parts), augmentations, of_four);
+  };
+  constexpr int64_t kOnce = 4 * 80 * 432;
+  EXPECT_EQ(open(4 * kOnce, nullptr).derived.size(), 2u);
+  EXPECT_TRUE(open(4 * kOnce - 4, nullptr).derived.empty());
+  fs::create_directories(folder / "shared");
+  fs::permissions(folder / "shared", fs::perms::owner_all);
+  const auto shared = std::make_shared<SharedData>(folder / "shared");
+  EXPECT_TRUE(open(kOnce - 4, shared).derived.empty());
+  const TrainingData first = open(kOnce, shared), second = open(kOnce, shared);
+  EXPECT_TRUE(second.notes.empty());
+  EXPECT_EQ(second.derived.size(), 2u);
+  const auto* images = dynamic_cast<const FakeImages*>(second.parts->train_images.get());
+  const int before = images->reads;
+  for (int64_t i = 0; i < 60; ++i) {
+    const auto row = first_row(*first.train, i, 0);
+    EXPECT_EQ(row, first_row(*second.train, i, 0));
+  }
+  EXPECT_EQ(images->reads, before) << "the first has decoded them";
+  // Where nothing can be shared the data are each process's own, and the limit is shared.
+  const auto broken = std::make_shared<SharedData>(folder / "none");
+  EXPECT_TRUE(open(kOnce, broken).derived.empty());
+  const TrainingData own = open(4 * kOnce, broken);
+  EXPECT_EQ(own.derived.size(), 2u);
+  ASSERT_EQ(own.notes.size(), 1u);
+  EXPECT_EQ(own.notes[0].find("data are not shared with other trainings: "), 0u);
 }
 
 TEST_F(TrainingDataTest, TellsTheReadersNotesAndOfMoreThreadsThanCores) {

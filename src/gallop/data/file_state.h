@@ -1,0 +1,22 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+
+namespace gallop::data {
+
+/// What tells one state of a file from the next: number, size and time of change.
+std::string file_state(const struct stat& info);
+
+/// The same with the file's absolute path. Throws DataError where it is not there.
+std::string file_state(const fs::path& path);
+
+/// Identity of what is made of files: what that is, and the present state of each. Throws as
+/// file_state() does.
+std::string identity_of(const std::string& kind, const std::vector<fs::path>& files);
+
+}  // namespace gallop::data
