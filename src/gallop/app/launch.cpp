@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/data_sharing.h"
 #include "gallop/app/launch_hosts.h"
 #include "gallop/app/launched_training.h"
 #include "gallop/app/run_note.h"
@@ -167,10 +168,12 @@ int64_t logged(const std::string& run) {
 ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
   const HostsLaunch& launch = arguments.launch;
   const RunNote note;
+  const DataSharing sharing(1);
   launch::GroupCommand group{.arguments = launch.command,
                              .processes = launch.processes,
                              .variables = note.variables(),
                              .grace_seconds = launch.job.grace};
+  group.variables.merge(sharing.variables());
   const parallel::StoreServer store(group.host, 0);
   group.port = store.port();
   for (;; ++group.restarts) {

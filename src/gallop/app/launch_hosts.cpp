@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gallop/app/data_sharing.h"
 #include "gallop/app/launched_training.h"
 #include "gallop/app/run_note.h"
 #include "gallop/base/clock.h"
@@ -103,6 +104,7 @@ class HostWork final : public launch::Work {
                                  .grace_seconds = launch_.job.grace};
     has_first_ = start.first_rank == 0;
     killed_ = processes_killed_for_memory();
+    command.variables.merge(sharing_.variables());
     if (!launch_.interface.empty()) command.variables["GLOO_SOCKET_IFNAME"] = launch_.interface;
     group_.emplace([command, run = start.run](const StopRequest& stop) {
       if (!run.empty()) {
@@ -141,6 +143,7 @@ class HostWork final : public launch::Work {
   const HostsLaunch& launch_;
   const launch::TcpWire& wire_;
   const RunNote note_;
+  const DataSharing sharing_{1};
   bool has_first_ = false;  // Rank 0, who tells.
   std::string run_;
   int64_t killed_ = 0;  // By the system, before the processes were started.

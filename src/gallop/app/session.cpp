@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include "gallop/app/data_sharing.h"
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
@@ -13,11 +14,12 @@ namespace gallop::app {
 
 data::TrainingData open_data(const Families& families, const Recipe& recipe) {
   const Hardware hardware = read_hardware();
-  return data::open_data(recipe.data, families.readers, families.augmentations,
-                         {.seed = static_cast<uint64_t>(recipe.train.seed),
-                          .cores = hardware.cores,
-                          .memory_bytes = hardware.memory_bytes,
-                          .cache_folder = user_cache_folder()});
+  data::OpenOptions options{.seed = static_cast<uint64_t>(recipe.train.seed),
+                            .cores = hardware.cores,
+                            .memory_bytes = hardware.memory_bytes,
+                            .cache_folder = user_cache_folder()};
+  set_sharing(options);
+  return data::open_data(recipe.data, families.readers, families.augmentations, options);
 }
 
 data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs) {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/data_sharing.h"
 #include "gallop/app/terminal.h"
 #include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/worker.h"
@@ -117,16 +118,22 @@ class Workers {
   Workers(const tune::StudySettings& settings, const StudyPlace& place,
           const StudyRunConfig& config, const std::string& name,
           const std::function<tune::Broker&(int)>& broker_of)
-      : spec_(tune::parse_run_spec(settings.run)), unit_(report_unit(settings, spec_)) {
+      : spec_(tune::parse_run_spec(settings.run)),
+        unit_(report_unit(settings, spec_)),
+        sharing_(config.workers) {
     if (spec_.recipe.empty() && spec_.command.empty()) {
       throw UsageError(
           "the sweep has neither 'recipe' nor 'command', so there is nothing to run here; other "
           "programs take its trials by 'gallop tune ask'");
     }
+    if (!sharing_.trouble().empty()) {
+      fmt::print(stderr, "gallop: data are not shared between trials: {}\n", sharing_.trouble());
+    }
     for (int i = 0; i < config.workers; ++i) {
-      threads_.emplace_back([this, &broker = broker_of(i), name, i, &place, &config] {
-        run(broker, fmt::format("{}/{}", name, i),
-            place_of(place.folder, i, config.workers, config.gpus));
+      TrialPlace trials = place_of(place.folder, i, config.workers, config.gpus);
+      trials.variables.merge(sharing_.variables());
+      threads_.emplace_back([this, &broker = broker_of(i), name, i, trials] {
+        run(broker, fmt::format("{}/{}", name, i), trials);
       });
     }
   }
@@ -163,6 +170,7 @@ class Workers {
 
   tune::RunSpec spec_;
   ReportUnit unit_;
+  DataSharing sharing_;
   StopRequest stop_;
   std::mutex mutex_;
   std::exception_ptr error_;

@@ -1,0 +1,65 @@
+#include "gallop/app/data_sharing.h"
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+#include "gallop/data/training_data.h"
+#include "gallop/launch/world.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr const char* kFolderVariable = "GALLOP_SHARED_DATA";
+constexpr const char* kPartsVariable = "GALLOP_MEMORY_PARTS";
+constexpr int kMostParts = 1 << 16;
+// Memory that data may take is a quarter; there should be room for it.
+constexpr int64_t kShareOfMemory = 4;
+
+int parts_told() {
+  const auto text = launch::process_environment()(kPartsVariable);
+  if (!text) return 1;
+  const auto parts = parse_number<int>(*text);
+  if (parts && *parts >= 1 && *parts <= kMostParts) return *parts;
+  throw UsageError(
+      fmt::format("the environment variable {} is '{}', and must be a number from 1 "
+                  "to {}: of trainings that share this machine's memory",
+                  kPartsVariable, printable(*text), kMostParts));
+}
+
+}  // namespace
+
+DataSharing::DataSharing(int trainings) : parts_(parts_told() * trainings) {
+  if (launch::process_environment()(kFolderVariable)) return;
+  try {
+    folder_.emplace(SharedFolder::usual_places(), read_hardware().memory_bytes / kShareOfMemory);
+  } catch (const DeviceError& error) {
+    trouble_ = error.what();
+  }
+}
+
+std::map<std::string, std::string> DataSharing::variables() const {
+  std::map<std::string, std::string> variables{{kPartsVariable, std::to_string(parts_)}};
+  if (folder_) variables.emplace(kFolderVariable, folder_->path().string());
+  return variables;
+}
+
+void set_sharing(data::OpenOptions& options) {
+  const launch::Environment environment = launch::process_environment();
+  const int processes = launch::read_world(environment).local_size;
+  options.memory_parts = parts_told() * processes;
+  const auto folder = environment(kFolderVariable);
+  if (folder) {
+    if (!folder->empty()) options.shared = std::make_shared<data::SharedData>(fs::path(*folder));
+  } else if (processes > 1) {
+    // Of a starter that knows nothing of Gallop.
+    options.shared = std::make_shared<data::SharedData>(SharedFolder::usual_places(),
+                                                        options.memory_bytes / kShareOfMemory);
+  } else {
+    SharedFolder::remove_left(SharedFolder::usual_places());
+  }
+}
+
+}  // namespace gallop::app
