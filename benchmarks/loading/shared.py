@@ -8,7 +8,8 @@ and without sharing, several times; medians are printed, and the lowest and high
 
 memory: so many trainings at once, and so many processes of one training ('gallop launch'), each after its first epoch. The
 sum over them of what they have in memory, where what n of them share counts 1/n for each (PSS of /proc/PID/smaps_rollup).
-start: seconds from the start of a training until its first epoch is logged, of the first training and of one beside it.
+start: seconds from the start of a training until its first epoch is logged, and of processor time in them, of the first
+training and of one beside it.
 """
 
 import argparse
@@ -87,6 +88,12 @@ def proportional_mib(pid):
         return int(re.search(r"^Pss: +(\d+)", file.read(), re.MULTILINE)[1]) / 1024
 
 
+def processor_seconds(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def memory(arguments, shared, processes, launched):
     with Trainings(arguments, shared) as trainings:
         if launched:
@@ -103,10 +110,11 @@ def memory(arguments, shared, processes, launched):
 def start(arguments, shared):
     with Trainings(arguments, shared) as trainings:
         first = trainings.start()
-        seconds = [trainings.until_evaluated(first)]
+        seconds = {"first": (trainings.until_evaluated(first), processor_seconds(first.pid))}
         # It keeps its data, and takes no time from the second.
         os.killpg(first.pid, signal.SIGSTOP)
-        seconds.append(trainings.until_evaluated(trainings.start()))
+        second = trainings.start()
+        seconds["second"] = (trainings.until_evaluated(second), processor_seconds(second.pid))
         return seconds
 
 
@@ -120,7 +128,7 @@ def main():
     parser.add_argument("program", type=os.path.abspath)
     parser.add_argument("data")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--processes", type=int, nargs="*", default=[1, 2, 4])
     parser.add_argument("--threads", type=int, default=2, help="loader threads of a training")
     parser.add_argument("--json", help="file for all figures")
     arguments = parser.parse_args()
@@ -131,8 +139,9 @@ def main():
             print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
             for shared in (False, True):
                 word = "shared" if shared else "own"
-                for name, seconds in zip(("first", "second"), start(arguments, shared)):
-                    found.setdefault(f"seconds to the end of the first epoch, {name} training, {word}", []).append(seconds)
+                for name, (seconds, processor) in start(arguments, shared).items():
+                    found.setdefault(f"seconds of the first epoch, {name} training, {word}", []).append(seconds)
+                    found.setdefault(f"processor seconds of it, {name} training, {word}", []).append(processor)
                 for processes in arguments.processes:
                     for launched in (False, True):
                         what = "launched processes" if launched else "trainings"
