@@ -33,6 +33,7 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest";
 constexpr const char* kBest = "best";
 constexpr const char* kSnapshots = "snapshots";
+constexpr const char* kBeginnings = "beginnings";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kTemporary = ".tmp-";
 constexpr const char* kOwn = "own.";
@@ -247,9 +248,18 @@ CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFil
 }
 
 CheckpointInfo CheckpointStore::adopt(const CheckpointInfo& other) {
-  const Manifest manifest = open_manifest(other.folder);
-  auto trainer = parse_trainer(*open_verified(other.folder, manifest, kTrainer));
+  auto trainer = read_trainer(other);
   Progress::forget_checkpoints(trainer);
+  return copy(other, std::move(trainer), false);
+}
+
+CheckpointInfo CheckpointStore::take_over(const CheckpointInfo& other, bool best) {
+  return copy(other, read_trainer(other), best);
+}
+
+CheckpointInfo CheckpointStore::copy(const CheckpointInfo& other,
+                                     std::map<std::string, std::string> trainer, bool best) {
+  const Manifest manifest = open_manifest(other.folder);
   const CheckpointDraft draft{
       .folder = draft_folder(other.step), .step = other.step, .bytes = other.bytes};
   begin(draft);
@@ -263,7 +273,7 @@ CheckpointInfo CheckpointStore::adopt(const CheckpointInfo& other) {
       if (error) write_text(draft.folder / name, source->bytes());
     }
   });
-  return publish(draft, std::move(files), trainer, false);
+  return publish(draft, std::move(files), trainer, best);
 }
 
 void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& state) const {
@@ -372,13 +382,14 @@ std::optional<CheckpointInfo> CheckpointStore::best() const {
   return target ? std::optional(info_of(*target)) : std::nullopt;
 }
 
-void CheckpointStore::keep(const CheckpointInfo& checkpoint) {
+void CheckpointStore::keep(const CheckpointInfo& checkpoint, Kept why) {
+  const char* const pointer = why == Kept::kSnapshot ? kSnapshots : kBeginnings;
   std::string names;
-  for (const fs::path& folder : follow_all(kSnapshots)) {
+  for (const fs::path& folder : follow_all(pointer)) {
     if (folder == checkpoint.folder) return;
     names += folder.filename().string() + "\n";
   }
-  write_file_atomically(folder_ / kSnapshots, names + checkpoint.folder.filename().string() + "\n");
+  write_file_atomically(folder_ / pointer, names + checkpoint.folder.filename().string() + "\n");
 }
 
 std::optional<CheckpointInfo> CheckpointStore::of_step(int64_t step) const {
@@ -429,6 +440,7 @@ void CheckpointStore::remove_remains() const {
 
 void CheckpointStore::remove_old() const {
   std::vector<fs::path> spared = follow_all(kSnapshots);
+  for (fs::path& folder : follow_all(kBeginnings)) spared.push_back(std::move(folder));
   if (const auto best_folder = follow(kBest)) spared.push_back(*best_folder);
   if (const auto one = of_step(spared_step_)) spared.push_back(one->folder);
   const auto all = list();

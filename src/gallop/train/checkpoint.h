@@ -40,6 +40,12 @@ struct CheckpointConfig {
   int64_t keep_last = 2;  ///< Newest checkpoints to keep; the best one stays besides.
 };
 
+/// Why a checkpoint stays that is neither new nor the best.
+enum class Kept {
+  kSnapshot,   ///< For an ensemble.
+  kBeginning,  ///< For runs that begin alike.
+};
+
 /// A checkpoint that is being written.
 struct CheckpointDraft {
   fs::path folder;  ///< ".tmp-..."
@@ -53,7 +59,7 @@ struct CheckpointDraft {
 ///
 ///     step-00001234/{model,state}.safetensors  trainer.json  manifest.json
 ///     latest, best                             name of a folder each
-///     snapshots                                names of folders, a line each
+///     snapshots, beginnings                    names of folders, a line each (Kept)
 ///
 /// A checkpoint is written to ".tmp-...", made durable and renamed, then the pointers move. A
 /// process that dies at any instant leaves the older checkpoints untouched.
@@ -83,14 +89,17 @@ class CheckpointStore {
   /// forgotten. Files are shared where both lie on one file system. Throws DataError where it is
   /// damaged, DeviceError like save().
   CheckpointInfo adopt(const CheckpointInfo& other);
+  /// The same as a checkpoint that this run would have come to by itself: nothing is forgotten.
+  /// `best`: as save() takes it.
+  CheckpointInfo take_over(const CheckpointInfo& other, bool best);
 
   /// From now on the newest checkpoint of this step stays, in place of that spared before.
   void spare(int64_t step) { spared_step_ = step; }
   /// The newest of this step; empty where there is none.
   std::optional<CheckpointInfo> of_step(int64_t step) const;
 
-  /// Adds a checkpoint to the snapshots, which stay. Throws DeviceError like save().
-  void keep(const CheckpointInfo& checkpoint);
+  /// Adds a checkpoint to those that stay. Throws DeviceError like save().
+  void keep(const CheckpointInfo& checkpoint, Kept why);
 
   /// Copies a checkpoint into the live tensors of `state`, and puts what else is in it into
   /// `state.trainer` and `state.own`. All sizes and checksums are verified first: throws DataError
@@ -123,10 +132,12 @@ class CheckpointStore {
       const std::function<void(const std::string& line)>& told) const;
   /// Where "best" points; empty where there is none. Throws like newest().
   std::optional<CheckpointInfo> best() const;
-  /// Those that were kept, in that order. Throws like newest().
+  /// Those that were kept as snapshots, in that order. Throws like newest().
   std::vector<CheckpointInfo> snapshots() const;
 
  private:
+  CheckpointInfo copy(const CheckpointInfo& other, std::map<std::string, std::string> trainer,
+                      bool best);
   fs::path draft_folder(int64_t step) const;
   std::vector<fs::path> follow_all(const char* pointer) const;
   std::optional<fs::path> follow(const char* pointer) const;

@@ -1,6 +1,7 @@
 #include "gallop/train/length.h"
 
 #include <cmath>
+#include <limits>
 
 namespace gallop::train {
 
@@ -17,6 +18,16 @@ Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_
 
 int64_t Length::samples_after(int64_t updates) const {
   return updates / batches_per_epoch * samples_per_epoch + updates % batches_per_epoch * batch;
+}
+
+int64_t Length::step_of(const Interval& interval) const {
+  switch (interval.unit) {
+    case Interval::Unit::kSteps: return std::llround(interval.count);
+    case Interval::Unit::kEpochs:
+      return static_cast<int64_t>(
+          std::ceil(interval.count * static_cast<double>(batches_per_epoch)));
+    default: return std::numeric_limits<int64_t>::max();
+  }
 }
 
 schedule::RunLength Length::for_schedules() const {

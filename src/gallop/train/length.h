@@ -22,6 +22,9 @@ struct Length {
   /// Samples seen after so many updates.
   int64_t samples_after(int64_t updates) const;
 
+  /// The step at which an interval of steps or epochs ends; that of no run for any other.
+  int64_t step_of(const Interval& interval) const;
+
   /// What schedules want to know of it.
   schedule::RunLength for_schedules() const;
 };

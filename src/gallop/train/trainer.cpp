@@ -1,7 +1,6 @@
 #include "gallop/train/trainer.h"
 
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -21,15 +20,6 @@ StepConfig step_config_of(StepConfig config, const std::string& on_nonfinite,
   return config;
 }
 
-int64_t step_of(const Interval& until, int64_t steps_per_epoch) {
-  switch (until.unit) {
-    case Interval::Unit::kSteps: return std::llround(until.count);
-    case Interval::Unit::kEpochs:
-      return static_cast<int64_t>(std::ceil(until.count * static_cast<double>(steps_per_epoch)));
-    default: return std::numeric_limits<int64_t>::max();
-  }
-}
-
 }  // namespace
 
 Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
@@ -45,7 +35,7 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
            step_config_of(step_config, config.on_nonfinite, parts.varied)),
       length(Length::of(config, loader_config.batch, parts.train_samples.size())),
       holds(step.most_behind()),
-      pause_step(step_of(parts.until, loader.batches_per_epoch())),
+      pause_step(length.step_of(parts.until)),
       evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
       checkpoint_due(Interval::parse(config.checkpoint_every), loader.batches_per_epoch()),
       comparison_due(Interval::parse(config.compare_every), loader.batches_per_epoch()),
@@ -74,7 +64,8 @@ Outcome Trainer::Impl::run() {
       clock.pause();
       if (!evaluate_now()) return finish(false);
     }
-    if (config.snapshots && cycle_is_over()) keep_snapshot();
+    if (config.snapshots && cycle_is_over()) keep(Kept::kSnapshot);
+    if (keeps_beginning()) keep(Kept::kBeginning);
     if (is_last() || is_out_of_patience()) return finish(true);
     if (progress.step >= pause_step) {
       outcome.paused = true;

@@ -41,6 +41,8 @@ struct TrainerParts {
   const StopRequest& stop;
   /// Where to stop before the end, in steps or epochs of the whole run; kNever: nowhere.
   Interval until{};
+  /// Steps whose checkpoints are kept for runs that begin alike, rising.
+  std::vector<int64_t> keep_at{};
   /// What tells the teacher of StepConfig::distill from others, for checkpoints; empty without.
   std::string teacher{};
   bool text = false;  ///< The metric that "auto" stands for is the loss, not the accuracy.

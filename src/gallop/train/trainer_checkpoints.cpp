@@ -194,12 +194,15 @@ void Trainer::Impl::restore_best() {
   save(false);
 }
 
-void Trainer::Impl::keep_snapshot() {
+void Trainer::Impl::keep(Kept why) {
   report_all();
   if (saved_step != progress.step) save(false);
   finish_saving();
   together.ask_first([&] {
-    if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest);
+    if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest, why);
+    // Who begins with this one needs that one too.
+    const auto best = why == Kept::kBeginning ? parts.checkpoints.best() : std::nullopt;
+    if (best) parts.checkpoints.keep(*best, why);
     return std::string();
   });
 }

@@ -115,7 +115,10 @@ struct Trainer::Impl {
   void take(const std::optional<CheckpointInfo>& checkpoint);
   void rewind();
   void restore_best();
-  void keep_snapshot();
+  void keep(Kept why);
+  bool keeps_beginning() const {
+    return std::binary_search(parts.keep_at.begin(), parts.keep_at.end(), progress.step);
+  }
 
   template <typename Function, typename... Args>
   void tell(Function function, const Args&... args) {

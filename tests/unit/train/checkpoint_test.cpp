@@ -128,7 +128,7 @@ TEST_F(Checkpoints, KeepSnapshots) {
   EXPECT_TRUE(store_.snapshots().empty());
   for (const int64_t step : {10, 20, 30, 40, 50}) {
     const CheckpointInfo saved = store_.save(state_with(1), step, false);
-    for (int twice = 0; twice < 2 && step % 20 == 0; ++twice) store_.keep(saved);
+    for (int twice = 0; twice < 2 && step % 20 == 0; ++twice) store_.keep(saved, Kept::kSnapshot);
   }
   EXPECT_EQ(names(),
             (Names{"latest", "snapshots", "step-00000020", "step-00000040", "step-00000050"}));
@@ -142,6 +142,25 @@ TEST_F(Checkpoints, KeepSnapshots) {
   EXPECT_EQ(store_.snapshots().front().step, 20);
   fs::remove(folder_ / "step-00000020" / "model.safetensors");
   EXPECT_THROW(store_.snapshots(), DataError);
+}
+
+TEST_F(Checkpoints, StayForRunsThatBeginAlike) {
+  for (const int64_t step : {10, 20, 30, 40}) {
+    const CheckpointInfo saved = store_.save(state_with(1.5), step, step == 10);
+    if (step == 20) store_.keep(saved, Kept::kBeginning);
+  }
+  EXPECT_TRUE(store_.snapshots().empty());
+  CheckpointStore other(root_ / "other");
+  other.take_over(*store_.best(), true);
+  other.take_over(*store_.of_step(20), false);
+  EXPECT_EQ(other.newest()->step, 20);
+  EXPECT_EQ(other.best()->step, 10);
+  TrainingState live = state_with(0);
+  other.load(*other.newest(), live);
+  EXPECT_EQ(live.trainer, state_with(1.5).trainer) << "nothing is forgotten";
+  flip_a_bit(store_.of_step(30)->folder / "state.safetensors");
+  EXPECT_THROW(other.take_over(*store_.of_step(30), false), DataError);
+  EXPECT_EQ(other.newest()->step, 20);
 }
 
 TEST_F(Checkpoints, MayGoBackAndReachAStepAgain) {
