@@ -71,6 +71,9 @@ class Recording final : public Broker {
   void place(const Trial& trial, const std::string& folder) override {
     broker_->place(trial, folder);
   }
+  void share(const Trial& trial, int64_t other, int64_t steps) override {
+    broker_->share(trial, other, steps);
+  }
   Verdict report(const Trial& trial, int64_t step, double value) override {
     return broker_->report(trial, step, value);
   }

@@ -52,6 +52,7 @@ std::vector<std::string> fuzz_seeds() {
   return {request(HelloRequest{.token = "0123456789abcdef"}),
           request(AskRequest{"host:1"}),
           request(PlaceRequest{attempt, "runs/7"}),
+          request(ShareRequest{attempt, 3, 100}),
           request(ReportRequest{attempt, 10, NAN}),
           request(BeatRequest{attempt}),
           request(TellRequest{attempt, {.values = {0.5, 1e300}, .limited = {2}, .message = "m"}}),

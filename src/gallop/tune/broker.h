@@ -59,6 +59,8 @@ class Broker {
   virtual Assignment ask(const std::string& worker) = 0;
   /// Where the run of a trial lies, so that another worker can go on with it.
   virtual void place(const Trial& trial, const std::string& folder) = 0;
+  /// Its first steps, so many of training, are those of another trial.
+  virtual void share(const Trial& trial, int64_t other, int64_t steps) = 0;
   /// A trial is also pruned that has come to its last step.
   virtual Verdict report(const Trial& trial, int64_t step, double value) = 0;
   virtual Verdict beat(const Trial& trial) = 0;

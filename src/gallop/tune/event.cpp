@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array kKinds = {"queued",   "started", "placed",  "reported", "finished",
-                               "requeued", "stopped", "resumed", "vanished"};
+                               "requeued", "stopped", "resumed", "vanished", "shared"};
 constexpr std::array kStates = {"waiting", "running", "complete", "pruned", "failed"};
 
 template <size_t count>

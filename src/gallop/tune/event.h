@@ -22,6 +22,7 @@ struct Event {
     kStopped,   ///< No trial is to be started any more: text (why).
     kResumed,   ///< They are again; `step` more than were wanted.
     kVanished,  ///< It is waiting again, as its worker gave no sign of life: last_step.
+    kShared,    ///< Its first steps, `step` of training, are those of the trial `parent`.
   };
 
   Kind kind = Kind::kQueued;

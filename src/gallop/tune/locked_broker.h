@@ -22,6 +22,10 @@ class LockedBroker final : public Broker {
     const std::lock_guard lock(mutex_);
     broker_.place(trial, folder);
   }
+  void share(const Trial& trial, int64_t other, int64_t steps) override {
+    const std::lock_guard lock(mutex_);
+    broker_.share(trial, other, steps);
+  }
   Verdict report(const Trial& trial, int64_t step, double value) override {
     const std::lock_guard lock(mutex_);
     return broker_.report(trial, step, value);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -100,6 +101,11 @@ int64_t Study::count(TrialState state) const {
                        [state](const Trial& trial) { return trial.state == state; });
 }
 
+int64_t Study::shared_steps() const {
+  return std::accumulate(trials_.begin(), trials_.end(), int64_t{0},
+                         [](int64_t sum, const Trial& trial) { return sum + trial.shared_steps; });
+}
+
 Trial& Study::at(int64_t number) { return trials_[static_cast<size_t>(number)]; }
 
 void Study::apply(const Event& event) {
@@ -117,6 +123,7 @@ void Study::apply(const Event& event) {
     case Kind::kPlaced: at(event.trial).folder = event.folder; return;
     case Kind::kReported: return report(event);
     case Kind::kFinished: return finish(event);
+    case Kind::kShared: return share(event);
     case Kind::kVanished:
     case Kind::kRequeued: return requeue(event);
     case Kind::kStopped:
@@ -188,6 +195,15 @@ void Study::finish(const Event& event) {
   finished_.push_back(event.trial);
   failures_in_a_row_ = event.state == TrialState::kFailed ? failures_in_a_row_ + 1 : 0;
   weigh(trial);
+}
+
+void Study::share(const Event& event) {
+  const auto known = static_cast<int64_t>(trials_.size());
+  check(event, event.parent >= 0 && event.parent < known && event.parent != event.trial,
+        "there is no such other trial");
+  check(event, event.step > 0, "it shares no step");
+  at(event.trial).shared_with = event.parent;
+  at(event.trial).shared_steps = event.step;
 }
 
 void Study::requeue(const Event& event) {

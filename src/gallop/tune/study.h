@@ -72,6 +72,8 @@ class Study {
   const std::set<int64_t>& waiting() const { return waiting_; }
   /// How many are in this state.
   int64_t count(TrialState state) const;
+  /// Steps of training that trials did not take, as others had taken them.
+  int64_t shared_steps() const;
   /// How many have failed since one did not.
   int32_t failures_in_a_row() const { return failures_in_a_row_; }
   /// Whether no trial is to be started any more, for now.
@@ -98,6 +100,7 @@ class Study {
   void start(const Event& event);
   void report(const Event& event);
   void finish(const Event& event);
+  void share(const Event& event);
   void requeue(const Event& event);
   void weigh(const Trial& trial);
 

@@ -59,7 +59,7 @@ class Reader {
         "parameters",      "constraints", "limits",   "sampler",   "pruner",  "method",
         "early_terminate", "trials",      "run_cap",  "time",      "workers", "seed",
         "start",           "attempts",    "failures", "heartbeat", "name",    "description",
-        "project",         "entity"};
+        "project",         "entity",      "share"};
     for (const Node::Entry& entry : root_.entries) {
       if (std::find(kKnown.begin(), kKnown.end(), entry.key) != kKnown.end()) continue;
       const std::string nearest = nearest_name(entry.key, kKnown);
@@ -224,7 +224,21 @@ class Reader {
       problems_.add(root_.find("options")->origin, "options", "only a recipe has options");
     }
     if (is_command) run.command = command_words(command, program);
+    if (const Node* const share = root_.find("share")) {
+      run.share = read_share(*share);
+      if (run.recipe.empty()) problems_.add(share->origin, "share", "is for trials of a recipe");
+    }
     return run;
+  }
+
+  // True, false, or how many checkpoints are kept for it.
+  int64_t read_share(const Node& node) {
+    constexpr int64_t kMost = 1000;
+    const auto count = config::as_integer(node);
+    if (count && *count >= 0 && *count <= kMost) return *count;
+    if (const auto is_wanted = config::as_bool(node)) return *is_wanted ? kUsualShare : 0;
+    problems_.add(node.origin, "share", "expected true, false or how many checkpoints are kept");
+    return 0;
   }
 
   std::vector<std::string> command_words(const Node* command, const Node* program) {
@@ -283,6 +297,7 @@ std::string to_json(const RunSpec& spec) {
   if (!spec.recipe.empty()) json["recipe"] = spec.recipe;
   for (const auto& [name, value] : spec.options) json["options"][name] = value;
   if (!spec.command.empty()) json["command"] = spec.command;
+  if (spec.share) json["share"] = *spec.share;
   return json.dump();
 }
 
@@ -292,6 +307,7 @@ RunSpec parse_run_spec(std::string_view text) {
     RunSpec spec;
     spec.recipe = json.value("recipe", "");
     spec.command = json.value("command", std::vector<std::string>());
+    if (json.contains("share")) spec.share = json.at("share").get<int64_t>();
     if (json.contains("options")) {
       for (const auto& [name, value] : json.at("options").items()) {
         spec.options.emplace_back(name, value);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,13 @@ struct RunSpec {
   /// `${args}` for `--NAME=VALUE` of all, `${args_no_hyphens}` for `NAME=VALUE`, `${args_json}` for
   /// all as one word of JSON.
   std::vector<std::string> command{};
+  /// So many checkpoints of a recipe's trial are kept along the way for trials that begin alike,
+  /// which then share its steps; 0: trials share none. Nothing where the sweep does not say.
+  std::optional<int64_t> share{};
 };
+
+/// RunSpec::share where trials are to share steps and nobody said more.
+inline constexpr int64_t kUsualShare = 4;
 
 std::string to_json(const RunSpec& spec);
 /// The inverse. Throws DataError where the text is none.

@@ -55,6 +55,8 @@ struct Trial {
   std::string worker{};           ///< Who has it or had it last.
   std::string message{};          ///< Why it failed.
   std::string folder{};           ///< Where its run lies, with checkpoints to go on from.
+  int64_t shared_with = -1;       ///< The trial that has trained its first steps; -1 for itself.
+  int64_t shared_steps = 0;       ///< How many: steps of training, not reports.
 
   bool is_finished() const { return state >= TrialState::kComplete; }
 };

@@ -155,6 +155,18 @@ void Tuner::place(const Trial& trial, const std::string& folder) {
   });
 }
 
+void Tuner::share(const Trial& trial, int64_t other, int64_t steps) {
+  update([&]() -> std::vector<Event> {
+    if (!is_running(attempt_of(trial)) || !is_known(other) || other == trial.number) return {};
+    const Trial& known = at(trial.number);
+    if (steps <= 0 || (known.shared_with == other && known.shared_steps == steps)) return {};
+    Event shared = event(Kind::kShared, trial.number);
+    shared.parent = other;
+    shared.step = steps;
+    return {shared};
+  });
+}
+
 Verdict Tuner::report(const Trial& trial, int64_t step, double value) {
   const double loss = study_.settings().objectives.front().signed_value(value);
   bool is_mine = false;

@@ -31,6 +31,8 @@ class Tuner final : public Broker {
   /// UsageError where the sampler finds no point that the constraints allow.
   Assignment ask(const std::string& worker) override;
   void place(const Trial& trial, const std::string& folder) override;
+  /// What cannot be, as another trial that there is not, is dropped.
+  void share(const Trial& trial, int64_t other, int64_t steps) override;
   Verdict report(const Trial& trial, int64_t step, double value) override;
   Verdict beat(const Trial& trial) override;
   /// A trial is taken for failed, with a message that says why, whose values are not one finite

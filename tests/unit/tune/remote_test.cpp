@@ -97,6 +97,16 @@ TEST_F(Remote, LetsWorkersTakePart) {
   EXPECT_EQ(study.trials()[5].losses[0], study.trials()[5].point[0] * study.trials()[5].point[0]);
 }
 
+TEST_F(Remote, TellsWhoseStepsATrialShares) {
+  const Serving serving(*store, address);
+  RemoteBroker broker = worker();
+  const Trial first = broker.ask("a").trial, second = broker.ask("b").trial;
+  for (int again = 0; again < 2; ++again) broker.share(second, first.number, 40);
+  const Study study = store->read("a");
+  EXPECT_EQ(study.trials()[static_cast<size_t>(second.number)].shared_with, first.number);
+  EXPECT_EQ(study.shared_steps(), 40);
+}
+
 TEST_F(Remote, SteersAStudyHoweverOftenItIsAsked) {
   const Serving serving(*store, address);
   RemoteBroker broker = worker();

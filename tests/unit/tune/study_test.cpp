@@ -176,6 +176,10 @@ TEST(Study, RefusesWhatCannotBe) {
                           .losses = {1, 2},
                           .violations = {0}}),
                DataError);
+  EXPECT_THROW(told.tell({.kind = Kind::kShared, .trial = 0, .step = 4, .parent = 1}), DataError);
+  EXPECT_THROW(told.tell({.kind = Kind::kShared, .trial = 0, .step = 4, .parent = 0}), DataError);
+  told.queue();
+  EXPECT_THROW(told.tell({.kind = Kind::kShared, .trial = 1, .parent = 0}), DataError);
   EXPECT_THROW(parse_event(R"({"event": "lost", "time": 0})"), DataError);
   EXPECT_THROW(parse_event("{"), DataError);
 }

@@ -74,6 +74,26 @@ start:
   EXPECT_TRUE(settings.space.contains(sweep.start[0]));
 }
 
+TEST(Sweep, SaysWhetherTrialsShareSteps) {
+  const auto share = [](const std::string& line) {
+    const Sweep sweep = parse("recipe: r\nmetric: loss\nparameters: {a: [1, 2]}\n" + line);
+    return parse_run_spec(sweep.settings.run).share;
+  };
+  EXPECT_EQ(share(""), std::nullopt);
+  EXPECT_EQ(share("share: true"), kUsualShare);
+  EXPECT_EQ(share("share: false"), 0);
+  EXPECT_EQ(share("share: 12"), 12);
+  const std::string expected = "expected true, false or how many checkpoints are kept";
+  for (const char* const wrong : {"-1", "0.5", "often", "[4]"}) {
+    const std::string error =
+        mistake(std::string("recipe: r\nmetric: loss\nparameters: {a: [1, 2]}\nshare: ") + wrong);
+    EXPECT_NE(error.find(expected), std::string::npos) << wrong << ": " << error;
+  }
+  EXPECT_NE(mistake("command: [a]\nmetric: loss\nparameters: {a: [1, 2]}\nshare: true")
+                .find("is for trials of a recipe"),
+            std::string::npos);
+}
+
 TEST(Sweep, MayBeOneOfWandb) {
   const Sweep sweep = parse(R"(
 program: train.py

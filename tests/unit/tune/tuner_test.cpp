@@ -208,6 +208,26 @@ TEST(Tuner, TellsTheFolderOfTheParent) {
   EXPECT_EQ(led.tuner->ask("w").parent_folder, "runs/parent");
 }
 
+TEST(Tuner, KnowsWhoseStepsATrialShares) {
+  Led led;
+  const Trial first = led.ask("a"), second = led.ask("b");
+  for (int again = 0; again < 2; ++again) led.tuner->share(second, first.number, 40);
+  EXPECT_EQ(led.count(Kind::kShared), 1);
+  EXPECT_EQ(led.known(second).shared_with, first.number);
+  EXPECT_EQ(led.known(second).shared_steps, 40);
+  EXPECT_EQ(led.known(first).shared_with, -1);
+  // With itself, with one that there is not, no step, and by who has it no more.
+  led.tuner->share(first, first.number, 40);
+  led.tuner->share(first, 7, 40);
+  led.tuner->share(first, second.number, 0);
+  led.complete(first);
+  led.tuner->share(first, second.number, 40);
+  EXPECT_EQ(led.count(Kind::kShared), 1);
+  EXPECT_EQ(led.tuner->study().shared_steps(), 40);
+  const Led next(settings(), led.storage->events());
+  EXPECT_EQ(next.known(second).shared_with, first.number);
+}
+
 TEST(Tuner, BeginsWithThePointsThatAreQueued) {
   Led led;
   led.tuner->enqueue({{0.25}, {0.5}});

@@ -53,6 +53,10 @@ struct Call {
     tuner.place(trial_of(place.attempt), place.folder);
     return DoneAnswer{};
   }
+  Answer operator()(const ShareRequest& share) const {
+    tuner.share(trial_of(share.attempt), share.other, share.steps);
+    return DoneAnswer{};
+  }
   Answer operator()(const ReportRequest& report) const {
     return tuner.report(trial_of(report.attempt), report.step, report.value);
   }

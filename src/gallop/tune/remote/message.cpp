@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // In the order of the variants.
-constexpr std::array kRequests = {"hello", "ask",  "place",     "report",
-                                  "beat",  "tell", "give_back", "steer"};
+constexpr std::array kRequests = {"hello", "ask",       "place", "report", "beat",
+                                  "tell",  "give_back", "steer", "share"};
 constexpr std::array kAnswers = {"welcome", "assignment", "verdict", "counts", "done", "refused"};
 
 // A whole number between these two.
@@ -56,6 +56,11 @@ void write(Json& json, const AskRequest& ask) { json["worker"] = ask.worker; }
 void write(Json& json, const PlaceRequest& place) {
   write(json, place.attempt);
   json["folder"] = place.folder;
+}
+void write(Json& json, const ShareRequest& share) {
+  write(json, share.attempt);
+  json["other"] = share.other;
+  json["steps"] = share.steps;
 }
 void write(Json& json, const ReportRequest& report) {
   write(json, report.attempt);
@@ -153,6 +158,9 @@ Request request_of(const Json& json) {
   }
   const Attempt attempt = attempt_of(json);
   if (kind == "place") return PlaceRequest{attempt, json.at("folder")};
+  if (kind == "share") {
+    return ShareRequest{attempt, count_of(json.at("other")), count_of(json.at("steps"))};
+  }
   if (kind == "report") {
     return ReportRequest{attempt, count_of(json.at("step")), number_of(json.at("value"))};
   }

@@ -26,6 +26,11 @@ struct PlaceRequest {
   Attempt attempt;
   std::string folder;
 };
+struct ShareRequest {
+  Attempt attempt;
+  int64_t other = -1;
+  int64_t steps = 0;
+};
 struct ReportRequest {
   Attempt attempt;
   int64_t step = 0;
@@ -43,7 +48,7 @@ struct GiveBackRequest {
 };
 
 using Request = std::variant<HelloRequest, AskRequest, PlaceRequest, ReportRequest, BeatRequest,
-                             TellRequest, GiveBackRequest, Steer>;
+                             TellRequest, GiveBackRequest, Steer, ShareRequest>;
 
 /// To a hello: what the study is, as JSON.
 struct WelcomeAnswer {

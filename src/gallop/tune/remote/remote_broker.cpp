@@ -148,6 +148,10 @@ void RemoteBroker::place(const Trial& trial, const std::string& folder) {
   call<DoneAnswer>(PlaceRequest{attempt_of(trial), folder});
 }
 
+void RemoteBroker::share(const Trial& trial, int64_t other, int64_t steps) {
+  call<DoneAnswer>(ShareRequest{attempt_of(trial), other, steps});
+}
+
 Verdict RemoteBroker::report(const Trial& trial, int64_t step, double value) {
   return call<Verdict>(ReportRequest{attempt_of(trial), step, value});
 }

@@ -23,6 +23,7 @@ class RemoteBroker final : public Broker {
   const StudySettings& settings() const override { return *settings_; }
   Assignment ask(const std::string& worker) override;
   void place(const Trial& trial, const std::string& folder) override;
+  void share(const Trial& trial, int64_t other, int64_t steps) override;
   Verdict report(const Trial& trial, int64_t step, double value) override;
   Verdict beat(const Trial& trial) override;
   bool tell(const Trial& trial, const Outcome& outcome) override;

@@ -7,6 +7,7 @@ void Heartbeats::follow(const Event& event) {
   switch (event.kind) {
     case Kind::kStarted: signs_[event.trial] = {event.attempt, clock_()}; return;
     case Kind::kPlaced:
+    case Kind::kShared:
     case Kind::kReported:
       if (const auto sign = signs_.find(event.trial); sign != signs_.end()) {
         sign->second.time = clock_();

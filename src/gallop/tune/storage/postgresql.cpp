@@ -102,6 +102,7 @@ std::string follow(int64_t study, const Event& event) {
           "trial) DO UPDATE SET attempt = excluded.attempt, at = excluded.at; ",
           study, event.trial, event.attempt);
     case Kind::kPlaced:
+    case Kind::kShared:
     case Kind::kReported:
       return fmt::format(
           "UPDATE gallop_beats SET at = clock_timestamp() WHERE study = {} AND trial = {}; ", study,
