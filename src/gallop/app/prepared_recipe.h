@@ -36,6 +36,7 @@ class PreparedRecipe {
 
   ResolvedRecipe& resolved() { return resolved_; }
   Recipe& recipe() { return resolved_.recipe; }
+  const Recipe& recipe() const { return resolved_.recipe; }
   const Hardware& hardware() const { return hardware_; }
   const data::TrainingData& data() const { return data_; }
   const RunInputs& inputs() const { return inputs_; }

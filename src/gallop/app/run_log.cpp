@@ -36,6 +36,7 @@ void RunLog::evaluated(const train::EvaluationEvent& event) {
                                   {"top5", tally.top5_accuracy()},
                                   {"targets", static_cast<double>(tally.count)},
                                   {"seconds", event.evaluation.seconds},
+                                  {"training_seconds", event.training_seconds},
                                   {"best", event.best ? 1.0 : 0.0}},
                        .texts = {{"part", part_}}};
   if (const auto& one = event.evaluation.one_view) {

@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
 #include <fmt/format.h>
 
 #include "gallop/base/text.h"
@@ -41,6 +42,11 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
                   "with --name: resume the run if it is there, else start it");
   parser.add_option("--from", arguments.place.from,
                     "RUN: begin with this run's newest checkpoint, by its name or folder");
+  parser
+      .add_option("--share", arguments.place.share,
+                  "COUNT: begin with the checkpoint of a run in the same folder that trains the "
+                  "same up to there, bit for bit; keep so many along the way for others")
+      ->check(CLI::NonNegativeNumber);
   std::string until;
   parser.add_option("--until", until,
                     "stop there and save, to go on later: '3 epochs', '500 steps'");
@@ -62,6 +68,12 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
   if (!until.empty()) arguments.place.until = parse_until(until);
   if (!arguments.resume.empty() && !arguments.place.from.empty()) {
     throw UsageError("--resume goes on with a run of its own; --from is for a new one");
+  }
+  if (arguments.place.share && !arguments.place.from.empty()) {
+    throw UsageError("--from and --share both say what the run begins with; give one of them");
+  }
+  if (arguments.place.share && !arguments.resume.empty()) {
+    throw UsageError("--share is for a new run, or with --name and --continue");
   }
   return true;
 }

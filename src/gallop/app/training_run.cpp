@@ -8,12 +8,14 @@
 
 #include "gallop/app/batch_curve.h"
 #include "gallop/app/batch_finder.h"
+#include "gallop/app/common_steps.h"
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_log.h"
 #include "gallop/app/run_note.h"
 #include "gallop/app/session.h"
+#include "gallop/app/shared_beginning.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
@@ -32,6 +34,7 @@ class PreparedRun final : public TrainingRun {
       : families_(families),
         team_(team),
         until_(place.until),
+        share_(place.share),
         prepared_(families, std::move(resolved), place.runs, team.collectives()) {}
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
@@ -70,6 +73,17 @@ class PreparedRun final : public TrainingRun {
       throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
     }
     checkpoints_->adopt(*newest);
+    note_foreign_steps(path_, "the first ones are those of " + folder.string());
+  }
+
+  // Begins where it and one of these part, unless it has begun already.
+  void share_with(const std::vector<Sibling>& siblings) {
+    if (!checkpoints_->list().empty()) return;
+    const auto length =
+        train::Length::of(recipe().train, recipe().data.batch, data().train->size());
+    // The last step is done here, so that there is a process whose memory and speed can be told.
+    const int64_t last = std::min(length.step_of(until_), length.steps - 1);
+    shared_ = share_beginning(families_, prepared_, info(), siblings, path_, *checkpoints_, last);
   }
 
   // Where the first process has its folder.
@@ -81,6 +95,7 @@ class PreparedRun final : public TrainingRun {
 
   void place_in(track::RunFolder folder) {
     folder_.emplace(std::move(folder));
+    remove_half_shared(folder_->path());
     look_at(folder_->path());
     if (batch_) {
       const fs::path& path = folder_->path();
@@ -125,12 +140,16 @@ class PreparedRun final : public TrainingRun {
                                     .observers = observers,
                                     .stop = stop,
                                     .until = until_,
+                                    .keep_at = steps_to_keep(),
                                     .teacher = prepared_.teacher(),
                                     .text = data().is_text()};
     train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
                            prepared_.training_loader(), prepared_.evaluate_config());
     if (goes_on) trainer.resume(newest);
-    if (newest) fmt::print(stderr, "gallop: resumed from step {}\n", newest->step);
+    if (newest) say_resumed(*newest);
+    if (newest && team_.is_first() && style == ConsoleStyle::kJson) {
+      print_earlier(path_, newest->step);
+    }
     return trainer.run();
   }
 
@@ -227,6 +246,23 @@ class PreparedRun final : public TrainingRun {
     std::fflush(stdout);
   }
 
+  std::vector<int64_t> steps_to_keep() const {
+    // Where nobody else could begin with them, none are kept.
+    const bool is_of_use =
+        prepared_.device().is_cpu() && may_begin_alike(prepared_.recipe(), prepared_.recipe());
+    if (!share_ || !is_of_use) return {};
+    return PlannedSteps(families_, prepared_.recipe(), data().train->size()).parting_steps(*share_);
+  }
+
+  void say_resumed(const train::CheckpointInfo& from) const {
+    if (shared_) {
+      fmt::print(stderr, "gallop: the first {} steps are those of {}\n",
+                 format_count(shared_->step), shared_->run);
+    } else {
+      fmt::print(stderr, "gallop: resumed from step {}\n", from.step);
+    }
+  }
+
   static void say_damaged(const std::string& damage) {
     fmt::print(stderr, "gallop: {}; going on from the checkpoint before it\n", damage);
   }
@@ -234,6 +270,8 @@ class PreparedRun final : public TrainingRun {
   const Families& families_;
   const Team& team_;
   train::Interval until_;
+  std::optional<int64_t> share_;
+  std::optional<SharedBeginning> shared_;
   PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;  // Of the first process.
   fs::path path_;
@@ -285,7 +323,13 @@ struct Plan {
   ResolvedRecipe resolved;
   std::optional<track::RunFolder> folder{};  // Of a run that goes on.
   bool overridden = false;
+  std::vector<Sibling> siblings{};  // That may begin like it, where steps are shared.
 };
+
+void plan_sharing(const Families& families, const RunPlace& place, Plan& plan) {
+  if (!place.share) return;
+  plan.siblings = find_siblings(families, place.runs, place.name, plan.resolved);
+}
 
 std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
                                 const std::string& name, const std::vector<Override>& overrides) {
@@ -305,9 +349,11 @@ std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
         "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
         "change it");
   }
-  return Plan{.resolved = std::move(resolved),
-              .folder = std::move(folder),
-              .overridden = !overrides.empty()};
+  Plan plan{.resolved = std::move(resolved),
+            .folder = std::move(folder),
+            .overridden = !overrides.empty()};
+  plan_sharing(families, place, plan);
+  return plan;
 }
 
 std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
@@ -318,7 +364,9 @@ std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
       return plan_resume(families, place, (runs / place.name).string(), without_auto(overrides));
     refuse_existing_run(runs / place.name);
   }
-  return Plan{.resolved = load_recipe(families, recipe, overrides)};
+  Plan plan{.resolved = load_recipe(families, recipe, overrides)};
+  plan_sharing(families, place, plan);
+  return plan;
 }
 
 // Puts the batch that it finds in the recipe. Nothing where a stop is asked for.
@@ -337,6 +385,9 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
                                          const Team& team,
                                          const std::function<std::optional<Plan>()>& make_plan,
                                          const FindBatch& find = {}) {
+  if (place.share && !team.is_alone()) {
+    throw UsageError("--share is for one process, not for several that train together");
+  }
   std::optional<Plan> plan;
   const std::string told = team.ask_first([&] {
     plan = make_plan();
@@ -353,9 +404,14 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
   const std::string path = team.ask_first([&] {
     if (batch) run->take_batch(std::move(*batch));
     if (plan->folder) {
-      run->check_against(plan->folder->path());
+      const fs::path& folder = plan->folder->path();
+      run->check_against(folder);
       if (plan->overridden || run->has_measured_buckets()) {
-        write_file_atomically(plan->folder->path() / "recipe.yaml", run->recipe_yaml());
+        const std::string recipe = run->recipe_yaml();
+        if (recipe != track::RunFolder::read_recipe(folder)) {
+          note_foreign_steps(folder, "the first ones were trained with other options");
+        }
+        write_file_atomically(folder / "recipe.yaml", recipe);
       }
       run->place_in(std::move(*plan->folder));
     } else if (place.name.empty()) {
@@ -365,7 +421,11 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
       run->place_in(
           track::RunFolder::create(place.runs, place.name, run->recipe_yaml(), run->info()));
     }
+    if (!team.is_alone()) {
+      note_foreign_steps(run->path(), "several processes have trained some of them");
+    }
     if (!place.from.empty()) run->begin_from(find_run(place.runs, place.from));
+    if (place.share) run->share_with(plan->siblings);
     RunNote::tell(run->path());
     return run->path().string();
   });

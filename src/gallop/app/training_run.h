@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,9 @@ struct RunPlace {
   /// A run from whose newest checkpoint it begins, by name or folder; empty: from the beginning.
   std::string from;
   train::Interval until{};  ///< Where to stop before the end; kNever: nowhere.
+  /// Begin with the checkpoint of a run beside it that began alike, and keep some for others: at so
+  /// many evaluations, and where the schedule begins to change. Nothing: do neither.
+  std::optional<int64_t> share{};
 };
 
 /// A run that is ready to train: its folder is locked by this process, or by the first of those

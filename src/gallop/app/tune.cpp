@@ -103,7 +103,7 @@ ExitCode run_sweep(const std::vector<std::string>& words) {
     throw DataError(fmt::format("no trial came to an end; {} has what they printed",
                                 (place.folder / "output").string()));
   }
-  fmt::print("best       {}", best);
+  fmt::print("best       {}{}", best, shared_text(study, 0));
   fmt::print("to train it again: gallop tune best {}\n", place.folder.string());
   return ExitCode::kDone;
 }

@@ -82,6 +82,7 @@ ExitCode tune_status(const std::vector<std::string>& arguments) {
   if (study.is_stopped()) fmt::print("stopped    {}\n", printable(study.stop_reason()));
   const std::string best = best_text(study);
   if (!best.empty()) fmt::print("best       {}", best);
+  fmt::print("{}", shared_text(study, all ? study.trials().size() : kShownTrials));
   fmt::print("\n{}", trials_table(study, all ? study.trials().size() : kShownTrials,
                                   static_cast<size_t>(terminal_columns())));
   return ExitCode::kDone;

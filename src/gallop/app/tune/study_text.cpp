@@ -69,6 +69,9 @@ Json json_of(const Study& study, const Trial& trial) {
   json["seconds"] = seconds_of(trial);
   json["attempts"] = trial.attempt;
   if (trial.parent >= 0) json["parent"] = trial.parent;
+  if (trial.shared_with >= 0) {
+    json["shared"] = {{"with", trial.shared_with}, {"steps", trial.shared_steps}};
+  }
   if (trial.bracket > 0) json["bracket"] = trial.bracket;
   if (!trial.worker.empty()) json["worker"] = trial.worker;
   if (!trial.folder.empty()) json["folder"] = trial.folder;
@@ -105,6 +108,22 @@ std::string progress_text(const Study& study) {
     text += fmt::format(", {} waiting", format_count(of(TrialState::kWaiting)));
   }
   return text + (study.is_stopped() ? "; stopped" : "");
+}
+
+std::string shared_text(const Study& study, size_t trials) {
+  const int64_t steps = study.shared_steps();
+  if (steps == 0) return {};
+  const auto count = std::count_if(study.trials().begin(), study.trials().end(),
+                                   [](const Trial& trial) { return trial.shared_with >= 0; });
+  std::string text = fmt::format("shared     {} steps were spared in {} of {} trials\n",
+                                 format_count(steps), count, study.trials().size());
+  for (const Trial& trial : study.trials()) {
+    const bool is_shown = static_cast<size_t>(trial.number) + trials >= study.trials().size();
+    if (trial.shared_with < 0 || !is_shown) continue;
+    text += fmt::format("           trial {} shares {} steps with trial {}\n", trial.number,
+                        format_count(trial.shared_steps), trial.shared_with);
+  }
+  return text;
 }
 
 std::string values_text(const Study& study, const Trial& trial) {
@@ -174,6 +193,7 @@ std::string study_json(const Study& study, int indent) {
   Json json = Json::parse(tune::to_json(study.settings()));
   json["wanted_trials"] = study.wanted_trials();
   json["stopped"] = study.is_stopped();
+  json["shared_steps"] = study.shared_steps();
   if (const auto best = study.best(); best && study.objectives() == 1) json["best"] = *best;
   json["pareto_front"] = study.pareto_front();
   json["trials"] = Json::array();

@@ -21,6 +21,10 @@ std::string point_text(const tune::Study& study, const tune::Trial& trial, int d
 /// The best trial, or each of the Pareto front: a line a trial. Empty where none is complete.
 std::string best_text(const tune::Study& study);
 
+/// How many steps were spared as trials share them, and with whom the last `trials` do. Empty where
+/// none were.
+std::string shared_text(const tune::Study& study, size_t trials);
+
 /// A table of the last trials, and of all that run: number, state, values, reports, seconds and
 /// parameters. Lines are cut at `columns`.
 std::string trials_table(const tune::Study& study, size_t trials, size_t columns);

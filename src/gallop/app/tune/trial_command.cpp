@@ -1,5 +1,6 @@
 #include "gallop/app/tune/trial_command.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -39,6 +40,13 @@ std::string filled(const std::string& word, const Words& values, const tune::Spa
     i = end;
   }
   return text;
+}
+
+// Whether two values may train the same for some steps.
+bool matters_later(const tune::Parameter& parameter) {
+  const std::string& name = parameter.name;
+  return name == "train.epochs" || name == "train.steps" || name == "schedule" || name == "vary" ||
+         name.starts_with("schedule.") || name.starts_with("vary.");
 }
 
 }  // namespace
@@ -98,6 +106,24 @@ std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::S
   return words;
 }
 
+int64_t shared_checkpoints(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+  const int64_t count = spec.share.value_or(tune::kUsualShare);
+  if (spec.recipe.empty() || count == 0) return 0;
+  std::vector<std::string> metrics;
+  for (const auto& objective : settings.objectives) metrics.push_back(objective.metric);
+  for (const auto& limit : settings.limits) metrics.push_back(limit.metric);
+  for (const std::string& metric : metrics) {
+    if (metric != "seconds" && metric != "joules" && metric != "memory_bytes") continue;
+    if (!spec.share) return 0;
+    throw UsageError(fmt::format(
+        "share: '{}' is about a trial's own process, which has less to do where steps are shared; "
+        "leave one of them out",
+        metric));
+  }
+  const auto& parameters = settings.space.parameters();
+  return std::any_of(parameters.begin(), parameters.end(), matters_later) ? count : 0;
+}
+
 ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunSpec& spec,
                            const tune::Assignment& assignment, const TrialPlace& place,
                            const ReportUnit& unit) {
@@ -127,7 +153,11 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
     command.arguments.insert(command.arguments.end(), {option, value});
   };
   if (trial.last_step > 0) add("--until", unit.until(trial.last_step));
-  if (!assignment.parent_folder.empty()) add("--from", assignment.parent_folder);
+  if (!assignment.parent_folder.empty()) {
+    add("--from", assignment.parent_folder);
+  } else if (const int64_t kept = shared_checkpoints(settings, spec); kept > 0) {
+    add("--share", std::to_string(kept));
+  }
   for (std::string& word : recipe_options(spec, settings.space, trial.point)) {
     command.arguments.push_back(std::move(word));
   }

@@ -34,6 +34,13 @@ std::string parameters_json(const tune::Space& space, const tune::Point& point);
 std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,
                                         const tune::Point& point);
 
+/// How many checkpoints of a trial are kept for others, with which it also may begin; 0 where
+/// trials share no steps: those of a command, where the sweep says so, where no parameter is known
+/// to matter only later in a training, and where a metric or a limit is about the process itself,
+/// which is shorter then (seconds, joules, memory_bytes). Throws UsageError where such a sweep
+/// demands it.
+int64_t shared_checkpoints(const tune::StudySettings& settings, const tune::RunSpec& spec);
+
 /// The words of a trial that runs a command. Throws UsageError where one names a parameter that
 /// there is not.
 std::vector<std::string> command_words(const tune::RunSpec& spec, const tune::Space& space,

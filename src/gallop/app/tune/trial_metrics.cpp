@@ -94,7 +94,8 @@ void TrialMetrics::note(const std::string& name, double value, double seconds) {
 }
 
 bool TrialMetrics::counts(const std::string& event) const {
-  return !is_recipe_ || event == "evaluation" || event == "finished" || event == "stopped";
+  return !is_recipe_ || event == "evaluation" || event == "earlier" || event == "finished" ||
+         event == "stopped";
 }
 
 std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
@@ -115,13 +116,14 @@ std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   }
   const std::string& metric = settings_.objectives.front().metric;
   const std::string plain = metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric;
-  const bool is_report = is_recipe_ ? event == "evaluation" : json.contains(plain);
+  const bool is_earlier = is_recipe_ && event == "earlier";
+  const bool is_report = is_recipe_ ? is_earlier || event == "evaluation" : json.contains(plain);
   const auto value = value_of(metric);
   if (!is_report || !value) return std::nullopt;
   const double place =
       is_recipe_ ? number(unit_.of_epochs ? "epoch" : "step") / unit_.every : number("step");
   reports_ = std::isnan(place) ? reports_ + 1 : static_cast<int64_t>(std::ceil(place - 1e-6));
-  return Report{reports_, *value};
+  return Report{reports_, *value, is_earlier};
 }
 
 bool TrialMetrics::is_settled() const {

@@ -36,6 +36,7 @@ class TrialMetrics {
   struct Report {
     int64_t step = 0;
     double value = 0;
+    bool is_earlier = false;  ///< Of an evaluation that another process has made.
   };
   std::optional<Report> take(std::string_view line);
 

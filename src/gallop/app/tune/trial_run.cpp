@@ -8,8 +8,10 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "gallop/base/clock.h"
 #include "gallop/base/energy.h"
@@ -64,6 +66,22 @@ class OutputLines {
   std::string pending_;
 };
 
+/// Steps that a trial has from another one.
+struct Shared {
+  int64_t trial = -1;
+  int64_t steps = 0;
+};
+
+// What 'gallop train --share' says of them; the other's run has its trial's number for a name.
+std::optional<Shared> shared_beginning(std::string_view line) {
+  if (!line.starts_with(R"({"event":"shared")")) return {};
+  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("run") || !json["run"].is_string()) return {};
+  const auto trial = parse_number<int64_t>(json["run"].get<std::string>());
+  if (!trial) return {};
+  return Shared{*trial, json.value("step", int64_t{0})};
+}
+
 /// One trial under way.
 class Run {
  public:
@@ -104,7 +122,15 @@ class Run {
   void take(std::string_view line) {
     const auto report = metrics_.take(line);
     if (!line.empty() && line.front() != '{') last_line_ = line;
-    if (report && why_ == Why::kItself) obey(broker_.report(trial_, report->step, report->value));
+    if (const auto shared = shared_beginning(line)) {
+      broker_.share(trial_, shared->trial, shared->steps);
+    }
+    // What another process of this trial has reported is known.
+    const bool is_known = report && report->is_earlier && !trial_.reports.empty() &&
+                          report->step <= trial_.reports.back().step;
+    if (report && !is_known && why_ == Why::kItself) {
+      obey(broker_.report(trial_, report->step, report->value));
+    }
     if (metrics_.is_settled()) end(Why::kSettled);
   }
 

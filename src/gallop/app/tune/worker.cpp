@@ -57,6 +57,7 @@ void check_study(const tune::StudySettings& settings) {
   tune::make_sampler(settings);
   tune::make_pruner(settings);
   const TrialMetrics metrics(settings, spec, report_unit(settings, spec));
+  shared_checkpoints(settings, spec);
   const auto& objectives = settings.objectives;
   const bool wants_joules =
       std::any_of(objectives.begin(), objectives.end(),

@@ -1,0 +1,123 @@
+#include "gallop/app/common_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "gallop/config/resolve.h"
+#include "gallop/train/due.h"
+
+namespace gallop::app {
+
+namespace {
+
+using config::Node;
+
+void drop(Node& map, std::string_view key) {
+  std::erase_if(map.entries, [&](const Node::Entry& entry) { return entry.key == key; });
+}
+
+Node written(Recipe recipe) {
+  return config::write_fields([&](config::Visitor& visitor) { visit(visitor, recipe); }, {});
+}
+
+// What decides a training from its first step on. An option that is not known to matter only later
+// stays in it.
+std::string from_the_beginning(const Recipe& recipe) {
+  Node all = written(recipe);
+  drop(all, "schedule");
+  drop(all, "vary");
+  Node& train = *all.find("train");
+  drop(train, "epochs");
+  drop(train, "steps");
+  return config::to_yaml(all, /*show_origins=*/false);
+}
+
+std::string values_that_change(const Recipe& recipe) {
+  const Node all = written(recipe);
+  return config::to_yaml(*all.find("schedule"), false) + config::to_yaml(*all.find("vary"), false);
+}
+
+bool is_known(const Recipe& recipe) {
+  using Unit = train::Interval::Unit;
+  const train::TrainConfig& train = recipe.train;
+  const auto is_swa = [](const config::Component& wrapper) { return wrapper.name() == "swa"; };
+  return !train.early_stopping.restore_best && train.spikes.action != "rewind" &&
+         !train.snapshots && train.distill.teacher.empty() &&
+         train::Interval::parse(train.evaluate_every).unit != Unit::kSeconds &&
+         std::none_of(recipe.wrap.items.begin(), recipe.wrap.items.end(), is_swa);
+}
+
+}  // namespace
+
+PlannedSteps::PlannedSteps(const Families& families, const Recipe& recipe,
+                           int64_t samples_per_epoch)
+    : length_(train::Length::of(recipe.train, recipe.data.batch, samples_per_epoch)),
+      evaluate_every_(train::Interval::parse(recipe.train.evaluate_every)),
+      schedule_(families.schedules.build(recipe.schedule, length_.for_schedules())),
+      values_(recipe, length_.for_schedules(), *schedule_),
+      course_{.length = length_.for_schedules(), .values = {}},
+      follows_evaluations_(!schedule_->state().empty()) {
+  course_.values.push_back(
+      [schedule = schedule_.get()](double progress) { return schedule->factor(progress); });
+  for (train::VariedValue& one : values_.for_training()) {
+    if (one.schedule != nullptr) follows_evaluations_ |= !one.schedule->state().empty();
+    varied_names_.push_back(one.value);
+    course_.values.push_back(std::move(one.at));
+  }
+}
+
+bool PlannedSteps::evaluates_at(int64_t step) const {
+  train::Due due(evaluate_every_, length_.batches_per_epoch);
+  due.done(step - 1);
+  return due.at(step);
+}
+
+std::vector<int64_t> PlannedSteps::parting_steps(int64_t evaluations) const {
+  const bool of_epochs = evaluate_every_.unit == train::Interval::Unit::kEpochs;
+  const auto steps_per_unit = static_cast<double>(of_epochs ? length_.batches_per_epoch : 1);
+  const double every = evaluate_every_.unit == train::Interval::Unit::kNever
+                           ? static_cast<double>(length_.batches_per_epoch)
+                           : evaluate_every_.count * steps_per_unit;
+  const auto there_are = static_cast<int64_t>(static_cast<double>(length_.steps) / every);
+  // The last one is the end.
+  const int64_t apart = std::max<int64_t>(1, (there_are + evaluations) / (evaluations + 1));
+  std::vector<int64_t> steps =
+      schedule::turning_points(course_, static_cast<int64_t>(std::ceil(every)));
+  if (static_cast<int64_t>(steps.size()) > evaluations) {
+    steps.resize(static_cast<size_t>(evaluations));
+  }
+  for (int64_t one = apart; one < there_are && evaluations > 0; one += apart) {
+    steps.push_back(static_cast<int64_t>(std::ceil(static_cast<double>(one) * every - 1e-9)));
+  }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+bool may_begin_alike(const Recipe& one, const Recipe& other) {
+  return is_known(one) && from_the_beginning(one) == from_the_beginning(other);
+}
+
+int64_t common_steps(const Families& families, const Recipe& one, const Recipe& other,
+                     int64_t samples_per_epoch) {
+  if (!may_begin_alike(one, other)) return 0;
+  const PlannedSteps first(families, one, samples_per_epoch);
+  const PlannedSteps second(families, other, samples_per_epoch);
+  if (first.varied() != second.varied()) return 0;
+  const int64_t steps = first.length().steps;
+  const bool are_of_one_length = steps == second.length().steps;
+  // Averages count in shares of the run.
+  if (!one.wrap.items.empty() && !are_of_one_length) return 0;
+  if (first.follows_evaluations() || second.follows_evaluations()) {
+    const bool are_the_same =
+        are_of_one_length && values_that_change(one) == values_that_change(other);
+    return are_the_same ? steps : 0;
+  }
+  const int64_t common = schedule::common_steps(first.course(), second.course());
+  // The end is evaluated in any case, and where the longer run comes by it is not.
+  const bool shorter_ends = !are_of_one_length && common == std::min(steps, second.length().steps);
+  return shorter_ends && !first.evaluates_at(common) ? common - 1 : common;
+}
+
+}  // namespace gallop::app
