@@ -238,8 +238,9 @@ CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFil
     }
     sync_folder(folder_);
     const std::string pointer = target.filename().string() + "\n";
-    write_file_atomically(folder_ / kLatest, pointer);
+    // In this order: what goes on from the latest knows the best.
     if (best) write_file_atomically(folder_ / kBest, pointer);
+    write_file_atomically(folder_ / kLatest, pointer);
   });
   remove_old();
   int64_t bytes = 0;

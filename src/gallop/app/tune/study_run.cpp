@@ -200,7 +200,6 @@ bool run_study(const StudyPlace& place, const StudyRunConfig& config, const Stop
   view.begin(tuner.study(), place);
   const double began = monotonic_seconds();
   // The same names after a restart, so that each takes up the trial that it had.
-  // The same names after a restart, so that each takes up the trial that it had.
   Workers workers(tuner.settings(), place, config, host_name(),
                   [&](int) -> tune::Broker& { return broker; });
   while (!workers.are_done() || (coordinator && has_others(mutex, tuner))) {
