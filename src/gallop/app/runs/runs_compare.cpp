@@ -97,7 +97,7 @@ ExitCode runs_compare(const std::vector<std::string>& arguments) {
                                       : std::string("-");
   });
   if (!metrics.contains(metric)) return ExitCode::kDone;
-  plot::LinePlot plot{.title = metric, .x = {.label = "step"}, .y = {}, .series = {}};
+  plot::XyPlot plot{.title = metric, .x = {.label = "step"}, .y = {}, .series = {}};
   for (const fs::path& folder : folders) {
     plot::Series series = series_of(folder, metric);
     if (!series.x.empty()) plot.series.push_back(std::move(series));
