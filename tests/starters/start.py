@@ -112,6 +112,14 @@ def slurm(folder):
         yield environment
 
 
+def processes(starter, folder, stack):
+    """The environment and the words that start two processes."""
+    if starter == "srun":
+        return (stack.enter_context(slurm(folder)) | {"MASTER_PORT": str(runs.free_port())},
+                ["srun", "-n", "2", "--overcommit"])
+    return dict(os.environ), {"torchrun": torchrun, "mpirun": mpirun}[starter]()
+
+
 def run(command, folder, environment, name):
     result = subprocess.run([*command, "train", "recipe.yaml", "--name", name], cwd=folder, env=environment,
                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=runs.HANGS_SECONDS)
@@ -130,11 +138,7 @@ def main():
         kill.make_data.make_idx(os.path.join(folder, "data"), 500)
         with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
             file.write(RECIPE)
-        if starter == "srun":
-            environment = stack.enter_context(slurm(folder)) | {"MASTER_PORT": str(runs.free_port())}
-            command = ["srun", "-n", "2", "--overcommit"]
-        else:
-            environment, command = dict(os.environ), {"torchrun": torchrun, "mpirun": mpirun}[starter]()
+        environment, command = processes(starter, folder, stack)
         wanted = run([program, "launch", "-n", "2"], folder, os.environ, "launched")
         found = run([*command, program], folder, environment, "started")
         if found != wanted:

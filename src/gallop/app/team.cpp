@@ -11,18 +11,18 @@ namespace gallop::app {
 
 namespace {
 
-// A starter that binds processes gives each no more than its share.
-void share_out_cores(const launch::World& world) {
-  const auto given = static_cast<int>(cores_given().size());
-  if (world.local_size == 1 || given <= cores_online() / world.local_size) return;
-  keep_to_cores(part_of(side_by_side(cores_given()), world.local_rank, world.local_size));
-}
-
 fs::path call_logs() {
   return launch::process_environment()(launch::kCallLogsVariable).value_or("");
 }
 
 }  // namespace
+
+void share_out_cores(const launch::World& world) {
+  // A starter that binds processes gives each no more than its share.
+  const auto given = static_cast<int>(cores_given().size());
+  if (world.local_size == 1 || given <= cores_online() / world.local_size) return;
+  keep_to_cores(part_of(side_by_side(cores_given()), world.local_rank, world.local_size));
+}
 
 void require_alone(const char* command) {
   const launch::World world = launch::read_world(launch::process_environment());

@@ -13,6 +13,10 @@ namespace gallop::app {
 /// Throws UsageError where this process is one of several: each would do the same work.
 void require_alone(const char* command);
 
+/// Lets this process have its part of the cores of its host, where whatever has started several
+/// there has not bound them to some.
+void share_out_cores(const launch::World& world);
+
 /// The processes of a training, of which this is one. Alone there are no collectives.
 class Team {
  public:

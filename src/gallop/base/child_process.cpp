@@ -57,13 +57,18 @@ FileDescriptor file_of(std::string_view text) {
   return file;
 }
 
-std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
+std::vector<std::string> environment_of(const ChildCommand& command) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    if (!variables.contains(text.substr(0, text.find('=')))) all.push_back(text);
+    const std::string name = text.substr(0, text.find('='));
+    const auto& without = command.without;
+    if (command.variables.contains(name)) continue;
+    if (std::find(without.begin(), without.end(), name) == without.end()) all.push_back(text);
   }
-  for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : command.variables) {
+    all.push_back(fmt::format("{}={}", name, value));
+  }
   return all;
 }
 
@@ -87,9 +92,7 @@ struct Prepared {
   pid_t parent = getpid();
 
   explicit Prepared(const ChildCommand& command)
-      : program(command.program),
-        words(command.arguments),
-        environment(environment_with(command.variables)) {
+      : program(command.program), words(command.arguments), environment(environment_of(command)) {
     const bool is_ours = program == ChildCommand().program;
     words.insert(words.begin(), is_ours ? program_invocation_short_name : program);
     word_pointers = pointers_to(words);

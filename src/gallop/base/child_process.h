@@ -20,6 +20,8 @@ struct ChildCommand {
   std::vector<std::string> arguments;
   /// Environment variables besides those of this process, or in their place.
   std::map<std::string, std::string> variables{};
+  /// Environment variables of this process that it does not get.
+  std::vector<std::string> without{};
   /// What it reads; without it, what this process would.
   std::optional<std::string> input{};
   /// Numbers of the cores to run on; empty: all that this program was given.

@@ -12,6 +12,15 @@ namespace gallop::launch {
 namespace {
 
 constexpr int kMostSignalSeconds = 65535;  // Of sbatch.
+// That the processes of a team may run on once one has ended.
+constexpr int kSecondsForOthers = 60;
+
+// The number of the last element's job is that of the whole array.
+constexpr const char* kElement = "\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"";
+
+constexpr const char* kPort = R"(  # Another port for each job of a host, and for each start.
+  export MASTER_PORT=$((10000 + (SLURM_JOB_ID + 7919 * restarts) % 20000))
+)";
 
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -89,7 +98,8 @@ std::string header(const SlurmJob& job) {
   if (job.cpus_per_process) add(fmt::format("--cpus-per-task={}", *job.cpus_per_process));
   if (job.gpus_per_node) add(fmt::format("--gpus-per-node={}", *job.gpus_per_node));
   add_if("mem", job.memory);
-  add("--output=slurm-%j.out");
+  if (job.array > 0) add(fmt::format("--array=1-{}", job.array));
+  add(job.array > 0 ? "--output=slurm-%A_%a.out" : "--output=slurm-%j.out");
   add("--open-mode=append");
   add("--requeue");
   add(fmt::format("--signal=USR1@{}", job.signal_seconds));
@@ -98,14 +108,16 @@ std::string header(const SlurmJob& job) {
 }
 
 std::string command_line(const SlurmJob& job) {
+  std::string text =
+      fmt::format("srun --wait={} --kill-on-bad-exit=0", job.is_team ? kSecondsForOthers : 0);
   // srun does not take over what sbatch was told of the cores.
-  std::string text = "srun --wait=60 --kill-on-bad-exit=0";
   if (job.cpus_per_process) text += fmt::format(" --cpus-per-task={}", *job.cpus_per_process);
-  text += fmt::format(" \\\n    {} train", shell_word(job.program));
-  if (!job.run_stem.empty()) {
+  text += fmt::format(" \\\n    {}", shell_word(job.program));
+  for (size_t i = 0; i < job.arguments.size(); ++i) {
+    text += " " + shell_word(job.arguments[i]);
+    if (i > 0 || job.run_stem.empty()) continue;
     text += fmt::format(" --name {}\"$SLURM_JOB_ID\"", shell_word(job.run_stem + "-job"));
   }
-  for (const std::string& word : job.arguments) text += " " + shell_word(word);
   return text;
 }
 
@@ -143,17 +155,15 @@ std::optional<int64_t> parse_time_limit(std::string_view text) {
 
 std::string slurm_script(const SlurmJob& job) {
   check(job);
-  return header(job) + fmt::format(R"(
+  return header(job) +
+         fmt::format(R"(
 # Slurm ends a job by SIGTERM, to this script as well. With it the processes would end before they have saved.
 ended=
 trap 'ended=yes' TERM
 
-unset MASTER_ADDR
-restarts=0
+{2}restarts=0
 while true; do
-  # Another port for each job of a host, and for each start.
-  export MASTER_PORT=$((10000 + (SLURM_JOB_ID + 7919 * restarts) % 20000))
-  {0}
+{3}  {0}
   code=$?
   if [ -n "$ended" ]; then exit "$code"; fi
   case $code in
@@ -161,16 +171,18 @@ while true; do
     0 | 2 | 3) exit "$code" ;;
     # Stopped and saved; 138: by SIGUSR1 before there was anything to save.
     5 | 138)
-      scontrol requeue "$SLURM_JOB_ID"
+      scontrol requeue {5}
       exit "$code"
       ;;
   esac
   if [ "$restarts" -ge {1} ]; then exit "$code"; fi
   restarts=$((restarts + 1))
-  echo "srun ended with code $code: starting again ($restarts of {1}), from the newest checkpoint" >&2
+  echo "srun ended with code $code: starting again ($restarts of {1}){4}" >&2
 done
 )",
-                                   command_line(job), job.max_restarts);
+                     command_line(job), job.max_restarts, job.is_team ? "unset MASTER_ADDR\n" : "",
+                     job.is_team ? kPort : "", job.is_team ? ", from the newest checkpoint" : "",
+                     job.array > 0 ? kElement : "\"$SLURM_JOB_ID\"");
 }
 
 }  // namespace gallop::launch

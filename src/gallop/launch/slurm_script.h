@@ -8,7 +8,7 @@
 
 namespace gallop::launch {
 
-/// A training as a batch job of Slurm. What is empty the cluster decides.
+/// Processes of this program as a batch job of Slurm. What is empty the cluster decides.
 struct SlurmJob {
   std::string name;
   int nodes = 1;
@@ -20,10 +20,15 @@ struct SlurmJob {
   int signal_seconds = 120;               ///< From the request to save to the time limit.
   int max_restarts = 3;                   ///< Within one start of the job, where processes fail.
   std::vector<std::string> more_options;  ///< Of sbatch, as "--constraint=a100"; they count last.
-  std::string program;                    ///< Of which the job runs 'train'.
-  std::vector<std::string> arguments;     ///< Of 'train', which goes on with its run where it was.
-  /// Where not empty, they begin with "--name STEM-job4711", the number being the job's.
+  std::string program;
+  /// Its command and what belongs to that. Started again, it goes on where it was.
+  std::vector<std::string> arguments;
+  /// Where not empty, "--name STEM-job4711" stands behind the command, the number being the job's.
   std::string run_stem{};
+  /// Whether the processes train together: they meet at a port of the job's, and none goes on for
+  /// long without the others.
+  bool is_team = true;
+  int array = 0;  ///< So many jobs of this kind, the elements of an array; 0: one by itself.
 };
 
 /// The text as one argument in a command of a POSIX shell, in single quotes where it needs them.
@@ -32,11 +37,11 @@ std::string shell_word(std::string_view text);
 /// "HH:MM:SS" or "DAYS-HH:MM:SS" in seconds; nothing for any other text.
 std::optional<int64_t> parse_time_limit(std::string_view text);
 
-/// The script for sbatch. It starts the processes by srun, with a port for their store that depends
-/// on the job. Before the time limit Slurm sends them SIGUSR1; where they end as stopped (exit code
-/// 5) the job puts itself back into the queue. Where Slurm ends the job by SIGTERM, as on scancel,
-/// they get the time to save, and whether it is queued again is left to Slurm. Where a process
-/// fails, other than by wrong use or bad data, all are started again.
+/// The script for sbatch. It starts the processes by srun, those of a team with a port for their
+/// store that depends on the job. Before the time limit Slurm sends them SIGUSR1; where they end as
+/// stopped (exit code 5) the job puts itself back into the queue. Where Slurm ends the job by
+/// SIGTERM, as on scancel, they get the time to save, and whether it is queued again is left to
+/// Slurm. Where a process fails, other than by wrong use or bad data, all are started again.
 ///
 /// Throws UsageError that names the option of 'gallop launch --slurm' where a value cannot be.
 std::string slurm_script(const SlurmJob& job);

@@ -1,7 +1,12 @@
 #include "gallop/launch/world.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -146,6 +151,22 @@ void find_store(World& world, const Environment& environment) {
   }
 }
 
+bool is_of_starter(std::string_view name) {
+  static constexpr const char* kNames[] = {
+      "RANK",           "WORLD_SIZE",       "LOCAL_RANK",  "LOCAL_WORLD_SIZE",
+      "GROUP_RANK",     "GROUP_WORLD_SIZE", "ROLE_RANK",   "ROLE_WORLD_SIZE",
+      "ROLE_NAME",      "MASTER_ADDR",      "MASTER_PORT", "MPI_LOCALRANKID",
+      "MPI_LOCALNRANKS"};
+  static constexpr const char* kPrefixes[] = {"TORCHELASTIC_", "OMPI_", "PMIX_",
+                                              "PRTE_",         "PMI_",  "SLURM_"};
+  const auto is_it = [name](const char* other) { return name == other; };
+  const auto begins_it = [name](const char* prefix) { return name.starts_with(prefix); };
+  // Where Slurm's own commands find their cluster.
+  if (name == "SLURM_CONF") return false;
+  return std::any_of(std::begin(kNames), std::end(kNames), is_it) ||
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes), begins_it);
+}
+
 }  // namespace
 
 Environment process_environment() {
@@ -153,6 +174,16 @@ Environment process_environment() {
     const char* const value = std::getenv(name.c_str());
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
   };
+}
+
+std::vector<std::string> starter_variables() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (is_of_starter(name)) names.emplace_back(name);
+  }
+  return names;
 }
 
 World read_world(const Environment& environment) {

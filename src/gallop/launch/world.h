@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gallop::launch {
 
@@ -23,6 +24,11 @@ struct World {
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 Environment process_environment();
+
+/// Names of the variables of this process that are its starter's: those by which torchrun, MPI and
+/// Slurm tell a process who it is among the others, and what goes with them. What this process
+/// starts without them is alone.
+std::vector<std::string> starter_variables();
 
 /// What the variables say that torchrun, Open MPI, Slurm's srun and PMI (MPICH, Intel MPI) set for
 /// each process they start, in this order: the first that is there counts, as one may start the

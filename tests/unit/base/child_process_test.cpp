@@ -61,6 +61,8 @@ TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
   ChildCommand command = shell("echo $GALLOP_TEST_A $GALLOP_TEST_B $GALLOP_TEST_C");
   command.variables = {{"GALLOP_TEST_B", "its own"}, {"GALLOP_TEST_C", "new"}};
   EXPECT_EQ(run_to_end(command).output, "ours its own new\n");
+  command.without = {"GALLOP_TEST_A", "GALLOP_TEST_B"};
+  EXPECT_EQ(run_to_end(command).output, "its own new\n");
 }
 
 TEST(ChildProcess, ReadsWhatItIsGiven) {

@@ -20,7 +20,8 @@ namespace gallop::launch {
 namespace {
 
 SlurmJob small_job() {
-  return {.name = "night", .program = "/opt/gallop", .arguments = {"my.yaml", "--continue"}};
+  return {
+      .name = "night", .program = "/opt/gallop", .arguments = {"train", "my.yaml", "--continue"}};
 }
 
 bool has_line(const std::string& script, const std::string& line) {
@@ -99,6 +100,23 @@ TEST(SlurmScript, HasWhatIsSaid) {
         "    /opt/gallop train --name 'it'\\''s-job'\"$SLURM_JOB_ID\" my.yaml --continue"}) {
     EXPECT_TRUE(has_line(script, line)) << line << "\n" << script;
   }
+}
+
+TEST(SlurmScript, LetsProcessesThatAreNoTeamGoOnWithoutEachOther) {
+  SlurmJob job = small_job();
+  job.is_team = false;
+  job.array = 8;
+  job.arguments = {"tune", "sweep.yaml", "--join"};
+  const std::string script = slurm_script(job);
+  for (const char* line :
+       {"#SBATCH --array=1-8", "#SBATCH --output=slurm-%A_%a.out",
+        "  srun --wait=0 --kill-on-bad-exit=0 \\\n"
+        "    /opt/gallop tune sweep.yaml --join",
+        "      scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\""}) {
+    EXPECT_TRUE(has_line(script, line)) << line << "\n" << script;
+  }
+  EXPECT_EQ(script.find("MASTER"), std::string::npos) << script;
+  EXPECT_EQ(script.find("checkpoint"), std::string::npos) << script;
 }
 
 TEST(SlurmScript, NamesTheOptionThatCannotBe) {

@@ -1,7 +1,10 @@
 #include "gallop/launch/world.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -175,6 +178,32 @@ TEST(World, GivesEachProcessOfAHostAGpu) {
   EXPECT_EQ(choose_gpu(second, 8), 1);
   EXPECT_EQ(choose_gpu(second, 1), 0);  // Its starter lets it see no other.
   EXPECT_THROW(choose_gpu(second, 3), DeviceError);
+}
+
+TEST(World, KnowsTheVariablesOfAStarter) {
+  const std::vector<std::string> names = {"RANK",
+                                          "WORLD_SIZE",
+                                          "LOCAL_RANK",
+                                          "MASTER_ADDR",
+                                          "TORCHELASTIC_RUN_ID",
+                                          "OMPI_COMM_WORLD_RANK",
+                                          "PMIX_RANK",
+                                          "PMI_SIZE",
+                                          "SLURM_PROCID",
+                                          "SLURM_STEP_NUM_TASKS"};
+  const std::vector<std::string> others = {"SLURM_CONF", "RANKING", "CUDA_VISIBLE_DEVICES"};
+  for (const auto* all : {&names, &others}) {
+    for (const std::string& name : *all) setenv(name.c_str(), "1", 1);
+  }
+  const std::vector<std::string> found = starter_variables();
+  for (const auto* all : {&names, &others}) {
+    for (const std::string& name : *all) unsetenv(name.c_str());
+  }
+  const auto has = [&](const std::string& name) {
+    return std::find(found.begin(), found.end(), name) != found.end();
+  };
+  for (const std::string& name : names) EXPECT_TRUE(has(name)) << name;
+  for (const std::string& name : others) EXPECT_FALSE(has(name)) << name;
 }
 
 }  // namespace

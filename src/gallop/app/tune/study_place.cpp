@@ -1,14 +1,18 @@
 #include "gallop/app/tune/study_place.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <optional>
+#include <thread>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include "gallop/app/tune/worker.h"
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/remote/remote_broker.h"
 #include "gallop/tune/storage/sqlite.h"
@@ -21,6 +25,8 @@ constexpr int64_t kLargestSweep = 1 << 20;
 constexpr const char* kDatabase = "study.db";
 constexpr const char* kStore = "store";
 constexpr double kAnswerSeconds = 10;
+constexpr double kMakingSeconds = 60;
+constexpr auto kMakingPause = std::chrono::milliseconds(50);
 
 StudyPlace place_at(const fs::path& folder) {
   StudyPlace place{.folder = folder,
@@ -46,14 +52,22 @@ std::string difference(tune::StudySettings before, const tune::StudySettings& no
   return "the metrics or limits";
 }
 
+// Two processes that make a study at once would make it twice, or one go on with half of it.
+FileLock take_making_lock(const fs::path& folder) {
+  const double until = monotonic_seconds() + kMakingSeconds;
+  while (monotonic_seconds() < until) {
+    if (auto lock = FileLock::try_lock(folder / "making.lock", host_name())) {
+      return std::move(*lock);
+    }
+    std::this_thread::sleep_for(kMakingPause);
+  }
+  throw DeviceError(fmt::format("{}: another process makes this study, for more than {:.0f} s",
+                                folder.string(), kMakingSeconds));
+}
+
 void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& sweep) {
   const tune::Study study = store.read(place.name);
-  const std::string changed = difference(study.settings(), sweep.settings);
-  if (!changed.empty()) {
-    throw UsageError(fmt::format(
-        "there is a study {} already, which differs in {}; take another --name, or remove it",
-        place.folder.string(), changed));
-  }
+  require_same(place, study.settings(), sweep.settings);
   const int64_t more = sweep.settings.trials - study.wanted_trials();
   if (more > 0) tune::Tuner(store.open(place.name)).resume(more);
 }
@@ -76,9 +90,27 @@ std::unique_ptr<tune::Broker> StudyPlace::open_broker() const {
   return std::make_unique<tune::Tuner>(std::move(storage));
 }
 
-std::unique_ptr<tune::Broker> StudyPlace::open_remote(double patience_seconds) const {
+std::unique_ptr<tune::Broker> StudyPlace::open_remote(double patience_seconds,
+                                                      const std::function<void()>& looking) const {
   return std::make_unique<tune::RemoteBroker>(
-      [file = address_file()] { return tune::read_address(file); }, patience_seconds);
+      [file = address_file(), looking] {
+        if (looking) looking();
+        return tune::read_address(file);
+      },
+      patience_seconds);
+}
+
+bool StudyPlace::is_led() const {
+  const fs::path lock = tune::file_beside(store, name, "lock");
+  return !is_in_database() && fs::exists(lock) && !FileLock::try_lock(lock, "");
+}
+
+std::unique_ptr<tune::Storage> StudyPlace::open_unless_led() const {
+  try {
+    return open_store()->open(name);
+  } catch (const UsageError&) {
+    return nullptr;
+  }
 }
 
 void WhichStudy::add_to(CLI::App& parser) {
@@ -88,21 +120,28 @@ void WhichStudy::add_to(CLI::App& parser) {
 
 StudyPlace WhichStudy::find() const { return find_study(studies, study); }
 
-StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
+std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
   const fs::path file(wanted.sweep_file);
   if (!fs::exists(file)) {
     throw UsageError(fmt::format("there is no sweep '{}'", printable(wanted.sweep_file)));
   }
-  const std::string text = read_file(file, kLargestSweep);
+  std::string text = read_file(file, kLargestSweep);
   sweep = tune::parse_sweep(text, wanted.sweep_file, file.stem().string());
   if (!wanted.name.empty()) sweep.settings.name = wanted.name;
   tune::check_study_name(sweep.settings.name);
   check_study(sweep.settings);
+  return text;
+}
+
+StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
+  const std::string text = read_sweep(wanted, sweep);
   const fs::path folder = wanted.studies / sweep.settings.name;
-  const bool is_there = is_study(folder);
   make_folders(folder);
+  const FileLock lock = take_making_lock(folder);
+  const bool is_there = is_study(folder);
   if (!is_there && !wanted.store.empty()) write_file_atomically(folder / kStore, wanted.store);
   StudyPlace place = place_at(folder);
+  if (wanted.may_be_led && is_there && place.is_led()) return place;
   const auto store = place.open_store();
   const auto names =
       is_there || place.is_in_database() ? store->names() : std::vector<std::string>();
@@ -122,6 +161,15 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
   }
   if (!sweep.start.empty()) tuner.enqueue(sweep.start);
   return place;
+}
+
+void require_same(const StudyPlace& place, const tune::StudySettings& there,
+                  const tune::StudySettings& wanted) {
+  const std::string changed = difference(there, wanted);
+  if (changed.empty()) return;
+  throw UsageError(fmt::format(
+      "there is a study {} already, which differs in {}; take another --name, or remove it",
+      place.folder.string(), changed));
 }
 
 StudyPlace find_study(const fs::path& studies, const std::string& name) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -34,8 +35,13 @@ struct StudyPlace {
   bool is_in_database() const;
   /// To take part in it: by itself, or by the process that leads it.
   std::unique_ptr<tune::Broker> open_broker() const;
-  /// To take part in a study that another process leads. Waits for one at most so long.
-  std::unique_ptr<tune::Broker> open_remote(double patience_seconds) const;
+  /// To take part in a study that another process leads. Waits for one at most so long, now and in
+  /// each call; `looking` is called whenever one is looked for.
+  std::unique_ptr<tune::Broker> open_remote(double patience_seconds,
+                                            const std::function<void()>& looking = {}) const;
+  /// To lead it; nothing where another process does, or it is not there.
+  std::unique_ptr<tune::Storage> open_unless_led() const;
+  bool is_led() const;
 };
 
 /// Options of a command that is about one study.
@@ -51,14 +57,24 @@ struct WhichStudy {
 struct NewStudy {
   std::string sweep_file;
   fs::path studies = "studies";
-  std::string name{};     ///< Empty: what the sweep says, or the name of its file.
-  std::string store{};    ///< A database; empty: a file in the study's folder.
-  std::string earlier{};  ///< A study whose trials a new one takes over, by name or folder.
+  std::string name{};       ///< Empty: what the sweep says, or the name of its file.
+  std::string store{};      ///< A database; empty: a file in the study's folder.
+  std::string earlier{};    ///< A study whose trials a new one takes over, by name or folder.
+  bool may_be_led = false;  ///< Another process may lead it already; nothing is changed then.
 };
 
+/// Reads the sweep and checks it, also what its trials are to run. Returns its text. Throws
+/// UsageError.
+std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep);
+
 /// Reads the sweep and makes the study, or goes on with the one of this name; more trials than were
-/// wanted are added then. Throws UsageError where a study of this name searches something else.
+/// wanted are added then. Several processes may do so at once. Throws UsageError where a study of
+/// this name searches something else.
 StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep);
+
+/// Throws UsageError where a study that is there searches something else than is `wanted`.
+void require_same(const StudyPlace& place, const tune::StudySettings& there,
+                  const tune::StudySettings& wanted);
 
 /// A study by its folder or by its name under `studies`. Throws UsageError with the names that
 /// there are.

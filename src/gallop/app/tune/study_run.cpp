@@ -2,245 +2,189 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gallop/app/data_sharing.h"
-#include "gallop/app/terminal.h"
-#include "gallop/app/tune/study_text.h"
-#include "gallop/app/tune/worker.h"
+#include "gallop/app/tune/leader.h"
+#include "gallop/app/tune/worker_threads.h"
+#include "gallop/base/affinity.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
-#include "gallop/base/text.h"
-#include "gallop/tune/locked_broker.h"
-#include "gallop/tune/remote/coordinator.h"
-#include "gallop/tune/tuner.h"
 
 namespace gallop::app {
 
 namespace {
 
-constexpr int kLookMilliseconds = 250;
+constexpr auto kPause = std::chrono::milliseconds(250);
 constexpr double kPatienceSeconds = 300;  // Until there is somebody who leads the study.
-constexpr size_t kShownTrials = 12;
+constexpr double kKnockSeconds = 1;       // For one try to reach whoever leads it.
 
-/// What is seen of a study while it runs.
-class View {
- public:
-  explicit View(const StudyRunConfig& config) : config_(config) {
-    is_live_ = !config.json && !config.quiet && isatty(STDOUT_FILENO) == 1;
-  }
+using Worker = WorkerThreads::Worker;
 
-  void begin(const tune::Study& study, const StudyPlace& place) {
-    told_ = study.finished().size();
-    if (config_.json || config_.quiet) return;
-    const auto& settings = study.settings();
-    fmt::print("study      {}, seed {}: {} parameters, sampler {}, pruner {}\n",
-               place.folder.string(), settings.seed, settings.space.size(),
-               name_in(settings.sampler), name_in(settings.pruner));
-    fmt::print("workers    {} on this machine\n", config_.workers);
-    if (told_ > 0) fmt::print("goes on    {}\n", progress_text(study));
-    std::fflush(stdout);
-  }
+std::string name_of(const StudyRunConfig& config) {
+  return config.name.empty() ? fmt::format("{}:{}", host_name(), getpid()) : config.name;
+}
 
-  void look(const tune::Study& study) {
-    for (; told_ < study.finished().size(); ++told_) tell(study, study.finished()[told_]);
-    if (is_live_) draw(study);
-  }
-
-  void end(const tune::Study& study) {
-    look(study);
-    if (config_.json) {
-      print(study_json(study, /*indent=*/-1), "end");
-    } else {
-      fmt::print("{}\n", progress_text(study));
+// They share the cores of this process.
+std::vector<Worker> workers_of(const StudyPlace& place, const StudyRunConfig& config,
+                               const DataSharing& sharing) {
+  std::vector<Worker> workers;
+  for (int i = 0; i < config.workers; ++i) {
+    Worker worker{.name = fmt::format("{}/{}", name_of(config), i),
+                  .place = {.study = fs::absolute(place.folder), .cores = {}}};
+    if (config.workers > 1)
+      worker.place.cores = part_of(side_by_side(cores_given()), i, config.workers);
+    if (!config.gpus.empty()) {
+      const auto number = static_cast<size_t>(config.first_worker + i);
+      worker.place.variables["CUDA_VISIBLE_DEVICES"] = config.gpus[number % config.gpus.size()];
     }
-    std::fflush(stdout);
+    worker.place.variables.merge(sharing.variables());
+    worker.place.without = config.without;
+    workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
+/// This process's part in a study: its workers and, where it leads, what it shows.
+class Member {
+ public:
+  Member(const StudyPlace& place, const StudyRunConfig& config)
+      : place_(place), config_(config), sharing_(config.workers), view_(config.style) {
+    if (sharing_.trouble().empty()) return;
+    fmt::print(stderr, "gallop: data are not shared between trials: {}\n", sharing_.trouble());
+  }
+
+  std::vector<Worker> workers() const { return workers_of(place_, config_, sharing_); }
+  bool leads() const { return leader_.has_value(); }
+  Leader& leader() { return *leader_; }
+
+  void lead(std::unique_ptr<tune::Storage> storage) {
+    leader_.emplace(std::move(storage), place_, config_.listen, began_ + config_.seconds);
+    leader_->show(
+        [this](const tune::Study& study) { view_.begin(study, place_, config_.workers); });
+  }
+
+  /// Leads, but where another process does.
+  void try_to_lead() {
+    if (auto storage = place_.open_unless_led()) lead(std::move(storage));
+  }
+
+  /// Until the workers have no more to do, or `stop` is asked for and they have given back what
+  /// they had. Where `is_leader_missed` this process tries to lead.
+  StudyEnd run(WorkerThreads& workers, const std::function<bool()>& is_leader_missed,
+               const StopRequest& stop) {
+    while (!workers.are_done() || (leads() && leader_->has_running())) {
+      if (stop.requested()) {
+        workers.stop();
+        if (workers.are_done()) break;
+      }
+      if (!leads() && is_leader_missed()) try_to_lead();
+      if (leads()) {
+        leader_->serve();
+        leader_->show([this](const tune::Study& study) { view_.look(study); });
+      } else {
+        std::this_thread::sleep_for(kPause);
+      }
+    }
+    if (leads()) {
+      leader_->show([this](const tune::Study& study) { view_.end(study); });
+      if (!stop.requested()) leader_->take_leave();
+    }
+    return {.is_done = !stop.requested(), .has_led = leads()};
   }
 
  private:
-  static std::string name_in(const std::string& component) {
-    return nlohmann::json::parse(component).value("name", "");
-  }
-
-  // Adds a word to an object, at its beginning.
-  static void print(const std::string& json, const char* event) {
-    fmt::print("{{\"event\":\"{}\",{}\n", event, std::string_view(json).substr(1));
-  }
-
-  void tell(const tune::Study& study, int64_t number) {
-    const tune::Trial& trial = trial_at(study, number);
-    if (config_.json) {
-      print(trial_json(study, trial), "trial");
-    } else if (!config_.quiet && !is_live_) {
-      const bool is_best = study.objectives() == 1 && study.best() == number;
-      fmt::print("trial {:<5} {:<8}  {}{}  {}\n", number, tune::state_name(trial.state),
-                 trial.message.empty() ? values_text(study, trial) : printable(trial.message),
-                 is_best ? "  best so far" : "", point_text(study, trial, 4));
-    }
-    std::fflush(stdout);
-  }
-
-  void draw(const tune::Study& study) {
-    const auto columns = static_cast<size_t>(terminal_columns());
-    const std::string table =
-        progress_text(study) + "\n" + trials_table(study, kShownTrials, columns);
-    if (table == drawn_) return;
-    // Over the table that stands there.
-    const auto lines = std::count(drawn_.begin(), drawn_.end(), '\n');
-    if (lines > 0) fmt::print("\x1b[{}A\x1b[J", lines);
-    std::fputs(table.c_str(), stdout);
-    std::fflush(stdout);
-    drawn_ = table;
-  }
-
+  const StudyPlace& place_;
   const StudyRunConfig& config_;
-  bool is_live_;
-  size_t told_ = 0;
-  std::string drawn_;
-};
-
-/// The threads that run trials, each in turn.
-class Workers {
- public:
-  /// Each asks the broker that `broker_of` gives for its number. Their names begin with `name`.
-  Workers(const tune::StudySettings& settings, const StudyPlace& place,
-          const StudyRunConfig& config, const std::string& name,
-          const std::function<tune::Broker&(int)>& broker_of)
-      : spec_(tune::parse_run_spec(settings.run)),
-        unit_(report_unit(settings, spec_)),
-        sharing_(config.workers) {
-    if (spec_.recipe.empty() && spec_.command.empty()) {
-      throw UsageError(
-          "the sweep has neither 'recipe' nor 'command', so there is nothing to run here; other "
-          "programs take its trials by 'gallop tune ask'");
-    }
-    if (!sharing_.trouble().empty()) {
-      fmt::print(stderr, "gallop: data are not shared between trials: {}\n", sharing_.trouble());
-    }
-    for (int i = 0; i < config.workers; ++i) {
-      TrialPlace trials = place_of(place.folder, i, config.workers, config.gpus);
-      trials.variables.merge(sharing_.variables());
-      threads_.emplace_back([this, &broker = broker_of(i), name, i, trials] {
-        run(broker, fmt::format("{}/{}", name, i), trials);
-      });
-    }
-  }
-  ~Workers() {
-    stop_.request(-1);
-    for (std::thread& thread : threads_) {
-      if (thread.joinable()) thread.join();
-    }
-  }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-
-  void stop() { stop_.request(-1); }
-  /// Whether none is left. Throws what ended one.
-  bool are_done() {
-    const std::lock_guard lock(mutex_);
-    if (error_) std::rethrow_exception(error_);
-    return done_ == threads_.size();
-  }
-
- private:
-  void run(tune::Broker& broker, const std::string& name, const TrialPlace& place) {
-    std::exception_ptr error;
-    try {
-      work(broker, name, spec_, place, unit_, stop_);
-    } catch (const std::exception&) {
-      error = std::current_exception();
-      stop_.request(-1);
-    }
-    const std::lock_guard lock(mutex_);
-    if (error && !error_) error_ = error;
-    ++done_;
-  }
-
-  tune::RunSpec spec_;
-  ReportUnit unit_;
+  const double began_ = monotonic_seconds();
   DataSharing sharing_;
-  StopRequest stop_;
-  std::mutex mutex_;
-  std::exception_ptr error_;
-  size_t done_ = 0;
-  std::vector<std::thread> threads_;
+  StudyView view_;
+  std::optional<Leader> leader_;
 };
 
-// Whether workers elsewhere have trials that are to end.
-bool has_others(std::mutex& mutex, const tune::Tuner& tuner) {
-  const std::lock_guard lock(mutex);
-  return !tuner.study().running().empty();
+bool never() { return false; }
+
+// Settings as the leader of a study tells them; nothing where none answers.
+std::optional<tune::StudySettings> knock(const StudyPlace& place) {
+  try {
+    return place.open_remote(kKnockSeconds)->settings();
+  } catch (const Error&) {
+    // Nobody, or another study's leader at an address that is no longer this one's.
+    return std::nullopt;
+  }
+}
+
+// Leads as soon as it may, or finds who leads. Nothing where `stop` is asked for.
+std::optional<tune::StudySettings> find_leader(Member& member, const StudyPlace& place,
+                                               const JoinConfig& join, const StopRequest& stop) {
+  const double began = monotonic_seconds();
+  while (!stop.requested()) {
+    const double waited = monotonic_seconds() - began;
+    if (waited >= join.wait_seconds) member.try_to_lead();
+    if (member.leads()) {
+      if (join.resumes) member.leader().resume();
+      return member.leader().settings();
+    }
+    if (auto settings = knock(place)) {
+      require_same(place, *settings, join.settings);
+      return settings;
+    }
+    if (waited > kPatienceSeconds) {
+      throw DeviceError(fmt::format("{}: another process leads it, which does not answer",
+                                    place.folder.string()));
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-bool run_study(const StudyPlace& place, const StudyRunConfig& config, const StopRequest& stop) {
-  tune::Tuner tuner(place.open_store()->open(place.name));
-  if (tuner.study().is_stopped()) tuner.resume();
-  std::optional<tune::Coordinator> coordinator;
-  if (!place.is_in_database()) {
-    coordinator.emplace(tuner, tune::Coordinator::Options{.host = config.listen,
-                                                          .address_file = place.address_file()});
-  }
-  std::mutex mutex;
-  tune::LockedBroker broker(tuner, mutex);
-  View view(config);
-  view.begin(tuner.study(), place);
-  const double began = monotonic_seconds();
-  // The same names after a restart, so that each takes up the trial that it had.
-  Workers workers(tuner.settings(), place, config, host_name(),
-                  [&](int) -> tune::Broker& { return broker; });
-  while (!workers.are_done() || (coordinator && has_others(mutex, tuner))) {
-    if (stop.requested()) {
-      workers.stop();
-      if (workers.are_done()) break;
-    }
-    if (coordinator) {
-      coordinator->wait(kLookMilliseconds);
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(kLookMilliseconds));
-    }
-    const std::lock_guard lock(mutex);
-    if (coordinator) {
-      coordinator->serve(0);
-    } else {
-      tuner.refresh();
-    }
-    if (!tuner.study().is_stopped() && monotonic_seconds() - began > config.seconds) {
-      tuner.stop("its time is over");
-    }
-    view.look(tuner.study());
-  }
-  view.end(tuner.study());
-  return !stop.requested();
+StudyEnd run_study(const StudyPlace& place, const StudyRunConfig& config, bool resumes,
+                   const StopRequest& stop) {
+  Member member(place, config);
+  member.lead(place.open_store()->open(place.name));
+  if (resumes) member.leader().resume();
+  WorkerThreads workers(member.leader().settings(), member.workers(),
+                        [&] { return member.leader().broker(); });
+  return member.run(workers, never, stop);
 }
 
-bool help_study(const StudyPlace& place, const StudyRunConfig& config, const StopRequest& stop) {
-  std::vector<std::unique_ptr<tune::Broker>> brokers;
-  for (int i = 0; i < config.workers; ++i) {
-    brokers.push_back(place.is_in_database() ? place.open_broker()
-                                             : place.open_remote(kPatienceSeconds));
+StudyEnd help_study(const StudyPlace& place, const StudyRunConfig& config,
+                    const StopRequest& stop) {
+  const WorkerThreads::OpenBroker open = [&] {
+    return place.is_in_database() ? place.open_broker() : place.open_remote(kPatienceSeconds);
+  };
+  const tune::StudySettings settings = open()->settings();
+  Member member(place, config);
+  WorkerThreads workers(settings, member.workers(), open);
+  return member.run(workers, never, stop);
+}
+
+StudyEnd join_study(const StudyPlace& place, const StudyRunConfig& config, const JoinConfig& join,
+                    const StopRequest& stop) {
+  Member member(place, config);
+  const auto settings = find_leader(member, place, join, stop);
+  if (!settings) return {};
+  std::atomic<bool> is_missed{false};
+  WorkerThreads::OpenBroker open = [&] {
+    return place.open_remote(kPatienceSeconds, [&] { is_missed = true; });
+  };
+  if (member.leads()) {
+    open = [&leader = member.leader()] { return leader.broker(); };
+  } else if (config.style == StudyView::Style::kText) {
+    fmt::print("worker     {} takes part in {}\n", name_of(config), place.folder.string());
   }
-  const std::string name = fmt::format("{}:{}", host_name(), getpid());
-  Workers workers(brokers.front()->settings(), place, config, name,
-                  [&](int i) -> tune::Broker& { return *brokers[static_cast<size_t>(i)]; });
-  while (!workers.are_done()) {
-    if (stop.requested()) workers.stop();
-    std::this_thread::sleep_for(std::chrono::milliseconds(kLookMilliseconds));
-  }
-  return !stop.requested();
+  WorkerThreads workers(*settings, member.workers(), open);
+  return member.run(
+      workers, [&] { return is_missed.exchange(false); }, stop);
 }
 
 }  // namespace gallop::app

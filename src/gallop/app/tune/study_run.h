@@ -1,28 +1,54 @@
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "gallop/app/tune/study_place.h"
+#include "gallop/app/tune/study_view.h"
 #include "gallop/base/stop.h"
 
 namespace gallop::app {
 
 struct StudyRunConfig {
+  std::string name{};  ///< Of this process, that no other has; empty: its host's and its number.
   int workers = 1;
+  int first_worker = 0;  ///< Number of the first among the workers of this host.
   double seconds = std::numeric_limits<double>::infinity();  ///< No trial begins after them.
+  /// Numbers as CUDA_VISIBLE_DEVICES takes them, of which workers have one each in turn; empty: all
+  /// have all.
   std::vector<std::string> gpus{};
-  std::string listen = "127.0.0.1";  ///< Where workers on other hosts reach it.
-  bool json = false;                 ///< One JSON object a line: a trial that ended, and the end.
-  bool quiet = false;                ///< Only the end.
+  std::vector<std::string> without{};  ///< Environment variables that trials do not get.
+  std::string listen = "127.0.0.1";    ///< Where workers on other hosts reach it.
+  StudyView::Style style = StudyView::Style::kText;
+};
+
+/// What came of a process's part in a study.
+struct StudyEnd {
+  bool is_done = false;  ///< False where `stop` was asked for: the study can go on later.
+  bool has_led = false;  ///< This process, and has told of the end.
 };
 
 /// Leads a study: runs its trials on this machine until it needs no more, lets workers elsewhere
-/// take part, and shows how it goes. True where it is done; false where `stop` was asked for, and
-/// the study can go on later.
-bool run_study(const StudyPlace& place, const StudyRunConfig& config, const StopRequest& stop);
+/// take part, and shows how it goes. A study that was stopped goes on where it `resumes`.
+StudyEnd run_study(const StudyPlace& place, const StudyRunConfig& config, bool resumes,
+                   const StopRequest& stop);
 
 /// Takes part in a study that another process leads, or that lies in a database, without a word.
-bool help_study(const StudyPlace& place, const StudyRunConfig& config, const StopRequest& stop);
+StudyEnd help_study(const StudyPlace& place, const StudyRunConfig& config, const StopRequest& stop);
+
+/// How several processes come to have one leader.
+struct JoinConfig {
+  double wait_seconds = 0;  ///< So long another process may take the lead; then this one does.
+  bool resumes = false;     ///< Whether a study that was stopped goes on where this leads at first.
+  tune::StudySettings settings{};  ///< As another process is to lead it.
+};
+
+/// Takes part in a study with others that do the same: one leads it as run_study() does, and where
+/// that one goes, another that misses it takes the lead; trials that run go on. Throws UsageError
+/// where the study that is led searches something else, DeviceError where nobody leads it for five
+/// minutes and this process cannot.
+StudyEnd join_study(const StudyPlace& place, const StudyRunConfig& config, const JoinConfig& join,
+                    const StopRequest& stop);
 
 }  // namespace gallop::app

@@ -129,7 +129,10 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
                            const ReportUnit& unit) {
   const tune::Trial& trial = assignment.trial;
   const fs::path run = place.run(trial.number);
-  ChildCommand command{.variables = place.variables, .cores = place.cores};
+  ChildCommand command;
+  command.variables = place.variables;
+  command.without = place.without;
+  command.cores = place.cores;
   command.keep_output = command.own_group = true;
   if (spec.recipe.empty()) {
     std::vector<std::string> words = command_words(spec, settings.space, trial.point);

@@ -17,6 +17,7 @@ struct TrialPlace {
   fs::path study;          ///< Its folder: runs/0007 and output/0007.log of trial 7.
   std::vector<int> cores;  ///< Numbers of those for its process; empty: all.
   std::map<std::string, std::string> variables{};
+  std::vector<std::string> without{};  ///< Environment variables that its process does not get.
 
   /// Of the trial of this number.
   fs::path run(int64_t trial) const;

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -25,6 +26,7 @@ namespace {
 using tune::Verdict;
 
 constexpr double kGraceSeconds = 30;
+constexpr double kRequestSeconds = 1;
 constexpr int kLookMilliseconds = 100;
 constexpr size_t kLongestLine = size_t{1} << 20;
 
@@ -82,6 +84,20 @@ std::optional<Shared> shared_beginning(std::string_view line) {
   return Shared{*trial, json.value("step", int64_t{0})};
 }
 
+// Slurm and terminals ask all processes of a job to end, a trial perhaps before this one.
+bool is_of_request(const ChildEnd& end) {
+  constexpr std::array kSignals = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
+  return std::any_of(kSignals.begin(), kSignals.end(), [&](int signal) {
+    return end.signal == signal || end.exit_code == 128 + signal;  // As shells tell it.
+  });
+}
+
+bool comes_soon(const StopRequest& stop) {
+  const double until = monotonic_seconds() + kRequestSeconds;
+  while (!stop.requested() && monotonic_seconds() < until) usleep(1000 * kLookMilliseconds);
+  return stop.requested();
+}
+
 /// One trial under way.
 class Run {
  public:
@@ -113,7 +129,9 @@ class Run {
       obey(broker_.beat(trial_));
     }
     child_.kill_all();  // What it may have left behind in its group.
-    tell(child_.wait());
+    const ChildEnd ended = child_.wait();
+    if (why_ == Why::kItself && is_of_request(ended) && comes_soon(stop)) why_ = Why::kStopped;
+    tell(ended);
   }
 
  private:

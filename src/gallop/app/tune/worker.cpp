@@ -8,7 +8,6 @@
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/tune/trial_run.h"
-#include "gallop/base/affinity.h"
 #include "gallop/base/energy.h"
 #include "gallop/base/error.h"
 #include "gallop/train/train_config.h"
@@ -67,16 +66,6 @@ void check_study(const tune::StudySettings& settings) {
         "metric 'joules': this machine has no counter of energy that can be read "
         "(/sys/class/powercap)");
   }
-}
-
-TrialPlace place_of(const fs::path& study, int worker, int workers,
-                    const std::vector<std::string>& gpus) {
-  TrialPlace place{.study = fs::absolute(study), .cores = {}};
-  if (workers > 1) place.cores = part_of(side_by_side(cores_given()), worker, workers);
-  if (!gpus.empty()) {
-    place.variables["CUDA_VISIBLE_DEVICES"] = gpus[static_cast<size_t>(worker) % gpus.size()];
-  }
-  return place;
 }
 
 void work(tune::Broker& broker, const std::string& name, const tune::RunSpec& spec,

@@ -19,11 +19,6 @@ ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec&
 /// be, before there is a study.
 void check_study(const tune::StudySettings& settings);
 
-/// The part of this machine that the worker of this number has, of so many. `gpus` are numbers as
-/// CUDA_VISIBLE_DEVICES takes them, of which workers have one each in turn; empty: all have all.
-TrialPlace place_of(const fs::path& study, int worker, int workers,
-                    const std::vector<std::string>& gpus);
-
 /// Runs trials until the study needs no more, or `stop` is asked for. `name` is this worker's.
 /// Throws what the broker throws.
 void work(tune::Broker& broker, const std::string& name, const tune::RunSpec& spec,

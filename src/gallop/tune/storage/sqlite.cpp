@@ -61,11 +61,13 @@ void make_tables(SqliteDatabase& database) {
   transaction.commit();
 }
 
+const fs::path& existing(const fs::path& path) {
+  if (fs::exists(path)) return path;
+  throw UsageError(fmt::format("there are no studies at '{}'", printable(path.string())));
+}
+
 SqliteDatabase open_database(const fs::path& path) {
-  if (!fs::exists(path)) {
-    throw UsageError(fmt::format("there are no studies at '{}'", printable(path.string())));
-  }
-  SqliteDatabase database(path, /*create=*/false);
+  SqliteDatabase database(existing(path), /*create=*/false);
   check_format(database);
   return database;
 }
@@ -124,9 +126,9 @@ FileLock take_lock(const fs::path& file, const std::string& study) {
 class SqliteStorage final : public Storage {
  public:
   SqliteStorage(const fs::path& path, const std::string& name)
-      : database_(open_database(path)),
+      : lock_(take_lock(existing(path), name)),
+        database_(open_database(path)),
         study_(find_or_throw(database_, name)),
-        lock_(take_lock(path, name)),
         insert_(database_, "INSERT INTO events (study, number, event) VALUES (?, ?, ?)") {
     // Commits are in order in the write-ahead log without waiting for the disk; sync() does.
     database_.execute("PRAGMA synchronous = NORMAL");
@@ -187,9 +189,11 @@ class SqliteStorage final : public Storage {
     synced_at_ = now;
   }
 
+  // First: where a process on another host leads the study, the database is not to be touched,
+  // since its write-ahead log is for the processes of one host.
+  FileLock lock_;
   SqliteDatabase database_;
   Found study_;
-  FileLock lock_;
   SqliteStatement insert_;
   Heartbeats heartbeats_;
   int64_t next_ = 0;  // Number of the next event.

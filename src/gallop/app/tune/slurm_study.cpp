@@ -1,0 +1,67 @@
+#include "gallop/app/tune/slurm_study.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "gallop/launch/slurm_script.h"
+
+namespace gallop::app {
+
+namespace {
+
+std::vector<std::string> words_of(const SlurmStudy& wanted) {
+  const NewStudy& study = wanted.study;
+  std::vector<std::string> words = {"tune", study.sweep_file, "--join", "--workers",
+                                    std::to_string(wanted.workers)};
+  const auto add_if = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add_if("--name", study.name);
+  if (study.studies != NewStudy().studies) add_if("--studies", study.studies.string());
+  // Once the study is there it knows both, and a database's address may hold a password.
+  if (wanted.slurm.dry_run) {
+    add_if("--store", study.store);
+    add_if("--warm-start", study.earlier);
+  }
+  const bool has_hosts = wanted.slurm.job.nodes > 1 || wanted.slurm.job.array > 1;
+  add_if("--listen", wanted.listen.empty() && has_hosts ? "0.0.0.0" : wanted.listen);
+  words.insert(words.end(), wanted.more_words.begin(), wanted.more_words.end());
+  return words;
+}
+
+// As 'gallop tune SWEEP' does where it is given again.
+void go_on(const StudyPlace& place) {
+  if (place.is_led() || !place.read().is_stopped()) return;
+  tune::Tuner(place.open_store()->open(place.name)).resume();
+}
+
+}  // namespace
+
+ExitCode submit_study(SlurmStudy wanted) {
+  tune::Sweep sweep;
+  launch::SlurmJob& job = wanted.slurm.job;
+  wanted.study.may_be_led = true;
+  job.program = program_path();
+  job.is_team = false;
+  job.arguments = words_of(wanted);
+  read_sweep(wanted.study, sweep);
+  if (job.name.empty()) job.name = job_name(sweep.settings.name);
+  const std::string script = launch::slurm_script(job);
+  if (wanted.slurm.dry_run) {
+    std::fputs(script.c_str(), stdout);
+    return ExitCode::kDone;
+  }
+  const StudyPlace place = make_study(wanted.study, sweep);
+  go_on(place);
+  const std::string number = submit_job(script);
+  fmt::print("study      {}\n", place.folder.string());
+  if (job.array > 0) {
+    fmt::print("output     slurm-{}_*.out\n", number);
+  } else if (const std::string output = output_of_job(number); !output.empty()) {
+    fmt::print("output     {}\n", output);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

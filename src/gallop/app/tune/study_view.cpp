@@ -1,0 +1,89 @@
+#include "gallop/app/tune/study_view.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/terminal.h"
+#include "gallop/app/tune/study_text.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr size_t kShownTrials = 12;
+
+std::string name_in(const std::string& component) {
+  return nlohmann::json::parse(component).value("name", "");
+}
+
+// Adds a word to an object, at its beginning.
+void print(const std::string& json, const char* event) {
+  fmt::print("{{\"event\":\"{}\",{}\n", event, std::string_view(json).substr(1));
+}
+
+}  // namespace
+
+StudyView::StudyView(Style style)
+    : style_(style), is_live_(style == Style::kText && isatty(STDOUT_FILENO) == 1) {}
+
+void StudyView::begin(const tune::Study& study, const StudyPlace& place, int workers) {
+  told_ = study.finished().size();
+  if (style_ != Style::kText) return;
+  const auto& settings = study.settings();
+  fmt::print("study      {}, seed {}: {} parameters, sampler {}, pruner {}\n",
+             place.folder.string(), settings.seed, settings.space.size(), name_in(settings.sampler),
+             name_in(settings.pruner));
+  fmt::print("workers    {} on this machine\n", workers);
+  if (told_ > 0) fmt::print("goes on    {}\n", progress_text(study));
+  std::fflush(stdout);
+}
+
+void StudyView::look(const tune::Study& study) {
+  for (; told_ < study.finished().size(); ++told_) tell(study, study.finished()[told_]);
+  if (is_live_) draw(study);
+}
+
+void StudyView::end(const tune::Study& study) {
+  look(study);
+  if (style_ == Style::kJson) {
+    print(study_json(study, /*indent=*/-1), "end");
+  } else {
+    fmt::print("{}\n", progress_text(study));
+  }
+  std::fflush(stdout);
+}
+
+void StudyView::tell(const tune::Study& study, int64_t number) {
+  const tune::Trial& trial = trial_at(study, number);
+  if (style_ == Style::kJson) {
+    print(trial_json(study, trial), "trial");
+  } else if (style_ == Style::kText && !is_live_) {
+    const bool is_best = study.objectives() == 1 && study.best() == number;
+    fmt::print("trial {:<5} {:<8}  {}{}  {}\n", number, tune::state_name(trial.state),
+               trial.message.empty() ? values_text(study, trial) : printable(trial.message),
+               is_best ? "  best so far" : "", point_text(study, trial, 4));
+  }
+  std::fflush(stdout);
+}
+
+void StudyView::draw(const tune::Study& study) {
+  const auto columns = static_cast<size_t>(terminal_columns());
+  const std::string table =
+      progress_text(study) + "\n" + trials_table(study, kShownTrials, columns);
+  if (table == drawn_) return;
+  // Over the table that stands there.
+  const auto lines = std::count(drawn_.begin(), drawn_.end(), '\n');
+  if (lines > 0) fmt::print("\x1b[{}A\x1b[J", lines);
+  std::fputs(table.c_str(), stdout);
+  std::fflush(stdout);
+  drawn_ = table;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "gallop/app/tune/study_place.h"
+#include "gallop/tune/study.h"
+
+namespace gallop::app {
+
+/// What is printed of a study while it runs: a line a trial that has ended, on a terminal a table
+/// that is drawn anew.
+class StudyView {
+ public:
+  enum class Style { kText, kJson, kQuiet };  ///< kQuiet: only the end.
+
+  explicit StudyView(Style style);
+
+  /// `workers` of this process.
+  void begin(const tune::Study& study, const StudyPlace& place, int workers);
+  void look(const tune::Study& study);
+  void end(const tune::Study& study);
+
+ private:
+  void tell(const tune::Study& study, int64_t number);
+  void draw(const tune::Study& study);
+
+  Style style_;
+  bool is_live_;
+  size_t told_ = 0;
+  std::string drawn_;
+};
+
+}  // namespace gallop::app

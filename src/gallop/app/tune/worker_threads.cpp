@@ -1,0 +1,47 @@
+#include "gallop/app/tune/worker_threads.h"
+
+#include "gallop/app/tune/worker.h"
+#include "gallop/base/error.h"
+
+namespace gallop::app {
+
+WorkerThreads::WorkerThreads(const tune::StudySettings& settings,
+                             const std::vector<Worker>& workers, const OpenBroker& open_broker)
+    : spec_(tune::parse_run_spec(settings.run)), unit_(report_unit(settings, spec_)) {
+  if (spec_.recipe.empty() && spec_.command.empty()) {
+    throw UsageError(
+        "the sweep has neither 'recipe' nor 'command', so there is nothing to run here; other "
+        "programs take its trials by 'gallop tune ask'");
+  }
+  for (const Worker& worker : workers) {
+    threads_.emplace_back([this, worker, open_broker] { run(worker, open_broker); });
+  }
+}
+
+WorkerThreads::~WorkerThreads() {
+  stop_.request(-1);
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+bool WorkerThreads::are_done() {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+  return done_ == threads_.size();
+}
+
+void WorkerThreads::run(const Worker& worker, const OpenBroker& open_broker) {
+  std::exception_ptr error;
+  try {
+    work(*open_broker(), worker.name, spec_, worker.place, unit_, stop_);
+  } catch (const std::exception&) {
+    error = std::current_exception();
+    stop_.request(-1);
+  }
+  const std::lock_guard lock(mutex_);
+  if (error && !error_) error_ = error;
+  ++done_;
+}
+
+}  // namespace gallop::app

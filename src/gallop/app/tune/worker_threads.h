@@ -1,0 +1,53 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gallop/app/tune/trial_command.h"
+#include "gallop/app/tune/trial_metrics.h"
+#include "gallop/base/stop.h"
+#include "gallop/tune/broker.h"
+#include "gallop/tune/sweep.h"
+
+namespace gallop::app {
+
+/// Threads that run trials of a study, each one after the other.
+class WorkerThreads {
+ public:
+  struct Worker {
+    std::string name;  ///< That no other worker has.
+    TrialPlace place;
+  };
+  /// Called in the thread of the worker.
+  using OpenBroker = std::function<std::unique_ptr<tune::Broker>()>;
+
+  /// Throws UsageError where the study's trials are run by other programs.
+  WorkerThreads(const tune::StudySettings& settings, const std::vector<Worker>& workers,
+                const OpenBroker& open_broker);
+  ~WorkerThreads();
+  WorkerThreads(const WorkerThreads&) = delete;
+  WorkerThreads& operator=(const WorkerThreads&) = delete;
+
+  /// Trials that run are stopped and given back.
+  void stop() { stop_.request(-1); }
+  /// Whether none is left. Throws what ended one.
+  bool are_done();
+
+ private:
+  void run(const Worker& worker, const OpenBroker& open_broker);
+
+  tune::RunSpec spec_;
+  ReportUnit unit_;
+  StopRequest stop_;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  size_t done_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace gallop::app
