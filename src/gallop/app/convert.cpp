@@ -11,12 +11,14 @@
 #include "gallop/base/text.h"
 #include "gallop/tensor/safetensors.h"
 #include "gallop/train/checkpoint.h"
+#include "gallop/tune/nni.h"
 
 namespace gallop::app {
 
 namespace {
 
 constexpr const char* kEnding = ".safetensors";
+constexpr int64_t kLargestSpace = 1 << 20;
 
 struct Arguments {
   std::string run, file, runs = "runs", checkpoint = "best", type = "kept";
@@ -26,11 +28,14 @@ struct Arguments {
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
       "Write the weights of a run into one safetensors file, which other programs read,\n"
-      "whatever number of processes has saved them.\n\n"
-      "Example: gallop convert runs/fashion-mnist-1 weights.safetensors\n",
+      "whatever number of processes has saved them; or a search space of NNI as a sweep.\n\n"
+      "Example: gallop convert runs/fashion-mnist-1 weights.safetensors\n"
+      "         gallop convert space.json sweep.yaml\n",
       "gallop convert");
-  parser.add_option("RUN", arguments.run, "a run, or one of its checkpoints")->required();
-  parser.add_option("FILE", arguments.file, "to be written, NAME.safetensors")->required();
+  parser.add_option("RUN", arguments.run, "a run, one of its checkpoints, or a .json of NNI")
+      ->required();
+  parser.add_option("FILE", arguments.file, "to be written, NAME.safetensors or NAME.yaml")
+      ->required();
   parser.add_option("--checkpoint", arguments.checkpoint, "best, latest, or the number of a step");
   parser.add_option("--runs", arguments.runs, "folder where runs are looked for by name");
   parser
@@ -65,20 +70,45 @@ WrittenFile write_in_one_step(const fs::path& file, const NamedTensors& tensors)
   }
 }
 
+void refuse_existing(const Arguments& arguments) {
+  if (fs::exists(arguments.file) && !arguments.force) {
+    throw UsageError(
+        fmt::format("{} is there already; --force writes over it", printable(arguments.file)));
+  }
+}
+
+ExitCode convert_space(const Arguments& arguments) {
+  if (!arguments.file.ends_with(".yaml")) {
+    throw UsageError(fmt::format("{}: a search space becomes a sweep, whose name must end in .yaml",
+                                 printable(arguments.file)));
+  }
+  if (!fs::exists(arguments.run)) {
+    throw UsageError(fmt::format("there is no file '{}'", printable(arguments.run)));
+  }
+  refuse_existing(arguments);
+  const std::string sweep =
+      tune::sweep_of_nni(read_file(arguments.run, kLargestSpace), arguments.run);
+  write_file_atomically(arguments.file,
+                        fmt::format("# The search space of NNI in {}. To be added: 'metric', and "
+                                    "'recipe' or 'command'.\n{}",
+                                    printable(arguments.run), sweep));
+  fmt::print("{}: to be added are 'metric', and 'recipe' or 'command'\n",
+             printable(arguments.file));
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 ExitCode run_convert(const std::vector<std::string>& arguments) {
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
   require_alone("convert");
+  if (parsed.run.ends_with(".json")) return convert_space(parsed);
   const fs::path file(parsed.file);
   if (!parsed.file.ends_with(kEnding)) {
     throw UsageError(fmt::format("{}: the name must end in {}", printable(parsed.file), kEnding));
   }
-  if (fs::exists(file) && !parsed.force) {
-    throw UsageError(
-        fmt::format("{} is there already; --force writes over it", printable(parsed.file)));
-  }
+  refuse_existing(parsed);
   const fs::path folder = find_checkpoint(parsed.runs, parsed.run, parsed.checkpoint);
   const train::CheckpointStore store(folder.parent_path());
   const NamedTensors model = with_type(store.read_model({.folder = folder}), parsed.type);

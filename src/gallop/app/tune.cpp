@@ -167,8 +167,10 @@ void show_best(const StudyPlace& place) {
   const tune::Study study = place.read();
   const std::string best = best_text(study);
   if (best.empty() && study.count(tune::TrialState::kPruned) > 0) {
-    fmt::print("no trial ran to its end; 'gallop tune status {}' shows how far they came\n",
-               place.folder.string());
+    fmt::print(
+        "no trial ran to its end; the best of those that were pruned, by their last "
+        "report:\n{}",
+        best_pruned_text(study));
     return;
   }
   if (best.empty()) {
@@ -216,6 +218,8 @@ const std::vector<TuneAction>& tune_actions() {
       {"best", "its best trial, and how to run it again", tune_best},
       {"plot", "draws it, in the terminal or as SVG", tune_plot},
       {"importance", "how much each parameter matters", tune_importance},
+      {"lineage", "who in a population went on from whom, and how to train its best again",
+       tune_lineage},
       {"export", "all trials as CSV, JSON or for Optuna, the best as a recipe", tune_export},
       {"stop", "start no more trials", tune_stop},
       {"resume", "start trials again, and so many more", tune_resume},

@@ -41,6 +41,8 @@ constexpr std::array kDistributions = {
     Distribution{"q_normal", Scale::kNormal, true, false, false},
     Distribution{"log_normal", Scale::kLogNormal, false, false, false},
     Distribution{"q_log_normal", Scale::kLogNormal, true, false, false},
+    Distribution{"beta", Scale::kBeta, false, false, false},
+    Distribution{"q_beta", Scale::kBeta, true, false, false},
 };
 
 bool is_whole(const Node& node) {
@@ -170,10 +172,11 @@ class Reader {
       for (const auto& [word, same] : {std::pair{"linear", "uniform"},
                                        {"log", "log_uniform_values"},
                                        {"normal", "normal"},
-                                       {"log-normal", "log_normal"}}) {
+                                       {"log-normal", "log_normal"},
+                                       {"beta", "beta"}}) {
         if (scale->scalar == word) return find_distribution(same);
       }
-      fail(*scale, name, "scale: expected linear, log, normal or log-normal");
+      fail(*scale, name, "scale: expected linear, log, normal, log-normal or beta");
       return nullptr;
     }
     const Node* const given = node.find("distribution");
@@ -198,15 +201,23 @@ class Reader {
 
   void read_interval(const std::string& name, const Node& node,
                      const std::optional<Condition>& condition) {
-    check_keys(name, node, {"min", "max", "scale", "step", "q", "mu", "sigma", "distribution"});
     const Distribution* const distribution = distribution_of(name, node);
     if (distribution == nullptr) return;
+    std::vector<std::string> known = {"min", "max", "scale", "step",
+                                      "q",   "mu",  "sigma", "distribution"};
+    const bool is_beta = distribution->scale == Scale::kBeta;
+    if (is_beta) known.insert(known.end(), {"a", "b"});
+    check_keys(name, node, known);
     const bool is_normal =
         distribution->scale == Scale::kNormal || distribution->scale == Scale::kLogNormal;
     Interval interval{.scale = distribution->scale, .step = 0};
     if (is_normal) {
       interval.mean = number_at(name, node, "mu", false).value_or(0);
       interval.deviation = number_at(name, node, "sigma", false).value_or(1);
+    }
+    if (is_beta) {
+      interval.a = number_at(name, node, "a", false).value_or(1);
+      interval.b = number_at(name, node, "b", false).value_or(1);
     }
     if (!read_ends(name, node, *distribution, interval)) return;
     read_step(name, node, *distribution, interval);
@@ -220,6 +231,7 @@ class Reader {
     const auto high = number_at(name, node, "max", is_needed);
     if (is_needed && (!low || !high)) return false;
     const auto end = [&](double side) {
+      if (interval.scale == Scale::kBeta) return side < 0 ? 0.0 : 1.0;
       const double number = interval.mean + side * kDeviations * interval.deviation;
       return interval.scale == Scale::kLogNormal ? std::exp(number) : number;
     };

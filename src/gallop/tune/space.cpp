@@ -10,6 +10,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/tune/beta.h"
 #include "gallop/tune/normal.h"
 
 namespace gallop::tune {
@@ -21,6 +22,7 @@ using config::number_text;
 
 constexpr double kNearStep = 1e-6;      // A share of the step.
 constexpr double kLeastShare = 1e-300;  // Of a normal distribution; 0 is infinitely far.
+constexpr double kMostOfBeta = 1e6;     // Beyond it takes long to compute, and is nearly normal.
 
 bool is_logarithmic(Scale scale) { return scale == Scale::kLog || scale == Scale::kLogNormal; }
 bool is_normal(Scale scale) { return scale == Scale::kNormal || scale == Scale::kLogNormal; }
@@ -69,6 +71,16 @@ std::string mistake_in(const Interval& interval) {
   }
   if (is_normal(interval.scale) && !(interval.deviation > 0)) {
     return fmt::format("deviation {}: must be above 0", number_text(interval.deviation));
+  }
+  if (interval.scale == Scale::kBeta) {
+    if (interval.low < 0 || interval.high > 1) {
+      return fmt::format("{}: a beta distribution is from 0 to 1", given());
+    }
+    for (const double parameter : {interval.a, interval.b}) {
+      if (parameter > 0 && parameter <= kMostOfBeta) continue;
+      return fmt::format("{} of a beta distribution: must be above 0 and at most 1e6",
+                         number_text(parameter));
+    }
   }
   return {};
 }
@@ -136,12 +148,14 @@ const char* scale_name(Scale scale) {
     case Scale::kLog: return "log";
     case Scale::kNormal: return "normal";
     case Scale::kLogNormal: return "log-normal";
+    case Scale::kBeta: return "beta";
   }
   return "";
 }
 
 Scale parse_scale(const std::string& name) {
-  for (const Scale scale : {Scale::kLinear, Scale::kLog, Scale::kNormal, Scale::kLogNormal}) {
+  for (const Scale scale :
+       {Scale::kLinear, Scale::kLog, Scale::kNormal, Scale::kLogNormal, Scale::kBeta}) {
     if (name == scale_name(scale)) return scale;
   }
   throw DataError(fmt::format("no scale '{}'", printable(name)));
@@ -158,6 +172,10 @@ Json json_of(const Parameter& parameter) {
     if (is_normal(interval->scale)) {
       json["mean"] = interval->mean;
       json["deviation"] = interval->deviation;
+    }
+    if (interval->scale == Scale::kBeta) {
+      json["a"] = interval->a;
+      json["b"] = interval->b;
     }
   } else {
     const Choices& choices = *parameter.choices();
@@ -185,7 +203,9 @@ Parameter parameter_of(const Json& json) {
                                 .step = json.value("step", 0.0),
                                 .integer = json.value("integer", false),
                                 .mean = json.value("mean", 0.0),
-                                .deviation = json.value("deviation", 1.0)};
+                                .deviation = json.value("deviation", 1.0),
+                                .a = json.value("a", 1.0),
+                                .b = json.value("b", 1.0)};
   }
   if (json.contains("parent")) {
     parameter.condition = Condition{.parent = json.at("parent"), .choices = json.at("if")};
@@ -194,6 +214,7 @@ Parameter parameter_of(const Json& json) {
 }
 
 double unscaled(const Interval& interval, double coordinate) {
+  if (interval.scale == Scale::kBeta) return beta_quantile(coordinate, interval.a, interval.b);
   const double share = std::clamp(coordinate, kLeastShare, 1 - 0x1p-53);
   const double number = is_normal(interval.scale)
                             ? interval.mean + interval.deviation * normal_quantile(share)
@@ -204,6 +225,7 @@ double unscaled(const Interval& interval, double coordinate) {
 }  // namespace
 
 double coordinate(const Interval& interval, double value) {
+  if (interval.scale == Scale::kBeta) return beta_cdf(value, interval.a, interval.b);
   const double number = is_logarithmic(interval.scale) ? std::log(value) : value;
   if (!is_normal(interval.scale)) return number;
   return normal_cdf((number - interval.mean) / interval.deviation);

@@ -13,8 +13,8 @@
 namespace gallop::tune {
 
 /// Where draws are uniform: in the number itself, in its logarithm, or in the share of a normal
-/// distribution below it (below its logarithm).
-enum class Scale { kLinear, kLog, kNormal, kLogNormal };
+/// distribution below it (below its logarithm), or of a beta distribution.
+enum class Scale { kLinear, kLog, kNormal, kLogNormal, kBeta };
 
 /// Numbers between two ends, which belong to it.
 struct Interval {
@@ -23,6 +23,7 @@ struct Interval {
   double step = 0;                 ///< Above 0: only low, low + step, and so on.
   bool integer = false;            ///< Written without a point; `step` is a whole number then.
   double mean = 0, deviation = 1;  ///< Of the scales with a normal distribution.
+  double a = 1, b = 1;             ///< Of the scale with a beta distribution, from 0 to 1.
 };
 
 /// One of several, each as JSON text: `"relu"`, `0.1`, `[64, 64]`. A constant is a choice of one.

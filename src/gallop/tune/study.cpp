@@ -38,6 +38,7 @@ std::string to_json(const StudySettings& settings) {
   Json objectives = Json::array(), limits = Json::array();
   for (const Objective& objective : settings.objectives) {
     objectives.push_back({{"metric", objective.metric}, {"maximize", objective.maximize}});
+    if (objective.target) objectives.back()["target"] = *objective.target;
   }
   for (const Limit& limit : settings.limits) {
     limits.push_back({{"metric", limit.metric}, {"most", limit.most}});
@@ -81,6 +82,9 @@ StudySettings parse_settings(std::string_view text) {
     settings.heartbeat_seconds = json.at("heartbeat_seconds");
     for (const Json& objective : json.at("objectives")) {
       settings.objectives.push_back({objective.at("metric"), objective.at("maximize")});
+      if (objective.contains("target")) {
+        settings.objectives.back().target = objective.at("target").get<double>();
+      }
     }
     for (const Json& limit : json.at("limits")) {
       settings.limits.push_back({limit.at("metric"), limit.at("most")});
@@ -247,6 +251,23 @@ std::vector<int64_t> Study::pareto_front() const {
   std::vector<int64_t> front;
   for (const size_t index : nondominated(losses)) front.push_back(numbers[index]);
   return front;
+}
+
+bool Study::has_reached_targets() const {
+  return std::any_of(trials_.begin(), trials_.end(), [this](const Trial& trial) {
+    return trial.state == TrialState::kComplete && is_feasible(trial) &&
+           reach_targets(settings_.objectives, trial.losses);
+  });
+}
+
+bool reach_targets(const std::vector<Objective>& objectives, const std::vector<double>& losses) {
+  bool has_target = false;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    if (!objectives[i].target) continue;
+    if (i >= losses.size() || !objectives[i].is_reached_by(losses[i])) return false;
+    has_target = true;
+  }
+  return has_target;
 }
 
 bool is_feasible(const Trial& trial) {

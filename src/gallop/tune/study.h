@@ -17,9 +17,12 @@ namespace gallop::tune {
 struct Objective {
   std::string metric;
   bool maximize = false;
+  std::optional<double> target{};  ///< No trial begins once one is as good.
 
   /// A metric as a loss, and a loss as a metric.
   double signed_value(double value) const { return maximize ? -value : value; }
+  /// Whether a loss is as good as the target, where there is one.
+  bool is_reached_by(double loss) const { return target && loss <= signed_value(*target); }
 };
 
 /// A metric that must not be above a limit.
@@ -93,6 +96,9 @@ class Study {
   /// Numbers of complete trials without violations of which no other is better in one objective
   /// and as good in all; the first of several with equal losses.
   std::vector<int64_t> pareto_front() const;
+  /// Whether a complete trial without violations is as good as each target, of which there is one
+  /// at least.
+  bool has_reached_targets() const;
 
  private:
   Trial& at(int64_t number);
@@ -117,5 +123,9 @@ class Study {
 
 /// Whether all violations are at most 0.
 bool is_feasible(const Trial& trial);
+
+/// Whether losses, one for each objective, are as good as each target, of which there is one at
+/// least.
+bool reach_targets(const std::vector<Objective>& objectives, const std::vector<double>& losses);
 
 }  // namespace gallop::tune

@@ -136,6 +136,15 @@ class Reader {
     if (name == nullptr) problems_.add(node.origin, "metric", "'name' is missing");
     if (name != nullptr) objective.metric = name->scalar;
     objective.maximize = !is_of_wandb() && objective.metric == "accuracy";
+    for (const Node::Entry& entry : node.entries) {
+      if (entry.key == "name" || entry.key == "goal" || entry.key == "target") continue;
+      problems_.add(entry.origin, "metric." + entry.key,
+                    "unknown key; there are name, goal, target");
+    }
+    if (const Node* const target = node.find("target")) {
+      objective.target = config::as_number(*target);
+      if (!objective.target) problems_.add(target->origin, "metric.target", "expected a number");
+    }
     if (goal == nullptr) return objective;
     objective.maximize = goal->scalar == "maximize";
     if (!objective.maximize && goal->scalar != "minimize") {

@@ -244,6 +244,27 @@ void Tuner::stop_after_failures(std::vector<Event>& events) const {
   events.push_back(stopped);
 }
 
+// The last of these events is a trial's end.
+void Tuner::stop_at_targets(std::vector<Event>& events) const {
+  const Event& ended = events.back();
+  const auto& objectives = study_.settings().objectives;
+  const bool is_feasible = std::all_of(ended.violations.begin(), ended.violations.end(),
+                                       [](double violation) { return violation <= 0; });
+  if (ended.state != TrialState::kComplete || !is_feasible || study_.is_stopped() ||
+      !reach_targets(objectives, ended.losses)) {
+    return;
+  }
+  std::string reached;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    if (!objectives[i].target) continue;
+    reached += fmt::format("{}{} {:.6g}", reached.empty() ? "" : ", ", objectives[i].metric,
+                           objectives[i].signed_value(ended.losses[i]));
+  }
+  Event stopped = event(Kind::kStopped, -1);
+  stopped.text = fmt::format("trial {} has reached the target: {}", ended.trial, reached);
+  events.push_back(stopped);
+}
+
 bool Tuner::tell(const Trial& trial, const Outcome& outcome) {
   if (outcome.state < TrialState::kComplete) {
     throw InternalError("a trial was told that has not ended");
@@ -254,6 +275,7 @@ bool Tuner::tell(const Trial& trial, const Outcome& outcome) {
     counts = is_running(attempt_of(trial));
     if (counts) {
       std::vector<Event> events = {ended};
+      stop_at_targets(events);
       stop_after_failures(events);
       return events;
     }

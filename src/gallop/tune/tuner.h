@@ -73,6 +73,7 @@ class Tuner final : public Broker {
   Event lose(const Trial& trial) const;
   Event queue(int64_t number, int32_t bracket, const Proposal& proposal) const;
   void stop_after_failures(std::vector<Event>& events) const;
+  void stop_at_targets(std::vector<Event>& events) const;
   std::optional<int64_t> held_by(const std::string& worker) const;
   std::vector<Event> next_trial(const std::string& worker);
 

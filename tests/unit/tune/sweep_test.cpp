@@ -131,6 +131,30 @@ command: ["${env}", "${interpreter}", "${program}", "${args}"]
   EXPECT_EQ(sweep.settings.space[1].choices()->weights, (std::vector<double>{0.25, 0.75}));
 }
 
+TEST(Sweep, HasBetaDistributionsAndTargets) {
+  const Sweep sweep = parse(R"(
+program: train.py
+method: random
+metric: {name: val_acc, goal: maximize, target: 0.9}
+parameters:
+  drop: {distribution: beta, a: 2, b: 5}
+  share: {distribution: q_beta, a: 2, b: 2, q: 0.25}
+)");
+  EXPECT_EQ(sweep.settings.objectives[0].target, 0.9);
+  EXPECT_EQ(parse_settings(to_json(sweep.settings)).objectives[0].target, 0.9);
+  const Interval drop = interval(sweep, "drop");
+  EXPECT_EQ(drop.scale, Scale::kBeta);
+  EXPECT_EQ(drop.low, 0);
+  EXPECT_EQ(drop.high, 1);
+  EXPECT_EQ(drop.b, 5);
+  // SciPy's beta.ppf(0.25, 2, 5).
+  EXPECT_NEAR(value_at(drop, 0.25), 0.16116291679032652, 1e-12);
+  EXPECT_NEAR(coordinate(drop, 0.16116291679032652), 0.25, 1e-12);
+  EXPECT_EQ(count(interval(sweep, "share")), 5);
+  EXPECT_EQ(Space::from_json(sweep.settings.space.to_json()).to_json(),
+            sweep.settings.space.to_json());
+}
+
 TEST(Sweep, TellsEveryMistakeAndItsPlace) {
   EXPECT_EQ(mistake("recipe: a\ntrails: 3\nmetric: loss\nparameters: {lr: {min: 0, mx: 1}}\n"),
             "sweep.yaml:2:1: trails: unknown key, did you mean 'trials'?\n"
@@ -143,8 +167,20 @@ TEST(Sweep, TellsEveryMistakeAndItsPlace) {
             "sweep.yaml:3:13: lr: from 0 to 1: a logarithmic scale begins above 0");
   EXPECT_EQ(mistake("recipe: a\nmetric: loss\nparameters: {lr: {min: 3.5, max: 1}}\n"),
             "sweep.yaml:3:13: lr: from 3.5 to 1: the low end is above");
-  EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {distribution: beta}}\n")
-                .find("there is no distribution 'beta'"),
+  EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {distribution: gamma}}\n")
+                .find("there is no distribution 'gamma'"),
+            std::string::npos);
+  EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {scale: beta, a: 0, b: 1}}\n")
+                .find("0 of a beta distribution: must be above 0 and at most 1e6"),
+            std::string::npos);
+  EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {scale: beta, max: 2.0}}\n")
+                .find("a beta distribution is from 0 to 1"),
+            std::string::npos);
+  EXPECT_NE(mistake("recipe: a\nmetric: {name: loss, target: low}\nparameters: {a: [1, 2]}\n")
+                .find("sweep.yaml:2:30: metric.target: expected a number"),
+            std::string::npos);
+  EXPECT_NE(mistake("recipe: a\nmetric: {name: loss, aim: 1}\nparameters: {a: [1, 2]}\n")
+                .find("metric.aim: unknown key; there are name, goal, target"),
             std::string::npos);
   EXPECT_NE(mistake("options: {a: 1}\nmetric: loss\nparameters: {a: 1}\n").find("only a recipe"),
             std::string::npos);

@@ -55,6 +55,28 @@ class Led {
   std::unique_ptr<Tuner> tuner;
 };
 
+TEST(Tuner, StopsAtTheTarget) {
+  StudySettings wanted = settings();
+  wanted.objectives = {{"accuracy", true, 0.9}};
+  wanted.limits = {{"bytes", 10}};
+  Led led(wanted);
+  const auto tell = [&](double accuracy, double bytes) {
+    led.tuner->tell(led.ask(), {.values = {accuracy}, .limited = {bytes}});
+  };
+  tell(0.89, 1);
+  tell(0.95, 11);  // Above a limit.
+  EXPECT_FALSE(led.tuner->study().is_stopped());
+  EXPECT_FALSE(led.tuner->study().has_reached_targets());
+  tell(0.9, 10);
+  EXPECT_TRUE(led.tuner->study().has_reached_targets());
+  EXPECT_EQ(led.tuner->study().stop_reason(), "trial 2 has reached the target: accuracy 0.9");
+  EXPECT_EQ(led.tuner->ask("w").kind, Assignment::Kind::kDone);
+  // Whoever wants to can go on.
+  led.tuner->resume();
+  tell(0.5, 1);
+  EXPECT_FALSE(led.tuner->study().is_stopped());
+}
+
 TEST(Tuner, HandsOutAsManyTrialsAsAreWanted) {
   Led led;
   std::vector<Trial> trials;

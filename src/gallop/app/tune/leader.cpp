@@ -31,7 +31,8 @@ std::unique_ptr<tune::Broker> Leader::broker() {
 
 void Leader::resume() {
   const std::lock_guard lock(mutex_);
-  if (tuner_.study().is_stopped()) tuner_.resume();
+  const tune::Study& study = tuner_.study();
+  if (study.is_stopped() && !study.has_reached_targets()) tuner_.resume();
 }
 
 void Leader::serve() {

@@ -26,7 +26,7 @@ class Leader {
   const tune::StudySettings& settings() const { return tuner_.settings(); }
   /// For a worker of this process.
   std::unique_ptr<tune::Broker> broker();
-  /// Starts trials again where the study was stopped.
+  /// Starts trials again where the study was stopped, but not at its target.
   void resume();
   /// Waits a moment for workers elsewhere, and answers them.
   void serve();

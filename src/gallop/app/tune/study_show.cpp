@@ -103,6 +103,15 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const StudyPlace place = which.find();
   const tune::Study study = place.read();
+  const bool has_best = number >= 0 || study.best() || study.objectives() > 1;
+  const std::string pruned = has_best ? std::string() : best_pruned_text(study);
+  if (!pruned.empty() && !json && !command) {
+    fmt::print(
+        "no trial of {} ran to its end; the best of those that were pruned, by their last "
+        "report:\n{}'gallop tune best {} --trial NUMBER' shows how to run one\n",
+        place.name, pruned, place.folder.string());
+    return ExitCode::kDone;
+  }
   const bool is_front = study.objectives() > 1 && number < 0;
   if (is_front && !command && !json) {
     std::fputs(best_text(study).c_str(), stdout);

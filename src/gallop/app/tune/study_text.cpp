@@ -163,6 +163,25 @@ std::string best_text(const Study& study) {
   return text;
 }
 
+std::string best_pruned_text(const Study& study) {
+  constexpr size_t kShown = 5;
+  std::vector<const Trial*> pruned;
+  for (const Trial& trial : study.trials()) {
+    const bool has_report = !trial.reports.empty() && !std::isnan(trial.reports.back().loss);
+    if (trial.state == TrialState::kPruned && has_report) pruned.push_back(&trial);
+  }
+  std::stable_sort(pruned.begin(), pruned.end(), [](const Trial* a, const Trial* b) {
+    return a->reports.back().loss < b->reports.back().loss;
+  });
+  if (pruned.size() > kShown) pruned.resize(kShown);
+  std::string text;
+  for (const Trial* trial : pruned) {
+    text += fmt::format("  {} at step {}, trial {}: {}\n", values_text(study, *trial),
+                        trial->reports.back().step, trial->number, point_text(study, *trial, 4));
+  }
+  return text;
+}
+
 std::string trials_table(const Study& study, size_t trials, size_t columns) {
   const size_t all = study.trials().size();
   std::string text = cut(fmt::format("{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}", "trial", "state",

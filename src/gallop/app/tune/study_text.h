@@ -25,6 +25,10 @@ std::string best_text(const tune::Study& study);
 /// none were.
 std::string shared_text(const tune::Study& study, size_t trials);
 
+/// The pruned trials whose last reports are best, where no trial is complete: a line a trial, and
+/// no more than a few. Empty for none.
+std::string best_pruned_text(const tune::Study& study);
+
 /// A table of the last trials, and of all that run: number, state, values, reports, seconds and
 /// parameters. Lines are cut at `columns`.
 std::string trials_table(const tune::Study& study, size_t trials, size_t columns);

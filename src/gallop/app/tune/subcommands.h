@@ -26,6 +26,8 @@ ExitCode tune_export(const std::vector<std::string>& arguments);
 ExitCode tune_importance(const std::vector<std::string>& arguments);
 // study_plot.cpp
 ExitCode tune_plot(const std::vector<std::string>& arguments);
+// study_lineage.cpp
+ExitCode tune_lineage(const std::vector<std::string>& arguments);
 // study_steer.cpp
 ExitCode tune_stop(const std::vector<std::string>& arguments);
 ExitCode tune_resume(const std::vector<std::string>& arguments);

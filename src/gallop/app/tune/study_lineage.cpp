@@ -1,0 +1,204 @@
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/command.h"
+#include "gallop/app/tune/study_place.h"
+#include "gallop/app/tune/study_text.h"
+#include "gallop/app/tune/subcommands.h"
+#include "gallop/app/tune/trial_command.h"
+#include "gallop/app/tune/worker.h"
+#include "gallop/launch/slurm_script.h"
+#include "gallop/tune/lineage.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using tune::Stretch;
+
+/// How a trial's weights came to be, as text, JSON, and commands that train them again.
+class Schedule {
+ public:
+  Schedule(const tune::Study& study, int64_t trial)
+      : study_(study),
+        trial_(trial_at(study, trial)),
+        spec_(tune::parse_run_spec(study.settings().run)),
+        unit_(report_unit(study.settings(), spec_)),
+        stretches_(tune::lineage(study, trial)) {}
+
+  std::string commands() const {
+    std::string text;
+    for (size_t i = 0; i < stretches_.size(); ++i) text += command(i) + "\n";
+    return text;
+  }
+
+  std::string text() const {
+    std::string text = fmt::format(
+        "trial {}: {}, in {} of one point each\n", trial_.number, values_text(study_, trial_),
+        stretches_.size() == 1 ? "1 stretch" : fmt::format("{} stretches", stretches_.size()));
+    for (const Stretch& stretch : stretches_) {
+      std::string trials;
+      for (const int64_t one : stretch.trials) {
+        trials += fmt::format("{}{}", trials.empty() ? "" : ", ", one);
+      }
+      text += fmt::format("  {} to {}, trial {}: {}\n", place(stretch.first_step),
+                          place(stretch.last_step), trials,
+                          point_text(study_, trial_at(study_, stretch.trials.front()), 0));
+    }
+    return text + "again:\n" + commands();
+  }
+
+  Json json() const {
+    Json json{{"trial", trial_.number}, {"stretches", Json::array()}};
+    for (size_t i = 0; i < stretches_.size(); ++i) {
+      const Stretch& stretch = stretches_[i];
+      json["stretches"].push_back(
+          {{"first_step", stretch.first_step},
+           {"last_step", stretch.last_step},
+           {"trials", stretch.trials},
+           {"parameters", Json::parse(parameters_json(study_.space(), stretch.point))},
+           {"command", command(i)}});
+    }
+    return json;
+  }
+
+ private:
+  // Where in a training a report of this number comes.
+  std::string place(int64_t step) const {
+    return spec_.recipe.empty() ? fmt::format("step {}", step) : unit_.until(step);
+  }
+
+  // A trial that was to run to its end and did is to do so again.
+  bool has_end(size_t index) const {
+    return index + 1 < stretches_.size() || trial_.last_step > 0 ||
+           trial_.state != tune::TrialState::kComplete;
+  }
+
+  std::string name(size_t index) const {
+    return fmt::format("{}-{}-{}", study_.settings().name, trial_.number, index + 1);
+  }
+
+  std::string command(size_t index) const {
+    return spec_.recipe.empty() ? command_line(index) : training(index);
+  }
+
+  std::string training(size_t index) const {
+    const Stretch& stretch = stretches_[index];
+    std::vector<std::string> words = {"gallop", "train", spec_.recipe, "--name", name(index)};
+    if (index > 0) words.insert(words.end(), {"--from", name(index - 1)});
+    if (has_end(index)) words.insert(words.end(), {"--until", unit_.until(stretch.last_step)});
+    for (auto& option : recipe_options(spec_, study_.space(), stretch.point)) {
+      words.push_back(std::move(option));
+    }
+    return line_of(words);
+  }
+
+  // With the variables by which a trial's command learns the same.
+  std::string command_line(size_t index) const {
+    const auto folder = [this](size_t i) { return launch::shell_word("runs/" + name(i)); };
+    std::string line = fmt::format("GALLOP_TRIAL_NUMBER={} GALLOP_TRIAL_FOLDER={} ",
+                                   stretches_[index].trials.back(), folder(index));
+    if (index > 0) line += fmt::format("GALLOP_TRIAL_PARENT_FOLDER={} ", folder(index - 1));
+    if (has_end(index)) {
+      line += fmt::format("GALLOP_TRIAL_LAST_STEP={} ", stretches_[index].last_step);
+    }
+    return line + line_of(command_words(spec_, study_.space(), stretches_[index].point));
+  }
+
+  static std::string line_of(const std::vector<std::string>& words) {
+    std::string line;
+    for (const std::string& word : words) {
+      line += (line.empty() ? "" : " ") + launch::shell_word(word);
+    }
+    return line;
+  }
+
+  const tune::Study& study_;
+  const tune::Trial& trial_;
+  tune::RunSpec spec_;
+  ReportUnit unit_;
+  std::vector<Stretch> stretches_;
+};
+
+bool is_of_population(const tune::Trial& trial) { return trial.member >= 0 || trial.parent >= 0; }
+
+// "goes on from trial 4", and of which member that was where it is another.
+std::string origin(const tune::Study& study, const tune::Trial& trial) {
+  if (trial.parent < 0) return "begins";
+  const tune::Trial& parent = trial_at(study, trial.parent);
+  if (parent.member == trial.member) return fmt::format("goes on from trial {}", parent.number);
+  return fmt::format("goes on from trial {} of member {}", parent.number, parent.member);
+}
+
+void print_trials(const tune::Study& study) {
+  for (const tune::Trial& trial : study.trials()) {
+    if (!is_of_population(trial)) continue;
+    fmt::print("trial {:<4} member {:<3} {:<35} {:<9} {:<18} {}\n", trial.number, trial.member,
+               origin(study, trial), tune::state_name(trial.state), values_text(study, trial),
+               point_text(study, trial, 4));
+  }
+}
+
+Json trials_json(const tune::Study& study) {
+  Json trials = Json::array();
+  for (const tune::Trial& trial : study.trials()) {
+    if (!is_of_population(trial)) continue;
+    Json json = Json::parse(trial_json(study, trial));
+    json["member"] = trial.member;
+    json["last_step"] = trial.last_step;
+    trials.push_back(std::move(json));
+  }
+  return trials;
+}
+
+}  // namespace
+
+ExitCode tune_lineage(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Show who went on from whose checkpoint in a population, and with which options; and how "
+      "the\n"
+      "best of it, or another trial, is trained again: its options changed along the training.\n\n"
+      "Example: gallop tune lineage my-study",
+      "gallop tune lineage");
+  WhichStudy which;
+  which.add_to(parser);
+  int64_t number = -1;
+  bool json = false, commands = false;
+  parser.add_option("--trial", number, "this trial alone; the best by default");
+  auto* as_json = parser.add_flag("--json", json, "print JSON");
+  parser.add_flag("--commands", commands, "print the commands alone that train it again")
+      ->excludes(as_json);
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const StudyPlace place = which.find();
+  const tune::Study study = place.read();
+  std::optional<int64_t> shown;
+  if (number >= 0) shown = number;
+  if (!shown && study.objectives() == 1) shown = study.best();
+  if (commands && !shown) throw UsageError("no trial is the best so far; give --trial NUMBER");
+  std::optional<Schedule> schedule;
+  if (shown) schedule.emplace(study, *shown);
+  if (json) {
+    Json all = Json::object();
+    if (number < 0) all["trials"] = trials_json(study);
+    if (schedule) all["schedule"] = schedule->json();
+    fmt::print("{}\n", all.dump());
+    return ExitCode::kDone;
+  }
+  if (commands) {
+    fmt::print("{}", schedule->commands());
+    return ExitCode::kDone;
+  }
+  if (number < 0) print_trials(study);
+  if (schedule) fmt::print("{}{}", number < 0 ? "\n" : "", schedule->text());
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app
