@@ -79,7 +79,6 @@ ExitCode tune_status(const std::vector<std::string>& arguments) {
     return ExitCode::kDone;
   }
   fmt::print("study      {}: {}\n", place.folder.string(), progress_text(study));
-  if (study.is_stopped()) fmt::print("stopped    {}\n", printable(study.stop_reason()));
   const std::string best = best_text(study);
   if (!best.empty()) fmt::print("best       {}", best);
   fmt::print("{}", shared_text(study, all ? study.trials().size() : kShownTrials));

@@ -107,7 +107,9 @@ std::string progress_text(const Study& study) {
   if (of(TrialState::kWaiting) > 0) {
     text += fmt::format(", {} waiting", format_count(of(TrialState::kWaiting)));
   }
-  return text + (study.is_stopped() ? "; stopped" : "");
+  if (!study.is_stopped()) return text;
+  const std::string reason = printable(study.stop_reason());
+  return text + "; stopped" + (reason.empty() ? "" : ": " + reason);
 }
 
 std::string shared_text(const Study& study, size_t trials) {
