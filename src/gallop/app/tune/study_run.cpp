@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -181,6 +182,7 @@ StudyEnd join_study(const StudyPlace& place, const StudyRunConfig& config, const
     open = [&leader = member.leader()] { return leader.broker(); };
   } else if (config.style == StudyView::Style::kText) {
     fmt::print("worker     {} takes part in {}\n", name_of(config), place.folder.string());
+    std::fflush(stdout);
   }
   WorkerThreads workers(*settings, member.workers(), open);
   return member.run(
