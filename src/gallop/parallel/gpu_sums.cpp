@@ -107,14 +107,14 @@ void GpuSums::start(const at::Tensor& tensor, int64_t call, double seconds,
   auto done = std::make_shared<c10::Event>(device_.type());
   {
     const std::lock_guard lock(mutex_);
-    if (failure_) throw *failure_;
+    if (failure_) throw GpuCallFailed(*failure_);
     int result = enqueue(stream_.native_handle());
     result = settled(result, deadline);
     if (result != Nccl::kSuccess) {
       failure_ = std::make_unique<GpuCallFailed>(
           call, result == Nccl::kInProgress ? "NCCL did not begin in time" : words_for(result));
       end_all();
-      throw *failure_;
+      throw GpuCallFailed(*failure_);
     }
     done->record(stream_);
     under_way_.push_back({call, tensor, done, deadline, seconds});
@@ -133,13 +133,13 @@ void GpuSums::wait(const at::Tensor& tensor) {
 
 void GpuSums::check() {
   const std::lock_guard lock(mutex_);
-  if (failure_) throw *failure_;
+  if (failure_) throw GpuCallFailed(*failure_);
 }
 
 void GpuSums::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return failure_ || under_way_.empty(); });
-  if (failure_) throw *failure_;
+  if (failure_) throw GpuCallFailed(*failure_);
 }
 
 std::vector<int64_t> GpuSums::take_ended() {

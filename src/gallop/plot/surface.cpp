@@ -75,7 +75,8 @@ class Grid {
   }
 
   double& value(int row, int column) {
-    return values_[static_cast<size_t>(row * columns_ + column)];
+    return values_[static_cast<size_t>(row) * static_cast<size_t>(columns_) +
+                   static_cast<size_t>(column)];
   }
   std::vector<double> take() { return std::move(values_); }
 

@@ -165,7 +165,8 @@ class XyDrawing {
       const double low = y_of(static_cast<double>(row) / rows), high = y_of((row + 1.0) / rows);
       for (int column = 0; column < columns;) {
         const auto level = [&](int at) {
-          return colors_.level(values[static_cast<size_t>(row * columns + at)]);
+          return colors_.level(values[static_cast<size_t>(row) * static_cast<size_t>(columns) +
+                                      static_cast<size_t>(at)]);
         };
         const auto here = level(column);
         const int begin = column;

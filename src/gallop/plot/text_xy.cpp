@@ -80,7 +80,9 @@ class XyText {
     const auto values = sampled(surface, x_, y_, columns_, rows_);
     for (int row = 0; row < rows_; ++row) {
       for (int column = 0; column < columns_; ++column) {
-        const auto level = levels.level(values[static_cast<size_t>(row * columns_ + column)]);
+        const auto level =
+            levels.level(values[static_cast<size_t>(row) * static_cast<size_t>(columns_) +
+                                static_cast<size_t>(column)]);
         if (level) cell(rows_ - 1 - row, column) = marks_.shades[static_cast<size_t>(*level)];
       }
     }
@@ -198,7 +200,8 @@ class XyText {
       const size_t half = width_of(label) / 2;
       const size_t begin = std::min(at > half ? at - half : 0, columns + 1 - width_of(label));
       if (begin < free) continue;
-      labels = padded(labels, begin) + label;
+      labels = padded(labels, begin);
+      labels += label;
       free = begin + width_of(label) + 1;
     }
     const std::string margin(static_cast<size_t>(label_width_) + 1, ' ');

@@ -1,5 +1,7 @@
 #include "gallop/plot/triangulation.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <unordered_map>
 #include <utility>
 
@@ -8,6 +10,8 @@
 namespace gallop::plot {
 
 namespace {
+
+using std::size_t;
 
 constexpr int32_t kFar = -1;  // The corner at infinity of the triangles around all others.
 

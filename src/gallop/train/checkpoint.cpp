@@ -259,7 +259,7 @@ CheckpointInfo CheckpointStore::take_over(const CheckpointInfo& other, bool best
 }
 
 CheckpointInfo CheckpointStore::copy(const CheckpointInfo& other,
-                                     std::map<std::string, std::string> trainer, bool best) {
+                                     const std::map<std::string, std::string>& trainer, bool best) {
   const Manifest manifest = open_manifest(other.folder);
   const CheckpointDraft draft{
       .folder = draft_folder(other.step), .step = other.step, .bytes = other.bytes};

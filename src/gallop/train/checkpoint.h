@@ -136,8 +136,8 @@ class CheckpointStore {
   std::vector<CheckpointInfo> snapshots() const;
 
  private:
-  CheckpointInfo copy(const CheckpointInfo& other, std::map<std::string, std::string> trainer,
-                      bool best);
+  CheckpointInfo copy(const CheckpointInfo& other,
+                      const std::map<std::string, std::string>& trainer, bool best);
   fs::path draft_folder(int64_t step) const;
   std::vector<fs::path> follow_all(const char* pointer) const;
   std::optional<fs::path> follow(const char* pointer) const;

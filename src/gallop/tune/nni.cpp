@@ -124,7 +124,8 @@ class Writer {
       std::string inner;
       if (option.is_object()) {
         for (const std::string& entry : entries(option, name + "." + text + ".")) {
-          inner += (inner.empty() ? "" : ", ") + entry;
+          inner += inner.empty() ? "" : ", ";
+          inner += entry;
         }
       }
       cases.push_back(fmt::format("{}: {}", label.dump(),

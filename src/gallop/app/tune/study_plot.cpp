@@ -122,26 +122,26 @@ void check_use_of_parameters(const Kinds& kinds, const tune::PlotChoice& choice)
 
 }  // namespace
 
-ExitCode tune_plot(const std::vector<std::string>& words) {
+ExitCode tune_plot(const std::vector<std::string>& arguments) {
   constexpr size_t kInTerminal = 2;
   constexpr int kFewRows = 9;  // Of one of many small plots.
-  Arguments arguments;
-  if (!parse(words, arguments)) return ExitCode::kDone;
-  Kinds kinds = named_kinds(arguments.kinds);
-  const tune::Study study = arguments.which.find().read();
-  const tune::PlotChoice choice = choice_of(study, arguments);
+  Arguments wanted;
+  if (!parse(arguments, wanted)) return ExitCode::kDone;
+  Kinds kinds = named_kinds(wanted.kinds);
+  const tune::Study study = wanted.which.find().read();
+  const tune::PlotChoice choice = choice_of(study, wanted);
   if (kinds.empty()) {
-    kinds = fitting_kinds(study, choice,
-                          arguments.svg.empty() ? kInTerminal : tune::plot_kinds().size());
+    kinds =
+        fitting_kinds(study, choice, wanted.svg.empty() ? kInTerminal : tune::plot_kinds().size());
   }
   check_use_of_parameters(kinds, choice);
   plot::Page page = tune::study_page(study, kinds, choice);
   page.title += ": " + progress_text(study);
-  if (!arguments.svg.empty()) {
-    write_file_atomically(arguments.svg, plot::to_svg(page));
+  if (!wanted.svg.empty()) {
+    write_file_atomically(wanted.svg, plot::to_svg(page));
     std::vector<std::string> names;
     for (const auto* kind : kinds) names.emplace_back(kind->name);
-    fmt::print("{}: {}\n", printable(arguments.svg), join_names(names, "and"));
+    fmt::print("{}: {}\n", printable(wanted.svg), join_names(names, "and"));
     return ExitCode::kDone;
   }
   fmt::print("{}\n", printable(page.title));

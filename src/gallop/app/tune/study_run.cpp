@@ -44,7 +44,7 @@ std::vector<Worker> workers_of(const StudyPlace& place, const StudyRunConfig& co
     if (config.workers > 1)
       worker.place.cores = part_of(side_by_side(cores_given()), i, config.workers);
     if (!config.gpus.empty()) {
-      const auto number = static_cast<size_t>(config.first_worker + i);
+      const auto number = static_cast<size_t>(config.first_worker) + static_cast<size_t>(i);
       worker.place.variables["CUDA_VISIBLE_DEVICES"] = config.gpus[number % config.gpus.size()];
     }
     worker.place.variables.merge(sharing.variables());
