@@ -251,7 +251,7 @@ CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFil
 CheckpointInfo CheckpointStore::adopt(const CheckpointInfo& other) {
   auto trainer = read_trainer(other);
   Progress::forget_checkpoints(trainer);
-  return copy(other, std::move(trainer), false);
+  return copy(other, trainer, false);
 }
 
 CheckpointInfo CheckpointStore::take_over(const CheckpointInfo& other, bool best) {

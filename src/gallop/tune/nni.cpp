@@ -123,7 +123,8 @@ class Writer {
       const std::string text = label.is_string() ? label.get<std::string>() : label.dump();
       std::string inner;
       if (option.is_object()) {
-        for (const std::string& entry : entries(option, name + "." + text + ".")) {
+        const std::string prefix = fmt::format("{}.{}.", name, text);
+        for (const std::string& entry : entries(option, prefix)) {
           inner += inner.empty() ? "" : ", ";
           inner += entry;
         }
