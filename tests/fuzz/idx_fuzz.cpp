@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const data::IdxArray array = data::parse_idx(std::move(content), dimensions, "input");
       size_t values = 1;
       for (const int64_t length : array.sizes) values *= static_cast<size_t>(length);
-      require(array.offset + values == size);
+      require(array.values.size() == values);
+      require(4 + 4 * array.sizes.size() + values == size);  // Behind magic number and sizes.
     } catch (const DataError&) {
     }
   }
