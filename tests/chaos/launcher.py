@@ -31,6 +31,7 @@ def leaves_nobody_behind(there, name, launch):
 def goes_on_with_fewer(there):
     deadly = there.preload("calls", FAULT_PATH="data/train-", FAULT_READS=1, FAULT_AT=1, FAULT_ACTION="kill",
                            FAULT_RANK="2,3", FAULT_RESTARTS=1)
+    deadly["GALLOP_SHARED_DATA"] = ""  # Each reads the data for itself.
     training = there.start("fewer", processes=4, launch=["--min-processes", "2", "--max-restarts", "10"],
                            environment=deadly)
     code, output = training.finish()
