@@ -129,7 +129,8 @@ class Adafactor final : public Optimizer {
   at::Tensor variance_of(const TensorStep& step, size_t i, const at::Tensor& g,
                          const at::Tensor& take) const {
     const std::vector<size_t>& own = of_parameter_[step.index(i)];
-    const at::Tensor share = take.to(g.scalar_type()), scale = step.gradient_scale();
+    const at::Tensor share = take.to(g.scalar_type());
+    const at::Tensor& scale = step.gradient_scale();
     const auto next = [&](size_t which, const at::Tensor& square) {
       const at::Tensor& state = state_[own[which]].tensor;
       at::Tensor result =

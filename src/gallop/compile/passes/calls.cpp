@@ -7,8 +7,8 @@ namespace gallop::compile::passes {
 namespace {
 
 template <typename T>
-Operand constant(T value) {
-  return Operand::of(c10::IValue(std::move(value)));
+Operand constant(const T& value) {
+  return Operand::of(c10::IValue(value));
 }
 Operand number(double value) { return constant(c10::Scalar(value)); }
 Operand none() { return constant(c10::IValue()); }

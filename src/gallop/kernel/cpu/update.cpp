@@ -56,7 +56,8 @@ double exact_sum_of_squares(const float* data, int64_t count) {
 
 // Squares of finite numbers can leave the range of fp32, but not that of fp64.
 inline double checked(double sum, const float* data, int64_t count) {
-  return sum - sum == 0 ? sum : exact_sum_of_squares(data, count);
+  const bool is_finite = sum - sum == 0;  // NOLINT(misc-redundant-expression)
+  return is_finite ? sum : exact_sum_of_squares(data, count);
 }
 
 inline double squares_of_strides(const float* gradient, int64_t count) {
