@@ -7,11 +7,12 @@
 
 #include "gallop/base/file.h"
 #include "gallop/compile/codegen/cuda_source.h"
+#include "unit/fixtures.h"
 
 namespace gallop::compile {
 
 std::string emulated_prefix() {
-  const fs::path header = fs::path(GALLOP_FIXTURES) / "cuda_on_cpu.h";
+  const fs::path header = fixtures() / "cuda_on_cpu.h";
   return read_file(header, 1 << 20) + cuda_prefix();
 }
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -15,12 +16,15 @@ namespace gallop::compile {
 /// Skips where there is no NVRTC.
 class FakeDriverTest : public testing::Test {
  protected:
-  static constexpr const char* kFakeDriver = GALLOP_FAKE_CUDA_DRIVER;
+  /// Beside the program.
+  inline static const std::string kFakeDriver =
+      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libfake_cuda_driver.so")
+          .string();
 
   void SetUp() override {
     std::string why;
     if (!compiler_.is_there(why)) GTEST_SKIP() << why;
-    driver_ = dlopen(kFakeDriver, RTLD_NOW);
+    driver_ = dlopen(kFakeDriver.c_str(), RTLD_NOW);
     ASSERT_NE(driver_, nullptr) << dlerror();
     told();
   }

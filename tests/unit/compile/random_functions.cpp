@@ -103,7 +103,7 @@ void backward(const at::Tensor& value) {
   value.sum().backward({}, /*retain_graph=*/true);
 }
 
-at::Tensor gradient(const at::Tensor& parameter) {
+at::Tensor gradient_of(const at::Tensor& parameter) {
   if (!parameter.is_leaf() || !parameter.grad().defined()) throw Unfit("no gradient");
   return parameter.grad();
 }
@@ -126,7 +126,7 @@ at::Tensor apply(const Instruction& op, const Values& values, bool wide) {
   if (!op.numbers.empty()) arguments.p = op.numbers[0];
   if (op.numbers.size() > 1) arguments.q = op.numbers[1];
   if (op.name == "backward") return backward(arguments[0]), at::Tensor();
-  if (op.name == "gradient") return gradient(arguments[0]);
+  if (op.name == "gradient") return gradient_of(arguments[0]);
   if (op.name == "hook") return hooked(arguments[0]);
   const Operation* operation = operation_named(op.name);
   if (operation == nullptr) throw std::invalid_argument("no operation '" + op.name + "'");

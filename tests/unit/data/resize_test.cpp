@@ -6,6 +6,7 @@
 
 #include "gallop/base/file.h"
 #include "gallop/data/resize_kernels.h"
+#include "unit/fixtures.h"
 
 namespace gallop::data {
 namespace {
@@ -21,7 +22,7 @@ std::vector<uint8_t> noise(size_t count) {
 }
 
 TEST(Resizer, IsWithinOneLevelOfPillow) {
-  const std::string fixture = read_file(fs::path(GALLOP_FIXTURES) / "resize.bin");
+  const std::string fixture = read_file(fixtures() / "resize.bin");
   const char* at = fixture.data();
   const auto next = [&at] {
     int32_t value;

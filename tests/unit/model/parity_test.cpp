@@ -22,6 +22,7 @@
 #include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
 #include "parity/deterministic_weights.h"
+#include "unit/fixtures.h"
 
 namespace gallop::model {
 namespace {
@@ -51,7 +52,7 @@ Tolerances single_precision(const std::string& name, bool training) {
 }
 
 const Json& cases() {
-  static const Json list = Json::parse(std::ifstream(GALLOP_FIXTURES "/models.json"));
+  static const Json list = Json::parse(std::ifstream(fixtures() / "models.json"));
   return list;
 }
 

@@ -10,6 +10,7 @@
 
 #include "gallop/optim/optimizer.h"
 #include "gallop/tensor/safetensors.h"
+#include "unit/fixtures.h"
 #include "unit/optim/wrapped.h"
 
 namespace gallop::optim {
@@ -20,7 +21,7 @@ class Parity : public testing::Test {
   void SetUp() override {
     // Tensors this small are slower with more threads, and much slower on a busy machine.
     at::set_num_threads(1);
-    const fs::path path = fs::path(GALLOP_FIXTURES) / "optimizers.safetensors";
+    const fs::path path = fixtures() / "optimizers.safetensors";
     for (const auto& [name, tensor] : read_safetensors(path).tensors) {
       stored_.emplace(name, tensor);
       if (const size_t end = name.find(' '); end != std::string::npos) {

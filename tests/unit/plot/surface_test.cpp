@@ -9,6 +9,7 @@
 
 #include "gallop/base/philox.h"
 #include "gallop/plot/triangulation.h"
+#include "unit/fixtures.h"
 
 namespace gallop::plot {
 namespace {
@@ -149,7 +150,7 @@ TEST(Sampled, IsAPlaneExactly) {
 
 // Fixture of tests/parity/make_surface.py.
 TEST(Sampled, AgreesWithSciPy) {
-  const auto stored = nlohmann::json::parse(std::ifstream(GALLOP_FIXTURES "/surface.json"));
+  const auto stored = nlohmann::json::parse(std::ifstream(fixtures() / "surface.json"));
   Surface surface{stored.at("x"), stored.at("y"), stored.at("values")};
   const int columns = stored.at("columns"), rows = stored.at("rows");
   const auto values = sampled(surface, unit_axis(), unit_axis(), columns, rows);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "unit/fixtures.h"
 #include "unit/schedule/build.h"
 
 namespace gallop::schedule {
@@ -18,7 +19,7 @@ using nlohmann::json;
 const std::set<std::string> kNotInPyTorch = {"inverse-sqrt", "wsd"};
 
 json stored() {
-  std::ifstream file(GALLOP_FIXTURES "/schedules.json");
+  std::ifstream file(fixtures() / "schedules.json");
   return json::parse(file);
 }
 

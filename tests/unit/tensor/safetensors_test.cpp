@@ -18,6 +18,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
 #include "gallop/tensor/safetensors_header.h"
+#include "unit/fixtures.h"
 
 namespace gallop {
 namespace {
@@ -127,7 +128,7 @@ TEST_F(SafetensorsFile, ReportsMissingFilesAndFolders) {
 }
 
 TEST_F(SafetensorsFile, ReadsWhatPythonWrote) {
-  const Safetensors content = read_safetensors(fs::path(GALLOP_FIXTURES) / "python.safetensors");
+  const Safetensors content = read_safetensors(fixtures() / "python.safetensors");
   EXPECT_EQ(content.metadata,
             (std::map<std::string, std::string>{{"format", "pt"}, {"note", "ä"}}));
   ASSERT_EQ(content.tensors.size(), 19u);
@@ -157,8 +158,7 @@ TEST_F(SafetensorsFile, PythonReadsWhatWasWritten) {
   }
   const NamedTensors tensors = examples();
   write_safetensors(path_, tensors, {{"format", "pt"}});
-  const fs::path script =
-      fs::path(GALLOP_FIXTURES).parent_path() / "parity" / "list_safetensors.py";
+  const fs::path script = fixtures().parent_path() / "parity" / "list_safetensors.py";
   const fs::path output = folder_ / "output";
   ASSERT_EQ(std::system(fmt::format("{} {} {} > {}", python, script.string(), path_.string(),
                                     output.string())

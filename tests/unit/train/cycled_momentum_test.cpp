@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "unit/fixtures.h"
 #include "unit/schedule/build.h"
 #include "unit/train/trainee.h"
 
@@ -90,7 +91,7 @@ double largest_difference(const json& wanted, const schedule::RunLength& length,
 
 TEST(CycledMomentum, IsThatOfPyTorchsSchedulesInEveryStep) {
   const at::NoGradGuard no_grad;
-  std::ifstream file(GALLOP_FIXTURES "/schedules.json");
+  std::ifstream file(fixtures() / "schedules.json");
   const json all = json::parse(file);
   const double steps = all["steps"], per_epoch = all["steps_per_epoch"];
   const schedule::RunLength length{.samples = 3 * steps,

@@ -7,6 +7,7 @@
 
 #include "gallop/tune/cma/distribution.h"
 #include "gallop/tune/cma/margin.h"
+#include "unit/fixtures.h"
 
 namespace gallop::tune {
 namespace {
@@ -37,7 +38,7 @@ CmaMargin margin_of(size_t dimensions, double step) {
 }
 
 TEST(Cma, MovesAsThePackageCmaesDoes) {
-  std::ifstream file(GALLOP_FIXTURES "/cma.json");
+  std::ifstream file(fixtures() / "cma.json");
   const Json fixture = Json::parse(file);
   ASSERT_EQ(fixture.at("cases").size(), 8u);
   for (const Json& expected : fixture.at("cases")) {

@@ -15,6 +15,7 @@
 #include "gallop/tune/gaussian_process/time_varying.h"
 #include "gallop/tune/pareto.h"
 #include "gallop/tune/random.h"
+#include "unit/fixtures.h"
 
 namespace gallop::tune {
 namespace {
@@ -24,7 +25,7 @@ using Numbers = std::vector<double>;
 
 const Json& stored() {
   static const Json fixture = [] {
-    std::ifstream file(GALLOP_FIXTURES "/gaussian_process.json");
+    std::ifstream file(fixtures() / "gaussian_process.json");
     return Json::parse(file);
   }();
   return fixture;

@@ -13,6 +13,7 @@
 #include "gallop/tune/importance/forest.h"
 #include "gallop/tune/sampler.h"
 #include "told_study.h"
+#include "unit/fixtures.h"
 
 namespace gallop::tune {
 namespace {
@@ -43,7 +44,7 @@ ToldStudy told_study(const Json& stored) {
 }
 
 const Json& fixture() {
-  static const Json stored = Json::parse(std::ifstream(GALLOP_FIXTURES "/importance.json"));
+  static const Json stored = Json::parse(std::ifstream(fixtures() / "importance.json"));
   return stored.at("studies");
 }
 

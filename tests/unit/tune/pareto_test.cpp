@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/tune/random.h"
+#include "unit/fixtures.h"
 
 namespace gallop::tune {
 namespace {
@@ -37,7 +38,7 @@ void expect_near(const std::vector<double>& values, const Json& expected) {
 }
 
 TEST(Pareto, AgreesWithOptuna) {
-  std::ifstream file(GALLOP_FIXTURES "/pareto.json");
+  std::ifstream file(fixtures() / "pareto.json");
   const Json fixture = Json::parse(file);
   ASSERT_GT(fixture.at("cases").size(), 10u);
   for (const Json& expected : fixture.at("cases")) {

@@ -9,6 +9,7 @@
 #include "gallop/tune/pruner.h"
 #include "gallop/tune/pruners/hyperband.h"
 #include "gallop/tune/pruners/signed_rank.h"
+#include "unit/fixtures.h"
 #include "unit/tune/build.h"
 #include "unit/tune/told.h"
 
@@ -19,7 +20,7 @@ using nlohmann::json;
 
 const json& stored() {
   static const json all = [] {
-    std::ifstream file(GALLOP_FIXTURES "/pruners.json");
+    std::ifstream file(fixtures() / "pruners.json");
     return json::parse(file);
   }();
   return all;

@@ -8,6 +8,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/tune/samplers/sobol.h"
+#include "unit/fixtures.h"
 #include "unit/tune/told_study.h"
 
 namespace gallop::tune {
@@ -24,7 +25,7 @@ Point ask(const StudySettings& settings, int64_t number, bool scramble = true) {
 }
 
 TEST(Sobol, IsScipys) {
-  std::ifstream file(GALLOP_FIXTURES "/sobol.json");
+  std::ifstream file(fixtures() / "sobol.json");
   const auto points = nlohmann::json::parse(file);
   ASSERT_EQ(points.size(), 12);
   const Sobol sequence(Sobol::kMostDimensions);

@@ -8,6 +8,7 @@
 
 #include "gallop/tune/samplers/parzen.h"
 #include "gallop/tune/samplers/tpe_history.h"
+#include "unit/fixtures.h"
 #include "unit/tune/told_study.h"
 
 namespace gallop::tune {
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 json stored(const char* part) {
-  std::ifstream file(GALLOP_FIXTURES "/tpe.json");
+  std::ifstream file(fixtures() / "tpe.json");
   return json::parse(file).at(part);
 }
 
