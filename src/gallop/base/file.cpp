@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
 #include "gallop/base/progress.h"
 #include "gallop/base/text.h"
@@ -23,16 +24,9 @@ namespace {
 
 constexpr size_t kWrittenAtOnce = size_t{64} << 20;
 
-std::string reason(int error) { return std::generic_category().message(error); }
-
 [[noreturn]] void throw_data(const fs::path& path, const char* action, int error) {
-  throw DataError(
-      fmt::format("{}: cannot {}: {}", printable(path.string()), action, reason(error)));
-}
-
-[[noreturn]] void throw_device(const fs::path& path, const char* action, int error) {
-  throw DeviceError(
-      fmt::format("{}: cannot {}: {}", printable(path.string()), action, reason(error)));
+  throw DataError(fmt::format("{}: cannot {}: {}", printable(path.string()), action,
+                              std::generic_category().message(error)));
 }
 
 struct stat stat_open_file(const FileDescriptor& file, const fs::path& path) {
@@ -122,7 +116,7 @@ void sync_behind(int file, ssize_t written) {
 
 FileWriter::FileWriter(const fs::path& path, mode_t mode)
     : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)) {
-  if (!file_) throw_device(path, "create", errno);
+  if (!file_) throw_device_error(path, "create", errno);
 }
 
 void FileWriter::write(const void* data, size_t bytes) {
@@ -131,7 +125,7 @@ void FileWriter::write(const void* data, size_t bytes) {
     const ssize_t written = ::write(file_.get(), at, std::min(bytes, kWrittenAtOnce));
     if (written < 0) {
       if (errno == EINTR) continue;
-      throw_device(path_, "write", errno);
+      throw_device_error(path_, "write", errno);
     }
     at += written;
     bytes -= static_cast<size_t>(written);
@@ -140,7 +134,7 @@ void FileWriter::write(const void* data, size_t bytes) {
 }
 
 void FileWriter::finish() {
-  if (fsync(file_.get()) != 0) throw_device(path_, "write", errno);
+  if (fsync(file_.get()) != 0) throw_device_error(path_, "write", errno);
   file_ = FileDescriptor();
   note_progress();
 }
@@ -151,7 +145,7 @@ void write_file_atomically(const fs::path& path, std::string_view content, mode_
     FileWriter writer(temporary, mode);
     writer.write(content);
     writer.finish();
-    if (rename(temporary.c_str(), path.c_str()) != 0) throw_device(path, "replace", errno);
+    if (rename(temporary.c_str(), path.c_str()) != 0) throw_device_error(path, "replace", errno);
   } catch (...) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
@@ -162,27 +156,27 @@ void write_file_atomically(const fs::path& path, std::string_view content, mode_
 
 void sync_folder(const fs::path& folder) {
   const FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!file) throw_device(folder, "open", errno);
+  if (!file) throw_device_error(folder, "open", errno);
   // Some file systems cannot sync a folder and say EINVAL; there is nothing more to do there.
-  if (fsync(file.get()) != 0 && errno != EINVAL) throw_device(folder, "write", errno);
+  if (fsync(file.get()) != 0 && errno != EINVAL) throw_device_error(folder, "write", errno);
 }
 
 void make_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw_device(folder, "create", error.value());
+  if (error) throw_device_error(folder, "create", error.value());
 }
 
 std::optional<FileLock> FileLock::try_lock(const fs::path& path, std::string_view owner) {
   FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!file) throw_device(path, "create", errno);
+  if (!file) throw_device_error(path, "create", errno);
   while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return std::nullopt;
-    if (errno != EINTR) throw_device(path, "lock", errno);
+    if (errno != EINTR) throw_device_error(path, "lock", errno);
   }
   if (ftruncate(file.get(), 0) != 0 ||
       pwrite(file.get(), owner.data(), owner.size(), 0) != static_cast<ssize_t>(owner.size())) {
-    throw_device(path, "write", errno);
+    throw_device_error(path, "write", errno);
   }
   return FileLock(std::move(file));
 }

@@ -13,26 +13,19 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
-#include "gallop/base/text.h"
 
 namespace gallop {
 
 namespace {
 
-[[noreturn]] void fail(const fs::path& folder, const std::string& what) {
-  throw DeviceError(fmt::format("{}: {}", printable(folder.string()), what));
-}
-
-[[noreturn]] void fail(const fs::path& folder, const char* action, int error) {
-  fail(folder, fmt::format("cannot {}: {}", action, std::generic_category().message(error)));
-}
-
 fs::path folder_at(const fs::path& place) { return place / fmt::format("gallop-{}", geteuid()); }
 
 FileDescriptor open_at(const fs::path& place) {
   const fs::path folder = folder_at(place);
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail(folder, "create", errno);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw_device_error(folder, "create", errno);
   return open_own_folder(folder);
 }
 
@@ -59,11 +52,12 @@ int64_t free_bytes(const FileDescriptor& folder) {
 
 FileDescriptor open_own_folder(const fs::path& folder) {
   FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!file) fail(folder, "open", errno);
+  if (!file) throw_device_error(folder, "open", errno);
   struct stat info = {};
-  if (fstat(file.get(), &info) != 0) fail(folder, "read", errno);
-  if (info.st_uid != geteuid()) fail(folder, "belongs to another user");
-  if ((info.st_mode & 077) != 0) fail(folder, "others may enter it; its mode must be 0700");
+  if (fstat(file.get(), &info) != 0) throw_device_error(folder, "read", errno);
+  if (info.st_uid != geteuid()) throw_device_error(folder, "belongs to another user");
+  if ((info.st_mode & 077) != 0)
+    throw_device_error(folder, "others may enter it; its mode must be 0700");
   return file;
 }
 
@@ -104,7 +98,7 @@ SharedFolder::SharedFolder(const std::vector<fs::path>& places, int64_t bytes) {
   path_ = best->path;
   folder_ = std::move(best->folder);
   while (flock(folder_.get(), LOCK_SH) != 0) {
-    if (errno != EINTR) fail(path_, "lock", errno);
+    if (errno != EINTR) throw_device_error(path_, "lock", errno);
   }
 }
 

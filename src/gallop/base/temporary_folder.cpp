@@ -5,19 +5,14 @@
 #include <string>
 #include <system_error>
 
-#include <fmt/format.h>
-
-#include "gallop/base/error.h"
+#include "gallop/base/device_error.h"
 
 namespace gallop {
 
 TemporaryFolder::TemporaryFolder(const fs::path& parent, const char* prefix) {
   // mkdtemp puts letters of its own in the place of the last six.
   std::string name = (parent / prefix).string() + "XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) {
-    throw DeviceError(fmt::format("{}: cannot write: {}", parent.string(),
-                                  std::generic_category().message(errno)));
-  }
+  if (mkdtemp(name.data()) == nullptr) throw_device_error(parent, "write", errno);
   path_ = name;
 }
 

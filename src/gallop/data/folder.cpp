@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
-#include "gallop/data/file_state.h"
 #include "gallop/data/find.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_file.h"

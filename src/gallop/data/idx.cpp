@@ -7,8 +7,8 @@
 
 #include "gallop/base/checked.h"
 #include "gallop/base/error.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
-#include "gallop/data/file_state.h"
 #include "gallop/data/gzip.h"
 
 namespace gallop::data {

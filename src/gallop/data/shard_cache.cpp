@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/hash.h"
-#include "gallop/data/file_state.h"
 #include "gallop/data/packed.h"
 #include "gallop/data/shard.h"
 

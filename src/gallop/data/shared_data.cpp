@@ -15,10 +15,11 @@
 #include <fmt/format.h>
 
 #include "gallop/base/checked.h"
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
-#include "gallop/data/file_state.h"
 
 namespace gallop::data {
 
@@ -27,24 +28,16 @@ namespace {
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 constexpr size_t kNameLetters = 32;
 
-[[noreturn]] void fail(const fs::path& path, const std::string& what) {
-  throw DeviceError(fmt::format("{}: {}", printable(path.string()), what));
-}
-
-[[noreturn]] void fail(const fs::path& path, const char* action, int error) {
-  fail(path, fmt::format("cannot {}: {}", action, std::generic_category().message(error)));
-}
-
 void lock(const FileDescriptor& file, int operation, const fs::path& path) {
   while (flock(file.get(), operation) != 0) {
-    if (errno != EINTR) fail(path, "lock", errno);
+    if (errno != EINTR) throw_device_error(path, "lock", errno);
   }
 }
 
 // Held until it is closed, or its process dies.
 FileDescriptor lock_file(const fs::path& path) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) fail(path, "create", errno);
+  if (!file) throw_device_error(path, "create", errno);
   lock(file, LOCK_EX, path);
   return file;
 }
@@ -57,9 +50,9 @@ FileDescriptor open_file(const fs::path& path, const SharedPieces::Layout& wante
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   if (!file && errno == ENOENT) return {};
   struct stat info = {};
-  if (!file || fstat(file.get(), &info) != 0) fail(path, "open", errno);
+  if (!file || fstat(file.get(), &info) != 0) throw_device_error(path, "open", errno);
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    fail(path, "others may change it, so it is not used");
+    throw_device_error(path, "others may change it, so it is not used");
   }
   lock(file, LOCK_SH, path);
   const auto layout = SharedPieces::read_layout(file);
@@ -108,7 +101,7 @@ void make_room(const fs::path& folder, int64_t needed, int64_t limit) {
   for (;;) {
     const auto files = list_files(folder);
     struct statvfs info = {};
-    if (statvfs(folder.c_str(), &info) != 0) fail(folder, "read", errno);
+    if (statvfs(folder.c_str(), &info) != 0) throw_device_error(folder, "read", errno);
     int64_t all = 0;
     int64_t free = static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
     for (const Stored& file : files) {
@@ -118,12 +111,13 @@ void make_room(const fs::path& folder, int64_t needed, int64_t limit) {
     if (needed <= free && needed <= limit - all) return;
     if (remove_one_unused(files)) continue;
     if (needed > free) {
-      fail(folder, fmt::format("{} are needed and {} are free", format_bytes(needed),
-                               format_bytes(std::max<int64_t>(0, free))));
+      throw_device_error(folder, fmt::format("{} are needed and {} are free", format_bytes(needed),
+                                             format_bytes(std::max<int64_t>(0, free))));
     }
-    fail(folder,
-         fmt::format("{} are needed, and other trainings use {} of the {} that data may take",
-                     format_bytes(needed), format_bytes(all), format_bytes(limit)));
+    throw_device_error(
+        folder,
+        fmt::format("{} are needed, and other trainings use {} of the {} that data may take",
+                    format_bytes(needed), format_bytes(all), format_bytes(limit)));
   }
 }
 
@@ -142,7 +136,7 @@ class NewFile {
 
   FileDescriptor take() { return std::move(file_); }
   void publish(const fs::path& path) {
-    if (rename(path_.c_str(), path.c_str()) != 0) fail(path, "create", errno);
+    if (rename(path_.c_str(), path.c_str()) != 0) throw_device_error(path, "create", errno);
     path_.clear();
   }
 
@@ -222,7 +216,8 @@ Block<uint8_t> SharedData::content(const std::string& identity,
     make_room(path_, layout.expected_bytes, kNoLimit);
     NewFile file(path_, layout);
     auto pieces = std::make_shared<const SharedPieces>(file.take(), layout);
-    if (pieces->get(0, 0, [&] { return made.data(); }) == nullptr) fail(path_, "write", ENOSPC);
+    if (pieces->get(0, 0, [&] { return made.data(); }) == nullptr)
+      throw_device_error(path_, "write", ENOSPC);
     file.publish(path);
     return block_of(std::move(pieces), made.size());
   } catch (const DeviceError& error) {

@@ -11,12 +11,9 @@
 #include <cstring>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "gallop/base/checked.h"
-#include "gallop/base/error.h"
+#include "gallop/base/device_error.h"
 #include "gallop/base/hash.h"
-#include "gallop/base/text.h"
 
 namespace gallop::data {
 
@@ -51,11 +48,6 @@ std::optional<int64_t> bytes_of_file(const SharedPieces::Layout& layout) {
   const auto begin = begin_of_pieces(layout.pieces);
   const auto bytes = checked_product(std::vector<int64_t>{layout.pieces, layout.piece_bytes});
   return begin && bytes ? checked_add(*begin, *bytes) : std::nullopt;
-}
-
-[[noreturn]] void fail(const fs::path& path, const char* action, int error) {
-  throw DeviceError(fmt::format("{}: cannot {}: {}", printable(path.string()), action,
-                                std::generic_category().message(error)));
 }
 
 bool write_all(const FileDescriptor& file, const void* from, int64_t bytes, int64_t offset) {
@@ -107,7 +99,7 @@ class ByteLock {
 FileDescriptor SharedPieces::create(const fs::path& path, const Layout& layout) {
   FileDescriptor file(
       open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) fail(path, "create", errno);
+  if (!file) throw_device_error(path, "create", errno);
   Header header;
   header.pieces = layout.pieces;
   header.piece_bytes = layout.piece_bytes;
@@ -119,7 +111,7 @@ FileDescriptor SharedPieces::create(const fs::path& path, const Layout& layout) 
   if (!bytes || ftruncate(file.get(), *bytes) != 0 || !write_all(file, &header, sizeof header, 0)) {
     const int error = errno;
     unlink(path.c_str());
-    fail(path, "write", error);
+    throw_device_error(path, "write", error);
   }
   return file;
 }
@@ -148,14 +140,14 @@ SharedPieces::SharedPieces(FileDescriptor file, const Layout& layout)
       mapped_pieces_(static_cast<size_t>(layout.pieces * layout.piece_bytes)) {
   void* const table =
       mmap(nullptr, mapped_table_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (table == MAP_FAILED) fail("shared data", "map into memory", errno);
+  if (table == MAP_FAILED) throw_device_error("shared data", "map into memory", errno);
   table_ = reinterpret_cast<uint64_t*>(static_cast<char*>(table) + kPage);
   void* const pieces =
       mmap(nullptr, mapped_pieces_, PROT_READ, MAP_SHARED, file_.get(), static_cast<off_t>(begin_));
   if (pieces == MAP_FAILED) {
     const int error = errno;
     munmap(table, mapped_table_);
-    fail("shared data", "map into memory", error);
+    throw_device_error("shared data", "map into memory", error);
   }
   pieces_ = static_cast<const uint8_t*>(pieces);
 }

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
 #include "gallop/data/class_names.h"
-#include "gallop/data/file_state.h"
 #include "gallop/data/find.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_file.h"

@@ -8,8 +8,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
-#include "gallop/data/file_state.h"
 #include "gallop/data/find.h"
 #include "gallop/data/packed.h"
 #include "gallop/data/part.h"

@@ -7,13 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
-
-#include <fmt/format.h>
 
 #include "gallop/base/clock.h"
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
-#include "gallop/base/text.h"
 
 namespace gallop::launch {
 
@@ -22,11 +19,6 @@ namespace {
 constexpr size_t kBytes = sizeof(Call) * CallLog::kCalls;
 
 fs::path path_of(const fs::path& folder, int rank) { return folder / std::to_string(rank); }
-
-[[noreturn]] void fail(const fs::path& path) {
-  throw DeviceError(fmt::format("{}: cannot create: {}", printable(path.string()),
-                                std::generic_category().message(errno)));
-}
 
 template <size_t kSize>
 void copy(const std::string& text, char (&to)[kSize]) {
@@ -40,9 +32,9 @@ void copy(const std::string& text, char (&to)[kSize]) {
 CallLog::CallLog(const fs::path& folder, int rank) {
   const fs::path path = path_of(folder, rank);
   const FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file || ftruncate(file.get(), kBytes) != 0) fail(path);
+  if (!file || ftruncate(file.get(), kBytes) != 0) throw_device_error(path, "create", errno);
   void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (memory == MAP_FAILED) fail(path);  // NOLINT(performance-no-int-to-ptr): the system's macro
+  if (memory == MAP_FAILED) throw_device_error(path, "create", errno);
   calls_ = static_cast<Call*>(memory);
 }
 

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/checked.h"
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
@@ -233,8 +234,7 @@ CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFil
     write_text(draft.folder / kManifest, render_manifest(manifest));
     sync_folder(draft.folder);
     if (std::rename(draft.folder.c_str(), target.c_str()) != 0) {
-      throw DeviceError(fmt::format("{}: cannot create: {}", name_of(target),
-                                    std::generic_category().message(errno)));
+      throw_device_error(target, "create", errno);
     }
     sync_folder(folder_);
     const std::string pointer = target.filename().string() + "\n";

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/clock.h"
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
@@ -181,10 +182,7 @@ class SqliteStorage final : public Storage {
     if (is_synced_ || now - synced_at_ < kSyncSeconds) return;
     const fs::path path = database_.path().string() + "-wal";
     if (!log_) log_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!log_ || fdatasync(log_.get()) != 0) {
-      throw DeviceError(fmt::format("{}: cannot write: {}", printable(path.string()),
-                                    std::generic_category().message(errno)));
-    }
+    if (!log_ || fdatasync(log_.get()) != 0) throw_device_error(path, "write", errno);
     is_synced_ = true;
     synced_at_ = now;
   }

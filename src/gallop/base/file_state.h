@@ -7,7 +7,7 @@
 
 #include "gallop/base/file.h"
 
-namespace gallop::data {
+namespace gallop {
 
 /// What tells one state of a file from the next: number, size and time of change.
 std::string file_state(const struct stat& info);
@@ -19,4 +19,4 @@ std::string file_state(const fs::path& path);
 /// file_state() does.
 std::string identity_of(const std::string& kind, const std::vector<fs::path>& files);
 
-}  // namespace gallop::data
+}  // namespace gallop

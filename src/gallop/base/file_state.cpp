@@ -1,4 +1,4 @@
-#include "gallop/data/file_state.h"
+#include "gallop/base/file_state.h"
 
 #include <cerrno>
 
@@ -7,7 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
-namespace gallop::data {
+namespace gallop {
 
 std::string file_state(const struct stat& info) {
   return fmt::format("{} {} {}.{:09}", info.st_ino, info.st_size, info.st_mtim.tv_sec,
@@ -29,4 +29,4 @@ std::string identity_of(const std::string& kind, const std::vector<fs::path>& fi
   return identity;
 }
 
-}  // namespace gallop::data
+}  // namespace gallop

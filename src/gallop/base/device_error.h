@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string_view>
+
+#include "gallop/base/error.h"
+#include "gallop/base/file.h"
+
+namespace gallop {
+
+/// Throws DeviceError: "PATH: WHAT".
+[[noreturn]] void throw_device_error(const fs::path& path, std::string_view what);
+/// Throws DeviceError: "PATH: cannot ACTION: REASON", with the reason that an errno stands for.
+[[noreturn]] void throw_device_error(const fs::path& path, std::string_view action, int error);
+
+}  // namespace gallop
