@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
-#include "gallop/tune/json_numbers.h"
+#include "gallop/config/json_numbers.h"
 #include "gallop/tune/storage/optuna_export.h"
 
 namespace {
@@ -90,7 +90,7 @@ Json expected(const Study& study) {
     }
     for (const Report& report : trial.reports) {
       reports[std::to_string(report.step)] =
-          number_json(settings.objectives[0].signed_value(report.loss));
+          gallop::config::number_json(settings.objectives[0].signed_value(report.loss));
     }
     for (size_t i = 0; i < trial.losses.size(); ++i) {
       values.push_back(settings.objectives[i].signed_value(trial.losses[i]));

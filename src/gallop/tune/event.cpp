@@ -7,7 +7,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/tune/json_numbers.h"
+#include "gallop/config/json_numbers.h"
 
 namespace gallop::tune {
 
@@ -45,9 +45,9 @@ std::string to_json(const Event& event) {
   put("parent", event.parent, usual.parent);
   put("member", event.member, usual.member);
   put("last_step", event.last_step, usual.last_step);
-  if (!event.point.empty()) json["point"] = numbers_json(event.point);
-  if (!event.losses.empty()) json["losses"] = numbers_json(event.losses);
-  if (!event.violations.empty()) json["violations"] = numbers_json(event.violations);
+  if (!event.point.empty()) json["point"] = config::numbers_json(event.point);
+  if (!event.losses.empty()) json["losses"] = config::numbers_json(event.losses);
+  if (!event.violations.empty()) json["violations"] = config::numbers_json(event.violations);
   put("text", event.text, usual.text);
   put("folder", event.folder, usual.folder);
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
@@ -68,9 +68,9 @@ Event parse_event(std::string_view text) {
     event.parent = json.value("parent", event.parent);
     event.member = json.value("member", event.member);
     event.last_step = json.value("last_step", event.last_step);
-    event.point = numbers_of(json, "point");
-    event.losses = numbers_of(json, "losses");
-    event.violations = numbers_of(json, "violations");
+    event.point = config::numbers_of(json, "point");
+    event.losses = config::numbers_of(json, "losses");
+    event.violations = config::numbers_of(json, "violations");
     event.text = json.value("text", "");
     event.folder = json.value("folder", "");
     return event;

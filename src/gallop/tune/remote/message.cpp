@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gallop/tune/json_numbers.h"
+#include "gallop/config/json_numbers.h"
 
 namespace gallop::tune {
 
@@ -65,14 +65,14 @@ void write(Json& json, const ShareRequest& share) {
 void write(Json& json, const ReportRequest& report) {
   write(json, report.attempt);
   json["step"] = report.step;
-  json["value"] = number_json(report.value);
+  json["value"] = config::number_json(report.value);
 }
 void write(Json& json, const BeatRequest& beat) { write(json, beat.attempt); }
 void write(Json& json, const TellRequest& tell) {
   write(json, tell.attempt);
   json["state"] = static_cast<int>(tell.outcome.state);
-  json["values"] = numbers_json(tell.outcome.values);
-  json["limited"] = numbers_json(tell.outcome.limited);
+  json["values"] = config::numbers_json(tell.outcome.values);
+  json["limited"] = config::numbers_json(tell.outcome.limited);
   json["message"] = tell.outcome.message;
 }
 void write(Json& json, const GiveBackRequest& give_back) { write(json, give_back.attempt); }
@@ -90,15 +90,15 @@ void write(Json& json, const Assignment& assignment) {
   json["trial"] = trial.number;
   json["attempt"] = trial.attempt;
   json["bracket"] = trial.bracket;
-  json["point"] = numbers_json(trial.point);
+  json["point"] = config::numbers_json(trial.point);
   json["parent"] = trial.parent;
   json["last_step"] = trial.last_step;
   Json reports = Json::array();
   for (const Report& report : trial.reports) {
-    reports.push_back({report.step, number_json(report.loss)});
+    reports.push_back({report.step, config::number_json(report.loss)});
   }
   json["reports"] = std::move(reports);
-  json["started"] = number_json(trial.started);
+  json["started"] = config::number_json(trial.started);
   json["worker"] = trial.worker;
   json["folder"] = trial.folder;
   json["parent_folder"] = assignment.parent_folder;
@@ -117,8 +117,8 @@ Outcome outcome_of(const Json& json) {
   Outcome outcome;
   outcome.state = whole<TrialState>(json.at("state"), static_cast<int>(TrialState::kComplete),
                                     static_cast<int>(TrialState::kFailed));
-  outcome.values = numbers_of(json, "values");
-  outcome.limited = numbers_of(json, "limited");
+  outcome.values = config::numbers_of(json, "values");
+  outcome.limited = config::numbers_of(json, "limited");
   outcome.message = json.at("message");
   return outcome;
 }
@@ -134,13 +134,13 @@ Assignment assignment_of(const Json& json) {
   trial.state = TrialState::kRunning;
   trial.attempt = small_of(json.at("attempt"));
   trial.bracket = small_of(json.at("bracket"));
-  trial.point = numbers_of(json, "point");
+  trial.point = config::numbers_of(json, "point");
   trial.parent = number_or_none(json.at("parent"));
   trial.last_step = count_of(json.at("last_step"));
   for (const Json& report : json.at("reports")) {
-    trial.reports.push_back({count_of(report.at(0)), number_of(report.at(1))});
+    trial.reports.push_back({count_of(report.at(0)), config::number_of(report.at(1))});
   }
-  trial.started = number_of(json.at("started"));
+  trial.started = config::number_of(json.at("started"));
   trial.worker = json.at("worker");
   trial.folder = json.at("folder");
   return assignment;
@@ -162,7 +162,7 @@ Request request_of(const Json& json) {
     return ShareRequest{attempt, count_of(json.at("other")), count_of(json.at("steps"))};
   }
   if (kind == "report") {
-    return ReportRequest{attempt, count_of(json.at("step")), number_of(json.at("value"))};
+    return ReportRequest{attempt, count_of(json.at("step")), config::number_of(json.at("value"))};
   }
   if (kind == "beat") return BeatRequest{attempt};
   if (kind == "tell") return TellRequest{attempt, outcome_of(json)};

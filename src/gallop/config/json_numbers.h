@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-namespace gallop::tune {
+namespace gallop::config {
 
-/// Numbers that JSON has not, as NaN, are texts.
+/// Numbers that JSON has not are texts: "nan", "inf", "-inf".
 nlohmann::ordered_json number_json(double number);
 nlohmann::ordered_json numbers_json(const std::vector<double>& numbers);
 /// The inverse. Throw DataError or an exception of the JSON library.
@@ -14,4 +14,4 @@ double number_of(const nlohmann::ordered_json& json);
 /// Empty where there is no such key.
 std::vector<double> numbers_of(const nlohmann::ordered_json& json, const char* key);
 
-}  // namespace gallop::tune
+}  // namespace gallop::config

@@ -1,4 +1,4 @@
-#include "gallop/tune/json_numbers.h"
+#include "gallop/config/json_numbers.h"
 
 #include <cmath>
 #include <string>
@@ -8,13 +8,13 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
-namespace gallop::tune {
+namespace gallop::config {
 
 using Json = nlohmann::ordered_json;
 
 Json number_json(double number) {
   if (std::isfinite(number)) return number;
-  return fmt::format("{}", number);
+  return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
 }
 
 Json numbers_json(const std::vector<double>& numbers) {
@@ -37,4 +37,4 @@ std::vector<double> numbers_of(const Json& json, const char* key) {
   return numbers;
 }
 
-}  // namespace gallop::tune
+}  // namespace gallop::config
