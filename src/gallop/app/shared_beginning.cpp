@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -159,11 +158,6 @@ bool begin_with(const Candidate& candidate, const fs::path& folder,
   return true;
 }
 
-nlohmann::ordered_json number_json(double number) {
-  if (std::isfinite(number)) return number;
-  return nullptr;
-}
-
 }  // namespace
 
 std::vector<Sibling> find_siblings(const Families& families, const fs::path& runs,
@@ -240,7 +234,7 @@ void print_earlier(const fs::path& folder, int64_t step) {
   for (const track::Record& record : track::read_log(folder / kLog).current()) {
     if (record.kind != "evaluation" || record.step > step) continue;
     nlohmann::ordered_json object{{"event", "earlier"}, {"step", record.step}};
-    for (const auto& [name, value] : record.values) object[name] = number_json(value);
+    for (const auto& [name, value] : record.values) object[name] = value;
     fmt::print("{}\n", object.dump());
   }
   std::fflush(stdout);

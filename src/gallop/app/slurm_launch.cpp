@@ -52,7 +52,7 @@ void take_training(const TrainArguments& train, Arguments& arguments) {
   job.program = program_path();
   job.arguments = {"train"};
   if (train.recipe.empty()) {
-    name = find_run(train.place.runs, train.resume).filename().string();
+    name = track::RunFolder::find(train.place.runs, train.resume).filename().string();
   } else {
     const Families families;
     const ResolvedRecipe resolved = load_recipe(families, train.recipe, train.overrides);
@@ -88,9 +88,10 @@ ExitCode run_slurm_launch(const std::vector<std::string>& words) {
   const std::string number = submit_job(script);
   const std::string name =
       job.run_stem.empty() ? train.place.name : fmt::format("{}-job{}", job.run_stem, number);
-  fmt::print("run        {}\n", (train.recipe.empty() ? find_run(train.place.runs, train.resume)
-                                                      : fs::path(train.place.runs) / name)
-                                    .string());
+  fmt::print("run        {}\n",
+             (train.recipe.empty() ? track::RunFolder::find(train.place.runs, train.resume)
+                                   : fs::path(train.place.runs) / name)
+                 .string());
   const std::string output = output_of_job(number);
   if (!output.empty()) fmt::print("output     {}\n", output);
   return ExitCode::kDone;

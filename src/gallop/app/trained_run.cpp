@@ -42,22 +42,6 @@ precision::Precision TrainedRun::precision() const {
   return precision::for_evaluation(precision::parse_precision(recipe.recipe.train.precision));
 }
 
-fs::path find_run(const std::string& runs, const std::string& name) {
-  for (const fs::path& folder : {fs::path(name), fs::path(runs) / name}) {
-    if (track::RunFolder::is_run(folder)) return folder;
-  }
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(runs, ignored)) {
-    if (track::RunFolder::is_run(entry.path())) names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  throw UsageError(fmt::format("there is no run '{}'{}", printable(name),
-                               names.empty()
-                                   ? fmt::format("; {} holds none", runs)
-                                   : fmt::format("; {} holds {}", runs, join_names(names, "and"))));
-}
-
 void write_inputs(const fs::path& folder, RunInputs inputs) {
   const auto fields = [&](config::Visitor& visitor) { visit(visitor, inputs); };
   write_file_atomically(folder / kInputs,
@@ -80,7 +64,7 @@ bool has_inputs(const fs::path& folder) { return fs::exists(folder / kInputs); }
 std::vector<fs::path> find_checkpoints(const std::string& runs, const std::string& name,
                                        const std::string& checkpoint) {
   if (const fs::path path = clean(name); is_checkpoint(path)) return {path};
-  const fs::path folder = find_run(runs, name);
+  const fs::path folder = track::RunFolder::find(runs, name);
   const train::CheckpointStore store(folder / kCheckpoints);
   if (checkpoint == "best" || checkpoint == "latest") {
     auto found = checkpoint == "best" ? store.best() : store.newest();

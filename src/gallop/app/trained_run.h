@@ -25,10 +25,6 @@ struct TrainedRun {
   precision::Precision precision() const;
 };
 
-/// The folder of a run that is named by its path or by its name under `runs`. Throws UsageError
-/// with the names that there are.
-fs::path find_run(const std::string& runs, const std::string& name);
-
 /// Keeps what the run's model expects in its folder, and reads it.
 void write_inputs(const fs::path& folder, RunInputs inputs);
 RunInputs read_inputs(const fs::path& folder);

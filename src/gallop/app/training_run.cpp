@@ -333,7 +333,7 @@ void plan_sharing(const Families& families, const RunPlace& place, Plan& plan) {
 
 std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
                                 const std::string& name, const std::vector<Override>& overrides) {
-  track::RunFolder folder = track::RunFolder::open(find_run(place.runs, name));
+  track::RunFolder folder = track::RunFolder::open(track::RunFolder::find(place.runs, name));
   if (overrides.empty() && is_finished(folder.path())) {
     fmt::print(
         "nothing to resume: {} is finished. To train longer: gallop train --resume {} "
@@ -424,7 +424,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     if (!team.is_alone()) {
       note_foreign_steps(run->path(), "several processes have trained some of them");
     }
-    if (!place.from.empty()) run->begin_from(find_run(place.runs, place.from));
+    if (!place.from.empty()) run->begin_from(track::RunFolder::find(place.runs, place.from));
     if (place.share) run->share_with(plan->siblings);
     RunNote::tell(run->path());
     return run->path().string();

@@ -42,7 +42,7 @@ struct Arguments {
 
 std::string list_of_actions() {
   std::string text;
-  for (const TuneAction& action : tune_actions()) {
+  for (const Command& action : tune_actions()) {
     text += fmt::format("  {:<12}{}\n", action.name, action.summary);
   }
   return text;
@@ -212,8 +212,8 @@ ExitCode run_sweep(const std::vector<std::string>& words) {
 
 }  // namespace
 
-const std::vector<TuneAction>& tune_actions() {
-  static const std::vector<TuneAction> kActions = {
+const std::vector<Command>& tune_actions() {
+  static const std::vector<Command> kActions = {
       {"status", "how a study stands, and its last trials", tune_status},
       {"best", "its best trial, and how to run it again", tune_best},
       {"plot", "draws it, in the terminal or as SVG", tune_plot},
@@ -234,7 +234,7 @@ const std::vector<TuneAction>& tune_actions() {
 
 ExitCode run_tune(const std::vector<std::string>& arguments) {
   if (!arguments.empty()) {
-    for (const TuneAction& action : tune_actions()) {
+    for (const Command& action : tune_actions()) {
       if (arguments.front() == action.name) {
         return action.run({arguments.begin() + 1, arguments.end()});
       }

@@ -136,6 +136,12 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
 std::optional<int64_t> parse_time_limit(std::string_view text) {
   int64_t days = 0;
   if (const size_t dash = text.find('-'); dash != std::string_view::npos) {

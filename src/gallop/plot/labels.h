@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 
-// Only for sources of plot/.
 namespace gallop::plot {
 
 /// How many characters a text of UTF-8 has.

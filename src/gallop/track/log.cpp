@@ -5,18 +5,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
-#include <limits>
 #include <optional>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/clock.h"
-#include "gallop/base/error.h"
+#include "gallop/base/device_error.h"
 #include "gallop/base/hash.h"
-#include "gallop/base/text.h"
+#include "gallop/config/json_numbers.h"
 
 namespace gallop::track {
 
@@ -27,32 +24,14 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kSession = "session";
 constexpr size_t kDigits = 16;
 
-[[noreturn]] void throw_device(const fs::path& path, const char* action) {
-  throw DeviceError(fmt::format("{}: cannot {}: {}", printable(path.string()), action,
-                                std::generic_category().message(errno)));
-}
-
 std::string checksum(std::string_view text) { return fmt::format("{:016x}", xxh3_64(text)); }
-
-// JSON has no word for numbers that are not finite, and a loss may be one.
-Json number_to_json(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-double number_from_json(const Json& json) {
-  if (json.is_number()) return json.get<double>();
-  const auto text = json.get<std::string>();
-  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  return (text == "-inf" ? -1 : 1) * std::numeric_limits<double>::infinity();
-}
 
 std::string line_of(const Record& record) {
   Json json = {{"session", record.session},
                {"step", record.step},
                {"time", record.time},
                {"kind", record.kind}};
-  for (const auto& [name, value] : record.values) json["values"][name] = number_to_json(value);
+  for (const auto& [name, value] : record.values) json["values"][name] = config::number_json(value);
   for (const auto& [name, text] : record.texts) json["texts"][name] = text;
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return fmt::format("{}\t{}\n", text, checksum(text));
@@ -71,7 +50,7 @@ std::optional<Record> record_of(std::string_view line) {
     json.at("time").get_to(record.time);
     json.at("kind").get_to(record.kind);
     const Json values = json.value("values", Json::object());
-    for (const auto& [name, value] : values.items()) record.values[name] = number_from_json(value);
+    for (const auto& [name, value] : values.items()) record.values[name] = config::number_of(value);
     if (json.contains("texts")) json.at("texts").get_to(record.texts);
     return record;
   } catch (const nlohmann::json::exception&) {
@@ -121,10 +100,10 @@ Log read_log(const fs::path& path) { return parse_log(read_file(path)); }
 LogWriter::LogWriter(const fs::path& path, int64_t step,
                      const std::map<std::string, std::string>& texts)
     : path_(path), file_(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (!file_) throw_device(path_, "open");
+  if (!file_) throw_device_error(path_, "open", errno);
   const Log log = read_log(path_);
   bytes_ = log.intact_bytes;
-  if (ftruncate(file_.get(), bytes_) != 0) throw_device(path_, "write");
+  if (ftruncate(file_.get(), bytes_) != 0) throw_device_error(path_, "write", errno);
   for (const Record& record : log.records) session_ = std::max(session_, record.session + 1);
   append({.step = step, .kind = kSession, .texts = texts});
 }
@@ -143,14 +122,14 @@ void LogWriter::append(Record record) {
       // Half a line would spoil the next one. Should this fail too, the checksum tells.
       [[maybe_unused]] const int ignored = ftruncate(file_.get(), bytes_);
       errno = reason;
-      throw_device(path_, "write");
+      throw_device_error(path_, "write", errno);
     }
   }
   bytes_ += static_cast<int64_t>(line.size());
 }
 
 void LogWriter::sync() {
-  if (fsync(file_.get()) != 0) throw_device(path_, "write");
+  if (fsync(file_.get()) != 0) throw_device_error(path_, "write", errno);
 }
 
 }  // namespace gallop::track

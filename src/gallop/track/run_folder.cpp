@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr const char* kRecipe = "recipe.yaml";
 constexpr const char* kInfo = "run.json";
 constexpr const char* kLock = "lock";
+constexpr size_t kMostNamed = 8;  // In an error.
 
 std::string name_of(const fs::path& path) { return printable(path.string()); }
 
@@ -31,8 +33,7 @@ std::string name_of(const fs::path& path) { return printable(path.string()); }
 bool make_folder(const fs::path& folder) {
   if (mkdir(folder.c_str(), 0777) == 0) return true;
   if (errno == EEXIST) return false;
-  throw DeviceError(fmt::format("{}: cannot create: {}", name_of(folder),
-                                std::generic_category().message(errno)));
+  throw_device_error(folder, "create", errno);
 }
 
 // N of "STEM-N", 0 for any other name.
@@ -71,6 +72,35 @@ FileLock take_lock(const fs::path& folder) {
 }
 
 }  // namespace
+
+fs::path RunFolder::find(const fs::path& runs, const std::string& name) {
+  if (name.find('/') == std::string::npos && is_run(runs / name)) return runs / name;
+  const fs::path path = fs::path(name).lexically_normal();
+  if (is_run(path)) return path.has_filename() ? path : path.parent_path();
+  std::error_code ignored;
+  const auto names = names_in(runs, ignored);
+  const std::string nearest = nearest_name(name, names);
+  std::string end = "; 'gallop runs' lists what it holds";
+  if (!nearest.empty()) {
+    end = fmt::format("; did you mean '{}'?", printable(nearest));
+  } else if (names.empty()) {
+    end = ", which holds none";
+  } else if (names.size() <= kMostNamed) {
+    end = ", which holds " + printable(join_names(names, "and"));
+  }
+  throw UsageError(
+      fmt::format("there is no run '{}' in {}{}", printable(name), name_of(runs), end));
+}
+
+std::vector<std::string> RunFolder::names_in(const fs::path& runs, std::error_code& error) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(runs, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.') && is_run(entry.path())) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 void RunFolder::check_name(const std::string& name) {
   constexpr size_t kMaxBytes = 200;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "gallop/base/file.h"
 #include "gallop/track/run_info.h"
@@ -29,6 +31,14 @@ class RunFolder {
   /// Takes an existing run, to continue it. Throws UsageError where there is none, or where another
   /// process trains in it, with that one's number and host.
   static RunFolder open(const fs::path& folder);
+
+  /// A run by its name in this folder, or by a path to it. Throws UsageError where there is none,
+  /// with the nearest name or those that there are.
+  static fs::path find(const fs::path& runs, const std::string& name);
+
+  /// The names of the runs in a folder, in order; of those that can be read where there is an
+  /// error.
+  static std::vector<std::string> names_in(const fs::path& runs, std::error_code& error);
 
   /// Throws UsageError where the text cannot name a run.
   static void check_name(const std::string& name);

@@ -58,21 +58,6 @@ std::string stamp_of(const fs::path& folder) {
   return stamp;
 }
 
-std::vector<std::string> names_of_runs(const fs::path& runs) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(runs, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with('.') && RunFolder::is_run(entry.path())) names.push_back(name);
-  }
-  if (error) {
-    throw UsageError(
-        fmt::format("{}: cannot be read: {}", printable(runs.string()), error.message()));
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 }  // namespace
 
 class RunIndex::Tables {
@@ -220,7 +205,13 @@ void RunIndex::update() {
     }
   }
   std::vector<std::pair<RunSummary, std::string>> changed;
-  for (const std::string& name : names_of_runs(runs_)) {
+  std::error_code error;
+  const auto names = RunFolder::names_in(runs_, error);
+  if (error) {
+    throw UsageError(
+        fmt::format("{}: cannot be read: {}", printable(runs_.string()), error.message()));
+  }
+  for (const std::string& name : names) {
     const fs::path folder = runs_ / name;
     const std::string stamp = stamp_of(folder);
     const auto found = known.find(name);

@@ -8,25 +8,26 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/node.h"
-#include "gallop/track/log.h"
+#include "gallop/track/points.h"
 #include "gallop/track/run_folder.h"
 
 namespace gallop::track {
 
 namespace {
 
-void add(MetricSummary& metric, int64_t step, double value) {
-  metric.last = value;
-  metric.last_step = step;
+void add(MetricSummary& metric, const Point& point) {
+  metric.last = point.value;
+  metric.last_step = point.step;
   const bool is_first = metric.count == 0 || !std::isfinite(metric.least);
   metric.count += 1;
-  if (is_first || value < metric.least) {
-    metric.least = value;
-    metric.least_step = step;
+  if (!is_first && !std::isfinite(point.value)) return;
+  if (is_first || point.value < metric.least) {
+    metric.least = point.value;
+    metric.least_step = point.step;
   }
-  if (is_first || value > metric.most) {
-    metric.most = value;
-    metric.most_step = step;
+  if (is_first || point.value > metric.most) {
+    metric.most = point.value;
+    metric.most_step = point.step;
   }
 }
 
@@ -52,13 +53,8 @@ void read_log_of(const fs::path& folder, RunSummary& run) {
   if (log.records.empty()) return;
   run.created = log.records.front().time;
   run.seconds = std::max(0.0, log.records.back().time - run.created);
-  for (const Record& record : log.current()) {
-    run.steps = std::max(run.steps, record.step);
-    for (const auto& [name, value] : record.values) {
-      const auto metric = metric_name(record.kind, name);
-      if (metric) add(run.metrics[*metric], record.step, value);
-    }
-  }
+  for (const Record& record : log.current()) run.steps = std::max(run.steps, record.step);
+  for_each_point(log, [&](const Point& point) { add(run.metrics[point.metric], point); });
   const Record& last = log.records.back();
   if (last.kind == "end") {
     const auto how = last.texts.find("how");
@@ -83,12 +79,6 @@ const char* state_name(RunState state) {
     case RunState::kUnreadable: return "unreadable";
   }
   return "";
-}
-
-std::optional<std::string> metric_name(const std::string& kind, const std::string& value) {
-  if (value == "epoch" || value == "best") return {};
-  if (kind == "evaluation") return value;
-  return (kind == "step" ? "train" : kind) + "." + value;
 }
 
 RunSummary summarize_run(const fs::path& folder) {

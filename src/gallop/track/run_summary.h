@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "gallop/base/file.h"
@@ -37,8 +36,7 @@ struct RunSummary {
   int64_t steps = 0;   ///< The last that it has told of.
   /// Options of its recipe by their path, "optimizer.lr".
   std::map<std::string, std::string> params;
-  /// Evaluations by the names that they have ("accuracy"), steps and others behind their kind
-  /// ("train.loss").
+  /// By the names of points (track/points.h).
   std::map<std::string, MetricSummary> metrics;
   Labels labels;
   std::string trouble;  ///< What of it cannot be read, in a line; empty where all can.
@@ -46,9 +44,5 @@ struct RunSummary {
 
 /// Reads a run. Nothing that is wrong with it is thrown: see `trouble`.
 RunSummary summarize_run(const fs::path& folder);
-
-/// The name of the metric that a value in records of this kind is; nothing for what is none, as
-/// where in the run it was written.
-std::optional<std::string> metric_name(const std::string& kind, const std::string& value);
 
 }  // namespace gallop::track

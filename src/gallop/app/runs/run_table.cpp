@@ -3,54 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <functional>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/csv.h"
-#include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/plot/labels.h"
 #include "gallop/track/run_filter.h"
 
 namespace gallop::app {
 
 namespace {
 
+using track::RunColumn;
 using track::RunIndex;
 using track::RunRow;
 using Json = nlohmann::ordered_json;
-using CellOf = std::function<std::string(const RunRow&)>;
 
 const std::vector<std::string> kUsual = {"name", "created", "state", "seconds", "steps"};
-
-std::string all_digits(double value) { return fmt::format("{}", value); }
-
-template <typename Value, typename ToText>
-CellOf lookup(std::map<std::string, Value> values, ToText to_text) {
-  return [values = std::move(values), to_text](const RunRow& row) {
-    const auto found = values.find(row.name);
-    return found != values.end() ? to_text(found->second) : std::string();
-  };
-}
-
-CellOf cells_of(const RunIndex& index, const std::string& column) {
-  if (column == "name") return [](const RunRow& row) { return row.name; };
-  if (column == "created") return [](const RunRow& row) { return all_digits(row.created); };
-  if (column == "state") {
-    return [](const RunRow& row) { return std::string(track::state_name(row.state)); };
-  }
-  if (column == "seconds") return [](const RunRow& row) { return all_digits(row.seconds); };
-  if (column == "steps") return [](const RunRow& row) { return std::to_string(row.steps); };
-  // Says what is wrong with a name.
-  const track::RunFilter check(column + " = 0", index);
-  const std::string kind = column.substr(0, column.find('.') + 1);
-  const std::string name = column.substr(kind.size());
-  if (kind == "metrics.") return lookup(index.metric(name), all_digits);
-  return lookup(kind == "params." ? index.param(name) : index.tag(name),
-                [](const std::string& text) { return text; });
-}
 
 // Numbers before texts; what is empty first.
 bool is_before(const std::string& a, const std::string& b) {
@@ -78,22 +49,6 @@ std::string header_of(const std::string& column) {
   return column;
 }
 
-// Letters, of which UTF-8 has several bytes each.
-size_t width_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  }));
-}
-
-std::string cut(const std::string& text, size_t columns) {
-  size_t letters = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
-    if (letters++ == columns) return text.substr(0, i);
-  }
-  return text;
-}
-
 Json json_of(const std::string& cell) {
   if (const auto whole = parse_number<int64_t>(cell)) return *whole;
   const auto number = parse_number<double>(cell);
@@ -117,9 +72,9 @@ RunTable make_table(const RunIndex& index, const TableConfig& config) {
   RunTable table;
   table.columns = kUsual;
   table.columns.insert(table.columns.end(), config.columns.begin(), config.columns.end());
-  std::vector<CellOf> makers;
-  for (const std::string& column : table.columns) makers.push_back(cells_of(index, column));
-  const CellOf key = cells_of(index, config.sort.empty() ? "created" : config.sort);
+  std::vector<RunColumn> columns;
+  for (const std::string& name : table.columns) columns.emplace_back(name, index);
+  const RunColumn key(config.sort.empty() ? "created" : config.sort, index);
   const track::RunFilter filter(config.filter, index);
 
   struct Keyed {
@@ -128,7 +83,7 @@ RunTable make_table(const RunIndex& index, const TableConfig& config) {
   };
   std::vector<Keyed> rows;
   for (const RunRow& row : index.rows()) {
-    if (filter.chooses(row)) rows.push_back({&row, key(row)});
+    if (filter.chooses(row)) rows.push_back({&row, key.text(row)});
   }
   std::stable_sort(rows.begin(), rows.end(), [&](const Keyed& a, const Keyed& b) {
     return config.descending ? is_before(b.key, a.key) : is_before(a.key, b.key);
@@ -138,7 +93,7 @@ RunTable make_table(const RunIndex& index, const TableConfig& config) {
   const int64_t shown = config.most > 0 ? std::min(config.most, table.chosen) : table.chosen;
   for (auto row = rows.end() - shown; row != rows.end(); ++row) {
     auto& cells = table.cells.emplace_back();
-    for (const CellOf& make : makers) cells.push_back(make(*row->row));
+    for (const RunColumn& column : columns) cells.push_back(column.text(*row->row));
   }
   return table;
 }
@@ -150,21 +105,21 @@ std::string to_text(const RunTable& table, size_t columns) {
     for (size_t i = 0; i < table.columns.size(); ++i) {
       lines[line].push_back(line == 0 ? printable(header_of(table.columns[i]))
                                       : shown(table.columns[i], table.cells[line - 1][i]));
-      widths[i] = std::max(widths[i], width_of(lines[line].back()));
+      widths[i] = std::max(widths[i], plot::width_of(lines[line].back()));
     }
   }
   std::string text;
   for (const auto& cells : lines) {
     std::string line;
     for (size_t i = 0; i < cells.size(); ++i) {
-      const std::string gap(widths[i] - width_of(cells[i]), ' ');
+      const std::string gap(widths[i] - plot::width_of(cells[i]), ' ');
       const bool is_text = i == 0 || table.columns[i] == "created" || table.columns[i] == "state" ||
                            table.columns[i].starts_with("tags.");
       line += is_text ? cells[i] + gap : gap + cells[i];
       if (i + 1 < cells.size()) line += "  ";
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += cut(line, columns) + "\n";
+    text += plot::shortened(line, columns, "") + "\n";
   }
   return text;
 }

@@ -22,8 +22,8 @@ struct RunTable {
   int64_t chosen = 0, all = 0;
 };
 
-/// Runs that lack what is sorted by come first. Throws UsageError where no run has a column, like
-/// track::RunFilter.
+/// Runs that lack what is sorted by come first. Throws UsageError where no run has a column, and
+/// as track::RunFilter does.
 RunTable make_table(const track::RunIndex& index, const TableConfig& config);
 
 /// Columns that say most: accuracy and loss of the last evaluation, where any run has them.

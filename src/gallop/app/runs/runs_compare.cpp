@@ -10,7 +10,8 @@
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/text.h"
-#include "gallop/track/log.h"
+#include "gallop/plot/labels.h"
+#include "gallop/track/points.h"
 #include "gallop/track/run_summary.h"
 
 namespace gallop::app {
@@ -21,14 +22,10 @@ using track::RunSummary;
 
 constexpr size_t kCellLetters = 24;
 
-std::string cell(const std::string& text) {
-  const std::string shown = printable(text);
-  return shown.size() <= kCellLetters ? shown : shown.substr(0, kCellLetters - 3) + "...";
-}
-
 void print_line(const std::string& title, const std::vector<std::string>& cells) {
   std::string line = fmt::format("{:<30}", title);
-  for (const std::string& text : cells) line += fmt::format("  {:>{}}", cell(text), kCellLetters);
+  for (const std::string& text : cells)
+    line += fmt::format("  {:>{}}", plot::shortened(text, kCellLetters, "..."), kCellLetters);
   fmt::print("{}\n", line);
 }
 
@@ -47,13 +44,11 @@ void print_differences(const std::set<std::string>& names, const std::vector<Run
 
 plot::Series series_of(const fs::path& folder, const std::string& metric) {
   plot::Series series{.name = printable(folder.filename().string())};
-  for (const track::Record& record : track::read_log(folder / "metrics.log").current()) {
-    for (const auto& [name, value] : record.values) {
-      if (track::metric_name(record.kind, name) != metric) continue;
-      series.x.push_back(static_cast<double>(record.step));
-      series.y.push_back(value);
-    }
-  }
+  track::for_each_point(track::read_log(folder / "metrics.log"), [&](const track::Point& point) {
+    if (point.metric != metric) return;
+    series.x.push_back(static_cast<double>(point.step));
+    series.y.push_back(point.value);
+  });
   return series;
 }
 

@@ -1,5 +1,4 @@
-#include <cmath>
-#include <functional>
+#include <cstdio>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -10,34 +9,25 @@
 #include "gallop/app/csv.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
-#include "gallop/track/log.h"
-#include "gallop/track/run_summary.h"
+#include "gallop/config/json_numbers.h"
+#include "gallop/track/points.h"
 
 namespace gallop::app {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+std::string json_line(const std::string& run, const track::Point& point) {
+  const nlohmann::ordered_json line{{"run", run},
+                                    {"metric", point.metric},
+                                    {"step", point.step},
+                                    {"time", point.time},
+                                    {"value", config::number_json(point.value)}};
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
 
-struct Point {
-  std::string run, metric;
-  int64_t step = 0;
-  double time = 0, value = 0;
-};
-
-void for_each_point(const fs::path& folder, const std::function<void(const Point&)>& visit) {
-  Point point{.run = folder.filename().string()};
-  for (const track::Record& record : track::read_log(folder / "metrics.log").current()) {
-    point.step = record.step;
-    point.time = record.time;
-    for (const auto& [name, value] : record.values) {
-      const auto metric = track::metric_name(record.kind, name);
-      if (!metric) continue;
-      point.metric = *metric;
-      point.value = value;
-      visit(point);
-    }
-  }
+std::string line_of(const std::string& run, const track::Point& point) {
+  return csv_line({run, point.metric, std::to_string(point.step), fmt::format("{}", point.time),
+                   fmt::format("{}", point.value)});
 }
 
 }  // namespace
@@ -56,19 +46,9 @@ ExitCode runs_export(const std::vector<std::string>& arguments) {
   const auto folders = which.find();
   if (format == "csv") fmt::print("{}", csv_line({"run", "metric", "step", "time", "value"}));
   for (const fs::path& folder : folders) {
-    for_each_point(folder, [&](const Point& point) {
-      const std::string value = fmt::format("{}", point.value);
-      if (format == "csv") {
-        fmt::print("{}", csv_line({point.run, point.metric, std::to_string(point.step),
-                                   fmt::format("{}", point.time), value}));
-        return;
-      }
-      const Json line{{"run", point.run},
-                      {"metric", point.metric},
-                      {"step", point.step},
-                      {"time", point.time},
-                      {"value", std::isfinite(point.value) ? Json(point.value) : Json(value)}};
-      fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const std::string run = folder.filename().string();
+    track::for_each_point(track::read_log(folder / "metrics.log"), [&](const track::Point& point) {
+      std::fputs((format == "csv" ? line_of(run, point) : json_line(run, point)).c_str(), stdout);
     });
   }
   return ExitCode::kDone;

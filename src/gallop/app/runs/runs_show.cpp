@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -11,6 +9,7 @@
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/text.h"
+#include "gallop/config/json_numbers.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/track/run_summary.h"
 
@@ -21,10 +20,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using track::RunSummary;
 
-Json number_json(double value) {
-  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
-}
-
 Json json_of(const RunSummary& run) {
   Json json{{"name", run.name},         {"state", track::state_name(run.state)},
             {"created", run.created},   {"seconds", run.seconds},
@@ -32,11 +27,11 @@ Json json_of(const RunSummary& run) {
             {"note", run.labels.note},  {"params", run.params},
             {"metrics", Json::object()}};
   for (const auto& [name, metric] : run.metrics) {
-    json["metrics"][name] = {{"last", number_json(metric.last)},
+    json["metrics"][name] = {{"last", config::number_json(metric.last)},
                              {"last_step", metric.last_step},
-                             {"min", number_json(metric.least)},
+                             {"min", config::number_json(metric.least)},
                              {"min_step", metric.least_step},
-                             {"max", number_json(metric.most)},
+                             {"max", config::number_json(metric.most)},
                              {"max_step", metric.most_step},
                              {"points", metric.count}};
   }

@@ -98,7 +98,7 @@ class Schedule {
     for (auto& option : recipe_options(spec_, study_.space(), stretch.point)) {
       words.push_back(std::move(option));
     }
-    return line_of(words);
+    return launch::shell_line(words);
   }
 
   // With the variables by which a trial's command learns the same.
@@ -110,15 +110,7 @@ class Schedule {
     if (has_end(index)) {
       line += fmt::format("GALLOP_TRIAL_LAST_STEP={} ", stretches_[index].last_step);
     }
-    return line + line_of(command_words(spec_, study_.space(), stretches_[index].point));
-  }
-
-  static std::string line_of(const std::vector<std::string>& words) {
-    std::string line;
-    for (const std::string& word : words) {
-      line += (line.empty() ? "" : " ") + launch::shell_word(word);
-    }
-    return line;
+    return line + launch::shell_line(command_words(spec_, study_.space(), stretches_[index].point));
   }
 
   const tune::Study& study_;

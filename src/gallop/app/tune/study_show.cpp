@@ -117,10 +117,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
     return ExitCode::kDone;
   }
   const tune::Trial& trial = trial_of(place, study, number);
-  std::string line;
-  for (const std::string& word : words_of(study, trial)) {
-    line += (line.empty() ? "" : " ") + launch::shell_word(word);
-  }
+  const std::string line = launch::shell_line(words_of(study, trial));
   if (json) {
     auto object = nlohmann::ordered_json::parse(trial_json(study, trial));
     object["command"] = line;

@@ -12,7 +12,9 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/json_numbers.h"
 #include "gallop/config/scalar.h"
+#include "gallop/plot/labels.h"
 
 namespace gallop::app {
 
@@ -41,30 +43,20 @@ double seconds_of(const Trial& trial) {
   return (trial.is_finished() ? trial.ended : seconds_since_1970()) - trial.started;
 }
 
-std::string cut(std::string line, size_t columns) {
-  if (line.size() > columns && columns > 3) line = line.substr(0, columns - 3) + "...";
-  return line;
-}
-
-Json number_json(double number) {
-  if (std::isfinite(number)) return number;
-  return fmt::format("{}", number);
-}
-
 Json json_of(const Study& study, const Trial& trial) {
   Json json{{"trial", trial.number}, {"state", tune::state_name(trial.state)}};
   const auto values = metrics_of(study, trial);
   for (size_t i = 0; i < values.size(); ++i) {
-    json["values"][study.settings().objectives[i].metric] = number_json(values[i]);
+    json["values"][study.settings().objectives[i].metric] = config::number_json(values[i]);
   }
   json["parameters"] = Json::parse(parameters_json(study.space(), trial.point));
   for (size_t i = 0; i < trial.violations.size(); ++i) {
     const auto& limit = study.settings().limits[i];
-    json["limited"][limit.metric] = number_json(limit.most + trial.violations[i]);
+    json["limited"][limit.metric] = config::number_json(limit.most + trial.violations[i]);
   }
   for (const auto& report : trial.reports) {
     const double value = study.settings().objectives[0].signed_value(report.loss);
-    json["reports"].push_back({report.step, number_json(value)});
+    json["reports"].push_back({report.step, config::number_json(value)});
   }
   json["seconds"] = seconds_of(trial);
   json["attempts"] = trial.attempt;
@@ -186,22 +178,20 @@ std::string best_pruned_text(const Study& study) {
 
 std::string trials_table(const Study& study, size_t trials, size_t columns) {
   const size_t all = study.trials().size();
-  std::string text = cut(fmt::format("{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}", "trial", "state",
-                                     "reports", "time", "result", "parameters"),
-                         columns) +
-                     "\n";
+  std::string text;
+  const auto add = [&](const std::string& line) {
+    text += plot::shortened(line, columns, "...") + "\n";
+  };
+  constexpr const char* kLine = "{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}";
+  add(fmt::format(kLine, "trial", "state", "reports", "time", "result", "parameters"));
   for (const Trial& trial : study.trials()) {
     const bool is_shown =
         static_cast<size_t>(trial.number) + trials >= all || trial.state == TrialState::kRunning;
     if (!is_shown) continue;
     const std::string result =
         trial.message.empty() ? values_text(study, trial) : printable(trial.message);
-    text +=
-        cut(fmt::format("{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}", trial.number,
-                        tune::state_name(trial.state), trial.reports.size(),
-                        format_duration(seconds_of(trial)), result, point_text(study, trial, 4)),
-            columns) +
-        "\n";
+    add(fmt::format(kLine, trial.number, tune::state_name(trial.state), trial.reports.size(),
+                    format_duration(seconds_of(trial)), result, point_text(study, trial, 4)));
   }
   return text;
 }

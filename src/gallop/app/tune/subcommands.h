@@ -3,20 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "gallop/base/error.h"
+#include "gallop/app/command.h"
 
 namespace gallop::app {
 
-/// `gallop tune ACTION`, but for that of a sweep. Each has a file named after it, or shares one
-/// with its likes.
-struct TuneAction {
-  const char* name;
-  const char* summary;
-  ExitCode (*run)(const std::vector<std::string>& arguments);
-};
-
-/// In the order of `gallop tune --help`.
-const std::vector<TuneAction>& tune_actions();
+/// `gallop tune ACTION`, in the order of `gallop tune --help`, but for that of a sweep. Each has a
+/// file named after it, or shares one with its likes.
+const std::vector<Command>& tune_actions();
 
 // study_show.cpp
 ExitCode tune_status(const std::vector<std::string>& arguments);

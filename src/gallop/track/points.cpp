@@ -1,0 +1,29 @@
+#include "gallop/track/points.h"
+
+namespace gallop::track {
+
+namespace {
+
+std::string metric_name(const std::string& kind, const std::string& value) {
+  if (kind == "evaluation") return value;
+  return (kind == "step" ? "train" : kind) + "." + value;
+}
+
+}  // namespace
+
+void for_each_point(const Log& log, const std::function<void(const Point&)>& visit) {
+  Point point;
+  for (const Record& record : log.current()) {
+    point.step = record.step;
+    point.time = record.time;
+    for (const auto& [name, value] : record.values) {
+      // Where in the run it was written, and what it was of all: no measurements.
+      if (name == "epoch" || name == "best") continue;
+      point.metric = metric_name(record.kind, name);
+      point.value = value;
+      visit(point);
+    }
+  }
+}
+
+}  // namespace gallop::track

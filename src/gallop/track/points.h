@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "gallop/track/log.h"
+
+namespace gallop::track {
+
+/// One value of a metric. Metrics of evaluations have the names of their values ("accuracy"), those
+/// of steps and others stand behind their kind ("train.loss").
+struct Point {
+  std::string metric;
+  int64_t step = 0;
+  double time = 0;  ///< Seconds since 1970.
+  double value = 0;
+};
+
+/// Every point of a run, in the order in which they were written; none of what was gone back
+/// behind.
+void for_each_point(const Log& log, const std::function<void(const Point&)>& visit);
+
+}  // namespace gallop::track
