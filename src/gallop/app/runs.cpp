@@ -15,6 +15,8 @@ const std::vector<Command>& runs_actions() {
       {"compare", "what differs between runs, and their curves", runs_compare},
       {"tag", "give runs tags, or take them away", runs_tag},
       {"note", "write a note to a run", runs_note},
+      {"verify", "whether what made runs is still the same", runs_verify},
+      {"reproduce", "train a run again from its record, and compare", runs_reproduce},
       {"export", "all points of runs as CSV or JSON", runs_export},
       {"delete", "move runs to the trash", runs_delete},
       {"restore", "take runs back from the trash", runs_restore},

@@ -224,6 +224,13 @@ void note_foreign_steps(const fs::path& folder, const std::string& why) {
   write_file_atomically(folder / kForeign, why + "\n");
 }
 
+std::string foreign_steps(const fs::path& folder) {
+  if (!fs::exists(folder / kForeign)) return {};
+  std::string why = read_file(folder / kForeign);
+  why.erase(why.find_last_not_of('\n') + 1);
+  return why;
+}
+
 void print_earlier(const fs::path& folder, int64_t step) {
   if (const auto shared = SharedBeginning::read(folder)) {
     fmt::print(

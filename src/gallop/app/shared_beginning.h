@@ -53,6 +53,9 @@ void remove_half_shared(const fs::path& folder);
 /// process: no other run is to begin with them.
 void note_foreign_steps(const fs::path& folder, const std::string& why);
 
+/// What was noted so; empty where nothing was.
+std::string foreign_steps(const fs::path& folder);
+
 /// Prints evaluations of earlier processes of a run, up to `step`, as lines of JSON like those of
 /// new ones; and which steps it shares.
 void print_earlier(const fs::path& folder, int64_t step);

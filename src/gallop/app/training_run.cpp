@@ -9,6 +9,7 @@
 #include "gallop/app/batch_curve.h"
 #include "gallop/app/batch_finder.h"
 #include "gallop/app/common_steps.h"
+#include "gallop/app/identity.h"
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
@@ -46,6 +47,7 @@ class PreparedRun final : public TrainingRun {
     track::RunInfo info{
         .version = GALLOP_VERSION, .hardware = prepared_.hardware(), .started = track::utc_now()};
     info.command_line = read_command_line();
+    info.processes = team_.size();
     for (const auto& file : data().parts->files) {
       std::error_code ignored;
       info.data_files.push_back({file, static_cast<int64_t>(fs::file_size(file, ignored))});
@@ -121,11 +123,14 @@ class PreparedRun final : public TrainingRun {
     std::vector<std::string> varied;
     for (const auto& one : prepared_.varied()) varied.emplace_back(train::name_of(one.value));
     std::optional<RunLog> log;
+    std::optional<track::IdentityRecorder> identity;
     std::unique_ptr<train::Observer> console;
     std::vector<train::Observer*> observers;
     if (team_.is_first()) {
       log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, varied);
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
+      identity.emplace(path_, identity_question(data().parts->files, path_.parent_path(),
+                                                newest ? newest->step : 0));
       console = make_console(style, labels());
       observers = {&*log, console.get()};
     }
@@ -150,7 +155,10 @@ class PreparedRun final : public TrainingRun {
     if (newest && team_.is_first() && style == ConsoleStyle::kJson) {
       print_earlier(path_, newest->step);
     }
-    return trainer.run();
+    train::Outcome outcome = trainer.run();
+    // A run that is stopped does not wait; it records what it is made of where it goes on.
+    if (identity && outcome.finished) say_unknown(identity->finish());
+    return outcome;
   }
 
  private:
@@ -261,6 +269,12 @@ class PreparedRun final : public TrainingRun {
     } else {
       fmt::print(stderr, "gallop: resumed from step {}\n", from.step);
     }
+  }
+
+  static void say_unknown(const std::string& trouble) {
+    if (trouble.empty()) return;
+    fmt::print(stderr, "gallop: 'gallop runs verify' will not know the data of this run: {}\n",
+               trouble);
   }
 
   static void say_damaged(const std::string& damage) {

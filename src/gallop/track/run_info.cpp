@@ -69,6 +69,7 @@ std::string to_json(const RunInfo& info) {
                      {"commit", info.commit},
                      {"started", info.started},
                      {"command_line", without_secrets(info.command_line)},
+                     {"processes", info.processes},
                      {"hardware",
                       {{"host", info.hardware.host},
                        {"cpu_model", info.hardware.cpu_model},
@@ -87,6 +88,7 @@ RunInfo run_info_from_json(const std::string& text, const std::string& file_name
     json.at("commit").get_to(info.commit);
     json.at("started").get_to(info.started);
     json.at("command_line").get_to(info.command_line);
+    info.processes = json.value("processes", 1);
     const Json& hardware = json.at("hardware");
     hardware.at("host").get_to(info.hardware.host);
     hardware.at("cpu_model").get_to(info.hardware.cpu_model);

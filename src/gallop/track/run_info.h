@@ -21,6 +21,7 @@ struct RunInfo {
   std::string commit;  ///< Of the program's source; empty where unknown.
   Hardware hardware;
   std::vector<std::string> command_line;
+  int processes = 1;  ///< That trained together.
   std::vector<DataFile> data_files;
   std::string started;  ///< UTC, "2026-03-01T12:00:00Z".
 };

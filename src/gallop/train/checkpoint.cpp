@@ -122,14 +122,9 @@ WrittenFile write_text(const fs::path& path, std::string_view text) {
   return {.bytes = static_cast<int64_t>(text.size()), .xxh3_128 = xxh3_128(text)};
 }
 
-void verify(const CheckpointInfo& checkpoint) {
-  const Manifest manifest = open_manifest(checkpoint.folder);
-  for (const auto& [name, file] : manifest.files) open_verified(checkpoint.folder, manifest, name);
-}
-
 bool is_intact(const CheckpointInfo& checkpoint) {
   try {
-    verify(checkpoint);
+    CheckpointStore::verify(checkpoint);
     return true;
   } catch (const DataError&) {
     return false;
@@ -317,6 +312,11 @@ std::map<std::string, std::string> CheckpointStore::read_trainer(
     const CheckpointInfo& checkpoint) const {
   return parse_trainer(
       *open_verified(checkpoint.folder, open_manifest(checkpoint.folder), kTrainer));
+}
+
+void CheckpointStore::verify(const CheckpointInfo& checkpoint) {
+  const Manifest manifest = open_manifest(checkpoint.folder);
+  for (const auto& [name, file] : manifest.files) open_verified(checkpoint.folder, manifest, name);
 }
 
 std::string CheckpointStore::model_checksum(const CheckpointInfo& checkpoint) const {

@@ -115,6 +115,9 @@ class CheckpointStore {
   /// is damaged.
   NamedTensors read_model(const CheckpointInfo& checkpoint) const;
 
+  /// Reads all of a checkpoint. Throws DataError that names what is damaged or missing in it.
+  static void verify(const CheckpointInfo& checkpoint);
+
   /// TrainingState::trainer alone. Throws DataError where it is damaged.
   std::map<std::string, std::string> read_trainer(const CheckpointInfo& checkpoint) const;
   /// A checksum of the model in it.

@@ -1,0 +1,188 @@
+#include "gallop/app/runs/run_check.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gallop/app/identity.h"
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+#include "gallop/track/log.h"
+#include "gallop/track/run_folder.h"
+#include "gallop/train/checkpoint.h"
+
+namespace gallop::app {
+
+namespace {
+
+using track::CodeState;
+using track::DataIdentity;
+using track::Identity;
+
+constexpr size_t kShortCommit = 12;
+constexpr size_t kMostNamed = 5;
+
+std::string commit_words(const CodeState& code) {
+  if (code.commit.empty()) return "no commit";
+  return "commit " + code.commit.substr(0, kShortCommit) +
+         (code.branch.empty() ? "" : " of " + code.branch) +
+         (code.patch_bytes > 0 ? " and uncommitted changes" : "");
+}
+
+Finding check_program(const Identity& then, const Identity& now) {
+  if (then.program == now.program) return {"program", true, "the same: gallop " + now.version};
+  if (then.version == now.version) {
+    return {"program", false, "another build of gallop " + now.version};
+  }
+  return {"program", false, fmt::format("gallop {} then, {} now", then.version, now.version)};
+}
+
+Finding check_code(const Identity& then, const std::optional<CodeState>& now) {
+  if (!then.code) return {"code", true, "was started in no git repository"};
+  const CodeState& code = *then.code;
+  if (!now) {
+    return {
+        "code", false,
+        fmt::format("{} is no git repository any more; {} then", code.folder, commit_words(code))};
+  }
+  if (code.commit != now->commit) {
+    return {
+        "code", false,
+        fmt::format("{} then, {} now, in {}", commit_words(code), commit_words(*now), code.folder)};
+  }
+  const bool is_same = code.patch == now->patch && code.patch_bytes == now->patch_bytes;
+  if (!is_same) {
+    return {"code", false,
+            fmt::format("{}, with other uncommitted changes than now, in {}", commit_words(code),
+                        code.folder)};
+  }
+  const std::string left_out =
+      code.left_out.empty() ? "" : "; not looked at: " + join_names(code.left_out, "and");
+  return {"code", true, "the same: " + commit_words(code) + left_out};
+}
+
+std::string names(const char* word, const std::vector<std::string>& files) {
+  if (files.empty()) return {};
+  const size_t named = std::min(files.size(), kMostNamed);
+  const std::vector<std::string> first(files.begin(), files.begin() + static_cast<int64_t>(named));
+  return fmt::format("; {} {}: {}{}", files.size(), word, fmt::join(first, ", "),
+                     named < files.size() ? ", ..." : "");
+}
+
+// Which files differ, where the runs' folder still has the listing.
+std::string differences(const DataIdentity& then, const DataIdentity& now,
+                        const fs::path& listings) {
+  const auto listing = [&](const DataIdentity& data) {
+    const fs::path file = listings / (data.checksum + ".txt");
+    return track::parse_listing(read_file(file), file.string());
+  };
+  try {
+    const auto difference = track::difference(listing(then), listing(now));
+    return names("changed", difference.changed) + names("gone", difference.missing) +
+           names("new", difference.added);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+Finding check_data(const DataIdentity& then, const track::IdentityQuestion& question) {
+  track::IdentityQuestion one = question;
+  one.data = {then.path};
+  DataIdentity now;
+  try {
+    now = track::read_identity(one).data.front();
+  } catch (const Error& error) {
+    return {"data", false, error.what()};
+  }
+  const std::string size =
+      fmt::format("{}, {} {} of {}", then.path, format_count(then.files),
+                  then.files == 1 ? "file" : "files", format_bytes(then.bytes));
+  const bool is_size_same = then.files == now.files && then.bytes == now.bytes;
+  if (is_size_same && (then.checksum.empty() || now.checksum.empty())) {
+    return {"data", true, fmt::format("the same by size alone, as it is much: {}", size)};
+  }
+  if (is_size_same && then.checksum == now.checksum) return {"data", true, "the same: " + size};
+  return {"data", false,
+          fmt::format("changed: {} then, {} of {} now{}", size, format_count(now.files),
+                      format_bytes(now.bytes), differences(then, now, question.listings))};
+}
+
+Finding check_machine(const fs::path& run) {
+  const Hardware now = read_hardware();
+  const Hardware then = track::RunFolder::read_info(run).hardware;
+  if (then.cpu_model == now.cpu_model && then.cores == now.cores &&
+      then.instruction_sets == now.instruction_sets) {
+    return {"machine", true, fmt::format("the same: {} cores of {}", now.cores, now.cpu_model)};
+  }
+  return {"machine", true,
+          fmt::format("another, so that sums may round otherwise: {} cores of {} ({}) then",
+                      then.cores, then.cpu_model, then.instruction_sets)};
+}
+
+Finding check_log(const fs::path& run) {
+  const track::Log log = track::read_log(run / "metrics.log");
+  if (log.damaged_lines == 0) {
+    return {
+        "log", true,
+        fmt::format("whole: {} records", format_count(static_cast<int64_t>(log.records.size())))};
+  }
+  return {"log", false,
+          fmt::format("damaged: {} of {} lines", format_count(log.damaged_lines),
+                      format_count(log.damaged_lines + static_cast<int64_t>(log.records.size())))};
+}
+
+Finding check_checkpoints(const fs::path& run) {
+  const auto all = train::CheckpointStore(run / "checkpoints").list();
+  for (const auto& one : all) train::CheckpointStore::verify(one);
+  return {"checkpoints", true, all.empty() ? "none" : fmt::format("whole: {}", all.size())};
+}
+
+// Compares with the last that was recorded.
+std::vector<Finding> check_record(const fs::path& run) {
+  const auto identities = track::read_identities(run);
+  if (identities.empty()) return {{"record", false, "this run has none of what made it"}};
+  const Identity& then = identities.back();
+  track::IdentityQuestion question = identity_question({}, run.parent_path(), 0);
+  if (then.code) question.folder = then.code->folder;
+  const Identity now = track::read_identity(question);
+  std::vector<Finding> findings{check_program(then, now), check_code(then, now.code)};
+  for (const DataIdentity& data : then.data) findings.push_back(check_data(data, question));
+  if (identities.size() > 1) {
+    findings.push_back({"record", true,
+                        fmt::format("of step {} on; before, something of this was another",
+                                    format_count(then.step))});
+  }
+  return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> check_run(const fs::path& run) {
+  std::vector<Finding> findings;
+  const auto look = [&](const char* of, const std::function<std::vector<Finding>()>& check) {
+    try {
+      for (Finding& one : check()) findings.push_back(std::move(one));
+    } catch (const Error& error) {
+      findings.push_back({of, false, error.what()});
+    }
+  };
+  look("record", [&] { return check_record(run); });
+  look("machine", [&] { return std::vector{check_machine(run)}; });
+  look("log", [&] { return std::vector{check_log(run)}; });
+  look("checkpoints", [&] { return std::vector{check_checkpoints(run)}; });
+  return findings;
+}
+
+bool is_same(const std::vector<Finding>& findings) {
+  return std::all_of(findings.begin(), findings.end(),
+                     [](const Finding& one) { return one.is_same; });
+}
+
+void print(const std::vector<Finding>& findings) {
+  for (const Finding& one : findings) fmt::print("{:<12} {}\n", one.of, printable(one.text));
+}
+
+}  // namespace gallop::app

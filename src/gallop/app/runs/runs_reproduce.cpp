@@ -1,0 +1,130 @@
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/runs/run_check.h"
+#include "gallop/app/runs/subcommands.h"
+#include "gallop/app/runs/which_runs.h"
+#include "gallop/app/shared_beginning.h"
+#include "gallop/app/signals.h"
+#include "gallop/base/child_process.h"
+#include "gallop/base/error.h"
+#include "gallop/base/stop.h"
+#include "gallop/base/text.h"
+#include "gallop/track/run_comparison.h"
+#include "gallop/track/run_folder.h"
+#include "gallop/train/checkpoint.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr size_t kShown = 5;
+
+std::string value_words(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : std::string("none");
+}
+
+// Trains like `run` as `name` beside it, or goes on with that. A stop is passed on.
+ChildEnd train_again(const fs::path& run, const std::string& name, int processes,
+                     const StopRequest& stop) {
+  ChildCommand command{.own_group = true};
+  if (processes > 1) command.arguments = {"launch", "-n", std::to_string(processes)};
+  const fs::path runs = run.parent_path();
+  for (const std::string& word :
+       {std::string("train"), (run / "recipe.yaml").string(), std::string("--name"), name,
+        std::string("--runs"), runs.empty() ? "." : runs.string(), std::string("--continue")}) {
+    command.arguments.push_back(word);
+  }
+  ChildProcess training(command);
+  bool is_told = false;
+  for (;;) {
+    if (const auto end = training.poll()) return *end;
+    if (stop.requested() && !is_told) {
+      training.send(SIGTERM);
+      is_told = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+// Of the newest; empty where there is none.
+std::string weights_of(const fs::path& run, int64_t& step) {
+  const train::CheckpointStore store(run / "checkpoints");
+  const auto newest = store.newest();
+  step = newest ? newest->step : 0;
+  return newest ? store.model_checksum(*newest) : std::string();
+}
+
+// Whether the results are the same, which is said.
+bool compare(const fs::path& then, const fs::path& again) {
+  const auto comparison = track::compare_results(track::read_log(then / "metrics.log"),
+                                                 track::read_log(again / "metrics.log"));
+  int64_t step = 0, step_again = 0;
+  const std::string weights = weights_of(then, step), weights_again = weights_of(again, step_again);
+  const bool same_weights = step == step_again && weights == weights_again;
+  if (comparison.differences.empty() && same_weights) {
+    fmt::print("the same, bit for bit: {} values of {} metrics, and the weights after step {}\n",
+               format_count(comparison.compared), comparison.metrics, format_count(step));
+    return true;
+  }
+  fmt::print("another result: {} of {} values differ{}\n",
+             format_count(static_cast<int64_t>(comparison.differences.size())),
+             format_count(comparison.compared),
+             same_weights ? ", the weights do not" : ", and the weights");
+  for (size_t i = 0; i < std::min(kShown, comparison.differences.size()); ++i) {
+    const auto& one = comparison.differences[i];
+    fmt::print("  step {:<8} {:<24} {} then, {} now\n", one.step, printable(one.metric),
+               value_words(one.one), value_words(one.other));
+  }
+  return false;
+}
+
+}  // namespace
+
+ExitCode runs_reproduce(const std::vector<std::string>& arguments) {
+  StopRequest stop;
+  const SignalGuard signals(stop, SignalGuard::Says::kNothing);
+  CLI::App parser(
+      "Train a run again, from the recipe in its folder and in as many processes, and say\n"
+      "whether the result is the same. Exit code 3 where it is not. Where it is stopped, the\n"
+      "same command goes on.\n\n"
+      "Example: gallop runs reproduce fashion-mnist-1",
+      "gallop runs reproduce");
+  WhichRuns which;
+  which.add_to(parser, /*several=*/false);
+  std::string name;
+  parser.add_option("--name", name, "of the new run; RUN-again by default");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const fs::path run = which.find().front();
+  if (name.empty()) name = run.filename().string() + "-again";
+  track::RunFolder::check_name(name);
+  const fs::path again = run.parent_path() / name;
+  if (track::RunFolder::is_run(again) &&
+      track::RunFolder::read_recipe(again) != track::RunFolder::read_recipe(run)) {
+    throw UsageError(
+        fmt::format("there is a run '{}' of another recipe; give another --name", name));
+  }
+  const int processes = track::RunFolder::read_info(run).processes;
+  const auto findings = check_run(run);
+  if (!is_same(findings)) {
+    fmt::print("what made {} is not all the same now:\n", printable(run.filename().string()));
+    print(findings);
+  }
+  if (const std::string why = foreign_steps(run); !why.empty() && processes == 1) {
+    fmt::print("its recipe does not tell all: {}\n", printable(why));
+  }
+  std::fflush(stdout);
+  const ChildEnd end = train_again(run, name, processes, stop);
+  if (end.signal != 0) throw DeviceError(fmt::format("the training {}", end.words()));
+  if (end.exit_code != 0) return static_cast<ExitCode>(end.exit_code);
+  fmt::print("\n");
+  return compare(run, again) ? ExitCode::kDone : ExitCode::kData;
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,57 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/runs/run_check.h"
+#include "gallop/app/runs/subcommands.h"
+#include "gallop/app/runs/which_runs.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const fs::path& run, const std::vector<Finding>& findings) {
+  Json json{{"run", run.filename().string()}, {"same", is_same(findings)}};
+  for (const Finding& one : findings) {
+    json["findings"].push_back({{"of", one.of}, {"same", one.is_same}, {"text", one.text}});
+  }
+  return json;
+}
+
+}  // namespace
+
+ExitCode runs_verify(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Say whether what made a run is still the same: the program, the code in the repository\n"
+      "that it was started in, and what its data hold; and whether its own files are whole.\n"
+      "Exit code 3 where something has changed.\n\n"
+      "Example: gallop runs verify fashion-mnist-1",
+      "gallop runs verify");
+  WhichRuns which;
+  which.add_to(parser, /*several=*/true);
+  bool json = false;
+  parser.add_flag("--json", json, "print JSON, a line for each run");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const std::vector<fs::path> folders = which.find();
+  bool all_same = true;
+  for (const fs::path& folder : folders) {
+    const auto findings = check_run(folder);
+    all_same = all_same && is_same(findings);
+    if (json) {
+      fmt::print("{}\n",
+                 to_json(folder, findings).dump(-1, ' ', false, Json::error_handler_t::replace));
+      continue;
+    }
+    if (folders.size() > 1) fmt::print("{}\n", printable(folder.filename().string()));
+    print(findings);
+  }
+  return all_same ? ExitCode::kDone : ExitCode::kData;
+}
+
+}  // namespace gallop::app

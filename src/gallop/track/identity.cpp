@@ -1,0 +1,181 @@
+#include "gallop/track/identity.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hash.h"
+#include "gallop/base/text.h"
+
+namespace gallop::track {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFile = "identity.json";
+constexpr size_t kNameDigits = 16;
+
+// Its file may be gone, but not what it holds.
+std::string program_checksum(const fs::path& cache) {
+  const fs::path link = "/proc/self/exe";
+  std::error_code error;
+  const fs::path file = fs::read_symlink(link, error);
+  if (!error && fs::exists(file, error)) {
+    return ContentReader(cache).read(file).files.front().checksum;
+  }
+  return xxh3_128(MappedFile(link).bytes());
+}
+
+DataIdentity read_data(const std::string& path, const IdentityQuestion& question,
+                       ReadLimits& left) {
+  const Content content = ContentReader(question.cache).read(path, left);
+  left.bytes -= content.bytes();
+  DataIdentity data{.path = path,
+                    .files = static_cast<int64_t>(content.files.size()),
+                    .bytes = content.bytes(),
+                    .checksum = content.is_read() ? content.checksum() : std::string()};
+  if (!data.checksum.empty() && !question.listings.empty()) {
+    const fs::path listing = question.listings / (data.checksum + ".txt");
+    if (!fs::exists(listing)) {
+      make_folders(question.listings);
+      write_file_atomically(listing, content.listing());
+    }
+  }
+  return data;
+}
+
+// A patch has a file of its own, which is named after what it holds.
+std::string patch_name(const std::string& patch) {
+  return patch.empty() ? "" : "code-" + xxh3_128(patch).substr(0, kNameDigits) + ".patch";
+}
+
+Json to_json(const Identity& identity) {
+  Json json{{"step", identity.step}, {"version", identity.version}, {"program", identity.program}};
+  if (identity.code) {
+    const CodeState& code = *identity.code;
+    json["code"] = {{"folder", code.folder},           {"commit", code.commit},
+                    {"branch", code.branch},           {"remote", code.remote},
+                    {"patch", patch_name(code.patch)}, {"patch_bytes", code.patch_bytes},
+                    {"left_out", code.left_out}};
+  }
+  json["data"] = Json::array();
+  for (const DataIdentity& data : identity.data) {
+    json["data"].push_back({{"path", data.path},
+                            {"files", data.files},
+                            {"bytes", data.bytes},
+                            {"xxh3_128", data.checksum}});
+  }
+  return json;
+}
+
+Identity from_json(const Json& json, const fs::path& run) {
+  Identity identity;
+  json.at("step").get_to(identity.step);
+  json.at("version").get_to(identity.version);
+  json.at("program").get_to(identity.program);
+  if (json.contains("code")) {
+    const Json& stored = json.at("code");
+    CodeState& code = identity.code.emplace();
+    stored.at("folder").get_to(code.folder);
+    stored.at("commit").get_to(code.commit);
+    stored.at("branch").get_to(code.branch);
+    stored.at("remote").get_to(code.remote);
+    stored.at("patch_bytes").get_to(code.patch_bytes);
+    stored.at("left_out").get_to(code.left_out);
+    const auto patch = stored.at("patch").get<std::string>();
+    // The name comes out of a file, and names one of the run.
+    if (!patch.empty()) code.patch = read_file(run / fs::path(patch).filename());
+  }
+  for (const Json& stored : json.at("data")) {
+    DataIdentity& data = identity.data.emplace_back();
+    stored.at("path").get_to(data.path);
+    stored.at("files").get_to(data.files);
+    stored.at("bytes").get_to(data.bytes);
+    stored.at("xxh3_128").get_to(data.checksum);
+  }
+  return identity;
+}
+
+}  // namespace
+
+Identity read_identity(const IdentityQuestion& question) {
+  Identity identity;
+  identity.step = question.step;
+  identity.version = question.version;
+  identity.program = program_checksum(question.cache);
+  identity.code = read_code_state(question.folder);
+  ReadLimits left = question.limits;
+  for (const std::string& path : question.data) {
+    identity.data.push_back(read_data(path, question, left));
+  }
+  return identity;
+}
+
+fs::path listings_of(const fs::path& runs) { return runs / ".data"; }
+
+std::vector<Identity> read_identities(const fs::path& run) {
+  const fs::path file = run / kFile;
+  std::vector<Identity> identities;
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return identities;
+  try {
+    for (const Json& one : Json::parse(read_file(file))) identities.push_back(from_json(one, run));
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(fmt::format("{}: does not say what a run was made of: {}",
+                                printable(file.string()), printable(error.what())));
+  }
+  return identities;
+}
+
+void add_identity(const fs::path& run, const Identity& identity) {
+  std::vector<Identity> all;
+  try {
+    all = read_identities(run);
+  } catch (const DataError&) {
+    // Damaged: the present one is better than none.
+  }
+  if (!all.empty()) {
+    Identity last = all.back();
+    last.step = identity.step;
+    if (to_json(last) == to_json(identity)) return;
+  }
+  if (identity.code && !identity.code->patch.empty()) {
+    write_file_atomically(run / patch_name(identity.code->patch), identity.code->patch);
+  }
+  Json json = Json::array();
+  for (const Identity& one : all) json.push_back(to_json(one));
+  json.push_back(to_json(identity));
+  write_file_atomically(run / kFile,
+                        json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+IdentityRecorder::IdentityRecorder(fs::path run, IdentityQuestion question) : run_(std::move(run)) {
+  question.limits.stop = [this] { return is_stopped_.load(); };
+  thread_ = std::thread([this, question = std::move(question)] { record(question); });
+}
+
+IdentityRecorder::~IdentityRecorder() {
+  is_stopped_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void IdentityRecorder::record(const IdentityQuestion& question) {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+  try {
+    const Identity identity = read_identity(question);
+    if (!is_stopped_) add_identity(run_, identity);
+  } catch (const std::exception& error) {
+    trouble_ = printable(error.what());
+  }
+}
+
+std::string IdentityRecorder::finish() {
+  if (thread_.joinable()) thread_.join();
+  return trouble_;
+}
+
+}  // namespace gallop::track

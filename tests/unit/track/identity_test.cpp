@@ -1,0 +1,102 @@
+#include "gallop/track/identity.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/base/error_of.h"
+#include "unit/track/runs_of_test.h"
+
+namespace gallop::track {
+namespace {
+
+class Identities : public testing::Test {
+ protected:
+  void SetUp() override {
+    run_ = runs_.add("a", "{}\n", {0.5});
+    make_folders(data());
+    write_file_atomically(data() / "1.jpg", "abc");
+  }
+  fs::path data() const { return runs_.path() / ".images"; }
+  IdentityQuestion question(int64_t step = 0) const {
+    return {.step = step,
+            .version = "1.0",
+            .folder = runs_.path(),
+            .data = {data().string()},
+            .cache = runs_.path() / ".cache",
+            .listings = listings_of(runs_.path()),
+            .limits = {}};
+  }
+
+  RunsOfTest runs_;
+  fs::path run_;
+};
+
+TEST_F(Identities, AreReadAsTheyWereWritten) {
+  Identity wanted = read_identity(question());
+  wanted.code = CodeState{.folder = "/code",
+                          .commit = "1234",
+                          .branch = "main",
+                          .remote = "https://example.org",
+                          .patch = "a patch\n",
+                          .left_out = {".env"},
+                          .patch_bytes = 8};
+  add_identity(run_, wanted);
+  const auto found = read_identities(run_);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].version, "1.0");
+  EXPECT_EQ(found[0].program, wanted.program);
+  EXPECT_EQ(found[0].program.size(), 32u);
+  EXPECT_EQ(found[0].code, wanted.code);
+  ASSERT_EQ(found[0].data.size(), 1u);
+  EXPECT_EQ(found[0].data[0].path, data().string());
+  EXPECT_EQ(found[0].data[0].files, 1);
+  EXPECT_EQ(found[0].data[0].bytes, 3);
+  // Beside the runs is what the data were.
+  const fs::path listing = listings_of(runs_.path()) / (found[0].data[0].checksum + ".txt");
+  EXPECT_EQ(parse_listing(read_file(listing), "").files[0].name, "1.jpg");
+}
+
+TEST_F(Identities, AreAddedWhereSomethingHasChanged) {
+  add_identity(run_, read_identity(question()));
+  add_identity(run_, read_identity(question(10)));
+  EXPECT_EQ(read_identities(run_).size(), 1u);
+  write_file_atomically(data() / "1.jpg", "abd");
+  add_identity(run_, read_identity(question(20)));
+  const auto found = read_identities(run_);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1].step, 20);
+  EXPECT_NE(found[0].data[0].checksum, found[1].data[0].checksum);
+}
+
+TEST_F(Identities, OfDamagedFilesAreAnError) {
+  EXPECT_TRUE(read_identities(run_).empty());
+  write_file_atomically(run_ / "identity.json", "[{\"step\": 0}]");
+  EXPECT_NE(error_of([&] { read_identities(run_); }).find("does not say what a run was made of"),
+            std::string::npos);
+  add_identity(run_, read_identity(question()));
+  EXPECT_EQ(read_identities(run_).size(), 1u);
+  // A name out of a file leads nowhere else.
+  std::string text = read_file(run_ / "identity.json");
+  text.replace(text.find("\"data\""), 0,
+               R"("code": {"folder": "", "commit": "", "branch": "", "remote": "",)"
+               R"( "patch": "../../secret", "patch_bytes": 0, "left_out": []}, )");
+  write_file_atomically(run_ / "identity.json", text);
+  EXPECT_NE(error_of([&] { read_identities(run_); }).find((run_ / "secret").string()),
+            std::string::npos);
+}
+
+TEST_F(Identities, AreRecordedBesideATraining) {
+  IdentityRecorder recorder(run_, question());
+  EXPECT_EQ(recorder.finish(), "");
+  EXPECT_EQ(read_identities(run_).size(), 1u);
+}
+
+TEST_F(Identities, ThatCannotBeToldSayWhy) {
+  IdentityQuestion wrong = question();
+  wrong.data = {"/none"};
+  IdentityRecorder recorder(run_, wrong);
+  EXPECT_NE(recorder.finish().find("/none: cannot be read"), std::string::npos);
+  EXPECT_TRUE(read_identities(run_).empty());
+}
+
+}  // namespace
+}  // namespace gallop::track
