@@ -17,7 +17,8 @@ const std::vector<Command>& runs_actions() {
       {"note", "write a note to a run", runs_note},
       {"verify", "whether what made runs is still the same", runs_verify},
       {"reproduce", "train a run again from its record, and compare", runs_reproduce},
-      {"export", "all points of runs as CSV or JSON", runs_export},
+      {"export", "all points of runs as CSV, JSON or files of TensorBoard", runs_export},
+      {"import", "make runs of TensorBoard's files", runs_import},
       {"delete", "move runs to the trash", runs_delete},
       {"restore", "take runs back from the trash", runs_restore},
   };

@@ -97,6 +97,20 @@ std::vector<Record> Log::current() const {
 
 Log read_log(const fs::path& path) { return parse_log(read_file(path)); }
 
+void write_log(const fs::path& path, const std::vector<Record>& records) {
+  Record session{.session = 1, .kind = kSession};
+  if (!records.empty()) {
+    const auto earlier = [](const Record& a, const Record& b) { return a.time < b.time; };
+    session.time = std::min_element(records.begin(), records.end(), earlier)->time;
+  }
+  std::string text = line_of(session);
+  for (Record record : records) {
+    record.session = 1;
+    text += line_of(record);
+  }
+  write_file_atomically(path, text);
+}
+
 LogWriter::LogWriter(const fs::path& path, int64_t step,
                      const std::map<std::string, std::string>& texts)
     : path_(path), file_(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {

@@ -36,6 +36,10 @@ struct Log {
 /// Reads a log, also one that is being written. Throws DataError where the file cannot be read.
 Log read_log(const fs::path& path);
 
+/// Writes a whole log at once, of one session, with the times that its records have. Throws
+/// DeviceError.
+void write_log(const fs::path& path, const std::vector<Record>& records);
+
 /// Appends to a log, one write a record, so that a killed process loses nothing that was appended.
 class LogWriter {
  public:

@@ -35,6 +35,7 @@ void add(MetricSummary& metric, const Point& point) {
 void flatten(const config::Node& node, const std::string& path,
              std::map<std::string, std::string>& params) {
   if (node.kind != config::Node::Kind::kMap) {
+    if (path.empty()) return;
     params[path] = node.kind == config::Node::Kind::kScalar ? node.scalar : config::to_json(node);
     return;
   }

@@ -113,6 +113,7 @@ Finding check_data(const DataIdentity& then, const track::IdentityQuestion& ques
 Finding check_machine(const fs::path& run) {
   const Hardware now = read_hardware();
   const Hardware then = track::RunFolder::read_info(run).hardware;
+  if (then.host.empty()) return {"machine", true, "of this run is not known"};
   if (then.cpu_model == now.cpu_model && then.cores == now.cores &&
       then.instruction_sets == now.instruction_sets) {
     return {"machine", true, fmt::format("the same: {} cores of {}", now.cores, now.cpu_model)};

@@ -9,8 +9,10 @@
 #include "gallop/app/csv.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
+#include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/points.h"
+#include "gallop/track/tensorboard/runs.h"
 
 namespace gallop::app {
 
@@ -30,27 +32,42 @@ std::string line_of(const std::string& run, const track::Point& point) {
                    fmt::format("{}", point.value)});
 }
 
+void print_points(const fs::path& folder, bool as_csv) {
+  const std::string run = folder.filename().string();
+  track::for_each_point(track::read_log(folder / "metrics.log"), [&](const track::Point& point) {
+    std::fputs((as_csv ? line_of(run, point) : json_line(run, point)).c_str(), stdout);
+  });
+}
+
 }  // namespace
 
 ExitCode runs_export(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Print every point of runs: run, metric, step, time (seconds since 1970) and value.\n\n"
+      "Print every point of runs: run, metric, step, time (seconds since 1970) and value; or\n"
+      "write files that TensorBoard reads.\n\n"
       "Example: gallop runs export fashion-mnist-1 > points.csv",
       "gallop runs export");
   WhichRuns which;
   which.add_to(parser, /*several=*/true);
-  std::string format = "csv";
-  parser.add_option("--format", format, "csv, or json: an object a line")
-      ->check(CLI::IsMember({"csv", "json"}));
+  std::string format = "csv", folder;
+  parser.add_option("--format", format, "csv, json (an object a line) or tensorboard")
+      ->check(CLI::IsMember({"csv", "json", "tensorboard"}));
+  parser.add_option("--to", folder, "for tensorboard: the folder that gets a folder for each run");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const bool to_folder = format == "tensorboard";
+  if (to_folder && folder.empty()) throw UsageError("--format tensorboard needs --to FOLDER");
+  if (!to_folder && !folder.empty()) throw UsageError("--to is for --format tensorboard");
   const auto folders = which.find();
   if (format == "csv") fmt::print("{}", csv_line({"run", "metric", "step", "time", "value"}));
-  for (const fs::path& folder : folders) {
-    const std::string run = folder.filename().string();
-    track::for_each_point(track::read_log(folder / "metrics.log"), [&](const track::Point& point) {
-      std::fputs((format == "csv" ? line_of(run, point) : json_line(run, point)).c_str(), stdout);
-    });
+  for (const fs::path& run : folders) {
+    if (to_folder) {
+      const int64_t points = track::tensorboard::export_run(run, folder);
+      fmt::print("{}: {} points\n", printable(run.filename().string()), format_count(points));
+    } else {
+      print_points(run, format == "csv");
+    }
   }
+  if (to_folder) fmt::print("to look at them: tensorboard --logdir {}\n", printable(folder));
   return ExitCode::kDone;
 }
 

@@ -42,6 +42,7 @@ Json json_of(const RunSummary& run) {
 void print_command(const fs::path& folder) {
   try {
     const track::RunInfo info = track::RunFolder::read_info(folder);
+    if (info.command_line.empty()) return;  // Of another program.
     fmt::print("command    {}\n", printable(fmt::format("{}", fmt::join(info.command_line, " "))));
     fmt::print("program    gallop {}\n", printable(info.version));
     fmt::print("machine    {}, {} cores of {}\n", printable(info.hardware.host),

@@ -15,6 +15,7 @@ ExitCode runs_show(const std::vector<std::string>& arguments);
 ExitCode runs_compare(const std::vector<std::string>& arguments);
 ExitCode runs_verify(const std::vector<std::string>& arguments);
 ExitCode runs_reproduce(const std::vector<std::string>& arguments);
+ExitCode runs_import(const std::vector<std::string>& arguments);
 ExitCode runs_export(const std::vector<std::string>& arguments);
 // runs_label.cpp
 ExitCode runs_tag(const std::vector<std::string>& arguments);

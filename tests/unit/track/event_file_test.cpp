@@ -1,0 +1,88 @@
+#include "gallop/track/tensorboard/event_file.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/temporary_folder.h"
+#include "unit/base/error_of.h"
+
+namespace gallop::track::tensorboard {
+namespace {
+
+// TensorBoard's own package reads and writes such files in tests/interop/tensorboard.py.
+class EventFiles : public testing::Test {
+ protected:
+  fs::path path() const { return folder_.path() / event_file_name(1000); }
+  std::string written() const {
+    const fs::path file = path();
+    EventFileWriter writer(file, 1000);
+    writer.write({"train/loss", 1, 1001, 0.5});
+    writer.write_options({{"lr", 0.1}, {"name", std::string("mlp")}, {"nesterov", true}}, 1000);
+    writer.write({"train/loss", 2, 1002, 0.25});
+    writer.write_end(Ending::kFailure, 1003);
+    writer.finish();
+    return read_file(file);
+  }
+  // What is read of these bytes.
+  struct Read {
+    std::vector<Scalar> scalars;
+    std::map<std::string, Option> options;
+    std::optional<Ending> ending;
+  };
+  Read read(const std::string& bytes) const {
+    const fs::path file = path();
+    write_file_atomically(file, bytes);
+    Read result;
+    read_event_file(file, {.scalar = [&](const Scalar& one) { result.scalars.push_back(one); },
+                           .options = [&](const auto& options) { result.options = options; },
+                           .end = [&](Ending ending) { result.ending = ending; }});
+    return result;
+  }
+
+  TemporaryFolder folder_{fs::temp_directory_path(), "gallop-events-"};
+};
+
+TEST_F(EventFiles, AreReadAsTheyWereWritten) {
+  const Read found = read(written());
+  ASSERT_EQ(found.scalars.size(), 2u);
+  EXPECT_EQ(found.scalars[1].tag, "train/loss");
+  EXPECT_EQ(found.scalars[1].step, 2);
+  EXPECT_EQ(found.scalars[1].time, 1002);
+  EXPECT_EQ(found.scalars[1].value, 0.25);
+  EXPECT_EQ(found.options.at("lr"), Option(0.1));
+  EXPECT_EQ(found.options.at("name"), Option(std::string("mlp")));
+  EXPECT_EQ(found.options.at("nesterov"), Option(true));
+  EXPECT_EQ(found.ending, Ending::kFailure);
+}
+
+// A file that is being written ends anywhere.
+TEST_F(EventFiles, MayBeTornAtTheirEnd) {
+  const std::string whole = written();
+  size_t most = 0;
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const size_t found = read(whole.substr(0, size)).scalars.size();
+    EXPECT_GE(found, most);
+    most = found;
+  }
+  EXPECT_EQ(most, 2u);
+}
+
+TEST_F(EventFiles, AreRefusedWhereABitHasFlipped) {
+  const std::string whole = written();
+  for (size_t byte = 0; byte < whole.size(); ++byte) {
+    std::string damaged = whole;
+    damaged[byte] = static_cast<char>(damaged[byte] ^ 0x10);
+    const std::string error = error_of([&] { read(damaged); });
+    EXPECT_TRUE(error.find("no file of events, or damaged at byte") != std::string::npos ||
+                error.find("a damaged event at byte") != std::string::npos)
+        << byte << ": " << error;
+  }
+  EXPECT_NE(error_of([&] {
+              read("this is a text, not a file of events");
+            }).find("no file of events, or damaged at byte 0"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace gallop::track::tensorboard
