@@ -7,4 +7,7 @@ namespace gallop {
 /// The checkout's folder tests/fixtures.
 std::filesystem::path fixtures();
 
+/// A file in the folder of this program.
+std::filesystem::path beside_program(const char* name);
+
 }  // namespace gallop

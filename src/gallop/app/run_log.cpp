@@ -1,13 +1,35 @@
 #include "gallop/app/run_log.h"
 
+#include "gallop/base/error.h"
+
 namespace gallop::app {
 
-RunLog::RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied)
+RunLog::RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied,
+               int processes)
     : path_(log),
       writer_(log, step, {{"version", GALLOP_VERSION}}),
       step_(step),
       part_(std::move(part)),
-      varied_(std::move(varied)) {}
+      varied_(std::move(varied)) {
+  system_.emplace(processes, [this](const track::SystemReading& reading) { sampled(reading); });
+}
+
+void RunLog::append(track::Record record) {
+  const std::lock_guard lock(mutex_);
+  writer_.append(std::move(record));
+}
+
+void RunLog::sampled(const track::SystemReading& reading) {
+  const std::lock_guard lock(mutex_);
+  try {
+    writer_.append({.step = step_,
+                    .kind = "system",
+                    .values = reading.values,
+                    .texts = {{"energy", reading.energy_method}}});
+  } catch (const DeviceError&) {
+    // Training finds out by itself, and can say so.
+  }
+}
 
 void RunLog::stepped(const train::StepEvent& event) {
   step_ = event.step;
@@ -23,7 +45,7 @@ void RunLog::stepped(const train::StepEvent& event) {
   for (size_t i = 0; i < varied_.size(); ++i) record.values[varied_[i]] = event.varied[i];
   if (event.is_spike) record.values["spike"] = 1;
   if (event.accuracy) record.values["accuracy"] = *event.accuracy;
-  writer_.append(record);
+  append(std::move(record));
 }
 
 void RunLog::evaluated(const train::EvaluationEvent& event) {
@@ -43,24 +65,26 @@ void RunLog::evaluated(const train::EvaluationEvent& event) {
     record.values["one_view_loss"] = one->loss();
     record.values["one_view_accuracy"] = one->accuracy();
   }
-  writer_.append(record);
+  append(std::move(record));
 }
 
 // What was told of the steps after it is superseded.
 void RunLog::went_back(int64_t step) {
+  const std::lock_guard lock(mutex_);
   writer_ = track::LogWriter(path_, step, {{"version", GALLOP_VERSION}});
   step_ = step;
 }
 
 void RunLog::noted(const std::string& line) {
-  writer_.append({.step = step_, .kind = "note", .texts = {{"text", line}}});
+  append({.step = step_, .kind = "note", .texts = {{"text", line}}});
 }
 
 void RunLog::saved(int64_t step, const std::string& folder) {
-  writer_.append({.step = step, .kind = "checkpoint", .texts = {{"folder", folder}}});
+  append({.step = step, .kind = "checkpoint", .texts = {{"folder", folder}}});
 }
 
 void RunLog::finished(const train::Outcome& outcome) {
+  system_.reset();  // The end is the last record.
   track::Record record{.step = outcome.step,
                        .kind = "end",
                        .values = {{"training_seconds", outcome.training_seconds},
@@ -69,7 +93,7 @@ void RunLog::finished(const train::Outcome& outcome) {
                        .texts = {{"how", outcome.finished ? "finished" : "stopped"}}};
   if (outcome.rewinds > 0) record.values["rewinds"] = static_cast<double>(outcome.rewinds);
   if (!outcome.ended_early.empty()) record.texts["ended_early"] = outcome.ended_early;
-  writer_.append(record);
+  append(std::move(record));
   writer_.sync();
 }
 

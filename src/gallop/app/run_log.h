@@ -1,20 +1,25 @@
 #pragma once
 
+#include <atomic>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gallop/app/system_recorder.h"
 #include "gallop/base/file.h"
 #include "gallop/track/log.h"
 #include "gallop/train/observer.h"
 
 namespace gallop::app {
 
-/// Writes what happens in a run to its log.
+/// Writes what happens in a run to its log, and meanwhile what the machine does.
 class RunLog final : public train::Observer {
  public:
   /// Begins a session of the log that continues after `step`. `part` is the one evaluated, `varied`
-  /// the names of StepEvent::varied.
-  RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied);
+  /// the names of StepEvent::varied, `processes` those that train on this machine.
+  RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied,
+         int processes);
 
   void stepped(const train::StepEvent& event) override;
   void evaluated(const train::EvaluationEvent& event) override;
@@ -24,11 +29,16 @@ class RunLog final : public train::Observer {
   void finished(const train::Outcome& outcome) override;
 
  private:
+  void append(track::Record record);
+  void sampled(const track::SystemReading& reading);
+
   fs::path path_;
+  std::mutex mutex_;  // Of the writer.
   track::LogWriter writer_;
-  int64_t step_;  // The last that was heard of.
+  std::atomic<int64_t> step_;  // The last that was heard of.
   std::string part_;
   std::vector<std::string> varied_;
+  std::optional<SystemRecorder> system_;
 };
 
 }  // namespace gallop::app

@@ -15,6 +15,7 @@ const std::vector<Command>& runs_actions() {
       {"compare", "what differs between runs, and their curves", runs_compare},
       {"tag", "give runs tags, or take them away", runs_tag},
       {"note", "write a note to a run", runs_note},
+      {"cost", "time, energy, CO2 and money that runs have taken", runs_cost},
       {"verify", "whether what made runs is still the same", runs_verify},
       {"reproduce", "train a run again from its record, and compare", runs_reproduce},
       {"export", "all points of runs as CSV, JSON or files of TensorBoard", runs_export},

@@ -21,6 +21,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/launch/world.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/trainer.h"
 
@@ -127,7 +128,8 @@ class PreparedRun final : public TrainingRun {
     std::unique_ptr<train::Observer> console;
     std::vector<train::Observer*> observers;
     if (team_.is_first()) {
-      log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, varied);
+      log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, varied,
+                  launch::read_world(launch::process_environment()).local_size);
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
       identity.emplace(path_, identity_question(data().parts->files, path_.parent_path(),
                                                 newest ? newest->step : 0));

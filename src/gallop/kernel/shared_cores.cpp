@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
-#include <ctime>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -16,6 +15,7 @@
 
 #include "gallop/base/affinity.h"
 #include "gallop/base/clock.h"
+#include "gallop/base/process_time.h"
 
 namespace gallop::kernel {
 
@@ -83,12 +83,6 @@ ThreadTimes times_of(int thread) {
   return {1e-9 * static_cast<double>(running), 1e-9 * static_cast<double>(waiting)};
 }
 
-double seconds_of_process() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 // The threads that compute, and for how long they waited.
 class ComputeThreads {
  public:
@@ -107,7 +101,7 @@ class ComputeThreads {
       running += now.running - times_[i].running;
       times_[i] = now;
     }
-    const double process = seconds_of_process();
+    const double process = process_cpu_seconds();
     const double others = process - process_ - running;
     process_ = process;
     return longest - std::max(0.0, others);

@@ -39,7 +39,7 @@ bool have_same_bits(double a, double b) {
 
 bool is_result(const std::string& metric) {
   // How often a run was stopped is told by its ends.
-  if (metric.starts_with("end.")) return false;
+  if (metric.starts_with("end.") || metric.starts_with("system.")) return false;
   const std::string name = metric.substr(metric.rfind('.') + 1);
   return std::find(kOfTheMachine.begin(), kOfTheMachine.end(), name) == kOfTheMachine.end();
 }

@@ -2,13 +2,13 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "gallop/compile/codegen/cuda_compiler.h"
 #include "unit/compile/cache_folder.h"
+#include "unit/fixtures.h"
 
 namespace gallop::compile {
 
@@ -16,10 +16,7 @@ namespace gallop::compile {
 /// Skips where there is no NVRTC.
 class FakeDriverTest : public testing::Test {
  protected:
-  /// Beside the program.
-  inline static const std::string kFakeDriver =
-      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libfake_cuda_driver.so")
-          .string();
+  inline static const std::string kFakeDriver = beside_program("libfake_cuda_driver.so").string();
 
   void SetUp() override {
     std::string why;

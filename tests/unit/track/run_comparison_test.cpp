@@ -21,8 +21,9 @@ Record step(int64_t number, double loss, double speed) {
 
 TEST(RunComparison, PassesOverTime) {
   const Record end{.step = 2, .kind = "end", .values = {{"samples", 5}}};
+  const Record machine{.step = 2, .kind = "system", .values = {{"cpu", 1.5}}};
   const auto same = compare_results(log_of({step(1, 0.5, 10), step(2, 0.4, 10), end}),
-                                    log_of({step(1, 0.5, 20), step(2, 0.4, 5)}));
+                                    log_of({step(1, 0.5, 20), step(2, 0.4, 5), machine}));
   EXPECT_TRUE(same.differences.empty());
   EXPECT_EQ(same.compared, 2);
   EXPECT_EQ(same.metrics, 1);

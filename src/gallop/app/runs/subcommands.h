@@ -13,6 +13,7 @@ const std::vector<Command>& runs_actions();
 ExitCode runs_list(const std::vector<std::string>& arguments);
 ExitCode runs_show(const std::vector<std::string>& arguments);
 ExitCode runs_compare(const std::vector<std::string>& arguments);
+ExitCode runs_cost(const std::vector<std::string>& arguments);
 ExitCode runs_verify(const std::vector<std::string>& arguments);
 ExitCode runs_reproduce(const std::vector<std::string>& arguments);
 ExitCode runs_import(const std::vector<std::string>& arguments);

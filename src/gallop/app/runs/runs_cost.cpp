@@ -1,0 +1,127 @@
+#include <initializer_list>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/runs/subcommands.h"
+#include "gallop/app/runs/which_runs.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/track/footprint.h"
+
+namespace gallop::app {
+
+namespace {
+
+using track::Energy;
+using track::Footprint;
+using track::Surroundings;
+
+struct CostOptions {
+  std::string country;
+  double grams = 0, pue = 1, price = 0;
+  int year = 0;  ///< Of what is known of the country.
+
+  Surroundings surroundings() const {
+    return {.grams_per_kwh = grams, .pue = pue, .price_per_hour = price};
+  }
+};
+
+std::string or_dash(bool is_known, const std::string& text) { return is_known ? text : "-"; }
+
+// In the largest of units a thousand apart that leaves a number of 1 or more, at least the first.
+std::string with_unit(double amount, std::initializer_list<const char*> units) {
+  const char* const* unit = units.begin();
+  for (; unit + 1 != units.end() && amount >= 1000; ++unit) amount /= 1000;
+  return fmt::format("{:.3g} {}", amount, *unit);
+}
+
+void print_line(const std::string& run, const std::string& time, const std::string& energy,
+                const std::string& carbon, const std::string& price, const std::string& how) {
+  fmt::print("{:<28}{:>12}{:>14}{:>14}{:>10}  {}\n", run, time, energy, carbon, price, how);
+}
+
+void print_table(const std::vector<fs::path>& runs, const CostOptions& options) {
+  print_line("run", "time", "energy", "CO2", "price", "energy is");
+  Energy sum;
+  const auto print = [&](const std::string& name, const Energy& energy, const std::string& how) {
+    const Footprint cost = track::footprint_of(energy, options.surroundings());
+    const bool is_known = !how.empty();
+    print_line(name, format_duration(energy.seconds),
+               or_dash(is_known, with_unit(1000 * cost.kwh, {"Wh", "kWh", "MWh"})),
+               or_dash(is_known && options.grams > 0, with_unit(cost.grams, {"g", "kg", "t"})),
+               or_dash(options.price > 0, fmt::format("{:.2f}", cost.price)),
+               is_known ? how : "not known");
+  };
+  for (const fs::path& run : runs) {
+    const Energy energy = track::energy_of(track::read_log(run / "metrics.log"));
+    print(printable(run.filename().string()), energy, energy.method);
+    sum.joules += energy.joules;
+    sum.seconds += energy.seconds;
+    if (!energy.method.empty()) sum.method = "of those that are known";
+  }
+  if (runs.size() > 1) print("all", sum, sum.method);
+  if (options.pue != 1) fmt::print("with a PUE of {:g}\n", options.pue);
+  if (options.year > 0) {
+    fmt::print("{:g} g of CO2 for a kWh in {}, the mean of {}\n", options.grams, options.country,
+               options.year);
+  } else if (options.grams == 0) {
+    fmt::print("--country CODE tells CO2, --price the money for an hour of the machine\n");
+  }
+}
+
+void print_json(const std::vector<fs::path>& runs, const CostOptions& options) {
+  for (const fs::path& run : runs) {
+    const Energy energy = track::energy_of(track::read_log(run / "metrics.log"));
+    const Footprint cost = track::footprint_of(energy, options.surroundings());
+    nlohmann::ordered_json json{
+        {"run", run.filename().string()}, {"seconds", energy.seconds}, {"joules", energy.joules},
+        {"method", energy.method},        {"pue", options.pue},        {"kwh", cost.kwh}};
+    if (options.grams > 0) json["co2_grams"] = cost.grams;
+    if (options.price > 0) json["price"] = cost.price;
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+}
+
+}  // namespace
+
+ExitCode runs_cost(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Say what runs have taken: time, energy, CO2 and money.\n\n"
+      "Example: gallop runs cost fashion-mnist-1 --country DE --pue 1.2 --price 0.40",
+      "gallop runs cost");
+  WhichRuns which;
+  which.add_to(parser, /*several=*/true);
+  CostOptions options;
+  bool json = false;
+  parser.add_option("--country", options.country, "whose electricity, by its code: DE or DEU")
+      ->envname("GALLOP_COUNTRY");
+  auto* grams = parser.add_option("--grams", options.grams,
+                                  "of CO2 for a kWh, in place of those of a country");
+  grams->check(CLI::NonNegativeNumber);
+  parser.add_option("--pue", options.pue, "energy of the building for that of its computers")
+      ->envname("GALLOP_PUE")
+      ->check(CLI::Range(1.0, 10.0));
+  parser.add_option("--price", options.price, "of an hour of the machine")
+      ->envname("GALLOP_PRICE")
+      ->check(CLI::NonNegativeNumber);
+  parser.add_flag("--json", json, "print JSON, a line for each run");
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  if (grams->count() == 0 && !options.country.empty()) {
+    const auto known = track::carbon_intensity(options.country);
+    options.grams = known.grams;
+    options.year = known.year;
+  }
+  const std::vector<fs::path> runs = which.find();
+  if (json) {
+    print_json(runs, options);
+  } else {
+    print_table(runs, options);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app
