@@ -22,6 +22,7 @@ chaos: build ## let everything go wrong that docs/faults.md lists, and compare w
 	tests/chaos/tune.py $(BUILD)/tests/tune_program --storage postgresql --kills 50 --trials 300
 	tests/chaos/tune.py $(BUILD)/tests/tune_program --storage sqlite --kills 0 --workers 64 --trials 10000 --milliseconds 0
 	tests/chaos/tune.py $(BUILD)/tests/tune_program --storage postgresql --kills 0 --workers 64 --trials 10000 --milliseconds 0
+	tests/chaos/log.py $(BUILD)/tests/log_program --kills 100
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal TERM --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20 --model mlp --seed 2
