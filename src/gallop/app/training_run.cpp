@@ -29,6 +29,8 @@ namespace gallop::app {
 
 namespace {
 
+constexpr const char* kOrigins = "origins.yaml";
+
 class PreparedRun final : public TrainingRun {
  public:
   PreparedRun(const Families& families, ResolvedRecipe resolved, const RunPlace& place,
@@ -40,6 +42,8 @@ class PreparedRun final : public TrainingRun {
         prepared_(families, std::move(resolved), place.runs, team.collectives()) {}
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
+  /// Says of each value where it comes from.
+  std::string origins_yaml() { return prepared_.resolved().to_yaml(true); }
   const fs::path& path() const { return path_; }
   bool has_measured_buckets() const { return !prepared_.buckets().empty(); }
   const std::string& recipe_name() { return prepared_.resolved().name; }
@@ -206,6 +210,7 @@ class PreparedRun final : public TrainingRun {
     write_file_atomically(folder / "find-lr.svg",
                           plot::to_svg({lr_curve(folder_->name(), config, test)}));
     write_file_atomically(folder / "recipe.yaml", recipe_yaml());
+    write_file_atomically(folder / kOrigins, origins_yaml());
     if (is_for_people(style)) {
       fmt::print("lr         {:.2g}, found in {} steps ({})\n", lr, test.points.size(),
                  (folder / "find-lr.svg").string());
@@ -338,8 +343,8 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
 struct Plan {
   ResolvedRecipe resolved;
   std::optional<track::RunFolder> folder{};  // Of a run that goes on.
-  bool overridden = false;
-  std::vector<Sibling> siblings{};  // That may begin like it, where steps are shared.
+  std::vector<Override> overrides{};         // Of such a run.
+  std::vector<Sibling> siblings{};           // That may begin like it, where steps are shared.
 };
 
 void plan_sharing(const Families& families, const RunPlace& place, Plan& plan) {
@@ -365,9 +370,7 @@ std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
         "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
         "change it");
   }
-  Plan plan{.resolved = std::move(resolved),
-            .folder = std::move(folder),
-            .overridden = !overrides.empty()};
+  Plan plan{.resolved = std::move(resolved), .folder = std::move(folder), .overrides = overrides};
   plan_sharing(families, place, plan);
   return plan;
 }
@@ -383,6 +386,15 @@ std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
   Plan plan{.resolved = load_recipe(families, recipe, overrides)};
   plan_sharing(families, place, plan);
   return plan;
+}
+
+// What a run goes on with in place of its recipe.
+void add_origins(const fs::path& folder, const std::vector<Override>& overrides) {
+  if (overrides.empty() || !fs::exists(folder / kOrigins)) return;
+  std::string text = read_file(folder / kOrigins);
+  text += fmt::format("# from {} on, on the command line:", track::utc_now());
+  for (const Override& one : overrides) text += fmt::format(" {}={}", one.path, one.value);
+  write_file_atomically(folder / kOrigins, text + "\n");
 }
 
 // Puts the batch that it finds in the recipe. Nothing where a stop is asked for.
@@ -422,12 +434,13 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     if (plan->folder) {
       const fs::path& folder = plan->folder->path();
       run->check_against(folder);
-      if (plan->overridden || run->has_measured_buckets()) {
+      if (!plan->overrides.empty() || run->has_measured_buckets()) {
         const std::string recipe = run->recipe_yaml();
         if (recipe != track::RunFolder::read_recipe(folder)) {
           note_foreign_steps(folder, "the first ones were trained with other options");
         }
         write_file_atomically(folder / "recipe.yaml", recipe);
+        add_origins(folder, plan->overrides);
       }
       run->place_in(std::move(*plan->folder));
     } else if (place.name.empty()) {
@@ -437,6 +450,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
       run->place_in(
           track::RunFolder::create(place.runs, place.name, run->recipe_yaml(), run->info()));
     }
+    if (!plan->folder) write_file_atomically(run->path() / kOrigins, run->origins_yaml());
     if (!team.is_alone()) {
       note_foreign_steps(run->path(), "several processes have trained some of them");
     }

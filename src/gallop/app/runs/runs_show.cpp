@@ -72,6 +72,10 @@ void print(const fs::path& folder, const RunSummary& run) {
                metric.least, metric.least_step, metric.most, metric.most_step);
   }
   fmt::print("\nits recipe: {}\n", printable((folder / "recipe.yaml").string()));
+  const fs::path origins = folder / "origins.yaml";
+  if (fs::exists(origins)) {
+    fmt::print("where each value comes from: {}\n", printable(origins.string()));
+  }
 }
 
 }  // namespace
