@@ -1,13 +1,15 @@
 // Loaded before a program's libraries, lets one of its calls on files go wrong.
 //
 //   FAULT_PATH=TEXT     calls on paths that have this in them are counted, from 1:
+//   FAULT_WITHOUT=NAME[,...]  but not those of threads with these names
 //   FAULT_READS=1       opening files; otherwise calls that change files and folders
 //   FAULT_LOG=FILE      gets a line a call: number, name, path, and what it is renamed to
 //   FAULT_AT=N          the call at which it happens:
-//   FAULT_ACTION=       kill: SIGKILL before the call; tear: after half of a write; fail: the call returns
-//                       FAULT_ERROR, a number; full: so do all later ones that take room on the disk;
-//                       wait: the call waits until there is a file FAULT_UNTIL; slow: it and all later
-//                       ones take FAULT_SECONDS longer
+//   FAULT_ACTION=       kill: SIGKILL before the call; tear: after half of a write; fail: the call
+//   returns
+//                       FAULT_ERROR, a number; full: so do all later ones that take room on the
+//                       disk; wait: the call waits until there is a file FAULT_UNTIL; slow: it and
+//                       all later ones take FAULT_SECONDS longer
 //   FAULT_RANK=R[,...]  in the processes of these ranks alone
 //   FAULT_RESTARTS=1    also where they are started again; otherwise only the first time
 #define _GNU_SOURCE
@@ -22,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -30,7 +33,7 @@
 enum { LONGEST = 2 * PATH_MAX, TEAR = -1 };
 static const double kBetweenLooks = 0.002;
 
-static const char *wanted_path, *action, *until;
+static const char *wanted_path, *unwanted_threads, *action, *until;
 static bool wants_reads;
 static int wanted_call, error_number, log_file = -1;
 static double seconds;
@@ -41,15 +44,23 @@ static const char* value_of(const char* name) {
   return value != NULL ? value : "";
 }
 
-static bool is_wanted_rank(const char* ranks) {
-  if (*ranks == '\0') return true;
-  const char* rank = value_of("RANK");
-  const size_t size = strlen(rank);
-  for (;; ranks += strcspn(ranks, ",") + 1) {
-    const size_t one = strcspn(ranks, ",");
-    if (one == size && strncmp(ranks, rank, size) == 0) return true;
-    if (ranks[one] == '\0') return false;
+static bool is_among(const char* name, const char* names) {
+  const size_t size = strlen(name);
+  for (;; names += strcspn(names, ",") + 1) {
+    const size_t one = strcspn(names, ",");
+    if (one == size && strncmp(names, name, size) == 0) return true;
+    if (names[one] == '\0') return false;
   }
+}
+
+static bool is_wanted_rank(const char* ranks) {
+  return *ranks == '\0' || is_among(value_of("RANK"), ranks);
+}
+
+static bool is_of_unwanted_thread(void) {
+  char name[16] = "";
+  prctl(PR_GET_NAME, name);
+  return is_among(name, unwanted_threads);
 }
 
 __attribute__((constructor)) static void start(void) {
@@ -63,7 +74,9 @@ __attribute__((constructor)) static void start(void) {
   error_number = atoi(value_of("FAULT_ERROR"));
   seconds = atof(value_of("FAULT_SECONDS"));
   until = value_of("FAULT_UNTIL");
-  log_file = (int)syscall(SYS_open, value_of("FAULT_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  log_file = (int)syscall(SYS_open, value_of("FAULT_LOG"),
+                          O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  unwanted_threads = value_of("FAULT_WITHOUT");
   wanted_path = value_of("FAULT_PATH");
 }
 
@@ -97,6 +110,7 @@ static bool takes_room(const char* call) {
 // 0 where the call is to be made, else the reason why it fails, or TEAR.
 static int fault(const char* call, const char* path, const char* target) {
   if (wanted_path == NULL || strstr(path, wanted_path) == NULL) return 0;
+  if (is_of_unwanted_thread()) return 0;
   const int number = atomic_fetch_add(&calls, 1) + 1;
   char line[2 * LONGEST];
   const int size = snprintf(line, sizeof line, "%d %s %s %s\n", number, call, path, target);
@@ -160,24 +174,25 @@ static int open_next(const char* symbol, const char* name, int flags, va_list mo
 
 static int openat_next(const char* symbol, int folder, const char* name, int flags, va_list more) {
   FAIL_WHERE(fault_of_open(folder, name, flags));
-  return NEXT(int (*)(int, const char*, int, ...), symbol)(folder, name, flags, mode_of(flags, more));
+  return NEXT(int (*)(int, const char*, int, ...), symbol)(folder, name, flags,
+                                                           mode_of(flags, more));
 }
 
-#define OPEN(symbol)                                           \
-  int symbol(const char* name, int flags, ...) {               \
-    va_list more;                                              \
-    va_start(more, flags);                                     \
-    const int file = open_next(#symbol, name, flags, more);    \
-    va_end(more);                                              \
-    return file;                                               \
+#define OPEN(symbol)                                        \
+  int symbol(const char* name, int flags, ...) {            \
+    va_list more;                                           \
+    va_start(more, flags);                                  \
+    const int file = open_next(#symbol, name, flags, more); \
+    va_end(more);                                           \
+    return file;                                            \
   }
-#define OPENAT(symbol)                                                    \
-  int symbol(int folder, const char* name, int flags, ...) {              \
-    va_list more;                                                         \
-    va_start(more, flags);                                                \
-    const int file = openat_next(#symbol, folder, name, flags, more);     \
-    va_end(more);                                                         \
-    return file;                                                          \
+#define OPENAT(symbol)                                                \
+  int symbol(int folder, const char* name, int flags, ...) {          \
+    va_list more;                                                     \
+    va_start(more, flags);                                            \
+    const int file = openat_next(#symbol, folder, name, flags, more); \
+    va_end(more);                                                     \
+    return file;                                                      \
   }
 OPEN(open)
 OPEN(open64)

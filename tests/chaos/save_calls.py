@@ -29,6 +29,8 @@ DEVICE_TROUBLE = 4
 Call = collections.namedtuple("Call", "number name path target")
 # Their failure leaves old files where they are, which is no reason to stop.
 OF_REMOVAL = ("unlink", "unlinkat", "rmdir", "remove")
+# Threads that write at any moment, and without which a run goes on.
+OF_OTHERS = "identity,system"
 TAKES_ROOM = ("open", "write", "mkdir")
 
 
@@ -36,8 +38,9 @@ def fault_variables(there, part, rank, fault="count", at=0):
     """The environment for a fault at a call of this part."""
     is_error = fault.isdigit() or fault == "full"
     return there.preload(
-        "calls", FAULT_PATH="runs/" if part == "start" else "/checkpoints", FAULT_AT=at, FAULT_RANK=rank,
-        FAULT_LOG=os.path.join(there.folder, part + ".log"), FAULT_ACTION="fail" if fault.isdigit() else fault,
+        "calls", FAULT_PATH="runs/" if part == "start" else "/checkpoints", FAULT_WITHOUT=OF_OTHERS, FAULT_AT=at,
+        FAULT_RANK=rank, FAULT_LOG=os.path.join(there.folder, part + ".log"),
+        FAULT_ACTION="fail" if fault.isdigit() else fault,
         FAULT_ERROR=(errno.ENOSPC if fault == "full" else int(fault)) if is_error else 0)
 
 

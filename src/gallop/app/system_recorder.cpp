@@ -1,5 +1,7 @@
 #include "gallop/app/system_recorder.h"
 
+#include <sys/prctl.h>
+
 #include <chrono>
 
 namespace gallop::app {
@@ -23,6 +25,7 @@ SystemRecorder::~SystemRecorder() {
 }
 
 void SystemRecorder::record() {
+  prctl(PR_SET_NAME, "system");
   std::unique_lock lock(mutex_);
   while (!is_done_) {
     wake_.wait_for(lock, kPeriod, [this] { return is_done_; });

@@ -1,5 +1,6 @@
 #include "gallop/track/identity.h"
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -164,6 +165,7 @@ IdentityRecorder::~IdentityRecorder() {
 }
 
 void IdentityRecorder::record(const IdentityQuestion& question) {
+  prctl(PR_SET_NAME, "identity");
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
   try {
     const Identity identity = read_identity(question);
