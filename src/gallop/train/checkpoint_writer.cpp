@@ -11,6 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/progress.h"
 #include "gallop/base/text.h"
+#include "gallop/train/out_of_memory.h"
 
 namespace gallop::train {
 
@@ -44,17 +45,17 @@ CheckpointWriter::~CheckpointWriter() {
 
 void CheckpointWriter::start(const CheckpointDraft& draft, const TrainingState& state, bool best) {
   if (thread_.joinable()) throw InternalError("checkpoint writer: one is under way");
-  TrainingState slice = slice_of_state(draft, state);
+  job_ = {draft, slice_of_state(draft, state), best};
   if (!config_.in_background) {
-    write(draft, slice, best);
+    write(job_);
     return;
   }
-  copy(slice);
+  copy(job_.slice);
   is_done_ = false;
-  thread_ = std::thread([this, draft, best, slice = std::move(slice)] {
+  thread_ = std::thread([this] {
     const ProgressScope scope([this] { moves_ += 1; });
     try {
-      write(draft, slice, best);
+      write(job_);
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -69,8 +70,15 @@ std::optional<CheckpointInfo> CheckpointWriter::poll() {
 
 std::optional<CheckpointInfo> CheckpointWriter::wait() {
   wait_for_thread();
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  if (failure_) write_again(std::exchange(failure_, nullptr));
   return std::exchange(published_, std::nullopt);
+}
+
+// A step beside which it was written may have taken all memory, and has given it back by now.
+void CheckpointWriter::write_again(const std::exception_ptr& failure) {
+  if (!out_of_memory(failure) || job_.draft.slices > 1) std::rethrow_exception(failure);
+  store_.begin(job_.draft);
+  write(job_);
 }
 
 void CheckpointWriter::wait_for_thread() {
@@ -108,7 +116,8 @@ void CheckpointWriter::copy(TrainingState& slice) {
   copies_.resize(next);
 }
 
-void CheckpointWriter::write(const CheckpointDraft& draft, const TrainingState& slice, bool best) {
+void CheckpointWriter::write(const Job& job) {
+  const auto& [draft, slice, best] = job;
   if (config_.rank >= draft.slices) return;
   WrittenFiles files = CheckpointStore::write_slice(draft, slice, config_.rank);
   if (draft.slices > 1) {

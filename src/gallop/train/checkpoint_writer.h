@@ -39,14 +39,21 @@ class CheckpointWriter {
   std::optional<CheckpointInfo> wait();
 
  private:
+  struct Job {
+    CheckpointDraft draft;
+    TrainingState slice;
+    bool best = false;
+  };
   TrainingState slice_of_state(const CheckpointDraft& draft, const TrainingState& state) const;
   void copy(TrainingState& slice);
-  void write(const CheckpointDraft& draft, const TrainingState& slice, bool best);
+  void write(const Job& job);
+  void write_again(const std::exception_ptr& failure);
   void wait_for_thread();
   WrittenFiles wait_for_slices(const CheckpointDraft& draft) const;
 
   CheckpointStore& store_;
   WriterConfig config_;
+  Job job_;              ///< The last.
   NamedTensors copies_;  ///< Kept from one checkpoint to the next, as new memory is slow.
   std::thread thread_;
   std::atomic<bool> is_done_ = false, is_given_up_ = false;

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -20,6 +22,7 @@
 #include "gallop/train/checkpoint_writer.h"
 #include "gallop/train/manifest.h"
 #include "unit/base/error_of.h"
+#include "unit/train/limited_allocator.h"
 
 namespace gallop::train {
 namespace {
@@ -421,6 +424,28 @@ TEST_F(Checkpoints, TellOnceWhyTheyCouldNotBeWritten) {
             std::string::npos);
   EXPECT_FALSE(writer.wait());
   EXPECT_EQ(store_.newest()->step, 1);
+}
+
+// A step beside which it is written has taken all memory, for a while.
+TEST_F(Checkpoints, AreWrittenAgainWhereThereWasNoMemory) {
+  LimitedAllocator& memory = LimitedAllocator::get();
+  TrainingState state = state_with(1);
+  // In this order of memory it is copied before it is written.
+  state.model[0].tensor =
+      at::full({2, 3, 4, 4}, 7).contiguous(at::MemoryFormat::ChannelsLast).to(at::kFloat);
+  CheckpointWriter writer(store_, {});
+  for (const int64_t step : {1, 2}) {
+    const CheckpointDraft draft = store_.draft_of(state, step);
+    store_.begin(draft);
+    if (step == 2) memory.limit(0);
+    writer.start(draft, state, false);
+    while (step == 2 && memory.failures() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    memory.lift();
+    EXPECT_EQ(writer.wait()->step, step);
+  }
+  EXPECT_EQ(store_.newest_intact({})->step, 2);
 }
 
 TEST_F(Checkpoints, CannotBeSavedUnderAFile) {
