@@ -31,24 +31,6 @@ std::string program_checksum(const fs::path& cache) {
   return xxh3_128(MappedFile(link).bytes());
 }
 
-DataIdentity read_data(const std::string& path, const IdentityQuestion& question,
-                       ReadLimits& left) {
-  const Content content = ContentReader(question.cache).read(path, left);
-  left.bytes -= content.bytes();
-  DataIdentity data{.path = path,
-                    .files = static_cast<int64_t>(content.files.size()),
-                    .bytes = content.bytes(),
-                    .checksum = content.is_read() ? content.checksum() : std::string()};
-  if (!data.checksum.empty() && !question.listings.empty()) {
-    const fs::path listing = question.listings / (data.checksum + ".txt");
-    if (!fs::exists(listing)) {
-      make_folders(question.listings);
-      write_file_atomically(listing, content.listing());
-    }
-  }
-  return data;
-}
-
 // A patch has a file of its own, which is named after what it holds.
 std::string patch_name(const std::string& patch) {
   return patch.empty() ? "" : "code-" + xxh3_128(patch).substr(0, kNameDigits) + ".patch";
@@ -103,15 +85,32 @@ Identity from_json(const Json& json, const fs::path& run) {
 
 }  // namespace
 
+DataIdentity read_data_identity(const std::string& path, const IdentityQuestion& question) {
+  const Content content = ContentReader(question.cache).read(path, question.limits);
+  DataIdentity data{.path = path,
+                    .files = static_cast<int64_t>(content.files.size()),
+                    .bytes = content.bytes(),
+                    .checksum = content.is_read() ? content.checksum() : std::string()};
+  if (!data.checksum.empty() && !question.listings.empty()) {
+    const fs::path listing = question.listings / (data.checksum + ".txt");
+    if (!fs::exists(listing)) {
+      make_folders(question.listings);
+      write_file_atomically(listing, content.listing());
+    }
+  }
+  return data;
+}
+
 Identity read_identity(const IdentityQuestion& question) {
   Identity identity;
   identity.step = question.step;
   identity.version = question.version;
   identity.program = program_checksum(question.cache);
   identity.code = read_code_state(question.folder);
-  ReadLimits left = question.limits;
+  IdentityQuestion rest = question;
   for (const std::string& path : question.data) {
-    identity.data.push_back(read_data(path, question, left));
+    identity.data.push_back(read_data_identity(path, rest));
+    rest.limits.bytes -= identity.data.back().bytes;
   }
   return identity;
 }

@@ -35,15 +35,17 @@ struct IdentityQuestion {
   std::string version;
   fs::path folder = ".";  ///< In which the repository of the code is looked for.
   std::vector<std::string> data;
-  fs::path cache;  ///< See ContentReader.
-  fs::path
-      listings;  ///< Gets the listing of each piece of data, CHECKSUM.txt; empty: nothing does.
+  fs::path cache;     ///< See ContentReader.
+  fs::path listings;  ///< Gets the listing of all that is read, CHECKSUM.txt; empty: nothing does.
   ReadLimits limits;
 };
 
 /// The present state; throws DataError where data cannot be read, DeviceError where a listing
 /// cannot be written.
 Identity read_identity(const IdentityQuestion& question);
+
+/// The same for one file or folder of data alone, whatever else the question names.
+DataIdentity read_data_identity(const std::string& path, const IdentityQuestion& question);
 
 /// Where the runs of a folder share the listings of their data.
 fs::path listings_of(const fs::path& runs);

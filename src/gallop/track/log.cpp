@@ -55,6 +55,8 @@ std::optional<Record> record_of(std::string_view line) {
     return record;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
+  } catch (const DataError&) {  // A text that is no number.
+    return std::nullopt;
   }
 }
 

@@ -17,6 +17,14 @@ using Key = std::pair<int64_t, std::string>;  // Step and metric.
 constexpr std::array kOfTheMachine = {"seconds", "samples_per_second", "wait_share",
                                       "training_seconds", "joules"};
 
+// Whether a metric says what was computed, and not how fast.
+bool is_result(const std::string& metric) {
+  // How often a run was stopped is told by its ends.
+  if (metric.starts_with("end.") || metric.starts_with("system.")) return false;
+  const std::string name = metric.substr(metric.rfind('.') + 1);
+  return std::find(kOfTheMachine.begin(), kOfTheMachine.end(), name) == kOfTheMachine.end();
+}
+
 std::map<Key, double> results_of(const Log& log) {
   std::map<Key, double> results;
   for_each_point(log, [&](const Point& point) {
@@ -36,13 +44,6 @@ bool have_same_bits(double a, double b) {
 }
 
 }  // namespace
-
-bool is_result(const std::string& metric) {
-  // How often a run was stopped is told by its ends.
-  if (metric.starts_with("end.") || metric.starts_with("system.")) return false;
-  const std::string name = metric.substr(metric.rfind('.') + 1);
-  return std::find(kOfTheMachine.begin(), kOfTheMachine.end(), name) == kOfTheMachine.end();
-}
 
 RunComparison compare_results(const Log& one, const Log& other) {
   const auto first = results_of(one), second = results_of(other);

@@ -28,7 +28,4 @@ struct RunComparison {
 /// over.
 RunComparison compare_results(const Log& one, const Log& other);
 
-/// Whether a metric says what was computed, and not how fast.
-bool is_result(const std::string& metric);
-
 }  // namespace gallop::track

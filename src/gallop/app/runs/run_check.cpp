@@ -89,11 +89,9 @@ std::string differences(const DataIdentity& then, const DataIdentity& now,
 }
 
 Finding check_data(const DataIdentity& then, const track::IdentityQuestion& question) {
-  track::IdentityQuestion one = question;
-  one.data = {then.path};
   DataIdentity now;
   try {
-    now = track::read_identity(one).data.front();
+    now = track::read_data_identity(then.path, question);
   } catch (const Error& error) {
     return {"data", false, error.what()};
   }

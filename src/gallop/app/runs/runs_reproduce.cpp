@@ -36,11 +36,9 @@ ChildEnd train_again(const fs::path& run, const std::string& name, int processes
   ChildCommand command{.own_group = true};
   if (processes > 1) command.arguments = {"launch", "-n", std::to_string(processes)};
   const fs::path runs = run.parent_path();
-  for (const std::string& word :
-       {std::string("train"), (run / "recipe.yaml").string(), std::string("--name"), name,
-        std::string("--runs"), runs.empty() ? "." : runs.string(), std::string("--continue")}) {
-    command.arguments.push_back(word);
-  }
+  command.arguments.insert(command.arguments.end(),
+                           {"train", (run / "recipe.yaml").string(), "--name", name, "--runs",
+                            runs.empty() ? "." : runs.string(), "--continue"});
   ChildProcess training(command);
   bool is_told = false;
   for (;;) {
