@@ -2,21 +2,17 @@
 
 #include <pthread.h>
 
-#include <csignal>
-
 #include "gallop/base/affinity.h"
+#include "gallop/base/blocked_signals.h"
 
 namespace gallop {
 
 ThreadPool::ThreadPool(int threads, const char* name) {
-  sigset_t all, previous;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  const auto blocked = BlockedSignals::all();
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { work(); });
     pthread_setname_np(threads_.back().native_handle(), name);
   }
-  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 }
 
 ThreadPool::~ThreadPool() {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "gallop/base/blocked_signals.h"
 #include "gallop/base/error.h"
 #include "gallop/base/socket.h"
 #include "gallop/base/text.h"
@@ -79,10 +81,21 @@ using State = launch::Call::State;
 
 constexpr std::chrono::seconds kBetweenLooks(1);
 
-// For those whose threads wait for somebody who does not come: kept until the process ends.
-void abandon(c10::intrusive_ptr<c10d::ProcessGroupGloo> group) {
+class GlooGroup final : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+
+  // The others see it at once; calls of our own that are under way may wait until their limit.
+  void close_connections() {
+    for (const auto& context : contexts_) context->closeConnections();
+  }
+};
+
+// For those whose threads may wait for somebody who does not come: kept until the process ends.
+void abandon(c10::intrusive_ptr<GlooGroup> group) {
   static std::mutex mutex;
-  static auto& abandoned = *new std::vector<c10::intrusive_ptr<c10d::ProcessGroupGloo>>;
+  static auto& abandoned = *new std::vector<c10::intrusive_ptr<GlooGroup>>;
+  group->close_connections();
   const std::lock_guard lock(mutex);
   abandoned.push_back(std::move(group));
 }
@@ -105,8 +118,8 @@ class C10dCollectives final : public Collectives {
   int rank() const override { return meeting_.rank; }
   int size() const override { return meeting_.size; }
   ~C10dCollectives() override {
-    // A sum that is under way would be waited for.
-    if (is_given_up_) abandon(std::move(group_));
+    // Sums that are under way would be waited for.
+    if (has_failed_ || !started_.empty()) abandon(std::move(group_));
   }
   C10dCollectives(const C10dCollectives&) = delete;
   C10dCollectives& operator=(const C10dCollectives&) = delete;
@@ -191,10 +204,11 @@ class C10dCollectives final : public Collectives {
         "gallop/" + meeting_.name, c10::make_intrusive<c10d::TCPStore>(meeting_.host, options));
     whereabouts_.emplace(store, meeting_.rank, meeting_.size);
     auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
-    group_options->devices = devices_toward(meeting_.host);
     group_options->threads = 2;
-    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, meeting_.rank, meeting_.size,
-                                                         group_options);
+    // Gloo's threads write to processes that may be gone, which has to fail and not to end us.
+    const BlockedSignals blocked = {SIGPIPE};
+    group_options->devices = devices_toward(meeting_.host);
+    group_ = c10::make_intrusive<GlooGroup>(store, meeting_.rank, meeting_.size, group_options);
   }
 
   using StartOnGpu = void (GpuSums::*)(const at::Tensor&, int64_t, double);
@@ -246,6 +260,7 @@ class C10dCollectives final : public Collectives {
   }
 
   void note_end(const NumberedCall& call, State state) {
+    if (state == State::kFailed) has_failed_ = true;
     if (log_) log_->end(call.number, state);
   }
 
@@ -269,7 +284,6 @@ class C10dCollectives final : public Collectives {
       }
       const auto still = whereabouts_->who_stands_still(call.number, limits_.step);
       if (!still) continue;
-      is_given_up_ = true;
       throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has stood still for {}",
                                     meeting_.rank, meeting_.size, place(), call.words(),
                                     still->rank, format_duration(still->seconds)));
@@ -312,9 +326,9 @@ class C10dCollectives final : public Collectives {
   Limits limits_;
   std::optional<launch::CallLog> log_;
   std::optional<StoreServer> server_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  c10::intrusive_ptr<GlooGroup> group_;
   std::optional<Whereabouts> whereabouts_;
-  bool is_given_up_ = false;
+  bool has_failed_ = false;
   std::map<const void*, Started> started_;  // By their tensor's memory.
   std::optional<GpuSums> gpu_;              // From the first tensor on a GPU on.
   std::map<int64_t, PlacedCall> calls_on_gpu_;

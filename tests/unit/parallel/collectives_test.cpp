@@ -1,8 +1,14 @@
 #include "gallop/parallel/collectives.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
 #include <limits>
 #include <mutex>
 #include <thread>
@@ -21,6 +27,8 @@
 
 namespace gallop::parallel {
 namespace {
+
+namespace fs = std::filesystem;
 
 class CollectivesOf : public testing::TestWithParam<int> {};
 
@@ -186,6 +194,49 @@ TEST(Collectives, WaitForTheOneThatGoesAheadInAnEvaluation) {
                  EXPECT_FALSE(any_of(collectives, false));
                },
                {.limits = {.step = 1.5, .other = 3600}});
+}
+
+// Neither waits for the other until the limit, which is in minutes.
+TEST(Collectives, LeaveSumsThatAreUnderWay) {
+  const StoreServer server("127.0.0.1", 0);
+  const auto meet_as = [&](int rank) {
+    return meet({.rank = rank, .size = 2, .port = server.port(), .store_is_there = true});
+  };
+  std::promise<void> left;
+  std::thread other([&] {
+    const auto collectives = meet_as(1);
+    left.get_future().wait();
+    EXPECT_THROW(any_of(*collectives, false), DeviceError);
+  });
+  auto collectives = meet_as(0);
+  collectives->start_sum(at::zeros({100}));
+  collectives.reset();
+  left.set_value();
+  other.join();
+}
+
+// Gloo writes with a plain writev.
+TEST(Collectives, DoNotEndTheProgramByASignalWhereAnotherIsGone) {
+  int threads = 0;
+  run_together(2, [&](Collectives& collectives) {
+    any_of(collectives, false);
+    for (const auto& task : fs::directory_iterator("/proc/self/task")) {
+      std::ifstream comm(task.path() / "comm"), status(task.path() / "status");
+      std::string name;
+      std::getline(comm, name);
+      if (collectives.rank() != 0 || name != "pt_gloo_runloop") continue;
+      threads += 1;
+      for (std::string line; std::getline(status, line);) {
+        if (!line.starts_with("SigBlk:")) continue;
+        EXPECT_TRUE(std::stoull(line.substr(7), nullptr, 16) >> (SIGPIPE - 1) & 1) << line;
+      }
+    }
+    any_of(collectives, false);
+  });
+  EXPECT_GE(threads, 2);
+  sigset_t blocked;
+  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  EXPECT_FALSE(sigismember(&blocked, SIGPIPE));
 }
 
 TEST(Collectives, SayWhoDidNotFindTheOthers) {

@@ -6,7 +6,8 @@ namespace gloo {
 
 class Context {
  public:
-  virtual ~Context();
+  ~Context();
+  void closeConnections();
   void setTimeout(std::chrono::milliseconds timeout);
 };
 
