@@ -25,6 +25,9 @@ class Storage {
   using Answer = std::function<std::vector<Event>()>;
   virtual void update(const Take& take, const Answer& answer) = 0;
 
+  /// Its events from this number on, at most so many, whoever wrote them. Throws as update() does.
+  virtual std::vector<Event> events(int64_t from, int64_t most) = 0;
+
   /// A sign of life of whoever runs this attempt; its start and its reports are signs as well.
   virtual void beat(const Attempt& attempt) = 0;
   /// What runs without a sign of life for that long, by the storage's own clock.

@@ -45,6 +45,8 @@ class Tuner final : public Broker {
   const Study& study() const { return study_; }
   /// Reads what others have written.
   void refresh();
+  /// The study's history (Storage::events()).
+  std::vector<Event> events(int64_t from, int64_t most) { return storage_->events(from, most); }
   /// Trials whose workers have given no sign of life for two heartbeats wait for another worker, or
   /// fail after as many as the settings say. ask() does this as well.
   void requeue_silent();

@@ -107,6 +107,29 @@ TEST_F(Remote, TellsWhoseStepsATrialShares) {
   EXPECT_EQ(study.shared_steps(), 40);
 }
 
+TEST_F(Remote, TellsAllThatIsKnownOfAStudy) {
+  const Serving serving(*store, address);
+  RemoteBroker broker = worker();
+  EXPECT_TRUE(broker.study().trials().empty());
+  optimize(
+      broker,
+      [](Evaluation& evaluation) {
+        for (int step = 1; step <= 20; ++step) evaluation.report(step, 1.0 / step);
+        return std::vector<double>{evaluation.number("x")};
+      },
+      "a");
+  const Study wanted = store->read("a"), found = broker.study();
+  ASSERT_EQ(found.trials().size(), 60U);  // With their reports more events than one answer has.
+  for (size_t i = 0; i < found.trials().size(); ++i) {
+    const Trial &a = found.trials()[i], &b = wanted.trials()[i];
+    EXPECT_EQ(a.state, b.state);
+    EXPECT_EQ(a.point, b.point);
+    EXPECT_EQ(a.losses, b.losses);
+    EXPECT_EQ(a.reports.size(), 20U);
+    EXPECT_EQ(a.started, b.started);
+  }
+}
+
 TEST_F(Remote, SteersAStudyHoweverOftenItIsAsked) {
   const Serving serving(*store, address);
   RemoteBroker broker = worker();

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include <CLI/App.hpp>
@@ -9,15 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/terminal.h"
 #include "gallop/app/tune/study_place.h"
 #include "gallop/app/tune/subcommands.h"
+#include "gallop/plot/plot.h"
 #include "gallop/tune/importance/importance.h"
 
 namespace gallop::app {
 
 namespace {
-
-constexpr double kBarColumns = 40;
 
 std::vector<double> shares_of(const tune::Study& study, const std::string& method) {
   return method == "fanova" ? tune::fanova(study) : tune::ped_anova(study);
@@ -47,16 +46,18 @@ ExitCode tune_importance(const std::vector<std::string>& arguments) {
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&shares](size_t a, size_t b) { return shares[a] > shares[b]; });
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (const size_t i : order) {
-    object[study.space()[i].name] = shares[i];
-    const auto columns = static_cast<size_t>(std::round(kBarColumns * shares[i]));
-    if (!json) {
-      fmt::print("{:<30} {:>6.1f} %  {}\n", study.space()[i].name, 100 * shares[i],
-                 std::string(columns, '#'));
-    }
+  if (json) {
+    auto object = nlohmann::ordered_json::object();
+    for (const size_t i : order) object[study.space()[i].name] = shares[i];
+    fmt::print("{}\n", object.dump());
+    return ExitCode::kDone;
   }
-  if (json) fmt::print("{}\n", object.dump());
+  plot::BarPlot plot;
+  for (const size_t i : order) {
+    plot.bars.push_back(
+        {study.space()[i].name, shares[i], fmt::format("{:.1f} %", 100 * shares[i])});
+  }
+  print_plot(plot);
   return ExitCode::kDone;
 }
 

@@ -49,8 +49,7 @@ class Schedule {
       for (const int64_t one : stretch.trials) {
         trials += fmt::format("{}{}", trials.empty() ? "" : ", ", one);
       }
-      text += fmt::format("  {} to {}, trial {}: {}\n", place(stretch.first_step),
-                          place(stretch.last_step), trials,
+      text += fmt::format("  {}, trial {}: {}\n", places(stretch), trials,
                           point_text(study_, trial_at(study_, stretch.trials.front()), 0));
     }
     return text + "again:\n" + commands();
@@ -71,9 +70,14 @@ class Schedule {
   }
 
  private:
-  // Where in a training a report of this number comes.
-  std::string place(int64_t step) const {
-    return spec_.recipe.empty() ? fmt::format("step {}", step) : unit_.until(step);
+  // "2 to 4 epochs", "steps 2 to 4"
+  std::string places(const Stretch& stretch) const {
+    if (spec_.recipe.empty()) {
+      return fmt::format("steps {} to {}", stretch.first_step, stretch.last_step);
+    }
+    const std::string first = unit_.until(stretch.first_step);
+    return fmt::format("{} to {}", first.substr(0, first.find(' ')),
+                       unit_.until(stretch.last_step));
   }
 
   // A trial that was to run to its end and did is to do so again.

@@ -66,7 +66,7 @@ FileLock take_making_lock(const fs::path& folder) {
 }
 
 void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& sweep) {
-  const tune::Study study = store.read(place.name);
+  const tune::Study study = place.read();
   require_same(place, study.settings(), sweep.settings);
   const int64_t more = sweep.settings.trials - study.wanted_trials();
   if (more > 0) tune::Tuner(store.open(place.name)).resume(more);
@@ -77,6 +77,28 @@ void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& 
 fs::path StudyPlace::address_file() const { return tune::file_beside(store, name, "address"); }
 
 bool StudyPlace::is_in_database() const { return fs::exists(folder / kStore); }
+
+tune::Study StudyPlace::read() const {
+  const std::string leader = leader_elsewhere();
+  if (leader.empty()) return open_store()->read(name);
+  try {
+    return tune::RemoteBroker([this] { return tune::read_address(address_file()); }, kAnswerSeconds)
+        .study();
+  } catch (const DeviceError& error) {
+    throw DeviceError(
+        fmt::format("{} leads '{}': {}. Ask there, or let it listen at an address that this host "
+                    "reaches (--listen)",
+                    printable(leader), name, error.what()));
+  }
+}
+
+// "process 12 on host" where that is not this host. Its file is not to be touched then: a
+// write-ahead log of SQLite is for the processes of one host.
+std::string StudyPlace::leader_elsewhere() const {
+  if (!is_led()) return {};
+  std::string owner = FileLock::owner_of(tune::file_beside(store, name, "lock"));
+  return owner.empty() || owner.ends_with(" on " + host_name()) ? std::string() : owner;
+}
 
 std::unique_ptr<tune::Broker> StudyPlace::open_broker() const {
   std::unique_ptr<tune::Storage> storage;
@@ -141,8 +163,11 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
   const bool is_there = is_study(folder);
   if (!is_there && !wanted.store.empty()) write_file_atomically(folder / kStore, wanted.store);
   StudyPlace place = place_at(folder);
-  if (wanted.may_be_led && is_there && place.is_led()) return place;
   const auto store = place.open_store();
+  if (is_there && place.is_led()) {
+    if (!wanted.may_be_led) go_on(place, *store, sweep);
+    return place;
+  }
   const auto names =
       is_there || place.is_in_database() ? store->names() : std::vector<std::string>();
   if (std::find(names.begin(), names.end(), place.name) != names.end()) {

@@ -28,8 +28,8 @@ struct StudyPlace {
   std::string store;  ///< As tune::open_store() takes it.
 
   std::unique_ptr<tune::StudyStore> open_store() const { return tune::open_store(store); }
-  /// What is known of it now.
-  tune::Study read() const { return open_store()->read(name); }
+  /// What is known of it now. Asks whoever leads it where that is a process on another host.
+  tune::Study read() const;
   /// Where a process that leads it on this or another host can be found.
   fs::path address_file() const;
   bool is_in_database() const;
@@ -42,6 +42,9 @@ struct StudyPlace {
   /// To lead it; nothing where another process does, or it is not there.
   std::unique_ptr<tune::Storage> open_unless_led() const;
   bool is_led() const;
+
+ private:
+  std::string leader_elsewhere() const;
 };
 
 /// Options of a command that is about one study.

@@ -29,6 +29,7 @@ constexpr double kStrangerSeconds = 5;
 constexpr size_t kMostStrangerBytes = 4096;
 // Silent workers are looked for that often in a heartbeat.
 constexpr double kLooksInHeartbeat = 4;
+constexpr int64_t kMostEvents = 1000;  // Of one answer.
 
 std::string new_token() {
   std::random_device random;
@@ -67,6 +68,9 @@ struct Call {
   Answer operator()(const GiveBackRequest& give_back) const {
     tuner.give_back(trial_of(give_back.attempt));
     return DoneAnswer{};
+  }
+  Answer operator()(const EventsRequest& events) const {
+    return EventsAnswer{tuner.events(events.from, kMostEvents)};
   }
   Answer operator()(const Steer& steer) const {
     tuner.steer(steer);

@@ -16,8 +16,9 @@ using Json = nlohmann::ordered_json;
 
 // In the order of the variants.
 constexpr std::array kRequests = {"hello", "ask",       "place", "report", "beat",
-                                  "tell",  "give_back", "steer", "share"};
-constexpr std::array kAnswers = {"welcome", "assignment", "verdict", "counts", "done", "refused"};
+                                  "tell",  "give_back", "steer", "share",  "events"};
+constexpr std::array kAnswers = {"welcome", "assignment", "verdict", "counts",
+                                 "done",    "refused",    "events"};
 
 // A whole number between these two.
 template <typename T>
@@ -83,6 +84,8 @@ void write(Json& json, const Steer& steer) {
   json["reason"] = steer.reason;
 }
 
+void write(Json& json, const EventsRequest& events) { json["from"] = events.from; }
+
 void write(Json& json, const WelcomeAnswer& welcome) { json["settings"] = welcome.settings; }
 void write(Json& json, const Assignment& assignment) {
   const Trial& trial = assignment.trial;
@@ -106,6 +109,11 @@ void write(Json& json, const Assignment& assignment) {
 }
 void write(Json& json, const Verdict& verdict) { json["verdict"] = static_cast<int>(verdict); }
 void write(Json& json, const CountsAnswer& answer) { json["counts"] = answer.counts; }
+void write(Json& json, const EventsAnswer& answer) {
+  Json events = Json::array();
+  for (const Event& event : answer.events) events.push_back(to_json(event));
+  json["events"] = std::move(events);
+}
 void write(Json& /*json*/, const DoneAnswer& /*done*/) {}
 void write(Json& json, const RefusedAnswer& refused) {
   json["code"] = static_cast<int>(refused.code);
@@ -156,6 +164,7 @@ Request request_of(const Json& json) {
     return Steer{whole<Steer::Kind>(json.at("what"), 0, static_cast<int>(Steer::Kind::kRetry)),
                  count_of(json.at("wanted")), json.at("reason")};
   }
+  if (kind == "events") return EventsRequest{count_of(json.at("from"))};
   const Attempt attempt = attempt_of(json);
   if (kind == "place") return PlaceRequest{attempt, json.at("folder")};
   if (kind == "share") {
@@ -178,6 +187,13 @@ Answer answer_of(const Json& json) {
     return whole<Verdict>(json.at("verdict"), 0, static_cast<int>(Verdict::kAbandon));
   }
   if (kind == "counts") return CountsAnswer{json.at("counts").get<bool>()};
+  if (kind == "events") {
+    EventsAnswer answer;
+    for (const Json& event : json.at("events")) {
+      answer.events.push_back(parse_event(event.get_ref<const std::string&>()));
+    }
+    return answer;
+  }
   if (kind == "done") return DoneAnswer{};
   if (kind == "refused") {
     return RefusedAnswer{whole<ExitCode>(json.at("code"), static_cast<int>(ExitCode::kInternal),

@@ -4,9 +4,11 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "gallop/base/error.h"
 #include "gallop/tune/broker.h"
+#include "gallop/tune/event.h"
 
 namespace gallop::tune {
 
@@ -47,8 +49,12 @@ struct GiveBackRequest {
   Attempt attempt;
 };
 
+struct EventsRequest {
+  int64_t from = 0;  ///< Number of the first that is wanted.
+};
+
 using Request = std::variant<HelloRequest, AskRequest, PlaceRequest, ReportRequest, BeatRequest,
-                             TellRequest, GiveBackRequest, Steer, ShareRequest>;
+                             TellRequest, GiveBackRequest, Steer, ShareRequest, EventsRequest>;
 
 /// To a hello: what the study is, as JSON.
 struct WelcomeAnswer {
@@ -58,6 +64,10 @@ struct WelcomeAnswer {
 struct CountsAnswer {
   bool counts = false;
 };
+/// The study's history, in parts: none where it has no more.
+struct EventsAnswer {
+  std::vector<Event> events;
+};
 /// Where there is nothing to say.
 struct DoneAnswer {};
 /// An error that the worker is to throw.
@@ -66,8 +76,8 @@ struct RefusedAnswer {
   std::string text;
 };
 
-using Answer =
-    std::variant<WelcomeAnswer, Assignment, Verdict, CountsAnswer, DoneAnswer, RefusedAnswer>;
+using Answer = std::variant<WelcomeAnswer, Assignment, Verdict, CountsAnswer, DoneAnswer,
+                            RefusedAnswer, EventsAnswer>;
 
 constexpr size_t kMostRequestBytes = size_t{1} << 20;
 constexpr size_t kMostAnswerBytes = size_t{1} << 26;

@@ -170,4 +170,14 @@ void RemoteBroker::give_back(const Trial& trial) {
 
 void RemoteBroker::steer(const Steer& steer) { call<DoneAnswer>(steer); }
 
+Study RemoteBroker::study() {
+  Study study(*settings_);
+  for (int64_t taken = 0;;) {
+    const auto part = call<EventsAnswer>(EventsRequest{taken});
+    if (part.events.empty()) return study;
+    for (const Event& event : part.events) study.apply(event);
+    taken += static_cast<int64_t>(part.events.size());
+  }
+}
+
 }  // namespace gallop::tune

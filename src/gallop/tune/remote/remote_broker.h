@@ -9,6 +9,7 @@
 #include "gallop/tune/remote/address.h"
 #include "gallop/tune/remote/line_socket.h"
 #include "gallop/tune/remote/message.h"
+#include "gallop/tune/study.h"
 
 namespace gallop::tune {
 
@@ -29,6 +30,8 @@ class RemoteBroker final : public Broker {
   bool tell(const Trial& trial, const Outcome& outcome) override;
   void give_back(const Trial& trial) override;
   void steer(const Steer& steer) override;
+  /// All that is known of the study.
+  Study study();
 
  private:
   template <typename Wanted>

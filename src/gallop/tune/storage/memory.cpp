@@ -1,5 +1,7 @@
 #include "gallop/tune/storage/memory.h"
 
+#include <algorithm>
+
 namespace gallop::tune {
 
 void MemoryStorage::update(const Take& take, const Answer& answer) {
@@ -12,6 +14,12 @@ void MemoryStorage::update(const Take& take, const Answer& answer) {
     events_.push_back(std::move(event));
   }
   taken_ = events_.size();
+}
+
+std::vector<Event> MemoryStorage::events(int64_t from, int64_t most) {
+  const auto size = static_cast<int64_t>(events_.size());
+  const int64_t begin = std::clamp<int64_t>(from, 0, size);
+  return {events_.begin() + begin, events_.begin() + begin + std::min(most, size - begin)};
 }
 
 }  // namespace gallop::tune

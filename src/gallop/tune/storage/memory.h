@@ -17,6 +17,7 @@ class MemoryStorage final : public Storage {
 
   const StudySettings& settings() const override { return settings_; }
   void update(const Take& take, const Answer& answer) override;
+  std::vector<Event> events(int64_t from, int64_t most) override;
   void beat(const Attempt& attempt) override { heartbeats_.beat(attempt); }
   std::vector<Attempt> silent(double seconds) override { return heartbeats_.silent(seconds); }
 

@@ -92,6 +92,19 @@ std::string select_events(int64_t study, int64_t number) {
       study, number);
 }
 
+std::vector<Event> read_events(PostgresqlConnection& connection, const std::string& select,
+                               int64_t number) {
+  std::vector<Event> events;
+  connection.keep_trying([&] {
+    events.clear();
+    const PostgresqlRows rows = connection.run(select);
+    for (int row = 0; row < rows.size(); ++row) {
+      events.push_back(event_of(connection, rows, row, number + row));
+    }
+  });
+  return events;
+}
+
 // Keeps the table of signs of life in step with an event.
 std::string follow(int64_t study, const Event& event) {
   using Kind = Event::Kind;
@@ -140,6 +153,11 @@ class PostgresqlStorage final : public Storage {
                       "AND trial = {} AND attempt = {}",
                       study_.id, attempt.trial, attempt.attempt));
     });
+  }
+
+  std::vector<Event> events(int64_t from, int64_t most) override {
+    return read_events(connection_,
+                       fmt::format("{} LIMIT {}", select_events(study_.id, from), most), from);
   }
 
   std::vector<Attempt> silent(double seconds) override {

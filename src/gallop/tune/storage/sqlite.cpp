@@ -30,6 +30,7 @@ using database::SqliteTransaction;
 constexpr int64_t kApplication = 0x47616c54;
 constexpr int64_t kVersion = 1;
 constexpr double kSyncSeconds = 1;
+constexpr int64_t kAll = -1;  // SQLite's word for no limit.
 
 constexpr const char* kTables = R"(
 CREATE TABLE studies (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings TEXT NOT NULL);
@@ -95,12 +96,14 @@ Found find_or_throw(SqliteDatabase& database, const std::string& name) {
       fmt::format("{} has no study '{}'", printable(database.path().string()), printable(name)));
 }
 
-// Hands over the events from this number on, and returns the number that comes next.
-int64_t take_events(SqliteDatabase& database, int64_t study, int64_t number,
+// Hands over the events from this number on, at most so many or kAll, and returns the number that
+// comes next.
+int64_t take_events(SqliteDatabase& database, int64_t study, int64_t number, int64_t most,
                     const Storage::Take& take) {
-  SqliteStatement select(
-      database, "SELECT number, event FROM events WHERE study = ? AND number >= ? ORDER BY number");
-  select.bind(0, study).bind(1, number);
+  SqliteStatement select(database,
+                         "SELECT number, event FROM events WHERE study = ? AND number >= ? "
+                         "ORDER BY number LIMIT ?");
+  select.bind(0, study).bind(1, number).bind(2, most);
   while (select.step()) {
     try {
       if (select.integer(0) != number) throw DataError(fmt::format("event {} is missing", number));
@@ -151,6 +154,13 @@ class SqliteStorage final : public Storage {
     sync();
   }
 
+  std::vector<Event> events(int64_t from, int64_t most) override {
+    std::vector<Event> events;
+    take_events(database_, study_.id, from, most,
+                [&](const Event& event) { events.push_back(event); });
+    return events;
+  }
+
   void beat(const Attempt& attempt) override {
     heartbeats_.beat(attempt);
     sync();
@@ -159,7 +169,7 @@ class SqliteStorage final : public Storage {
 
  private:
   void read(const Take& take) {
-    next_ = take_events(database_, study_.id, next_, [&](const Event& event) {
+    next_ = take_events(database_, study_.id, next_, kAll, [&](const Event& event) {
       heartbeats_.follow(event);
       take(event);
     });
@@ -229,7 +239,7 @@ class SqliteStore final : public StudyStore {
     SqliteDatabase database = open_database(path_);
     Found found = find_or_throw(database, name);
     Study study(std::move(found.settings));
-    take_events(database, found.id, 0, [&](const Event& event) { study.apply(event); });
+    take_events(database, found.id, 0, kAll, [&](const Event& event) { study.apply(event); });
     return study;
   }
 
