@@ -19,7 +19,8 @@ const std::vector<Command>& runs_actions() {
       {"verify", "whether what made runs is still the same", runs_verify},
       {"reproduce", "train a run again from its record, and compare", runs_reproduce},
       {"export", "all points of runs as CSV, JSON or files of TensorBoard", runs_export},
-      {"import", "make runs of TensorBoard's files", runs_import},
+      {"import", "make runs of TensorBoard's files, or of runs of MLflow", runs_import},
+      {"push", "send runs to a server of MLflow", runs_push},
       {"delete", "move runs to the trash", runs_delete},
       {"restore", "take runs back from the trash", runs_restore},
   };

@@ -51,6 +51,11 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
   parser.add_option("--until", until,
                     "stop there and save, to go on later: '3 epochs', '500 steps'");
   parser.add_option("--runs", arguments.place.runs, "folder of the runs");
+  track::mlflow::Target mlflow;
+  auto* to_mlflow = parser.add_option(
+      "--mlflow", mlflow.address, "ADDRESS: send the run to this server of MLflow as it trains");
+  parser.add_option("--experiment", mlflow.experiment, "of MLflow, gallop by default")
+      ->needs(to_mlflow);
   parser.add_flag("--show-config", arguments.show_config,
                   "print the resolved recipe with the origin of each value, and end");
   auto* quiet = parser.add_flag("--quiet", arguments.quiet, "print only the table at the end");
@@ -58,6 +63,10 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
+  if (to_mlflow->count() > 0) {
+    track::mlflow::check_address(mlflow.address);
+    arguments.place.mlflow = mlflow;
+  }
   if (arguments.recipe.empty() == arguments.resume.empty()) {
     throw UsageError(
         "give either a recipe or --resume RUN; for example: gallop train fashion-mnist");

@@ -15,6 +15,7 @@
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_log.h"
 #include "gallop/app/run_note.h"
+#include "gallop/app/run_pusher.h"
 #include "gallop/app/session.h"
 #include "gallop/app/shared_beginning.h"
 #include "gallop/app/trained_run.h"
@@ -38,6 +39,7 @@ class PreparedRun final : public TrainingRun {
       : families_(families),
         team_(team),
         until_(place.until),
+        mlflow_(place.mlflow),
         share_(place.share),
         prepared_(families, std::move(resolved), place.runs, team.collectives()) {}
 
@@ -129,6 +131,7 @@ class PreparedRun final : public TrainingRun {
     for (const auto& one : prepared_.varied()) varied.emplace_back(train::name_of(one.value));
     std::optional<RunLog> log;
     std::optional<track::IdentityRecorder> identity;
+    std::optional<RunPusher> pusher;
     std::unique_ptr<train::Observer> console;
     std::vector<train::Observer*> observers;
     if (team_.is_first()) {
@@ -137,6 +140,7 @@ class PreparedRun final : public TrainingRun {
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
       identity.emplace(path_, identity_question(data().parts->files, path_.parent_path(),
                                                 newest ? newest->step : 0));
+      if (mlflow_) pusher.emplace(path_, *mlflow_);
       console = make_console(style, labels());
       observers = {&*log, console.get()};
     }
@@ -164,6 +168,7 @@ class PreparedRun final : public TrainingRun {
     train::Outcome outcome = trainer.run();
     // A run that is stopped does not wait; it records what it is made of where it goes on.
     if (identity && outcome.finished) say_unknown(identity->finish());
+    if (pusher) say_not_sent(pusher->finish());
     return outcome;
   }
 
@@ -284,6 +289,12 @@ class PreparedRun final : public TrainingRun {
                trouble);
   }
 
+  void say_not_sent(const std::string& trouble) const {
+    if (trouble.empty()) return;
+    fmt::print(stderr, "gallop: {}; 'gallop runs push {} --mlflow {}' sends the rest\n", trouble,
+               path_.string(), mlflow_->address);
+  }
+
   static void say_damaged(const std::string& damage) {
     fmt::print(stderr, "gallop: {}; going on from the checkpoint before it\n", damage);
   }
@@ -291,6 +302,7 @@ class PreparedRun final : public TrainingRun {
   const Families& families_;
   const Team& team_;
   train::Interval until_;
+  std::optional<track::mlflow::Target> mlflow_;
   std::optional<int64_t> share_;
   std::optional<SharedBeginning> shared_;
   PreparedRecipe prepared_;

@@ -12,6 +12,7 @@
 #include "gallop/app/team.h"
 #include "gallop/base/file.h"
 #include "gallop/base/stop.h"
+#include "gallop/track/mlflow/push.h"
 #include "gallop/train/observer.h"
 #include "gallop/train/train_config.h"
 
@@ -28,6 +29,7 @@ struct RunPlace {
   /// Begin with the checkpoint of a run beside it that began alike, and keep some for others: at so
   /// many evaluations, and where the schedule begins to change. Nothing: do neither.
   std::optional<int64_t> share{};
+  std::optional<track::mlflow::Target> mlflow{};  ///< A server that is sent the run as it trains.
 };
 
 /// A run that is ready to train: its folder is locked by this process, or by the first of those

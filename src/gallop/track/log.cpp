@@ -13,6 +13,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/device_error.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 
 namespace gallop::track {
@@ -98,6 +99,26 @@ std::vector<Record> Log::current() const {
 }
 
 Log read_log(const fs::path& path) { return parse_log(read_file(path)); }
+
+std::vector<Record> LogTail::read(size_t most) {
+  const MappedFile file(path_);
+  const std::string_view text = file.bytes();
+  if (text.size() < static_cast<size_t>(offset_)) {
+    throw DataError(fmt::format("{}: shorter than it was", printable(path_.string())));
+  }
+  std::vector<Record> records;
+  auto begin = static_cast<size_t>(offset_);
+  while (records.size() < most) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos) break;
+    if (auto record = record_of(text.substr(begin, end - begin))) {
+      records.push_back(std::move(*record));
+    }
+    begin = end + 1;
+  }
+  offset_ = static_cast<int64_t>(begin);
+  return records;
+}
 
 void write_log(const fs::path& path, const std::vector<Record>& records) {
   Record session{.session = 1, .kind = kSession};

@@ -11,19 +11,19 @@ std::string metric_name(const std::string& kind, const std::string& value) {
 
 }  // namespace
 
-void for_each_point(const Log& log, const std::function<void(const Point&)>& visit) {
-  Point point;
-  for (const Record& record : log.current()) {
-    point.step = record.step;
-    point.time = record.time;
-    for (const auto& [name, value] : record.values) {
-      // Where in the run it was written, and what it was of all: no measurements.
-      if (name == "epoch" || name == "best") continue;
-      point.metric = metric_name(record.kind, name);
-      point.value = value;
-      visit(point);
-    }
+void for_each_point(const Record& record, const std::function<void(const Point&)>& visit) {
+  Point point{.metric = {}, .step = record.step, .time = record.time};
+  for (const auto& [name, value] : record.values) {
+    // Where in the run it was written, and what it was of all: no measurements.
+    if (name == "epoch" || name == "best") continue;
+    point.metric = metric_name(record.kind, name);
+    point.value = value;
+    visit(point);
   }
+}
+
+void for_each_point(const Log& log, const std::function<void(const Point&)>& visit) {
+  for (const Record& record : log.current()) for_each_point(record, visit);
 }
 
 }  // namespace gallop::track

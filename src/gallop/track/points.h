@@ -17,6 +17,9 @@ struct Point {
   double value = 0;
 };
 
+/// Those of one record.
+void for_each_point(const Record& record, const std::function<void(const Point&)>& visit);
+
 /// Every point of a run, in the order in which they were written; none of what was gone back
 /// behind.
 void for_each_point(const Log& log, const std::function<void(const Point&)>& visit);

@@ -17,6 +17,7 @@ ExitCode runs_cost(const std::vector<std::string>& arguments);
 ExitCode runs_verify(const std::vector<std::string>& arguments);
 ExitCode runs_reproduce(const std::vector<std::string>& arguments);
 ExitCode runs_import(const std::vector<std::string>& arguments);
+ExitCode runs_push(const std::vector<std::string>& arguments);
 ExitCode runs_export(const std::vector<std::string>& arguments);
 // runs_label.cpp
 ExitCode runs_tag(const std::vector<std::string>& arguments);

@@ -1,39 +1,23 @@
 #include "gallop/track/tensorboard/runs.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/config/node.h"
 #include "gallop/config/scalar.h"
-#include "gallop/track/labels.h"
+#include "gallop/track/foreign_run.h"
 #include "gallop/track/log.h"
 #include "gallop/track/points.h"
-#include "gallop/track/run_folder.h"
 #include "gallop/track/run_summary.h"
 #include "gallop/track/tensorboard/event_file.h"
 
 namespace gallop::track::tensorboard {
 
 namespace {
-
-constexpr const char* kEvaluation = "evaluation";
-constexpr const char* kTraining = "train";
-constexpr const char* kStep = "step";  // The kind of record that training writes.
-// Kinds of records that mean something else.
-constexpr std::array kOfTheLog = {"session", "end", "checkpoint", "note", kStep};
-
-std::string tag_of(const std::string& metric) {
-  const size_t dot = metric.find('.');
-  if (dot == std::string::npos) return std::string(kEvaluation) + "/" + metric;
-  return metric.substr(0, dot) + "/" + metric.substr(dot + 1);
-}
 
 Option option_of(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
@@ -45,15 +29,6 @@ std::string text_of(const Option& option) {
   if (const auto* truth = std::get_if<bool>(&option)) return *truth ? "true" : "false";
   if (const auto* number = std::get_if<double>(&option)) return config::number_text(*number);
   return std::get<std::string>(option);
-}
-
-std::string recipe_of(const std::map<std::string, Option>& options) {
-  config::Node recipe;
-  recipe.kind = config::Node::Kind::kMap;
-  for (const auto& [name, option] : options) {
-    recipe.at_or_add(name, {}) = config::Node::make_scalar(text_of(option));
-  }
-  return config::to_yaml(recipe, false);
 }
 
 bool is_event_file(const fs::path& path) {
@@ -70,58 +45,13 @@ std::vector<fs::path> event_files(const fs::path& folder) {
   return files;
 }
 
-// Kind of record and name of the value.
-std::pair<std::string, std::string> place_of(const std::string& tag) {
-  const size_t slash = tag.find('/');
-  const std::string group = slash == std::string::npos ? "" : tag.substr(0, slash);
-  const bool is_plain = group.empty() || slash + 1 == tag.size() ||
-                        std::find(kOfTheLog.begin(), kOfTheLog.end(), group) != kOfTheLog.end();
-  if (is_plain) return {kEvaluation, tag};
-  return {group == kTraining ? kStep : group, tag.substr(slash + 1)};
-}
-
-// What the files of one run hold.
-struct Content {
-  std::map<std::pair<int64_t, std::string>, Record> records;  // By step and kind.
-  std::map<std::string, Option> options;
-  Ending ending = Ending::kSuccess;
-  Imported counts;
-};
-
-Content read(const EventFolder& from) {
-  Content content;
-  const EventVisitor visitor{
-      .scalar =
-          [&](const Scalar& scalar) {
-            const auto [kind, name] = place_of(scalar.tag);
-            Record& record = content.records[{scalar.step, kind}];
-            record.step = scalar.step;
-            record.kind = kind;
-            record.time = scalar.time;
-            record.values[name] = scalar.value;
-            content.counts.points += 1;
-          },
-      .options =
-          [&](const auto& options) { content.options.insert(options.begin(), options.end()); },
-      .end = [&](Ending ending) { content.ending = ending; }};
-  for (const fs::path& file : event_files(from.folder)) {
-    content.counts.left_out += read_event_file(file, visitor);
+ForeignRun::Ending ending_of(Ending ending) {
+  switch (ending) {
+    case Ending::kSuccess: return ForeignRun::Ending::kFinished;
+    case Ending::kFailure: return ForeignRun::Ending::kStopped;
+    case Ending::kRunning: break;
   }
-  return content;
-}
-
-std::vector<Record> log_of(const Content& content) {
-  std::vector<Record> records;
-  for (const auto& [key, record] : content.records) records.push_back(record);
-  if (content.ending == Ending::kRunning) return records;
-  Record end{.kind = "end",
-             .texts = {{"how", content.ending == Ending::kSuccess ? "finished" : "stopped"}}};
-  for (const Record& record : records) {
-    end.step = std::max(end.step, record.step);
-    end.time = std::max(end.time, record.time);
-  }
-  records.push_back(std::move(end));
-  return records;
+  return ForeignRun::Ending::kUnknown;
 }
 
 }  // namespace
@@ -138,7 +68,7 @@ int64_t export_run(const fs::path& run, const fs::path& folder) {
   writer.write_options(options, summary.created);
   int64_t points = 0;
   for_each_point(log, [&](const Point& point) {
-    writer.write({tag_of(point.metric), point.step, point.time, point.value});
+    writer.write({foreign_name(point.metric), point.step, point.time, point.value});
     ++points;
   });
   if (summary.state != RunState::kTraining) {
@@ -176,13 +106,22 @@ std::vector<EventFolder> find_runs(const fs::path& folder) {
 }
 
 Imported import_run(const EventFolder& from, const fs::path& runs, const std::string& name) {
-  const Content content = read(from);
-  const auto records = log_of(content);
-  make_folders(runs);
-  const RunFolder run = RunFolder::create(runs, name, recipe_of(content.options), {});
-  write_log(run.log(), records);
-  write_labels(run.path(), {.tags = {{"imported", "tensorboard"}}, .note = {}});
-  return content.counts;
+  ForeignRun run;
+  run.set_ending(ForeignRun::Ending::kFinished);
+  int64_t left_out = 0;
+  const EventVisitor visitor{.scalar =
+                                 [&](const Scalar& scalar) {
+                                   run.add(scalar.tag, scalar.step, scalar.time, scalar.value);
+                                 },
+                             .options =
+                                 [&](const std::map<std::string, Option>& options) {
+                                   for (const auto& [option, value] : options)
+                                     run.set_option(option, text_of(value));
+                                 },
+                             .end = [&](Ending ending) { run.set_ending(ending_of(ending)); }};
+  for (const fs::path& file : event_files(from.folder)) left_out += read_event_file(file, visitor);
+  run.make(runs, name, "tensorboard");
+  return {.points = run.points(), .left_out = left_out};
 }
 
 }  // namespace gallop::track::tensorboard

@@ -1,0 +1,142 @@
+#include "gallop/track/mlflow/import.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/track/foreign_run.h"
+
+namespace gallop::track::mlflow {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kRunsAtOnce = 1000;
+constexpr int kPointsAtOnce = 20000;
+
+[[noreturn]] void throw_no_answer(const Client& client) {
+  throw UsageError(
+      fmt::format("MLflow at {} answers as no MLflow server does", printable(client.address())));
+}
+
+// Numbers of 64 bits, and those that are not finite, may come as texts.
+template <typename Number>
+Number number_of(const Json& json) {
+  if (!json.is_string()) return json.get<Number>();
+  const std::string& text = json.get_ref<const std::string&>();
+  const auto number = parse_number<Number>(text);
+  if (number) return *number;
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (text == "NaN") return std::numeric_limits<Number>::quiet_NaN();
+    if (text == "Infinity") return std::numeric_limits<Number>::infinity();
+    if (text == "-Infinity") return -std::numeric_limits<Number>::infinity();
+  }
+  throw DataError(fmt::format("not a number: {}", printable(text)));
+}
+
+Json get(Client& client, const std::string& what,
+         const std::map<std::string, std::string>& parameters) {
+  auto answer = client.get(what, parameters);
+  if (!answer) throw_no_answer(client);
+  return std::move(*answer);
+}
+
+void read_metric(Client& client, const std::string& id, const std::string& key, ForeignRun& run) {
+  std::string page;
+  do {
+    std::map<std::string, std::string> parameters = {
+        {"run_id", id}, {"metric_key", key}, {"max_results", std::to_string(kPointsAtOnce)}};
+    if (!page.empty()) parameters["page_token"] = page;
+    const Json answer = get(client, "metrics/get-history", parameters);
+    for (const Json& metric : answer.value("metrics", Json::array())) {
+      run.add(key, metric.contains("step") ? number_of<int64_t>(metric.at("step")) : 0,
+              1e-3 * static_cast<double>(number_of<int64_t>(metric.at("timestamp"))),
+              number_of<double>(metric.at("value")));
+    }
+    page = answer.value("next_page_token", "");
+  } while (!page.empty());
+}
+
+ForeignRun::Ending ending_of(const std::string& status) {
+  if (status == "FINISHED") return ForeignRun::Ending::kFinished;
+  return status == "FAILED" || status == "KILLED" ? ForeignRun::Ending::kStopped
+                                                  : ForeignRun::Ending::kUnknown;
+}
+
+std::string unique_name(std::string name, std::set<std::string>& taken) {
+  std::replace(name.begin(), name.end(), '/', '-');
+  std::string unique = name;
+  for (int number = 2; !taken.insert(unique).second; ++number) {
+    unique = fmt::format("{}-{}", name, number);
+  }
+  return unique;
+}
+
+template <typename Function>
+auto understand(const Client& client, const Function& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const Json::exception&) {
+    throw_no_answer(client);
+  }
+}
+
+}  // namespace
+
+std::vector<ServerRun> find_runs(Client& client, const std::string& experiment) {
+  return understand(client, [&] {
+    const auto there = client.get("experiments/get-by-name", {{"experiment_name", experiment}});
+    if (!there) {
+      throw UsageError(fmt::format("MLflow at {} has no experiment '{}'",
+                                   printable(client.address()), printable(experiment)));
+    }
+    Json search = {{"experiment_ids", {there->at("experiment").at("experiment_id")}},
+                   {"max_results", kRunsAtOnce},
+                   {"order_by", {"attributes.start_time ASC"}}};
+    std::vector<ServerRun> runs;
+    std::set<std::string> names;
+    for (;;) {
+      const Json answer = client.post("runs/search", search);
+      for (const Json& run : answer.value("runs", Json::array())) {
+        const Json& info = run.at("info");
+        const std::string id = info.at("run_id");
+        runs.push_back({id, unique_name(info.value("run_name", id), names)});
+      }
+      const std::string page = answer.value("next_page_token", "");
+      if (page.empty()) return runs;
+      search["page_token"] = page;
+    }
+  });
+}
+
+int64_t import_run(Client& client, const ServerRun& from, const fs::path& runs,
+                   const std::string& name) {
+  return understand(client, [&] {
+    const Json answer = get(client, "runs/get", {{"run_id", from.id}});
+    const Json& data = answer.at("run").at("data");
+    ForeignRun run;
+    run.set_ending(ending_of(answer.at("run").at("info").value("status", "")));
+    for (const Json& param : data.value("params", Json::array())) {
+      run.set_option(param.at("key"), param.at("value"));
+    }
+    for (const Json& tag : data.value("tags", Json::array())) {
+      const std::string key = tag.at("key");
+      if (!key.starts_with("mlflow.")) run.set_tag(key, tag.at("value"));
+    }
+    for (const Json& metric : data.value("metrics", Json::array())) {
+      read_metric(client, from.id, metric.at("key"), run);
+    }
+    run.make(runs, name, "mlflow");
+    return run.points();
+  });
+}
+
+}  // namespace gallop::track::mlflow

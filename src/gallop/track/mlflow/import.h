@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+#include "gallop/track/mlflow/client.h"
+
+namespace gallop::track::mlflow {
+
+/// A run of an MLflow server.
+struct ServerRun {
+  std::string id;
+  std::string name;  ///< With a number where several have the same, and '-' for '/'.
+};
+
+/// The runs of an experiment, the oldest first. Throws UsageError where there is none of this name,
+/// and as Client does.
+std::vector<ServerRun> find_runs(Client& client, const std::string& experiment);
+
+/// Makes RUNS/NAME of it: every point of its metrics, its params as options, and its tags but for
+/// those of MLflow itself. Returns the number of points. Throws UsageError where there is such a
+/// run, and as Client does.
+int64_t import_run(Client& client, const ServerRun& from, const fs::path& runs,
+                   const std::string& name);
+
+}  // namespace gallop::track::mlflow

@@ -1,0 +1,298 @@
+#include "gallop/track/mlflow/push.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/track/foreign_run.h"
+#include "gallop/track/identity.h"
+#include "gallop/track/labels.h"
+#include "gallop/track/log.h"
+#include "gallop/track/mlflow/client.h"
+#include "gallop/track/points.h"
+#include "gallop/track/run_folder.h"
+#include "gallop/track/run_summary.h"
+
+namespace gallop::track::mlflow {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kFileBytes = 1 << 20;
+// MLflow takes no more in one call, and no longer names and values.
+constexpr size_t kMostMetrics = 1000, kMostParams = 100;
+constexpr size_t kNameBytes = 250, kValueBytes = 6000, kTagBytes = 5000;
+constexpr size_t kRecordsAtOnce = 100;
+
+// MLflow takes letters, digits and these.
+std::string name_for_mlflow(std::string name) {
+  for (char& letter : name) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (std::isalnum(byte) == 0 && std::string_view("_-. /").find(letter) == std::string::npos) {
+      letter = '_';
+    }
+  }
+  name.resize(std::min(name.size(), kNameBytes));
+  return name;
+}
+
+std::string cut(const std::string& text, size_t bytes) {
+  return text.size() <= bytes ? text : text.substr(0, bytes - 3) + "...";
+}
+
+int64_t milliseconds(double seconds) { return static_cast<int64_t>(1e3 * seconds); }
+
+// Names of Protocol Buffers.
+Json value_of(double number) {
+  if (std::isfinite(number)) return number;
+  return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+}
+
+Json pair_of(const std::string& name, const std::string& value, size_t bytes) {
+  return {{"key", name_for_mlflow(name)}, {"value", cut(value, bytes)}};
+}
+
+std::string user_name() {
+  const passwd* const user = getpwuid(geteuid());
+  return user != nullptr ? user->pw_name : "";
+}
+
+// What MLflow's own clients tell of a run.
+std::map<std::string, std::string> tags_of(const fs::path& run) {
+  const Labels labels = read_labels(run);
+  std::map<std::string, std::string> tags = labels.tags;
+  tags["mlflow.user"] = user_name();
+  tags["mlflow.source.type"] = "LOCAL";
+  if (!labels.note.empty()) tags["mlflow.note.content"] = labels.note;
+  const RunInfo info = RunFolder::read_info(run);
+  for (const std::string& word : info.command_line) {
+    std::string& name = tags["mlflow.source.name"];
+    name += (name.empty() ? "" : " ") + word;
+  }
+  tags["gallop.version"] = info.version;
+  const auto identities = read_identities(run);
+  if (!identities.empty() && identities.back().code) {
+    tags["mlflow.source.git.commit"] = identities.back().code->commit;
+    tags["mlflow.source.git.branch"] = identities.back().code->branch;
+  }
+  std::erase_if(tags, [](const auto& tag) { return tag.second.empty(); });
+  return tags;
+}
+
+}  // namespace
+
+// How far it got with one server and experiment, and what it has to say to it.
+class Push::State {
+ public:
+  State(const fs::path& run, const Target& target)
+      : run_(run), client_(target.address), experiment_(target.experiment) {
+    load();
+  }
+
+  int64_t send() {
+    if (!has_params_) {
+      const RunSummary summary = summarize_run(run_);
+      if (id_.empty()) create(summary);
+      send_params(summary);
+    }
+    send_tags();
+    const int64_t points = send_points();
+    send_status();
+    return points;
+  }
+
+ private:
+  fs::path file() const { return run_ / "mlflow.json"; }
+
+  // Others' places are kept as they are.
+  Json read_places() const {
+    if (!fs::exists(file())) return Json::array();
+    Json places = Json::parse(read_file(file(), kFileBytes), nullptr, /*allow_exceptions=*/false);
+    if (!places.is_array()) {
+      throw DataError(fmt::format("{}: damaged; without it the run is sent as a new one",
+                                  printable(file().string())));
+    }
+    return places;
+  }
+
+  bool is_this(const Json& place) const {
+    return place.value("address", "") == client_.address() &&
+           place.value("experiment", "") == experiment_;
+  }
+
+  void load() {
+    try {
+      for (const Json& place : read_places()) {
+        if (!is_this(place)) continue;
+        id_ = place.at("run_id");
+        bytes_ = place.at("bytes");
+        has_params_ = place.at("has_params");
+        status_ = place.at("status");
+        ending_ = place.at("ending");
+        time_ = place.at("time");
+        place.at("tags").get_to(tags_);
+      }
+    } catch (const Json::exception&) {
+      throw DataError(fmt::format("{}: damaged; without it the run is sent as a new one",
+                                  printable(file().string())));
+    }
+  }
+
+  void save() const {
+    Json places = Json::array();
+    for (Json& place : read_places()) {
+      if (!is_this(place)) places.push_back(std::move(place));
+    }
+    places.push_back({{"address", client_.address()},
+                      {"experiment", experiment_},
+                      {"run_id", id_},
+                      {"bytes", bytes_},
+                      {"has_params", has_params_},
+                      {"status", status_},
+                      {"ending", ending_},
+                      {"time", time_},
+                      {"tags", tags_}});
+    write_file_atomically(file(), places.dump(1) + "\n");
+  }
+
+  std::string experiment_id() {
+    const auto there = client_.get("experiments/get-by-name", {{"experiment_name", experiment_}});
+    const Json answer = there ? there->at("experiment")
+                              : client_.post("experiments/create", {{"name", experiment_}});
+    return answer.at("experiment_id");
+  }
+
+  void create(const RunSummary& summary) {
+    const Json answer =
+        client_.post("runs/create", {{"experiment_id", experiment_id()},
+                                     {"run_name", summary.name},
+                                     {"start_time", milliseconds(summary.created)}});
+    id_ = answer.at("run").at("info").at("run_id");
+    status_ = "RUNNING";
+    save();
+  }
+
+  void send_params(const RunSummary& summary) {
+    Json params = Json::array();
+    const auto send = [&] {
+      client_.post("runs/log-batch",
+                   {{"run_id", id_}, {"params", std::exchange(params, Json::array())}});
+    };
+    for (const auto& [name, value] : summary.params) {
+      params.push_back(pair_of(name, value, kValueBytes));
+      if (params.size() == kMostParams) send();
+    }
+    if (!params.empty()) send();
+    has_params_ = true;
+    save();
+  }
+
+  void send_tags() {
+    const auto wanted = tags_of(run_);
+    for (const auto& [name, value] : wanted) {
+      const auto there = tags_.find(name);
+      if (there != tags_.end() && there->second == value) continue;
+      Json tag = pair_of(name, value, kTagBytes);
+      tag["run_id"] = id_;
+      client_.post("runs/set-tag", tag);
+    }
+    for (const auto& [name, value] : tags_) {
+      if (!wanted.contains(name)) {
+        client_.post("runs/delete-tag", {{"run_id", id_}, {"key", name_for_mlflow(name)}});
+      }
+    }
+    if (tags_ == wanted) return;
+    tags_ = wanted;
+    save();
+  }
+
+  int64_t send_points() {
+    LogTail log(run_ / "metrics.log", bytes_);
+    Json metrics = Json::array();
+    int64_t sent = 0;
+    const auto send = [&] {
+      client_.post("runs/log-batch",
+                   {{"run_id", id_}, {"metrics", std::exchange(metrics, Json::array())}});
+    };
+    for (;;) {
+      const auto records = log.read(kRecordsAtOnce);
+      if (log.offset() == bytes_) return sent;
+      for (const Record& record : records) {
+        follow(record);
+        for_each_point(record, [&](const Point& point) {
+          metrics.push_back({{"key", name_for_mlflow(foreign_name(point.metric))},
+                             {"value", value_of(point.value)},
+                             {"timestamp", milliseconds(point.time)},
+                             {"step", point.step}});
+          ++sent;
+          if (metrics.size() == kMostMetrics) send();
+        });
+      }
+      if (!metrics.empty()) send();
+      bytes_ = log.offset();
+      save();
+    }
+  }
+
+  void follow(const Record& record) {
+    time_ = record.time;
+    ending_.clear();
+    if (record.kind != "end") return;
+    const auto how = record.texts.find("how");
+    ending_ = how != record.texts.end() && how->second == "finished" ? "FINISHED" : "KILLED";
+  }
+
+  void send_status() {
+    std::string status = ending_;
+    if (status.empty()) status = RunFolder::is_trained(run_) ? "RUNNING" : "FAILED";
+    if (status == status_) return;
+    Json update = {{"run_id", id_}, {"status", status}};
+    if (status != "RUNNING") update["end_time"] = milliseconds(time_);
+    client_.post("runs/update", update);
+    status_ = status;
+    save();
+  }
+
+  fs::path run_;
+  Client client_;
+  std::string experiment_;
+  std::string id_, status_;
+  int64_t bytes_ = 0;   // Of the log that were sent.
+  std::string ending_;  // MLflow's word where the last record that was sent is an end.
+  double time_ = 0;     // Of the last record that was sent.
+  bool has_params_ = false;
+  std::map<std::string, std::string> tags_;
+};
+
+void check_address(const std::string& address) { Client{address}; }
+
+Push::Push(fs::path run, Target target)
+    : run_(std::move(run)),
+      target_(std::move(target)),
+      state_(std::make_unique<State>(run_, target_)) {}
+
+Push::~Push() = default;
+
+int64_t Push::send() {
+  try {
+    return state_->send();
+  } catch (const Json::exception&) {
+    throw UsageError(
+        fmt::format("MLflow at {} answers as no MLflow server does", printable(target_.address)));
+  }
+}
+
+}  // namespace gallop::track::mlflow
