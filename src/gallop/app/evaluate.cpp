@@ -1,6 +1,7 @@
 #include "gallop/train/evaluate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/class_report.h"
 #include "gallop/app/command.h"
 #include "gallop/app/device.h"
 #include "gallop/app/session.h"
@@ -151,7 +153,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
       "gallop evaluate");
   std::string runs_folder = "runs", wanted_part, other_data;
   std::vector<std::string> names, checkpoints = {"best"};
-  bool json = false;
+  bool json = false, reports = false;
   parser.add_option("RUN", names, "names or folders of runs, or folders of checkpoints")
       ->required();
   parser.add_option("--data", other_data, "other data in place of the recipe's data.path");
@@ -162,6 +164,8 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
       ->expected(1)
       ->take_all();
   parser.add_option("--runs", runs_folder, "folder of the runs");
+  parser.add_flag("--report", reports,
+                  "which classes are taken for which, and the surest mistakes: kept in RUN/report");
   parser.add_flag("--json", json, "print JSON");
   std::vector<std::string> rest = arguments;
   std::vector<Override> overrides = take_overrides(rest);
@@ -184,6 +188,11 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   const c10::Device device = choose_device(recipe.train.device).device;
   const data::TrainingData data = open_data_for(families, recipe, first.inputs);
   const Part part = choose_part(data, wanted_part);
+  std::optional<ClassReport> report;
+  if (reports) {
+    if (runs.size() > 1) throw UsageError("--report is of one checkpoint of one run");
+    report.emplace(first.inputs);
+  }
   std::vector<train::Member> members;
   for (const TrainedRun& run : runs) {
     run.model->to(device, run.recipe.recipe.train.channels_last == "true");
@@ -193,13 +202,20 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
       train::evaluate_ensemble(members, *part.samples,
                                {.loader = data::evaluation_loader(recipe.data, hardware.cores),
                                 .device = device,
-                                .views = train::test_views(recipe.evaluate, first.inputs.task())},
+                                .views = train::test_views(recipe.evaluate, first.inputs.task()),
+                                .see =
+                                    [&](const data::Batch& batch, const at::Tensor& logits) {
+                                      if (report) report->add(batch, logits);
+                                    }},
                                stop);
   if (!evaluation) return ExitCode::kStopped;
+  const fs::path report_folder = first.folder / "report";
+  if (report) report->write(report_folder, first.step(), part.name);
   if (json) {
     print_json(runs, part, *evaluation);
   } else {
     print(runs, part, *evaluation);
+    if (report) fmt::print("{}  report    {}\n", report->text(), report_folder.string());
   }
   return ExitCode::kDone;
 }

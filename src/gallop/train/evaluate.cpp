@@ -141,12 +141,17 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());
       const at::Tensor logits = add_batch(members[i].model, *batch, config.views, result.each[i]);
       note_progress();
-      if (members.size() == 1) break;
+      if (members.size() == 1) {
+        if (config.see) config.see(*batch, logits);
+        break;
+      }
       const at::Tensor one = at::log_softmax(logits.to(at::kFloat), -1);
       sum = sum.defined() ? at::logaddexp(sum, one) : one;
     }
     // A common factor of the probabilities does not count.
-    if (sum.defined()) result.together.tally.add(tally_of(sum, batch->target));
+    if (!sum.defined()) continue;
+    result.together.tally.add(tally_of(sum, batch->target));
+    if (config.see) config.see(*batch, sum);
   }
   for (const Member& member : members) member.model.set_training(true);
   if (share(batches, config, stop.requested())) return std::nullopt;

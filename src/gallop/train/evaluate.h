@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct EvaluateConfig {
   TestViews views{};
   /// If set, each process evaluates its share of the batches, and has the sums of all.
   parallel::Collectives* collectives = nullptr;
+  /// Sees each batch that this process evaluates and what all models together make of it: logits,
+  /// or the logarithms of sums of probabilities. May be empty.
+  std::function<void(const data::Batch&, const at::Tensor&)> see{};
 };
 
 struct Evaluation {

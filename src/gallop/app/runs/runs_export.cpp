@@ -12,6 +12,7 @@
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/points.h"
+#include "gallop/track/prometheus.h"
 #include "gallop/track/tensorboard/runs.h"
 
 namespace gallop::app {
@@ -39,6 +40,12 @@ void print_points(const fs::path& folder, bool as_csv) {
   });
 }
 
+void print_for_prometheus(const std::vector<fs::path>& folders) {
+  std::vector<track::RunSummary> runs;
+  for (const fs::path& run : folders) runs.push_back(track::summarize_run(run));
+  std::fputs(track::prometheus_text(runs).c_str(), stdout);
+}
+
 }  // namespace
 
 ExitCode runs_export(const std::vector<std::string>& arguments) {
@@ -50,14 +57,20 @@ ExitCode runs_export(const std::vector<std::string>& arguments) {
   WhichRuns which;
   which.add_to(parser, /*several=*/true);
   std::string format = "csv", folder;
-  parser.add_option("--format", format, "csv, json (an object a line) or tensorboard")
-      ->check(CLI::IsMember({"csv", "json", "tensorboard"}));
+  parser
+      .add_option("--format", format,
+                  "csv, json (an object a line), tensorboard, or prometheus (the last values)")
+      ->check(CLI::IsMember({"csv", "json", "tensorboard", "prometheus"}));
   parser.add_option("--to", folder, "for tensorboard: the folder that gets a folder for each run");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const bool to_folder = format == "tensorboard";
   if (to_folder && folder.empty()) throw UsageError("--format tensorboard needs --to FOLDER");
   if (!to_folder && !folder.empty()) throw UsageError("--to is for --format tensorboard");
   const auto folders = which.find();
+  if (format == "prometheus") {
+    print_for_prometheus(folders);
+    return ExitCode::kDone;
+  }
   if (format == "csv") fmt::print("{}", csv_line({"run", "metric", "step", "time", "value"}));
   for (const fs::path& run : folders) {
     if (to_folder) {
