@@ -26,13 +26,15 @@ data: {name: mnist, path: tiny, batch: 20}
 model: {name: mlp, hidden: [32]}
 optimizer: {name: adamw, lr: 0.01}
 train: {epochs: 3, precision: fp32, compile: false}
+track: {histograms: true}
 """
 
 READ = """
-import json, sys
+import base64, json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
-events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
+from tensorboard.util.tensor_util import make_ndarray
+events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "tensors": 0, "images": 0})
 events.Reload()
 content = lambda tag: plugin_data_pb2.HParamsPluginData.FromString(
     events.SummaryMetadata("_hparams_/" + tag).plugin_data.content)
@@ -40,6 +42,11 @@ options = content("session_start_info").session_start_info.hparams
 print(json.dumps({
     "scalars": {tag: [(one.step, one.wall_time, one.value) for one in events.Scalars(tag)]
                 for tag in events.Tags()["scalars"]},
+    "histograms": {tag: [(one.step, events.SummaryMetadata(tag).plugin_data.plugin_name,
+                          make_ndarray(one.tensor_proto).tolist()) for one in events.Tensors(tag)]
+                   for tag in events.Tags()["tensors"] if tag.startswith("weights/")},
+    "images": {tag: [(one.step, one.width, one.height, base64.b64encode(one.encoded_image_string).decode())
+                     for one in events.Images(tag)] for tag in events.Tags()["images"]},
     "options": {name: getattr(value, value.WhichOneof("kind")) for name, value in options.items()},
     "status": content("session_end_info").session_end_info.status}))
 """
@@ -91,11 +98,33 @@ def tag_of(metric):
     return f"{group}/{name}" if dot else f"evaluation/{metric}"
 
 
+def check_histograms(histograms):
+    sizes = {"weights/layers.0.weight": 32 * 144, "weights/layers.0.bias": 32, "weights/layers.1.weight": 320, "weights/layers.1.bias": 10}
+    expect("the numbers of each tensor", {tag: int(sum(part[2] for part in steps[0][2])) for tag, steps in histograms.items()}, sizes)
+    for tag, steps in histograms.items():
+        expect(f"the steps of {tag}", [step for step, _, _ in steps], [10, 20, 30])
+        for _, plugin, parts in steps:
+            expect(f"the plugin of {tag}", plugin, "histograms")
+            expect(f"the parts of {tag}", len(parts), 30)
+            expect(f"the edges of {tag}", [part[1] for part in parts[:-1]], [part[0] for part in parts[1:]])
+
+
+def check_images(images, folder):
+    with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
+        mistakes = json.load(file)["mistakes"]
+    expect("the images", len(images), len(mistakes))
+    for (_, found), mistake in zip(sorted(images.items()), mistakes):
+        with open(os.path.join(folder, mistake["image"]), "rb") as file:
+            content = base64.b64encode(file.read()).decode()
+        expect("an image", found, [[30, 12, 12, content]])
+
+
 def check_export(program, python, folder):
     make_data.make(folder, "idx tiny 200".split())
     with open(os.path.join(folder, "r.yaml"), "w", encoding="utf-8") as file:
         file.write(RECIPE)
     run([program, "train", "r.yaml", "--quiet", "--name", "a"], folder)
+    run([program, "evaluate", "a", "--report"], folder)
     run([program, "runs", "export", "a", "--format", "tensorboard", "--to", "logdir"], folder)
     # Again, in place of the first.
     run([program, "runs", "export", "a", "--format", "tensorboard", "--to", "logdir"], folder)
@@ -109,6 +138,8 @@ def check_export(program, python, folder):
     expect("an option that is true or false", found["options"]["train.compile"], False)
     expect("a text", found["options"]["model.name"], "mlp")
     expect("the status", found["status"], 1)
+    check_histograms(found["histograms"])
+    check_images(found["images"], os.path.join(folder, "runs", "a", "report"))
     print(f"TensorBoard reads {sum(map(len, wanted.values()))} numbers of {len(wanted)} tags as they were written")
 
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/class_report.h"
+#include "gallop/app/class_reporter.h"
 #include "gallop/app/command.h"
 #include "gallop/app/device.h"
 #include "gallop/app/session.h"
@@ -17,6 +17,7 @@
 #include "gallop/app/team.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/text.h"
+#include "gallop/track/class_report.h"
 
 namespace gallop::app {
 
@@ -188,7 +189,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   const c10::Device device = choose_device(recipe.train.device).device;
   const data::TrainingData data = open_data_for(families, recipe, first.inputs);
   const Part part = choose_part(data, wanted_part);
-  std::optional<ClassReport> report;
+  std::optional<ClassReporter> report;
   if (reports) {
     if (runs.size() > 1) throw UsageError("--report is of one checkpoint of one run");
     report.emplace(first.inputs);
@@ -209,13 +210,14 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
                                     }},
                                stop);
   if (!evaluation) return ExitCode::kStopped;
-  const fs::path report_folder = first.folder / "report";
-  if (report) report->write(report_folder, first.step(), part.name);
+  if (report) report->write(first.folder, first.step(), part.name);
   if (json) {
     print_json(runs, part, *evaluation);
   } else {
     print(runs, part, *evaluation);
-    if (report) fmt::print("{}  report    {}\n", report->text(), report_folder.string());
+    if (report)
+      fmt::print("{}  report    {}\n", report->text(),
+                 track::class_report_of(first.folder).string());
   }
   return ExitCode::kDone;
 }

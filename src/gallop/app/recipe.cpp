@@ -88,6 +88,12 @@ void visit(config::Visitor& visitor, VaryConfig& config) {
   visitor.section({.name = "dropout", .help = ""}, config.dropout);
 }
 
+void visit(config::Visitor& visitor, TrackConfig& config) {
+  visitor.field({.name = "histograms",
+                 .help = "keep how the weights are spread at each evaluation, for TensorBoard"},
+                config.histograms);
+}
+
 void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "data", .help = ""}, recipe.data);
   visit_choice(visitor, "model", "the network", recipe.model);
@@ -99,6 +105,7 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
   ParallelSection parallel{recipe.strategy, recipe.limits};
   visitor.section({.name = "parallel", .help = ""}, parallel);
+  visitor.section({.name = "track", .help = ""}, recipe.track);
 }
 
 bool ResolvedRecipe::is_auto(const std::string& section, const std::string& option) const {

@@ -23,6 +23,11 @@ struct VaryConfig {
 };
 
 /// Everything that decides a run, as written in a recipe.
+/// What a run keeps besides.
+struct TrackConfig {
+  bool histograms = false;
+};
+
 struct Recipe {
   explicit Recipe(const Families& families);
 
@@ -37,9 +42,11 @@ struct Recipe {
   train::TestConfig evaluate;
   config::Component strategy;  ///< How several processes share the work.
   parallel::Limits limits;
+  TrackConfig track;
 };
 
 void visit(config::Visitor& visitor, VaryConfig& config);
+void visit(config::Visitor& visitor, TrackConfig& config);
 void visit(config::Visitor& visitor, Recipe& recipe);
 
 /// A recipe and where each of its values comes from.

@@ -19,6 +19,7 @@
 #include "gallop/app/session.h"
 #include "gallop/app/shared_beginning.h"
 #include "gallop/app/trained_run.h"
+#include "gallop/app/weight_histograms.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
@@ -132,6 +133,7 @@ class PreparedRun final : public TrainingRun {
     std::optional<RunLog> log;
     std::optional<track::IdentityRecorder> identity;
     std::optional<RunPusher> pusher;
+    std::optional<WeightHistograms> histograms;
     std::unique_ptr<train::Observer> console;
     std::vector<train::Observer*> observers;
     if (team_.is_first()) {
@@ -143,6 +145,10 @@ class PreparedRun final : public TrainingRun {
       if (mlflow_) pusher.emplace(path_, *mlflow_);
       console = make_console(style, labels());
       observers = {&*log, console.get()};
+      if (recipe().track.histograms) {
+        histograms.emplace(path_, newest ? newest->step : 0, prepared_.model());
+        observers.push_back(&*histograms);
+      }
     }
     const train::TrainerParts parts{.model = prepared_.model(),
                                     .optimizer = prepared_.optimizer(),

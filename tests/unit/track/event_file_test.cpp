@@ -17,9 +17,9 @@ class EventFiles : public testing::Test {
   std::string written() const {
     const fs::path file = path();
     EventFileWriter writer(file, 1000);
-    writer.write({"train/loss", 1, 1001, 0.5});
+    writer.write(Scalar{"train/loss", 1, 1001, 0.5});
     writer.write_options({{"lr", 0.1}, {"name", std::string("mlp")}, {"nesterov", true}}, 1000);
-    writer.write({"train/loss", 2, 1002, 0.25});
+    writer.write(Scalar{"train/loss", 2, 1002, 0.25});
     writer.write_end(Ending::kFailure, 1003);
     writer.finish();
     return read_file(file);

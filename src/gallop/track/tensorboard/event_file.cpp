@@ -31,11 +31,15 @@ namespace summary {
 constexpr uint32_t kValue = 1;
 }
 namespace value {
-constexpr uint32_t kTag = 1, kSimple = 2, kTensor = 8, kMetadata = 9;
+constexpr uint32_t kTag = 1, kSimple = 2, kImage = 4, kTensor = 8, kMetadata = 9;
+}
+namespace image {
+constexpr uint32_t kHeight = 1, kWidth = 2, kChannels = 3, kEncoded = 4;
 }
 namespace metadata {
-constexpr uint32_t kPluginData = 1;
-}
+constexpr uint32_t kPluginData = 1, kDataClass = 4;
+constexpr uint64_t kTensorData = 2;
+}  // namespace metadata
 namespace plugin_data {
 constexpr uint32_t kName = 1, kContent = 2;
 }
@@ -208,11 +212,52 @@ void EventFileWriter::write(const Scalar& scalar) {
   ProtobufWriter one;
   one.bytes(value::kTag, scalar.tag);
   one.real32(value::kSimple, static_cast<float>(scalar.value));
+  write_value(one.message(), scalar.step, scalar.time);
+}
+
+// A tensor of left end, right end and count of each.
+void EventFileWriter::write(const Buckets& buckets) {
+  constexpr uint64_t kColumns = 3;
+  std::string numbers;
+  for (const Bucket& bucket : buckets.buckets) {
+    for (const double number : {bucket.left, bucket.right, bucket.count}) {
+      numbers += bytes_of(number);
+    }
+  }
+  ProtobufWriter rows, columns, dims, tensor, plugin, meta, one;
+  rows.integer(dim::kSize, buckets.buckets.size());
+  columns.integer(dim::kSize, kColumns);
+  dims.bytes(shape::kDim, rows.message());
+  dims.bytes(shape::kDim, columns.message());
+  tensor.integer(tensor::kType, tensor::kDouble);
+  tensor.bytes(tensor::kShape, dims.message());
+  tensor.bytes(tensor::kContent, numbers);
+  plugin.bytes(plugin_data::kName, "histograms");
+  meta.bytes(metadata::kPluginData, plugin.message());
+  meta.integer(metadata::kDataClass, metadata::kTensorData);
+  one.bytes(value::kTag, buckets.tag);
+  one.bytes(value::kTensor, tensor.message());
+  one.bytes(value::kMetadata, meta.message());
+  write_value(one.message(), buckets.step, buckets.time);
+}
+
+void EventFileWriter::write(const Picture& picture) {
+  ProtobufWriter content, one;
+  content.integer(image::kHeight, static_cast<uint64_t>(picture.height));
+  content.integer(image::kWidth, static_cast<uint64_t>(picture.width));
+  content.integer(image::kChannels, static_cast<uint64_t>(picture.channels));
+  content.bytes(image::kEncoded, picture.png);
+  one.bytes(value::kTag, picture.tag);
+  one.bytes(value::kImage, content.message());
+  write_value(one.message(), picture.step, picture.time);
+}
+
+void EventFileWriter::write_value(std::string_view value, int64_t step, double time) {
   ProtobufWriter values;
-  values.bytes(summary::kValue, one.message());
+  values.bytes(summary::kValue, value);
   ProtobufWriter event;
-  event.real(event::kTime, scalar.time);
-  event.integer(event::kStep, static_cast<uint64_t>(scalar.step));
+  event.real(event::kTime, time);
+  event.integer(event::kStep, static_cast<uint64_t>(step));
   event.bytes(event::kSummary, values.message());
   write_event(event.message());
 }
@@ -257,12 +302,7 @@ void EventFileWriter::write_plugin(const char* tag, std::string_view content, do
   one.bytes(value::kTag, tag);
   one.bytes(value::kTensor, empty.message());
   one.bytes(value::kMetadata, meta.message());
-  ProtobufWriter values;
-  values.bytes(summary::kValue, one.message());
-  ProtobufWriter event;
-  event.real(event::kTime, time);
-  event.bytes(event::kSummary, values.message());
-  write_event(event.message());
+  write_value(one.message(), /*step=*/0, time);
 }
 
 void EventFileWriter::write_event(std::string_view event) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "gallop/base/file.h"
 
@@ -18,6 +19,28 @@ struct Scalar {
   int64_t step = 0;
   double time = 0;   ///< Seconds since 1970.
   double value = 0;  ///< Files keep 32 bits of it.
+};
+
+/// So many values between two numbers.
+struct Bucket {
+  double left = 0, right = 0, count = 0;
+};
+
+/// Values at a step, as TensorBoard's page of histograms draws them.
+struct Buckets {
+  std::string tag;
+  int64_t step = 0;
+  double time = 0;
+  std::vector<Bucket> buckets;  ///< Side by side.
+};
+
+/// A picture at a step.
+struct Picture {
+  std::string tag;
+  int64_t step = 0;
+  double time = 0;
+  int width = 0, height = 0, channels = 0;
+  std::string png;  ///< The content of its file.
 };
 
 /// An option of a run.
@@ -37,6 +60,8 @@ class EventFileWriter {
   EventFileWriter(const fs::path& path, double time);
 
   void write(const Scalar& scalar);
+  void write(const Buckets& buckets);
+  void write(const Picture& picture);
   /// The run's row in the table of options (plugin hparams).
   void write_options(const std::map<std::string, Option>& options, double time);
   void write_end(Ending ending, double time);
@@ -45,6 +70,7 @@ class EventFileWriter {
 
  private:
   void write_event(std::string_view event);
+  void write_value(std::string_view value, int64_t step, double time);
   void write_plugin(const char* tag, std::string_view content, double time);
 
   FileWriter file_;

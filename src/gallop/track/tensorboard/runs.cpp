@@ -9,7 +9,9 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/track/class_report.h"
 #include "gallop/track/foreign_run.h"
+#include "gallop/track/histogram.h"
 #include "gallop/track/log.h"
 #include "gallop/track/points.h"
 #include "gallop/track/run_summary.h"
@@ -54,6 +56,41 @@ ForeignRun::Ending ending_of(Ending ending) {
   return ForeignRun::Ending::kUnknown;
 }
 
+Buckets buckets_of(const Histogram& histogram) {
+  Buckets buckets{.tag = "weights/" + histogram.name,
+                  .step = histogram.step,
+                  .time = histogram.time,
+                  .buckets = {}};
+  const auto parts = static_cast<double>(histogram.counts.size());
+  const auto edge = [&](size_t i) {
+    const double share = static_cast<double>(i) / parts;
+    return histogram.least * (1 - share) + histogram.most * share;
+  };
+  for (size_t i = 0; i < histogram.counts.size(); ++i) {
+    buckets.buckets.push_back({edge(i), edge(i + 1), static_cast<double>(histogram.counts[i])});
+  }
+  return buckets;
+}
+
+std::vector<Picture> pictures_of(const fs::path& run, const RunSummary& summary) {
+  std::vector<Picture> pictures;
+  const auto report = read_class_report(run);
+  if (!report) return pictures;
+  for (const auto& mistake : report->mistakes) {
+    const auto name = [&](int64_t label) { return report->classes[static_cast<size_t>(label)]; };
+    Picture picture{.tag = fmt::format("mistakes/{:02} {} taken for {}", pictures.size(),
+                                       name(mistake.truth), name(mistake.guess)),
+                    .step = report->step,
+                    .time = summary.created + summary.seconds,
+                    .width = mistake.width,
+                    .height = mistake.height,
+                    .channels = mistake.channels,
+                    .png = read_file(class_report_of(run) / mistake.image)};
+    pictures.push_back(std::move(picture));
+  }
+  return pictures;
+}
+
 }  // namespace
 
 int64_t export_run(const fs::path& run, const fs::path& folder) {
@@ -68,9 +105,11 @@ int64_t export_run(const fs::path& run, const fs::path& folder) {
   writer.write_options(options, summary.created);
   int64_t points = 0;
   for_each_point(log, [&](const Point& point) {
-    writer.write({foreign_name(point.metric), point.step, point.time, point.value});
+    writer.write(Scalar{foreign_name(point.metric), point.step, point.time, point.value});
     ++points;
   });
+  for (const Histogram& histogram : read_histograms(run)) writer.write(buckets_of(histogram));
+  for (const Picture& picture : pictures_of(run, summary)) writer.write(picture);
   if (summary.state != RunState::kTraining) {
     const bool is_good = summary.state == RunState::kFinished;
     writer.write_end(is_good ? Ending::kSuccess : Ending::kFailure,

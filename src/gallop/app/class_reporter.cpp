@@ -1,25 +1,23 @@
-#include "gallop/app/class_report.h"
+#include "gallop/app/class_reporter.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <system_error>
 #include <tuple>
 
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/softmax.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/config/json_numbers.h"
 #include "gallop/data/png_writer.h"
+#include "gallop/track/class_report.h"
 
 namespace gallop::app {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostMistakes = 60;
 constexpr size_t kToldClasses = 3, kToldMistakes = 5;
@@ -41,39 +39,29 @@ data::Image image_of(const at::Tensor& row, const RunInputs& inputs) {
   return image;
 }
 
-std::string picture_name(size_t index) { return fmt::format("{:02}.png", index); }
-
 }  // namespace
 
-ClassReport::ClassReport(const RunInputs& inputs)
-    : inputs_(inputs), classes_(static_cast<int64_t>(inputs.classes.size())) {
-  if (inputs.kind != "images" || classes_ == 0) {
+ClassReporter::ClassReporter(const RunInputs& inputs) : inputs_(inputs) {
+  const size_t classes = inputs.classes.size();
+  if (inputs.kind != "images" || classes == 0) {
     throw UsageError("a report is of classes of images, which this run does not know");
   }
-  counts_.resize(static_cast<size_t>(classes_ * classes_));
+  counts_.assign(classes, std::vector<int64_t>(classes));
 }
 
-int64_t ClassReport::count(int64_t truth, int64_t guess) const {
-  return counts_[static_cast<size_t>(truth * classes_ + guess)];
-}
-
-const std::string& ClassReport::name_of(int64_t label) const {
-  return inputs_.classes[static_cast<size_t>(label)];
-}
-
-void ClassReport::add(const data::Batch& batch, const at::Tensor& logits) {
+void ClassReporter::add(const data::Batch& batch, const at::Tensor& logits) {
   const at::Tensor probabilities = at::softmax(logits.to(at::kFloat), -1).cpu();
   const at::Tensor guesses = at::argmax(probabilities, -1);
   const at::Tensor truths = batch.target.to(at::kLong).cpu();
   for (int64_t i = 0; i < truths.size(0); ++i) {
     const auto truth = truths[i].item<int64_t>(), guess = guesses[i].item<int64_t>();
-    ++counts_[static_cast<size_t>(truth * classes_ + guess)];
+    ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
   }
   add_mistakes(batch, probabilities, guesses);
 }
 
-void ClassReport::add_mistakes(const data::Batch& batch, const at::Tensor& probabilities,
-                               const at::Tensor& guesses) {
+void ClassReporter::add_mistakes(const data::Batch& batch, const at::Tensor& probabilities,
+                                 const at::Tensor& guesses) {
   const auto is_before = [](const Mistake& a, const Mistake& b) {
     return std::tie(b.probability, a.position) < std::tie(a.probability, b.position);
   };
@@ -92,57 +80,45 @@ void ClassReport::add_mistakes(const data::Batch& batch, const at::Tensor& proba
   }
 }
 
-void ClassReport::write(const fs::path& folder, int64_t step, const std::string& part) const {
-  make_folders(folder);
+void ClassReporter::write(const fs::path& run, int64_t step, const std::string& part) const {
+  const fs::path folder = track::class_report_of(run);
   std::error_code ignored;
-  fs::remove(folder / "report.json", ignored);  // So that none speaks of others' images.
-  Json mistakes = Json::array();
-  for (size_t i = 0; i < mistakes_.size(); ++i) {
-    const Mistake& mistake = mistakes_[i];
-    write_file_atomically(folder / picture_name(i), data::encode_png(mistake.image));
-    mistakes.push_back({{"image", picture_name(i)},
-                        {"truth", mistake.truth},
-                        {"guess", mistake.guess},
-                        {"probability", config::number_json(mistake.probability)}});
+  fs::remove_all(folder, ignored);  // So that no report speaks of others' images.
+  make_folders(folder);
+  track::ClassReport report{
+      .step = step, .part = part, .classes = inputs_.classes, .counts = counts_, .mistakes = {}};
+  for (const Mistake& mistake : mistakes_) {
+    const std::string name = fmt::format("{:02}.png", report.mistakes.size());
+    write_file_atomically(folder / name, data::encode_png(mistake.image));
+    report.mistakes.push_back({.image = name,
+                               .width = mistake.image.width,
+                               .height = mistake.image.height,
+                               .channels = mistake.image.channels,
+                               .truth = mistake.truth,
+                               .guess = mistake.guess,
+                               .probability = mistake.probability});
   }
-  for (size_t i = mistakes_.size(); i < kMostMistakes; ++i) {
-    fs::remove(folder / picture_name(i), ignored);
-  }
-  Json rows = Json::array();
-  for (int64_t truth = 0; truth < classes_; ++truth) {
-    Json row = Json::array();
-    for (int64_t guess = 0; guess < classes_; ++guess) row.push_back(count(truth, guess));
-    rows.push_back(std::move(row));
-  }
-  const Json report{{"step", step},
-                    {"part", part},
-                    {"classes", inputs_.classes},
-                    {"counts", std::move(rows)},
-                    {"mistakes", std::move(mistakes)}};
-  write_file_atomically(folder / "report.json",
-                        report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  track::write_class_report(run, report);
 }
 
-std::string ClassReport::text() const {
+std::string ClassReporter::text() const {
   struct Found {
-    int64_t truth;
+    size_t truth;
     double share;
   };
   struct Taken {
-    int64_t truth, guess, count;
+    size_t truth, guess;
+    int64_t count;
   };
   std::vector<Found> found;
   std::vector<Taken> taken;
-  for (int64_t truth = 0; truth < classes_; ++truth) {
-    int64_t all = 0;
-    for (int64_t guess = 0; guess < classes_; ++guess) {
-      all += count(truth, guess);
-      if (guess != truth && count(truth, guess) > 0) {
-        taken.push_back({truth, guess, count(truth, guess)});
-      }
-    }
-    if (all > 0) {
-      found.push_back({truth, static_cast<double>(count(truth, truth)) / static_cast<double>(all)});
+  for (size_t truth = 0; truth < counts_.size(); ++truth) {
+    const auto& row = counts_[truth];
+    const auto all = std::accumulate(row.begin(), row.end(), int64_t{0});
+    if (all == 0) continue;
+    found.push_back({truth, static_cast<double>(row[truth]) / static_cast<double>(all)});
+    for (size_t guess = 0; guess < row.size(); ++guess) {
+      if (guess != truth && row[guess] > 0) taken.push_back({truth, guess, row[guess]});
     }
   }
   std::stable_sort(found.begin(), found.end(),

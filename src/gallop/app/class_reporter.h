@@ -11,18 +11,19 @@
 
 namespace gallop::app {
 
-/// Which classes a model takes for which, and the images that it is most sure of and wrong about.
-class ClassReport {
+/// Finds out which classes a model takes for which, and which images it is most sure of and wrong
+/// about (track/class_report.h).
+class ClassReporter {
  public:
   /// Throws UsageError where the run does not sort images into classes.
-  explicit ClassReport(const RunInputs& inputs);
+  explicit ClassReporter(const RunInputs& inputs);
 
   /// `logits`: [N, classes], of the model or its views together.
   void add(const data::Batch& batch, const at::Tensor& logits);
 
-  /// Writes FOLDER/report.json and the images beside it, in place of an earlier report. Throws
+  /// Writes the report and its images into the run's folder, in place of an earlier one. Throws
   /// DeviceError.
-  void write(const fs::path& folder, int64_t step, const std::string& part) const;
+  void write(const fs::path& run, int64_t step, const std::string& part) const;
 
   /// For people: the classes that are found least often, and what is mistaken most.
   std::string text() const;
@@ -35,15 +36,13 @@ class ClassReport {
     data::Image image;
   };
 
-  int64_t count(int64_t truth, int64_t guess) const;
-  const std::string& name_of(int64_t label) const;
+  const std::string& name_of(size_t label) const { return inputs_.classes[label]; }
   void add_mistakes(const data::Batch& batch, const at::Tensor& probabilities,
                     const at::Tensor& guesses);
 
   RunInputs inputs_;
-  int64_t classes_;
-  std::vector<int64_t> counts_;    // By truth, then guess.
-  std::vector<Mistake> mistakes_;  // The surest first.
+  std::vector<std::vector<int64_t>> counts_;  // By truth, then guess.
+  std::vector<Mistake> mistakes_;             // The surest first.
 };
 
 }  // namespace gallop::app
