@@ -181,7 +181,7 @@ def check(program, python, folder):
         state = os.path.join(folder, "runs", "early", "mlflow.json")
         with open(state, encoding="utf-8") as file:
             places = json.load(file)
-        places[0]["bytes"] = 0
+        places[0]["last_sent"] = -1
         with open(state, "w", encoding="utf-8") as file:
             json.dump(places, file)
         server.end()

@@ -50,6 +50,7 @@ ExitCode run_launch(const std::vector<std::string>& arguments);
 ExitCode run_convert(const std::vector<std::string>& arguments);
 ExitCode run_tune(const std::vector<std::string>& arguments);
 ExitCode run_runs(const std::vector<std::string>& arguments);
+ExitCode run_ui(const std::vector<std::string>& arguments);
 ExitCode run_env(const std::vector<std::string>& arguments);
 
 }  // namespace gallop::app

@@ -101,25 +101,29 @@ constexpr Country kCountries[] = {
 
 }  // namespace
 
-Energy energy_of(const Log& log) {
-  Energy energy;
-  struct Span {
-    double begin = 0, end = 0;
-  };
-  std::map<int64_t, Span> sessions;
-  for (const Record& record : log.records) {
-    const auto [session, is_new] = sessions.try_emplace(record.session, record.time, record.time);
-    session->second.end = std::max(session->second.end, record.time);
-    if (record.kind != "system") continue;
-    if (const auto joules = record.values.find("joules"); joules != record.values.end()) {
-      energy.joules += joules->second;
-    }
-    if (const auto method = record.texts.find("energy"); method != record.texts.end()) {
-      energy.method = method->second;
-    }
+void EnergySum::add(const Record& record) {
+  const auto [session, is_new] = sessions_.try_emplace(record.session, record.time, record.time);
+  session->second.begin = std::min(session->second.begin, record.time);
+  session->second.end = std::max(session->second.end, record.time);
+  if (record.kind != "system") return;
+  if (const auto joules = record.values.find("joules"); joules != record.values.end()) {
+    energy_.joules += joules->second;
   }
-  for (const auto& [number, session] : sessions) energy.seconds += session.end - session.begin;
+  if (const auto method = record.texts.find("energy"); method != record.texts.end()) {
+    energy_.method = method->second;
+  }
+}
+
+Energy EnergySum::energy() const {
+  Energy energy = energy_;
+  for (const auto& [number, session] : sessions_) energy.seconds += session.end - session.begin;
   return energy;
+}
+
+Energy energy_of(const Log& log) {
+  EnergySum sum;
+  for (const Record& record : log.records) sum.add(record);
+  return sum.energy();
 }
 
 CarbonIntensity carbon_intensity(const std::string& country) {

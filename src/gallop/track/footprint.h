@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "gallop/track/log.h"
@@ -11,6 +13,20 @@ struct Energy {
   double joules = 0;
   std::string method;  ///< See SystemReading; empty where nothing was measured.
   double seconds = 0;  ///< In which it trained.
+};
+
+/// Adds it up, record by record, in any order.
+class EnergySum {
+ public:
+  void add(const Record& record);
+  Energy energy() const;
+
+ private:
+  struct Span {
+    double begin = 0, end = 0;
+  };
+  Energy energy_;
+  std::map<int64_t, Span> sessions_;
 };
 
 Energy energy_of(const Log& log);

@@ -5,61 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gallop/base/clock.h"
 #include "gallop/base/device_error.h"
-#include "gallop/base/hash.h"
-#include "gallop/base/text.h"
-#include "gallop/config/json_numbers.h"
+#include "gallop/track/log_line.h"
 
 namespace gallop::track {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr const char* kSession = "session";
-constexpr size_t kDigits = 16;
-
-std::string checksum(std::string_view text) { return fmt::format("{:016x}", xxh3_64(text)); }
-
-std::string line_of(const Record& record) {
-  Json json = {{"session", record.session},
-               {"step", record.step},
-               {"time", record.time},
-               {"kind", record.kind}};
-  for (const auto& [name, value] : record.values) json["values"][name] = config::number_json(value);
-  for (const auto& [name, text] : record.texts) json["texts"][name] = text;
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return fmt::format("{}\t{}\n", text, checksum(text));
-}
-
-// The record of a line without its newline; empty where the line is damaged.
-std::optional<Record> record_of(std::string_view line) {
-  if (line.size() < kDigits + 1 || line[line.size() - kDigits - 1] != '\t') return std::nullopt;
-  const std::string_view text = line.substr(0, line.size() - kDigits - 1);
-  if (line.substr(line.size() - kDigits) != checksum(text)) return std::nullopt;
-  try {
-    const Json json = Json::parse(text);
-    Record record;
-    json.at("session").get_to(record.session);
-    json.at("step").get_to(record.step);
-    json.at("time").get_to(record.time);
-    json.at("kind").get_to(record.kind);
-    const Json values = json.value("values", Json::object());
-    for (const auto& [name, value] : values.items()) record.values[name] = config::number_of(value);
-    if (json.contains("texts")) json.at("texts").get_to(record.texts);
-    return record;
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  } catch (const DataError&) {  // A text that is no number.
-    return std::nullopt;
-  }
-}
 
 void add(Log& log, Record record) {
   if (record.kind == kSession) {
@@ -99,26 +52,6 @@ std::vector<Record> Log::current() const {
 }
 
 Log read_log(const fs::path& path) { return parse_log(read_file(path)); }
-
-std::vector<Record> LogTail::read(size_t most) {
-  const MappedFile file(path_);
-  const std::string_view text = file.bytes();
-  if (text.size() < static_cast<size_t>(offset_)) {
-    throw DataError(fmt::format("{}: shorter than it was", printable(path_.string())));
-  }
-  std::vector<Record> records;
-  auto begin = static_cast<size_t>(offset_);
-  while (records.size() < most) {
-    const size_t end = text.find('\n', begin);
-    if (end == std::string_view::npos) break;
-    if (auto record = record_of(text.substr(begin, end - begin))) {
-      records.push_back(std::move(*record));
-    }
-    begin = end + 1;
-  }
-  offset_ = static_cast<int64_t>(begin);
-  return records;
-}
 
 void write_log(const fs::path& path, const std::vector<Record>& records) {
   Record session{.session = 1, .kind = kSession};

@@ -36,24 +36,6 @@ struct Log {
 /// Reads a log, also one that is being written. Throws DataError where the file cannot be read.
 Log read_log(const fs::path& path);
 
-/// Reads a log as it grows, each record once.
-class LogTail {
- public:
-  /// Begins at the byte where a line begins.
-  explicit LogTail(fs::path path, int64_t offset = 0) : path_(std::move(path)), offset_(offset) {}
-
-  /// The next records, at most so many; none where no whole line has come since. Damaged lines are
-  /// left out. Throws DataError where the file cannot be read, or has become shorter than what was
-  /// read.
-  std::vector<Record> read(size_t most);
-  /// Where the next call begins.
-  int64_t offset() const { return offset_; }
-
- private:
-  fs::path path_;
-  int64_t offset_;
-};
-
 /// Writes a whole log at once, of one session, with the times that its records have. Throws
 /// DeviceError.
 void write_log(const fs::path& path, const std::vector<Record>& records);

@@ -11,7 +11,7 @@ namespace gallop::track {
 /// One value of a metric. Metrics of evaluations have the names of their values ("accuracy"), those
 /// of steps and others stand behind their kind ("train.loss").
 struct Point {
-  std::string metric;
+  std::string metric{};
   int64_t step = 0;
   double time = 0;  ///< Seconds since 1970.
   double value = 0;

@@ -131,18 +131,49 @@ class RunIndex::Tables {
     return names;
   }
 
-  Column texts(Kind kind, const std::string& name) {
-    SqliteStatement statement(
-        database_,
-        "SELECT runs.name, text FROM texts JOIN runs ON runs.id = texts.run "
-        "WHERE texts.name = (SELECT id FROM names WHERE kind = ? AND name = ?)");
-    statement.bind(0, static_cast<int64_t>(kind)).bind(1, name);
+  Column texts(Kind kind, const std::string& name, const std::vector<std::string>& runs) {
     Column column;
-    while (statement.step()) column[std::string(statement.text(0))] = statement.text(1);
+    const std::string sql = cells_sql("text", "texts", !runs.empty());
+    for_each_cell(sql.c_str(), kind, name, runs, [&](std::string run, SqliteStatement& row) {
+      column[std::move(run)] = row.text(1);
+    });
+    return column;
+  }
+
+  std::map<std::string, double> numbers(const std::string& name,
+                                        const std::vector<std::string>& runs) {
+    std::map<std::string, double> column;
+    const std::string sql = cells_sql("last", "metrics", !runs.empty());
+    for_each_cell(sql.c_str(), kMetric, name, runs, [&](std::string run, SqliteStatement& row) {
+      column[std::move(run)] = row.real(1);
+    });
     return column;
   }
 
  private:
+  static std::string cells_sql(const char* value, const char* table, bool of_some) {
+    return fmt::format(
+        "SELECT runs.name, {0} FROM {1} JOIN runs ON runs.id = {1}.run "
+        "WHERE {1}.name = (SELECT id FROM names WHERE kind = ? AND name = ?){2}",
+        value, table,
+        of_some ? fmt::format(" AND {}.run = (SELECT id FROM runs WHERE name = ?)", table) : "");
+  }
+
+  template <typename Visit>
+  void for_each_cell(const char* sql, Kind kind, const std::string& name,
+                     const std::vector<std::string>& runs, const Visit& visit) {
+    SqliteStatement statement(database_, sql);
+    statement.bind(0, static_cast<int64_t>(kind)).bind(1, name);
+    const auto visit_rows = [&] {
+      while (statement.step()) visit(std::string(statement.text(0)), statement);
+    };
+    if (runs.empty()) visit_rows();
+    for (const std::string& run : runs) {
+      statement.bind(2, run);
+      visit_rows();
+    }
+  }
+
   int64_t id_of(Kind kind, const std::string& name) {
     const auto found = ids_.find({kind, name});
     if (found != ids_.end()) return found->second;
@@ -248,19 +279,18 @@ void RunIndex::update() {
   }
 }
 
-std::map<std::string, double> RunIndex::metric(const std::string& name) const {
-  SqliteStatement statement(
-      tables_->database(),
-      "SELECT runs.name, last FROM metrics JOIN runs ON runs.id = metrics.run "
-      "WHERE metrics.name = (SELECT id FROM names WHERE kind = ? AND name = ?)");
-  statement.bind(0, static_cast<int64_t>(kMetric)).bind(1, name);
-  std::map<std::string, double> column;
-  while (statement.step()) column[std::string(statement.text(0))] = statement.real(1);
-  return column;
+std::map<std::string, double> RunIndex::metric(const std::string& name,
+                                               const std::vector<std::string>& runs) const {
+  return tables_->numbers(name, runs);
 }
 
-Column RunIndex::param(const std::string& name) const { return tables_->texts(kParam, name); }
-Column RunIndex::tag(const std::string& name) const { return tables_->texts(kTag, name); }
+Column RunIndex::param(const std::string& name, const std::vector<std::string>& runs) const {
+  return tables_->texts(kParam, name, runs);
+}
+
+Column RunIndex::tag(const std::string& name, const std::vector<std::string>& runs) const {
+  return tables_->texts(kTag, name, runs);
+}
 
 std::vector<std::string> RunIndex::metric_names() const { return tables_->names(kMetric); }
 std::vector<std::string> RunIndex::param_names() const { return tables_->names(kParam); }

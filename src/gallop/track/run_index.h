@@ -38,10 +38,12 @@ class RunIndex {
   /// By name.
   const std::vector<RunRow>& rows() const { return rows_; }
 
-  /// The last value of a metric, the text of an option or of a tag of all runs that have it.
-  std::map<std::string, double> metric(const std::string& name) const;
-  Column param(const std::string& name) const;
-  Column tag(const std::string& name) const;
+  /// The last value of a metric, the text of an option or of a tag of all runs that have it; where
+  /// any are named in `runs`, of those alone, and as fast as they are few.
+  std::map<std::string, double> metric(const std::string& name,
+                                       const std::vector<std::string>& runs = {}) const;
+  Column param(const std::string& name, const std::vector<std::string>& runs = {}) const;
+  Column tag(const std::string& name, const std::vector<std::string>& runs = {}) const;
 
   /// The names of all metrics, options and tags that any run has.
   std::vector<std::string> metric_names() const;

@@ -15,22 +15,6 @@ namespace gallop::track {
 
 namespace {
 
-void add(MetricSummary& metric, const Point& point) {
-  metric.last = point.value;
-  metric.last_step = point.step;
-  const bool is_first = metric.count == 0 || !std::isfinite(metric.least);
-  metric.count += 1;
-  if (!is_first && !std::isfinite(point.value)) return;
-  if (is_first || point.value < metric.least) {
-    metric.least = point.value;
-    metric.least_step = point.step;
-  }
-  if (is_first || point.value > metric.most) {
-    metric.most = point.value;
-    metric.most_step = point.step;
-  }
-}
-
 // Lists are one value, as a reader of a table sees them.
 void flatten(const config::Node& node, const std::string& path,
              std::map<std::string, std::string>& params) {
@@ -44,18 +28,14 @@ void flatten(const config::Node& node, const std::string& path,
   }
 }
 
-void read_recipe(const fs::path& folder, RunSummary& run) {
-  flatten(config::parse_yaml(RunFolder::read_recipe(folder), (folder / "recipe.yaml").string()), "",
-          run.params);
-}
-
 void read_log_of(const fs::path& folder, RunSummary& run) {
   const Log log = read_log(folder / "metrics.log");
   if (log.records.empty()) return;
   run.created = log.records.front().time;
   run.seconds = std::max(0.0, log.records.back().time - run.created);
   for (const Record& record : log.current()) run.steps = std::max(run.steps, record.step);
-  for_each_point(log, [&](const Point& point) { add(run.metrics[point.metric], point); });
+  for_each_point(
+      log, [&](const Point& point) { run.metrics[point.metric].add(point.step, point.value); });
   const Record& last = log.records.back();
   if (last.kind == "end") {
     const auto how = last.texts.find("how");
@@ -70,6 +50,33 @@ void read_log_of(const fs::path& folder, RunSummary& run) {
 }
 
 }  // namespace
+
+void MetricSummary::add(int64_t step, double value) {
+  last = value;
+  last_step = step;
+  const bool is_first = count == 0 || !std::isfinite(least);
+  count += 1;
+  if (!is_first && !std::isfinite(value)) return;
+  if (is_first || value < least) {
+    least = value;
+    least_step = step;
+  }
+  if (is_first || value > most) {
+    most = value;
+    most_step = step;
+  }
+}
+
+std::map<std::string, std::string> recipe_options(const fs::path& folder) {
+  std::map<std::string, std::string> options;
+  const std::string text = RunFolder::read_recipe(folder);
+  try {
+    flatten(config::parse_yaml(text, (folder / "recipe.yaml").string()), "", options);
+  } catch (const UsageError& error) {
+    throw DataError(error.what());
+  }
+  return options;
+}
 
 const char* state_name(RunState state) {
   switch (state) {
@@ -86,7 +93,7 @@ RunSummary summarize_run(const fs::path& folder) {
   RunSummary run;
   run.name = folder.filename().string();
   try {
-    read_recipe(folder, run);
+    run.params = recipe_options(folder);
     std::error_code error;
     if (fs::exists(folder / "metrics.log", error)) read_log_of(folder, run);
     if (RunFolder::is_trained(folder)) run.state = RunState::kTraining;

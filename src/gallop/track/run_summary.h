@@ -25,6 +25,9 @@ struct MetricSummary {
   double last = 0, least = 0, most = 0;
   int64_t last_step = 0, least_step = 0, most_step = 0;
   int64_t count = 0;  ///< Of its points.
+
+  /// One more, behind all before.
+  void add(int64_t step, double value);
 };
 
 /// What a table of runs shows of one.
@@ -41,6 +44,10 @@ struct RunSummary {
   Labels labels;
   std::string trouble;  ///< What of it cannot be read, in a line; empty where all can.
 };
+
+/// The options of a run's recipe by their path; a list is one value. Throws DataError where the
+/// file is missing or damaged.
+std::map<std::string, std::string> recipe_options(const fs::path& folder);
 
 /// Reads a run. Nothing that is wrong with it is thrown: see `trouble`.
 RunSummary summarize_run(const fs::path& folder);

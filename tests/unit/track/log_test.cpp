@@ -171,24 +171,6 @@ TEST_F(LogFile, IsReadWhileItIsWritten) {
   EXPECT_EQ(steps(read_log(path_).current()), (Steps{1, 2}));
 }
 
-TEST_F(LogFile, IsReadRecordByRecordAsItGrows) {
-  LogWriter writer(path_, 0, {});
-  LogTail tail(path_);
-  EXPECT_EQ(tail.read(10).size(), 1U);  // The session.
-  EXPECT_TRUE(tail.read(10).empty());
-  for (int64_t i = 1; i <= 3; ++i) writer.append(step(i, 0.5));
-  EXPECT_EQ(steps(tail.read(2)), (Steps{1, 2}));
-  LogTail another(path_, tail.offset());
-  EXPECT_EQ(steps(another.read(10)), Steps{3});
-
-  std::ofstream(path_, std::ios::app) << "{\"session\":1}\t0123456789abcdef\nhalf a line";
-  EXPECT_EQ(steps(tail.read(10)), Steps{3});
-  EXPECT_TRUE(tail.read(10).empty());
-  EXPECT_EQ(fs::file_size(path_) - static_cast<uintmax_t>(tail.offset()), 11U);
-  fs::resize_file(path_, 10);
-  EXPECT_THROW(tail.read(10), DataError);
-}
-
 TEST_F(LogFile, MustBeThere) {
   EXPECT_THROW(read_log(folder_ / "none"), DataError);
   EXPECT_THROW(LogWriter(folder_ / "none" / "log", 0, {}), DeviceError);

@@ -90,6 +90,19 @@ TEST(RunIndex, FollowsWhatHappensInTheFolder) {
             runs.path().string());
 }
 
+TEST(RunIndex, HasWhatSomeRunsHave) {
+  RunsOfTest runs;
+  for (const char* name : {"a", "b", "c"}) runs.add(name, "{optimizer: {lr: 0.1}}", {0.5});
+  write_labels(runs.path() / "c", {.tags = {{"good", ""}}, .note = ""});
+  const RunIndex index(runs.path());
+  const Names some = {"c", "none", "a"};
+  EXPECT_EQ(index.metric("accuracy", some),
+            (std::map<std::string, double>{{"a", 0.5}, {"c", 0.5}}));
+  EXPECT_EQ(index.param("optimizer.lr", some), (Column{{"a", "0.1"}, {"c", "0.1"}}));
+  EXPECT_EQ(index.tag("good", some), (Column{{"c", ""}}));
+  EXPECT_EQ(index.metric("accuracy").size(), 3);
+}
+
 TEST(RunIndex, SeesThatATrainingBeginsAndDies) {
   RunsOfTest runs;
   const fs::path a = runs.add("a", "{}", {0.5}, /*finished=*/false);

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/csv.h"
+#include "gallop/base/csv.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/labels.h"
 #include "gallop/track/run_filter.h"

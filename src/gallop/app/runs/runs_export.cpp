@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/csv.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
+#include "gallop/base/csv.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/points.h"

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/csv.h"
 #include "gallop/app/tune/trial_command.h"
 #include "gallop/base/clock.h"
+#include "gallop/base/csv.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"

@@ -19,7 +19,7 @@
 #include "gallop/track/foreign_run.h"
 #include "gallop/track/identity.h"
 #include "gallop/track/labels.h"
-#include "gallop/track/log.h"
+#include "gallop/track/log_follower.h"
 #include "gallop/track/mlflow/client.h"
 #include "gallop/track/points.h"
 #include "gallop/track/run_folder.h"
@@ -35,7 +35,6 @@ constexpr int64_t kFileBytes = 1 << 20;
 // MLflow takes no more in one call, and no longer names and values.
 constexpr size_t kMostMetrics = 1000, kMostParams = 100;
 constexpr size_t kNameBytes = 250, kValueBytes = 6000, kTagBytes = 5000;
-constexpr size_t kRecordsAtOnce = 100;
 
 // MLflow takes letters, digits and these.
 std::string name_for_mlflow(std::string name) {
@@ -98,7 +97,7 @@ std::map<std::string, std::string> tags_of(const fs::path& run) {
 class Push::State {
  public:
   State(const fs::path& run, const Target& target)
-      : run_(run), client_(target.address), experiment_(target.experiment) {
+      : run_(run), client_(target.address), experiment_(target.experiment), log_(log_path()) {
     load();
   }
 
@@ -115,7 +114,16 @@ class Push::State {
   }
 
  private:
+  // What goes together.
+  struct Batch {
+    Json metrics = Json::array();
+    int64_t records = 0;  ///< That are not sent yet.
+    int64_t last = -1;    ///< Where the last of them begins.
+    int64_t sent = 0;     ///< Points, of earlier batches.
+  };
+
   fs::path file() const { return run_ / "mlflow.json"; }
+  fs::path log_path() const { return run_ / "metrics.log"; }
 
   // Others' places are kept as they are.
   Json read_places() const {
@@ -138,7 +146,7 @@ class Push::State {
       for (const Json& place : read_places()) {
         if (!is_this(place)) continue;
         id_ = place.at("run_id");
-        bytes_ = place.at("bytes");
+        last_sent_ = place.at("last_sent");
         has_params_ = place.at("has_params");
         status_ = place.at("status");
         ending_ = place.at("ending");
@@ -159,7 +167,7 @@ class Push::State {
     places.push_back({{"address", client_.address()},
                       {"experiment", experiment_},
                       {"run_id", id_},
-                      {"bytes", bytes_},
+                      {"last_sent", last_sent_},
                       {"has_params", has_params_},
                       {"status", status_},
                       {"ending", ending_},
@@ -220,31 +228,47 @@ class Push::State {
   }
 
   int64_t send_points() {
-    LogTail log(run_ / "metrics.log", bytes_);
-    Json metrics = Json::array();
-    int64_t sent = 0;
-    const auto send = [&] {
-      client_.post("runs/log-batch",
-                   {{"run_id", id_}, {"metrics", std::exchange(metrics, Json::array())}});
-    };
-    for (;;) {
-      const auto records = log.read(kRecordsAtOnce);
-      if (log.offset() == bytes_) return sent;
-      for (const Record& record : records) {
-        follow(record);
-        for_each_point(record, [&](const Point& point) {
-          metrics.push_back({{"key", name_for_mlflow(foreign_name(point.metric))},
-                             {"value", value_of(point.value)},
-                             {"timestamp", milliseconds(point.time)},
-                             {"step", point.step}});
-          ++sent;
-          if (metrics.size() == kMostMetrics) send();
-        });
-      }
-      if (!metrics.empty()) send();
-      bytes_ = log.offset();
-      save();
+    Batch batch;
+    try {
+      log_.read({.restart = [this] { last_sent_ = -1; },
+                 .record =
+                     [&](const Record& record, int64_t offset) {
+                       if (offset <= last_sent_) return;
+                       add(record, offset, batch);
+                       if (batch.metrics.size() >= kMostMetrics) send(batch);
+                     }});
+      if (batch.records > 0) send(batch);
+    } catch (...) {
+      log_ = LogFollower(log_path());  // What was read and not sent comes again.
+      throw;
     }
+    return batch.sent;
+  }
+
+  void add(const Record& record, int64_t offset, Batch& batch) {
+    for_each_point(record, [&](const Point& point) {
+      batch.metrics.push_back({{"key", name_for_mlflow(foreign_name(point.metric))},
+                               {"value", value_of(point.value)},
+                               {"timestamp", milliseconds(point.time)},
+                               {"step", point.step}});
+    });
+    batch.last = offset;
+    batch.records += 1;
+    follow(record);
+  }
+
+  void send(Batch& batch) {
+    const Json metrics = std::exchange(batch.metrics, Json::array());
+    for (size_t begin = 0; begin < metrics.size(); begin += kMostMetrics) {
+      const size_t end = std::min(metrics.size(), begin + kMostMetrics);
+      const auto first = metrics.begin() + static_cast<Json::difference_type>(begin);
+      const auto last = metrics.begin() + static_cast<Json::difference_type>(end);
+      client_.post("runs/log-batch", {{"run_id", id_}, {"metrics", Json(Json::array_t(first, last))}});
+    }
+    batch.sent += static_cast<int64_t>(metrics.size());
+    batch.records = 0;
+    last_sent_ = batch.last;
+    save();
   }
 
   void follow(const Record& record) {
@@ -270,7 +294,8 @@ class Push::State {
   Client client_;
   std::string experiment_;
   std::string id_, status_;
-  int64_t bytes_ = 0;   // Of the log that were sent.
+  LogFollower log_;
+  int64_t last_sent_ = -1;  // Where the last record that was sent begins in the log.
   std::string ending_;  // MLflow's word where the last record that was sent is an end.
   double time_ = 0;     // Of the last record that was sent.
   bool has_params_ = false;

@@ -1,6 +1,6 @@
-#include "gallop/app/csv.h"
+#include "gallop/base/csv.h"
 
-namespace gallop::app {
+namespace gallop {
 
 namespace {
 
@@ -19,4 +19,4 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line + "\r\n";
 }
 
-}  // namespace gallop::app
+}  // namespace gallop

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-namespace gallop::app {
+namespace gallop {
 
 /// A line of CSV (RFC 4180) with its ending.
 std::string csv_line(const std::vector<std::string>& fields);
 
-}  // namespace gallop::app
+}  // namespace gallop

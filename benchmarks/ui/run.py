@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Seconds that the server of 'gallop ui' takes for its answers in a folder of many runs, one with a million points.
+
+    run.py --program GALLOP --bench BENCH_RUNS [--runs 5000] [--metrics 100] [--points 10] [--repeat 9] [--out FILE]
+
+"start" is from the start of the program to its first answer, with the index of an earlier start. Each other figure is the
+time of a request over one connection: median, least and most of --repeat; "first" is the one request that reads a run's log.
+Prints JSON.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+
+class Page:
+    """The program on a free port, and one connection to it."""
+
+    def __init__(self, program, runs):
+        self.process = subprocess.Popen([program, "ui", runs, "--port", "0"], text=True, stdout=subprocess.PIPE)
+        self.address = self.process.stdout.readline().split("http://")[1].split("/")[0]
+        self.connection = http.client.HTTPConnection(self.address, timeout=600)
+
+    def seconds(self, name, **query):
+        text = urllib.parse.urlencode(query)
+        begin = time.monotonic()
+        self.connection.request("GET", f"/api/{name}?{text}")
+        answer = self.connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{name}: {answer.status}: {body[:300]}")
+        return time.monotonic() - begin
+
+    def close(self):
+        self.connection.close()
+        self.process.terminate()
+        self.process.wait()
+
+
+def spread(times):
+    return {"median": round(statistics.median(times), 4), "min": round(min(times), 4), "max": round(max(times), 4)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--bench", required=True)
+    parser.add_argument("--runs", type=int, default=5000)
+    parser.add_argument("--metrics", type=int, default=100)
+    parser.add_argument("--points", type=int, default=10)
+    parser.add_argument("--million", type=int, default=1_000_000)
+    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--out")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
+        many, one = os.path.join(folder, "many"), os.path.join(folder, "one")
+        for runs, sizes in ((many, (arguments.runs, arguments.metrics, arguments.points)),
+                            (one, (1, 2, arguments.million))):
+            os.mkdir(runs)
+            subprocess.run([arguments.bench, "make", runs, *map(str, sizes)], check=True)
+        Page(arguments.program, many).close()  # Makes the index.
+        begin = time.monotonic()
+        page = Page(arguments.program, many)
+        page.seconds("session")
+        result = {"runs": arguments.runs, "metrics": arguments.metrics, "seconds": {"start": round(time.monotonic() - begin, 4)}}
+        columns = ",".join([f"metrics.metric_{i}" for i in range(arguments.metrics // 2)] +
+                           [f"metrics.train.metric_{i}" for i in range(arguments.metrics // 2)])
+        calls = {
+            "columns": ("columns", {}),
+            "runs": ("runs", {}),
+            "runs, filter and sort": ("runs", {"filter": "metrics.metric_1 > 0.5 and params.optimizer.lr < 0.05",
+                                               "sort": "metrics.metric_2"}),
+            f"runs, {arguments.metrics} columns": ("runs", {"columns": columns}),
+            "groups": ("groups", {"by": "params.model.hidden"}),
+            "curves of 10 runs": ("curves", {"metric": "metric_1", "runs": ",".join(f"run-{i}" for i in range(10)), "smoothing": 0.6}),
+            "run": ("run", {"name": "run-7"}),
+        }
+        for name, (path, query) in calls.items():
+            result["seconds"][name] = spread([page.seconds(path, **query) for _ in range(arguments.repeat)])
+        result["seconds"]["band of all runs, first"] = round(page.seconds("band", metric="metric_1", by="params.model.hidden"), 4)
+        page.close()
+        page = Page(arguments.program, one)
+        curve = {"metric": "metric_0", "runs": "run-0", "smoothing": 0.6}
+        result["seconds"]["curve of a million points, first"] = round(page.seconds("curves", **curve), 4)
+        result["seconds"]["curve of a million points"] = spread([page.seconds("curves", **curve) for _ in range(arguments.repeat)])
+        page.close()
+    text = json.dumps(result, indent=1)
+    print(text)
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

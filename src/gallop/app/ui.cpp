@@ -1,0 +1,104 @@
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/command.h"
+#include "gallop/base/blocked_signals.h"
+#include "gallop/base/socket.h"
+#include "gallop/base/text.h"
+#include "gallop/ui/http/server.h"
+#include "gallop/ui/site.h"
+
+namespace gallop::app {
+
+namespace {
+
+// Where the page is to be found, and by whom.
+struct UiOptions {
+  std::string runs = "runs", host = "127.0.0.1";
+  int port = 6006;
+  std::vector<std::string> open_to;
+};
+
+FileDescriptor listen_as_asked(const UiOptions& options) {
+  int reason = 0;
+  FileDescriptor socket = listen_at(resolve(options.host, options.port).front(), reason);
+  if (socket) return socket;
+  const std::string place = fmt::format("{}:{}", printable(options.host), options.port);
+  if (reason == EADDRINUSE) {
+    throw DeviceError(
+        fmt::format("{} is taken by another program; choose another with --port", place));
+  }
+  throw DeviceError(fmt::format("{}: {}", place, std::generic_category().message(reason)));
+}
+
+// As it stands in an address.
+std::string in_address(const std::string& host) {
+  return host.find(':') != std::string::npos ? "[" + host + "]" : host;
+}
+
+// No name is taken for an address that stands for all of this machine's.
+std::vector<std::string> names_of(const UiOptions& options, const SocketAddress& address) {
+  std::vector<std::string> names = options.open_to;
+  if (address.host() == "0.0.0.0" || address.host() == "::") return names;
+  names.push_back(in_address(options.host));
+  names.push_back(in_address(address.host()));
+  return names;
+}
+
+void wait_for_signal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  int signal = 0;
+  sigwait(&signals, &signal);
+}
+
+}  // namespace
+
+ExitCode run_ui(const std::vector<std::string>& arguments) {
+  CLI::App parser(
+      "Show runs in a browser: a table of all, curves of several, and all that is known of one.\n"
+      "Only this machine can reach the page, unless --host says otherwise. Ctrl-C ends it.\n\n"
+      "Example: gallop ui runs --port 6007",
+      "gallop ui");
+  UiOptions options;
+  parser.add_option("RUNS", options.runs, "the folder of the runs; by default runs");
+  parser.add_option("--host", options.host, "the address to listen at; 127.0.0.1 by default");
+  parser.add_option("--port", options.port, "6006 by default; 0 takes one that is free")
+      ->check(CLI::Range(0, 65535));
+  parser
+      .add_option("--open-to", options.open_to,
+                  "more names under which browsers may ask for the page")
+      ->take_all();
+  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  // Threads that are made from here on leave them to this one.
+  const BlockedSignals blocked({SIGINT, SIGTERM, SIGHUP});
+  FileDescriptor socket = listen_as_asked(options);
+  const SocketAddress address = address_of(socket);
+  ui::Site site({.runs = options.runs,
+                 .version = GALLOP_VERSION,
+                 .port = address.port(),
+                 .names = names_of(options, address)});
+  const ui::http::Server server(
+      std::move(socket),
+      {.refuse = [&](const ui::http::Request& request) { return site.refuse(request); },
+       .answer = [&](const ui::http::Request& request) { return site.answer(request); }});
+  if (!address.is_loopback()) {
+    fmt::print(stderr,
+               "gallop: warning: whoever can reach {} can read these runs, and change them\n",
+               address.host());
+  }
+  fmt::print("{} at http://{}:{}/ (Ctrl-C ends it)\n", printable(options.runs),
+             in_address(address.host()), address.port());
+  std::fflush(stdout);
+  wait_for_signal();
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app

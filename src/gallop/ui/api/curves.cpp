@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "gallop/ui/api/answer.h"
+#include "gallop/ui/api/api.h"
+#include "gallop/ui/api/query.h"
+#include "gallop/ui/api/run_choice.h"
+#include "gallop/ui/api/run_line.h"
+#include "gallop/ui/curve.h"
+
+namespace gallop::ui::api {
+
+namespace {
+
+using track::MetricSummary;
+
+constexpr int64_t kMostPoints = 20'000;
+
+// How much of curves is asked for, and how they are drawn.
+struct Drawing {
+  double smoothing = 0;
+  std::optional<double> from, to;
+  size_t points = 1000;
+};
+
+Drawing drawing_of(const Query& query) {
+  Drawing drawing;
+  drawing.smoothing = smoothing_of(query);
+  drawing.from = query.number("from");
+  drawing.to = query.number("to");
+  drawing.points = static_cast<size_t>(query.count("points", 8, kMostPoints, 1000));
+  return drawing;
+}
+
+struct Range {
+  size_t begin = 0, end = 0;
+};
+
+// What lies between the bounds, and one more on each side, to which a line leads.
+Range range_of(const std::vector<double>& x, const Drawing& drawing) {
+  Range range{.begin = 0, .end = x.size()};
+  while (drawing.from && range.begin < range.end && x[range.begin] < *drawing.from) ++range.begin;
+  while (drawing.to && range.end > range.begin && x[range.end - 1] > *drawing.to) --range.end;
+  if (range.begin > 0) --range.begin;
+  if (range.end < x.size()) ++range.end;
+  return range;
+}
+
+std::vector<double> at(const std::vector<double>& values, const std::vector<size_t>& places,
+                       size_t offset) {
+  std::vector<double> result;
+  result.reserve(places.size());
+  for (const size_t place : places) result.push_back(values[offset + place]);
+  return result;
+}
+
+Json value_at(double value, int64_t step) {
+  return {{"value", number_json(value)}, {"step", step}};
+}
+
+Json curve_of(const RunLine& run, const Drawing& drawing) {
+  const Line& line = run.line;
+  const std::vector<double> smooth = smoothed(line.y, drawing.smoothing);
+  const Range range = range_of(line.x, drawing);
+  const auto places =
+      reduced(std::span(line.y).subspan(range.begin, range.end - range.begin), drawing.points);
+  Json curve{{"run", run.run},
+             {"count", line.x.size()},
+             {"x", numbers_json(at(line.x, places, range.begin))},
+             {"y", numbers_json(at(line.y, places, range.begin))},
+             {"smooth", numbers_json(at(smooth, places, range.begin))}};
+  if (line.x.empty()) {
+    for (const char* name : {"latest", "least", "most"}) curve[name] = nullptr;
+    return curve;
+  }
+  const MetricSummary summary = summary_of(run.points);
+  curve["latest"] = value_at(summary.last, summary.last_step);
+  curve["least"] = value_at(summary.least, summary.least_step);
+  curve["most"] = value_at(summary.most, summary.most_step);
+  return curve;
+}
+
+Json band_json(const Band& band, size_t points) {
+  const auto places = reduced_band(band.least, band.most, points);
+  return {{"x", numbers_json(at(band.x, places, 0))},
+          {"mean", numbers_json(at(band.mean, places, 0))},
+          {"low", numbers_json(at(band.low, places, 0))},
+          {"high", numbers_json(at(band.high, places, 0))},
+          {"least", numbers_json(at(band.least, places, 0))},
+          {"most", numbers_json(at(band.most, places, 0))}};
+}
+
+}  // namespace
+
+http::Response curves(Context& context, const http::Request& request) {
+  const Query query(request);
+  const LineQuestion question = question_of(query);
+  const Drawing drawing = drawing_of(query);
+  Json list = Json::array();
+  for (const RunLine& run : lines_of(context.runs, named_runs(context.runs, query), question)) {
+    list.push_back(curve_of(run, drawing));
+  }
+  return json_response({{"axis", axis_name(question.axis)},
+                        {"metric", question.metric},
+                        {"curves", std::move(list)}});
+}
+
+http::Response band(Context& context, const http::Request& request) {
+  const Query query(request);
+  const LineQuestion question = question_of(query);
+  const Drawing drawing = drawing_of(query);
+  const auto groups = context.runs.with_index([&](const track::RunIndex& index) {
+    return groups_of(index, query.text("by"), query.text("filter"));
+  });
+  Json list = Json::array();
+  for (const RunGroup& group : groups) {
+    std::vector<Line> lines;
+    for (const std::string& run : group.runs) {
+      Line line = line_of(context.runs, run, question).line;
+      if (line.x.empty()) continue;
+      line.y = smoothed(line.y, drawing.smoothing);
+      lines.push_back(std::move(line));
+    }
+    if (lines.empty()) continue;
+    Json entry{{"value", group.value}, {"runs", lines.size()}};
+    entry.update(band_json(band_of(lines), drawing.points));
+    list.push_back(std::move(entry));
+  }
+  return json_response({{"groups", std::move(list)}});
+}
+
+}  // namespace gallop::ui::api

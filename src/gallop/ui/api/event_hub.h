@@ -1,0 +1,40 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "gallop/ui/http/event_stream.h"
+#include "gallop/ui/runs.h"
+
+namespace gallop::ui::api {
+
+/// Tells all who listen what changes on disk, by server-sent events (the HTML standard, section
+/// 9.2): `event: runs` with the names, looked for each second, and a comment every ten seconds.
+class EventHub {
+ public:
+  explicit EventHub(Runs& runs);
+  ~EventHub();
+  EventHub(const EventHub&) = delete;
+  EventHub& operator=(const EventHub&) = delete;
+
+  /// One listener more; none where there are sixteen.
+  std::shared_ptr<http::EventStream> listen();
+
+ private:
+  void work();
+  RunChanges look();
+  void tell(std::string_view text);
+
+  Runs& runs_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool is_closing_ = false;
+  std::vector<std::shared_ptr<http::EventStream>> streams_;
+  std::thread thread_;
+};
+
+}  // namespace gallop::ui::api

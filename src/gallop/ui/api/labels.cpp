@@ -1,0 +1,106 @@
+#include "gallop/track/labels.h"
+
+#include <functional>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/track/trash.h"
+#include "gallop/ui/api/answer.h"
+#include "gallop/ui/api/api.h"
+#include "gallop/ui/api/run_choice.h"
+
+namespace gallop::ui::api {
+
+namespace {
+
+constexpr size_t kMostTextBytes = size_t{60} << 10;
+
+Json body_of(const http::Request& request) {
+  Json body = Json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+  if (!body.is_object()) throw UsageError("the body is no JSON object");
+  return body;
+}
+
+std::string text_of(const Json& body, const char* name) {
+  const auto found = body.find(name);
+  if (found == body.end() || !found->is_string()) {
+    throw UsageError(fmt::format("give '{}', a text", name));
+  }
+  auto text = found->get<std::string>();
+  if (text.size() > kMostTextBytes) {
+    throw UsageError(fmt::format("'{}' is longer than {}", name, format_bytes(kMostTextBytes)));
+  }
+  return text;
+}
+
+// The folder of the run that the body names, as the index knows it.
+fs::path folder_of(Context& context, const Json& body) {
+  return context.runs.folder() / row_of(context.runs, text_of(body, "run")).name;
+}
+
+http::Response change_labels(Context& context, const Json& body,
+                             const std::function<void(track::Labels&)>& change) {
+  const fs::path folder = folder_of(context, body);
+  // Of several that change labels at once, none undoes what another has done.
+  const std::lock_guard lock(context.labels);
+  track::Labels labels = track::read_labels(folder);
+  change(labels);
+  track::write_labels(folder, labels);
+  context.runs.look_again();
+  return json_response(Json::object());
+}
+
+bool is_in_trash(const fs::path& runs, const std::string& name) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(runs / ".trash", error)) {
+    if (entry.path().filename() == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+http::Response tag(Context& context, const http::Request& request) {
+  const Json body = body_of(request);
+  const std::string key = text_of(body, "key");
+  if (track::parse_tag(key).first != key) {
+    throw UsageError(fmt::format("'{}' is no name of a tag: it has a '='", printable(key)));
+  }
+  const auto value = body.find("value");
+  if (value == body.end()) throw UsageError("give 'value', a text, or null to remove the tag");
+  return change_labels(context, body, [&](track::Labels& labels) {
+    if (value->is_null()) {
+      labels.tags.erase(key);
+    } else {
+      labels.tags[key] = text_of(body, "value");
+    }
+  });
+}
+
+http::Response note(Context& context, const http::Request& request) {
+  const Json body = body_of(request);
+  const std::string text = text_of(body, "text");
+  return change_labels(context, body, [&](track::Labels& labels) { labels.note = text; });
+}
+
+http::Response delete_run(Context& context, const http::Request& request) {
+  track::move_to_trash(folder_of(context, body_of(request)));
+  context.runs.look_again();
+  return json_response(Json::object());
+}
+
+http::Response restore_run(Context& context, const http::Request& request) {
+  const std::string name = text_of(body_of(request), "run");
+  const fs::path& runs = context.runs.folder();
+  if (!is_in_trash(runs, name)) {
+    throw Refusal(404, fmt::format("there is no run '{}' in the trash", printable(name)));
+  }
+  track::restore_from_trash(runs, name);
+  context.runs.look_again();
+  return json_response(Json::object());
+}
+
+}  // namespace gallop::ui::api

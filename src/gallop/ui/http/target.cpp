@@ -1,0 +1,93 @@
+#include "gallop/ui/http/target.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::ui::http {
+
+namespace {
+
+constexpr size_t kMostValueBytes = size_t{8} << 10;
+
+std::optional<int> digit_of(char letter) {
+  if (letter >= '0' && letter <= '9') return letter - '0';
+  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
+  if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
+  return std::nullopt;
+}
+
+bool is_control(char letter) { return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f; }
+
+bool may_stand_as_it_is(char letter) {
+  return letter > 0x20 && letter < 0x7f && letter != '#' && letter != '\\';
+}
+
+std::string decoded(std::string_view text, bool plus_is_blank) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && plus_is_blank) {
+      result += ' ';
+    } else if (text[i] != '%') {
+      result += text[i];
+    } else {
+      const auto high = i + 2 < text.size() ? digit_of(text[i + 1]) : std::nullopt;
+      const auto low = high ? digit_of(text[i + 2]) : std::nullopt;
+      if (!low) throw UsageError("the address has a '%' without two hexadecimal digits");
+      result += static_cast<char>(16 * *high + *low);
+      i += 2;
+    }
+  }
+  if (std::any_of(result.begin(), result.end(), is_control)) {
+    throw UsageError("the address has a control character");
+  }
+  return result;
+}
+
+// Names of files are in a table: there is nothing to climb up to, and nobody asks who means well.
+void check_path(const std::string& path) {
+  const std::string closed = path + "/";
+  if (path.find('\\') != std::string::npos || closed.find("/./") != std::string::npos ||
+      closed.find("/../") != std::string::npos) {
+    throw UsageError("the address leads nowhere");
+  }
+}
+
+void add_value(std::string_view pair, std::map<std::string, std::string>& query) {
+  const size_t equals = pair.find('=');
+  const std::string name = decoded(pair.substr(0, equals), /*plus_is_blank=*/true);
+  std::string value;
+  if (equals != std::string_view::npos) value = decoded(pair.substr(equals + 1), true);
+  if (value.size() > kMostValueBytes) {
+    throw UsageError(
+        fmt::format("'{}' is longer than {}", printable(name), format_bytes(kMostValueBytes)));
+  }
+  if (!query.emplace(name, std::move(value)).second) {
+    throw UsageError(fmt::format("'{}' is given twice", printable(name)));
+  }
+}
+
+}  // namespace
+
+Target parse_target(std::string_view text) {
+  if (!text.starts_with('/') || !std::all_of(text.begin(), text.end(), may_stand_as_it_is)) {
+    throw UsageError("the address is no path of this server");
+  }
+  const size_t mark = std::min(text.find('?'), text.size());
+  Target target;
+  target.path = decoded(text.substr(0, mark), /*plus_is_blank=*/false);
+  check_path(target.path);
+  std::string_view rest = text.substr(std::min(mark + 1, text.size()));
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('&'), rest.size());
+    if (end > 0) add_value(rest.substr(0, end), target.query);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return target;
+}
+
+}  // namespace gallop::ui::http

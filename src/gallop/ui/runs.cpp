@@ -1,0 +1,81 @@
+#include "gallop/ui/runs.h"
+
+#include <algorithm>
+
+#include "gallop/base/clock.h"
+
+namespace gallop::ui {
+
+namespace {
+
+constexpr double kBetweenLooks = 0.9;  // Who asks each second sees something new each time.
+constexpr double kBetweenUpdates = 4;  // Times as long as one takes.
+// Of all histories in memory, 24 bytes each; those that nobody asks for go.
+constexpr int64_t kMostPoints = 20'000'000;
+
+}  // namespace
+
+Runs::Runs(fs::path folder) : folder_(std::move(folder)), watch_(folder_) {
+  index_.emplace(folder_);
+  watch_.look();
+}
+
+const track::RunIndex& Runs::current() {
+  const double now = monotonic_seconds();
+  if (now - looked_ > kBetweenLooks) look(now);
+  if (is_stale_ && now - updated_ >= kBetweenUpdates * update_seconds_) {
+    track::RunIndex index(folder_);
+    index_ = std::move(index);
+    is_stale_ = false;
+    updated_ = monotonic_seconds();
+    update_seconds_ = updated_ - now;
+  }
+  return *index_;
+}
+
+void Runs::look(double now) {
+  const RunChanges changes = watch_.look();
+  looked_ = now;
+  if (changes.is_empty()) return;
+  is_stale_ = true;
+  changes_.add(changes);
+  const std::lock_guard lock(kept_mutex_);
+  for (const std::string& name : changes.removed) kept_.erase(name);
+}
+
+RunChanges Runs::take_changes() {
+  const std::lock_guard lock(mutex_);
+  const double now = monotonic_seconds();
+  if (now - looked_ > kBetweenLooks) look(now);
+  return std::exchange(changes_, {});
+}
+
+void Runs::look_again() {
+  const std::lock_guard lock(mutex_);
+  looked_ = 0;
+  update_seconds_ = 0;
+}
+
+std::shared_ptr<Runs::Shared> Runs::shared_history(const std::string& run) {
+  const std::lock_guard lock(kept_mutex_);
+  Kept& kept = kept_[run];
+  if (!kept.shared) kept.shared = std::make_shared<Shared>(folder_ / run / "metrics.log");
+  kept.used = ++uses_;
+  return kept.shared;
+}
+
+void Runs::note_points(const std::string& run, int64_t points) {
+  const std::lock_guard lock(kept_mutex_);
+  if (const auto kept = kept_.find(run); kept != kept_.end()) kept->second.points = points;
+  int64_t sum = 0;
+  for (const auto& [name, kept] : kept_) sum += kept.points;
+  while (sum > kMostPoints && kept_.size() > 1) {
+    const auto oldest = std::min_element(
+        kept_.begin(), kept_.end(),
+        [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    sum -= oldest->second.points;
+    kept_.erase(oldest);
+  }
+}
+
+}  // namespace gallop::ui

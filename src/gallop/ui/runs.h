@@ -1,0 +1,81 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "gallop/base/file.h"
+#include "gallop/track/run_index.h"
+#include "gallop/ui/history.h"
+#include "gallop/ui/live.h"
+
+namespace gallop::ui {
+
+/// The runs of a folder, as all that ask at once share them.
+class Runs {
+ public:
+  /// Brings the index of the folder up to date. Throws UsageError where there is no such folder.
+  explicit Runs(fs::path folder);
+
+  const fs::path& folder() const { return folder_; }
+
+  /// Calls `use` with the index, one caller after the other. It is brought up to date before,
+  /// unless that was done within the last second, or has cost so much that it is left for some
+  /// seconds.
+  template <typename Use>
+  auto with_index(const Use& use) {
+    const std::lock_guard lock(mutex_);
+    return use(current());
+  }
+
+  /// Calls `use` with a run's history up to now; with that of one run one caller after the other.
+  /// Throws DataError where its log cannot be read.
+  template <typename Use>
+  auto with_history(const std::string& run, const Use& use) {
+    const std::shared_ptr<Shared> shared = shared_history(run);
+    const std::lock_guard lock(shared->mutex);
+    shared->history.update();
+    note_points(run, shared->history.points());
+    return use(static_cast<const RunHistory&>(shared->history));
+  }
+
+  /// What has changed since the last call.
+  RunChanges take_changes();
+
+  /// Has the next to ask see what has just been written.
+  void look_again();
+
+ private:
+  struct Shared {
+    explicit Shared(fs::path log) : history(std::move(log)) {}
+    std::mutex mutex;
+    RunHistory history;
+  };
+  struct Kept {
+    std::shared_ptr<Shared> shared;
+    int64_t points = 0;
+    uint64_t used = 0;
+  };
+
+  const track::RunIndex& current();
+  void look(double now);
+  std::shared_ptr<Shared> shared_history(const std::string& run);
+  void note_points(const std::string& run, int64_t points);
+
+  fs::path folder_;
+
+  std::mutex mutex_;
+  RunWatch watch_;
+  RunChanges changes_;    ///< Not taken yet.
+  bool is_stale_ = true;  ///< The index.
+  double looked_ = 0, updated_ = 0, update_seconds_ = 0;
+  std::optional<track::RunIndex> index_;
+
+  std::mutex kept_mutex_;
+  std::map<std::string, Kept> kept_;
+  uint64_t uses_ = 0;
+};
+
+}  // namespace gallop::ui

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gallop/ui/api/api.h"
+#include "gallop/ui/http/guard.h"
+#include "gallop/ui/http/message.h"
+#include "gallop/ui/runs.h"
+
+namespace gallop::ui {
+
+struct SiteConfig {
+  fs::path runs;                     ///< Their folder.
+  std::string version;               ///< Of Gallop.
+  int port = 0;                      ///< At which it can be reached.
+  std::vector<std::string> names{};  ///< See http::Guard.
+};
+
+/// The page and its API, without sockets.
+class Site {
+ public:
+  /// Throws UsageError where there is no such folder.
+  explicit Site(const SiteConfig& config);
+
+  /// The answer to who may not ask, or asks for what cannot be; nothing for all others.
+  std::optional<http::Response> refuse(const http::Request& request) const;
+  /// The answer to who may.
+  http::Response answer(const http::Request& request);
+
+ private:
+  struct File {
+    std::string_view bytes, type;
+    std::string tag;  ///< Its ETag.
+  };
+
+  http::Response file_response(const File& file, const http::Request& request) const;
+
+  Runs runs_;
+  api::EventHub events_;
+  http::Guard guard_;
+  api::Context context_;
+  std::map<std::string, File, std::less<>> files_;
+};
+
+}  // namespace gallop::ui

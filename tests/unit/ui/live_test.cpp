@@ -1,0 +1,81 @@
+#include "gallop/ui/live.h"
+
+#include <gtest/gtest.h>
+
+#include "gallop/track/labels.h"
+#include "gallop/track/trash.h"
+#include "gallop/ui/runs.h"
+#include "unit/base/error_of.h"
+#include "unit/track/runs_of_test.h"
+
+namespace gallop::ui {
+namespace {
+
+using track::RunFolder;
+using track::RunsOfTest;
+using Names = std::set<std::string>;
+
+TEST(RunWatch, SeesWhatChanges) {
+  RunsOfTest runs;
+  const fs::path a = runs.add("a", "{}", {0.5});
+  const fs::path b = runs.add("b", "{}", {0.5});
+  RunWatch watch(runs.path());
+  EXPECT_EQ(watch.look().changed, (Names{"a", "b"}));
+  EXPECT_TRUE(watch.look().is_empty());
+  track::LogWriter(a / "metrics.log", 10, {});
+  EXPECT_EQ(watch.look().changed, (Names{"a"}));
+  track::write_labels(b, {.tags = {}, .note = "a note"});
+  EXPECT_EQ(watch.look().changed, (Names{"b"}));
+  runs.add("c", "{}", {});
+  EXPECT_EQ(watch.look().changed, (Names{"c"}));
+  track::move_to_trash(b);
+  const RunChanges gone = watch.look();
+  EXPECT_EQ(gone.removed, (Names{"b"}));
+  EXPECT_TRUE(gone.changed.empty());
+}
+
+TEST(RunWatch, SeesThatATrainingDies) {
+  RunsOfTest runs;
+  const fs::path a = runs.add("a", "{}", {0.5}, /*finished=*/false);
+  RunWatch watch(runs.path());
+  {
+    const RunFolder held = RunFolder::open(a);
+    watch.look();
+    EXPECT_TRUE(watch.look().is_empty());
+  }
+  EXPECT_EQ(watch.look().changed, (Names{"a"}));
+}
+
+TEST(RunWatch, NeedsItsFolder) {
+  EXPECT_NE(error_of([] { RunWatch("/nowhere/runs").look(); }).find("cannot be read"),
+            std::string::npos);
+}
+
+TEST(RunChanges, TheLaterCounts) {
+  RunChanges changes{.changed = {"a", "b"}, .removed = {"c"}};
+  changes.add({.changed = {"c"}, .removed = {"b"}});
+  EXPECT_EQ(changes.changed, (Names{"a", "c"}));
+  EXPECT_EQ(changes.removed, (Names{"b"}));
+}
+
+TEST(Runs, ShowWhatHasJustBeenWritten) {
+  RunsOfTest folder;
+  folder.add("a", "{}", {0.5});
+  Runs runs(folder.path());
+  const auto count = [&] {
+    return runs.with_index([](const track::RunIndex& index) { return index.rows().size(); });
+  };
+  EXPECT_EQ(count(), 1);
+  EXPECT_TRUE(runs.take_changes().is_empty());
+  folder.add("b", "{}", {0.5});
+  runs.look_again();
+  EXPECT_EQ(count(), 2);
+  EXPECT_EQ(runs.take_changes().changed, (Names{"b"}));
+  fs::remove(folder.path() / ".index.db");
+  folder.add("c", "{}", {0.5});
+  runs.look_again();
+  EXPECT_EQ(count(), 3);
+}
+
+}  // namespace
+}  // namespace gallop::ui
