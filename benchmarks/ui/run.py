@@ -27,14 +27,14 @@ class Page:
         self.address = self.process.stdout.readline().split("http://")[1].split("/")[0]
         self.connection = http.client.HTTPConnection(self.address, timeout=600)
 
-    def seconds(self, name, **query):
+    def seconds(self, path, **query):
         text = urllib.parse.urlencode(query)
         begin = time.monotonic()
-        self.connection.request("GET", f"/api/{name}?{text}")
+        self.connection.request("GET", f"/api/{path}?{text}")
         answer = self.connection.getresponse()
         body = answer.read()
         if answer.status != 200:
-            raise RuntimeError(f"{name}: {answer.status}: {body[:300]}")
+            raise RuntimeError(f"{path}: {answer.status}: {body[:300]}")
         return time.monotonic() - begin
 
     def close(self):
