@@ -1,0 +1,28 @@
+// The runs that are chosen to be compared, in the order in which they were chosen.
+
+const KEY = "gallop.chosen";
+const names = new Set(JSON.parse(sessionStorage.getItem(KEY) ?? "[]"));
+
+/** Tells of "change". */
+export const chosen = new EventTarget();
+
+function changed() {
+  sessionStorage.setItem(KEY, JSON.stringify([...names]));
+  chosen.dispatchEvent(new Event("change"));
+}
+
+export const chosenNames = () => [...names];
+export const isChosen = (name) => names.has(name);
+
+export function choose(list, on = true) {
+  for (const name of list) {
+    if (on) names.add(name);
+    else names.delete(name);
+  }
+  changed();
+}
+
+export function chooseNone() {
+  names.clear();
+  changed();
+}

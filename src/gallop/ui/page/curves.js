@@ -1,0 +1,381 @@
+// One chart of curves, with its legend.
+
+import { tickLabel, timeTicks, placeOn, shortNumber } from "./axes.js";
+import { h, oncePerFrame, replace } from "./dom.js";
+import { errorLine } from "./errors.js";
+import { counted, exactNumber, formatNumber } from "./format.js";
+import { faint, styleColor } from "./theme.js";
+
+const POINTS = { least: 300, most: 1000 };
+const DRAG_PX = 6;
+const ZOOM_BY_KEY = 0.6;
+
+// Triangles at the foot of the chart where a value is not finite.
+const notFinite = {
+  id: "notFinite",
+  afterDatasetsDraw(chart, _, { series = [] }) {
+    const { ctx, chartArea: { left, right, bottom }, scales: { x } } = chart;
+    for (const { gaps, color } of series) {
+      ctx.fillStyle = color;
+      for (const value of gaps) {
+        const at = x.getPixelForValue(value);
+        if (!(at >= left && at <= right)) continue;
+        ctx.beginPath();
+        ctx.moveTo(at, bottom - 7);
+        ctx.lineTo(at - 4, bottom);
+        ctx.lineTo(at + 4, bottom);
+        ctx.fill();
+      }
+    }
+  },
+};
+
+// The index of the x that is nearest; they rise.
+function nearest(xs, x) {
+  let low = 0;
+  let high = xs.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (xs[middle] < x) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 && x - xs[low - 1] < xs[low] - x ? low - 1 : low;
+}
+
+// Values that an axis can show: a logarithmic one only those above 0.
+const shownOn = (isLog) => (isLog ? (value) => (value > 0 ? value : NaN) : (value) => value);
+
+function radii(ys) {
+  const isAlone = ys.map((y, i) => Number.isFinite(y) && !Number.isFinite(ys[i - 1]) && !Number.isFinite(ys[i + 1]));
+  return isAlone.includes(true) ? isAlone.map((alone) => (alone ? 2.5 : 0)) : 0;
+}
+
+/**
+ * A card. `context` has:
+ *   settings            {axis, smoothing, logX, logY}
+ *   load(metric, what)  gives series {name, label, href, color, dash, x, y, smooth, band, latest, least, most, runs}; what:
+ *                       {from, to, points, signal}
+ *   links(metric)       gives [text, title, address, isDownload] of each link
+ *   pointed(x, card)    hears where the pointer is, null when it has left
+ *   changed(card)       hears that the size of a card has changed
+ */
+export class CurveCard {
+  constructor(metric, context) {
+    this.metric = metric;
+    this.context = context;
+    this.series = [];
+    this.zoom = null;
+    this.pointer = null;
+    this.isMounted = false;
+    this.isStale = true;
+    this.isLoading = false;
+    this.element = h("figure", { class: "card", "data-metric": metric });
+    this.drawPointer = oncePerFrame(() => this.drawPointerNow());
+  }
+
+  mount() {
+    if (this.isMounted) return;
+    this.isMounted = true;
+    this.abort = new AbortController();
+    this.element.style.removeProperty("min-height");
+    this.error = errorLine();
+    this.canvas = h("canvas", { "aria-hidden": "true" });
+    this.cross = h("div", { class: "cross", hidden: true });
+    this.dot = h("div", { class: "dot", hidden: true });
+    this.selection = h("div", { class: "selection", hidden: true });
+    this.plot = h("div", { class: "plot", tabindex: 0, role: "img" }, this.canvas, this.cross, this.dot, this.selection);
+    this.whole = h("button", { type: "button", class: "quiet", title: "Show all again (0)", hidden: true, onclick: () => this.setZoom(null) }, "whole");
+    this.wide = h("button", { type: "button", class: "quiet", title: "Large or small", "aria-label": "Large or small",
+      "aria-pressed": String(this.element.classList.contains("wide")), onclick: () => this.toggleWide() }, "⤢");
+    this.tools = h("span", { class: "tools" });
+    this.legend = h("div", { class: "legend" });
+    replace(this.element, h("figcaption", {}, h("span", { class: "ellipsis", title: this.metric }, this.metric), this.whole, this.tools, this.wide),
+      this.error, this.plot, this.legend);
+    this.listen();
+    this.reload();
+  }
+
+  unmount() {
+    if (!this.isMounted) return;
+    this.element.style.setProperty("min-height", `${this.element.offsetHeight}px`);
+    this.isMounted = false;
+    this.isStale = true;
+    this.isLoading = false;
+    this.abort.abort();
+    this.chart?.destroy();
+    this.chart = null;
+    replace(this.element);
+  }
+
+  toggleWide() {
+    const isWide = this.element.classList.toggle("wide");
+    this.wide.setAttribute("aria-pressed", String(isWide));
+    this.context.changed?.(this);
+  }
+
+  /** What it shows is no longer so: asks again at once, or when it is seen again. */
+  async reload() {
+    this.isStale = true;
+    if (!this.isMounted || this.isLoading) return;
+    const { signal } = this.abort;
+    this.isLoading = true;
+    while (this.isStale && !signal.aborted) {
+      this.isStale = false;
+      try {
+        const points = Math.min(Math.max(Math.round(this.plot.clientWidth), POINTS.least), POINTS.most);
+        const series = await this.context.load(this.metric, { ...this.zoom, points, signal });
+        if (signal.aborted) return;
+        this.series = series;
+        this.error.show("");
+        this.draw();
+      } catch (error) {
+        this.error.tell(error, signal);
+        if (signal.aborted) return;
+        if (error.status !== 0) this.series = [];
+        this.draw();
+      }
+    }
+    this.isLoading = false;
+  }
+
+  // Drawing.
+
+  datasets() {
+    const { smoothing, logX, logY } = this.context.settings;
+    const onX = shownOn(logX);
+    const onY = shownOn(logY);
+    const points = (x, y) => x.map((at, i) => ({ x: onX(at), y: onY(y[i]) }));
+    const lines = [];
+    const behind = [];
+    for (const one of this.series) {
+      if (one.isHidden) continue;
+      const line = { borderColor: one.color, borderDash: one.dash, borderWidth: 1.6, pointBackgroundColor: one.color, pointBorderWidth: 0, fill: false };
+      if (one.band) {
+        const edge = { ...line, borderWidth: 0, pointRadius: 0 };
+        const [low, high, least, most] = ["low", "high", "least", "most"].map((name) => points(one.x, one.band[name]));
+        behind.push({ ...edge, data: least }, { ...edge, data: most, fill: "-1", backgroundColor: faint(one.color, 0.07) },
+          { ...edge, data: low }, { ...edge, data: high, fill: "-1", backgroundColor: faint(one.color, 0.16) });
+        lines.push({ ...line, data: points(one.x, one.y), pointRadius: radii(one.y), series: one.name });
+      } else if (smoothing > 0 && one.smooth) {
+        behind.push({ ...line, data: points(one.x, one.y), borderColor: faint(one.color, 0.3), borderWidth: 1, borderDash: [], pointRadius: 0 });
+        lines.push({ ...line, data: points(one.x, one.smooth), pointRadius: radii(one.smooth), series: one.name });
+      } else {
+        lines.push({ ...line, data: points(one.x, one.y), pointRadius: radii(one.y), series: one.name });
+      }
+    }
+    return [...lines, ...behind]; // The first is drawn last.
+  }
+
+  scale(axis, isLog) {
+    const isX = axis === "x";
+    const kind = this.context.settings.axis;
+    const limits = isX && this.zoom ? { min: this.zoom.from, max: this.zoom.to } : { min: undefined, max: undefined };
+    return {
+      type: isLog ? "logarithmic" : "linear",
+      ...limits,
+      grid: { color: styleColor("--grid-line"), drawTicks: false, borderColor: styleColor("--line") },
+      afterBuildTicks: isX && !isLog ? (scale) => {
+        const ticks = timeTicks(kind, scale.min, scale.max);
+        if (ticks) scale.ticks = ticks;
+      } : undefined,
+      ticks: {
+        color: styleColor("--soft"), font: { size: 11 }, padding: 6, maxRotation: 0, autoSkipPadding: 16, maxTicksLimit: isX ? 9 : 7,
+        callback: isX ? function label(value) { return tickLabel(kind, value, this.max - this.min); } : (value) => shortNumber(value),
+      },
+    };
+  }
+
+  draw() {
+    if (!this.isMounted) return;
+    const { logX, logY } = this.context.settings;
+    const scales = { x: this.scale("x", logX), y: this.scale("y", logY) };
+    const datasets = this.datasets();
+    const gaps = this.series.filter((one) => !one.isHidden).map((one) => ({ color: one.color, gaps: one.x.filter((_, i) => !Number.isFinite(one.y[i])) }));
+    if (this.chart) {
+      this.chart.data.datasets = datasets;
+      this.chart.options.scales = scales;
+      this.chart.options.plugins.notFinite.series = gaps;
+      this.chart.update("none");
+    } else {
+      this.chart = new Chart(this.canvas, {
+        type: "line",
+        data: { datasets },
+        plugins: [notFinite],
+        options: {
+          animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false, events: [], spanGaps: false,
+          layout: { padding: { top: 6, right: 10 } },
+          elements: { point: { radius: 0 }, line: { tension: 0, borderJoinStyle: "round" } },
+          plugins: { legend: { display: false }, tooltip: { enabled: false }, notFinite: { series: gaps } },
+          scales,
+        },
+      });
+    }
+    this.whole.hidden = !this.zoom;
+    replace(this.tools, this.context.links(this.metric).map(([text, title, address, isDownload]) =>
+      h("a", { class: "button quiet", href: address, title, download: isDownload, target: isDownload ? null : "_blank", rel: "noopener" }, text)));
+    this.drawLegend();
+    this.drawPointer();
+  }
+
+  drawLegend() {
+    const shown = this.series.filter((one) => !one.isHidden);
+    const withPoints = shown.filter((one) => one.x.length > 0);
+    const isBand = shown.some((one) => one.band);
+    const isSmooth = this.context.settings.smoothing > 0 && !isBand;
+    const value = (point) => h("td", { class: "value", title: point ? `${exactNumber(point.value)} at step ${formatNumber(point.step)}` : "" },
+      point ? [formatNumber(point.value), h("small", {}, formatNumber(point.step))] : "");
+    const top = this.legend.firstChild?.scrollTop ?? 0;
+    this.noPlace = isBand ? "group" : "run";
+    this.place = h("th", { scope: "col" }, this.noPlace);
+    this.rows = new Map(withPoints.map((one) => {
+      const here = h("td", { class: "value here" });
+      const smooth = isSmooth && h("td", { class: "value smooth" });
+      const row = h("tr", { onpointerenter: () => this.emphasize(one.name), onpointerleave: () => this.emphasize(null) },
+        h("th", { scope: "row" }, h("span", { class: "run-name" }, lookElement(one),
+          one.href ? h("a", { class: "ellipsis", href: one.href, title: one.label }, one.label) : h("span", { class: "ellipsis", title: one.label }, one.label))),
+        here, smooth, isBand ? [h("td", { class: "value" }, formatNumber(one.y.at(-1))), h("td", { class: "value" }, formatNumber(one.runs))] : [value(one.latest), value(one.least), value(one.most)]);
+      return [one.name, { row, here, smooth }];
+    }));
+    if (withPoints.length === 0) {
+      replace(this.legend, !this.error.textContent && h("p", { class: "muted nothing" }, shown.length === 0 ? "No run is shown." : "No points."));
+    } else {
+      replace(this.legend, h("div", { class: "legend-scroll" }, h("table", {},
+        h("thead", {}, h("tr", {}, this.place, h("th", { scope: "col", class: "value here" }, "here"), isSmooth && h("th", { scope: "col", class: "value" }, "smooth"),
+          (isBand ? ["last mean", "runs"] : ["latest", "min", "max"]).map((text) => h("th", { scope: "col", class: "value" }, text)))),
+        h("tbody", {}, [...this.rows.values()].map(({ row }) => row)))));
+      this.legend.firstChild.scrollTop = top;
+    }
+    const count = this.series.some((one) => one.band) ? counted(shown.length, "group") : counted(withPoints.length, "run");
+    this.plot.setAttribute("aria-label", `${this.metric} of ${count}; the table below has the values`);
+  }
+
+  // Draws one curve so that it stands out.
+  emphasize(name) {
+    if (!this.chart) return;
+    for (const dataset of this.chart.data.datasets) {
+      if (dataset.series) dataset.borderWidth = dataset.series === name ? 3.2 : 1.6;
+    }
+    this.chart.update("none");
+  }
+
+  // The pointer.
+
+  /** Shows the values at an x of the axis; null: nowhere. `y`: of the pointer in pixels, where it is in this chart. */
+  point(x, y = null) {
+    this.pointer = x === null ? null : { x, y };
+    if (this.isMounted) this.drawPointer();
+  }
+
+  drawPointerNow() {
+    if (!this.chart || !this.rows) return;
+    const { chartArea, scales } = this.chart;
+    const at = this.pointer ? scales.x.getPixelForValue(this.pointer.x) : NaN;
+    const isInside = at >= chartArea.left - 1 && at <= chartArea.right + 1;
+    this.cross.hidden = !isInside;
+    this.dot.hidden = true;
+    this.place.textContent = isInside ? placeOn(this.context.settings.axis, this.pointer.x) : this.noPlace;
+    if (isInside) {
+      this.cross.style.setProperty("transform", `translateX(${at}px)`);
+      this.cross.style.setProperty("top", `${chartArea.top}px`);
+      this.cross.style.setProperty("height", `${chartArea.bottom - chartArea.top}px`);
+    }
+    let near = null;
+    for (const one of this.series) {
+      const cells = this.rows.get(one.name);
+      if (!cells) continue;
+      cells.row.classList.remove("near");
+      const isIn = isInside && this.pointer.x >= one.x[0] && this.pointer.x <= one.x.at(-1);
+      const index = isIn ? nearest(one.x, this.pointer.x) : -1;
+      cells.here.textContent = isIn ? formatNumber(one.y[index]) : "";
+      if (cells.here.textContent === "NaN" || !isIn) cells.here.removeAttribute("title");
+      if (isIn && one.band) cells.here.textContent += ` ± ${formatNumber((one.band.high[index] - one.band.low[index]) / 2)}`;
+      if (cells.smooth) cells.smooth.textContent = isIn ? formatNumber(one.smooth[index]) : "";
+      if (!isIn || this.pointer.y === null) continue;
+      const value = cells.smooth ? one.smooth[index] : one.y[index];
+      const place = { x: scales.x.getPixelForValue(one.x[index]), y: scales.y.getPixelForValue(value), one, cells };
+      const distance = Math.abs(place.y - this.pointer.y);
+      if (Number.isFinite(distance) && (!near || distance < near.distance)) near = { ...place, distance };
+    }
+    if (!near) return;
+    near.cells.row.classList.add("near");
+    this.dot.hidden = false;
+    this.dot.style.setProperty("transform", `translate(${near.x}px, ${near.y}px)`);
+    this.dot.style.setProperty("background", near.one.color);
+  }
+
+  setZoom(zoom) {
+    this.zoom = zoom;
+    this.draw();
+    this.reload();
+  }
+
+  listen() {
+    const { plot } = this;
+    const placeOf = (event) => {
+      const box = plot.getBoundingClientRect();
+      return { x: event.clientX - box.left, y: event.clientY - box.top };
+    };
+    const valueAt = (pixel) => {
+      const { chartArea: { left, right }, scales } = this.chart;
+      return scales.x.getValueForPixel(Math.min(Math.max(pixel, left), right));
+    };
+    let begin = null;
+    plot.addEventListener("pointerdown", (event) => {
+      if (!this.chart || event.button !== 0) return;
+      begin = placeOf(event).x;
+      plot.setPointerCapture(event.pointerId);
+    });
+    plot.addEventListener("pointermove", (event) => {
+      if (!this.chart) return;
+      const { x, y } = placeOf(event);
+      const { left, right, top, bottom } = this.chart.chartArea;
+      this.context.pointed(x >= left && x <= right ? valueAt(x) : null, this, y);
+      if (begin === null) return;
+      const [from, to] = [Math.max(Math.min(begin, x), left), Math.min(Math.max(begin, x), right)];
+      this.selection.hidden = to - from < DRAG_PX;
+      for (const [name, pixels] of [["left", from], ["width", Math.max(to - from, 0)], ["top", top], ["height", bottom - top]]) {
+        this.selection.style.setProperty(name, `${pixels}px`);
+      }
+    });
+    plot.addEventListener("pointerup", (event) => {
+      if (begin === null) return;
+      const { x } = placeOf(event);
+      const isDragged = Math.abs(x - begin) >= DRAG_PX;
+      const [from, to] = [valueAt(Math.min(begin, x)), valueAt(Math.max(begin, x))];
+      begin = null;
+      this.selection.hidden = true;
+      if (isDragged && to > from) this.setZoom({ from, to });
+    });
+    plot.addEventListener("pointercancel", () => {
+      begin = null;
+      this.selection.hidden = true;
+    });
+    plot.addEventListener("pointerleave", () => this.context.pointed(null, this));
+    plot.addEventListener("dblclick", () => this.setZoom(null));
+    plot.addEventListener("keydown", (event) => {
+      if (!this.chart || event.ctrlKey || event.metaKey || event.altKey) return;
+      const { x } = this.chart.scales;
+      const at = this.pointer?.x ?? x.getValueForPixel((x.left + x.right) / 2);
+      if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+        const pixel = x.getPixelForValue(at) + (event.key === "ArrowRight" ? 8 : -8);
+        this.context.pointed(valueAt(pixel), this);
+      } else if (event.key === "+" || event.key === "=" || event.key === "-") {
+        const factor = event.key === "-" ? 1 / ZOOM_BY_KEY : ZOOM_BY_KEY;
+        const pixel = x.getPixelForValue(at);
+        const [from, to] = [x.left, x.right].map((edge) => x.getValueForPixel(pixel + (edge - pixel) * factor));
+        if (this.zoom || factor < 1) this.setZoom({ from, to });
+      } else if (event.key === "0" || event.key === "Escape") {
+        this.setZoom(null);
+      } else {
+        return;
+      }
+      event.preventDefault();
+    });
+    plot.addEventListener("blur", () => this.context.pointed(null, this));
+  }
+}
+
+/** How a run is drawn, small. */
+export function lookElement({ color, dash }) {
+  return h("span", { class: `look ${dash?.length ? "dashed" : ""}`, style: { "--run": color }, "aria-hidden": "true" });
+}

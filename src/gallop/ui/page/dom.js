@@ -1,0 +1,98 @@
+// Makes elements. What is shown becomes text nodes, never markup, so that no name of a run can become part of the page.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function set(element, name, value) {
+  if (value === undefined || value === null || value === false) return;
+  if (name.startsWith("on")) {
+    element.addEventListener(name.slice(2), value);
+  } else if (name === "style") {
+    for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
+  } else if (name === "value" || name === "checked" || name === "indeterminate") {
+    element[name] = value;
+  } else {
+    element.setAttribute(name, value === true ? "" : value);
+  }
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) set(element, name, value);
+  append(element, children);
+  return element;
+}
+
+function append(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child !== undefined && child !== null && child !== false) element.append(child);
+  }
+}
+
+/** An element: attributes by name, "onclick" and the like are listeners, `style` an object of properties. */
+export function h(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** An element of a drawing. */
+export function s(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** Puts these children in place of all that an element has. */
+export function replace(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+  return element;
+}
+
+/** Calls once, when nobody has asked for it for so long. */
+export function debounced(milliseconds, call) {
+  let timer = 0;
+  return (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => call(...values), milliseconds);
+  };
+}
+
+/** Calls before the next picture is drawn, once however often it is asked for. */
+export function oncePerFrame(call) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      call();
+    });
+  };
+}
+
+/** Calls with the width of an element's content, now and whenever it changes. */
+export function onWidth(element, signal, call) {
+  let width = 0;
+  const observer = new ResizeObserver(([{ contentRect }]) => {
+    if (Math.abs(contentRect.width - width) < 1) return;
+    width = contentRect.width;
+    call(width);
+  });
+  observer.observe(element);
+  signal.addEventListener("abort", () => observer.disconnect());
+}
+
+/** The words of a choice as options of a <select>: pairs of value and text. */
+export function options(pairs, value) {
+  return pairs.map(([name, text]) => h("option", { value: name, selected: name === value }, text));
+}
+
+/** A dialog in front of all else. Escape, a click beside it or its button close it. */
+export function dialog(title, ...children) {
+  const element = h("dialog", { "aria-label": title, onclick: (event) => event.target === element && element.close() },
+    h("div", { class: "dialog" },
+      h("div", { class: "dialog-head" },
+        h("h2", {}, title),
+        h("button", { class: "quiet", type: "button", "aria-label": "Close", onclick: () => element.close() }, "×")),
+      children));
+  element.addEventListener("close", () => element.remove());
+  document.body.append(element);
+  element.showModal();
+  return element;
+}

@@ -1,0 +1,27 @@
+// Texts of the filter language of `gallop runs list --filter`.
+
+/** A text in quotes. The language has no way to write one with both kinds of quotes: undefined. */
+function quoted(text) {
+  if (!text.includes('"')) return `"${text}"`;
+  return text.includes("'") ? undefined : `'${text}'`;
+}
+
+const isNumber = (text) => /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text);
+
+/** Runs whose column has this value; null: those that have none, as nothing is equal to nothing. */
+export function equalTo(column, value) {
+  if (value === null || value === undefined || value === "") return `not (${column} == ${column})`;
+  const text = String(value);
+  return `${column} == ${column !== "name" && isNumber(text) ? text : quoted(text) ?? '""'}`;
+}
+
+/** Those that two filters choose. */
+export function both(one, other) {
+  if (!one.trim() || !other.trim()) return one.trim() || other.trim();
+  return `(${one}) and ${other}`;
+}
+
+/** Runs of these names. */
+export function anyOf(names) {
+  return names.map((name) => equalTo("name", name)).join(" or ");
+}

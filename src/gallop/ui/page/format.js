@@ -1,0 +1,92 @@
+// Numbers, times and sizes as people read them.
+
+import { numberOf } from "./api.js";
+import { h } from "./dom.js";
+
+const DIGITS = 5;
+
+/** "0.93417", "12,300", "1e-5"; a text as it is. */
+export function formatNumber(value) {
+  if (value === null || value === undefined) return "";
+  const number = numberOf(value);
+  if (Number.isNaN(number)) return String(value);
+  if (!Number.isFinite(number)) return number > 0 ? "∞" : "−∞";
+  const size = Math.abs(number);
+  if (Number.isInteger(number) && size < 1e12) return number.toLocaleString("en-US");
+  if (size >= 1e-4 && size < 1e9) {
+    const decimals = Math.max(0, DIGITS - 1 - Math.floor(Math.log10(size)));
+    return number.toLocaleString("en-US", { maximumFractionDigits: decimals });
+  }
+  const [digits, exponent] = number.toExponential(DIGITS - 1).split("e");
+  return `${Number(digits)}e${Number(exponent)}`;
+}
+
+/** All digits, for titles. */
+export function exactNumber(value) {
+  return value === null || value === undefined ? "" : String(value);
+}
+
+/** "0.8 s", "42 s", "3 min 12 s", "1 h 02 min", "2 d 3 h". */
+export function formatDuration(seconds) {
+  if (!Number.isFinite(seconds)) return "";
+  if (seconds < 0) return `−${formatDuration(-seconds)}`;
+  if (seconds < 10) return `${Number(seconds.toPrecision(2))} s`;
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
+  const padded = (number) => String(number).padStart(2, "0");
+  const whole = Math.round(seconds);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${padded(whole % 60)} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ${padded(minutes % 60)} min`;
+  const hours = Math.round(seconds / 3600);
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** "3.1 GB". */
+export function formatBytes(bytes) {
+  if (!Number.isFinite(bytes)) return "";
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (bytes >= 1000 && unit + 1 < units.length) {
+    bytes /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 ? bytes : bytes.toPrecision(3)} ${units[unit]}`;
+}
+
+/** "2026-03-01 12:00:05", in the reader's time zone. */
+export function formatTime(seconds) {
+  const time = new Date(seconds * 1000);
+  const two = (number) => String(number).padStart(2, "0");
+  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ` +
+    `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}
+
+function formatAgo(seconds) {
+  const ago = Date.now() / 1000 - seconds;
+  if (ago < 45) return "just now";
+  if (ago < 3600) return `${Math.max(1, Math.round(ago / 60))} min ago`;
+  if (ago < 86400) return `${Math.round(ago / 3600)} h ago`;
+  const days = Math.round(ago / 86400);
+  return days < 60 ? `${days} d ago` : formatTime(seconds).slice(0, 10);
+}
+
+/** How long ago; the exact time is its title. */
+export function timeElement(seconds) {
+  if (!seconds) return "";
+  return h("time", { datetime: new Date(seconds * 1000).toISOString(), title: formatTime(seconds) }, formatAgo(seconds));
+}
+
+/** Lets what timeElement() made grow older. */
+export function keepTimes() {
+  setInterval(() => {
+    for (const element of document.querySelectorAll("time[datetime]")) {
+      const text = formatAgo(Date.parse(element.dateTime) / 1000);
+      if (element.textContent !== text) element.textContent = text;
+    }
+  }, 20000);
+}
+
+/** "1 run", "2 runs". */
+export function counted(count, word) {
+  return `${formatNumber(count)} ${word}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,86 @@
+// Hears from the server what has changed, and says when the server is gone and when it is back.
+
+import { connection, getSession } from "./api.js";
+
+/** Tells of "runs" (detail: {changed, removed}: lists of names) and of "back": all may have changed. */
+export const live = new EventTarget();
+
+const RETRY_MS = 1500;
+const TOGETHER_MS = 300;
+const GONE = "The server does not answer; what is shown may be old. Trying again.";
+const REFUSED = "Changes are not followed: the server has no place for one more page. Trying again.";
+let source;
+let isLost = false;
+let timer = 0;
+
+function banner(text) {
+  const element = document.getElementById("banner");
+  if (element.textContent !== text) element.textContent = text;
+  element.hidden = !text;
+}
+
+function lost(text = GONE) {
+  isLost = true;
+  banner(text);
+  clearTimeout(timer);
+  timer = setTimeout(connect, RETRY_MS);
+}
+
+async function found() {
+  clearTimeout(timer);
+  if (!isLost) return;
+  isLost = false;
+  banner("");
+  await getSession(true).catch(() => {});
+  live.dispatchEvent(new Event("back"));
+}
+
+function connect() {
+  source?.close();
+  source = new EventSource("/api/events");
+  source.onopen = found;
+  source.onerror = async () => {
+    source.close();
+    const answers = await getSession(true).then(() => true, () => false);
+    lost(answers ? REFUSED : GONE);
+  };
+  source.addEventListener("runs", (event) => {
+    const { changed = [], removed = [] } = JSON.parse(event.data);
+    live.dispatchEvent(new CustomEvent("runs", { detail: { changed, removed } }));
+  });
+}
+
+export function startLive() {
+  connection.addEventListener("lost", () => lost());
+  connect();
+}
+
+/**
+ * Calls with the names that changed ({changed, removed}, sets; null for all), a few at once, and not while the
+ * page is hidden: then once it is seen again.
+ */
+export function onChange(signal, call) {
+  let waiting = { changed: new Set(), removed: new Set(), all: false };
+  let timer = 0;
+  function tell() {
+    timer = 0;
+    if (signal.aborted || document.hidden) return;
+    const { changed, removed, all } = waiting;
+    if (!all && changed.size + removed.size === 0) return;
+    waiting = { changed: new Set(), removed: new Set(), all: false };
+    call(all ? null : { changed, removed });
+  }
+  const soon = () => {
+    timer ||= setTimeout(tell, TOGETHER_MS);
+  };
+  live.addEventListener("runs", ({ detail }) => {
+    for (const name of detail.changed) waiting.changed.add(name);
+    for (const name of detail.removed) waiting.removed.add(name);
+    soon();
+  }, { signal });
+  live.addEventListener("back", () => {
+    waiting.all = true;
+    tell();
+  }, { signal });
+  document.addEventListener("visibilitychange", tell, { signal });
+}

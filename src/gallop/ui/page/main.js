@@ -1,0 +1,67 @@
+// Shows the view that the address names.
+
+import { getSession } from "./api.js";
+import { showCompare } from "./compare.js";
+import { h, replace } from "./dom.js";
+import { keepTimes } from "./format.js";
+import { onKeys, openKeys } from "./keys.js";
+import { startLive } from "./live.js";
+import { link, one, parse } from "./routes.js";
+import { showRun } from "./run.js";
+import { showRuns } from "./runs_table.js";
+import { startTheme, switchTheme } from "./theme.js";
+
+const VIEWS = { "": showRuns, compare: showCompare, run: showRun };
+const RETRY_MS = 1500;
+let shown = new AbortController();
+
+function drawHeader(session) {
+  const button = h("button", { type: "button", class: "quiet", title: "Light or dark (t)", "aria-label": "Light or dark", onclick: switchTheme }, "◐");
+  replace(document.getElementById("header"),
+    h("a", { class: "brand", href: link("") }, "gallop"),
+    h("span", { class: "folder ellipsis", title: session.folder }, session.folder),
+    h("nav", { "aria-label": "Views" }, h("a", { href: link(""), id: "to-runs" }, "Runs")),
+    h("span", { class: "spacer" }),
+    h("span", { class: "muted version" }, session.version),
+    button,
+    h("button", { type: "button", class: "quiet", title: "Keys (?)", "aria-label": "Keys", onclick: openKeys }, "?"));
+}
+
+function show(session) {
+  shown.abort();
+  shown = new AbortController();
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
+  const route = parse(location.hash);
+  const root = document.getElementById("view");
+  root.className = "";
+  root.scrollTop = 0;
+  replace(root);
+  const view = VIEWS[route.path];
+  document.getElementById("to-runs").toggleAttribute("aria-current", route.path === "");
+  document.title = `${route.path === "run" ? one(route.query, "name") : route.path === "compare" ? "Compare" : "Runs"} · Gallop`;
+  if (!view) replace(root, h("div", { class: "empty" }, h("h2", {}, "There is no such page"), h("a", { href: link("") }, "All runs")));
+  else view(root, route, session, shown.signal);
+}
+
+async function start() {
+  startTheme();
+  keepTimes();
+  let session;
+  for (;;) {
+    try {
+      session = await getSession();
+      break;
+    } catch (error) {
+      replace(document.getElementById("view"), h("div", { class: "empty" }, h("p", { class: "error" }, error.message)));
+      await new Promise((done) => setTimeout(done, RETRY_MS));
+    }
+  }
+  startLive();
+  drawHeader(session);
+  const { signal } = new AbortController();
+  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")) });
+  addEventListener("hashchange", () => show(session));
+  show(session);
+}
+
+start();

@@ -1,0 +1,40 @@
+// Addresses within the page: "#/compare?runs=a,b&view=scatter".
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** {path, query}: the values of the query are lists of texts. */
+export function parse(hash) {
+  const [path, rest = ""] = hash.replace(/^#?\/?/, "").split(/\?(.*)/s);
+  const query = {};
+  for (const pair of rest.split("&").filter(Boolean)) {
+    const [name, value = ""] = pair.split(/=(.*)/s);
+    query[decoded(name)] = value.split(",").filter(Boolean).map(decoded);
+  }
+  return { path, query };
+}
+
+/** The first value of that name. */
+export const one = (query, name, otherwise = "") => query[name]?.[0] ?? otherwise;
+
+/** The inverse of parse(); what is empty is left out. */
+export function link(path, query = {}) {
+  const pairs = Object.entries(query)
+    .map(([name, value]) => [name, [value].flat().filter((text) => text !== undefined && text !== null && text !== "")])
+    .filter(([, list]) => list.length > 0)
+    .map(([name, list]) => `${name}=${list.map((text) => encodeURIComponent(text)).join(",")}`);
+  return `#/${path}${pairs.length ? `?${pairs.join("&")}` : ""}`;
+}
+
+/** Changes parts of the present address, without a step in the history. */
+export function amend(changes) {
+  const { path, query } = parse(location.hash);
+  history.replaceState(null, "", link(path, { ...query, ...changes }));
+}
+
+export const runLink = (name) => link("run", { name });

@@ -1,0 +1,70 @@
+// Where values lie on an axis of a drawing: between 0 and 1.
+
+import { numberOf } from "./api.js";
+import { shortNumber } from "./axes.js";
+
+const TICKS = 6;
+const FEW = 8; // Different numbers of which each is a tick.
+// Largest over smallest, from which an axis is logarithmic unless the reader says otherwise.
+const WIDE = { few: 8, many: 50 };
+
+/** Whether a run has such a value, and it is not NaN. */
+export function hasValue(value) {
+  if (value === null || value === undefined || value === "") return false;
+  return typeof value === "string" ? value.toLowerCase() !== "nan" : !Number.isNaN(value);
+}
+
+function linearTicks(low, high) {
+  const rough = (high - low) / TICKS;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
+  const ticks = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) ticks.push(Number((i * step).toPrecision(12)));
+  return ticks;
+}
+
+function logTicks(low, high) {
+  const decades = Math.log10(high / low);
+  const factors = decades > 2.5 ? [1] : decades > 1.2 ? [1, 3] : [1, 2, 3, 5, 7];
+  const ticks = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); ++power) {
+    for (const factor of factors) {
+      const tick = Number((factor * 10 ** power).toPrecision(6));
+      if (tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9)) ticks.push(tick);
+    }
+  }
+  return ticks.length >= 2 ? ticks : [low, high];
+}
+
+/**
+ * A scale for values (numbers, texts of numbers, other texts, null): {kind: "linear", "log" or "words", at(value),
+ * ticks: [{at, text}], canBeLog}. at() is NaN for what has no place. `log`: true, false, or undefined for what suits.
+ */
+export function makeScale(values, log) {
+  const present = values.filter(hasValue);
+  const numbers = present.map(numberOf);
+  if (present.length > 0 && numbers.every((number) => !Number.isNaN(number))) {
+    const finite = numbers.filter(Number.isFinite);
+    let low = finite.reduce((a, b) => Math.min(a, b), Infinity);
+    let high = finite.reduce((a, b) => Math.max(a, b), -Infinity);
+    const canBeLog = low > 0 && high > low;
+    const different = [...new Set(finite)].sort((a, b) => a - b);
+    const few = different.length <= FEW ? different : null;
+    const ticksAt = (places, at) => places.map((tick) => ({ at: at(tick), text: shortNumber(tick) }));
+    if (canBeLog && (log ?? high / low >= (few ? WIDE.few : WIDE.many))) {
+      const [from, to] = [Math.log10(low), Math.log10(high)];
+      const at = (value) => (Math.log10(numberOf(value)) - from) / (to - from);
+      return { kind: "log", canBeLog, at, ticks: ticksAt(few ?? logTicks(low, high), at) };
+    }
+    if (!(high > low)) {
+      const half = Math.abs(low || 1) / 2;
+      [low, high] = [low - half, high + half];
+    }
+    const at = (value) => (numberOf(value) - low) / (high - low);
+    return { kind: "linear", canBeLog, at, ticks: ticksAt(few ?? linearTicks(low, high), at) };
+  }
+  const words = [...new Set(present.map(String))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const places = new Map(words.map((word, i) => [word, words.length > 1 ? (i + 0.5) / words.length : 0.5]));
+  return { kind: "words", canBeLog: false, at: (value) => places.get(String(value)) ?? NaN,
+    ticks: words.map((text) => ({ at: places.get(text), text })) };
+}

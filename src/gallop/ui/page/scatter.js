@@ -1,0 +1,136 @@
+// Two columns of runs against each other, a third as color. Each point leads to its run.
+
+import { knownColumns, OWN_COLUMNS, titleOf } from "./columns.js";
+import { h, onWidth, options, replace, s } from "./dom.js";
+import { errorLine } from "./errors.js";
+import { counted, formatNumber, formatTime, formatDuration } from "./format.js";
+import { amend, one, runLink } from "./routes.js";
+import { differing, valuesOf } from "./run_values.js";
+import { hasValue, makeScale } from "./scales.js";
+import { scaleColor, theme } from "./theme.js";
+
+const SIZE = { height: 460, top: 16, bottom: 44, left: 76, right: 20 };
+const ASKED_OPTIONS = 60;
+const MOST_KEYS = 10;
+const MOST_TABS = 200; // Points that the Tab key stops at.
+
+function shown(column, value) {
+  if (column === "created") return formatTime(value);
+  if (column === "seconds") return formatDuration(value);
+  return hasValue(value) ? formatNumber(value) : "none";
+}
+
+/** Draws the runs of a filter until the signal is aborted; gives what asks for them again. */
+export function showScatter(root, { filter, query, signal }) {
+  let room = 0; // For the drawing, in pixels.
+  const state = { x: one(query, "x"), y: one(query, "y"), color: one(query, "color"), logs: new Map(), runs: [] };
+  const error = errorLine();
+  const selects = Object.fromEntries(["x", "y", "color"].map((name) => [name, h("select", { id: `scatter-${name}`, onchange: () => {
+    state[name] = selects[name].value;
+    amend({ [name]: state[name] });
+    load();
+  } })]));
+  const logs = Object.fromEntries(["x", "y"].map((name) => [name, h("button", { type: "button", onclick: () => {
+    state.logs.set(state[name], logs[name].getAttribute("aria-pressed") !== "true");
+    draw();
+  } }, `log ${name}`)]));
+  const told = h("span", { class: "muted", role: "status" });
+  const drawing = h("div", { class: "drawing" });
+  const key = h("span", { class: "color-key" });
+  const label = h("div", { class: "point-label", hidden: true, role: "status" });
+  replace(root, h("div", { class: "toolbar" },
+    h("label", { class: "field" }, h("span", {}, "Horizontal"), selects.x), logs.x,
+    h("label", { class: "field" }, h("span", {}, "Vertical"), selects.y), logs.y,
+    h("label", { class: "field" }, h("span", {}, "Color"), selects.color), key, h("span", { class: "spacer" }), told),
+  error, h("div", { class: "with-label" }, drawing, label));
+
+  async function load() {
+    try {
+      const known = await knownColumns(signal);
+      const all = [...OWN_COLUMNS.filter((column) => column !== "name"), ...known];
+      const metrics = known.filter((column) => column.startsWith("metrics."));
+      if (!all.includes(state.y)) state.y = ["metrics.accuracy", "metrics.loss", ...metrics, "steps"].find((column) => all.includes(column));
+      if (!all.includes(state.x)) {
+        const params = known.filter((column) => column.startsWith("params.")).slice(0, ASKED_OPTIONS);
+        const found = differing(await valuesOf(filter, params, signal), params);
+        state.x = found.includes("params.optimizer.lr") ? "params.optimizer.lr" : found[0] ?? "seconds";
+      }
+      if (!all.includes(state.color)) state.color = "";
+      for (const name of ["x", "y"]) replace(selects[name], options(all.map((column) => [column, column]), state[name]));
+      replace(selects.color, options([["", "one color"], ...all.map((column) => [column, column])], state.color));
+      state.runs = await valuesOf(filter, [...new Set([state.x, state.y, state.color].filter(Boolean))], signal);
+      error.show("");
+      draw();
+    } catch (failure) {
+      error.tell(failure, signal);
+    }
+  }
+
+  function draw() {
+    if (signal.aborted || state.runs.length === 0) return;
+    const scaleOf = (column) => makeScale(state.runs.map((run) => run.values[column]), state.logs.get(column));
+    const [across, up] = [scaleOf(state.x), scaleOf(state.y)];
+    const color = state.color ? scaleOf(state.color) : null;
+    for (const [name, scale] of [["x", across], ["y", up]]) {
+      logs[name].setAttribute("aria-pressed", String(scale.kind === "log"));
+      logs[name].disabled = !scale.canBeLog;
+    }
+    const width = Math.max(room, 280);
+    const xOf = (at) => SIZE.left + (0.02 + 0.96 * at) * (width - SIZE.left - SIZE.right);
+    const yOf = (at) => SIZE.height - SIZE.bottom - (0.03 + 0.94 * at) * (SIZE.height - SIZE.top - SIZE.bottom);
+    const placed = state.runs.map((run) => ({ run, x: across.at(run.values[state.x]), y: up.at(run.values[state.y]) }))
+      .filter(({ run, x, y }) => hasValue(run.values[state.x]) && hasValue(run.values[state.y]) && Number.isFinite(x) && Number.isFinite(y));
+    const mostTicks = Math.max(2, Math.floor((width - SIZE.left) / 70));
+    const xStep = Math.ceil(across.ticks.length / mostTicks);
+    const yStep = Math.ceil(up.ticks.length / 20);
+    const ofTime = (column, scale) => (column === "created"
+      ? [0, 0.5, 1].map((at) => {
+        const times = state.runs.map((run) => run.created);
+        const [low, high] = [Math.min(...times), Math.max(...times)];
+        return { at: scale.at(low + at * (high - low)), text: formatTime(low + at * (high - low)).slice(0, 16) };
+      }) : scale.ticks);
+    const ticksX = ofTime(state.x, across).filter((_, i) => i % xStep === 0);
+    const ticksY = ofTime(state.y, up).filter((_, i) => i % yStep === 0);
+    const show = (place) => {
+      const { run } = place;
+      replace(label, h("b", {}, run.name), [state.x, state.y, state.color].filter(Boolean).map((column) =>
+        h("div", {}, h("span", { class: "muted" }, `${titleOf(column)} `), shown(column, run.values[column]))));
+      label.hidden = false;
+      const left = Math.min(xOf(place.x) + 12, width - label.offsetWidth - 4);
+      label.style.setProperty("transform", `translate(${Math.max(left, 4)}px, ${Math.max(yOf(place.y) - label.offsetHeight - 10, 0)}px)`);
+    };
+    const hide = () => {
+      label.hidden = true;
+    };
+    const points = placed.map((place, i) => {
+      const at = color ? color.at(place.run.values[state.color]) : NaN;
+      return s("a", { href: runLink(place.run.name), tabindex: i < MOST_TABS ? 0 : -1, "aria-label": place.run.name,
+        onpointerenter: () => show(place), onpointerleave: hide, onfocus: () => show(place), onblur: hide },
+      s("circle", { cx: xOf(place.x).toFixed(1), cy: yOf(place.y).toFixed(1), r: placed.length > 500 ? 3.5 : 5,
+        style: { fill: color ? (Number.isFinite(at) ? scaleColor(at) : "var(--soft)") : "var(--accent)" } }));
+    });
+    replace(drawing, s("svg", { width, height: SIZE.height, viewBox: `0 0 ${width} ${SIZE.height}`, class: "scatter" },
+      s("g", { class: "axis" },
+        ticksX.map((tick) => s("g", { class: "tick", transform: `translate(${xOf(tick.at)}, 0)` },
+          s("line", { class: "grid-line", y1: SIZE.top, y2: SIZE.height - SIZE.bottom }),
+          s("text", { y: SIZE.height - SIZE.bottom + 16, "text-anchor": "middle" }, tick.text.length > 14 && state.x !== "created" ? `${tick.text.slice(0, 13)}…` : tick.text))),
+        ticksY.map((tick) => s("g", { class: "tick", transform: `translate(0, ${yOf(tick.at)})` },
+          s("line", { class: "grid-line", x1: SIZE.left, x2: width - SIZE.right }),
+          s("text", { x: SIZE.left - 8, dy: "0.32em", "text-anchor": "end" }, tick.text.length > 11 ? `${tick.text.slice(0, 10)}…` : tick.text))),
+        s("text", { class: "axis-title", x: (SIZE.left + width) / 2, y: SIZE.height - 6, "text-anchor": "middle" }, titleOf(state.x)),
+        s("text", { class: "axis-title", transform: `translate(13, ${SIZE.height / 2}) rotate(-90)`, "text-anchor": "middle" }, titleOf(state.y))),
+      s("g", { class: `points ${placed.length > 150 ? "many" : ""}` }, points)));
+    replace(key, color && state.color !== "created" && color.ticks.slice(0, MOST_KEYS).map((tick) => h("span", { class: "run-name" },
+      h("span", { class: "look", style: { "--run": scaleColor(tick.at) } }), tick.text)));
+    const missing = state.runs.length - placed.length;
+    told.textContent = counted(placed.length, "run") + (missing > 0 ? `, ${formatNumber(missing)} without such values` : "");
+  }
+
+  onWidth(drawing, signal, (width) => {
+    room = width;
+    draw();
+  });
+  theme.addEventListener("change", draw, { signal });
+  load();
+  return load;
+}

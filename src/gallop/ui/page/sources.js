@@ -1,0 +1,171 @@
+// Rows for a VirtualList. A source has `length`, at(index) (undefined where it is not here yet), need(first, last),
+// refresh(), and tells of "change" and of "error" (detail: the error).
+
+import { isAbort } from "./api.js";
+
+/** Rows that the server has, page by page. `fetchPage(offset, limit, signal)` gives {total, items, ...}. */
+export class PagedSource extends EventTarget {
+  constructor(fetchPage, pageSize = 100) {
+    super();
+    this.fetchPage = fetchPage;
+    this.pageSize = pageSize;
+    this.length = 0;
+    this.isLoaded = false;
+    this.answer = null;
+    this.pages = new Map(); // By number: {items, isStale}
+    this.asked = new Set(); // Pages under way, and those that the server has refused.
+    this.abort = new AbortController();
+  }
+
+  at(index) {
+    return this.pages.get(Math.floor(index / this.pageSize))?.items[index % this.pageSize];
+  }
+
+  need(first, last) {
+    const end = Math.max(first, Math.min(last, this.isLoaded ? this.length - 1 : last));
+    for (let page = Math.floor(first / this.pageSize); page <= Math.floor(end / this.pageSize); ++page) {
+      const known = this.pages.get(page);
+      if ((!known || known.isStale) && !this.asked.has(page)) this.load(page);
+    }
+  }
+
+  async load(page) {
+    const { signal } = this.abort;
+    this.asked.add(page);
+    try {
+      const answer = await this.fetchPage(page * this.pageSize, this.pageSize, signal);
+      if (signal.aborted) return;
+      this.pages.set(page, { items: answer.items, isStale: false });
+      this.length = answer.total;
+      this.isLoaded = true;
+      this.answer = answer;
+      this.asked.delete(page);
+      this.dispatchEvent(new CustomEvent("change", { detail: { page } }));
+    } catch (error) {
+      if (!isAbort(error)) this.dispatchEvent(new CustomEvent("error", { detail: error }));
+    }
+  }
+
+  /** What is here is shown on until what is new has come. */
+  refresh() {
+    this.abort.abort();
+    this.abort = new AbortController();
+    this.asked.clear();
+    for (const page of this.pages.values()) page.isStale = true;
+  }
+
+  close() {
+    this.abort.abort();
+  }
+
+  /** Where a row is that is here. */
+  indexOf(matches) {
+    for (const [page, { items, isStale }] of this.pages) {
+      if (isStale) continue;
+      const index = items.findIndex(matches);
+      if (index >= 0) return page * this.pageSize + index;
+    }
+    return -1;
+  }
+}
+
+/**
+ * Groups that open: a row {group} for each, and below it those of `makeSource(group)` while it is open.
+ * `fetchGroups(signal)` gives a list of {value, count, runs}.
+ */
+export class GroupedSource extends EventTarget {
+  constructor(fetchGroups, makeSource) {
+    super();
+    this.fetchGroups = fetchGroups;
+    this.makeSource = makeSource;
+    this.groups = [];
+    this.open = new Map(); // Sources by value.
+    this.isLoaded = false;
+    this.isStale = true;
+    this.abort = new AbortController();
+  }
+
+  get length() {
+    return this.groups.reduce((sum, group) => sum + 1 + this.rowsOf(group), 0);
+  }
+
+  rowsOf(group) {
+    const source = this.open.get(group.value);
+    if (!source) return 0;
+    return source.isLoaded ? source.length : group.count;
+  }
+
+  // Calls with each part that lies between two rows: (group, its row, its source).
+  *parts() {
+    let row = 0;
+    for (const group of this.groups) {
+      const count = this.rowsOf(group);
+      yield { group, row, count, source: this.open.get(group.value) };
+      row += 1 + count;
+    }
+  }
+
+  at(index) {
+    for (const { group, row, count, source } of this.parts()) {
+      if (index === row) return { group, isOpen: Boolean(source) };
+      if (index <= row + count) return source.at(index - row - 1);
+    }
+    return undefined;
+  }
+
+  need(first, last) {
+    if (this.isStale) this.load();
+    for (const { row, count, source } of this.parts()) {
+      const begin = Math.max(first - row - 1, 0);
+      const end = Math.min(last - row - 1, count - 1);
+      if (source && begin <= end) source.need(begin, end);
+    }
+  }
+
+  async load() {
+    const { signal } = this.abort;
+    this.isStale = false;
+    try {
+      this.groups = await this.fetchGroups(signal);
+      this.isLoaded = true;
+      this.dispatchEvent(new CustomEvent("change", { detail: {} }));
+    } catch (error) {
+      if (!isAbort(error)) this.dispatchEvent(new CustomEvent("error", { detail: error }));
+    }
+  }
+
+  toggle(group) {
+    const source = this.open.get(group.value);
+    if (source) {
+      source.close();
+      this.open.delete(group.value);
+    } else {
+      const made = this.makeSource(group);
+      for (const kind of ["change", "error"]) {
+        made.addEventListener(kind, ({ detail }) => this.dispatchEvent(new CustomEvent(kind, { detail })));
+      }
+      this.open.set(group.value, made);
+    }
+    this.dispatchEvent(new CustomEvent("change", { detail: {} }));
+  }
+
+  refresh() {
+    this.abort.abort();
+    this.abort = new AbortController();
+    this.isStale = true;
+    for (const source of this.open.values()) source.refresh();
+  }
+
+  close() {
+    this.abort.abort();
+    for (const source of this.open.values()) source.close();
+  }
+
+  indexOf(matches) {
+    for (const { row, source } of this.parts()) {
+      const index = source ? source.indexOf(matches) : -1;
+      if (index >= 0) return row + 1 + index;
+    }
+    return -1;
+  }
+}
