@@ -7,14 +7,17 @@ export const AXES = [["step", "step"], ["relative", "time since its start"], ["w
 
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400,
   7 * 86400, 14 * 86400, 28 * 86400, 91 * 86400, 365 * 86400];
-const TICKS = 6;
+const TICK_PX = 86; // Between two of them, at least.
 
 const isTime = (axis) => axis === "wall" || axis === "relative";
 
-/** Ticks at whole seconds, minutes, hours or days (those of the reader's time zone); null for other axes. */
-export function timeTicks(axis, min, max) {
+/**
+ * Ticks at whole seconds, minutes, hours or days (those of the reader's time zone) for an axis so many pixels wide; null
+ * for other axes.
+ */
+export function timeTicks(axis, min, max, width) {
   if (!isTime(axis) || !(max > min)) return null;
-  const wanted = (max - min) / TICKS;
+  const wanted = (max - min) * TICK_PX / Math.max(width, TICK_PX);
   if (wanted < SECONDS[0] / 2) return null;
   const step = SECONDS.find((seconds) => seconds >= wanted) ?? SECONDS.at(-1);
   const shift = axis === "wall" ? new Date(min * 1000).getTimezoneOffset() * 60 : 0;
@@ -25,7 +28,7 @@ export function timeTicks(axis, min, max) {
 
 /** A tick's text; `span` is what the axis covers. */
 export function tickLabel(axis, value, span) {
-  if (axis === "relative") return formatDuration(value);
+  if (axis === "relative") return formatDuration(value).replace(/ 00 (s|min)$/, "");
   if (axis === "wall") {
     const text = formatTime(value);
     if (span > 3 * 86400) return text.slice(5, 10);

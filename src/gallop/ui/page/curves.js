@@ -55,7 +55,7 @@ function radii(ys) {
  *   settings            {axis, smoothing, logX, logY}
  *   load(metric, what)  gives series {name, label, href, color, dash, x, y, smooth, band, latest, least, most, runs}; what:
  *                       {from, to, points, signal}
- *   links(metric)       gives [text, title, address, isDownload] of each link
+ *   links(metric)       gives [text, title, address] of each file to take away
  *   pointed(x, card)    hears where the pointer is, null when it has left
  *   changed(card)       hears that the size of a card has changed
  */
@@ -84,7 +84,7 @@ export class CurveCard {
     this.dot = h("div", { class: "dot", hidden: true });
     this.selection = h("div", { class: "selection", hidden: true });
     this.plot = h("div", { class: "plot", tabindex: 0, role: "img" }, this.canvas, this.cross, this.dot, this.selection);
-    this.whole = h("button", { type: "button", class: "quiet", title: "Show all again (0)", hidden: true, onclick: () => this.setZoom(null) }, "whole");
+    this.whole = h("button", { type: "button", class: "quiet whole", title: "Show all again (0)", hidden: true, onclick: () => this.setZoom(null) }, "whole");
     this.wide = h("button", { type: "button", class: "quiet", title: "Large or small", "aria-label": "Large or small",
       "aria-pressed": String(this.element.classList.contains("wide")), onclick: () => this.toggleWide() }, "⤢");
     this.tools = h("span", { class: "tools" });
@@ -175,7 +175,7 @@ export class CurveCard {
       ...limits,
       grid: { color: styleColor("--grid-line"), drawTicks: false, borderColor: styleColor("--line") },
       afterBuildTicks: isX && !isLog ? (scale) => {
-        const ticks = timeTicks(kind, scale.min, scale.max);
+        const ticks = timeTicks(kind, scale.min, scale.max, scale.width);
         if (ticks) scale.ticks = ticks;
       } : undefined,
       ticks: {
@@ -211,8 +211,8 @@ export class CurveCard {
       });
     }
     this.whole.hidden = !this.zoom;
-    replace(this.tools, this.context.links(this.metric).map(([text, title, address, isDownload]) =>
-      h("a", { class: "button quiet", href: address, title, download: isDownload, target: isDownload ? null : "_blank", rel: "noopener" }, text)));
+    replace(this.tools, this.context.links(this.metric).map(([text, title, address]) =>
+      h("a", { class: "button quiet", href: address, title, download: true }, text)));
     this.drawLegend();
     this.drawPointer();
   }
@@ -240,7 +240,7 @@ export class CurveCard {
       replace(this.legend, !this.error.textContent && h("p", { class: "muted nothing" }, shown.length === 0 ? "No run is shown." : "No points."));
     } else {
       replace(this.legend, h("div", { class: "legend-scroll" }, h("table", {},
-        h("thead", {}, h("tr", {}, this.place, h("th", { scope: "col", class: "value here" }, "here"), isSmooth && h("th", { scope: "col", class: "value" }, "smooth"),
+        h("thead", {}, h("tr", {}, this.place, h("th", { scope: "col", class: "value here" }, "here"), isSmooth && h("th", { scope: "col", class: "value smooth" }, "smooth"),
           (isBand ? ["last mean", "runs"] : ["latest", "min", "max"]).map((text) => h("th", { scope: "col", class: "value" }, text)))),
         h("tbody", {}, [...this.rows.values()].map(({ row }) => row)))));
       this.legend.firstChild.scrollTop = top;

@@ -8,9 +8,9 @@ function quoted(text) {
 
 const isNumber = (text) => /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text);
 
-/** Runs whose column has this value; null: those that have none, as nothing is equal to nothing. */
+/** Runs whose column has this value; empty: also those that have none, which are not even equal to themselves. */
 export function equalTo(column, value) {
-  if (value === null || value === undefined || value === "") return `not (${column} == ${column})`;
+  if (value === null || value === undefined || value === "") return `(not (${column} == ${column}) or ${column} == "")`;
   const text = String(value);
   return `${column} == ${column !== "name" && isNumber(text) ? text : quoted(text) ?? '""'}`;
 }

@@ -7,7 +7,7 @@ import { choose, isChosen } from "./chosen.js";
 import { stateElement } from "./columns.js";
 import { debounced, dialog, h, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
-import { exactNumber, formatBytes, formatDuration, formatNumber, formatTime, timeElement } from "./format.js";
+import { counted, exactNumber, formatBytes, formatDuration, formatNumber, formatTime, timeElement } from "./format.js";
 import { onKeys } from "./keys.js";
 import { onChange } from "./live.js";
 import { notice } from "./notices.js";
@@ -27,6 +27,16 @@ function infoValue(name, value) {
   if (Array.isArray(value)) return value.map((part) => infoValue("", part)).join(", ");
   if (typeof value === "object") return Object.entries(value).map(([key, part]) => `${key} ${infoValue(key, part)}`).join(", ");
   return String(value);
+}
+
+// What one process of the run was made of: program, code, data.
+function identityFacts({ step, program, code, data }) {
+  const since = step > 0 ? ` (from step ${formatNumber(step)})` : "";
+  return [
+    [`program${since}`, h("code", {}, program || "–")],
+    code && [`code${since}`, h("code", {}, code.commit), ` ${code.branch} ${code.remote}`, code.patch && `, with changes of ${formatBytes(code.patch_bytes)}: ${code.patch}`],
+    ...data.map((one) => [`data${since}`, `${one.path}, ${counted(one.files, "file")}, ${formatBytes(one.bytes)} `, h("code", {}, one.checksum)]),
+  ];
 }
 
 const pairs = (list) => h("dl", { class: "facts" }, list.filter(Boolean).map(([name, ...value]) => [h("dt", {}, name), h("dd", {}, value)]));
@@ -106,7 +116,7 @@ class RunPage {
       case "curves": this.showCurves((metric) => !metric.startsWith(SYSTEM), signal); break;
       case "system": this.showCurves((metric) => metric.startsWith(SYSTEM), signal); break;
       case "recipe": this.showRecipe(signal); break;
-      case "log": this.update = showLog(this.panel, { name: this.name, signal }); break;
+      case "log": this.update = showLog(this.panel, { name: this.name, kinds: this.run.kinds, signal }); break;
       default: this.showOverview();
     }
   }
@@ -167,25 +177,22 @@ class RunPage {
   drawOverview() {
     const { run } = this;
     const { energy } = run;
-    const end = run.ends?.at(-1);
+    const end = run.ends.at(-1);
     replace(this.facts, pairs([
       ["Created", timeElement(run.created), h("span", { class: "muted" }, ` ${formatTime(run.created)}`)],
       ["Duration", formatDuration(run.seconds)],
       ["Steps", formatNumber(run.steps)],
-      ...(run.ends ?? []).map((one) => [one === end ? "Ended" : "Paused", timeElement(one.time), ` at step ${formatNumber(one.step)}: ${one.reason}`]),
+      ...run.ends.map((one) => [one === end ? "Ended" : "Paused", timeElement(one.time), ` at step ${formatNumber(one.step)}: ${one.reason}`]),
       energy && energy.joules > 0 && ["Energy", h("span", { title: `${formatNumber(energy.joules)} J` }, `${formatNumber(Number((energy.joules / JOULES_PER_KWH).toPrecision(3)))} kWh`),
         h("span", { class: "muted" }, ` ${formatNumber(Math.round(energy.joules / Math.max(energy.seconds, 1)))} W on average; ${energy.method}`)],
     ]));
     replace(this.made, pairs([
-      ...Object.entries(run.info ?? {}).map(([name, value]) => [name.replaceAll("_", " "), h(name.startsWith("command") ? "code" : "span", {}, infoValue(name, value))]),
-      ...(run.identity ?? []).map((one) => {
-        const { what, name, ...rest } = one;
-        return [what ?? name ?? "identity", h("code", {}, infoValue("", rest))];
-      }),
+      ...Object.entries(run.info).map(([name, value]) => [name.replace(/_bytes$/, "").replaceAll("_", " "), h(name === "command" ? "code" : "span", {}, infoValue(name, value))]),
+      ...run.identity.flatMap(identityFacts),
     ]));
-    replace(this.checkpoints, run.checkpoints?.length > 0
+    replace(this.checkpoints, run.checkpoints.length > 0
       ? h("div", { class: "scroll" }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["checkpoint", "step", "size", "time"].map((text, i) => h("th", { scope: "col", class: i === 1 || i === 2 ? "value" : "" }, text)))),
-        h("tbody", {}, run.checkpoints.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name), h("td", { class: "value" }, formatNumber(one.step)),
+        h("tbody", {}, run.checkpoints.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name, (one.marks ?? []).map((mark) => h("span", { class: "kind" }, mark))), h("td", { class: "value" }, formatNumber(one.step)),
           h("td", { class: "value" }, formatBytes(one.bytes)), h("td", {}, timeElement(one.time)))))))
       : h("p", { class: "muted" }, "none"));
     replace(this.metrics, run.metrics.length > 0
@@ -279,7 +286,7 @@ class RunPage {
           h("tbody", {}, shown.map((param) => h("tr", {}, h("th", { scope: "row" }, param.name), h("td", {}, String(param.value ?? "")), h("td", { class: "muted" }, param.origin || "–"))))));
     };
     replace(this.panel, h("div", { class: "toolbar" }, search), error, h("div", { class: "boxes two" }, h("section", { class: "box" }, table),
-      h("section", { class: "box" }, h("div", { class: "box-head" }, h("h2", {}, "recipe.yaml"), copy), text)));
+      h("section", { class: "box" }, h("div", { class: "box-head" }, h("h2", {}, "recipe.yaml"), navigator.clipboard && copy), text)));
     this.update = draw;
     draw();
     try {

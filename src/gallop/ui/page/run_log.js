@@ -6,7 +6,6 @@ import { errorLine } from "./errors.js";
 import { exactNumber, formatNumber, timeElement } from "./format.js";
 
 const PAGE = 200;
-const KINDS = ["session", "step", "evaluation", "checkpoint", "system", "note", "end"];
 
 function recordElement({ step, time, kind, values, texts, superseded }) {
   return h("tr", { class: superseded ? "superseded" : "", title: superseded ? "The run went back to before this." : null },
@@ -18,7 +17,7 @@ function recordElement({ step, time, kind, values, texts, superseded }) {
 }
 
 /** Shows the log until the signal is aborted; gives what asks for what is new. */
-export function showLog(root, { name, signal }) {
+export function showLog(root, { name, kinds, signal }) {
   let kind = "";
   let first = 0; // Of the records that are shown, [first, end).
   let end = 0;
@@ -27,13 +26,18 @@ export function showLog(root, { name, signal }) {
   const select = h("select", { "aria-label": "Kind", onchange: () => {
     kind = select.value;
     begin();
-  } }, h("option", { value: "" }, "all kinds"), KINDS.map((text) => h("option", { value: text }, text)));
+  } }, h("option", { value: "" }, "all kinds"), kinds.map((text) => h("option", { value: text }, text)));
   const told = h("span", { class: "muted", role: "status" });
   const earlier = h("button", { type: "button", hidden: true, onclick: () => readEarlier() }, "Show earlier records");
   const body = h("tbody", {});
   const rows = h("table", { class: "plain log" }, h("thead", {}, h("tr", {}, ["time", "step", "kind", ""].map((text) => h("th", { scope: "col", class: text === "step" ? "value" : "" }, text)))), body);
   replace(root, h("div", { class: "toolbar" }, h("label", { class: "field" }, h("span", {}, "Show"), select), earlier, h("span", { class: "spacer" }), told), error, h("div", { class: "scroll-x" }, rows));
 
+  const scroller = root.closest("#view");
+  const isAtEnd = () => scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 2;
+  const toEnd = () => {
+    scroller.scrollTop = scroller.scrollHeight;
+  };
   const read = (offset, limit) => get("run/log", { name, kind, offset, limit }, signal);
   async function guarded(call) {
     if (isBusy) return;
@@ -57,11 +61,11 @@ export function showLog(root, { name, signal }) {
     end = first + records.length;
     replace(body, records.map(recordElement));
     tell();
+    toEnd();
   });
   const readEarlier = () => guarded(async () => {
     const from = Math.max(0, first - PAGE);
     const { records } = await read(from, first - from);
-    const scroller = root.closest("#view");
     const below = scroller.scrollHeight - scroller.scrollTop;
     body.prepend(...records.map(recordElement));
     scroller.scrollTop = scroller.scrollHeight - below;
@@ -77,7 +81,9 @@ export function showLog(root, { name, signal }) {
         await begin();
         return;
       }
+      const follows = isAtEnd();
       body.append(...records.map(recordElement));
+      if (follows) toEnd();
       end += records.length;
       tell();
       if (records.length === 0 || end >= total) return;

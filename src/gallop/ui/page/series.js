@@ -31,6 +31,6 @@ export async function loadBands(metric, by, filter, { axis, smoothing }, { point
 /** Links to what a chart shows, at full resolution. */
 export function linksOf(metric, runs, { axis, smoothing, logX, logY }) {
   const what = { metric, runs: runs.join(","), axis };
-  return [["CSV", "Every point, as CSV", address("export.csv", what), true],
-    ["SVG", "Drawn as SVG", address("plot.svg", { ...what, smoothing, logx: logX, logy: logY }), false]];
+  return [["CSV", "Every point, as CSV", address("export.csv", what)],
+    ["SVG", "Drawn as SVG", address("plot.svg", { ...what, smoothing, logx: logX, logy: logY })]];
 }

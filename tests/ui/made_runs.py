@@ -1,0 +1,100 @@
+"""Run folders as trainings leave them, written without the program: recipe.yaml, run.json, origins.yaml, metrics.log."""
+
+import ctypes
+import ctypes.util
+import json
+import math
+import os
+import random
+
+BEGIN = 1.75e9  # Seconds since 1970, of the first run.
+MARKUP = "<img src=x onerror=alert(1)>"
+QUOTED = "a \"quoted\" & rather long name, so long that no table has room for it"
+TRAINING_LENGTH = 2000  # Steps of each run.
+
+
+class NoHash(Exception):
+    """There is no libxxhash, by which lines of a log are checked."""
+
+
+def xxh3(text):
+    name = ctypes.util.find_library("xxhash")
+    if name is None:
+        raise NoHash
+    function = ctypes.CDLL(name).XXH3_64bits
+    function.restype = ctypes.c_uint64
+    function.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    return function(text, len(text))
+
+
+def line(step, time, kind, values=None, texts=None, session=1):
+    record = {"session": session, "step": step, "time": time, "kind": kind}
+    if values:
+        record["values"] = {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
+    if texts:
+        record["texts"] = texts
+    text = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
+    return text + b"\t%016x\n" % xxh3(text)
+
+
+def loss(run, step):
+    """With a spike in each run, and a hole in every fifth."""
+    if run % 5 == 0 and step in (1000, 1050):
+        return math.nan
+    noise = random.Random(run * 1000003 + step).random()
+    return 2.2 * math.exp(-step / (300 + 40 * (run % 7))) + 0.2 + 0.1 * noise + (9 if step == 700 + 50 * (run % 4) else 0)
+
+
+def accuracy(run, step):
+    return (0.75 + 0.002 * (run % 97)) * (1 - math.exp(-step / 400))
+
+
+def write_run(folder, run, name, ends=True, extra=0):
+    """A run of so many more metrics than a few."""
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.join(path, "checkpoints"))
+    started = BEGIN + 1000 * run
+    learning_rate = [0.001, 0.01, 0.1][run % 3]
+    with open(os.path.join(path, "recipe.yaml"), "w", encoding="utf-8") as file:
+        file.write(f"data: {{name: fashion-mnist, batch: {64 << (run % 3)}}}\n"
+                   f"model: {{name: {['mlp', 'resnet', 'airbench', 'vit'][run % 4]}, depth: {8 + run % 5}}}\n"
+                   f"optimizer: {{name: sgd, lr: {learning_rate}}}\ntrain: {{epochs: 5, accumulate: 1, seed: {run}}}\n")
+    with open(os.path.join(path, "run.json"), "w", encoding="utf-8") as file:
+        json.dump({"version": "1.2.3", "commit": "abc", "started": "2026-01-01T00:00:00Z", "command_line": ["gallop", "train", "<b>x</b>"],
+                   "processes": 1, "hardware": {"host": f"host-{run % 2}", "cpu_model": "a processor", "cores": 2, "memory_bytes": 8 << 30,
+                                                "instruction_sets": "avx2"}, "data_files": []}, file)
+    log = [line(0, started, "session", texts={"version": "1.2.3"})]
+    for step in range(50, TRAINING_LENGTH + 1, 50):
+        time = started + step * 0.3
+        log.append(line(step, time, "step", {"loss": loss(run, step), "lr": learning_rate, "epoch": step / 400}))
+        if step % 200 == 0:
+            values = {"accuracy": accuracy(run, step), "loss": loss(run + 1000, step)}
+            values.update({f"extra_{i}": math.sin(step / 100 + i) + run for i in range(extra)})
+            log.append(line(step, time, "evaluation", values, {"part": "test"}))
+        if step % 1000 == 0:
+            log.append(line(step, time, "system", {"busy_cores": 1.5, "joules": 240}, {"energy": "estimated"}))
+    if ends:
+        log.append(line(TRAINING_LENGTH, started + TRAINING_LENGTH * 0.3, "end", {"seconds": 600}, {"how": "finished"}))
+    with open(os.path.join(path, "metrics.log"), "wb") as file:
+        file.writelines(log)
+    return path
+
+
+def write_runs(folder, count, extra):
+    """So many runs; the newest have odd names, one has a damaged log, one has not ended."""
+    for run in range(count - 4):
+        write_run(folder, run, f"run-{run}", extra=extra if run >= count - 12 else 0)
+    write_run(folder, count - 4, MARKUP)
+    write_run(folder, count - 3, QUOTED)
+    damaged = write_run(folder, count - 2, "damaged")
+    with open(os.path.join(damaged, "metrics.log"), "r+b") as file:
+        content = file.read()
+        file.seek(len(content) // 2)
+        file.write(b"###")
+    write_run(folder, count - 1, "unfinished", ends=False)
+
+
+def append(folder, name, step, values):
+    """What a training writes while somebody looks."""
+    with open(os.path.join(folder, name, "metrics.log"), "ab") as file:
+        file.write(line(step, BEGIN + 9e6 + step, "evaluation", values, {"part": "test"}))

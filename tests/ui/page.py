@@ -1,0 +1,774 @@
+#!/usr/bin/env python3
+"""What people see and do on the page of 'gallop ui', in a headless Chromium.
+
+    page.py PROGRAM [--only NAME]...     makes runs of its own
+    page.py --address http://127.0.0.1:6006/ [--only NAME]...     on a server that is there; what needs runs of its own is left out
+
+Needs chromium, chromium-driver, python3-selenium and libxxhash; where one is missing the test is skipped. Exit codes: 0 all
+passed, 1 not, 77 skipped.
+"""
+
+import argparse
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+import browser as browsers
+import made_runs
+from browser import Api, Browser, By, Failure, Keys
+
+SKIPPED = 77
+RUNS = 300
+EXTRA_METRICS = 30
+tests = []
+
+
+def test(function):
+    """Of any server."""
+    tests.append((function, False))
+    return function
+
+
+def own_test(function):
+    """Of runs that were made for it."""
+    tests.append((function, True))
+    return function
+
+
+def expect(what, found, wanted):
+    if found != wanted:
+        raise Failure(f"{what}: found {found!r}, not {wanted!r}")
+
+
+class Server:
+    """The program, serving a folder."""
+
+    def __init__(self, program, folder, port=0):
+        self.folder = folder
+        self.process = subprocess.Popen([program, "ui", folder, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+        self.address = None
+        for line in self.process.stdout:
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
+            if found:
+                self.address, self.port = found[0], int(found[1])
+                break
+        if self.address is None:
+            raise Failure(f"'{program} ui' told no address and ended with {self.process.wait()}")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(timeout=browsers.PATIENCE_S)
+        self.process.stdout.close()
+        if code != 0:
+            raise Failure(f"'gallop ui' ended with {code} after SIGINT")
+
+
+@contextlib.contextmanager
+def serving(program, folder, port=0):
+    server = Server(program, folder, port)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.stop()
+
+
+def shown_names(browser):
+    return browser.run("return [...document.querySelectorAll('.row:not([hidden]):not(.group) .cell.name a')]"
+                       ".map((one) => [Number(one.closest('.row').getAttribute('aria-rowindex')), one.textContent])"
+                       ".sort((a, b) => a[0] - b[0]).map((one) => one[1])")
+
+
+def first_names(browser, count=5):
+    return shown_names(browser)[:count]
+
+
+def table(browser, hash_="#/"):
+    browser.open(hash_)
+    browser.until("rows", lambda: shown_names(browser))
+
+
+def compared(api, count=3):
+    """Runs that have all that charts show, one of them named like markup."""
+    names = api.names(limit=40, filter='state == "finished"')
+    return [name for name in names if "," not in name and '"' not in name][:count]
+
+
+def compare_hash(names, **query):
+    quoted = ",".join(urllib.request.quote(name, safe="") for name in names)
+    return f"#/compare?runs={quoted}" + "".join(f"&{name}={urllib.request.quote(value, safe='')}" for name, value in query.items())
+
+
+def card(metric):
+    return f'.card[data-metric="{metric}"]'
+
+
+def open_curves(browser, api, count=3, **query):
+    names = compared(api, count)
+    browser.open(compare_hash(names, **query))
+    browser.until("the legend of loss", lambda: len(browser.all(f"{card('loss')} tbody tr")), count)
+    return names
+
+
+def chart(browser, metric, expression):
+    """Of the chart of a metric: `chart` in an expression of JavaScript."""
+    return browser.run("const chart = Chart.getChart(document.querySelector(arguments[0])); return " + expression, f"{card(metric)} canvas")
+
+
+# The table.
+
+
+@test
+def table_shows_the_newest_runs(browser, api):
+    table(browser)
+    names = api.names(limit=8)
+    browser.until("names", lambda: first_names(browser, 8), names)
+    total = api.get("runs", limit=1)["total"]
+    expect("count", browser.text(".count"), f"{total:,} runs")
+    expect("rows that readers of the screen are told of", browser.one("#runs").get_attribute("aria-rowcount"), str(total + 1))
+
+
+@test
+def names_are_never_markup(browser, api):
+    odd = next(name for name in api.names(limit=50) if name.startswith("<img"))
+    table(browser)
+    browser.until("a name like markup", lambda: odd in shown_names(browser))
+    expect("elements that names made", len(browser.all("img, #view script, #view b")), 0)
+    browser.go(f"#/run?name={urllib.request.quote(odd, safe='')}")
+    browser.until("its page", lambda: browser.text("h1"), odd)
+    browser.go(compare_hash([odd]))
+    browser.until("its legend", lambda: odd in browser.texts(".side-runs a"))
+    expect("elements that names made", len(browser.all("img")), 0)
+
+
+@test
+def a_heading_sorts(browser, api):
+    table(browser)
+    heading = '[data-column="metrics.accuracy"]'
+    browser.click(heading)
+    wanted = api.names(sort="metrics.accuracy", descending=1, limit=5)
+    browser.until("highest first", lambda: first_names(browser), wanted)
+    expect("told", browser.one(f"[role=columnheader]:has({heading})").get_attribute("aria-sort"), "descending")
+    browser.click(heading)
+    browser.until("lowest first", lambda: first_names(browser), api.names(sort="metrics.accuracy", limit=5))
+
+
+@test
+def a_filter_chooses(browser, api):
+    table(browser)
+    formula = "metrics.accuracy > 0.9 and params.optimizer.lr < 0.05"
+    browser.click("#filter")
+    browser.press(formula, Keys.ENTER)
+    answer = api.get("runs", filter=formula, limit=5)
+    browser.until("count", lambda: browser.text(".count"), f"{answer['matching']:,} of {answer['total']:,} runs")
+    expect("names", first_names(browser), [run["name"] for run in answer["runs"]])
+    browser.reload()
+    browser.until("the same after loading again", lambda: first_names(browser), [run["name"] for run in answer["runs"]])
+
+
+@test
+def a_wrong_filter_is_told(browser, api):
+    table(browser)
+    before = first_names(browser)
+    wrong = "metrics.acuracy > 1"
+    browser.click("#filter")
+    browser.press(wrong, Keys.ENTER)
+    browser.until("the server's words", lambda: browser.text("#filter-error"), api.error("runs", filter=wrong))
+    expect("rows stay", first_names(browser), before)
+
+
+@test
+def names_are_offered_in_the_filter(browser, api):
+    table(browser)
+    browser.click("#filter")
+    browser.press("opt")
+    browser.until("names", lambda: "params.optimizer.lr" in browser.texts(".suggestions li"))
+    while browser.text(".suggestions [aria-selected=true]") != "params.optimizer.lr":
+        browser.press(Keys.ARROW_DOWN)
+    browser.press(Keys.ENTER)
+    expect("taken", browser.one("#filter").get_property("value"), "params.optimizer.lr ")
+
+
+@test
+def a_filter_without_runs_says_so(browser, api):
+    browser.open("#/?filter=metrics.accuracy%20%3E%2099")
+    browser.until("a word", lambda: "No run fulfills this filter" in (browser.text(".empty") or ""))
+    browser.click(".empty button")
+    browser.until("all again", lambda: first_names(browser), api.names(limit=5))
+
+
+@test
+def only_seen_rows_are_made(browser, api):
+    table(browser)
+    total = api.get("runs", limit=1)["total"]
+    browser.run("document.querySelector('#runs').scrollTop = 1e9")
+    last = api.names(offset=total - 3, limit=3)
+    browser.until("the last rows", lambda: shown_names(browser)[-3:], last)
+    made = len(browser.all(".row"))
+    if made > 80:
+        raise Failure(f"{made} rows were made")
+
+
+@test
+def keys_do_all(browser, api):
+    table(browser)
+    names = api.names(limit=4)
+    browser.press("/")
+    browser.until("focus in the filter", lambda: browser.driver.switch_to.active_element.get_attribute("id"), "filter")
+    browser.press(Keys.ESCAPE)
+    browser.until("focus in the table", lambda: browser.driver.switch_to.active_element.get_attribute("id"), "runs")
+    browser.press(Keys.SPACE, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.SPACE)
+    browser.until("chosen", lambda: browser.text("#compare"), "Compare 2")
+    browser.press("?")
+    browser.until("the list of keys", lambda: browser.all("dialog[open] kbd"))
+    browser.press(Keys.ESCAPE)
+    browser.until("closed", lambda: len(browser.all("dialog")), 0)
+    browser.press("c")
+    browser.until("compared", lambda: browser.texts(".side-runs a"), [names[0], names[2]])
+    browser.press("g")
+    browser.until("the table again", lambda: first_names(browser, 4), names)
+    browser.until("focus comes back", lambda: browser.driver.switch_to.active_element.get_attribute("id"), "runs")
+    browser.press(Keys.HOME, Keys.ARROW_DOWN, Keys.ENTER)
+    browser.until("opened", lambda: browser.text("h1"), names[1])
+
+
+@test
+def end_goes_to_the_last_run(browser, api):
+    table(browser)
+    total = api.get("runs", limit=1)["total"]
+    browser.run("document.querySelector('#runs').focus()")
+    browser.press(Keys.END)
+    browser.until("the last row is active", lambda: browser.one("#runs").get_attribute("aria-activedescendant"), f"row-{total - 1}")
+    browser.until("it is there", lambda: shown_names(browser)[-1:], api.names(offset=total - 1))
+
+
+@test
+def shift_chooses_a_range(browser, api):
+    table(browser)
+    boxes = browser.all(".row .cell.name input")
+    boxes[1].click()
+    browser.actions().key_down(Keys.SHIFT).click(browser.all(".row .cell.name input")[4]).key_up(
+        Keys.SHIFT).perform()
+    browser.until("four", lambda: browser.text("#compare"), "Compare 4")
+    browser.click("#choose-none")
+    browser.until("none", lambda: browser.text("#compare"), "Compare all")
+
+
+@test
+def runs_in_groups(browser, api):
+    table(browser)
+    browser.run("const one = document.querySelector('[aria-label=\"Group by\"]'); one.value = 'params.model.name'; one.dispatchEvent(new Event('change'))")
+    groups = api.get("groups", by="params.model.name")["groups"]
+    wanted = [f"{group['value']}{group['count']:,}" for group in groups]
+    shown = lambda: [text.lstrip("▸▾") for text in browser.texts(".row.group:not([hidden])")]
+    browser.until("groups", shown, wanted)
+    browser.click(".row.group:nth-child(2)")
+    value = groups[1]["value"]
+    browser.until("its runs", lambda: first_names(browser), api.names(filter=f'params.model.name == "{value}"', limit=5))
+
+
+@test
+def columns_are_chosen(browser, api):
+    table(browser)
+    metric = api.get("columns")["metrics"][-1]
+    browser.click("#columns")
+    browser.press(metric)
+    browser.until("found", lambda: metric in browser.texts(".chooser-list span"))
+    browser.run("[...document.querySelectorAll('.chooser-list label')].find((one) => one.textContent === arguments[0]).click()", metric)
+    browser.click("dialog .primary")
+    column = f"metrics.{metric}"
+    browser.until("the column", lambda: browser.all(f'[data-column="{column}"]'))
+    browser.reload()
+    browser.until("kept", lambda: browser.all(f'[data-column="{column}"]'))
+    wanted = api.get("runs", columns=column, limit=1)["runs"][0]["values"][0]
+    titles = browser.run("return [...document.querySelectorAll('#row-0 [title]')].map((one) => one.title)")
+    if wanted is not None and not any(title and _is_number(title) and float(title) == float(wanted) for title in titles):
+        raise Failure(f"the first row has {titles}, none of them {wanted}")
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@test
+def troubles_are_marked(browser, api):
+    runs = api.get("runs", limit=1000)["runs"]
+    at, run = next((i, run) for i, run in enumerate(runs) if run["trouble"])
+    table(browser)
+    browser.run("document.querySelector('#runs').scrollTop = arguments[0]", at * 32)
+    browser.until("its mark", lambda: any(one.get_attribute("title") == run["trouble"] for one in browser.all(".row.troubled .mark.trouble")))
+
+
+# Curves.
+
+
+@test
+def curves_have_their_legend(browser, api):
+    names = open_curves(browser, api)
+    answer = api.get("curves", metric="loss", runs=",".join(names), axis="step", smoothing=0.6)
+    for curve, row in zip(answer["curves"], browser.all(f"{card('loss')} tbody tr")):
+        cells = [cell.get_attribute("title") for cell in row.find_elements(By.CSS_SELECTOR, "td.value[title]")]
+        found = [[float(part.replace(",", "")) for part in title.split(" at step ")] for title in cells if title]
+        wanted = [[float(curve[which]["value"]), curve[which]["step"]] for which in ("latest", "least", "most")]
+        expect(f"latest, min and max of {curve['run']}", found, wanted)
+
+
+@test
+def only_seen_charts_are_mounted(browser, api):
+    open_curves(browser, api)
+    metrics = len(browser.all(".card"))
+    mounted = len(browser.all(".card canvas"))
+    if not 0 < mounted < metrics / 2:
+        raise Failure(f"{mounted} of {metrics} charts are mounted")
+    browser.run("document.querySelector('#view').scrollTop = 1e9")
+    browser.until("the first is let go", lambda: not browser.all(f"{card('accuracy')} canvas"))
+    browser.run("document.querySelector('#view').scrollTop = 0")
+    browser.until("and comes back", lambda: browser.all(f"{card('accuracy')} canvas"))
+
+
+@test
+def smoothing_is_asked_for_while_dragged(browser, api):
+    open_curves(browser, api)
+    raw = chart(browser, "loss", "chart.data.datasets.at(-1).data.map((point) => point.y)")
+    slider = browser.one("#smoothing")
+    browser.forget_requests()
+    browser.actions().click_and_hold(slider).move_by_offset(30, 0).perform()
+    browser.until("asked before it is let go", lambda: [one for one in browser.requests("/api/curves") if "smoothing=0.6&" not in one])
+    browser.actions().release().perform()
+    value = slider.get_property("value")
+    browser.until("the last place", lambda: any(f"smoothing={float(value):g}&" in one for one in browser.requests("/api/curves")))
+    expect("the line behind is still the raw one", chart(browser, "loss", "chart.data.datasets.at(-1).data.map((point) => point.y)"), raw)
+    browser.run("const one = arguments[0]; one.value = 0; one.dispatchEvent(new Event('input')); one.dispatchEvent(new Event('change'))", slider)
+    browser.until("no line behind without smoothing", lambda: chart(browser, "loss", "chart.data.datasets.length"), 3)
+
+
+@test
+def smooth_lines_are_the_servers(browser, api):
+    names = open_curves(browser, api)
+    answer = api.get("curves", metric="loss", runs=",".join(names), axis="step", smoothing=0.6, points=1000)
+    shown = chart(browser, "loss", "chart.data.datasets[0].data.filter((point) => Number.isFinite(point.y)).map((point) => [point.x, point.y])")
+    curve = answer["curves"][0]
+    wanted = [[x, y] for x, y in zip(curve["x"], curve["smooth"]) if not isinstance(y, str)]
+    if len(wanted) <= 300:
+        expect("points", shown, wanted)
+
+
+@test
+def what_is_not_finite_is_a_gap(browser, api):
+    for name in api.names(limit=60, filter='state == "finished"'):
+        if "," in name:
+            continue
+        curve = api.get("curves", metric="train.loss", runs=name, axis="step", smoothing=0, points=1000)["curves"][0]
+        if "NaN" in curve["y"]:
+            break
+    else:
+        raise Failure("no run has a value that is not finite")
+    browser.open(compare_hash([name], search="^train.loss$", smoothing="0"))
+    browser.until("the chart", lambda: browser.all(f"{card('train.loss')} tbody tr"))
+    gaps = chart(browser, "train.loss", "chart.data.datasets[0].data.filter((point) => Number.isNaN(point.y)).map((point) => point.x)")
+    expect("gaps", gaps, [x for x, y in zip(curve["x"], curve["y"]) if y == "NaN"])
+
+
+@test
+def dragging_zooms_exactly(browser, api):
+    open_curves(browser, api)
+    plot = browser.one(f"{card('loss')} .plot")
+    browser.forget_requests()
+    browser.actions().move_to_element_with_offset(plot, -60, 0).click_and_hold().move_by_offset(120, 0).release().perform()
+    asked = browser.until("exact points", lambda: browser.requests("from="))[0]
+    begin, end = (float(re.search(rf"[?&]{name}=([^&]+)", asked)[1]) for name in ("from", "to"))
+    expect("what is shown", [chart(browser, "loss", "chart.scales.x.min"), chart(browser, "loss", "chart.scales.x.max")], [begin, end])
+    browser.actions().double_click(browser.one(f"{card('loss')} .plot")).perform()
+    browser.until("all again", lambda: chart(browser, "loss", "chart.scales.x.max") > end)
+
+
+@test
+def a_chart_takes_keys(browser, api):
+    open_curves(browser, api)
+    browser.run("document.querySelector(arguments[0]).focus()", f"{card('loss')} .plot")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.until("values at the pointer", lambda: all(browser.texts(f"{card('loss')} td.here")[:1]))
+    browser.forget_requests()
+    browser.press("+")
+    browser.until("zoomed", lambda: browser.requests("from="))
+    browser.press("0")
+    browser.until("all again", lambda: len(browser.all(f"{card('loss')} .whole:not([hidden])")), 0)
+
+
+@test
+def the_pointer_tells_values(browser, api):
+    names = open_curves(browser, api, smoothing="0")
+    plot = browser.one(f"{card('loss')} .plot")
+    browser.actions().move_to_element(plot).perform()
+    browser.until("values", lambda: any(browser.texts(f"{card('loss')} td.here")))
+    at = int(re.search(r"[\d,]+", browser.text(f"{card('loss')} thead th"))[0].replace(",", ""))
+    curves = api.get("curves", metric="loss", runs=",".join(names), axis="step", smoothing=0)["curves"]
+    for curve, text in zip(curves, browser.texts(f"{card('loss')} td.here")):
+        if not curve["x"][0] <= at <= curve["x"][-1]:
+            continue
+        near = sorted(range(len(curve["x"])), key=lambda i: abs(curve["x"][i] - at))[:2]
+        if not any(abs(float(text.replace(",", "")) - float(curve["y"][i])) <= 1e-4 * max(1, abs(float(curve["y"][i]))) for i in near):
+            raise Failure(f"{curve['run']} at {at}: {text}")
+    expect("the line in other charts too", browser.run("return [...document.querySelectorAll('.cross')].filter((one) => !one.hidden).length > 1"), True)
+
+
+@test
+def axes_are_chosen(browser, api):
+    names = open_curves(browser, api)
+    for axis in ("relative", "wall", "samples"):
+        browser.run("const one = document.querySelector('#axis'); one.value = arguments[0]; one.dispatchEvent(new Event('change'))", axis)
+        curves = api.get("curves", metric="loss", runs=",".join(names), axis=axis, smoothing=0.6)["curves"]
+        browser.until(axis, lambda: chart(browser, "loss", "chart.data.datasets[0].data.at(-1).x"), curves[0]["x"][-1])
+    error = api.error("curves", metric="loss", runs=names[0], axis="tokens")
+    browser.open(compare_hash(names[:1], axis="tokens"))
+    browser.until("the server's words", lambda: browser.text(f"{card('loss')} .error"), error)
+
+
+@test
+def axes_can_be_logarithmic(browser, api):
+    open_curves(browser, api)
+    for text, axis in (("log y", "y"), ("log x", "x")):
+        browser.run("[...document.querySelectorAll('.pair button')].find((one) => one.textContent === arguments[0]).click()", text)
+        browser.until(text, lambda: chart(browser, "loss", f"chart.scales.{axis}.type"), "logarithmic")
+    browser.reload()
+    browser.until("kept in the address", lambda: browser.all(f"{card('loss')} tbody tr") and chart(browser, "loss", "chart.scales.y.type"), "logarithmic")
+
+
+@test
+def metrics_are_searched(browser, api):
+    open_curves(browser, api)
+    browser.click("#search")
+    browser.press("^(accuracy|loss)$")
+    shown = lambda: browser.run("return [...document.querySelectorAll('.card:not([hidden])')].map((one) => one.dataset.metric)")
+    browser.until("found", shown, ["accuracy", "loss"])
+    browser.press("[")
+    browser.until("a wrong expression is told", lambda: browser.run("return [...document.querySelectorAll('.error')].some((one) => !one.hidden && one.textContent.includes('expression'))"))
+
+
+@test
+def runs_are_hidden_and_left_out(browser, api):
+    names = open_curves(browser, api)
+    browser.all(".eye")[0].click()
+    browser.until("two are drawn", lambda: browser.texts(f"{card('loss')} tbody th"), names[1:])
+    browser.run("document.querySelector('.drop').click()")
+    browser.until("two are compared", lambda: browser.texts(".side-runs a"), names[1:])
+
+
+@test
+def runs_have_colors_of_their_own(browser, api):
+    names = open_curves(browser, api)
+    colors = chart(browser, "loss", "chart.data.datasets.slice(0, 3).map((one) => one.borderColor)")
+    expect("different", len(set(colors)), 3)
+    browser.open(compare_hash(names[:1]))
+    browser.until("the chart", lambda: len(browser.all(f"{card('loss')} tbody tr")), 1)
+    expect("the same alone", chart(browser, "loss", "chart.data.datasets[0].borderColor"), colors[0])
+
+
+@test
+def groups_have_mean_and_band(browser, api):
+    formula = "metrics.accuracy > 0.9"
+    browser.open(f"#/compare?filter={urllib.request.quote(formula)}&group=params.model.name&search=%5Eloss%24&smoothing=0")
+    groups = api.get("band", metric="loss", by="params.model.name", filter=formula, axis="step", smoothing=0, points=1000)["groups"]
+    browser.until("groups", lambda: browser.texts(f"{card('loss')} tbody th"), [str(group["value"]) for group in groups])
+    expect("mean, and the edges of two bands, of each", chart(browser, "loss", "chart.data.datasets.length"), 5 * len(groups))
+    expect("runs of each", [int(text.replace(",", "")) for text in browser.texts(f"{card('loss')} tbody td:last-child")], [group["runs"] for group in groups])
+    if len(groups[0]["x"]) <= 300:
+        expect("means", chart(browser, "loss", "chart.data.datasets[0].data.map((point) => point.y)"), groups[0]["mean"])
+
+
+@test
+def all_points_are_there_to_take_away(browser, api):
+    names = open_curves(browser, api)
+    links = browser.run("return [...document.querySelectorAll(arguments[0])].map((one) => [one.textContent, one.href, one.hasAttribute('download')])", f"{card('loss')} .tools a")
+    expect("links", [(text, download) for text, _, download in links], [("CSV", True), ("SVG", True)])
+    for (_, address, _), kind, begin in zip(links, ("text/csv", "image/svg+xml"), ("run", "<")):
+        with urllib.request.urlopen(address, timeout=browsers.PATIENCE_S) as answer:
+            content = answer.read().decode()
+            expect("its kind", answer.headers.get_content_type(), kind)
+        if not content.startswith(begin) or (kind == "text/csv" and not all(name in content for name in names)):
+            raise Failure(f"{address}: {content[:200]}")
+
+
+# Other ways to compare.
+
+
+@test
+def parallel_coordinates_are_brushed(browser, api):
+    formula = "metrics.accuracy > 0.9"
+    browser.open(f"#/compare?filter={urllib.request.quote(formula)}&view=parallel")
+    matching = api.get("runs", filter=formula, limit=1)["matching"]
+    browser.until("a line for each run", lambda: len(browser.all(".run-line")), matching)
+    axis = browser.all(".brush-area")[-1]
+    browser.actions().move_to_element(axis).click_and_hold().move_by_offset(0, -400).release().perform()
+    out = browser.until("lines outside", lambda: len(browser.all(".run-line.out")))
+    if out >= matching:
+        raise Failure("no line is inside")
+    browser.run("[...document.querySelectorAll('.toolbar button')].find((one) => one.textContent.startsWith('Choose these')).click()")
+    browser.until("chosen in the table", lambda: browser.text("#compare"), f"Compare {matching - out:,}")
+
+
+@test
+def a_double_click_lets_a_range_go(browser, api):
+    browser.open(compare_hash(compared(api, 3), view="parallel"))
+    browser.until("lines", lambda: len(browser.all(".run-line")), 3)
+    axis = browser.all(".brush-area")[-1]
+    browser.actions().move_to_element(axis).click_and_hold().move_by_offset(0, -60).release().perform()
+    browser.until("a range", lambda: browser.all(".brush:not([hidden])"))
+    browser.actions().double_click(axis).perform()
+    browser.until("none", lambda: len(browser.all(".brush:not([hidden])")) + len(browser.all(".run-line.out")), 0)
+
+
+@test
+def each_point_leads_to_its_run(browser, api):
+    names = compared(api, 3)
+    browser.open(compare_hash(names, view="scatter", x="seconds", y="metrics.accuracy"))
+    browser.until("points", lambda: len(browser.all(".points a")), 3)
+    point = browser.all(".points a")[0]
+    name = point.get_attribute("aria-label")
+    browser.run("arguments[0].focus()", point)
+    browser.until("what it is", lambda: browser.text(".point-label b"), name)
+    browser.press(Keys.ENTER)
+    browser.until("its page", lambda: browser.text("h1"), name)
+
+
+@test
+def configurations_stand_side_by_side(browser, api):
+    names = compared(api, 3)
+    browser.open(compare_hash(names, view="options"))
+    params = api.get("compare", runs=",".join(names))["params"]
+    rows = lambda: browser.run("return [...document.querySelectorAll('.sides tbody:first-of-type tr:not(.section-row)')]"
+                               ".map((row) => [...row.children].map((cell) => cell.textContent))")
+    wanted = lambda keep: [[one["name"], *["–" if value is None else str(value) for value in one["values"]]] for one in params if keep(one)]
+    browser.until("what differs", rows, wanted(lambda one: one["differs"]))
+    browser.click("#only-differing")
+    browser.until("all", rows, wanted(lambda one: True))
+
+
+# One run.
+
+
+@test
+def a_run_has_its_page(browser, api):
+    name = compared(api, 1)[0]
+    run = api.get("run", name=name)
+    table(browser)
+    browser.go(f"#/run?name={urllib.request.quote(name, safe='')}")
+    browser.until("its name", lambda: browser.text("h1"), name)
+    browser.until("its metrics", lambda: browser.texts(".overview > .box tbody th"), [metric["name"] for metric in run["metrics"]])
+    expect("state", browser.text(".page-head .state"), run["state"])
+    if run["checkpoints"]:
+        expect("checkpoints", len(browser.all(".stack .box:last-child tbody tr")), len(run["checkpoints"]))
+    for view, selector in (("curves", card("loss")), ("system", ".card[data-metric^='system.']")):
+        browser.click(f"[data-view={view}]")
+        browser.until(view, lambda: browser.all(f"{selector} tbody tr"))
+    browser.click("[data-view=recipe]")
+    browser.until("recipe", lambda: browser.text(".recipe"), api.get("run/recipe", name=name)["recipe"])
+    origins = [[param["name"], str(param["value"]), param.get("origin") or "–"] for param in run["params"]]
+    expect("options and where they come from", browser.run("return [...document.querySelectorAll('.box tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))"), origins)
+    browser.click("[data-view=log]")
+    total = api.get("run/log", name=name, limit=1)["total"]
+    browser.until("the newest records", lambda: len(browser.all(".log tbody tr")), min(total, 200))
+
+
+@test
+def tags_and_notes_are_written(browser, api):
+    name = compared(api, 1)[0]
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
+    browser.click("#tag")
+    browser.press("team=<b>vision</b>=1", Keys.ENTER)
+    browser.until("kept", lambda: api.get("run", name=name)["tags"].get("team"), "<b>vision</b>=1")
+    browser.until("shown", lambda: any("team=<b>vision</b>=1" in text for text in browser.texts(".tags li")))
+    browser.click("[aria-label='Remove the tag team']")
+    browser.until("removed", lambda: "team" not in api.get("run", name=name)["tags"])
+    browser.click("#note")
+    browser.press("seen at noon")
+    browser.until("the note", lambda: "seen at noon" in api.get("run", name=name)["note"])
+    browser.click("#tag")
+    browser.press("x" * 300, Keys.ENTER)
+    browser.until("what the server refuses is told", lambda: any("is no tag" in text for text in browser.texts(".error")))
+
+
+@test
+def a_deleted_run_comes_back(browser, api):
+    name = compared(api, 2)[1]
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
+    browser.click("#delete")
+    browser.click("dialog .actions button:first-child")
+    browser.until("kept", lambda: not browser.all("dialog"))
+    expect("still there", api.get("run", name=name)["name"], name)
+    browser.click("#delete")
+    browser.click("dialog .primary")
+    browser.until("the table", lambda: shown_names(browser))
+    api.error("run", name=name)
+    browser.until("gone from it", lambda: name not in shown_names(browser))
+    browser.click(".notice .link")
+    browser.until("back", lambda: browser.text("h1"), name)
+    expect("for the server too", api.get("run", name=name)["name"], name)
+
+
+@test
+def a_run_that_is_not_there_is_told(browser, api):
+    browser.open("#/run?name=no-such-run")
+    browser.until("a word", lambda: "There is no such run" in (browser.text(".empty") or ""))
+
+
+# Everywhere.
+
+
+@test
+def narrow_windows_need_no_scrolling_aside(browser, api):
+    names = compared(api, 2)
+    browser.size(390, 780)
+    try:
+        for hash_ in ("#/", compare_hash(names), compare_hash(names, view="scatter"), compare_hash(names, view="options"), f"#/run?name={urllib.request.quote(names[0], safe='')}"):
+            browser.open(hash_)
+            browser.until(hash_, lambda: browser.all(".row, .card table, .points, .sides table, .facts dd"))
+            expect(f"width of {hash_}", browser.run("return Math.max(document.documentElement.scrollWidth, document.querySelector('#view').scrollWidth)"), 390)
+    finally:
+        browser.size(1360, 820)
+
+
+@test
+def texts_are_readable_in_light_and_dark(browser, api):
+    contrast = """
+        const parts = (color) => color.match(/[\\d.]+/g).slice(0, 3).map(Number).map((part) => part / 255)
+          .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+        const light = (color) => { const [r, g, b] = parts(color); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+        const solid = (one) => { for (; one; one = one.parentElement) { const color = getComputedStyle(one).backgroundColor;
+          if (!/, 0\\)$/.test(color)) return color; } return "rgb(255, 255, 255)"; };
+        return arguments[0].map((selector) => { const one = document.querySelector(selector);
+          const [a, b] = [light(getComputedStyle(one).color), light(solid(one))].sort((x, y) => y - x); return (a + 0.05) / (b + 0.05); });"""
+    pages = []
+    try:
+        for is_dark in (False, True):
+            browser.dark(is_dark)
+            table(browser)
+            seen = ["#row-0 .name a", ".count", ".sort", "#row-0 .state", "#columns", "#to-runs"]
+            for selector, ratio in zip(seen, browser.run(contrast, seen)):
+                if ratio < 4.5:
+                    raise Failure(f"{selector} has a contrast of {ratio:.2f}{' in the dark' if is_dark else ''}")
+            pages.append(browser.run("return getComputedStyle(document.documentElement).backgroundColor"))
+    finally:
+        browser.dark(False)
+    expect("two different pages", len(set(pages)), 2)
+    browser.press("t")
+    expect("the key", browser.run("return getComputedStyle(document.documentElement).backgroundColor"), pages[1])
+
+
+@own_test
+def what_changes_is_shown_without_moving(browser, api, server, program):
+    table(browser)
+    browser.until("the newest", lambda: first_names(browser, 1), ["unfinished"])
+    browser.run("document.querySelector('#runs').scrollTop = 640")
+    browser.until("scrolled", lambda: "unfinished" not in shown_names(browser))
+    middle = lambda: browser.run("const box = document.querySelector('#runs').getBoundingClientRect();"
+                                 "return document.elementFromPoint(box.left + 60, box.top + 200).closest('.row').querySelector('a').textContent")
+    seen = middle()
+    browser.run("document.querySelector('#filter').focus()")
+    made_runs.write_run(server.folder, RUNS + 10, "just-begun")
+    total = RUNS + 1
+    browser.until("one more", lambda: browser.text(".count"), f"{total:,} runs")
+    browser.until("what was seen stays", middle, seen)
+    expect("focus stays", browser.driver.switch_to.active_element.get_attribute("id"), "filter")
+    browser.open("#/run?name=unfinished&view=curves")
+    browser.until("its curve", lambda: browser.all(f"{card('accuracy')} tbody tr"))
+    made_runs.append(server.folder, "unfinished", 5000, {"accuracy": 0.4321})
+    browser.until("the new point", lambda: chart(browser, "accuracy", "chart.data.datasets.at(-1).data.at(-1).y"), 0.4321)
+
+
+@own_test
+def without_runs_the_page_says_what_to_do(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder, serving(program, folder) as empty:
+        other = Browser(empty.address)
+        try:
+            other.open("#/")
+            expect("the command", other.one(".empty pre").text, "gallop train fashion-mnist")
+            made_runs.write_run(folder, 1, "first")
+            other.until("its first run", lambda: shown_names(other), ["first"])
+            expect("complaints", other.complaints(), [])
+        finally:
+            other.close()
+
+
+@own_test
+def a_server_that_ends_and_comes_back(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
+        made_runs.write_run(folder, 1, "first")
+        first = Server(program, folder)
+        other = Browser(first.address)
+        try:
+            other.open("#/")
+            other.until("rows", lambda: shown_names(other), ["first"])
+            first.stop()
+            other.until("a quiet word", lambda: "does not answer" in other.text("#banner") and other.one("#banner").is_displayed())
+            expect("what was shown stays", shown_names(other), ["first"])
+            made_runs.write_run(folder, 2, "second")
+            with serving(program, folder, first.port):
+                other.until("it is back", lambda: not other.all("#banner:not([hidden])"))
+                other.until("and what has changed", lambda: shown_names(other), ["second", "first"])
+                other.go("#/run?name=second")
+                other.click("#tag")
+                other.press("a=1", Keys.ENTER)
+                other.until("its new token is used", lambda: Api(first.address).get("run", name="second")["tags"], {"a": "1"})
+        finally:
+            other.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", nargs="?")
+    parser.add_argument("--address")
+    parser.add_argument("--only", action="append", default=[])
+    arguments = parser.parse_args()
+    if not arguments.program and not arguments.address:
+        parser.error("give the program or --address")
+    browsers.with_system_python()
+    missing = browsers.missing()
+    if missing:
+        print(f"skipped: {missing} is not there")
+        return SKIPPED
+    with contextlib.ExitStack() as stack:
+        server = None
+        address = arguments.address
+        if not address:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gallop-ui-"))
+            try:
+                made_runs.write_runs(folder, RUNS, EXTRA_METRICS)
+            except made_runs.NoHash:
+                print("skipped: libxxhash is not there")
+                return SKIPPED
+            server = stack.enter_context(serving(os.path.abspath(arguments.program), folder))
+            address = server.address
+        api = Api(address)
+        browser = Browser(address)
+        stack.callback(browser.close)
+        failed = 0
+        for function, needs_own in tests:
+            name = function.__name__
+            if (arguments.only and name not in arguments.only) or (needs_own and not server):
+                continue
+            try:
+                if needs_own:
+                    function(browser, api, server, arguments.program)
+                else:
+                    function(browser, api)
+                expect("complaints of the browser", browser.complaints(), [])
+                print(f"passed  {name}", flush=True)
+            except Exception as failure:  # Of the driver too: the other tests go on.
+                failed += 1
+                print(f"FAILED  {name}: {type(failure).__name__}: {failure}", flush=True)
+                browser.complaints()
+        return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
