@@ -508,7 +508,7 @@ def parallel_coordinates_are_brushed(browser, api):
     matching = api.get("runs", filter=formula, limit=1)["matching"]
     browser.until("a line for each run", lambda: len(browser.all(".run-line")), matching)
     axis = browser.all(".brush-area")[-1]
-    browser.actions().move_to_element(axis).click_and_hold().move_by_offset(0, -400).release().perform()
+    browser.actions().move_to_element(axis).click_and_hold().move_by_offset(0, -130).release().perform()
     out = browser.until("lines outside", lambda: len(browser.all(".run-line.out")))
     if out >= matching:
         raise Failure("no line is inside")
@@ -765,7 +765,7 @@ def main():
                 print(f"passed  {name}", flush=True)
             except Exception as failure:  # Of the driver too: the other tests go on.
                 failed += 1
-                print(f"FAILED  {name}: {type(failure).__name__}: {failure}", flush=True)
+                print(f"FAILED  {name}: {type(failure).__name__}: {(str(failure) or '-').splitlines()[0]}", flush=True)
                 browser.complaints()
         return 1 if failed else 0
 

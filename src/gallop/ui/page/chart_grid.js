@@ -44,6 +44,7 @@ export class ChartGrid {
         else card?.unmount();
       }
     }, { root: scroller, rootMargin: `${NEAR} 0px` });
+    this.setPattern(this.settings.search);
     signal.addEventListener("abort", () => {
       this.observer.disconnect();
       for (const card of this.cards.values()) card.unmount();
@@ -130,6 +131,16 @@ export class ChartGrid {
       found += shown;
     }
     this.empty.hidden = found > 0 || this.cards.size === 0;
+  }
+
+  /** Shows what the reader has set anew (chart_controls.js). */
+  changed(setting) {
+    if (setting === "search") this.setPattern(this.settings.search);
+    else if (setting === "logX" || setting === "logY") this.redraw();
+    else {
+      if (setting === "axis") this.resetZoom();
+      this.reload();
+    }
   }
 
   /** Asks for all curves again: those that are seen at once. */

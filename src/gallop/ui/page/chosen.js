@@ -15,11 +15,12 @@ export const chosenNames = () => [...names];
 export const isChosen = (name) => names.has(name);
 
 export function choose(list, on = true) {
+  const before = names.size;
   for (const name of list) {
     if (on) names.add(name);
     else names.delete(name);
   }
-  changed();
+  if (names.size !== before) changed();
 }
 
 export function chooseNone() {

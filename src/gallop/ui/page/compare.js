@@ -17,20 +17,11 @@ import { showParallel } from "./parallel.js";
 import { amend, link, one, parse, runLink } from "./routes.js";
 import { showScatter } from "./scatter.js";
 import { linksOf, loadBands, loadCurves } from "./series.js";
+import { Tabs } from "./tabs.js";
 import { looksOf, theme } from "./theme.js";
 
 const MOST_CURVES = 50;
 const VIEWS = [["", "Curves"], ["parallel", "Parallel coordinates"], ["scatter", "Scatter"], ["options", "Configurations"]];
-
-// The metrics that some of these runs have.
-async function metricsOf(names, signal) {
-  const found = new Set();
-  const answers = await Promise.allSettled(names.map((name) => get("run", { name }, signal)));
-  for (const { value } of answers) for (const metric of value?.metrics ?? []) found.add(metric.name);
-  const failed = answers.find((answer) => answer.status === "rejected");
-  if (failed && found.size === 0) throw failed.reason;
-  return [...found];
-}
 
 class Compare {
   constructor(root, { query }, signal) {
@@ -45,12 +36,13 @@ class Compare {
     this.hidden = new Set();
     this.names = this.chosenNames.slice(0, MOST_CURVES);
     this.count = this.chosenNames.length;
+    this.metricsOf = new Map(); // By run.
     this.error = errorLine();
-    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+    this.tabs = new Tabs(VIEWS, (view) => this.show(view));
     this.heading = h("h1", {});
     this.panel = h("div", { class: "panel", role: "tabpanel" });
     this.note = h("p", { class: "muted hint", hidden: true });
-    replace(root, h("div", { class: "page-head" }, this.heading, this.tabs), this.note, this.error, this.panel);
+    replace(root, h("div", { class: "page-head" }, this.heading, this.tabs.element), this.note, this.error, this.panel);
     onChange(signal, (change) => this.changed(change));
     theme.addEventListener("change", () => this.redraw(), { signal });
     onKeys(signal, { "/": () => root.querySelector("input[type=search]")?.focus() });
@@ -82,16 +74,13 @@ class Compare {
   show(view) {
     this.panelAbort?.abort();
     this.panelAbort = new AbortController();
-    this.signal.addEventListener("abort", () => this.panelAbort.abort(), { signal: this.panelAbort.signal });
-    this.view = VIEWS.some(([name]) => name === view) ? view : "";
-    amend({ view: this.view });
-    replace(this.tabs, VIEWS.map(([name, text]) => h("button", { type: "button", role: "tab", "data-view": name, "aria-selected": String(name === this.view),
-      tabindex: name === this.view ? 0 : -1, onclick: () => this.show(name), onkeydown: (event) => this.tabKey(event) }, text)));
+    const { signal } = this.panelAbort;
+    this.signal.addEventListener("abort", () => this.panelAbort.abort(), { signal });
+    this.view = this.tabs.select(view);
     this.grid = null;
     this.reload = null;
     replace(this.panel);
     this.drawNote();
-    const { signal } = this.panelAbort;
     const { query } = parse(location.hash);
     if (this.view === "parallel") this.reload = showParallel(this.panel, { filter: this.filter, signal });
     else if (this.view === "scatter") this.reload = showScatter(this.panel, { filter: this.filter, query, signal });
@@ -107,15 +96,6 @@ class Compare {
       : isCut ? `${those}${isCurves ? "; group by a column to see means of all." : "."}` : "";
     this.note.textContent = text;
     this.note.hidden = !text;
-  }
-
-  tabKey(event) {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const at = VIEWS.findIndex(([name]) => name === this.view);
-    this.show(VIEWS[(at + step + VIEWS.length) % VIEWS.length][0]);
-    this.tabs.querySelector("[aria-selected=true]").focus();
   }
 
   // Curves.
@@ -138,11 +118,10 @@ class Compare {
       this.grid.reload();
     } }, h("option", { value: "" }, "nothing"));
     this.side = h("aside", { class: "side", "aria-label": "Runs" });
-    replace(this.panel, h("div", { class: "toolbar sticky" }, chartControls(settings, (name) => this.setting(name)),
+    replace(this.panel, h("div", { class: "toolbar sticky" }, chartControls(settings, (name) => this.grid.changed(name)),
       h("label", { class: "field" }, h("span", {}, "Group by"), this.groupSelect)),
     h("div", { class: "with-side" }, this.side, h("div", { class: "main" }, this.grid.children())));
     this.drawSide();
-    this.grid.setPattern(settings.search);
     await this.readMetrics();
   }
 
@@ -151,27 +130,40 @@ class Compare {
     const { signal } = this.panelAbort;
     try {
       const known = await knownColumns(signal);
-      const metrics = this.isFilter
-        ? known.filter((column) => column.startsWith("metrics.")).map((column) => column.slice("metrics.".length))
-        : await metricsOf(this.names, signal);
+      if (!this.isFilter) await this.readMetricsOfRuns(signal);
       if (signal.aborted) return;
-      const groupable = ["state", ...known.filter((column) => !column.startsWith("metrics."))];
-      replace(this.groupSelect, h("option", { value: "" }, "nothing"), groupable.map((column) =>
-        h("option", { value: column, selected: column === this.group }, column.replace("params.", ""))));
-      this.error.show("");
-      grid.setMetrics(metrics);
+      this.drawGroupable(["state", ...known.filter((column) => !column.startsWith("metrics."))]);
+      grid.setMetrics(this.isFilter
+        ? known.filter((column) => column.startsWith("metrics.")).map((column) => column.slice("metrics.".length))
+        : [...new Set([...this.metricsOf.values()].flat())]);
     } catch (error) {
       this.error.tell(error, signal);
     }
   }
 
-  setting(name) {
-    if (name === "search") this.grid.setPattern(this.grid.settings.search);
-    else if (name === "logX" || name === "logY") this.grid.redraw();
-    else {
-      if (name === "axis") this.grid.resetZoom();
-      this.grid.reload();
-    }
+  // Of those whose metrics are not known; a run that is no more is left out.
+  async readMetricsOfRuns(signal) {
+    const gone = [];
+    await Promise.all(this.names.filter((name) => !this.metricsOf.has(name)).map(async (name) => {
+      try {
+        const { metrics } = await get("run", { name }, signal);
+        this.metricsOf.set(name, metrics.map((metric) => metric.name));
+      } catch (error) {
+        if (error.status !== 404) throw error;
+        gone.push(name);
+      }
+    }));
+    if (gone.length === 0 || signal.aborted) return;
+    this.names = this.names.filter((name) => !gone.includes(name));
+    this.error.show(`there is no run ${gone.map((name) => `'${name}'`).join(", ")}`);
+    this.drawSide();
+  }
+
+  drawGroupable(columns) {
+    if (String(columns) === this.groupable && this.groupSelect.options.length > 1) return;
+    this.groupable = String(columns);
+    replace(this.groupSelect, h("option", { value: "" }, "nothing"), columns.map((column) =>
+      h("option", { value: column, selected: column === this.group }, column.replace("params.", ""))));
   }
 
   drawSide() {
@@ -214,6 +206,7 @@ class Compare {
   async changed(change) {
     const isOurs = !change || this.isFilter || this.names.some((name) => change.changed.has(name) || change.removed.has(name));
     if (!isOurs) return;
+    for (const name of change ? [...change.changed, ...change.removed] : this.names) this.metricsOf.delete(name);
     if (this.grid) {
       await this.readMetrics();
       this.grid?.reload();

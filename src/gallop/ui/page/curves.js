@@ -211,10 +211,18 @@ export class CurveCard {
       });
     }
     this.whole.hidden = !this.zoom;
-    replace(this.tools, this.context.links(this.metric).map(([text, title, address]) =>
-      h("a", { class: "button quiet", href: address, title, download: true }, text)));
+    this.drawTools();
     this.drawLegend();
     this.drawPointer();
+  }
+
+  // What has the reader's focus stays: only what has changed is made anew.
+
+  drawTools() {
+    const links = this.context.links(this.metric);
+    if (this.shownLinks === String(links) && this.tools.hasChildNodes()) return;
+    this.shownLinks = String(links);
+    replace(this.tools, links.map(([text, title, address]) => h("a", { class: "button quiet", href: address, title, download: true }, text)));
   }
 
   drawLegend() {
@@ -222,31 +230,51 @@ export class CurveCard {
     const withPoints = shown.filter((one) => one.x.length > 0);
     const isBand = shown.some((one) => one.band);
     const isSmooth = this.context.settings.smoothing > 0 && !isBand;
-    const value = (point) => h("td", { class: "value", title: point ? `${exactNumber(point.value)} at step ${formatNumber(point.step)}` : "" },
-      point ? [formatNumber(point.value), h("small", {}, formatNumber(point.step))] : "");
-    const top = this.legend.firstChild?.scrollTop ?? 0;
+    const layout = JSON.stringify([isBand, isSmooth, withPoints.map((one) => [one.name, one.color, one.dash]), this.error.textContent]);
+    if (layout !== this.shownLayout || !this.legend.hasChildNodes()) {
+      this.shownLayout = layout;
+      this.makeLegend(withPoints, isBand, isSmooth, shown.length > 0);
+    }
+    for (const one of withPoints) {
+      const { figures } = this.rows.get(one.name);
+      if (isBand) {
+        figures[0].textContent = formatNumber(one.y.at(-1));
+        figures[1].textContent = formatNumber(one.runs);
+        continue;
+      }
+      for (const [i, point] of [one.latest, one.least, one.most].entries()) {
+        figures[i].title = point ? `${exactNumber(point.value)} at step ${formatNumber(point.step)}` : "";
+        replace(figures[i], point && [formatNumber(point.value), h("small", {}, formatNumber(point.step))]);
+      }
+    }
+    const count = isBand ? counted(shown.length, "group") : counted(withPoints.length, "run");
+    this.plot.setAttribute("aria-label", `${this.metric} of ${count}; the table below has the values`);
+  }
+
+  makeLegend(series, isBand, isSmooth, isAnyShown) {
+    const titles = isBand ? ["last mean", "runs"] : ["latest", "min", "max"];
     this.noPlace = isBand ? "group" : "run";
     this.place = h("th", { scope: "col" }, this.noPlace);
-    this.rows = new Map(withPoints.map((one) => {
+    this.rows = new Map(series.map((one) => {
       const here = h("td", { class: "value here" });
       const smooth = isSmooth && h("td", { class: "value smooth" });
+      const figures = titles.map(() => h("td", { class: "value" }));
+      const name = { class: "ellipsis", title: one.label };
       const row = h("tr", { onpointerenter: () => this.emphasize(one.name), onpointerleave: () => this.emphasize(null) },
         h("th", { scope: "row" }, h("span", { class: "run-name" }, lookElement(one),
-          one.href ? h("a", { class: "ellipsis", href: one.href, title: one.label }, one.label) : h("span", { class: "ellipsis", title: one.label }, one.label))),
-        here, smooth, isBand ? [h("td", { class: "value" }, formatNumber(one.y.at(-1))), h("td", { class: "value" }, formatNumber(one.runs))] : [value(one.latest), value(one.least), value(one.most)]);
-      return [one.name, { row, here, smooth }];
+          one.href ? h("a", { ...name, href: one.href }, one.label) : h("span", name, one.label))), here, smooth, figures);
+      return [one.name, { row, here, smooth, figures }];
     }));
-    if (withPoints.length === 0) {
-      replace(this.legend, !this.error.textContent && h("p", { class: "muted nothing" }, shown.length === 0 ? "No run is shown." : "No points."));
-    } else {
-      replace(this.legend, h("div", { class: "legend-scroll" }, h("table", {},
-        h("thead", {}, h("tr", {}, this.place, h("th", { scope: "col", class: "value here" }, "here"), isSmooth && h("th", { scope: "col", class: "value smooth" }, "smooth"),
-          (isBand ? ["last mean", "runs"] : ["latest", "min", "max"]).map((text) => h("th", { scope: "col", class: "value" }, text)))),
-        h("tbody", {}, [...this.rows.values()].map(({ row }) => row)))));
-      this.legend.firstChild.scrollTop = top;
+    if (series.length === 0) {
+      replace(this.legend, !this.error.textContent && h("p", { class: "muted nothing" }, isAnyShown ? "No points." : "No run is shown."));
+      return;
     }
-    const count = this.series.some((one) => one.band) ? counted(shown.length, "group") : counted(withPoints.length, "run");
-    this.plot.setAttribute("aria-label", `${this.metric} of ${count}; the table below has the values`);
+    const heading = (text, kind = "") => h("th", { scope: "col", class: `value ${kind}` }, text);
+    const top = this.legend.firstChild?.scrollTop ?? 0;
+    replace(this.legend, h("div", { class: "legend-scroll" }, h("table", {},
+      h("thead", {}, h("tr", {}, this.place, heading("here", "here"), isSmooth && heading("smooth", "smooth"), titles.map((text) => heading(text)))),
+      h("tbody", {}, [...this.rows.values()].map(({ row }) => row)))));
+    this.legend.firstChild.scrollTop = top;
   }
 
   // Draws one curve so that it stands out.
@@ -287,7 +315,6 @@ export class CurveCard {
       const isIn = isInside && this.pointer.x >= one.x[0] && this.pointer.x <= one.x.at(-1);
       const index = isIn ? nearest(one.x, this.pointer.x) : -1;
       cells.here.textContent = isIn ? formatNumber(one.y[index]) : "";
-      if (cells.here.textContent === "NaN" || !isIn) cells.here.removeAttribute("title");
       if (isIn && one.band) cells.here.textContent += ` ± ${formatNumber((one.band.high[index] - one.band.low[index]) / 2)}`;
       if (cells.smooth) cells.smooth.textContent = isIn ? formatNumber(one.smooth[index]) : "";
       if (!isIn || this.pointer.y === null) continue;

@@ -4,23 +4,23 @@ import { dialog, h } from "./dom.js";
 
 const LISTED = [
   ["Runs", [
-    ["/", "to the filter"],
-    ["↑ ↓ Page Up Page Down Home End", "to another run"],
-    ["Enter", "open the run, or the group"],
-    ["Space", "choose the run; with Shift, all up to it"],
-    ["c", "compare the chosen runs"],
-    ["Escape", "from the filter back to the table; there, choose none"],
+    [["/"], "to the filter"],
+    [["↑", "↓", "Page Up", "Page Down", "Home", "End"], "to another run"],
+    [["Enter"], "open the run, or the group"],
+    [["Space"], "choose the run; with Shift, all up to it"],
+    [["c"], "compare the chosen runs, or all"],
+    [["Escape"], "from the filter to the table; there, choose none"],
   ]],
   ["Charts", [
-    ["/", "to the search"],
-    ["← →", "move the pointer in a chart"],
-    ["+ −", "zoom in and out around it"],
-    ["0, or a double click", "show all again"],
+    [["/"], "to the search"],
+    [["←", "→"], "move the pointer in a chart"],
+    [["+", "−"], "zoom in and out around it"],
+    [["0"], "show all again, as a double click does"],
   ]],
   ["Everywhere", [
-    ["g", "to the runs"],
-    ["t", "light or dark"],
-    ["?", "this list"],
+    [["g"], "to the runs"],
+    [["t"], "light or dark"],
+    [["?"], "this list"],
   ]],
 ];
 
@@ -29,9 +29,7 @@ export function openKeys() {
   if (document.querySelector("dialog[open]")) return;
   dialog("Keys", h("div", { class: "keys" }, LISTED.map(([title, keys]) => h("section", {},
     h("h3", {}, title),
-    h("dl", {}, keys.map(([key, text]) => [
-      h("dt", {}, key.split(/ (?=\S)/).map((part) => (/^(a|or|double|click)$/.test(part) ? `${part} ` : h("kbd", {}, part)))),
-      h("dd", {}, text)]))))));
+    h("dl", {}, keys.map(([names, text]) => [h("dt", {}, names.map((name) => h("kbd", {}, name))), h("dd", {}, text)]))))));
 }
 
 const isTyped = (element) => element.closest("input:not([type=checkbox]):not([type=range]), textarea, select, [contenteditable], dialog");

@@ -9,8 +9,11 @@ const RETRY_MS = 1500;
 const TOGETHER_MS = 300;
 const GONE = "The server does not answer; what is shown may be old. Trying again.";
 const REFUSED = "Changes are not followed: the server has no place for one more page. Trying again.";
-let source;
+// Browsers open few connections to one server, for all their pages together: a page that nobody sees gives its own up.
+const HIDDEN_MS = 5000;
+let source = null;
 let isLost = false;
+let isBehind = false; // Something may have changed that nobody has told.
 let timer = 0;
 
 function banner(text) {
@@ -20,7 +23,7 @@ function banner(text) {
 }
 
 function lost(text = GONE) {
-  isLost = true;
+  isLost = isBehind = true;
   banner(text);
   clearTimeout(timer);
   timer = setTimeout(connect, RETRY_MS);
@@ -28,10 +31,11 @@ function lost(text = GONE) {
 
 async function found() {
   clearTimeout(timer);
-  if (!isLost) return;
+  if (isLost) await getSession(true).catch(() => {});
   isLost = false;
   banner("");
-  await getSession(true).catch(() => {});
+  if (!isBehind) return;
+  isBehind = false;
   live.dispatchEvent(new Event("back"));
 }
 
@@ -39,8 +43,8 @@ function connect() {
   source?.close();
   source = new EventSource("/api/events");
   source.onopen = found;
-  source.onerror = async () => {
-    source.close();
+  source.onerror = async ({ target }) => {
+    target.close();
     const answers = await getSession(true).then(() => true, () => false);
     lost(answers ? REFUSED : GONE);
   };
@@ -50,8 +54,21 @@ function connect() {
   });
 }
 
+function disconnect() {
+  source?.close();
+  source = null;
+  clearTimeout(timer);
+  isBehind = true;
+}
+
 export function startLive() {
   connection.addEventListener("lost", () => lost());
+  let hiding = 0;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hiding);
+    if (document.hidden) hiding = setTimeout(disconnect, HIDDEN_MS);
+    else if (!source) connect();
+  });
   connect();
 }
 

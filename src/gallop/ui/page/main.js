@@ -1,11 +1,12 @@
 // Shows the view that the address names.
 
 import { getSession } from "./api.js";
+import { choose } from "./chosen.js";
 import { showCompare } from "./compare.js";
 import { h, replace } from "./dom.js";
 import { keepTimes } from "./format.js";
 import { onKeys, openKeys } from "./keys.js";
-import { startLive } from "./live.js";
+import { live, startLive } from "./live.js";
 import { link, one, parse } from "./routes.js";
 import { showRun } from "./run.js";
 import { showRuns } from "./runs_table.js";
@@ -60,6 +61,9 @@ async function start() {
   drawHeader(session);
   const { signal } = new AbortController();
   onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")) });
+  live.addEventListener("runs", ({ detail }) => {
+    if (detail.removed.length > 0) choose(detail.removed, false);
+  });
   addEventListener("hashchange", () => show(session));
   show(session);
 }

@@ -9,6 +9,7 @@ import { counted, exactNumber, formatNumber } from "./format.js";
 import { runLink } from "./routes.js";
 import { differing, valuesOf } from "./run_values.js";
 import { hasValue, makeScale } from "./scales.js";
+import { plainTable } from "./tables.js";
 import { scaleColor, theme } from "./theme.js";
 
 const SIZE = { height: 380, top: 46, bottom: 34, side: 70, axis: 118 };
@@ -42,7 +43,7 @@ export function showParallel(root, { filter, signal }) {
   } });
   const told = h("span", { class: "muted", role: "status" });
   const drawing = h("div", { class: "drawing" });
-  const table = h("div", { class: "scroll-x" });
+  const table = h("div", { class: "below" });
   replace(root, h("div", { class: "toolbar" }, axesButton, h("label", { class: "field" }, h("span", {}, "Color by"), colorSelect), clear, chooseButton,
     h("span", { class: "spacer" }), told), error,
   h("p", { class: "muted hint" }, "Drag along an axis to keep the runs within a range; a double click on it lets go. A click on a name changes between linear and logarithmic."),
@@ -58,9 +59,13 @@ export function showParallel(root, { filter, signal }) {
         const runs = await valuesOf(filter, params, signal);
         state.columns = [...differing(runs, params).slice(0, FIRST_AXES - last.length), ...last.reverse()];
       }
-      state.runs = await valuesOf(filter, state.columns, signal);
+      const runs = await valuesOf(filter, state.columns, signal);
       error.show("");
-      draw();
+      if (JSON.stringify([runs, state.columns]) === state.shown) return;
+      state.shown = JSON.stringify([runs, state.columns]);
+      state.runs = runs;
+      if (state.isDragged) state.isOutdated = true;
+      else draw();
     } catch (failure) {
       error.tell(failure, signal);
     }
@@ -160,6 +165,7 @@ export function showParallel(root, { filter, signal }) {
     handle.addEventListener("pointerdown", (event) => {
       handle.setPointerCapture(event.pointerId);
       begin = atOf(event);
+      state.isDragged = true;
     });
     handle.addEventListener("pointermove", (event) => {
       if (begin === null) return;
@@ -169,8 +175,12 @@ export function showParallel(root, { filter, signal }) {
       drawBrush();
       marked();
     });
-    handle.addEventListener("pointerup", () => {
+    handle.addEventListener("lostpointercapture", () => {
       begin = null;
+      state.isDragged = false;
+      if (!state.isOutdated) return;
+      state.isOutdated = false;
+      draw();
     });
     handle.addEventListener("dblclick", () => {
       state.brushes.delete(column);
@@ -182,7 +192,6 @@ export function showParallel(root, { filter, signal }) {
   }
 
   function drawTable(kept, lines, scales) {
-    const align = (column) => (scales.get(column).kind === "words" ? "" : "value");
     const isHigh = (run) => numberOf(run.values[state.color]);
     const sorted = [...kept].sort((a, b) => (isHigh(b) || -Infinity) - (isHigh(a) || -Infinity));
     const light = (name, on) => {
@@ -190,11 +199,13 @@ export function showParallel(root, { filter, signal }) {
       line.classList.toggle("near", on);
       if (on) line.parentNode.append(line);
     };
-    replace(table, h("table", { class: "plain" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "run"), state.columns.map((column) => h("th", { scope: "col", class: align(column), title: column }, titleOf(column))))),
-      h("tbody", {}, sorted.slice(0, LISTED).map((run) => h("tr", { onpointerenter: () => light(run.name, true), onpointerleave: () => light(run.name, false) },
-        h("th", { scope: "row" }, h("a", { href: runLink(run.name), class: "ellipsis", title: run.name }, run.name)),
-        state.columns.map((column) => h("td", { class: align(column), title: exactNumber(run.values[column]) }, formatNumber(run.values[column]))))))),
+    replace(table, plainTable([{ text: "run" }, ...state.columns.map((column) => ({ text: titleOf(column), title: column, isNumber: scales.get(column).kind !== "words" }))],
+      sorted.slice(0, LISTED).map((run) => ({
+        cells: [h("a", { href: runLink(run.name), class: "ellipsis", title: run.name }, run.name),
+          ...state.columns.map((column) => ({ content: formatNumber(run.values[column]), title: exactNumber(run.values[column]) }))],
+        onpointerenter: () => light(run.name, true),
+        onpointerleave: () => light(run.name, false),
+      }))),
     sorted.length > LISTED && h("p", { class: "muted" }, `and ${formatNumber(sorted.length - LISTED)} more`));
   }
 

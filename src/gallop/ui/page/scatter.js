@@ -58,8 +58,11 @@ export function showScatter(root, { filter, query, signal }) {
       if (!all.includes(state.color)) state.color = "";
       for (const name of ["x", "y"]) replace(selects[name], options(all.map((column) => [column, column]), state[name]));
       replace(selects.color, options([["", "one color"], ...all.map((column) => [column, column])], state.color));
-      state.runs = await valuesOf(filter, [...new Set([state.x, state.y, state.color].filter(Boolean))], signal);
+      const runs = await valuesOf(filter, [...new Set([state.x, state.y, state.color].filter(Boolean))], signal);
       error.show("");
+      const shown = JSON.stringify([runs, state.x, state.y, state.color]);
+      if (shown === state.shown) return;
+      Object.assign(state, { runs, shown });
       draw();
     } catch (failure) {
       error.tell(failure, signal);
@@ -109,6 +112,7 @@ export function showScatter(root, { filter, query, signal }) {
       s("circle", { cx: xOf(place.x).toFixed(1), cy: yOf(place.y).toFixed(1), r: placed.length > 500 ? 3.5 : 5,
         style: { fill: color ? (Number.isFinite(at) ? scaleColor(at) : "var(--soft)") : "var(--accent)" } }));
     });
+    const focused = drawing.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
     replace(drawing, s("svg", { width, height: SIZE.height, viewBox: `0 0 ${width} ${SIZE.height}`, class: "scatter" },
       s("g", { class: "axis" },
         ticksX.map((tick) => s("g", { class: "tick", transform: `translate(${xOf(tick.at)}, 0)` },
@@ -120,6 +124,7 @@ export function showScatter(root, { filter, query, signal }) {
         s("text", { class: "axis-title", x: (SIZE.left + width) / 2, y: SIZE.height - 6, "text-anchor": "middle" }, titleOf(state.x)),
         s("text", { class: "axis-title", transform: `translate(13, ${SIZE.height / 2}) rotate(-90)`, "text-anchor": "middle" }, titleOf(state.y))),
       s("g", { class: `points ${placed.length > 150 ? "many" : ""}` }, points)));
+    if (focused !== null) drawing.querySelector(`.points a[aria-label="${CSS.escape(focused)}"]`)?.focus();
     replace(key, color && state.color !== "created" && color.ticks.slice(0, MOST_KEYS).map((tick) => h("span", { class: "run-name" },
       h("span", { class: "look", style: { "--run": scaleColor(tick.at) } }), tick.text)));
     const missing = state.runs.length - placed.length;

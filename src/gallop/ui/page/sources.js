@@ -3,6 +3,12 @@
 
 import { isAbort } from "./api.js";
 
+// The new items, those that have not changed as the objects that they were, so that nobody draws them again.
+function kept(before, items) {
+  if (!before) return items;
+  return items.map((item, i) => (before[i] && JSON.stringify(before[i]) === JSON.stringify(item) ? before[i] : item));
+}
+
 /** Rows that the server has, page by page. `fetchPage(offset, limit, signal)` gives {total, items, ...}. */
 export class PagedSource extends EventTarget {
   constructor(fetchPage, pageSize = 100) {
@@ -35,7 +41,7 @@ export class PagedSource extends EventTarget {
     try {
       const answer = await this.fetchPage(page * this.pageSize, this.pageSize, signal);
       if (signal.aborted) return;
-      this.pages.set(page, { items: answer.items, isStale: false });
+      this.pages.set(page, { items: kept(this.pages.get(page)?.items, answer.items), isStale: false });
       this.length = answer.total;
       this.isLoaded = true;
       this.answer = answer;

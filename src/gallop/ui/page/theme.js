@@ -23,7 +23,7 @@ export const theme = new EventTarget();
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 const choice = () => localStorage.getItem(KEY) ?? "system";
-export const isDark = () => (choice() === "system" ? system.matches : choice() === "dark");
+const isDark = () => (choice() === "system" ? system.matches : choice() === "dark");
 
 function apply() {
   document.documentElement.style.setProperty("color-scheme", choice() === "system" ? "light dark" : choice());

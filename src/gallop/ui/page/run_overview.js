@@ -1,0 +1,81 @@
+// What a run is and what became of it, at a glance.
+
+import { numberOf } from "./api.js";
+import { h, replace } from "./dom.js";
+import { counted, exactNumber, formatBytes, formatDuration, formatNumber, formatTime, timeElement } from "./format.js";
+import { Labels } from "./labels.js";
+import { facts, plainTable } from "./tables.js";
+
+const JOULES_PER_KWH = 3.6e6;
+
+const box = (title, ...children) => h("section", { class: "box" }, h("h2", {}, title), children);
+
+function runFacts(run) {
+  const { energy, ends } = run;
+  const kwh = energy ? Number((energy.joules / JOULES_PER_KWH).toPrecision(3)) : 0;
+  return facts([
+    ["Created", timeElement(run.created), h("span", { class: "muted" }, ` ${formatTime(run.created)}`)],
+    ["Duration", formatDuration(run.seconds)],
+    ["Steps", formatNumber(run.steps)],
+    ...ends.map((end) => [end === ends.at(-1) ? "Ended" : "Paused", timeElement(end.time), ` at step ${formatNumber(end.step)}: ${end.reason}`]),
+    kwh > 0 && ["Energy", h("span", { title: `${formatNumber(energy.joules)} J` }, `${formatNumber(kwh)} kWh`),
+      h("span", { class: "muted" }, ` ${formatNumber(Math.round(energy.joules / Math.max(energy.seconds, 1)))} W on average; ${energy.method}`)],
+  ]);
+}
+
+// What one process of the run was made of: program, code, data.
+function identityFacts({ step, program, code, data }) {
+  const since = step > 0 ? ` (from step ${formatNumber(step)})` : "";
+  return [
+    [`program${since}`, h("code", {}, program || "–")],
+    code && [`code${since}`, h("code", {}, code.commit), ` ${code.branch} ${code.remote}`,
+      code.patch && `, with changes of ${formatBytes(code.patch_bytes)}: ${code.patch}`],
+    ...data.map((one) => [`data${since}`, `${one.path}, ${counted(one.files, "file")}, ${formatBytes(one.bytes)} `, h("code", {}, one.checksum)]),
+  ];
+}
+
+function madeFacts({ info, identity }) {
+  const said = (name, value) => (value === "" || value === null ? "–" : name.endsWith("_bytes") ? formatBytes(value) : String(value));
+  return facts([
+    ...Object.entries(info).map(([name, value]) => [name.replace(/_bytes$/, "").replaceAll("_", " "),
+      h(name === "command" ? "code" : "span", {}, said(name, value))]),
+    ...identity.flatMap(identityFacts),
+  ]);
+}
+
+function checkpointTable({ checkpoints }) {
+  if (checkpoints.length === 0) return h("p", { class: "muted" }, "none");
+  return plainTable([{ text: "checkpoint" }, { text: "step", isNumber: true }, { text: "size", isNumber: true }, { text: "time" }],
+    checkpoints.map(({ name, step, bytes, time, marks }) => ({
+      cells: [[name, marks.map((mark) => h("span", { class: "kind" }, mark))], formatNumber(step), formatBytes(bytes), timeElement(time)],
+    })));
+}
+
+function metricTable({ metrics }) {
+  if (metrics.length === 0) return h("p", { class: "muted" }, "none yet");
+  const value = (number, step) => ({
+    content: [Number.isNaN(numberOf(number)) ? h("b", { class: "nan" }, "NaN") : formatNumber(number), h("small", {}, formatNumber(step))],
+    title: exactNumber(number),
+  });
+  return plainTable([{ text: "metric" }, ...["last", "min", "max", "points"].map((text) => ({ text, isNumber: true }))],
+    metrics.map((one) => ({ cells: [one.name, value(one.last, one.last_step), value(one.least, one.least_step), value(one.most, one.most_step),
+      formatNumber(one.count)] })));
+}
+
+/** Shows a run; gives what shows it as it has become. */
+export function showOverview(root, run) {
+  const labels = new Labels(run);
+  const [about, made, checkpoints, metrics] = [1, 2, 3, 4].map(() => h("div", {}));
+  replace(root, h("div", { class: "boxes overview" },
+    h("div", { class: "stack" }, box("Run", about), box("Tags and note", labels.children()), box("Made by", made), box("Checkpoints", checkpoints)),
+    box("Metrics", metrics)));
+  const update = (now) => {
+    replace(about, runFacts(now));
+    replace(made, madeFacts(now));
+    replace(checkpoints, checkpointTable(now));
+    replace(metrics, metricTable(now));
+    labels.update(now);
+  };
+  update(run);
+  return update;
+}

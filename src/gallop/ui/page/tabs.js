@@ -1,0 +1,34 @@
+// Views of which one is seen.
+
+import { h, replace } from "./dom.js";
+import { amend } from "./routes.js";
+
+export class Tabs {
+  /** `views`: pairs of name and text, the first for an empty name. `show(name)` is called when the reader takes another. */
+  constructor(views, show) {
+    this.views = views;
+    this.show = show;
+    this.element = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+  }
+
+  /** Marks a view, also in the address; gives its name, that of the first where there is no such view. */
+  select(wanted) {
+    const name = this.views.some(([other]) => other === wanted) ? wanted : this.views[0][0];
+    amend({ view: name });
+    const hadFocus = this.element.contains(document.activeElement);
+    replace(this.element, this.views.map(([other, text]) => h("button", {
+      type: "button", role: "tab", "data-view": other, "aria-selected": String(other === name), tabindex: other === name ? 0 : -1,
+      onclick: () => this.show(other), onkeydown: (event) => this.key(event, name),
+    }, text)));
+    if (hadFocus) this.element.querySelector("[aria-selected=true]").focus();
+    return name;
+  }
+
+  key(event, name) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const at = this.views.findIndex(([other]) => other === name);
+    this.show(this.views[(at + step + this.views.length) % this.views.length][0]);
+  }
+}
