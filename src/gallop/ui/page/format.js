@@ -90,3 +90,6 @@ export function keepTimes() {
 export function counted(count, word) {
   return `${formatNumber(count)} ${word}${count === 1 ? "" : "s"}`;
 }
+
+/** At most so many letters. */
+export const shortened = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);

@@ -5,10 +5,10 @@ import { choose, chooseNone } from "./chosen.js";
 import { knownColumns, openColumnChooser, titleOf } from "./columns.js";
 import { h, onWidth, options, replace, s } from "./dom.js";
 import { errorLine } from "./errors.js";
-import { counted, exactNumber, formatNumber } from "./format.js";
+import { counted, exactNumber, formatNumber, shortened } from "./format.js";
 import { runLink } from "./routes.js";
 import { differing, valuesOf } from "./run_values.js";
-import { hasValue, makeScale } from "./scales.js";
+import { hasValue, makeScale, spaced } from "./scales.js";
 import { plainTable } from "./tables.js";
 import { scaleColor, theme } from "./theme.js";
 
@@ -17,6 +17,8 @@ const FIRST_AXES = 7;
 const ASKED_OPTIONS = 60; // Of which those that differ become axes.
 const LISTED = 50;
 const BRUSH_PX = 22;
+const TICK_PX = 13;
+const LETTERS = 16; // Of a title or tick.
 
 /** Draws the runs of a filter until the signal is aborted; gives what asks for them again. */
 export function showParallel(root, { filter, signal }) {
@@ -90,7 +92,7 @@ export function showParallel(root, { filter, signal }) {
       replace(table);
       return;
     }
-    const scales = new Map(columns.map((column) => [column, makeScale(runs.map((run) => run.values[column]), state.logs.get(column))]));
+    const scales = new Map(columns.map((column) => [column, makeScale(column, runs.map((run) => run.values[column]), state.logs.get(column))]));
     for (const [column, brush] of state.brushes) brush.scale = scales.get(column);
     const width = Math.max(room, columns.length * SIZE.axis);
     const height = SIZE.height - SIZE.top - SIZE.bottom;
@@ -137,7 +139,7 @@ export function showParallel(root, { filter, signal }) {
       brush.setAttribute("height", Math.max(2, yOf(range.low) - yOf(range.high)));
     };
     const title = s("text", { class: `axis-title ${scale.canBeLog ? "can-change" : ""}`, y: top - 22, "text-anchor": "middle", tabindex: scale.canBeLog ? 0 : -1,
-      role: scale.canBeLog ? "button" : null }, shortened(titleOf(column)), s("title", {}, column));
+      role: scale.canBeLog ? "button" : null }, shortened(titleOf(column), LETTERS), s("title", {}, column));
     const change = () => {
       if (!scale.canBeLog) return;
       state.logs.set(column, scale.kind !== "log");
@@ -149,11 +151,9 @@ export function showParallel(root, { filter, signal }) {
       if (event.key === "Enter" || event.key === " ") change();
     });
     const handle = s("rect", { class: "brush-area", x: -BRUSH_PX / 2, width: BRUSH_PX, y: top - 6, height: bottom - top + 12 });
-    const most = 16;
-    const step = Math.ceil(scale.ticks.length / most);
     group.append(s("line", { y1: top, y2: bottom }), title,
-      ...scale.ticks.filter((_, i) => i % step === 0).map((tick) => s("g", { class: "tick", transform: `translate(0, ${yOf(tick.at)})` },
-        s("line", { x1: -4, x2: 0 }), s("text", { x: -8, dy: "0.32em", "text-anchor": "end" }, shortened(tick.text), s("title", {}, tick.text)))));
+      ...spaced(scale.ticks, TICK_PX / (bottom - top)).map((tick) => s("g", { class: "tick", transform: `translate(0, ${yOf(tick.at)})` },
+        s("line", { x1: -4, x2: 0 }), s("text", { x: -8, dy: "0.32em", "text-anchor": "end" }, shortened(tick.text, LETTERS), s("title", {}, tick.text)))));
     if (scale.kind === "log") group.append(s("text", { class: "kind", y: top - 9, "text-anchor": "middle" }, "log"));
     if (hasNone) group.append(s("text", { class: "kind", y: bottom + 22, x: -8, "text-anchor": "end" }, "none"));
     group.append(brush, handle);
@@ -217,5 +217,3 @@ export function showParallel(root, { filter, signal }) {
   load();
   return load;
 }
-
-const shortened = (text) => (text.length > 16 ? `${text.slice(0, 15)}…` : text);

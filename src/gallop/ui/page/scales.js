@@ -1,9 +1,10 @@
 // Where values lie on an axis of a drawing: between 0 and 1.
 
 import { numberOf } from "./api.js";
-import { shortNumber } from "./axes.js";
+import { shortNumber, tickLabel, timeTicks } from "./axes.js";
 
 const TICKS = 6;
+const TICKS_PX = 700; // For which times are chosen; spaced() leaves out those that are too many.
 const FEW = 8; // Different numbers of which each is a tick.
 // Largest over smallest, from which an axis is logarithmic unless the reader says otherwise.
 const WIDE = { few: 8, many: 50 };
@@ -13,6 +14,9 @@ export function hasValue(value) {
   if (value === null || value === undefined || value === "") return false;
   return typeof value === "string" ? value.toLowerCase() !== "nan" : !Number.isNaN(value);
 }
+
+// Ticks of a logarithmic axis of seconds: minutes, hours and days rather than powers of ten.
+const DURATIONS = [0.01, 0.1, 1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400];
 
 function linearTicks(low, high) {
   const rough = (high - low) / TICKS;
@@ -36,35 +40,55 @@ function logTicks(low, high) {
   return ticks.length >= 2 ? ticks : [low, high];
 }
 
+// How the ticks of a column are written, for an axis from `low` to `high`.
+function textOf(column, low, high) {
+  if (column === "created") return (value) => tickLabel("wall", value, high - low);
+  return column === "seconds" ? (value) => tickLabel("relative", value) : shortNumber;
+}
+
 /**
- * A scale for values (numbers, texts of numbers, other texts, null): {kind: "linear", "log" or "words", at(value),
- * ticks: [{at, text}], canBeLog}. at() is NaN for what has no place. `log`: true, false, or undefined for what suits.
+ * A scale for values of a column (numbers, texts of numbers, other texts, null): {kind: "linear", "log" or "words",
+ * at(value), ticks: [{at, text}], canBeLog}. at() is NaN for what has no place. `log`: true, false, or undefined for what
+ * suits.
  */
-export function makeScale(values, log) {
+export function makeScale(column, values, log) {
   const present = values.filter(hasValue);
   const numbers = present.map(numberOf);
   if (present.length > 0 && numbers.every((number) => !Number.isNaN(number))) {
     const finite = numbers.filter(Number.isFinite);
     let low = finite.reduce((a, b) => Math.min(a, b), Infinity);
     let high = finite.reduce((a, b) => Math.max(a, b), -Infinity);
-    const canBeLog = low > 0 && high > low;
+    const text = textOf(column, low, high);
+    const isTime = column === "created" || column === "seconds";
+    const canBeLog = low > 0 && high > low && column !== "created";
     const different = [...new Set(finite)].sort((a, b) => a - b);
-    const few = different.length <= FEW ? different : null;
-    const ticksAt = (places, at) => places.map((tick) => ({ at: at(tick), text: shortNumber(tick) }));
+    const few = different.length <= FEW && !isTime ? different : null;
+    const ticksAt = (places, at) => places.map((tick) => ({ at: at(tick), text: text(tick) }));
     if (canBeLog && (log ?? high / low >= (few ? WIDE.few : WIDE.many))) {
       const [from, to] = [Math.log10(low), Math.log10(high)];
       const at = (value) => (Math.log10(numberOf(value)) - from) / (to - from);
-      return { kind: "log", canBeLog, at, ticks: ticksAt(few ?? logTicks(low, high), at) };
+      return { kind: "log", canBeLog, at, ticks: ticksAt(few ?? (isTime ? DURATIONS.filter((seconds) => seconds >= low && seconds <= high) : logTicks(low, high)), at) };
     }
     if (!(high > low)) {
       const half = Math.abs(low || 1) / 2;
       [low, high] = [low - half, high + half];
     }
     const at = (value) => (numberOf(value) - low) / (high - low);
-    return { kind: "linear", canBeLog, at, ticks: ticksAt(few ?? linearTicks(low, high), at) };
+    const times = isTime && timeTicks(column === "created" ? "wall" : "relative", low, high, TICKS_PX);
+    return { kind: "linear", canBeLog, at, ticks: ticksAt(few ?? (times ? times.map(({ value }) => value) : linearTicks(low, high)), at) };
   }
   const words = [...new Set(present.map(String))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const places = new Map(words.map((word, i) => [word, words.length > 1 ? (i + 0.5) / words.length : 0.5]));
   return { kind: "words", canBeLog: false, at: (value) => places.get(String(value)) ?? NaN,
     ticks: words.map((text) => ({ at: places.get(text), text })) };
+}
+
+/** Of ticks those that leave so much of the axis to the one before. */
+export function spaced(ticks, share) {
+  let last = -Infinity;
+  return ticks.filter(({ at }) => {
+    if (at - last < share) return false;
+    last = at;
+    return true;
+  });
 }

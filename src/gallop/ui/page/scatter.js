@@ -3,14 +3,17 @@
 import { knownColumns, OWN_COLUMNS, titleOf } from "./columns.js";
 import { h, onWidth, options, replace, s } from "./dom.js";
 import { errorLine } from "./errors.js";
-import { counted, formatNumber, formatTime, formatDuration } from "./format.js";
+import { counted, formatDuration, formatNumber, formatTime, shortened } from "./format.js";
 import { amend, one, runLink } from "./routes.js";
 import { differing, valuesOf } from "./run_values.js";
-import { hasValue, makeScale } from "./scales.js";
+import { hasValue, makeScale, spaced } from "./scales.js";
 import { scaleColor, theme } from "./theme.js";
 
-const SIZE = { height: 460, top: 16, bottom: 44, left: 76, right: 20 };
+const SIZE = { height: 460, top: 16, bottom: 44, left: 84, right: 20 };
 const ASKED_OPTIONS = 60;
+const TICK_PX = { x: 80, y: 15 };
+const LETTERS = { x: 14, y: 11 }; // Of a tick.
+const MANY = 150; // Points that are drawn smaller.
 const MOST_KEYS = 10;
 const MOST_TABS = 200; // Points that the Tab key stops at.
 
@@ -71,7 +74,7 @@ export function showScatter(root, { filter, query, signal }) {
 
   function draw() {
     if (signal.aborted || state.runs.length === 0) return;
-    const scaleOf = (column) => makeScale(state.runs.map((run) => run.values[column]), state.logs.get(column));
+    const scaleOf = (column) => makeScale(column, state.runs.map((run) => run.values[column]), state.logs.get(column));
     const [across, up] = [scaleOf(state.x), scaleOf(state.y)];
     const color = state.color ? scaleOf(state.color) : null;
     for (const [name, scale] of [["x", across], ["y", up]]) {
@@ -83,17 +86,6 @@ export function showScatter(root, { filter, query, signal }) {
     const yOf = (at) => SIZE.height - SIZE.bottom - (0.03 + 0.94 * at) * (SIZE.height - SIZE.top - SIZE.bottom);
     const placed = state.runs.map((run) => ({ run, x: across.at(run.values[state.x]), y: up.at(run.values[state.y]) }))
       .filter(({ run, x, y }) => hasValue(run.values[state.x]) && hasValue(run.values[state.y]) && Number.isFinite(x) && Number.isFinite(y));
-    const mostTicks = Math.max(2, Math.floor((width - SIZE.left) / 70));
-    const xStep = Math.ceil(across.ticks.length / mostTicks);
-    const yStep = Math.ceil(up.ticks.length / 20);
-    const ofTime = (column, scale) => (column === "created"
-      ? [0, 0.5, 1].map((at) => {
-        const times = state.runs.map((run) => run.created);
-        const [low, high] = [Math.min(...times), Math.max(...times)];
-        return { at: scale.at(low + at * (high - low)), text: formatTime(low + at * (high - low)).slice(0, 16) };
-      }) : scale.ticks);
-    const ticksX = ofTime(state.x, across).filter((_, i) => i % xStep === 0);
-    const ticksY = ofTime(state.y, up).filter((_, i) => i % yStep === 0);
     const show = (place) => {
       const { run } = place;
       replace(label, h("b", {}, run.name), [state.x, state.y, state.color].filter(Boolean).map((column) =>
@@ -109,23 +101,23 @@ export function showScatter(root, { filter, query, signal }) {
       const at = color ? color.at(place.run.values[state.color]) : NaN;
       return s("a", { href: runLink(place.run.name), tabindex: i < MOST_TABS ? 0 : -1, "aria-label": place.run.name,
         onpointerenter: () => show(place), onpointerleave: hide, onfocus: () => show(place), onblur: hide },
-      s("circle", { cx: xOf(place.x).toFixed(1), cy: yOf(place.y).toFixed(1), r: placed.length > 500 ? 3.5 : 5,
+      s("circle", { cx: xOf(place.x).toFixed(1), cy: yOf(place.y).toFixed(1), r: placed.length > MANY ? 3.5 : 5,
         style: { fill: color ? (Number.isFinite(at) ? scaleColor(at) : "var(--soft)") : "var(--accent)" } }));
     });
     const focused = drawing.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
     replace(drawing, s("svg", { width, height: SIZE.height, viewBox: `0 0 ${width} ${SIZE.height}`, class: "scatter" },
       s("g", { class: "axis" },
-        ticksX.map((tick) => s("g", { class: "tick", transform: `translate(${xOf(tick.at)}, 0)` },
+        spaced(across.ticks, TICK_PX.x / width).map(({ at, text }) => s("g", { class: "tick", transform: `translate(${xOf(at)}, 0)` },
           s("line", { class: "grid-line", y1: SIZE.top, y2: SIZE.height - SIZE.bottom }),
-          s("text", { y: SIZE.height - SIZE.bottom + 16, "text-anchor": "middle" }, tick.text.length > 14 && state.x !== "created" ? `${tick.text.slice(0, 13)}…` : tick.text))),
-        ticksY.map((tick) => s("g", { class: "tick", transform: `translate(0, ${yOf(tick.at)})` },
+          s("text", { y: SIZE.height - SIZE.bottom + 16, "text-anchor": "middle" }, shortened(text, LETTERS.x)))),
+        spaced(up.ticks, TICK_PX.y / SIZE.height).map(({ at, text }) => s("g", { class: "tick", transform: `translate(0, ${yOf(at)})` },
           s("line", { class: "grid-line", x1: SIZE.left, x2: width - SIZE.right }),
-          s("text", { x: SIZE.left - 8, dy: "0.32em", "text-anchor": "end" }, tick.text.length > 11 ? `${tick.text.slice(0, 10)}…` : tick.text))),
+          s("text", { x: SIZE.left - 8, dy: "0.32em", "text-anchor": "end" }, shortened(text, LETTERS.y)))),
         s("text", { class: "axis-title", x: (SIZE.left + width) / 2, y: SIZE.height - 6, "text-anchor": "middle" }, titleOf(state.x)),
         s("text", { class: "axis-title", transform: `translate(13, ${SIZE.height / 2}) rotate(-90)`, "text-anchor": "middle" }, titleOf(state.y))),
-      s("g", { class: `points ${placed.length > 150 ? "many" : ""}` }, points)));
+      s("g", { class: `points ${placed.length > MANY ? "many" : ""}` }, points)));
     if (focused !== null) drawing.querySelector(`.points a[aria-label="${CSS.escape(focused)}"]`)?.focus();
-    replace(key, color && state.color !== "created" && color.ticks.slice(0, MOST_KEYS).map((tick) => h("span", { class: "run-name" },
+    replace(key, color && color.ticks.slice(0, MOST_KEYS).map((tick) => h("span", { class: "run-name" },
       h("span", { class: "look", style: { "--run": scaleColor(tick.at) } }), tick.text)));
     const missing = state.runs.length - placed.length;
     told.textContent = counted(placed.length, "run") + (missing > 0 ? `, ${formatNumber(missing)} without such values` : "");
