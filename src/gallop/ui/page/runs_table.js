@@ -135,15 +135,16 @@ class RunsTable {
   // Where the rows come from.
 
   makeSource() {
-    const runs = (filter) => new PagedSource(async (offset, limit, signal) => {
-      const answer = await get("runs", { filter, sort: this.sort, descending: this.descending, columns: this.columns.join(","),
-        offset, limit }, signal);
-      return { ...answer, total: answer.matching, all: answer.total, items: answer.runs };
+    const runsOf = (filter) => new PagedSource(async (offset, limit, signal) => {
+      const { columns, sort, descending } = this;
+      const { total, matching, runs } = await get("runs", { filter, sort, descending, columns: columns.join(","), offset, limit }, signal);
+      const items = runs.map(({ values, ...run }) => ({ ...run, cells: Object.fromEntries(columns.map((column, i) => [column, values[i]])) }));
+      return { total: matching, all: total, items };
     });
     const source = this.group
       ? new GroupedSource(async (signal) => (await get("groups", { by: this.group, filter: this.filter }, signal)).groups,
-        (group) => runs(both(this.filter, equalTo(this.group, group.value))))
-      : runs(this.filter);
+        (group) => runsOf(both(this.filter, equalTo(this.group, group.value))))
+      : runsOf(this.filter);
     source.addEventListener("change", () => this.arrived(source));
     source.addEventListener("error", ({ detail }) => this.failed(detail));
     return source;
@@ -166,9 +167,10 @@ class RunsTable {
     this.anchor = this.grid.scrollTop > 0 && item?.name !== undefined ? { name: item.name, index: first } : null;
     try {
       if (await this.readColumns()) this.drawHead();
-    } catch {
-      // The banner says it.
+    } catch (error) {
+      this.error.tell(error, this.signal);
     }
+    if (this.signal.aborted) return;
     this.list.source.refresh();
     this.list.draw();
   }
@@ -312,7 +314,7 @@ class RunsTable {
     element.style.setProperty("--run", look?.color ?? "transparent");
     replace(element, this.shown.map((column, i) => {
       const cell = h("div", { role: "gridcell", "aria-colindex": i + 1, class: `cell ${isText(column) ? "" : "number"}` });
-      if (column !== "name") return replace(cell, cellContent(column, run, run.values[i - OWN_COLUMNS.length]));
+      if (column !== "name") return replace(cell, cellContent(column, run, run.cells[column]));
       cell.classList.add("name");
       return replace(cell,
         h("input", { type: "checkbox", tabindex: -1, checked: isChosen(run.name), "aria-label": `Choose ${run.name}` }),
@@ -341,9 +343,8 @@ class RunsTable {
     const answer = this.group ? null : source.answer;
     const matching = this.group ? source.groups.reduce((sum, group) => sum + group.count, 0) : answer?.total ?? 0;
     const isFiltered = this.filter.trim() !== "";
-    const all = answer?.all ?? this.session.runs;
     this.grid.setAttribute("aria-rowcount", source.length + 1);
-    this.count.textContent = isFiltered ? `${formatNumber(matching)} of ${counted(all, "run")}` : counted(matching, "run");
+    this.count.textContent = isFiltered && answer ? `${formatNumber(matching)} of ${counted(answer.all, "run")}` : counted(matching, "run");
     this.matching = matching;
     const isEmpty = source.isLoaded && matching === 0;
     this.grid.hidden = isEmpty;
