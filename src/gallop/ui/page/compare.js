@@ -9,12 +9,13 @@ import { showConfigurations } from "./configurations.js";
 import { lookElement } from "./curves.js";
 import { h, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
-import { anyOf } from "./filters.js";
+import { anyOf, filtersOf } from "./filters.js";
 import { counted, formatNumber } from "./format.js";
 import { onKeys } from "./keys.js";
 import { onChange } from "./live.js";
 import { showParallel } from "./parallel.js";
-import { amend, link, one, parse, runLink } from "./routes.js";
+import { amend, link, one, parse } from "./routes.js";
+import { nameElement } from "./run_name.js";
 import { showScatter } from "./scatter.js";
 import { linksOf, loadBands, loadCurves } from "./series.js";
 import { Tabs } from "./tabs.js";
@@ -32,6 +33,7 @@ class Compare {
     this.chosenNames = query.runs ?? [];
     this.isFilter = this.chosenNames.length === 0;
     this.filter = this.isFilter ? one(query, "filter") : anyOf(this.chosenNames);
+    this.filters = this.isFilter ? [this.filter] : filtersOf(this.chosenNames);
     this.group = one(query, "group");
     this.hidden = new Set();
     this.names = this.chosenNames.slice(0, MOST_CURVES);
@@ -82,8 +84,8 @@ class Compare {
     replace(this.panel);
     this.drawNote();
     const { query } = parse(location.hash);
-    if (this.view === "parallel") this.reload = showParallel(this.panel, { filter: this.filter, signal });
-    else if (this.view === "scatter") this.reload = showScatter(this.panel, { filter: this.filter, query, signal });
+    if (this.view === "parallel") this.reload = showParallel(this.panel, { filters: this.filters, signal });
+    else if (this.view === "scatter") this.reload = showScatter(this.panel, { filters: this.filters, query, signal });
     else if (this.view === "options") this.reload = showConfigurations(this.panel, { names: this.names, looks: this.looks, query, signal });
     else this.showCurves(query, signal);
   }
@@ -107,7 +109,9 @@ class Compare {
       load: async (metric, what) => (this.group
         ? loadBands(metric, this.group, this.filter, settings, what)
         : (await loadCurves(metric, this.names, this.looks, settings, what)).map((one) => ({ ...one, isHidden: this.hidden.has(one.name) }))),
-      links: (metric) => linksOf(metric, this.names.filter((name) => !this.hidden.has(name)), settings),
+      lines: () => this.names.length,
+      links: (metric) => (this.group && this.count > this.names.length ? []
+        : linksOf(metric, this.names.filter((name) => !this.hidden.has(name)), settings)),
     }, { scroller: this.root, signal });
     this.groupSelect = h("select", { id: "group", "aria-label": "Group by", onchange: () => {
       this.group = this.groupSelect.value;
@@ -183,7 +187,7 @@ class Compare {
             this.hidden = new Set(this.names.filter((other) => other !== name));
             this.hide();
           } }, lookElement(this.looks.get(name))),
-        h("a", { href: runLink(name), class: "ellipsis", title: name }, name),
+        nameElement(name),
         !this.isFilter && this.names.length > 1 && h("button", { type: "button", class: "quiet drop", "aria-label": `Leave out ${name}`, title: "Leave out",
           onclick: () => this.drop(name) }, "×"))))));
   }

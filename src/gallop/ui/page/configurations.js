@@ -4,7 +4,8 @@ import { get } from "./api.js";
 import { debounced, h, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
 import { lookElement } from "./curves.js";
-import { amend, one, runLink } from "./routes.js";
+import { amend, one } from "./routes.js";
+import { nameElement } from "./run_name.js";
 
 /** A table of the runs until the signal is aborted; gives what asks for it again. */
 export function showConfigurations(root, { names, looks, query, signal }) {
@@ -35,7 +36,7 @@ export function showConfigurations(root, { names, looks, query, signal }) {
       ? h("p", { class: "muted nothing" }, wanted ? "No option has that name." : "These runs do not differ.")
       : h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""),
         names.map((name) => h("th", { scope: "col" }, h("span", { class: "run-name" }, lookElement(looks.get(name)),
-          h("a", { href: runLink(name), class: "ellipsis", title: name }, name)))))), sections));
+          nameElement(name)))))), sections));
   }
 
   async function load() {

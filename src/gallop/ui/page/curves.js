@@ -4,17 +4,33 @@ import { tickLabel, timeTicks, placeOn, shortNumber } from "./axes.js";
 import { h, oncePerFrame, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
 import { counted, exactNumber, formatNumber } from "./format.js";
+import { nameElement } from "./run_name.js";
 import { faint, styleColor } from "./theme.js";
 
-const POINTS = { least: 300, most: 1000 };
+// Of a curve, from the server; and of all lines of a chart, so that many runs are drawn as fast as few. No spike is lost.
+const POINTS = { least: 200, most: 1000, ofAll: 30000 };
 const DRAG_PX = 6;
+const EMPHASIZED_PX = 3.4;
 const ZOOM_BY_KEY = 0.6;
 
-// Triangles at the foot of the chart where a value is not finite.
-const notFinite = {
-  id: "notFinite",
-  afterDatasetsDraw(chart, _, { series = [] }) {
-    const { ctx, chartArea: { left, right, bottom }, scales: { x } } = chart;
+// Triangles at the foot of the chart where a value is not finite, and one line once more so that it stands out.
+const marks = {
+  id: "marks",
+  afterDatasetsDraw(chart, _, { series = [], emphasized = null }) {
+    const { ctx, chartArea: { left, right, top, bottom }, scales: { x } } = chart;
+    const index = emphasized === null ? -1 : chart.data.datasets.findIndex((dataset) => dataset.series === emphasized);
+    if (index >= 0) {
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(left, top, right - left, bottom - top);
+      ctx.clip();
+      ctx.beginPath();
+      ctx.lineWidth = EMPHASIZED_PX;
+      ctx.strokeStyle = chart.data.datasets[index].borderColor;
+      chart.getDatasetMeta(index).dataset.path(ctx);
+      ctx.stroke();
+      ctx.restore();
+    }
     for (const { gaps, color } of series) {
       ctx.fillStyle = color;
       for (const value of gaps) {
@@ -42,6 +58,18 @@ function nearest(xs, x) {
   return low > 0 && x - xs[low - 1] < xs[low] - x ? low - 1 : low;
 }
 
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// The values of a series at an index, -1 for nowhere, into its row of the legend.
+function writeValues(series, cells, index) {
+  const text = (values) => (index < 0 ? "" : formatNumber(values[index]));
+  const { band } = series;
+  write(cells.here, text(series.y) + (band && index >= 0 ? ` ± ${formatNumber((band.high[index] - band.low[index]) / 2)}` : ""));
+  if (cells.smooth) write(cells.smooth, text(series.smooth));
+}
+
 // Values that an axis can show: a logarithmic one only those above 0.
 const shownOn = (isLog) => (isLog ? (value) => (value > 0 ? value : NaN) : (value) => value);
 
@@ -55,9 +83,9 @@ function radii(ys) {
  *   settings            {axis, smoothing, logX, logY}
  *   load(metric, what)  gives series {name, label, href, color, dash, x, y, smooth, band, latest, least, most, runs}; what:
  *                       {from, to, points, signal}
+ *   lines()             gives how many it will be, about
  *   links(metric)       gives [text, title, address] of each file to take away
  *   pointed(x, card)    hears where the pointer is, null when it has left
- *   changed(card)       hears that the size of a card has changed
  */
 export class CurveCard {
   constructor(metric, context) {
@@ -110,7 +138,7 @@ export class CurveCard {
   toggleWide() {
     const isWide = this.element.classList.toggle("wide");
     this.wide.setAttribute("aria-pressed", String(isWide));
-    this.context.changed?.(this);
+    this.reload();
   }
 
   /** What it shows is no longer so: asks again at once, or when it is seen again. */
@@ -122,7 +150,8 @@ export class CurveCard {
     while (this.isStale && !signal.aborted) {
       this.isStale = false;
       try {
-        const points = Math.min(Math.max(Math.round(this.plot.clientWidth), POINTS.least), POINTS.most);
+        const share = POINTS.ofAll / (2 * Math.max(this.context.lines(), 1));
+        const points = Math.max(Math.round(Math.min(this.plot.clientWidth, share, POINTS.most)), POINTS.least);
         const series = await this.context.load(this.metric, { ...this.zoom, points, signal });
         if (signal.aborted) return;
         this.series = series;
@@ -194,18 +223,18 @@ export class CurveCard {
     if (this.chart) {
       this.chart.data.datasets = datasets;
       this.chart.options.scales = scales;
-      this.chart.options.plugins.notFinite.series = gaps;
+      this.chart.options.plugins.marks.series = gaps;
       this.chart.update("none");
     } else {
       this.chart = new Chart(this.canvas, {
         type: "line",
         data: { datasets },
-        plugins: [notFinite],
+        plugins: [marks],
         options: {
           animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false, events: [], spanGaps: false,
           layout: { padding: { top: 6, right: 10 } },
           elements: { point: { radius: 0 }, line: { tension: 0, borderJoinStyle: "round" } },
-          plugins: { legend: { display: false }, tooltip: { enabled: false }, notFinite: { series: gaps } },
+          plugins: { legend: { display: false }, tooltip: { enabled: false }, marks: { series: gaps } },
           scales,
         },
       });
@@ -253,16 +282,16 @@ export class CurveCard {
 
   makeLegend(series, isBand, isSmooth, isAnyShown) {
     const titles = isBand ? ["last mean", "runs"] : ["latest", "min", "max"];
+    this.seen = null;
     this.noPlace = isBand ? "group" : "run";
     this.place = h("th", { scope: "col" }, this.noPlace);
     this.rows = new Map(series.map((one) => {
       const here = h("td", { class: "value here" });
       const smooth = isSmooth && h("td", { class: "value smooth" });
-      const figures = titles.map(() => h("td", { class: "value" }));
-      const name = { class: "ellipsis", title: one.label };
+      const figures = titles.map(() => h("td", { class: "value figure" }));
       const row = h("tr", { onpointerenter: () => this.emphasize(one.name), onpointerleave: () => this.emphasize(null) },
         h("th", { scope: "row" }, h("span", { class: "run-name" }, lookElement(one),
-          one.href ? h("a", { ...name, href: one.href }, one.label) : h("span", name, one.label))), here, smooth, figures);
+          nameElement(one.label, one.href))), here, smooth, figures);
       return [one.name, { row, here, smooth, figures }];
     }));
     if (series.length === 0) {
@@ -271,19 +300,21 @@ export class CurveCard {
     }
     const heading = (text, kind = "") => h("th", { scope: "col", class: `value ${kind}` }, text);
     const top = this.legend.firstChild?.scrollTop ?? 0;
-    replace(this.legend, h("div", { class: "legend-scroll" }, h("table", {},
-      h("thead", {}, h("tr", {}, this.place, heading("here", "here"), isSmooth && heading("smooth", "smooth"), titles.map((text) => heading(text)))),
+    replace(this.legend, h("div", { class: "legend-scroll" }, h("table", { class: isBand ? "of-groups" : "" },
+      h("thead", {}, h("tr", {}, this.place, heading("here", "here"), isSmooth && heading("smooth", "smooth"), titles.map((text) => heading(text, "figure")))),
       h("tbody", {}, [...this.rows.values()].map(({ row }) => row)))));
     this.legend.firstChild.scrollTop = top;
+    this.legend.firstChild.addEventListener("scroll", () => {
+      this.seen = null;
+      this.drawPointer();
+    }, { passive: true });
   }
 
   // Draws one curve so that it stands out.
   emphasize(name) {
     if (!this.chart) return;
-    for (const dataset of this.chart.data.datasets) {
-      if (dataset.series) dataset.borderWidth = dataset.series === name ? 3.2 : 1.6;
-    }
-    this.chart.update("none");
+    this.chart.options.plugins.marks.emphasized = name;
+    this.chart.draw();
   }
 
   // The pointer.
@@ -308,26 +339,35 @@ export class CurveCard {
       this.cross.style.setProperty("height", `${chartArea.bottom - chartArea.top}px`);
     }
     let near = null;
-    for (const one of this.series) {
+    this.seen ??= this.seenRows();
+    for (const [row, one] of this.series.filter(({ name }) => this.rows.has(name)).entries()) {
       const cells = this.rows.get(one.name);
-      if (!cells) continue;
-      cells.row.classList.remove("near");
       const isIn = isInside && this.pointer.x >= one.x[0] && this.pointer.x <= one.x.at(-1);
       const index = isIn ? nearest(one.x, this.pointer.x) : -1;
-      cells.here.textContent = isIn ? formatNumber(one.y[index]) : "";
-      if (isIn && one.band) cells.here.textContent += ` ± ${formatNumber((one.band.high[index] - one.band.low[index]) / 2)}`;
-      if (cells.smooth) cells.smooth.textContent = isIn ? formatNumber(one.smooth[index]) : "";
+      if (this.seen(row)) writeValues(one, cells, index);
       if (!isIn || this.pointer.y === null) continue;
       const value = cells.smooth ? one.smooth[index] : one.y[index];
       const place = { x: scales.x.getPixelForValue(one.x[index]), y: scales.y.getPixelForValue(value), one, cells };
       const distance = Math.abs(place.y - this.pointer.y);
       if (Number.isFinite(distance) && (!near || distance < near.distance)) near = { ...place, distance };
     }
+    if (this.near !== near?.cells) this.near?.row.classList.remove("near");
+    this.near = near?.cells;
     if (!near) return;
     near.cells.row.classList.add("near");
     this.dot.hidden = false;
     this.dot.style.setProperty("transform", `translate(${near.x}px, ${near.y}px)`);
     this.dot.style.setProperty("background", near.one.color);
+  }
+
+  // Which rows of the legend are in sight: only those are written while the pointer moves.
+  seenRows() {
+    const scroller = this.legend.firstChild;
+    const height = this.rows.values().next().value?.row.offsetHeight;
+    if (!height || !scroller) return () => true;
+    const first = Math.floor(scroller.scrollTop / height) - 1;
+    const last = first + Math.ceil(scroller.clientHeight / height) + 1;
+    return (row) => row >= first && row <= last;
   }
 
   setZoom(zoom) {

@@ -1,5 +1,7 @@
 // Texts of the filter language of `gallop runs list --filter`.
 
+const NAMES_OF_ONE = 50;
+
 /** A text in quotes. The language has no way to write one with both kinds of quotes: undefined. */
 function quoted(text) {
   if (!text.includes('"')) return `"${text}"`;
@@ -24,4 +26,11 @@ export function both(one, other) {
 /** Runs of these names. */
 export function anyOf(names) {
   return names.map((name) => equalTo("name", name)).join(" or ");
+}
+
+/** Filters that choose the runs of these names between them, each short enough to be asked for. */
+export function filtersOf(names) {
+  const filters = [];
+  for (let i = 0; i < names.length; i += NAMES_OF_ONE) filters.push(anyOf(names.slice(i, i + NAMES_OF_ONE)));
+  return filters;
 }

@@ -4,6 +4,8 @@ import { numberOf } from "./api.js";
 import { h } from "./dom.js";
 
 const DIGITS = 5;
+// By the most decimals; to make one takes far longer than to use it.
+const formats = Array.from({ length: 12 }, (_, decimals) => new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }));
 
 /** "0.93417", "12,300", "1e-5"; a text as it is. */
 export function formatNumber(value) {
@@ -12,10 +14,10 @@ export function formatNumber(value) {
   if (Number.isNaN(number)) return String(value);
   if (!Number.isFinite(number)) return number > 0 ? "∞" : "−∞";
   const size = Math.abs(number);
-  if (Number.isInteger(number) && size < 1e12) return number.toLocaleString("en-US");
+  if (Number.isInteger(number) && size < 1e12) return formats[0].format(number);
   if (size >= 1e-4 && size < 1e9) {
     const decimals = Math.max(0, DIGITS - 1 - Math.floor(Math.log10(size)));
-    return number.toLocaleString("en-US", { maximumFractionDigits: decimals });
+    return formats[decimals].format(number);
   }
   const [digits, exponent] = number.toExponential(DIGITS - 1).split("e");
   return `${Number(digits)}e${Number(exponent)}`;

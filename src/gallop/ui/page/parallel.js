@@ -6,7 +6,7 @@ import { knownColumns, openColumnChooser, titleOf } from "./columns.js";
 import { h, onWidth, options, replace, s } from "./dom.js";
 import { errorLine } from "./errors.js";
 import { counted, exactNumber, formatNumber, shortened } from "./format.js";
-import { runLink } from "./routes.js";
+import { nameElement } from "./run_name.js";
 import { differing, valuesOf } from "./run_values.js";
 import { hasValue, makeScale, spaced } from "./scales.js";
 import { plainTable } from "./tables.js";
@@ -20,8 +20,8 @@ const BRUSH_PX = 22;
 const TICK_PX = 13;
 const LETTERS = 16; // Of a title or tick.
 
-/** Draws the runs of a filter until the signal is aborted; gives what asks for them again. */
-export function showParallel(root, { filter, signal }) {
+/** Draws the runs that filters choose until the signal is aborted; gives what asks for them again. */
+export function showParallel(root, { filters, signal }) {
   let room = 0; // For the drawing, in pixels.
   const state = { runs: [], columns: null, known: [], color: "", logs: new Map(), brushes: new Map() };
   const error = errorLine();
@@ -58,10 +58,10 @@ export function showParallel(root, { filter, signal }) {
         const params = state.known.filter((column) => column.startsWith("params.")).slice(0, ASKED_OPTIONS);
         const metrics = ["metrics.accuracy", "metrics.loss"].filter((column) => state.known.includes(column));
         const last = metrics.length > 0 ? metrics : state.known.filter((column) => column.startsWith("metrics.")).slice(0, 1);
-        const runs = await valuesOf(filter, params, signal);
+        const runs = await valuesOf(filters, params, signal);
         state.columns = [...differing(runs, params).slice(0, FIRST_AXES - last.length), ...last.reverse()];
       }
-      const runs = await valuesOf(filter, state.columns, signal);
+      const runs = await valuesOf(filters, state.columns, signal);
       error.show("");
       if (JSON.stringify([runs, state.columns]) === state.shown) return;
       state.shown = JSON.stringify([runs, state.columns]);
@@ -201,7 +201,7 @@ export function showParallel(root, { filter, signal }) {
     };
     replace(table, plainTable([{ text: "run" }, ...state.columns.map((column) => ({ text: titleOf(column), title: column, isNumber: scales.get(column).kind !== "words" }))],
       sorted.slice(0, LISTED).map((run) => ({
-        cells: [h("a", { href: runLink(run.name), class: "ellipsis", title: run.name }, run.name),
+        cells: [nameElement(run.name),
           ...state.columns.map((column) => ({ content: formatNumber(run.values[column]), title: exactNumber(run.values[column]) }))],
         onpointerenter: () => light(run.name, true),
         onpointerleave: () => light(run.name, false),

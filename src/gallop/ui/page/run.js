@@ -111,6 +111,7 @@ class RunPage {
     const grid = new ChartGrid({
       settings,
       load: (metric, what) => loadCurves(metric, [this.name], looksOf([this.name]), settings, what),
+      lines: () => 1,
       links: (metric) => linksOf(metric, [this.name], settings),
     }, { scroller: this.root, signal, closed: [] });
     const nothing = h("p", { class: "muted nothing" }, "None yet.");

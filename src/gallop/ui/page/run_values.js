@@ -5,9 +5,13 @@ import { get } from "./api.js";
 const PAGE = 1000;
 const OWN = new Set(["name", "state", "created", "seconds", "steps"]);
 
-/** Runs that a filter chooses: {name, state, ..., values: {column: value}}. */
-export async function valuesOf(filter, columns, signal) {
+/** Runs that one of several filters chooses: {name, state, ..., values: {column: value}}. */
+export async function valuesOf(filters, columns, signal) {
   const asked = columns.filter((column) => !OWN.has(column));
+  return (await Promise.all(filters.map((filter) => valuesOfOne(filter, asked, signal)))).flat();
+}
+
+async function valuesOfOne(filter, asked, signal) {
   const runs = [];
   for (;;) {
     const answer = await get("runs", { filter, columns: asked.join(","), offset: runs.length, limit: PAGE }, signal);

@@ -11,6 +11,7 @@ import { counted, formatNumber } from "./format.js";
 import { onKeys } from "./keys.js";
 import { onChange } from "./live.js";
 import { amend, link, one, runLink } from "./routes.js";
+import { nameElement } from "./run_name.js";
 import { GroupedSource, PagedSource } from "./sources.js";
 import { withSuggestions } from "./suggest.js";
 import { looksOf, theme } from "./theme.js";
@@ -318,7 +319,7 @@ class RunsTable {
       cell.classList.add("name");
       return replace(cell,
         h("input", { type: "checkbox", tabindex: -1, checked: isChosen(run.name), "aria-label": `Choose ${run.name}` }),
-        h("a", { class: "ellipsis", href: runLink(run.name), tabindex: -1, title: run.name }, run.name),
+        nameElement(run.name, runLink(run.name), { tabindex: -1 }),
         run.note && h("span", { class: "mark", title: run.note, role: "img", "aria-label": `Note: ${run.note}` }, "✎"),
         run.trouble && h("span", { class: "mark trouble", title: run.trouble, role: "img", "aria-label": `Trouble: ${run.trouble}` }, "!"));
     }));
@@ -369,7 +370,7 @@ class RunsTable {
     this.compareLink.hidden = all && !this.matching;
     this.compareLink.classList.toggle("primary", !all);
     this.compareLink.textContent = all ? "Compare all" : `Compare ${formatNumber(names.length)}`;
-    this.compareLink.href = link("compare", all ? { filter: this.filter, all: "1" } : { runs: names });
+    this.compareLink.href = link("compare", all ? { filter: this.filter } : { runs: names });
   }
 
   drawHeadBox() {

@@ -23,8 +23,8 @@ function shown(column, value) {
   return hasValue(value) ? formatNumber(value) : "none";
 }
 
-/** Draws the runs of a filter until the signal is aborted; gives what asks for them again. */
-export function showScatter(root, { filter, query, signal }) {
+/** Draws the runs that filters choose until the signal is aborted; gives what asks for them again. */
+export function showScatter(root, { filters, query, signal }) {
   let room = 0; // For the drawing, in pixels.
   const state = { x: one(query, "x"), y: one(query, "y"), color: one(query, "color"), logs: new Map(), runs: [] };
   const error = errorLine();
@@ -55,13 +55,13 @@ export function showScatter(root, { filter, query, signal }) {
       if (!all.includes(state.y)) state.y = ["metrics.accuracy", "metrics.loss", ...metrics, "steps"].find((column) => all.includes(column));
       if (!all.includes(state.x)) {
         const params = known.filter((column) => column.startsWith("params.")).slice(0, ASKED_OPTIONS);
-        const found = differing(await valuesOf(filter, params, signal), params);
+        const found = differing(await valuesOf(filters, params, signal), params);
         state.x = found.includes("params.optimizer.lr") ? "params.optimizer.lr" : found[0] ?? "seconds";
       }
       if (!all.includes(state.color)) state.color = "";
       for (const name of ["x", "y"]) replace(selects[name], options(all.map((column) => [column, column]), state[name]));
       replace(selects.color, options([["", "one color"], ...all.map((column) => [column, column])], state.color));
-      const runs = await valuesOf(filter, [...new Set([state.x, state.y, state.color].filter(Boolean))], signal);
+      const runs = await valuesOf(filters, [...new Set([state.x, state.y, state.color].filter(Boolean))], signal);
       error.show("");
       const shown = JSON.stringify([runs, state.x, state.y, state.color]);
       if (shown === state.shown) return;

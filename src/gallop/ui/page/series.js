@@ -22,7 +22,7 @@ export async function loadBands(metric, by, filter, { axis, smoothing }, { point
   const nameOf = ({ value }) => `${by}=${value ?? ""}`;
   const looks = looksInOrder(groups.map(nameOf));
   return groups.map((group) => ({
-    ...looks.get(nameOf(group)), name: nameOf(group), label: group.value === null || group.value === "" ? "none" : String(group.value), runs: group.runs,
+    ...looks.get(nameOf(group)), name: nameOf(group), href: null, label: group.value === null || group.value === "" ? "none" : String(group.value), runs: group.runs,
     x: numbers(group.x), y: numbers(group.mean),
     band: { low: numbers(group.low), high: numbers(group.high), least: numbers(group.least), most: numbers(group.most) },
   }));
