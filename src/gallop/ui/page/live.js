@@ -69,6 +69,11 @@ export function startLive() {
     if (document.hidden) hiding = setTimeout(disconnect, HIDDEN_MS);
     else if (!source) connect();
   });
+  // A page that the browser keeps for "back" would keep its connection too.
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", ({ persisted }) => {
+    if (persisted) connect();
+  });
   connect();
 }
 
