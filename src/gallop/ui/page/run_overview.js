@@ -10,11 +10,18 @@ const JOULES_PER_KWH = 3.6e6;
 
 const box = (title, ...children) => h("section", { class: "box" }, h("h2", {}, title), children);
 
+// How long ago and when; long ago, when alone.
+function createdText(seconds) {
+  const exact = formatTime(seconds);
+  const ago = timeElement(seconds);
+  return exact.startsWith(ago.textContent) ? exact : [ago, h("span", { class: "muted" }, ` ${exact}`)];
+}
+
 function runFacts(run) {
   const { energy, ends } = run;
   const kwh = energy ? Number((energy.joules / JOULES_PER_KWH).toPrecision(3)) : 0;
   return facts([
-    ["Created", timeElement(run.created), h("span", { class: "muted" }, ` ${formatTime(run.created)}`)],
+    run.created > 0 && ["Created", createdText(run.created)],
     ["Duration", formatDuration(run.seconds)],
     ["Steps", formatNumber(run.steps)],
     ...ends.map((end) => [end === ends.at(-1) ? "Ended" : "Paused", timeElement(end.time), ` at step ${formatNumber(end.step)}: ${end.reason}`]),
