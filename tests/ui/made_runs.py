@@ -6,6 +6,8 @@ import json
 import math
 import os
 import random
+import struct
+import zlib
 
 BEGIN = 1.75e9  # Seconds since 1970, of the first run.
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -98,3 +100,23 @@ def append(folder, name, step, values):
     """What a training writes while somebody looks."""
     with open(os.path.join(folder, name, "metrics.log"), "ab") as file:
         file.write(line(step, BEGIN + 9e6 + step, "evaluation", values, {"part": "test"}))
+
+
+def png(side):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes(range(0, 16 * side, 16)) for _ in range(side))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def write_report(folder, name):
+    """Of two classes and one mistake, as 'gallop evaluate --report' leaves it."""
+    path = os.path.join(folder, name, "report")
+    os.makedirs(path)
+    with open(os.path.join(path, "00.png"), "wb") as file:
+        file.write(png(4))
+    report = {"step": TRAINING_LENGTH, "part": "test", "classes": ["cat", MARKUP], "counts": [[90, 10], [0, 40]],
+              "mistakes": [{"image": "00.png", "width": 4, "height": 4, "channels": 1, "truth": 0, "guess": 1, "probability": 0.9}]}
+    with open(os.path.join(path, "report.json"), "w", encoding="utf-8") as file:
+        json.dump(report, file)

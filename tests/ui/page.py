@@ -591,6 +591,26 @@ def a_run_has_its_page(browser, api):
 
 
 @test
+def a_run_without_a_report_says_how_to_make_one(browser, api):
+    name = compared(api, 1)[0]
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=report")
+    browser.until("what to do", lambda: browser.text(".empty .command"), f"gallop evaluate {name} --report")
+
+
+@own_test
+def classes_and_mistakes_are_shown(browser, api, server, program):
+    name = compared(api, 2)[1]
+    made_runs.write_report(server.folder, name)
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=report")
+    rows = ("return [...document.querySelectorAll('.confusion tbody tr')].map((row) => "
+            "[...row.children].map((cell) => cell.textContent))")
+    browser.until("the counts", lambda: browser.run(rows), [["cat", "90", "10", "90.0 %"], [made_runs.MARKUP, "", "40", "100.0 %"]])
+    images = "return [...document.querySelectorAll('.mistakes img')].map((one) => one.naturalWidth)"
+    browser.until("the images", lambda: browser.run(images), [4])
+    expect("what it is taken for", browser.texts(".mistakes .guess"), [made_runs.MARKUP])
+
+
+@test
 def tags_and_notes_are_written(browser, api):
     name = compared(api, 1)[0]
     browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")

@@ -454,6 +454,14 @@ def test_damaged_runs_are_marked(ui, runs):
         shutil.rmtree(runs / name)
 
 
+def test_for_prometheus(ui, runs):
+    answer = ask(ui, "/metrics")
+    expect(answer.status == 200 and answer.headers["content-type"].startswith("text/plain; version=0.0.4"), answer.headers)
+    expect(b"# TYPE gallop_run_metric gauge" in answer.body, answer.body)
+    if shutil.which("promtool"):  # Of Prometheus itself.
+        subprocess.run(["promtool", "check", "metrics"], input=answer.body, check=True, stdout=subprocess.DEVNULL)
+
+
 def test_a_deleted_index(ui, runs):
     get(ui, "/api/runs")
     for path in runs.glob(".index.db*"):

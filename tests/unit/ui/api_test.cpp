@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/track/class_report.h"
+#include "gallop/track/foreign_run.h"
 #include "gallop/ui/http/target.h"
 #include "gallop/ui/site.h"
 #include "unit/track/runs_of_test.h"
@@ -80,6 +82,48 @@ TEST_F(Api, RefusesWhatThereIsNot) {
   EXPECT_EQ(post("runs", "{}", 405).at("error"), "'/api/runs' is asked by GET");
   EXPECT_EQ(error("run?name=../../etc/passwd", 404), "there is no run '../../etc/passwd'");
   EXPECT_EQ(error("run", 400), "give 'name'");
+}
+
+TEST_F(Api, ShowsAReportAndItsImagesAlone) {
+  folder.add("a", "{}", {0.5});
+  EXPECT_EQ(error("run/report?name=a", 404), "'a' has no report");
+  const fs::path run = folder.path() / "a";
+  make_folders(track::class_report_of(run));
+  write_file_atomically(track::class_report_of(run) / "00.png", "a picture");
+  track::ClassReport report{
+      .step = 3, .part = "test", .classes = {"cat", "<b>"}, .counts = {{2, 0}, {1, 4}}};
+  report.mistakes.push_back({.image = "00.png",
+                             .width = 4,
+                             .height = 4,
+                             .channels = 1,
+                             .truth = 1,
+                             .guess = 0,
+                             .probability = 0.75});
+  track::write_class_report(run, report);
+  const Json told = get("run/report?name=a");
+  EXPECT_EQ(told.at("counts"), (Json{{2, 0}, {1, 4}}));
+  EXPECT_EQ(told.at("classes"), (Json{"cat", "<b>"}));
+  EXPECT_EQ(told.at("mistakes")[0].at("probability"), 0.75);
+  EXPECT_EQ(text("run/image?name=a&image=00.png"), "a picture");
+  for (const char* image : {"01.png", "report.json", "../recipe.yaml", "00.png/../report.json"}) {
+    EXPECT_EQ(error(std::string("run/image?name=a&image=") + image, 404),
+              "there is no image '" + std::string(image) + "'");
+  }
+  write_file_atomically(track::class_report_of(run) / "report.json", "{\"step\":");
+  EXPECT_NE(error("run/report?name=a", 422).find("report.json"), std::string::npos);
+}
+
+TEST_F(Api, TellsPrometheusOfRunsThatTrainOrHaveJustEnded) {
+  folder.add("now", "{}", {0.5});
+  track::ForeignRun old;
+  old.add("evaluation/accuracy", 1, 1e9, 0.25);
+  old.make(folder.path(), "old", "a test");
+  const std::string told = ask({.method = "GET", .path = "/metrics"}, 200);
+  EXPECT_NE(told.find("gallop_run_metric{run=\"now\",metric=\"accuracy\"} 0.5\n"),
+            std::string::npos)
+      << told;
+  EXPECT_NE(told.find("gallop_run_state{run=\"now\",state=\"finished\"} 1\n"), std::string::npos);
+  EXPECT_EQ(told.find("run=\"old\""), std::string::npos);
 }
 
 TEST_F(Api, ShowsAPageOfTheTable) {

@@ -263,7 +263,8 @@ class Push::State {
       const size_t end = std::min(metrics.size(), begin + kMostMetrics);
       const auto first = metrics.begin() + static_cast<Json::difference_type>(begin);
       const auto last = metrics.begin() + static_cast<Json::difference_type>(end);
-      client_.post("runs/log-batch", {{"run_id", id_}, {"metrics", Json(Json::array_t(first, last))}});
+      client_.post("runs/log-batch",
+                   {{"run_id", id_}, {"metrics", Json(Json::array_t(first, last))}});
     }
     batch.sent += static_cast<int64_t>(metrics.size());
     batch.records = 0;
@@ -296,8 +297,8 @@ class Push::State {
   std::string id_, status_;
   LogFollower log_;
   int64_t last_sent_ = -1;  // Where the last record that was sent begins in the log.
-  std::string ending_;  // MLflow's word where the last record that was sent is an end.
-  double time_ = 0;     // Of the last record that was sent.
+  std::string ending_;      // MLflow's word where the last record that was sent is an end.
+  double time_ = 0;         // Of the last record that was sent.
   bool has_params_ = false;
   std::map<std::string, std::string> tags_;
 };

@@ -18,11 +18,11 @@ struct Context {
   std::mutex labels{};  ///< Is held by who changes those of a run.
 };
 
-/// Answers what is asked for below /api/ as JSON, unless it says otherwise below. What is wrong is
-/// told as {"error": "one line"} with 400 (wrong use), 404 (no such run), 405, 422 (damaged data),
-/// 500 or 503. Runs are looked up by their names in the index; nothing that a client says is a
-/// path. Numbers that JSON has not are "NaN", "Infinity" and "-Infinity"; times are seconds since
-/// 1970.
+/// Answers what is asked for below /api/, and /metrics, as JSON, unless it says otherwise below.
+/// What is wrong is told as {"error": "one line"} with 400 (wrong use), 404 (no such run), 405, 422
+/// (damaged data), 500 or 503. Runs are looked up by their names in the index; nothing that a
+/// client says is a path. Numbers that JSON has not are "NaN", "Infinity" and "-Infinity"; times
+/// are seconds since 1970.
 http::Response answer(Context& context, const http::Request& request);
 
 /// GET /api/session: token, version, folder, now, runs (how many).
@@ -53,6 +53,14 @@ http::Response run(Context& context, const http::Request& request);
 http::Response run_recipe(Context& context, const http::Request& request);
 /// GET /api/run/log?name&kind&offset&limit: records of its log, the first written first.
 http::Response run_log(Context& context, const http::Request& request);
+/// GET /api/run/report?name: which classes its model takes for which, and its surest mistakes
+/// (track::ClassReport); 404 where it has none.
+http::Response run_report(Context& context, const http::Request& request);
+/// GET /api/run/image?name&image: one of the report's images, a PNG file.
+http::Response run_image(Context& context, const http::Request& request);
+/// GET /metrics: how the runs stand that train, or have ended within ten minutes, for Prometheus
+/// (track/prometheus.h).
+http::Response prometheus(Context& context, const http::Request& request);
 /// GET /api/compare?runs: options and origins of some runs side by side.
 http::Response compare(Context& context, const http::Request& request);
 

@@ -14,11 +14,12 @@ import { link, one, parse, runLink } from "./routes.js";
 import { showLog } from "./run_log.js";
 import { showOverview } from "./run_overview.js";
 import { showRecipe } from "./run_recipe.js";
+import { showReport } from "./run_report.js";
 import { linksOf, loadCurves } from "./series.js";
 import { Tabs } from "./tabs.js";
 import { looksOf, theme } from "./theme.js";
 
-const VIEWS = [["", "Overview"], ["curves", "Curves"], ["system", "System"], ["recipe", "Recipe"], ["log", "Log"]];
+const VIEWS = [["", "Overview"], ["curves", "Curves"], ["system", "System"], ["recipe", "Recipe"], ["report", "Report"], ["log", "Log"]];
 const SYSTEM = "system.";
 
 class RunPage {
@@ -101,6 +102,7 @@ class RunPage {
       case "curves": this.update = this.showCurves((metric) => !metric.startsWith(SYSTEM), signal); break;
       case "system": this.update = this.showCurves((metric) => metric.startsWith(SYSTEM), signal); break;
       case "recipe": this.update = showRecipe(panel, { run, signal }); break;
+      case "report": this.update = showReport(panel, { name: run.name, signal }); break;
       case "log": this.update = showLog(panel, { name: run.name, kinds: run.kinds, signal }); break;
       default: this.update = showOverview(panel, run);
     }

@@ -1,0 +1,67 @@
+// What a run's model takes for what: its classes as a table of counts, and the images that it is surest of and wrong about.
+
+import { address, get } from "./api.js";
+import { h, replace } from "./dom.js";
+import { errorLine } from "./errors.js";
+import { formatNumber } from "./format.js";
+
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const share = (part, all) => (all > 0 ? part / all : 0);
+const sum = (row) => row.reduce((all, one) => all + one, 0);
+
+// A row for each class, a column for each guess; a cell is as dark as its share of the row.
+function table({ classes, counts }) {
+  const cell = (truth, guess) => {
+    const number = counts[truth][guess];
+    const all = sum(counts[truth]);
+    const kind = truth === guess ? "right" : "wrong";
+    return h("td", {
+      class: `count ${number > 0 ? kind : "none"}`,
+      style: { "--share": share(number, all).toFixed(3) },
+      title: `${classes[truth]} taken for ${classes[guess]}: ${formatNumber(number)} of ${formatNumber(all)}, ${percent(share(number, all))}`,
+    }, number > 0 ? formatNumber(number) : "");
+  };
+  return h("div", { class: "scroll-x" }, h("table", { class: "confusion" },
+    h("caption", {}, "Rows are what images show, columns what the model takes them for."),
+    h("thead", {}, h("tr", {}, h("td", {}), [...classes, "found"].map((name) => h("th", { scope: "col" }, h("span", {}, name))))),
+    h("tbody", {}, classes.map((name, truth) => h("tr", {}, h("th", { scope: "row" }, name),
+      classes.map((_, guess) => cell(truth, guess)),
+      h("td", { class: "value" }, percent(share(counts[truth][truth], sum(counts[truth])))))))));
+}
+
+function mistakes(run, { classes, mistakes: list }) {
+  return h("ul", { class: "mistakes" }, list.map(({ image, truth, guess, probability }) => h("li", {},
+    h("img", { src: address("run/image", { name: run, image }), loading: "lazy", alt: `${classes[truth]}, taken for ${classes[guess]}` }),
+    h("span", { class: "guess" }, classes[guess]), h("span", { class: "muted" }, `${percent(probability)}, is ${classes[truth]}`))));
+}
+
+/** Shows the report until the signal is aborted; gives what shows it as it has become. */
+export function showReport(root, { name, signal }) {
+  const error = errorLine();
+  const place = h("div", {});
+  replace(root, error, place);
+  let shown = "";
+  async function read() {
+    let report;
+    try {
+      report = await get("run/report", { name }, signal);
+    } catch (failure) {
+      if (failure.status !== 404) {
+        error.tell(failure, signal);
+        return;
+      }
+      replace(place, h("div", { class: "empty" }, h("h2", {}, "No report yet"),
+        h("p", {}, "Which classes the model takes for which, and its surest mistakes:"), h("pre", { class: "command" }, `gallop evaluate ${name} --report`)));
+      return;
+    }
+    error.show("");
+    const text = JSON.stringify(report);
+    if (text === shown) return;
+    shown = text;
+    replace(place, h("div", { class: "boxes" },
+      h("section", { class: "box" }, h("h2", {}, `Classes of the ${report.part} part, step ${formatNumber(report.step)}`), table(report)),
+      h("section", { class: "box" }, h("h2", {}, "Surest mistakes"), mistakes(name, report))));
+  }
+  read();
+  return read;
+}
