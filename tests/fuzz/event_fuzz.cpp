@@ -32,7 +32,15 @@ std::vector<std::string> fuzz_seeds() {
   const gallop::TemporaryFolder folder(gallop::fs::temp_directory_path(), "gallop-fuzz-");
   const gallop::fs::path path = folder.path() / "events";
   tensorboard::EventFileWriter writer(path, 1000);
-  writer.write({"train/loss", 1, 1001, 0.5});
+  writer.write(tensorboard::Scalar{"train/loss", 1, 1001, 0.5});
+  tensorboard::Buckets buckets;
+  buckets.tag = "weights/a";
+  buckets.buckets = {{-1, 0, 3}, {0, 1, 4}};
+  writer.write(buckets);
+  tensorboard::Picture picture;
+  picture.tag = "mistakes/a";
+  picture.png = "no picture";
+  writer.write(picture);
   writer.write_options({{"lr", 0.1}, {"name", std::string("mlp")}, {"nesterov", true}}, 1000);
   writer.write_end(tensorboard::Ending::kFailure, 1003);
   writer.finish();
