@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/slice.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/kernel/conv2d.h"
@@ -64,6 +65,22 @@ bool is_fp32_or_bf16(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16;
 }
 
+// Whether oneDNN writes beyond its scratch memory in the gradient of the weight: it has room for
+// the channels that there are, and counts with those of a vector (its issue 6035, not mended in
+// LibTorch 2.11).
+bool overruns_scratch(const at::Tensor& x, const at::Tensor& weight, int64_t stride,
+                      int64_t padding) {
+  constexpr int64_t kMostChannelsOfVector = 16;
+  return x.is_cpu() && x.dim() == 4 && x.size(1) < kMostChannelsOfVector && stride > 1 &&
+         padding == 0 && weight.size(2) == 1 && weight.size(3) == 1;
+}
+
+// The pixels that a window of one pixel sees.
+at::Tensor seen_pixels(const at::Tensor& x, int64_t stride) {
+  const auto rows = at::slice(x, 2, 0, std::nullopt, stride);
+  return at::slice(rows, 3, 0, std::nullopt, stride).contiguous(x.suggest_memory_format());
+}
+
 }  // namespace
 
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
@@ -76,6 +93,9 @@ at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
     if (kernel::takes_conv2d_weight(narrow, weight.size(0), window_of(weight, stride, padding))) {
       return Conv2dFunction::apply(narrow, weight, stride, padding);
     }
+  }
+  if (overruns_scratch(x, weight, stride, padding)) {
+    return at::conv2d(seen_pixels(x, stride), weight, bias);
   }
   return at::conv2d(x, weight, bias, stride, padding);
 }
