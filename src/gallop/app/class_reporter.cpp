@@ -54,30 +54,26 @@ void ClassReporter::add(const data::Batch& batch, const at::Tensor& logits) {
   const at::Tensor guesses = at::argmax(probabilities, -1);
   const at::Tensor truths = batch.target.to(at::kLong).cpu();
   for (int64_t i = 0; i < truths.size(0); ++i) {
-    const auto truth = truths[i].item<int64_t>(), guess = guesses[i].item<int64_t>();
-    ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
+    Mistake mistake;
+    mistake.position = batch.position + i;
+    mistake.truth = truths[i].item<int64_t>();
+    mistake.guess = guesses[i].item<int64_t>();
+    ++counts_[static_cast<size_t>(mistake.truth)][static_cast<size_t>(mistake.guess)];
+    if (mistake.truth == mistake.guess) continue;
+    mistake.probability = probabilities[i][mistake.guess].item<double>();
+    keep(std::move(mistake), batch.input[i]);
   }
-  add_mistakes(batch, probabilities, guesses);
 }
 
-void ClassReporter::add_mistakes(const data::Batch& batch, const at::Tensor& probabilities,
-                                 const at::Tensor& guesses) {
+void ClassReporter::keep(Mistake mistake, const at::Tensor& image) {
   const auto is_before = [](const Mistake& a, const Mistake& b) {
     return std::tie(b.probability, a.position) < std::tie(a.probability, b.position);
   };
-  for (int64_t i = 0; i < guesses.size(0); ++i) {
-    Mistake mistake;
-    mistake.position = batch.position + i;
-    mistake.truth = batch.target[i].item<int64_t>();
-    mistake.guess = guesses[i].item<int64_t>();
-    if (mistake.truth == mistake.guess) continue;
-    mistake.probability = probabilities[i][mistake.guess].item<double>();
-    if (mistakes_.size() == kMostMistakes && !is_before(mistake, mistakes_.back())) continue;
-    mistake.image = image_of(batch.input[i], inputs_);
-    const auto place = std::upper_bound(mistakes_.begin(), mistakes_.end(), mistake, is_before);
-    mistakes_.insert(place, std::move(mistake));
-    if (mistakes_.size() > kMostMistakes) mistakes_.pop_back();
-  }
+  if (mistakes_.size() == kMostMistakes && !is_before(mistake, mistakes_.back())) return;
+  mistake.image = image_of(image, inputs_);
+  const auto place = std::upper_bound(mistakes_.begin(), mistakes_.end(), mistake, is_before);
+  mistakes_.insert(place, std::move(mistake));
+  if (mistakes_.size() > kMostMistakes) mistakes_.pop_back();
 }
 
 void ClassReporter::write(const fs::path& run, int64_t step, const std::string& part) const {

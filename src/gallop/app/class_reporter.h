@@ -37,8 +37,8 @@ class ClassReporter {
   };
 
   const std::string& name_of(size_t label) const { return inputs_.classes[label]; }
-  void add_mistakes(const data::Batch& batch, const at::Tensor& probabilities,
-                    const at::Tensor& guesses);
+  // Among the surest, with its image, a row of a batch.
+  void keep(Mistake mistake, const at::Tensor& image);
 
   RunInputs inputs_;
   std::vector<std::vector<int64_t>> counts_;  // By truth, then guess.

@@ -17,6 +17,11 @@ Json number_json(double number) {
   return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
 }
 
+Json spelled_number_json(double number) {
+  if (std::isfinite(number)) return number;
+  return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+}
+
 Json numbers_json(const std::vector<double>& numbers) {
   Json list = Json::array();
   for (const double number : numbers) list.push_back(number_json(number));

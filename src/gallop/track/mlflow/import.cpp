@@ -1,16 +1,15 @@
 #include "gallop/track/mlflow/import.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
-#include <type_traits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/json_numbers.h"
 #include "gallop/track/foreign_run.h"
 
 namespace gallop::track::mlflow {
@@ -27,19 +26,12 @@ constexpr int kPointsAtOnce = 20000;
       fmt::format("MLflow at {} answers as no MLflow server does", printable(client.address())));
 }
 
-// Numbers of 64 bits, and those that are not finite, may come as texts.
-template <typename Number>
-Number number_of(const Json& json) {
-  if (!json.is_string()) return json.get<Number>();
+// Numbers of 64 bits may come as texts.
+int64_t whole_of(const Json& json) {
+  if (!json.is_string()) return json.get<int64_t>();
   const std::string& text = json.get_ref<const std::string&>();
-  const auto number = parse_number<Number>(text);
-  if (number) return *number;
-  if constexpr (std::is_floating_point_v<Number>) {
-    if (text == "NaN") return std::numeric_limits<Number>::quiet_NaN();
-    if (text == "Infinity") return std::numeric_limits<Number>::infinity();
-    if (text == "-Infinity") return -std::numeric_limits<Number>::infinity();
-  }
-  throw DataError(fmt::format("not a number: {}", printable(text)));
+  if (const auto number = parse_number<int64_t>(text)) return *number;
+  throw DataError(fmt::format("not a whole number: {}", printable(text)));
 }
 
 Json get(Client& client, const std::string& what,
@@ -57,9 +49,9 @@ void read_metric(Client& client, const std::string& id, const std::string& key, 
     if (!page.empty()) parameters["page_token"] = page;
     const Json answer = get(client, "metrics/get-history", parameters);
     for (const Json& metric : answer.value("metrics", Json::array())) {
-      run.add(key, metric.contains("step") ? number_of<int64_t>(metric.at("step")) : 0,
-              1e-3 * static_cast<double>(number_of<int64_t>(metric.at("timestamp"))),
-              number_of<double>(metric.at("value")));
+      run.add(key, metric.contains("step") ? whole_of(metric.at("step")) : 0,
+              1e-3 * static_cast<double>(whole_of(metric.at("timestamp"))),
+              config::number_of(metric.at("value")));
     }
     page = answer.value("next_page_token", "");
   } while (!page.empty());

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -16,6 +15,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/json_numbers.h"
 #include "gallop/track/foreign_run.h"
 #include "gallop/track/identity.h"
 #include "gallop/track/labels.h"
@@ -53,12 +53,6 @@ std::string cut(const std::string& text, size_t bytes) {
 }
 
 int64_t milliseconds(double seconds) { return static_cast<int64_t>(1e3 * seconds); }
-
-// Names of Protocol Buffers.
-Json value_of(double number) {
-  if (std::isfinite(number)) return number;
-  return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
-}
 
 Json pair_of(const std::string& name, const std::string& value, size_t bytes) {
   return {{"key", name_for_mlflow(name)}, {"value", cut(value, bytes)}};
@@ -248,7 +242,7 @@ class Push::State {
   void add(const Record& record, int64_t offset, Batch& batch) {
     for_each_point(record, [&](const Point& point) {
       batch.metrics.push_back({{"key", name_for_mlflow(foreign_name(point.metric))},
-                               {"value", value_of(point.value)},
+                               {"value", config::spelled_number_json(point.value)},
                                {"timestamp", milliseconds(point.time)},
                                {"step", point.step}});
     });
@@ -305,10 +299,8 @@ class Push::State {
 
 void check_address(const std::string& address) { Client{address}; }
 
-Push::Push(fs::path run, Target target)
-    : run_(std::move(run)),
-      target_(std::move(target)),
-      state_(std::make_unique<State>(run_, target_)) {}
+Push::Push(const fs::path& run, const Target& target)
+    : address_(target.address), state_(std::make_unique<State>(run, target)) {}
 
 Push::~Push() = default;
 
@@ -317,7 +309,7 @@ int64_t Push::send() {
     return state_->send();
   } catch (const Json::exception&) {
     throw UsageError(
-        fmt::format("MLflow at {} answers as no MLflow server does", printable(target_.address)));
+        fmt::format("MLflow at {} answers as no MLflow server does", printable(address_)));
   }
 }
 

@@ -23,7 +23,7 @@ void check_address(const std::string& address);
 class Push {
  public:
   /// Throws UsageError where there is no such address.
-  Push(fs::path run, Target target);
+  Push(const fs::path& run, const Target& target);
   ~Push();
   Push(const Push&) = delete;
   Push& operator=(const Push&) = delete;
@@ -36,8 +36,7 @@ class Push {
  private:
   class State;
 
-  fs::path run_;
-  Target target_;
+  std::string address_;
   std::unique_ptr<State> state_;
 };
 

@@ -1,6 +1,6 @@
 #include "gallop/ui/api/answer.h"
 
-#include <cmath>
+#include "gallop/config/json_numbers.h"
 
 namespace gallop::ui::api {
 
@@ -14,10 +14,7 @@ http::Response error_response(int status, const std::string& message) {
   return json_response({{"error", message}}, status);
 }
 
-Json number_json(double number) {
-  if (std::isfinite(number)) return number;
-  return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
-}
+Json number_json(double number) { return config::spelled_number_json(number); }
 
 Json numbers_json(const std::vector<double>& numbers) {
   Json list = Json::array();

@@ -85,16 +85,13 @@ class RunPage {
     this.head.hidden = true;
     this.run = null;
     this.shown = "";
-    this.panelAbort?.abort();
+    this.tabs.end?.abort();
     replace(this.panel, h("div", { class: "empty" }, h("h2", {}, "There is no such run"), h("p", {}, this.name),
       h("a", { class: "button", href: link("") }, "To the runs")));
   }
 
   show(view) {
-    this.panelAbort?.abort();
-    this.panelAbort = new AbortController();
-    const { signal } = this.panelAbort;
-    this.signal.addEventListener("abort", () => this.panelAbort.abort(), { signal });
+    const signal = this.tabs.begin(this.signal);
     this.view = this.tabs.select(view);
     this.grid = null;
     const { run, panel } = this;

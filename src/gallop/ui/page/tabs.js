@@ -11,6 +11,15 @@ export class Tabs {
     this.element = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
   }
 
+  /** A signal for the view that begins now, aborted with the page's `signal` or when the next view begins. */
+  begin(signal) {
+    this.end?.abort();
+    const end = new AbortController();
+    this.end = end;
+    signal.addEventListener("abort", () => end.abort(), { signal: end.signal });
+    return end.signal;
+  }
+
   /** Marks a view, also in the address; gives its name, that of the first where there is no such view. */
   select(wanted) {
     const name = this.views.some(([other]) => other === wanted) ? wanted : this.views[0][0];
