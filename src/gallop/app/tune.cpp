@@ -14,11 +14,11 @@
 #include "gallop/app/team.h"
 #include "gallop/app/tune/slurm_study.h"
 #include "gallop/app/tune/study_run.h"
-#include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/world.h"
+#include "gallop/tune/study_text.h"
 
 namespace gallop::app {
 
@@ -146,7 +146,7 @@ void finish_config(Arguments& arguments, const launch::World& world, int64_t wor
   }
 }
 
-StudyEnd take_part(Arguments& arguments, const launch::World& world, const StudyPlace& place,
+StudyEnd take_part(Arguments& arguments, const launch::World& world, const tune::StudyPlace& place,
                    const tune::Sweep& sweep, const StopRequest& stop) {
   const bool is_first = world.rank == 0;
   const bool is_alone = world.size == 1 && !arguments.joins;
@@ -163,7 +163,7 @@ StudyEnd take_part(Arguments& arguments, const launch::World& world, const Study
                     stop);
 }
 
-void show_best(const StudyPlace& place) {
+void show_best(const tune::StudyPlace& place) {
   const tune::Study study = place.read();
   const std::string best = best_text(study);
   if (best.empty() && study.count(tune::TrialState::kPruned) > 0) {
@@ -191,12 +191,12 @@ ExitCode run_sweep(const std::vector<std::string>& words) {
   share_out_cores(world);
   if (!arguments.helped.empty()) {
     finish_config(arguments, world, 1);
-    const StudyPlace place = find_study(arguments.studies, arguments.helped);
+    const tune::StudyPlace place = tune::find_study(arguments.studies, arguments.helped);
     return help_study(place, arguments.run, stop).is_done ? ExitCode::kDone : ExitCode::kStopped;
   }
   tune::Sweep sweep;
   arguments.study.may_be_led = arguments.joins || world.size > 1;
-  const StudyPlace place = make_study(arguments.study, sweep);
+  const tune::StudyPlace place = make_study(arguments.study, sweep);
   finish_config(arguments, world, sweep.workers);
   arguments.run.seconds = sweep.seconds;
   const StudyEnd end = take_part(arguments, world, place, sweep, stop);

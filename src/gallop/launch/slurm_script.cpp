@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 
 namespace gallop::launch {
@@ -22,19 +23,9 @@ constexpr const char* kPort = R"(  # Another port for each job of a host, and fo
   export MASTER_PORT=$((10000 + (SLURM_JOB_ID + 7919 * restarts) % 20000))
 )";
 
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool has_only(std::string_view text, std::string_view others) {
-  return std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter_or_digit(c) || others.find(c) != std::string_view::npos;
-  });
-}
-
 // What sbatch reads as one word, without quotes, escapes or comments.
 void check_word(const char* option, const std::string& text) {
-  if (has_only(text, "._-+:,@%/=")) return;
+  if (is_plain_word(text)) return;
   throw UsageError(fmt::format(
       "{} is '{}', but may have only letters, digits and ._-+:,@%/=", option, printable(text)));
 }
@@ -122,25 +113,6 @@ std::string command_line(const SlurmJob& job) {
 }
 
 }  // namespace
-
-std::string shell_word(std::string_view text) {
-  if (!text.empty() && has_only(text, "._-+:,@%/=")) return std::string(text);
-  std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      word += "'\\''";
-    } else {
-      word += c;
-    }
-  }
-  return word + "'";
-}
-
-std::string shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
-  return line;
-}
 
 std::optional<int64_t> parse_time_limit(std::string_view text) {
   int64_t days = 0;

@@ -31,11 +31,6 @@ struct SlurmJob {
   int array = 0;  ///< So many jobs of this kind, the elements of an array; 0: one by itself.
 };
 
-/// The text as one argument in a command of a POSIX shell, in single quotes where it needs them.
-std::string shell_word(std::string_view text);
-/// The words of a command as a line for it.
-std::string shell_line(const std::vector<std::string>& words);
-
 /// "HH:MM:SS" or "DAYS-HH:MM:SS" in seconds; nothing for any other text.
 std::optional<int64_t> parse_time_limit(std::string_view text);
 

@@ -17,7 +17,7 @@ constexpr double kLeaveSeconds = 5;
 
 }  // namespace
 
-Leader::Leader(std::unique_ptr<tune::Storage> storage, const StudyPlace& place,
+Leader::Leader(std::unique_ptr<tune::Storage> storage, const tune::StudyPlace& place,
                const std::string& listen, double ends_at)
     : tuner_(std::move(storage)), ends_at_(ends_at) {
   if (place.is_in_database()) return;

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "gallop/app/tune/study_place.h"
 #include "gallop/tune/remote/coordinator.h"
 #include "gallop/tune/storage.h"
+#include "gallop/tune/study_place.h"
 #include "gallop/tune/tuner.h"
 
 namespace gallop::app {
@@ -20,8 +20,8 @@ class Leader {
  public:
   /// Reaches workers elsewhere at `listen`. No trial begins after `ends_at`, as monotonic_seconds()
   /// counts.
-  Leader(std::unique_ptr<tune::Storage> storage, const StudyPlace& place, const std::string& listen,
-         double ends_at);
+  Leader(std::unique_ptr<tune::Storage> storage, const tune::StudyPlace& place,
+         const std::string& listen, double ends_at);
 
   const tune::StudySettings& settings() const { return tuner_.settings(); }
   /// For a worker of this process.

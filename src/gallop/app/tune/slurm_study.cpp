@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gallop/launch/slurm_script.h"
+#include "gallop/tune/tuner.h"
 
 namespace gallop::app {
 
@@ -31,7 +32,7 @@ std::vector<std::string> words_of(const SlurmStudy& wanted) {
 }
 
 // As 'gallop tune SWEEP' does where it is given again.
-void go_on(const StudyPlace& place) {
+void go_on(const tune::StudyPlace& place) {
   if (place.is_led() || !place.read().is_stopped()) return;
   tune::Tuner(place.open_store()->open(place.name)).resume();
 }
@@ -52,7 +53,7 @@ ExitCode submit_study(SlurmStudy wanted) {
     std::fputs(script.c_str(), stdout);
     return ExitCode::kDone;
   }
-  const StudyPlace place = make_study(wanted.study, sweep);
+  const tune::StudyPlace place = make_study(wanted.study, sweep);
   go_on(place);
   const std::string number = submit_job(script);
   fmt::print("study      {}\n", place.folder.string());

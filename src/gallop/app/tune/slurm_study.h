@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gallop/app/slurm_job.h"
-#include "gallop/app/tune/study_place.h"
+#include "gallop/app/tune/new_study.h"
 #include "gallop/base/error.h"
 
 namespace gallop::app {

@@ -9,8 +9,8 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/terminal.h"
-#include "gallop/app/tune/study_place.h"
 #include "gallop/app/tune/subcommands.h"
+#include "gallop/app/tune/which_study.h"
 #include "gallop/plot/plot.h"
 #include "gallop/tune/importance/importance.h"
 

@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
-#include "gallop/app/tune/study_place.h"
-#include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/subcommands.h"
-#include "gallop/app/tune/trial_command.h"
+#include "gallop/app/tune/which_study.h"
 #include "gallop/app/tune/worker.h"
-#include "gallop/launch/slurm_script.h"
+#include "gallop/base/shell.h"
 #include "gallop/tune/lineage.h"
+#include "gallop/tune/study_text.h"
+#include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
 
@@ -102,19 +102,19 @@ class Schedule {
     for (auto& option : recipe_options(spec_, study_.space(), stretch.point)) {
       words.push_back(std::move(option));
     }
-    return launch::shell_line(words);
+    return shell_line(words);
   }
 
   // With the variables by which a trial's command learns the same.
   std::string command_line(size_t index) const {
-    const auto folder = [this](size_t i) { return launch::shell_word("runs/" + name(i)); };
+    const auto folder = [this](size_t i) { return shell_word("runs/" + name(i)); };
     std::string line = fmt::format("GALLOP_TRIAL_NUMBER={} GALLOP_TRIAL_FOLDER={} ",
                                    stretches_[index].trials.back(), folder(index));
     if (index > 0) line += fmt::format("GALLOP_TRIAL_PARENT_FOLDER={} ", folder(index - 1));
     if (has_end(index)) {
       line += fmt::format("GALLOP_TRIAL_LAST_STEP={} ", stretches_[index].last_step);
     }
-    return line + launch::shell_line(command_words(spec_, study_.space(), stretches_[index].point));
+    return line + shell_line(command_words(spec_, study_.space(), stretches_[index].point));
   }
 
   const tune::Study& study_;
@@ -173,7 +173,7 @@ ExitCode tune_lineage(const std::vector<std::string>& arguments) {
   parser.add_flag("--commands", commands, "print the commands alone that train it again")
       ->excludes(as_json);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const StudyPlace place = which.find();
+  const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
   std::optional<int64_t> shown;
   if (number >= 0) shown = number;

@@ -7,12 +7,12 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/terminal.h"
-#include "gallop/app/tune/study_place.h"
-#include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/subcommands.h"
+#include "gallop/app/tune/which_study.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/importance/history.h"
 #include "gallop/tune/plots/study_plots.h"
+#include "gallop/tune/study_text.h"
 
 namespace gallop::app {
 

@@ -14,6 +14,7 @@
 
 #include "gallop/app/data_sharing.h"
 #include "gallop/app/tune/leader.h"
+#include "gallop/app/tune/new_study.h"
 #include "gallop/app/tune/worker_threads.h"
 #include "gallop/base/affinity.h"
 #include "gallop/base/clock.h"
@@ -35,7 +36,7 @@ std::string name_of(const StudyRunConfig& config) {
 }
 
 // They share the cores of this process.
-std::vector<Worker> workers_of(const StudyPlace& place, const StudyRunConfig& config,
+std::vector<Worker> workers_of(const tune::StudyPlace& place, const StudyRunConfig& config,
                                const DataSharing& sharing) {
   std::vector<Worker> workers;
   for (int i = 0; i < config.workers; ++i) {
@@ -57,7 +58,7 @@ std::vector<Worker> workers_of(const StudyPlace& place, const StudyRunConfig& co
 /// This process's part in a study: its workers and, where it leads, what it shows.
 class Member {
  public:
-  Member(const StudyPlace& place, const StudyRunConfig& config)
+  Member(const tune::StudyPlace& place, const StudyRunConfig& config)
       : place_(place), config_(config), sharing_(config.workers), view_(config.style) {
     if (sharing_.trouble().empty()) return;
     fmt::print(stderr, "gallop: data are not shared between trials: {}\n", sharing_.trouble());
@@ -103,7 +104,7 @@ class Member {
   }
 
  private:
-  const StudyPlace& place_;
+  const tune::StudyPlace& place_;
   const StudyRunConfig& config_;
   const double began_ = monotonic_seconds();
   DataSharing sharing_;
@@ -114,7 +115,7 @@ class Member {
 bool never() { return false; }
 
 // Settings as the leader of a study tells them; nothing where none answers.
-std::optional<tune::StudySettings> knock(const StudyPlace& place) {
+std::optional<tune::StudySettings> knock(const tune::StudyPlace& place) {
   try {
     return place.open_remote(kKnockSeconds)->settings();
   } catch (const Error&) {
@@ -124,7 +125,7 @@ std::optional<tune::StudySettings> knock(const StudyPlace& place) {
 }
 
 // Leads as soon as it may, or finds who leads. Nothing where `stop` is asked for.
-std::optional<tune::StudySettings> find_leader(Member& member, const StudyPlace& place,
+std::optional<tune::StudySettings> find_leader(Member& member, const tune::StudyPlace& place,
                                                const JoinConfig& join, const StopRequest& stop) {
   const double began = monotonic_seconds();
   while (!stop.requested()) {
@@ -148,7 +149,7 @@ std::optional<tune::StudySettings> find_leader(Member& member, const StudyPlace&
 
 }  // namespace
 
-StudyEnd run_study(const StudyPlace& place, const StudyRunConfig& config, bool resumes,
+StudyEnd run_study(const tune::StudyPlace& place, const StudyRunConfig& config, bool resumes,
                    const StopRequest& stop) {
   Member member(place, config);
   member.lead(place.open_store()->open(place.name));
@@ -158,7 +159,7 @@ StudyEnd run_study(const StudyPlace& place, const StudyRunConfig& config, bool r
   return member.run(workers, never, stop);
 }
 
-StudyEnd help_study(const StudyPlace& place, const StudyRunConfig& config,
+StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
                     const StopRequest& stop) {
   const WorkerThreads::OpenBroker open = [&] {
     return place.is_in_database() ? place.open_broker() : place.open_remote(kPatienceSeconds);
@@ -169,8 +170,8 @@ StudyEnd help_study(const StudyPlace& place, const StudyRunConfig& config,
   return member.run(workers, never, stop);
 }
 
-StudyEnd join_study(const StudyPlace& place, const StudyRunConfig& config, const JoinConfig& join,
-                    const StopRequest& stop) {
+StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
+                    const JoinConfig& join, const StopRequest& stop) {
   Member member(place, config);
   const auto settings = find_leader(member, place, join, stop);
   if (!settings) return {};

@@ -9,13 +9,13 @@
 #include "gallop/app/command.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/terminal.h"
-#include "gallop/app/tune/study_place.h"
-#include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/subcommands.h"
-#include "gallop/app/tune/trial_command.h"
+#include "gallop/app/tune/which_study.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
-#include "gallop/launch/slurm_script.h"
 #include "gallop/tune/storage/optuna_export.h"
+#include "gallop/tune/study_text.h"
+#include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
 
@@ -23,18 +23,7 @@ namespace {
 
 constexpr size_t kShownTrials = 20;
 
-// What runs a trial's point again by itself.
-std::vector<std::string> words_of(const tune::Study& study, const tune::Trial& trial) {
-  const tune::RunSpec spec = tune::parse_run_spec(study.settings().run);
-  if (spec.recipe.empty()) return command_words(spec, study.space(), trial.point);
-  std::vector<std::string> words = {"gallop", "train", spec.recipe};
-  for (auto& option : recipe_options(spec, study.space(), trial.point)) {
-    words.push_back(std::move(option));
-  }
-  return words;
-}
-
-const tune::Trial& best_trial(const StudyPlace& place, const tune::Study& study) {
+const tune::Trial& best_trial(const tune::StudyPlace& place, const tune::Study& study) {
   const auto best = study.objectives() > 1 ? std::optional<int64_t>() : study.best();
   if (best) return trial_at(study, *best);
   throw UsageError(study.objectives() > 1
@@ -44,7 +33,8 @@ const tune::Trial& best_trial(const StudyPlace& place, const tune::Study& study)
                        : fmt::format("no trial of {} is complete so far", place.name));
 }
 
-const tune::Trial& trial_of(const StudyPlace& place, const tune::Study& study, int64_t number) {
+const tune::Trial& trial_of(const tune::StudyPlace& place, const tune::Study& study,
+                            int64_t number) {
   return number < 0 ? best_trial(place, study) : trial_at(study, number);
 }
 
@@ -72,7 +62,7 @@ ExitCode tune_status(const std::vector<std::string>& arguments) {
   parser.add_flag("--all", all, "every trial");
   parser.add_flag("--json", json, "print JSON");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const StudyPlace place = which.find();
+  const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
   if (json) {
     fmt::print("{}\n", study_json(study));
@@ -100,7 +90,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
   auto* as_json = parser.add_flag("--json", json, "print JSON");
   parser.add_flag("--command", command, "print the command alone")->excludes(as_json);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const StudyPlace place = which.find();
+  const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
   const bool has_best = number >= 0 || study.best() || study.objectives() > 1;
   const std::string pruned = has_best ? std::string() : best_pruned_text(study);
@@ -117,7 +107,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
     return ExitCode::kDone;
   }
   const tune::Trial& trial = trial_of(place, study, number);
-  const std::string line = launch::shell_line(words_of(study, trial));
+  const std::string line = shell_line(tune::words_to_repeat(study, trial));
   if (json) {
     auto object = nlohmann::ordered_json::parse(trial_json(study, trial));
     object["command"] = line;
@@ -153,14 +143,14 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
   if (csv.empty() && json.empty() && recipe.empty() && optuna.empty()) {
     throw UsageError("what is to be written? Give --csv, --json, --optuna or --recipe with a file");
   }
-  const StudyPlace place = which.find();
+  const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
   if (!csv.empty()) write_file_atomically(csv, study_csv(study));
   if (!json.empty()) write_file_atomically(json, study_json(study) + "\n");
   if (!optuna.empty()) tune::export_to_optuna(study, optuna);
   if (!recipe.empty()) {
     write_recipe(recipe, study, trial_of(place, study, number));
-    fmt::print("to train it: gallop train {}\n", launch::shell_word(recipe));
+    fmt::print("to train it: gallop train {}\n", shell_word(recipe));
   }
   return ExitCode::kDone;
 }

@@ -4,15 +4,15 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
-#include "gallop/app/tune/study_place.h"
-#include "gallop/app/tune/study_text.h"
 #include "gallop/app/tune/subcommands.h"
+#include "gallop/app/tune/which_study.h"
+#include "gallop/tune/study_text.h"
 
 namespace gallop::app {
 
 namespace {
 
-ExitCode steer(const StudyPlace& place, const tune::Steer& wish) {
+ExitCode steer(const tune::StudyPlace& place, const tune::Steer& wish) {
   place.open_broker()->steer(wish);
   fmt::print("{}\n", progress_text(place.read()));
   return ExitCode::kDone;
@@ -41,7 +41,7 @@ ExitCode tune_resume(const std::vector<std::string>& arguments) {
   int64_t more = 0;
   parser.add_option("--more", more, "so many trials more")->check(CLI::NonNegativeNumber);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const StudyPlace place = which.find();
+  const tune::StudyPlace place = which.find();
   return steer(place,
                {.kind = tune::Steer::Kind::kResume, .wanted = place.read().wanted_trials() + more});
 }

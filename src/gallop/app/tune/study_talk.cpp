@@ -7,11 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
-#include "gallop/app/tune/study_place.h"
-#include "gallop/app/tune/study_text.h"
+#include "gallop/app/tune/new_study.h"
 #include "gallop/app/tune/subcommands.h"
-#include "gallop/app/tune/trial_command.h"
+#include "gallop/app/tune/which_study.h"
 #include "gallop/base/hardware.h"
+#include "gallop/tune/study_text.h"
+#include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
 
@@ -63,7 +64,7 @@ ExitCode tune_ask(const std::vector<std::string>& arguments) {
   std::string worker = fmt::format("{}:{}", host_name(), getppid());
   parser.add_option("--worker", worker, "who asks; that of the calling process");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const StudyPlace place = which.find();
+  const tune::StudyPlace place = which.find();
   const tune::Assignment assignment = place.open_broker()->ask(worker);
   switch (assignment.kind) {
     case tune::Assignment::Kind::kWait: fmt::print("{{\"wait\":true}}\n"); break;
@@ -106,7 +107,7 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   parser.add_option("--limited", outcome.limited, "one for each limit, in their order");
   parser.add_option("--attempt", attempt, "as ask told it; the last by default");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const StudyPlace place = which.find();
+  const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
   const auto broker = place.open_broker();
   tune::Trial trial = trial_at(study, number);

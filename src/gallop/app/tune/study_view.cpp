@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/terminal.h"
-#include "gallop/app/tune/study_text.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/study_text.h"
 
 namespace gallop::app {
 
@@ -33,7 +33,7 @@ void print(const std::string& json, const char* event) {
 StudyView::StudyView(Style style)
     : style_(style), is_live_(style == Style::kText && isatty(STDOUT_FILENO) == 1) {}
 
-void StudyView::begin(const tune::Study& study, const StudyPlace& place, int workers) {
+void StudyView::begin(const tune::Study& study, const tune::StudyPlace& place, int workers) {
   told_ = study.finished().size();
   if (style_ != Style::kText) return;
   const auto& settings = study.settings();

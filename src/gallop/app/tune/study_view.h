@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "gallop/app/tune/study_place.h"
 #include "gallop/tune/study.h"
+#include "gallop/tune/study_place.h"
 
 namespace gallop::app {
 
@@ -16,7 +16,7 @@ class StudyView {
   explicit StudyView(Style style);
 
   /// `workers` of this process.
-  void begin(const tune::Study& study, const StudyPlace& place, int workers);
+  void begin(const tune::Study& study, const tune::StudyPlace& place, int workers);
   void look(const tune::Study& study);
   void end(const tune::Study& study);
 

@@ -8,39 +8,12 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/trial_words.h"
 #include "gallop/tune/value_word.h"
 
 namespace gallop::app {
 
 namespace {
-
-using Words = std::vector<std::pair<std::string, std::string>>;
-
-// Puts values in the place of `{name}`; "{{" is a brace.
-std::string filled(const std::string& word, const Words& values, const tune::Space& space) {
-  std::string text;
-  for (size_t i = 0; i < word.size(); ++i) {
-    if (word.compare(i, 2, "{{") == 0 || word.compare(i, 2, "}}") == 0) {
-      text += word[i++];
-      continue;
-    }
-    const size_t end = word[i] == '{' ? word.find('}', i) : std::string::npos;
-    if (end == std::string::npos) {
-      text += word[i];
-      continue;
-    }
-    const std::string name = word.substr(i + 1, end - i - 1);
-    if (!space.find(name)) {
-      throw UsageError(
-          fmt::format("command: '{}' names no parameter; for a brace write {{{{", printable(word)));
-    }
-    for (const auto& [known, value] : values) {
-      if (known == name) text += value;
-    }
-    i = end;
-  }
-  return text;
-}
 
 // Whether two values may train the same for some steps.
 bool matters_later(const tune::Parameter& parameter) {
@@ -51,59 +24,12 @@ bool matters_later(const tune::Parameter& parameter) {
 
 }  // namespace
 
-std::vector<std::string> command_words(const tune::RunSpec& spec, const tune::Space& space,
-                                       const tune::Point& point) {
-  const Words values = parameter_words(space, point);
-  std::vector<std::string> words;
-  for (const std::string& word : spec.command) {
-    if (word == "${args}" || word == "${args_no_hyphens}") {
-      const char* const hyphens = word == "${args}" ? "--" : "";
-      for (const auto& [name, value] : values) {
-        words.push_back(fmt::format("{}{}={}", hyphens, name, value));
-      }
-    } else if (word == "${args_json}") {
-      words.push_back(parameters_json(space, point));
-    } else {
-      words.push_back(filled(word, values, space));
-    }
-  }
-  return words;
-}
-
 fs::path TrialPlace::run(int64_t trial) const {
   return study / "runs" / fmt::format("{:04}", trial);
 }
 
 fs::path TrialPlace::output(int64_t trial) const {
   return study / "output" / fmt::format("{:04}.log", trial);
-}
-
-Words parameter_words(const tune::Space& space, const tune::Point& point) {
-  Words words;
-  for (size_t i = 0; i < space.size(); ++i) {
-    if (std::isnan(point[i])) continue;
-    words.emplace_back(space[i].name, tune::value_word(space, i, point[i]));
-  }
-  return words;
-}
-
-std::string parameters_json(const tune::Space& space, const tune::Point& point) {
-  auto json = nlohmann::ordered_json::object();
-  for (size_t i = 0; i < space.size(); ++i) {
-    if (std::isnan(point[i])) continue;
-    json[space[i].name] = nlohmann::ordered_json::parse(space.value_text(i, point[i]));
-  }
-  return json.dump();
-}
-
-std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,
-                                        const tune::Point& point) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : spec.options) words.push_back(fmt::format("{}={}", name, value));
-  for (const auto& [name, value] : parameter_words(space, point)) {
-    words.push_back(fmt::format("{}={}", name, value));
-  }
-  return words;
 }
 
 int64_t shared_checkpoints(const tune::StudySettings& settings, const tune::RunSpec& spec) {
@@ -135,7 +61,7 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   command.cores = place.cores;
   command.keep_output = command.own_group = true;
   if (spec.recipe.empty()) {
-    std::vector<std::string> words = command_words(spec, settings.space, trial.point);
+    std::vector<std::string> words = tune::command_words(spec, settings.space, trial.point);
     command.program = words.front();
     command.arguments.assign(words.begin() + 1, words.end());
     command.variables["GALLOP_TRIAL_NUMBER"] = std::to_string(trial.number);
@@ -161,7 +87,7 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   } else if (const int64_t kept = shared_checkpoints(settings, spec); kept > 0) {
     add("--share", std::to_string(kept));
   }
-  for (std::string& word : recipe_options(spec, settings.space, trial.point)) {
+  for (std::string& word : tune::recipe_options(spec, settings.space, trial.point)) {
     command.arguments.push_back(std::move(word));
   }
   return command;

@@ -9,6 +9,7 @@
 #include "gallop/base/file.h"
 #include "gallop/tune/broker.h"
 #include "gallop/tune/sweep.h"
+#include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
 
@@ -24,17 +25,6 @@ struct TrialPlace {
   fs::path output(int64_t trial) const;
 };
 
-/// The parameters that a point has, by name, in their order: words of JSON, texts without quotes.
-std::vector<std::pair<std::string, std::string>> parameter_words(const tune::Space& space,
-                                                                 const tune::Point& point);
-
-/// The same as one JSON object.
-std::string parameters_json(const tune::Space& space, const tune::Point& point);
-
-/// Options for 'gallop train' that make the recipe of a trial.
-std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::Space& space,
-                                        const tune::Point& point);
-
 /// How many checkpoints of a trial are kept for others, with which it also may begin; 0 where
 /// trials share no steps: those of a command, where the sweep says so, where no parameter is known
 /// to matter only later in a training, and where a metric or a limit is about the process itself,
@@ -42,15 +32,10 @@ std::vector<std::string> recipe_options(const tune::RunSpec& spec, const tune::S
 /// demands it.
 int64_t shared_checkpoints(const tune::StudySettings& settings, const tune::RunSpec& spec);
 
-/// The words of a trial that runs a command. Throws UsageError where one names a parameter that
-/// there is not.
-std::vector<std::string> command_words(const tune::RunSpec& spec, const tune::Space& space,
-                                       const tune::Point& point);
-
 /// What runs a trial. A command learns by variables which trial it is (GALLOP_TRIAL_NUMBER), where
 /// it may keep its files (GALLOP_TRIAL_FOLDER), up to which report it is to run
 /// (GALLOP_TRIAL_LAST_STEP, where it is not to run to its end), and from whose folder it begins
-/// (GALLOP_TRIAL_PARENT_FOLDER). Throws as command_words() does.
+/// (GALLOP_TRIAL_PARENT_FOLDER). Throws as tune::command_words() does.
 ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunSpec& spec,
                            const tune::Assignment& assignment, const TrialPlace& place,
                            const ReportUnit& unit);

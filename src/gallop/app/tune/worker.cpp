@@ -13,6 +13,7 @@
 #include "gallop/train/train_config.h"
 #include "gallop/tune/chosen.h"
 #include "gallop/tune/sampler.h"
+#include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
 

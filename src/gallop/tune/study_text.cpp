@@ -1,4 +1,4 @@
-#include "gallop/app/tune/study_text.h"
+#include "gallop/tune/study_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/tune/trial_command.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/csv.h"
 #include "gallop/base/error.h"
@@ -15,60 +14,17 @@
 #include "gallop/config/json_numbers.h"
 #include "gallop/config/scalar.h"
 #include "gallop/plot/labels.h"
+#include "gallop/tune/trial_words.h"
 
-namespace gallop::app {
+namespace gallop::tune {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-using tune::Study;
-using tune::Trial;
-using tune::TrialState;
-
-// Those that are done; a complete trial has values, another the last that it reported.
-std::vector<double> metrics_of(const Study& study, const Trial& trial) {
-  const auto& objectives = study.settings().objectives;
-  std::vector<double> values;
-  for (size_t i = 0; i < trial.losses.size() && i < objectives.size(); ++i) {
-    values.push_back(objectives[i].signed_value(trial.losses[i]));
-  }
-  if (values.empty() && !trial.reports.empty()) {
-    values.push_back(objectives[0].signed_value(trial.reports.back().loss));
-  }
-  return values;
-}
 
 double seconds_of(const Trial& trial) {
   if (trial.started == 0) return 0;
   return (trial.is_finished() ? trial.ended : seconds_since_1970()) - trial.started;
-}
-
-Json json_of(const Study& study, const Trial& trial) {
-  Json json{{"trial", trial.number}, {"state", tune::state_name(trial.state)}};
-  const auto values = metrics_of(study, trial);
-  for (size_t i = 0; i < values.size(); ++i) {
-    json["values"][study.settings().objectives[i].metric] = config::number_json(values[i]);
-  }
-  json["parameters"] = Json::parse(parameters_json(study.space(), trial.point));
-  for (size_t i = 0; i < trial.violations.size(); ++i) {
-    const auto& limit = study.settings().limits[i];
-    json["limited"][limit.metric] = config::number_json(limit.most + trial.violations[i]);
-  }
-  for (const auto& report : trial.reports) {
-    const double value = study.settings().objectives[0].signed_value(report.loss);
-    json["reports"].push_back({report.step, config::number_json(value)});
-  }
-  json["seconds"] = seconds_of(trial);
-  json["attempts"] = trial.attempt;
-  if (trial.parent >= 0) json["parent"] = trial.parent;
-  if (trial.shared_with >= 0) {
-    json["shared"] = {{"with", trial.shared_with}, {"steps", trial.shared_steps}};
-  }
-  if (trial.bracket > 0) json["bracket"] = trial.bracket;
-  if (!trial.worker.empty()) json["worker"] = trial.worker;
-  if (!trial.folder.empty()) json["folder"] = trial.folder;
-  if (!trial.message.empty()) json["message"] = trial.message;
-  return json;
 }
 
 }  // namespace
@@ -79,6 +35,18 @@ const Trial& trial_at(const Study& study, int64_t number) {
                                  study.trials().size()));
   }
   return study.trials()[static_cast<size_t>(number)];
+}
+
+std::vector<double> metrics_of(const Study& study, const Trial& trial) {
+  const auto& objectives = study.settings().objectives;
+  std::vector<double> values;
+  for (size_t i = 0; i < trial.losses.size() && i < objectives.size(); ++i) {
+    values.push_back(objectives[i].signed_value(trial.losses[i]));
+  }
+  if (values.empty() && !trial.reports.empty()) {
+    values.push_back(objectives[0].signed_value(trial.reports.back().loss));
+  }
+  return values;
 }
 
 std::string progress_text(const Study& study) {
@@ -190,25 +158,53 @@ std::string trials_table(const Study& study, size_t trials, size_t columns) {
     if (!is_shown) continue;
     const std::string result =
         trial.message.empty() ? values_text(study, trial) : printable(trial.message);
-    add(fmt::format(kLine, trial.number, tune::state_name(trial.state), trial.reports.size(),
+    add(fmt::format(kLine, trial.number, state_name(trial.state), trial.reports.size(),
                     format_duration(seconds_of(trial)), result, point_text(study, trial, 4)));
   }
   return text;
 }
 
+Json trial_object(const Study& study, const Trial& trial) {
+  Json json{{"trial", trial.number}, {"state", state_name(trial.state)}};
+  const auto values = metrics_of(study, trial);
+  for (size_t i = 0; i < values.size(); ++i) {
+    json["values"][study.settings().objectives[i].metric] = config::number_json(values[i]);
+  }
+  json["parameters"] = Json::parse(parameters_json(study.space(), trial.point));
+  for (size_t i = 0; i < trial.violations.size(); ++i) {
+    const auto& limit = study.settings().limits[i];
+    json["limited"][limit.metric] = config::number_json(limit.most + trial.violations[i]);
+  }
+  for (const auto& report : trial.reports) {
+    const double value = study.settings().objectives[0].signed_value(report.loss);
+    json["reports"].push_back({report.step, config::number_json(value)});
+  }
+  json["seconds"] = seconds_of(trial);
+  json["attempts"] = trial.attempt;
+  if (trial.parent >= 0) json["parent"] = trial.parent;
+  if (trial.shared_with >= 0) {
+    json["shared"] = {{"with", trial.shared_with}, {"steps", trial.shared_steps}};
+  }
+  if (trial.bracket > 0) json["bracket"] = trial.bracket;
+  if (!trial.worker.empty()) json["worker"] = trial.worker;
+  if (!trial.folder.empty()) json["folder"] = trial.folder;
+  if (!trial.message.empty()) json["message"] = trial.message;
+  return json;
+}
+
 std::string trial_json(const Study& study, const Trial& trial) {
-  return json_of(study, trial).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return trial_object(study, trial).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string study_json(const Study& study, int indent) {
-  Json json = Json::parse(tune::to_json(study.settings()));
+  Json json = Json::parse(to_json(study.settings()));
   json["wanted_trials"] = study.wanted_trials();
   json["stopped"] = study.is_stopped();
   json["shared_steps"] = study.shared_steps();
   if (const auto best = study.best(); best && study.objectives() == 1) json["best"] = *best;
   json["pareto_front"] = study.pareto_front();
   json["trials"] = Json::array();
-  for (const Trial& trial : study.trials()) json["trials"].push_back(json_of(study, trial));
+  for (const Trial& trial : study.trials()) json["trials"].push_back(trial_object(study, trial));
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -220,7 +216,7 @@ std::string study_csv(const Study& study) {
   names.insert(names.end(), {"seconds", "attempts", "worker", "message"});
   std::string text = csv_line(names);
   for (const Trial& trial : study.trials()) {
-    std::vector<std::string> fields = {std::to_string(trial.number), tune::state_name(trial.state)};
+    std::vector<std::string> fields = {std::to_string(trial.number), state_name(trial.state)};
     const auto values = metrics_of(study, trial);
     for (size_t i = 0; i < study.objectives(); ++i) {
       fields.push_back(i < values.size() ? config::number_text(values[i]) : "");
@@ -244,4 +240,4 @@ std::string study_csv(const Study& study) {
   return text;
 }
 
-}  // namespace gallop::app
+}  // namespace gallop::tune

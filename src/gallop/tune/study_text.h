@@ -1,45 +1,55 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "gallop/tune/study.h"
 
-namespace gallop::app {
+namespace gallop::tune {
 
 /// The trial of this number. Throws UsageError where there is none.
-const tune::Trial& trial_at(const tune::Study& study, int64_t number);
+const Trial& trial_at(const Study& study, int64_t number);
 
 /// "12 of 30 trials finished (3 pruned, 1 failed), 2 running, 1 waiting"
-std::string progress_text(const tune::Study& study);
+std::string progress_text(const Study& study);
+
+/// A complete trial's metrics, or the last that another has reported; as users have them, not
+/// losses.
+std::vector<double> metrics_of(const Study& study, const Trial& trial);
 
 /// "accuracy 0.9123", several with commas; the last report of a trial that is not complete.
-std::string values_text(const tune::Study& study, const tune::Trial& trial);
+std::string values_text(const Study& study, const Trial& trial);
 
 /// "optimizer.lr=0.12 model.name=mlp", numbers with `digits` digits (0: all).
-std::string point_text(const tune::Study& study, const tune::Trial& trial, int digits);
+std::string point_text(const Study& study, const Trial& trial, int digits);
 
 /// The best trial, or each of the Pareto front: a line a trial. Empty where none is complete.
-std::string best_text(const tune::Study& study);
+std::string best_text(const Study& study);
 
 /// How many steps were spared as trials share them, and with whom the last `trials` do. Empty where
 /// none were.
-std::string shared_text(const tune::Study& study, size_t trials);
+std::string shared_text(const Study& study, size_t trials);
 
 /// The pruned trials whose last reports are best, where no trial is complete: a line a trial, and
 /// no more than a few. Empty for none.
-std::string best_pruned_text(const tune::Study& study);
+std::string best_pruned_text(const Study& study);
 
 /// A table of the last trials, and of all that run: number, state, values, reports, seconds and
 /// parameters. Lines are cut at `columns`.
-std::string trials_table(const tune::Study& study, size_t trials, size_t columns);
+std::string trials_table(const Study& study, size_t trials, size_t columns);
+
+/// All of a trial. Losses appear as metrics.
+nlohmann::ordered_json trial_object(const Study& study, const Trial& trial);
 
 /// All of a trial and of a study, as JSON; with `indent` at least 0 in lines. Losses appear as
 /// metrics.
-std::string trial_json(const tune::Study& study, const tune::Trial& trial);
-std::string study_json(const tune::Study& study, int indent = 1);
+std::string trial_json(const Study& study, const Trial& trial);
+std::string study_json(const Study& study, int indent = 1);
 
 /// All trials as CSV (RFC 4180): number, state, metrics, limits, parameters, seconds, attempts,
 /// worker, message.
-std::string study_csv(const tune::Study& study);
+std::string study_csv(const Study& study);
 
-}  // namespace gallop::app
+}  // namespace gallop::tune

@@ -1,0 +1,117 @@
+#include "gallop/app/tune/new_study.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "gallop/app/tune/worker.h"
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/tuner.h"
+
+namespace gallop::app {
+
+namespace {
+
+using tune::StudyPlace;
+
+constexpr int64_t kLargestSweep = 1 << 20;
+constexpr double kMakingSeconds = 60;
+constexpr auto kMakingPause = std::chrono::milliseconds(50);
+
+// What differs between two studies, besides the number of trials; empty for nothing.
+std::string difference(tune::StudySettings before, const tune::StudySettings& now) {
+  before.trials = now.trials;
+  if (tune::to_json(before) == tune::to_json(now)) return {};
+  if (before.space.to_json() != now.space.to_json()) return "parameters or constraints";
+  if (before.sampler != now.sampler) return "the sampler";
+  if (before.pruner != now.pruner) return "the pruner";
+  if (before.run != now.run) return "what a trial runs";
+  if (before.seed != now.seed) return "the seed";
+  return "the metrics or limits";
+}
+
+// Two processes that make a study at once would make it twice, or one go on with half of it.
+FileLock take_making_lock(const fs::path& folder) {
+  const double until = monotonic_seconds() + kMakingSeconds;
+  while (monotonic_seconds() < until) {
+    if (auto lock = FileLock::try_lock(folder / "making.lock", host_name())) {
+      return std::move(*lock);
+    }
+    std::this_thread::sleep_for(kMakingPause);
+  }
+  throw DeviceError(fmt::format("{}: another process makes this study, for more than {:.0f} s",
+                                folder.string(), kMakingSeconds));
+}
+
+void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& sweep) {
+  const tune::Study study = place.read();
+  require_same(place, study.settings(), sweep.settings);
+  const int64_t more = sweep.settings.trials - study.wanted_trials();
+  if (more > 0) tune::Tuner(store.open(place.name)).resume(more);
+}
+
+}  // namespace
+
+std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
+  const fs::path file(wanted.sweep_file);
+  if (!fs::exists(file)) {
+    throw UsageError(fmt::format("there is no sweep '{}'", printable(wanted.sweep_file)));
+  }
+  std::string text = read_file(file, kLargestSweep);
+  sweep = tune::parse_sweep(text, wanted.sweep_file, file.stem().string());
+  if (!wanted.name.empty()) sweep.settings.name = wanted.name;
+  tune::check_study_name(sweep.settings.name);
+  check_study(sweep.settings);
+  return text;
+}
+
+StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
+  const std::string text = read_sweep(wanted, sweep);
+  const fs::path folder = wanted.studies / sweep.settings.name;
+  make_folders(folder);
+  const FileLock lock = take_making_lock(folder);
+  const bool is_there = tune::is_study(folder);
+  if (!is_there) StudyPlace::set_store(folder, wanted.store);
+  StudyPlace place = StudyPlace::at(folder);
+  const auto store = place.open_store();
+  if (is_there && place.is_led()) {
+    if (!wanted.may_be_led) go_on(place, *store, sweep);
+    return place;
+  }
+  const auto names =
+      is_there || place.is_in_database() ? store->names() : std::vector<std::string>();
+  if (std::find(names.begin(), names.end(), place.name) != names.end()) {
+    go_on(place, *store, sweep);
+    return place;
+  }
+  write_file_atomically(folder / "sweep.yaml", text);
+  std::optional<tune::Study> earlier;
+  if (!wanted.earlier.empty()) earlier = tune::find_study(wanted.studies, wanted.earlier).read();
+  store->create(sweep.settings);
+  tune::Tuner tuner(store->open(place.name));
+  if (earlier) {
+    const tune::WarmStart taken = tuner.take_over(*earlier);
+    fmt::print(stderr, "gallop: {} trials of {} taken over{}\n", taken.taken, wanted.earlier,
+               taken.outside > 0 ? fmt::format(", {} are outside this space", taken.outside) : "");
+  }
+  if (!sweep.start.empty()) tuner.enqueue(sweep.start);
+  return place;
+}
+
+void require_same(const StudyPlace& place, const tune::StudySettings& there,
+                  const tune::StudySettings& wanted) {
+  const std::string changed = difference(there, wanted);
+  if (changed.empty()) return;
+  throw UsageError(fmt::format(
+      "there is a study {} already, which differs in {}; take another --name, or remove it",
+      place.folder.string(), changed));
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,124 @@
+#include "gallop/tune/study_place.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/storage/sqlite.h"
+#include "gallop/tune/tuner.h"
+
+namespace gallop::tune {
+
+namespace {
+
+constexpr int64_t kLongestStore = 1 << 20;
+constexpr const char* kDatabase = "study.db";
+constexpr const char* kStore = "store";
+constexpr double kAnswerSeconds = 10;
+
+}  // namespace
+
+StudyPlace StudyPlace::at(const fs::path& folder) {
+  StudyPlace place;
+  place.folder = folder;
+  place.name = fs::absolute(folder).lexically_normal().filename().string();
+  place.store = (folder / kDatabase).string();
+  if (fs::exists(folder / kStore)) place.store = read_file(folder / kStore, kLongestStore);
+  return place;
+}
+
+void StudyPlace::set_store(const fs::path& folder, const std::string& store) {
+  if (!store.empty()) write_file_atomically(folder / kStore, store);
+}
+
+fs::path StudyPlace::address_file() const { return file_beside(store, name, "address"); }
+
+bool StudyPlace::is_in_database() const { return fs::exists(folder / kStore); }
+
+Study StudyPlace::read() const {
+  const std::string leader = leader_elsewhere();
+  if (leader.empty()) return open_store()->read(name);
+  try {
+    return RemoteBroker([this] { return read_address(address_file()); }, kAnswerSeconds).study();
+  } catch (const DeviceError& error) {
+    throw DeviceError(
+        fmt::format("{} leads '{}': {}. Ask there, or let it listen at an address that this host "
+                    "reaches (--listen)",
+                    printable(leader), name, error.what()));
+  }
+}
+
+// "process 12 on host" where that is not this host. Its file is not to be touched then: a
+// write-ahead log of SQLite is for the processes of one host.
+std::string StudyPlace::leader_elsewhere() const {
+  if (is_in_database()) return {};
+  std::string owner = FileLock::owner_of(file_beside(store, name, "lock"));
+  const bool is_elsewhere = !owner.empty() && !owner.ends_with(" on " + host_name());
+  // To ask who holds the lock takes it for a moment.
+  return is_elsewhere && is_led() ? owner : std::string();
+}
+
+std::unique_ptr<Broker> StudyPlace::open_broker() const {
+  std::unique_ptr<Storage> storage;
+  try {
+    storage = open_store()->open(name);
+  } catch (const UsageError&) {
+    // Another process leads it.
+    if (is_in_database() || !fs::exists(address_file())) throw;
+    return open_remote(kAnswerSeconds);
+  }
+  return std::make_unique<Tuner>(std::move(storage));
+}
+
+std::unique_ptr<Broker> StudyPlace::open_remote(double patience_seconds,
+                                                const std::function<void()>& looking) const {
+  return std::make_unique<RemoteBroker>(
+      [file = address_file(), looking] {
+        if (looking) looking();
+        return read_address(file);
+      },
+      patience_seconds);
+}
+
+bool StudyPlace::is_led() const {
+  const fs::path lock = file_beside(store, name, "lock");
+  return !is_in_database() && fs::exists(lock) && !FileLock::try_lock(lock, "");
+}
+
+std::unique_ptr<Storage> StudyPlace::open_unless_led() const {
+  try {
+    return open_store()->open(name);
+  } catch (const UsageError&) {
+    return nullptr;
+  }
+}
+
+bool is_study(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / kDatabase, error) || fs::exists(folder / kStore, error);
+}
+
+std::vector<std::string> study_names(const fs::path& studies) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(studies, error)) {
+    if (is_study(entry.path())) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+StudyPlace find_study(const fs::path& studies, const std::string& name) {
+  if (is_study(name)) return StudyPlace::at(name);
+  if (is_study(studies / name)) return StudyPlace::at(studies / name);
+  const auto names = study_names(studies);
+  throw UsageError(fmt::format("there is no study '{}'{}", printable(name),
+                               names.empty() ? fmt::format("; {} has none", studies.string())
+                                             : "; there are " + join_names(names, "and")));
+}
+
+}  // namespace gallop::tune

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+#include "gallop/tune/broker.h"
+#include "gallop/tune/store.h"
+
+namespace gallop::tune {
+
+/// A study and its folder:
+///
+///     sweep.yaml       what it was made from
+///     study.db         all that is known of it, or
+///     store            the database where that is, "postgresql://..."
+///     runs/0007        the run of trial 7, or what its command keeps
+///     output/0007.log  what it printed
+struct StudyPlace {
+  fs::path folder;
+  std::string name;
+  std::string store;  ///< As open_store() takes it.
+
+  /// That of a folder, which need not be there yet.
+  static StudyPlace at(const fs::path& folder);
+  /// Where a new study of this folder is kept; empty: in a file there.
+  static void set_store(const fs::path& folder, const std::string& store);
+
+  std::unique_ptr<StudyStore> open_store() const { return tune::open_store(store); }
+  /// What is known of it now. Asks whoever leads it where that is a process on another host.
+  Study read() const;
+  /// Where a process that leads it on this or another host can be found.
+  fs::path address_file() const;
+  bool is_in_database() const;
+  /// To take part in it: by itself, or by the process that leads it.
+  std::unique_ptr<Broker> open_broker() const;
+  /// To take part in a study that another process leads. Waits for one at most so long, now and in
+  /// each call; `looking` is called whenever one is looked for.
+  std::unique_ptr<Broker> open_remote(double patience_seconds,
+                                      const std::function<void()>& looking = {}) const;
+  /// To lead it; nothing where another process does, or it is not there.
+  std::unique_ptr<Storage> open_unless_led() const;
+  bool is_led() const;
+
+ private:
+  std::string leader_elsewhere() const;
+};
+
+/// Whether a folder is that of a study.
+bool is_study(const fs::path& folder);
+
+/// The names of the studies in a folder, in order; none where it cannot be read.
+std::vector<std::string> study_names(const fs::path& studies);
+
+/// A study by its folder or by its name under `studies`. Throws UsageError with the names that
+/// there are.
+StudyPlace find_study(const fs::path& studies, const std::string& name);
+
+}  // namespace gallop::tune

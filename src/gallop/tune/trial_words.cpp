@@ -1,0 +1,103 @@
+#include "gallop/tune/trial_words.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/value_word.h"
+
+namespace gallop::tune {
+
+namespace {
+
+using Words = std::vector<std::pair<std::string, std::string>>;
+
+// Puts values in the place of `{name}`; "{{" is a brace.
+std::string filled(const std::string& word, const Words& values, const Space& space) {
+  std::string text;
+  for (size_t i = 0; i < word.size(); ++i) {
+    if (word.compare(i, 2, "{{") == 0 || word.compare(i, 2, "}}") == 0) {
+      text += word[i++];
+      continue;
+    }
+    const size_t end = word[i] == '{' ? word.find('}', i) : std::string::npos;
+    if (end == std::string::npos) {
+      text += word[i];
+      continue;
+    }
+    const std::string name = word.substr(i + 1, end - i - 1);
+    if (!space.find(name)) {
+      throw UsageError(
+          fmt::format("command: '{}' names no parameter; for a brace write {{{{", printable(word)));
+    }
+    for (const auto& [known, value] : values) {
+      if (known == name) text += value;
+    }
+    i = end;
+  }
+  return text;
+}
+
+}  // namespace
+
+Words parameter_words(const Space& space, const Point& point) {
+  Words words;
+  for (size_t i = 0; i < space.size(); ++i) {
+    if (std::isnan(point[i])) continue;
+    words.emplace_back(space[i].name, value_word(space, i, point[i]));
+  }
+  return words;
+}
+
+std::string parameters_json(const Space& space, const Point& point) {
+  auto json = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < space.size(); ++i) {
+    if (std::isnan(point[i])) continue;
+    json[space[i].name] = nlohmann::ordered_json::parse(space.value_text(i, point[i]));
+  }
+  return json.dump();
+}
+
+std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
+                                        const Point& point) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : spec.options) words.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : parameter_words(space, point)) {
+    words.push_back(fmt::format("{}={}", name, value));
+  }
+  return words;
+}
+
+std::vector<std::string> command_words(const RunSpec& spec, const Space& space,
+                                       const Point& point) {
+  const Words values = parameter_words(space, point);
+  std::vector<std::string> words;
+  for (const std::string& word : spec.command) {
+    if (word == "${args}" || word == "${args_no_hyphens}") {
+      const char* const hyphens = word == "${args}" ? "--" : "";
+      for (const auto& [name, value] : values) {
+        words.push_back(fmt::format("{}{}={}", hyphens, name, value));
+      }
+    } else if (word == "${args_json}") {
+      words.push_back(parameters_json(space, point));
+    } else {
+      words.push_back(filled(word, values, space));
+    }
+  }
+  return words;
+}
+
+std::vector<std::string> words_to_repeat(const Study& study, const Trial& trial) {
+  const RunSpec spec = parse_run_spec(study.settings().run);
+  if (spec.recipe.empty()) return command_words(spec, study.space(), trial.point);
+  std::vector<std::string> words = {"gallop", "train", spec.recipe};
+  for (auto& option : recipe_options(spec, study.space(), trial.point)) {
+    words.push_back(std::move(option));
+  }
+  return words;
+}
+
+}  // namespace gallop::tune
