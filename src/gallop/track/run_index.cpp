@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
 #include "gallop/database/sqlite.h"
 #include "gallop/track/run_folder.h"
@@ -24,6 +25,7 @@ using database::SqliteStatement;
 using database::SqliteTransaction;
 
 constexpr const char* kFile = ".index.db";
+constexpr const char* kFileWithSweeps = ".index.sweeps.db";
 // "GalR"; another version is made anew.
 constexpr int64_t kApplication = 0x47616c52;
 constexpr int64_t kVersion = 1;
@@ -51,9 +53,7 @@ std::string stamp_of(const fs::path& folder) {
   std::string stamp;
   for (const char* name : {"metrics.log", "recipe.yaml", "labels.json"}) {
     struct stat info = {};
-    if (stat((folder / name).c_str(), &info) != 0) continue;
-    stamp += fmt::format("{} {} {}.{} ", info.st_ino, info.st_size, info.st_mtim.tv_sec,
-                         info.st_mtim.tv_nsec);
+    if (stat((folder / name).c_str(), &info) == 0) stamp += file_state(info) + " ";
   }
   return stamp;
 }
@@ -197,13 +197,15 @@ class RunIndex::Tables {
   std::map<std::pair<Kind, std::string>, int64_t> ids_;
 };
 
-RunIndex::RunIndex(fs::path runs) : runs_(std::move(runs)) {
+RunIndex::RunIndex(RunPlaces places) : places_(std::move(places)) {
   std::error_code error;
-  if (!fs::is_directory(runs_, error)) {
+  const bool has_runs = fs::is_directory(places_.runs, error), has_sweeps = places_.has_studies();
+  if (!has_runs && !has_sweeps) {
     throw UsageError(fmt::format("there is no folder '{}' of runs; 'gallop train RECIPE' makes one",
-                                 printable(runs_.string())));
+                                 printable(places_.runs.string())));
   }
-  const fs::path file = runs_ / kFile;
+  const fs::path file =
+      (has_runs ? places_.runs : places_.studies) / (has_sweeps ? kFileWithSweeps : kFile);
   try {
     tables_ = std::make_unique<Tables>(file);
     update();
@@ -237,13 +239,13 @@ void RunIndex::update() {
   }
   std::vector<std::pair<RunSummary, std::string>> changed;
   std::error_code error;
-  const auto names = RunFolder::names_in(runs_, error);
+  const auto names = places_.names(error);
   if (error) {
     throw UsageError(
-        fmt::format("{}: cannot be read: {}", printable(runs_.string()), error.message()));
+        fmt::format("{}: cannot be read: {}", printable(places_.runs.string()), error.message()));
   }
   for (const std::string& name : names) {
-    const fs::path folder = runs_ / name;
+    const fs::path folder = places_.path_of(name);
     const std::string stamp = stamp_of(folder);
     const auto found = known.find(name);
     const bool is_new = found == known.end();
@@ -251,7 +253,7 @@ void RunIndex::update() {
     const bool is_same =
         !is_new && found->second.first == stamp &&
         (found->second.second == RunState::kTraining) == RunFolder::is_trained(folder);
-    if (!is_same) changed.emplace_back(summarize_run(folder), stamp);
+    if (!is_same) changed.emplace_back(summary_of(name), stamp);
     if (!is_new) known.erase(found);
   }
   if (!changed.empty() || !known.empty()) {
@@ -303,10 +305,20 @@ RunSummary RunIndex::summary(const std::string& name) const {
     std::vector<std::string> names;
     for (const RunRow& row : rows_) names.push_back(row.name);
     const std::string nearest = nearest_name(name, names);
-    throw UsageError(fmt::format("{} has no run '{}'{}", printable(runs_.string()), printable(name),
+    throw UsageError(fmt::format("{} has no run '{}'{}", printable(places_.runs.string()),
+                                 printable(name),
                                  nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
   }
-  return summarize_run(runs_ / name);
+  return summary_of(name);
+}
+
+RunSummary RunIndex::summary_of(const std::string& name) const {
+  RunSummary run = summarize_run(places_.path_of(name));
+  run.name = name;
+  if (const std::string sweep = sweep_of(name); !sweep.empty()) {
+    run.labels.tags.emplace("sweep", sweep);
+  }
+  return run;
 }
 
 }  // namespace gallop::track

@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/track/run_places.h"
 #include "gallop/track/run_summary.h"
 
 namespace gallop::track {
@@ -23,18 +25,20 @@ struct RunRow {
 /// One number or text of many runs, by the run's name.
 using Column = std::map<std::string, std::string>;
 
-/// All runs of a folder. Summaries are kept in RUNS/.index.db, which may be removed at any time:
-/// only runs whose files have changed are read again. Where it cannot be written or is damaged, it
-/// is made anew, in memory if need be.
+/// All runs of a folder, and of sweeps where they are asked for: those have a tag `sweep`, unless
+/// somebody has given them another. Summaries are kept in RUNS/.index.db, with sweeps in
+/// .index.sweeps.db, which may be removed at any time: only runs whose files have changed are read
+/// again. Where it cannot be written or is damaged, it is made anew, in memory if need be.
 class RunIndex {
  public:
-  /// Brings the index up to date with the folder. Throws UsageError where there is no such folder.
-  explicit RunIndex(fs::path runs);
+  /// Brings the index up to date with the folders. Throws UsageError where there is none.
+  explicit RunIndex(RunPlaces places);
+  explicit RunIndex(fs::path runs) : RunIndex(RunPlaces{std::move(runs)}) {}
   ~RunIndex();
   RunIndex(RunIndex&&) noexcept;
   RunIndex& operator=(RunIndex&&) noexcept;
 
-  const fs::path& folder() const { return runs_; }
+  const RunPlaces& places() const { return places_; }
   /// By name.
   const std::vector<RunRow>& rows() const { return rows_; }
 
@@ -56,8 +60,9 @@ class RunIndex {
  private:
   class Tables;
   void update();
+  RunSummary summary_of(const std::string& name) const;
 
-  fs::path runs_;
+  RunPlaces places_;
   std::unique_ptr<Tables> tables_;
   std::vector<RunRow> rows_;
 };

@@ -39,15 +39,15 @@ void RunChanges::add(const RunChanges& later) {
 
 RunChanges RunWatch::look() {
   std::error_code error;
-  const auto names = track::RunFolder::names_in(runs_, error);
+  const auto names = places_.names(error);
   if (error) {
     throw UsageError(
-        fmt::format("{}: cannot be read: {}", printable(runs_.string()), error.message()));
+        fmt::format("{}: cannot be read: {}", printable(places_.runs.string()), error.message()));
   }
   RunChanges changes;
   std::map<std::string, Seen> now;
   for (const std::string& name : names) {
-    const fs::path run = runs_ / name;
+    const fs::path run = places_.path_of(name);
     const auto before = seen_.find(name);
     Seen seen{.state = state_of(run)};
     const bool is_same = before != seen_.end() && before->second.state == seen.state;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gallop/base/file.h"
+#include "gallop/track/run_places.h"
 
 namespace gallop::ui {
 
@@ -18,12 +18,12 @@ struct RunChanges {
   void add(const RunChanges& later);
 };
 
-/// Looks at a folder of runs again and again. Asks the system twice for a run that nobody trains.
+/// Looks at folders of runs again and again. Asks the system twice for a run that nobody trains.
 class RunWatch {
  public:
-  explicit RunWatch(fs::path runs) : runs_(std::move(runs)) {}
+  explicit RunWatch(track::RunPlaces places) : places_(std::move(places)) {}
 
-  /// What has changed since the last look; at the first all is new. Throws UsageError where the
+  /// What has changed since the last look; at the first all is new. Throws UsageError where a
   /// folder cannot be read.
   RunChanges look();
 
@@ -33,7 +33,7 @@ class RunWatch {
     bool is_trained = false;  ///< Its end leaves no trace in its files where it is killed.
   };
 
-  fs::path runs_;
+  track::RunPlaces places_;
   std::map<std::string, Seen> seen_;
 };
 

@@ -15,8 +15,8 @@ constexpr int64_t kMostPoints = 20'000'000;
 
 }  // namespace
 
-Runs::Runs(fs::path folder) : folder_(std::move(folder)), watch_(folder_) {
-  index_.emplace(folder_);
+Runs::Runs(track::RunPlaces places) : places_(std::move(places)), watch_(places_) {
+  index_.emplace(places_);
   watch_.look();
 }
 
@@ -24,7 +24,7 @@ const track::RunIndex& Runs::current() {
   const double now = monotonic_seconds();
   if (now - looked_ > kBetweenLooks) look(now);
   if (is_stale_ && now - updated_ >= kBetweenUpdates * update_seconds_) {
-    track::RunIndex index(folder_);
+    track::RunIndex index(places_);
     index_ = std::move(index);
     is_stale_ = false;
     updated_ = monotonic_seconds();
@@ -59,7 +59,7 @@ void Runs::look_again() {
 std::shared_ptr<Runs::Shared> Runs::shared_history(const std::string& run) {
   const std::lock_guard lock(kept_mutex_);
   Kept& kept = kept_[run];
-  if (!kept.shared) kept.shared = std::make_shared<Shared>(folder_ / run / "metrics.log");
+  if (!kept.shared) kept.shared = std::make_shared<Shared>(path_of(run) / "metrics.log");
   kept.used = ++uses_;
   return kept.shared;
 }

@@ -13,13 +13,15 @@
 
 namespace gallop::ui {
 
-/// The runs of a folder, as all that ask at once share them.
+/// The runs of a folder and of sweeps, as all that ask at once share them.
 class Runs {
  public:
-  /// Brings the index of the folder up to date. Throws UsageError where there is no such folder.
-  explicit Runs(fs::path folder);
+  /// Brings their index up to date. Throws UsageError where there is no such folder.
+  explicit Runs(track::RunPlaces places);
 
-  const fs::path& folder() const { return folder_; }
+  const track::RunPlaces& places() const { return places_; }
+  /// Of a run that the index has.
+  fs::path path_of(const std::string& name) const { return places_.path_of(name); }
 
   /// Calls `use` with the index, one caller after the other. It is brought up to date before,
   /// unless that was done within the last second, or has cost so much that it is left for some
@@ -64,7 +66,7 @@ class Runs {
   std::shared_ptr<Shared> shared_history(const std::string& run);
   void note_points(const std::string& run, int64_t points);
 
-  fs::path folder_;
+  track::RunPlaces places_;
 
   std::mutex mutex_;
   RunWatch watch_;

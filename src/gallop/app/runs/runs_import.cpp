@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/track/mlflow/import.h"
+#include "gallop/track/optuna/import.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/track/tensorboard/runs.h"
 
@@ -17,7 +18,7 @@ namespace gallop::app {
 namespace {
 
 struct Import {
-  std::string from, runs = "runs", prefix, experiment;
+  std::string from, runs = "runs", prefix, experiment, study;
 };
 
 // All can be made before any is.
@@ -56,25 +57,39 @@ void import_from_mlflow(const Import& import) {
   }
 }
 
+void import_from_optuna(const Import& import) {
+  const auto found = track::optuna::find_trials(import.from, import.study);
+  check_names(found, import);
+  int64_t points = 0;
+  for (const auto& one : found) {
+    points += track::optuna::import_trial(import.from, one, import.runs, import.prefix + one.name);
+  }
+  fmt::print("{} runs, {} to {}: {} points\n", format_count(static_cast<int64_t>(found.size())),
+             printable(import.prefix + found.front().name),
+             printable(import.prefix + found.back().name), format_count(points));
+}
+
 }  // namespace
 
 ExitCode runs_import(const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Make runs of the files of TensorBoard in a folder and below, a run for each folder that\n"
-      "has some, or of the runs of an experiment of MLflow. Numbers and options are taken, "
-      "images,\n"
+      "has some; of the runs of an experiment of MLflow; or of the trials in an SQLite file of\n"
+      "Optuna, which get their study as a tag 'sweep'. Numbers and options are taken; images,\n"
       "histograms and artifacts are not.\n\n"
       "Example: gallop runs import logdir --prefix old-\n"
-      "         gallop runs import http://127.0.0.1:5000 --experiment gallop",
+      "         gallop runs import http://127.0.0.1:5000 --experiment gallop\n"
+      "         gallop runs import optuna.db --study widths",
       "gallop runs import");
   Import import;
   parser
       .add_option("FROM", import.from,
-                  "what 'tensorboard --logdir' is given, or a server's address")
+                  "what 'tensorboard --logdir' is given, a server's address, or a file")
       ->required();
   parser.add_option("--runs", import.runs, "the folder of the runs");
   parser.add_option("--prefix", import.prefix, "put before their names");
   auto* experiment = parser.add_option("--experiment", import.experiment, "of MLflow");
+  auto* study = parser.add_option("--study", import.study, "of Optuna; all without it");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const bool is_server = import.from.starts_with("http://") || import.from.starts_with("https://");
   if (is_server != (experiment->count() > 0)) {
@@ -82,8 +97,14 @@ ExitCode runs_import(const std::vector<std::string>& arguments) {
                          ? "--experiment NAME says which runs of the server are wanted"
                          : "--experiment is for a server's address, as http://127.0.0.1:5000");
   }
+  const bool is_file = !is_server && fs::is_regular_file(import.from);
+  if (study->count() > 0 && !is_file) {
+    throw UsageError("--study is for an SQLite file of Optuna");
+  }
   if (is_server) {
     import_from_mlflow(import);
+  } else if (is_file) {
+    import_from_optuna(import);
   } else {
     import_from_tensorboard(import);
   }

@@ -19,7 +19,7 @@ ExitCode runs_list(const std::vector<std::string>& arguments) {
       "name, state, created, seconds and steps.",
       "gallop runs list");
   TableConfig config;
-  std::string runs = "runs", format = "text";
+  std::string runs = "runs", studies, format = "text";
   bool has_names = false;
   parser.add_option("--filter", config.filter, "a formula that the runs fulfill");
   parser.add_option("--sort", config.sort, "a column; by default created");
@@ -32,8 +32,11 @@ ExitCode runs_list(const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember({"text", "csv", "json"}));
   parser.add_flag("--names", has_names, "list the columns that there are, and nothing else");
   parser.add_option("--runs", runs, "the folder of the runs");
+  parser.add_option(
+      "--studies", studies,
+      "FOLDER: also the runs of the sweeps there, as SWEEP/0007, each with a tag sweep");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const track::RunIndex index(runs);
+  const track::RunIndex index({.runs = runs, .studies = studies});
   if (has_names) {
     for (const auto& name : index.metric_names()) fmt::print("metrics.{}\n", printable(name));
     for (const auto& name : index.param_names()) fmt::print("params.{}\n", printable(name));

@@ -4,19 +4,23 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include "gallop/track/run_folder.h"
+#include "gallop/track/run_places.h"
 
 namespace gallop::app {
 
 void WhichRuns::add_to(CLI::App& parser, bool several) {
-  auto* option = parser.add_option("RUN", names, "a run's name, or its folder")->required();
+  auto* option =
+      parser.add_option("RUN", names, "a run's name, SWEEP/0007 for a trial's, or its folder")
+          ->required();
   if (!several) option->expected(1);
   parser.add_option("--runs", runs, "the folder of the runs");
+  parser.add_option("--studies", studies, "the folder of the sweeps");
 }
 
 std::vector<fs::path> WhichRuns::find() const {
+  const track::RunPlaces places{.runs = runs, .studies = studies};
   std::vector<fs::path> folders;
-  for (const std::string& name : names) folders.push_back(track::RunFolder::find(runs, name));
+  for (const std::string& name : names) folders.push_back(places.find(name));
   return folders;
 }
 

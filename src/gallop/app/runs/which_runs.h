@@ -11,14 +11,14 @@ class App;
 
 namespace gallop::app {
 
-/// The arguments `RUN...` and `--runs FOLDER` of an action.
+/// The arguments `RUN...`, `--runs FOLDER` and `--studies FOLDER` of an action.
 struct WhichRuns {
   std::vector<std::string> names;
-  std::string runs = "runs";
+  std::string runs = "runs", studies = "studies";
 
   void add_to(CLI::App& parser, bool several);
-  /// Their folders: by name, or by a path to one. Throws UsageError for what is no run, with the
-  /// nearest name.
+  /// Their folders: by name, "SWEEP/0007" for a trial's, or by a path to one. Throws UsageError for
+  /// what is no run, with the nearest name.
   std::vector<fs::path> find() const;
 };
 

@@ -38,7 +38,7 @@ std::string text_of(const Json& body, const char* name) {
 
 // The folder of the run that the body names, as the index knows it.
 fs::path folder_of(Context& context, const Json& body) {
-  return context.runs.folder() / row_of(context.runs, text_of(body, "run")).name;
+  return context.runs.path_of(row_of(context.runs, text_of(body, "run")).name);
 }
 
 http::Response change_labels(Context& context, const Json& body,
@@ -53,12 +53,15 @@ http::Response change_labels(Context& context, const Json& body,
   return json_response(Json::object());
 }
 
-bool is_in_trash(const fs::path& runs, const std::string& name) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(runs / ".trash", error)) {
-    if (entry.path().filename() == name) return true;
+// The folder that a run was in; empty where there is no such run in a trash.
+fs::path folder_of_deleted(const track::RunPlaces& places, const std::string& name) {
+  for (const auto& part : places.parts()) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(part.folder / ".trash", error)) {
+      if (part.prefix + entry.path().filename().string() == name) return part.folder;
+    }
   }
-  return false;
+  return {};
 }
 
 }  // namespace
@@ -94,11 +97,11 @@ http::Response delete_run(Context& context, const http::Request& request) {
 
 http::Response restore_run(Context& context, const http::Request& request) {
   const std::string name = text_of(body_of(request), "run");
-  const fs::path& runs = context.runs.folder();
-  if (!is_in_trash(runs, name)) {
+  const fs::path folder = folder_of_deleted(context.runs.places(), name);
+  if (folder.empty()) {
     throw Refusal(404, fmt::format("there is no run '{}' in the trash", printable(name)));
   }
-  track::restore_from_trash(runs, name);
+  track::restore_from_trash(folder, fs::path(name).filename().string());
   context.runs.look_again();
   return json_response(Json::object());
 }

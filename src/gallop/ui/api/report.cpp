@@ -21,7 +21,7 @@ struct Found {
 
 Found find_report(Context& context, const Query& query) {
   const std::string run = row_of(context.runs, query.needed("name")).name;
-  const fs::path folder = context.runs.folder() / run;
+  const fs::path folder = context.runs.path_of(run);
   auto report = track::read_class_report(folder);
   if (!report) throw Refusal(404, fmt::format("'{}' has no report", printable(run)));
   return {folder, std::move(*report)};

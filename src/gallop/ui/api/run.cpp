@@ -177,7 +177,7 @@ Json side_by_side(const std::vector<std::string>& names,
 
 http::Response run(Context& context, const http::Request& request) {
   const RunRow row = row_of(context.runs, Query(request).needed("name"));
-  const fs::path folder = context.runs.folder() / row.name;
+  const fs::path folder = context.runs.path_of(row.name);
   RunReader reader(row.trouble);
   Json json{{"name", row.name},
             {"state", track::state_name(row.state)},
@@ -220,8 +220,7 @@ http::Response run(Context& context, const http::Request& request) {
 
 http::Response run_recipe(Context& context, const http::Request& request) {
   const RunRow row = row_of(context.runs, Query(request).needed("name"));
-  return json_response(
-      {{"recipe", track::RunFolder::read_recipe(context.runs.folder() / row.name)}});
+  return json_response({{"recipe", track::RunFolder::read_recipe(context.runs.path_of(row.name))}});
 }
 
 http::Response run_log(Context& context, const http::Request& request) {
@@ -245,7 +244,7 @@ http::Response compare(Context& context, const http::Request& request) {
   std::set<std::string> params;
   std::vector<std::string> info_names;
   for (const std::string& name : names) {
-    const fs::path folder = context.runs.folder() / name;
+    const fs::path folder = context.runs.path_of(name);
     RunReader reader("");
     auto& of_run = options.emplace_back();
     reader.read([&] {

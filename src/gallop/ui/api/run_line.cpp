@@ -67,7 +67,7 @@ double smoothing_of(const Query& query) {
 }
 
 RunLine line_of(Runs& runs, const std::string& run, const LineQuestion& question) {
-  const double factor = per_step(runs.folder() / run, run, question.axis);
+  const double factor = per_step(runs.path_of(run), run, question.axis);
   return runs.with_history(run, [&](const RunHistory& history) {
     RunLine line{.run = run, .line = {}, .points = {}};
     const auto found = history.metrics().find(question.metric);

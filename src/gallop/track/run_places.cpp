@@ -1,0 +1,67 @@
+#include "gallop/track/run_places.h"
+
+#include <algorithm>
+
+#include "gallop/track/run_folder.h"
+
+namespace gallop::track {
+
+namespace {
+
+constexpr const char* kRunsOfSweep = "runs";
+
+}  // namespace
+
+std::vector<RunPlaces::Part> RunPlaces::parts() const {
+  std::vector<Part> parts{{"", runs}};
+  if (!has_studies()) return parts;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(studies, error)) {
+    const fs::path folder = entry.path() / kRunsOfSweep;
+    std::error_code ignored;
+    if (!fs::is_directory(folder, ignored)) continue;
+    parts.push_back({entry.path().filename().string() + "/", folder});
+  }
+  return parts;
+}
+
+std::vector<std::string> RunPlaces::names(std::error_code& error) const {
+  std::vector<std::string> names;
+  for (const Part& part : parts()) {
+    // Somebody may have sweeps and nothing else.
+    if (part.prefix.empty() && has_studies() && !fs::exists(part.folder)) continue;
+    std::error_code here;
+    for (const std::string& name : RunFolder::names_in(part.folder, here)) {
+      names.push_back(part.prefix + name);
+    }
+    if (here && part.prefix.empty()) error = here;
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+fs::path RunPlaces::path_of(const std::string& name) const {
+  const std::string sweep = sweep_of(name);
+  if (sweep.empty()) return runs / name;
+  return studies / sweep / kRunsOfSweep / name.substr(sweep.size() + 1);
+}
+
+fs::path RunPlaces::find(const std::string& name) const {
+  if (!sweep_of(name).empty() && !RunFolder::is_run(name)) {
+    fs::path folder = path_of(name);
+    if (RunFolder::is_run(folder)) return folder;
+  }
+  return RunFolder::find(runs, name);
+}
+
+bool RunPlaces::has_studies() const {
+  std::error_code error;
+  return !studies.empty() && fs::is_directory(studies, error);
+}
+
+std::string sweep_of(const std::string& name) {
+  const size_t slash = name.find('/');
+  return slash == std::string::npos ? std::string() : name.substr(0, slash);
+}
+
+}  // namespace gallop::track

@@ -1,0 +1,88 @@
+#include "gallop/track/run_places.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "gallop/track/labels.h"
+#include "gallop/track/run_index.h"
+#include "unit/base/error_of.h"
+#include "unit/track/runs_of_test.h"
+
+namespace gallop::track {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// A folder of runs, and one of sweeps with the runs of trials.
+struct Folders {
+  RunsOfTest runs;
+  TemporaryFolder studies{fs::temp_directory_path(), "gallop-studies-"};
+
+  fs::path add_trial(const std::string& sweep, const std::string& name, double accuracy) const {
+    const fs::path folder = studies.path() / sweep / "runs";
+    make_folders(folder);
+    const RunFolder run = RunFolder::create(folder, name, "{}", {.started = utc_now()});
+    LogWriter log(run.log(), 0, {});
+    log.append({.step = 1, .kind = "evaluation", .values = {{"accuracy", accuracy}}});
+    return run.path();
+  }
+  RunPlaces places() const { return {.runs = runs.path(), .studies = studies.path()}; }
+};
+
+Names names_of(const RunPlaces& places) {
+  std::error_code error;
+  Names names = places.names(error);
+  EXPECT_FALSE(error);
+  return names;
+}
+
+TEST(RunPlaces, HaveTheRunsOfSweepsToo) {
+  Folders folders;
+  const fs::path run = folders.runs.add("mlp-1", "{}", {0.5});
+  const fs::path trial = folders.add_trial("widths", "0007", 0.75);
+  make_folders(folders.studies.path() / "of a command");
+  std::ofstream(folders.studies.path() / "a file") << "no study";
+  const RunPlaces places = folders.places();
+  EXPECT_EQ(names_of(places), (Names{"mlp-1", "widths/0007"}));
+  EXPECT_EQ(places.path_of("mlp-1"), run);
+  EXPECT_EQ(places.path_of("widths/0007"), trial);
+  EXPECT_EQ(places.find("widths/0007"), trial);
+  EXPECT_EQ(places.find(trial.string()), trial);
+  EXPECT_NE(error_of([&] { places.find("widths/0008"); }).find("no run 'widths/0008'"),
+            std::string::npos);
+  EXPECT_EQ(names_of({.runs = folders.runs.path()}), (Names{"mlp-1"}));
+  EXPECT_EQ(sweep_of("widths/0007"), "widths");
+  EXPECT_EQ(sweep_of("mlp-1"), "");
+}
+
+TEST(RunPlaces, MayLackOneOfTheTwo) {
+  Folders folders;
+  folders.add_trial("widths", "0001", 0.5);
+  const RunPlaces places{.runs = "/nowhere/runs", .studies = folders.studies.path()};
+  EXPECT_EQ(names_of(places), (Names{"widths/0001"}));
+  EXPECT_EQ(RunIndex(places).rows().size(), 1);
+  EXPECT_EQ(RunIndex({.runs = folders.runs.path(), .studies = "/nowhere"}).rows().size(), 0);
+  EXPECT_NE(error_of([] {
+              RunIndex({.runs = "/nowhere/runs", .studies = "/nowhere/studies"});
+            }).find("there is no folder"),
+            std::string::npos);
+}
+
+TEST(RunIndex, TagsTheRunsOfSweeps) {
+  Folders folders;
+  folders.runs.add("mlp-1", "{}", {0.5});
+  folders.add_trial("widths", "0001", 0.75);
+  const fs::path renamed = folders.add_trial("widths", "0002", 0.25);
+  write_labels(renamed, {.tags = {{"sweep", "mine"}}, .note = ""});
+  const RunIndex index(folders.places());
+  EXPECT_EQ(index.tag("sweep"), (Column{{"widths/0001", "widths"}, {"widths/0002", "mine"}}));
+  EXPECT_EQ(index.metric("accuracy").at("widths/0001"), 0.75);
+  EXPECT_EQ(index.summary("widths/0001").name, "widths/0001");
+  // The index without sweeps is another one.
+  EXPECT_EQ(RunIndex(folders.runs.path()).rows().size(), 1);
+  EXPECT_TRUE(RunIndex(folders.runs.path()).tag_names().empty());
+}
+
+}  // namespace
+}  // namespace gallop::track
