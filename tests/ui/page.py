@@ -45,12 +45,39 @@ def expect(what, found, wanted):
         raise Failure(f"{what}: found {found!r}, not {wanted!r}")
 
 
+SWEEP = """\
+command: [sh, -c, 'for step in 1 2 3; do echo "{{\\"loss\\": $1, \\"step\\": $step}}"; done', one, "{x}"]
+metric: {name: loss, goal: minimize}
+parameters:
+  x: {min: 0.0, max: 1.0}
+  kind: [plain, "<b>bold</b>"]
+sampler: random
+trials: TRIALS
+"""
+
+
+def search(program, folder, trials):
+    """A sweep 'tiny' of so many trials, the first of which has a run."""
+    sweep = os.path.join(folder, ".tiny.yaml")
+    with open(sweep, "w", encoding="utf-8") as file:
+        file.write(SWEEP.replace("TRIALS", str(trials)))
+    studies = studies_of(folder)
+    subprocess.run([program, "tune", sweep, "--name", "tiny", "--studies", studies, "--quiet"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    runs = os.path.join(studies, "tiny", "runs")
+    if not os.path.exists(os.path.join(runs, "0000", "recipe.yaml")):
+        made_runs.write_run(runs, 3, "0000")
+
+
+def studies_of(folder):
+    return os.path.join(folder, ".studies")
+
+
 class Server:
     """The program, serving a folder."""
 
     def __init__(self, program, folder, port=0):
         self.folder = folder
-        self.process = subprocess.Popen([program, "ui", folder, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([program, "ui", folder, "--studies", studies_of(folder), "--port", str(port)], stdout=subprocess.PIPE, text=True)
         self.address = None
         for line in self.process.stdout:
             found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
@@ -652,6 +679,84 @@ def a_run_that_is_not_there_is_told(browser, api):
     browser.until("a word", lambda: "There is no such run" in (browser.text(".empty") or ""))
 
 
+# Sweeps.
+
+
+@own_test
+def sweeps_are_listed(browser, api, server, program):
+    browser.open("#/sweeps")
+    browser.until("what to do", lambda: browser.text(".empty .command"), "gallop tune SWEEP")
+    search(program, server.folder, 8)
+    browser.until("the new one", lambda: browser.texts(".plain tbody th a"), ["tiny"])
+    browser.until("its progress", lambda: browser.text(".progress"), "8 of 8")
+    browser.click(".plain tbody th a")
+    browser.until("its page", lambda: browser.text("h1"), "tiny")
+
+
+@own_test
+def a_sweep_has_its_page(browser, api, server, program):
+    search(program, server.folder, 8)
+    browser.open("#/sweep?name=tiny")
+    browser.until("its page", lambda: browser.text("h1"), "tiny")
+    told = api.get("sweep", name="tiny")
+    best = told["best"][0]
+    expect("the best by its loss", told["trials"][best["trial"]]["values"][0], min(trial["values"][0] for trial in told["trials"]))
+    expect("how to run it again", browser.text(".command"), best["command"])
+    plots = "return [...document.querySelectorAll('img.plot')].map((one) => one.complete && one.naturalWidth > 100)"
+    browser.until("history and importance", lambda: browser.run(plots), [True, True])
+    trials = browser.text(".facts .progress")
+    search(program, server.folder, 10)
+    browser.until("what has come since", lambda: browser.text(".facts .progress"), trials.replace("8", "10"))
+    browser.until("in its plots", lambda: browser.run(plots), [True, True])
+    expect("elements that names made", len(browser.all("#view b")), 0)
+
+
+@own_test
+def trials_are_sorted(browser, api, server, program):
+    search(program, server.folder, 8)
+    browser.open("#/sweep?name=tiny&view=trials")
+    browser.until("all trials", lambda: len(browser.all(".plain tbody tr")) >= 8)
+    trials = api.get("sweep", name="tiny")["trials"]
+    names = lambda down: [f"trial {one['trial']}" for one in sorted(trials, key=lambda one: one["values"][0], reverse=down)]
+    browser.click('[data-key="metrics.loss"]')
+    browser.until("the lowest first", lambda: browser.texts(".plain tbody th"), names(False))
+    browser.click('[data-key="metrics.loss"]')
+    browser.until("the highest first", lambda: browser.texts(".plain tbody th"), names(True))
+    browser.reload()
+    browser.until("the same after loading again", lambda: browser.texts(".plain tbody th"), names(True))
+    browser.run("[...document.querySelectorAll('.plain tbody th a')].find((one) => one.textContent === 'trial 0').click()")
+    browser.until("its run", lambda: browser.text("h1"), "tiny/0000")
+
+
+@own_test
+def trials_have_parallel_coordinates_and_plots(browser, api, server, program):
+    search(program, server.folder, 8)
+    browser.open("#/sweep?name=tiny&view=parallel")
+    count = len(api.get("sweep", name="tiny")["trials"])
+    browser.until("a line for each", lambda: len(browser.all(".run-lines polyline")), count)
+    browser.click('[data-view="plots"]')
+    shown = "const one = document.querySelector('img.plot'); return one && one.complete && one.naturalWidth > 100 ? one.alt : null"
+    for plot in api.get("sweep", name="tiny")["plots"]:
+        browser.run("const one = document.querySelector('#plot'); one.value = arguments[0]; one.dispatchEvent(new Event('change'))", plot["kind"])
+        browser.until(plot["kind"], lambda: browser.run(shown), plot["summary"])
+
+
+@own_test
+def runs_of_sweeps_are_a_group(browser, api, server, program):
+    search(program, server.folder, 8)
+    browser.open("#/sweep?name=tiny")
+    browser.click(".links a")
+    browser.until("its runs", lambda: shown_names(browser), ["tiny/0000"])
+    expect("in a group", [(group["value"], group["runs"]) for group in api.get("groups", by="tags.sweep")["groups"] if group["value"] == "tiny"],
+           [("tiny", ["tiny/0000"])])
+
+
+@test
+def a_sweep_that_is_not_there_is_told(browser, api):
+    browser.open("#/sweep?name=no-such-sweep")
+    browser.until("a word", lambda: "There is no such sweep" in (browser.text(".empty") or ""))
+
+
 # Everywhere.
 
 
@@ -789,7 +894,7 @@ def main():
                 continue
             try:
                 if needs_own:
-                    function(browser, api, server, arguments.program)
+                    function(browser, api, server, os.path.abspath(arguments.program))
                 else:
                     function(browser, api)
                 expect("complaints of the browser", browser.complaints(), [])

@@ -20,7 +20,7 @@ namespace {
 
 // Where the page is to be found, and by whom.
 struct UiOptions {
-  std::string runs = "runs", host = "127.0.0.1";
+  std::string runs = "runs", studies = "studies", host = "127.0.0.1";
   int port = 6006;
   std::vector<std::string> open_to;
 };
@@ -63,12 +63,15 @@ void wait_for_signal() {
 
 ExitCode run_ui(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Show runs in a browser: a table of all, curves of several, and all that is known of one.\n"
+      "Show runs in a browser: a table of all, curves of several, and all that is known of one;\n"
+      "and sweeps: how they stand, their best trials, and what matters.\n"
       "Only this machine can reach the page, unless --host says otherwise. Ctrl-C ends it.\n\n"
       "Example: gallop ui runs --port 6007",
       "gallop ui");
   UiOptions options;
   parser.add_option("RUNS", options.runs, "the folder of the runs; by default runs");
+  parser.add_option("--studies", options.studies,
+                    "the folder of the sweeps; by default studies, where there is one");
   parser.add_option("--host", options.host, "the address to listen at; 127.0.0.1 by default");
   parser.add_option("--port", options.port, "6006 by default; 0 takes one that is free")
       ->check(CLI::Range(0, 65535));
@@ -82,6 +85,7 @@ ExitCode run_ui(const std::vector<std::string>& arguments) {
   FileDescriptor socket = listen_as_asked(options);
   const SocketAddress address = address_of(socket);
   ui::Site site({.runs = options.runs,
+                 .studies = options.studies,
                  .version = GALLOP_VERSION,
                  .port = address.port(),
                  .names = names_of(options, address)});

@@ -26,10 +26,11 @@ http::Response finished(http::Response response, const char* caching) {
 }  // namespace
 
 Site::Site(const SiteConfig& config)
-    : runs_(config.runs),
-      events_(runs_),
+    : runs_({.runs = config.runs, .studies = config.studies}),
+      sweeps_(config.studies),
+      events_(runs_, sweeps_),
       guard_(config.port, config.names),
-      context_{runs_, events_, guard_.token(), config.version} {
+      context_{runs_, sweeps_, events_, guard_.token(), config.version} {
   for (const PageFile& file : page_files()) {
     files_[std::string(file.path)] = {.bytes = file.bytes,
                                       .type = type_of(file.path),

@@ -16,6 +16,7 @@ namespace gallop::ui {
 
 struct SiteConfig {
   fs::path runs;                     ///< Their folder.
+  fs::path studies{};                ///< That of sweeps; may be missing.
   std::string version;               ///< Of Gallop.
   int port = 0;                      ///< At which it can be reached.
   std::vector<std::string> names{};  ///< See http::Guard.
@@ -24,7 +25,7 @@ struct SiteConfig {
 /// The page and its API, without sockets.
 class Site {
  public:
-  /// Throws UsageError where there is no such folder.
+  /// Throws UsageError where there is neither folder.
   explicit Site(const SiteConfig& config);
 
   /// The answer to who may not ask, or asks for what cannot be; nothing for all others.
@@ -41,6 +42,7 @@ class Site {
   http::Response file_response(const File& file, const http::Request& request) const;
 
   Runs runs_;
+  Sweeps sweeps_;
   api::EventHub events_;
   http::Guard guard_;
   api::Context context_;

@@ -10,6 +10,8 @@
 
 #include "gallop/track/class_report.h"
 #include "gallop/track/foreign_run.h"
+#include "gallop/tune/store.h"
+#include "gallop/tune/tuner.h"
 #include "gallop/ui/http/target.h"
 #include "gallop/ui/site.h"
 #include "unit/track/runs_of_test.h"
@@ -27,6 +29,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class Api : public testing::Test {
  protected:
   track::RunsOfTest folder;
+  TemporaryFolder studies{fs::temp_directory_path(), "gallop-studies-"};
 
   // What the end point answers; `status` is what it must have.
   std::string text(const std::string& target, int status = 200) {
@@ -43,11 +46,12 @@ class Api : public testing::Test {
 
   std::string ask(const http::Request& request, int status) {
     if (!runs_) {
-      runs_ = std::make_unique<Runs>(folder.path());
-      events_ = std::make_unique<EventHub>(*runs_);
+      runs_ = std::make_unique<Runs>(track::RunPlaces{folder.path(), studies.path()});
+      sweeps_ = std::make_unique<Sweeps>(studies.path());
+      events_ = std::make_unique<EventHub>(*runs_, *sweeps_);
     }
     runs_->look_again();
-    Context context{*runs_, *events_, "the token", "1.2.3"};
+    Context context{*runs_, *sweeps_, *events_, "the token", "1.2.3"};
     const http::Response response = answer(context, request);
     EXPECT_EQ(response.status, status) << request.path << ": " << response.body;
     return response.body;
@@ -55,6 +59,7 @@ class Api : public testing::Test {
 
  private:
   std::unique_ptr<Runs> runs_;
+  std::unique_ptr<Sweeps> sweeps_;
   std::unique_ptr<EventHub> events_;
 };
 
@@ -111,6 +116,94 @@ TEST_F(Api, ShowsAReportAndItsImagesAlone) {
   }
   write_file_atomically(track::class_report_of(run) / "report.json", "{\"step\":");
   EXPECT_NE(error("run/report?name=a", 422).find("report.json"), std::string::npos);
+}
+
+// A sweep of three trials: one of them is pruned, and the first one is the best.
+void search(const fs::path& studies, const std::string& name) {
+  make_folders(studies / name);
+  const auto store = tune::open_store((studies / name / "study.db").string());
+  tune::StudySettings settings;
+  settings.name = name;
+  settings.space = tune::Space({{"x", tune::Interval{.low = 0, .high = 1}}}, {});
+  settings.objectives = {{.metric = "accuracy", .maximize = true}};
+  settings.run = R"({"command": ["echo", "{x}"]})";
+  settings.trials = 3;
+  store->create(settings);
+  tune::Tuner tuner(store->open(name));
+  for (const double accuracy : {0.75, 0.5, 0.25}) {
+    const tune::Trial trial = tuner.ask("worker").trial;
+    tuner.place(trial, studies / name / "runs" / fmt::format("{:04}", trial.number));
+    tuner.report(trial, 1, accuracy / 2);
+    if (accuracy < 0.4) {
+      tuner.tell(trial, {.state = tune::TrialState::kPruned});
+    } else {
+      tuner.tell(trial, {.values = {accuracy}});
+    }
+  }
+}
+
+TEST_F(Api, ShowsSweeps) {
+  folder.add("mlp-1", "{}", {0.5});
+  EXPECT_EQ(get("sweeps").at("sweeps"), Json::array());
+  search(studies.path(), "widths");
+  make_folders(studies.path() / "broken");
+  std::ofstream(studies.path() / "broken" / "study.db") << std::string(5000, 'x');
+  const Json listed = get("sweeps").at("sweeps");
+  ASSERT_EQ(listed.size(), 2);
+  EXPECT_NE(listed[0].at("trouble").get<std::string>().find("study.db"), std::string::npos);
+  EXPECT_EQ(listed[1].at("state"), "finished");
+  EXPECT_EQ(listed[1].at("complete"), 2);
+  EXPECT_EQ(listed[1].at("pruned"), 1);
+  EXPECT_EQ(listed[1].at("best"), (Json{{{"trial", 0}, {"values", {0.75}}}}));
+  const Json sweep = get("sweep?name=widths");
+  ASSERT_EQ(sweep.at("trials").size(), 3);
+  EXPECT_EQ(sweep.at("trials")[2].at("values"), Json{0.125});
+  EXPECT_EQ(sweep.at("trials")[2].at("reports"), 1);
+  EXPECT_EQ(sweep.at("parameters"), Json{"x"});
+  const std::string command = sweep.at("best")[0].at("command");
+  EXPECT_TRUE(command.starts_with("echo 0.")) << command;
+  EXPECT_TRUE(text("sweep/plot.svg?name=widths&kind=history").starts_with("<svg"));
+  EXPECT_EQ(error("sweep/plot.svg?name=widths&kind=none", 404), "there is no plot 'none'");
+  EXPECT_EQ(error("sweep?name=width", 404), "there is no sweep 'width'; did you mean 'widths'?");
+  for (const char* name : {"../widths", "widths/", ".", "/etc"}) {
+    EXPECT_TRUE(error(std::string("sweep?name=") + name, 404).starts_with("there is no sweep"));
+  }
+}
+
+TEST_F(Api, TreatsRunsOfSweepsAsRuns) {
+  search(studies.path(), "widths");
+  EXPECT_FALSE(get("sweep?name=widths").at("trials")[0].contains("run"));
+  const fs::path trials = studies.path() / "widths" / "runs";
+  make_folders(trials);
+  track::RunFolder::create(trials, "0000", "{optimizer: {lr: 0.1}}", {});
+  EXPECT_EQ(get("sweep?name=widths").at("trials")[0].at("run"), "widths/0000");
+  EXPECT_EQ(names_of(get("runs?filter=tags.sweep%3D%22widths%22")), (Names{"widths/0000"}));
+  EXPECT_EQ(get("run?name=widths/0000").at("params")[0].at("name"), "optimizer.lr");
+  EXPECT_TRUE(get("run/recipe?name=widths/0000").at("recipe").get<std::string>().find("lr") !=
+              std::string::npos);
+  post("note", R"({"run": "widths/0000", "text": "good"})");
+  EXPECT_EQ(get("run?name=widths/0000").at("note"), "good");
+  post("delete", R"({"run": "widths/0000"})");
+  EXPECT_EQ(error("run?name=widths/0000", 404).substr(0, 34), "there is no run 'widths/0000'");
+  EXPECT_EQ(post("restore", R"({"run": "../widths/runs/0000"})", 404).at("error"),
+            "there is no run '../widths/runs/0000' in the trash");
+  post("restore", R"({"run": "widths/0000"})");
+  EXPECT_EQ(get("run?name=widths/0000").at("note"), "good");
+}
+
+TEST_F(Api, HearsOfChangesOfSweeps) {
+  search(studies.path(), "widths");
+  Sweeps sweeps(studies.path());
+  EXPECT_TRUE(sweeps.take_changes().empty());
+  EXPECT_TRUE(sweeps.take_changes().empty());
+  search(studies.path(), "depths");
+  EXPECT_EQ(sweeps.take_changes(), (std::set<std::string>{"depths"}));
+  tune::Tuner(tune::open_store((studies.path() / "widths" / "study.db").string())->open("widths"))
+      .resume(5);
+  EXPECT_EQ(sweeps.take_changes(), (std::set<std::string>{"widths"}));
+  fs::remove_all(studies.path() / "widths");
+  EXPECT_EQ(sweeps.take_changes(), (std::set<std::string>{"widths"}));
+  EXPECT_TRUE(Sweeps("/nowhere").names().empty());
 }
 
 TEST_F(Api, TellsPrometheusOfRunsThatTrainOrHaveJustEnded) {
@@ -258,6 +351,9 @@ TEST_F(Api, GivesTheBandOfEachGroup) {
   EXPECT_DOUBLE_EQ(groups[0].at("low")[0].get<double>(), 0.6 - 0.2 / std::sqrt(2));
   EXPECT_EQ(groups[0].at("most"), (Json{0.7, 0.7}));
   EXPECT_EQ(get("band?metric=accuracy").at("groups")[0].at("runs"), 3);
+  // A part of it, and one more on each side.
+  const Json part = get("band?metric=accuracy&from=15&to=15").at("groups")[0];
+  EXPECT_EQ(part.at("x"), (Json{10, 20}));
   EXPECT_EQ(get("band?metric=accuracy&filter=name%3D%3D%22a%22").at("groups")[0].at("runs"), 1);
 }
 
@@ -386,6 +482,7 @@ TEST_F(Api, TakesNamesWithCommasMarkupAndLetters) {
 
 TEST(Site, HasThePageAndHeadersOnEveryAnswer) {
   track::RunsOfTest folder;
+  TemporaryFolder studies{fs::temp_directory_path(), "gallop-studies-"};
   Site site({.runs = folder.path(), .version = "1", .port = 80});
   const http::Headers host = {{"host", "localhost:80"}};
   const auto header = [](const http::Response& response, std::string_view name) {

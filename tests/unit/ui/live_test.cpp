@@ -19,7 +19,7 @@ TEST(RunWatch, SeesWhatChanges) {
   RunsOfTest runs;
   const fs::path a = runs.add("a", "{}", {0.5});
   const fs::path b = runs.add("b", "{}", {0.5});
-  RunWatch watch(runs.path());
+  RunWatch watch({.runs = runs.path()});
   EXPECT_EQ(watch.look().changed, (Names{"a", "b"}));
   EXPECT_TRUE(watch.look().is_empty());
   track::LogWriter(a / "metrics.log", 10, {});
@@ -37,7 +37,7 @@ TEST(RunWatch, SeesWhatChanges) {
 TEST(RunWatch, SeesThatATrainingDies) {
   RunsOfTest runs;
   const fs::path a = runs.add("a", "{}", {0.5}, /*finished=*/false);
-  RunWatch watch(runs.path());
+  RunWatch watch({.runs = runs.path()});
   {
     const RunFolder held = RunFolder::open(a);
     watch.look();
@@ -47,7 +47,7 @@ TEST(RunWatch, SeesThatATrainingDies) {
 }
 
 TEST(RunWatch, NeedsItsFolder) {
-  EXPECT_NE(error_of([] { RunWatch("/nowhere/runs").look(); }).find("cannot be read"),
+  EXPECT_NE(error_of([] { RunWatch({.runs = "/nowhere/runs"}).look(); }).find("cannot be read"),
             std::string::npos);
 }
 
@@ -61,7 +61,7 @@ TEST(RunChanges, TheLaterCounts) {
 TEST(Runs, ShowWhatHasJustBeenWritten) {
   RunsOfTest folder;
   folder.add("a", "{}", {0.5});
-  Runs runs(folder.path());
+  Runs runs({.runs = folder.path()});
   const auto count = [&] {
     return runs.with_index([](const track::RunIndex& index) { return index.rows().size(); });
   };

@@ -37,6 +37,9 @@ constexpr EndPoint kEndPoints[] = {
     {"/api/run/image", false, run_image},
     {"/metrics", false, prometheus},
     {"/api/compare", false, compare},
+    {"/api/sweeps", false, sweeps},
+    {"/api/sweep", false, sweep},
+    {"/api/sweep/plot.svg", false, sweep_plot},
     {"/api/events", false, events},
     {"/api/tag", true, tag},
     {"/api/note", true, note},
@@ -85,7 +88,7 @@ http::Response session(Context& context, const http::Request& /*request*/) {
       context.runs.with_index([](const track::RunIndex& index) { return index.rows().size(); });
   return json_response({{"token", context.token},
                         {"version", context.version},
-                        {"folder", context.runs.folder().string()},
+                        {"folder", context.runs.places().runs.string()},
                         {"now", seconds_since_1970()},
                         {"runs", count}});
 }

@@ -6,12 +6,14 @@
 #include "gallop/ui/api/event_hub.h"
 #include "gallop/ui/http/message.h"
 #include "gallop/ui/runs.h"
+#include "gallop/ui/sweeps.h"
 
 namespace gallop::ui::api {
 
 /// What answers are made of.
 struct Context {
   Runs& runs;
+  Sweeps& sweeps;
   EventHub& events;
   std::string token;    ///< See http::Guard.
   std::string version;  ///< Of Gallop.
@@ -39,7 +41,7 @@ http::Response groups(Context& context, const http::Request& request);
 /// GET /api/curves?metric&runs&axis&smoothing&from&to&points: the lines of some runs, reduced to so
 /// many points each, with the values of `smooth` taken over all of them before.
 http::Response curves(Context& context, const http::Request& request);
-/// GET /api/band?metric&by&filter&axis&smoothing&points: see Band, of each group of runs.
+/// GET /api/band?metric&by&filter&axis&smoothing&from&to&points: see Band, of each group of runs.
 http::Response band(Context& context, const http::Request& request);
 /// GET /api/export.csv?metric&runs&axis: every point, as CSV.
 http::Response export_csv(Context& context, const http::Request& request);
@@ -63,6 +65,15 @@ http::Response run_image(Context& context, const http::Request& request);
 http::Response prometheus(Context& context, const http::Request& request);
 /// GET /api/compare?runs: options and origins of some runs side by side.
 http::Response compare(Context& context, const http::Request& request);
+
+/// GET /api/sweeps: the sweeps of the folder, each with how it stands and its best trials. What
+/// cannot be read of one is told as `trouble`.
+http::Response sweeps(Context& context, const http::Request& request);
+/// GET /api/sweep?name: all that is known of one but the reports of its trials. A trial's `run` is
+/// the name of its run in the table.
+http::Response sweep(Context& context, const http::Request& request);
+/// GET /api/sweep/plot.svg?name&kind: one of its plots (tune::plot_kinds()).
+http::Response sweep_plot(Context& context, const http::Request& request);
 
 /// POST /api/tag {run, key, value}: null removes it.
 http::Response tag(Context& context, const http::Request& request);

@@ -81,14 +81,17 @@ Json curve_of(const RunLine& run, const Drawing& drawing) {
   return curve;
 }
 
-Json band_json(const Band& band, size_t points) {
-  const auto places = reduced_band(band.least, band.most, points);
-  return {{"x", numbers_json(at(band.x, places, 0))},
-          {"mean", numbers_json(at(band.mean, places, 0))},
-          {"low", numbers_json(at(band.low, places, 0))},
-          {"high", numbers_json(at(band.high, places, 0))},
-          {"least", numbers_json(at(band.least, places, 0))},
-          {"most", numbers_json(at(band.most, places, 0))}};
+Json band_json(const Band& band, const Drawing& drawing) {
+  const Range range = range_of(band.x, drawing);
+  const auto part = [&](const std::vector<double>& values) {
+    return std::span(values).subspan(range.begin, range.end - range.begin);
+  };
+  const auto places = reduced_band(part(band.least), part(band.most), drawing.points);
+  const auto json = [&](const std::vector<double>& values) {
+    return numbers_json(at(values, places, range.begin));
+  };
+  return {{"x", json(band.x)},       {"mean", json(band.mean)},   {"low", json(band.low)},
+          {"high", json(band.high)}, {"least", json(band.least)}, {"most", json(band.most)}};
 }
 
 }  // namespace
@@ -124,7 +127,7 @@ http::Response band(Context& context, const http::Request& request) {
     }
     if (lines.empty()) continue;
     Json entry{{"value", group.value}, {"runs", lines.size()}};
-    entry.update(band_json(band_of(lines), drawing.points));
+    entry.update(band_json(band_of(lines), drawing));
     list.push_back(std::move(entry));
   }
   return json_response({{"groups", std::move(list)}});

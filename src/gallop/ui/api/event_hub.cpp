@@ -17,15 +17,14 @@ constexpr size_t kMostStreams = 16;
 constexpr auto kBetweenLooks = std::chrono::seconds(1);
 constexpr int kLooksBetweenComments = 10;
 
-std::string event_of(const RunChanges& changes) {
-  const Json json{{"changed", changes.changed}, {"removed", changes.removed}};
-  return fmt::format("event: runs\ndata: {}\n\n",
-                     json.dump(-1, ' ', false, Json::error_handler_t::replace));
+std::string event_of(const char* kind, const Json& data) {
+  return fmt::format("event: {}\ndata: {}\n\n", kind,
+                     data.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
 
-EventHub::EventHub(Runs& runs) : runs_(runs) {
+EventHub::EventHub(Runs& runs, Sweeps& sweeps) : runs_(runs), sweeps_(sweeps) {
   const auto blocked = BlockedSignals::all();
   thread_ = std::thread([this] { work(); });
 }
@@ -57,21 +56,27 @@ void EventHub::work() {
     wake_.wait(lock, [this] { return is_closing_ || !streams_.empty(); });
     if (wake_.wait_for(lock, kBetweenLooks, [this] { return is_closing_; })) return;
     lock.unlock();
-    const RunChanges changes = look();
+    const std::string events = look();
     lock.lock();
-    if (!changes.is_empty()) tell(event_of(changes));
+    if (!events.empty()) tell(events);
     if (looks % kLooksBetweenComments == 0) tell(":\n\n");
     std::erase_if(streams_, [](const auto& stream) { return stream->is_closed(); });
   }
 }
 
 // What cannot be read now may be there again the next time.
-RunChanges EventHub::look() {
+std::string EventHub::look() {
+  std::string events;
   try {
-    return runs_.take_changes();
+    const RunChanges runs = runs_.take_changes();
+    if (!runs.is_empty()) {
+      events += event_of("runs", {{"changed", runs.changed}, {"removed", runs.removed}});
+    }
+    const auto sweeps = sweeps_.take_changes();
+    if (!sweeps.empty()) events += event_of("sweeps", {{"changed", sweeps}});
   } catch (const Error&) {
-    return {};
   }
+  return events;
 }
 
 void EventHub::tell(std::string_view text) {

@@ -9,14 +9,16 @@
 
 #include "gallop/ui/http/event_stream.h"
 #include "gallop/ui/runs.h"
+#include "gallop/ui/sweeps.h"
 
 namespace gallop::ui::api {
 
 /// Tells all who listen what changes on disk, by server-sent events (the HTML standard, section
-/// 9.2): `event: runs` with the names, looked for each second, and a comment every ten seconds.
+/// 9.2): `event: runs` and `event: sweeps` with the names, looked for each second, and a comment
+/// every ten seconds.
 class EventHub {
  public:
-  explicit EventHub(Runs& runs);
+  EventHub(Runs& runs, Sweeps& sweeps);
   ~EventHub();
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
@@ -26,10 +28,11 @@ class EventHub {
 
  private:
   void work();
-  RunChanges look();
+  std::string look();
   void tell(std::string_view text);
 
   Runs& runs_;
+  Sweeps& sweeps_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_closing_ = false;

@@ -16,6 +16,7 @@ import { onChange } from "./live.js";
 import { showParallel } from "./parallel.js";
 import { amend, link, one, parse } from "./routes.js";
 import { nameElement } from "./run_name.js";
+import { parallelRuns } from "./run_values.js";
 import { showScatter } from "./scatter.js";
 import { linksOf, loadBands, loadCurves } from "./series.js";
 import { Tabs } from "./tabs.js";
@@ -74,17 +75,14 @@ class Compare {
   }
 
   show(view) {
-    this.panelAbort?.abort();
-    this.panelAbort = new AbortController();
-    const { signal } = this.panelAbort;
-    this.signal.addEventListener("abort", () => this.panelAbort.abort(), { signal });
+    const signal = this.tabs.begin(this.signal);
     this.view = this.tabs.select(view);
     this.grid = null;
     this.reload = null;
     replace(this.panel);
     this.drawNote();
     const { query } = parse(location.hash);
-    if (this.view === "parallel") this.reload = showParallel(this.panel, { filters: this.filters, signal });
+    if (this.view === "parallel") this.reload = showParallel(this.panel, { source: parallelRuns(this.filters, signal), signal });
     else if (this.view === "scatter") this.reload = showScatter(this.panel, { filters: this.filters, query, signal });
     else if (this.view === "options") this.reload = showConfigurations(this.panel, { names: this.names, looks: this.looks, query, signal });
     else this.showCurves(query, signal);
@@ -131,7 +129,7 @@ class Compare {
 
   async readMetrics() {
     const { grid } = this;
-    const { signal } = this.panelAbort;
+    const { signal } = this.tabs.end;
     try {
       const known = await knownColumns(signal);
       if (!this.isFilter) await this.readMetricsOfRuns(signal);

@@ -19,6 +19,7 @@ const LISTED = [
   ]],
   ["Everywhere", [
     [["g"], "to the runs"],
+    [["s"], "to the sweeps"],
     [["t"], "light or dark"],
     [["?"], "this list"],
   ]],

@@ -2,7 +2,7 @@
 
 import { connection, getSession } from "./api.js";
 
-/** Tells of "runs" (detail: {changed, removed}: lists of names) and of "back": all may have changed. */
+/** Tells of "runs" (detail: {changed, removed}: lists of names), of "sweeps" (the same) and of "back": all may have changed. */
 export const live = new EventTarget();
 
 const RETRY_MS = 1500;
@@ -48,10 +48,12 @@ function connect() {
     const answers = await getSession(true).then(() => true, () => false);
     lost(answers ? REFUSED : GONE);
   };
-  source.addEventListener("runs", (event) => {
-    const { changed = [], removed = [] } = JSON.parse(event.data);
-    live.dispatchEvent(new CustomEvent("runs", { detail: { changed, removed } }));
-  });
+  for (const kind of ["runs", "sweeps"]) {
+    source.addEventListener(kind, (event) => {
+      const { changed = [], removed = [] } = JSON.parse(event.data);
+      live.dispatchEvent(new CustomEvent(kind, { detail: { changed, removed } }));
+    });
+  }
 }
 
 function disconnect() {
@@ -79,9 +81,9 @@ export function startLive() {
 
 /**
  * Calls with the names that changed ({changed, removed}, sets; null for all), a few at once, and not while the
- * page is hidden: then once it is seen again.
+ * page is hidden: then once it is seen again. `kind`: "runs" or "sweeps".
  */
-export function onChange(signal, call) {
+export function onChange(signal, call, kind = "runs") {
   let waiting = { changed: new Set(), removed: new Set(), all: false };
   let timer = 0;
   function tell() {
@@ -95,7 +97,7 @@ export function onChange(signal, call) {
   const soon = () => {
     timer ||= setTimeout(tell, TOGETHER_MS);
   };
-  live.addEventListener("runs", ({ detail }) => {
+  live.addEventListener(kind, ({ detail }) => {
     for (const name of detail.changed) waiting.changed.add(name);
     for (const name of detail.removed) waiting.removed.add(name);
     soon();

@@ -10,9 +10,12 @@ import { live, startLive } from "./live.js";
 import { link, one, parse } from "./routes.js";
 import { showRun } from "./run.js";
 import { showRuns } from "./runs_table.js";
+import { showSweep } from "./sweep.js";
+import { showSweeps } from "./sweeps.js";
 import { startTheme, switchTheme } from "./theme.js";
 
-const VIEWS = { "": showRuns, compare: showCompare, run: showRun };
+const VIEWS = { "": showRuns, compare: showCompare, run: showRun, sweeps: showSweeps, sweep: showSweep };
+const TITLES = { "": "Runs", compare: "Compare", sweeps: "Sweeps" };
 const RETRY_MS = 1500;
 let shown = new AbortController();
 
@@ -21,7 +24,8 @@ function drawHeader(session) {
   replace(document.getElementById("header"),
     h("a", { class: "brand", href: link("") }, "gallop"),
     h("span", { class: "folder ellipsis", title: session.folder }, session.folder),
-    h("nav", { "aria-label": "Views" }, h("a", { href: link(""), id: "to-runs" }, "Runs")),
+    h("nav", { "aria-label": "Views" }, h("a", { href: link(""), id: "to-runs" }, "Runs"),
+      h("a", { href: link("sweeps"), id: "to-sweeps" }, "Sweeps")),
     h("span", { class: "spacer" }),
     h("span", { class: "muted version" }, session.version),
     button,
@@ -39,7 +43,8 @@ function show(session) {
   replace(root);
   const view = VIEWS[route.path];
   document.getElementById("to-runs").toggleAttribute("aria-current", route.path === "");
-  document.title = `${route.path === "run" ? one(route.query, "name") : route.path === "compare" ? "Compare" : "Runs"} · Gallop`;
+  document.getElementById("to-sweeps").toggleAttribute("aria-current", route.path === "sweeps");
+  document.title = `${TITLES[route.path] ?? one(route.query, "name")} · Gallop`;
   if (!view) replace(root, h("div", { class: "empty" }, h("h2", {}, "There is no such page"), h("a", { href: link("") }, "All runs")));
   else view(root, route, session, shown.signal);
 }
@@ -60,7 +65,7 @@ async function start() {
   startLive();
   drawHeader(session);
   const { signal } = new AbortController();
-  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")) });
+  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")), s: () => (location.hash = link("sweeps")) });
   live.addEventListener("runs", ({ detail }) => {
     if (detail.removed.length > 0) choose(detail.removed, false);
   });

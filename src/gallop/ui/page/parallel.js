@@ -1,29 +1,28 @@
-// Parallel coordinates: an axis for each column, a line for each run.
+// Parallel coordinates: an axis for each column, a line for each of several rows, such as runs.
 
 import { numberOf } from "./api.js";
-import { choose, chooseNone } from "./chosen.js";
-import { knownColumns, openColumnChooser, titleOf } from "./columns.js";
+import { openColumnChooser, titleOf } from "./columns.js";
 import { h, onWidth, options, replace, s } from "./dom.js";
 import { errorLine } from "./errors.js";
 import { counted, exactNumber, formatNumber, shortened } from "./format.js";
-import { nameElement } from "./run_name.js";
-import { differing, valuesOf } from "./run_values.js";
 import { hasValue, makeScale, spaced } from "./scales.js";
 import { plainTable } from "./tables.js";
 import { scaleColor, theme } from "./theme.js";
 
 const SIZE = { height: 380, top: 46, bottom: 34, side: 70, axis: 118 };
-const FIRST_AXES = 7;
-const ASKED_OPTIONS = 60; // Of which those that differ become axes.
 const LISTED = 50;
 const BRUSH_PX = 22;
 const TICK_PX = 13;
 const LETTERS = 16; // Of a title or tick.
 
-/** Draws the runs that filters choose until the signal is aborted; gives what asks for them again. */
-export function showParallel(root, { filters, signal }) {
+/**
+ * Draws rows until the signal is aborted; gives what asks for them again. `source`: {word: what a row is, known(): the columns
+ * that there are, first(known): those to begin with, rows(columns): {name, values: {column: value}}, nameElement(row)}, and
+ * choose(rows) where a reader can go on with some of them.
+ */
+export function showParallel(root, { source, signal }) {
   let room = 0; // For the drawing, in pixels.
-  const state = { runs: [], columns: null, known: [], color: "", logs: new Map(), brushes: new Map() };
+  const state = { rows: [], columns: null, known: [], color: "", logs: new Map(), brushes: new Map() };
   const error = errorLine();
   const axesButton = h("button", { type: "button", id: "axes", onclick: () =>
     openColumnChooser("Axes", state.known, state.columns, (columns) => {
@@ -38,34 +37,24 @@ export function showParallel(root, { filters, signal }) {
     state.brushes.clear();
     draw();
   } }, "Clear ranges");
-  const chooseButton = h("button", { type: "button", hidden: true, onclick: () => {
-    chooseNone();
-    choose(inside().map((run) => run.name));
-    location.hash = "#/";
-  } });
+  const chooseButton = h("button", { type: "button", hidden: true, onclick: () => source.choose(inside()) });
   const told = h("span", { class: "muted", role: "status" });
   const drawing = h("div", { class: "drawing" });
   const table = h("div", { class: "below" });
   replace(root, h("div", { class: "toolbar" }, axesButton, h("label", { class: "field" }, h("span", {}, "Color by"), colorSelect), clear, chooseButton,
     h("span", { class: "spacer" }), told), error,
-  h("p", { class: "muted hint" }, "Drag along an axis to keep the runs within a range; a double click on it lets go. A click on a name changes between linear and logarithmic."),
+  h("p", { class: "muted hint" }, `Drag along an axis to keep the ${source.word}s within a range; a double click on it lets go. A click on a name changes between linear and logarithmic.`),
   drawing, table);
 
   async function load() {
     try {
-      state.known = await knownColumns(signal);
-      if (!state.columns) {
-        const params = state.known.filter((column) => column.startsWith("params.")).slice(0, ASKED_OPTIONS);
-        const metrics = ["metrics.accuracy", "metrics.loss"].filter((column) => state.known.includes(column));
-        const last = metrics.length > 0 ? metrics : state.known.filter((column) => column.startsWith("metrics.")).slice(0, 1);
-        const runs = await valuesOf(filters, params, signal);
-        state.columns = [...differing(runs, params).slice(0, FIRST_AXES - last.length), ...last.reverse()];
-      }
-      const runs = await valuesOf(filters, state.columns, signal);
+      state.known = await source.known();
+      state.columns ??= await source.first(state.known);
+      const rows = await source.rows(state.columns);
       error.show("");
-      if (JSON.stringify([runs, state.columns]) === state.shown) return;
-      state.shown = JSON.stringify([runs, state.columns]);
-      state.runs = runs;
+      if (JSON.stringify([rows, state.columns]) === state.shown) return;
+      state.shown = JSON.stringify([rows, state.columns]);
+      state.rows = rows;
       if (state.isDragged) state.isOutdated = true;
       else draw();
     } catch (failure) {
@@ -75,54 +64,55 @@ export function showParallel(root, { filters, signal }) {
 
   const placeOf = (scale, value) => (hasValue(value) ? scale.at(value) : NaN);
   function inside() {
-    return state.runs.filter((run) => [...state.brushes].every(([column, { low, high, scale }]) => {
-      const at = placeOf(scale, run.values[column]);
+    return state.rows.filter((row) => [...state.brushes].every(([column, { low, high, scale }]) => {
+      const at = placeOf(scale, row.values[column]);
       return at >= low && at <= high;
     }));
   }
 
   function draw() {
     if (signal.aborted || !state.columns) return;
-    const { columns, runs } = state;
+    const { columns, rows } = state;
     for (const column of state.brushes.keys()) if (!columns.includes(column)) state.brushes.delete(column);
     if (!columns.includes(state.color)) state.color = columns.at(-1) ?? "";
     replace(colorSelect, options(columns.map((column) => [column, titleOf(column)]), state.color));
-    if (columns.length === 0 || runs.length === 0) {
-      replace(drawing, h("p", { class: "muted nothing" }, runs.length === 0 ? "No runs." : "Choose axes."));
+    if (columns.length === 0 || rows.length === 0) {
+      replace(drawing, h("p", { class: "muted nothing" }, rows.length === 0 ? "No rows." : "Choose axes."));
       replace(table);
       return;
     }
-    const scales = new Map(columns.map((column) => [column, makeScale(column, runs.map((run) => run.values[column]), state.logs.get(column))]));
+    const scales = new Map(columns.map((column) => [column, makeScale(column, rows.map((row) => row.values[column]), state.logs.get(column))]));
     for (const [column, brush] of state.brushes) brush.scale = scales.get(column);
     const width = Math.max(room, columns.length * SIZE.axis);
     const height = SIZE.height - SIZE.top - SIZE.bottom;
     const xOf = (i) => (columns.length > 1 ? SIZE.side + (i / (columns.length - 1)) * (width - 2 * SIZE.side) : width / 2);
     const yOf = (at) => (Number.isFinite(at) ? SIZE.top + (1 - at) * height : SIZE.top + height + 18);
-    const colorOf = (run) => {
-      const at = placeOf(scales.get(state.color), run.values[state.color]);
+    const colorOf = (row) => {
+      const at = placeOf(scales.get(state.color), row.values[state.color]);
       return Number.isFinite(at) ? scaleColor(at) : "var(--soft)";
     };
-    const lines = new Map(runs.map((run) => {
-      const points = columns.map((column, i) => `${xOf(i).toFixed(1)},${yOf(placeOf(scales.get(column), run.values[column])).toFixed(1)}`);
-      return [run.name, s("polyline", { points: points.join(" "), class: "run-line", style: { stroke: colorOf(run) } }, s("title", {}, run.name))];
+    const lines = new Map(rows.map((row) => {
+      const points = columns.map((column, i) => `${xOf(i).toFixed(1)},${yOf(placeOf(scales.get(column), row.values[column])).toFixed(1)}`);
+      return [row.name, s("polyline", { points: points.join(" "), class: "run-line", style: { stroke: colorOf(row) } }, s("title", {}, row.name))];
     }));
-    const lacks = (column) => runs.some((run) => !Number.isFinite(placeOf(scales.get(column), run.values[column])));
+    const lacks = (column) => rows.some((row) => !Number.isFinite(placeOf(scales.get(column), row.values[column])));
     const axes = columns.map((column, i) => drawAxis(column, scales.get(column), xOf(i), yOf, lacks(column), marked));
-    const few = Math.min(1, Math.max(0.16, 14 / Math.sqrt(runs.length * 8)));
+    const few = Math.min(1, Math.max(0.16, 14 / Math.sqrt(rows.length * 8)));
     const picture = s("svg", { width, height: SIZE.height, viewBox: `0 0 ${width} ${SIZE.height}`, role: "img",
-      "aria-label": `Parallel coordinates of ${counted(runs.length, "run")}; the table below has the values` },
+      "aria-label": `Parallel coordinates of ${counted(rows.length, source.word)}; the table below has the values` },
     s("g", { class: "run-lines", style: { "--few": few } }, [...lines.values()]), axes);
     replace(drawing, picture);
     marked();
 
     function marked() {
       const kept = inside();
-      const names = new Set(kept.map((run) => run.name));
+      const names = new Set(kept.map((row) => row.name));
       for (const [name, line] of lines) line.classList.toggle("out", !names.has(name));
       const isBrushed = state.brushes.size > 0;
-      clear.hidden = chooseButton.hidden = !isBrushed;
+      clear.hidden = !isBrushed;
+      chooseButton.hidden = !isBrushed || !source.choose;
       chooseButton.textContent = `Choose these ${formatNumber(kept.length)}`;
-      told.textContent = isBrushed ? `${formatNumber(kept.length)} of ${counted(runs.length, "run")}` : counted(runs.length, "run");
+      told.textContent = isBrushed ? `${formatNumber(kept.length)} of ${counted(rows.length, source.word)}` : counted(rows.length, source.word);
       drawTable(kept, lines, scales);
     }
   }
@@ -192,19 +182,19 @@ export function showParallel(root, { filters, signal }) {
   }
 
   function drawTable(kept, lines, scales) {
-    const isHigh = (run) => numberOf(run.values[state.color]);
+    const isHigh = (row) => numberOf(row.values[state.color]);
     const sorted = [...kept].sort((a, b) => (isHigh(b) || -Infinity) - (isHigh(a) || -Infinity));
     const light = (name, on) => {
       const line = lines.get(name);
       line.classList.toggle("near", on);
       if (on) line.parentNode.append(line);
     };
-    replace(table, plainTable([{ text: "run" }, ...state.columns.map((column) => ({ text: titleOf(column), title: column, isNumber: scales.get(column).kind !== "words" }))],
-      sorted.slice(0, LISTED).map((run) => ({
-        cells: [nameElement(run.name),
-          ...state.columns.map((column) => ({ content: formatNumber(run.values[column]), title: exactNumber(run.values[column]) }))],
-        onpointerenter: () => light(run.name, true),
-        onpointerleave: () => light(run.name, false),
+    replace(table, plainTable([{ text: source.word }, ...state.columns.map((column) => ({ text: titleOf(column), title: column, isNumber: scales.get(column).kind !== "words" }))],
+      sorted.slice(0, LISTED).map((row) => ({
+        cells: [source.nameElement(row),
+          ...state.columns.map((column) => ({ content: formatNumber(row.values[column]), title: exactNumber(row.values[column]) }))],
+        onpointerenter: () => light(row.name, true),
+        onpointerleave: () => light(row.name, false),
       }))),
     sorted.length > LISTED && h("p", { class: "muted" }, `and ${formatNumber(sorted.length - LISTED)} more`));
   }

@@ -38,3 +38,4 @@ export function amend(changes) {
 }
 
 export const runLink = (name) => link("run", { name });
+export const sweepLink = (name) => link("sweep", { name });

@@ -4,11 +4,9 @@ import { numberOf } from "./api.js";
 import { h, replace } from "./dom.js";
 import { counted, exactNumber, formatBytes, formatDuration, formatNumber, formatTime, timeElement } from "./format.js";
 import { Labels } from "./labels.js";
-import { facts, plainTable } from "./tables.js";
+import { box, facts, plainTable } from "./tables.js";
 
 const JOULES_PER_KWH = 3.6e6;
-
-const box = (title, ...children) => h("section", { class: "box" }, h("h2", {}, title), children);
 
 // How long ago and when; long ago, when alone.
 function createdText(seconds) {

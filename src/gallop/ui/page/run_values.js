@@ -1,8 +1,14 @@
 // Values of columns of many runs.
 
 import { get } from "./api.js";
+import { choose, chooseNone } from "./chosen.js";
+import { knownColumns } from "./columns.js";
+import { link } from "./routes.js";
+import { nameElement } from "./run_name.js";
 
 const PAGE = 1000;
+const FIRST_AXES = 7;
+const ASKED_OPTIONS = 60; // Of which those that differ become axes.
 const OWN = new Set(["name", "state", "created", "seconds", "steps"]);
 
 /** Runs that one of several filters chooses: {name, state, ..., values: {column: value}}. */
@@ -27,4 +33,26 @@ async function valuesOfOne(filter, asked, signal) {
 /** Of these columns those in which runs differ. */
 export function differing(runs, columns) {
   return columns.filter((column) => new Set(runs.map((run) => String(run.values[column] ?? ""))).size > 1);
+}
+
+/** Runs that one of several filters chooses, as showParallel() takes them. */
+export function parallelRuns(filters, signal) {
+  return {
+    word: "run",
+    known: () => knownColumns(signal),
+    async first(known) {
+      const params = known.filter((column) => column.startsWith("params.")).slice(0, ASKED_OPTIONS);
+      const metrics = ["metrics.accuracy", "metrics.loss"].filter((column) => known.includes(column));
+      const last = metrics.length > 0 ? metrics : known.filter((column) => column.startsWith("metrics.")).slice(0, 1);
+      const runs = await valuesOf(filters, params, signal);
+      return [...differing(runs, params).slice(0, FIRST_AXES - last.length), ...last.reverse()];
+    },
+    rows: (columns) => valuesOf(filters, columns, signal),
+    nameElement: (run) => nameElement(run.name),
+    choose(runs) {
+      chooseNone();
+      choose(runs.map((run) => run.name));
+      location.hash = link("");
+    },
+  };
 }

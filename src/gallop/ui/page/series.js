@@ -17,8 +17,8 @@ export async function loadCurves(metric, runs, looks, { axis, smoothing }, { fro
 }
 
 /** Mean and band of each group of the runs that a filter chooses. */
-export async function loadBands(metric, by, filter, { axis, smoothing }, { points, signal }) {
-  const { groups } = await get("band", { metric, by, filter, axis, smoothing, points }, signal);
+export async function loadBands(metric, by, filter, { axis, smoothing }, { from, to, points, signal }) {
+  const { groups } = await get("band", { metric, by, filter, axis, smoothing, from, to, points }, signal);
   const nameOf = ({ value }) => `${by}=${value ?? ""}`;
   const looks = looksInOrder(groups.map(nameOf));
   return groups.map((group) => ({

@@ -21,3 +21,6 @@ export function plainTable(heads, rows, kind = "") {
 export function facts(list) {
   return h("dl", { class: "facts" }, list.filter(Boolean).map(([name, ...children]) => [h("dt", {}, name), h("dd", {}, children)]));
 }
+
+/** A part of a page with a heading. */
+export const box = (title, ...children) => h("section", { class: "box" }, h("h2", {}, title), children);

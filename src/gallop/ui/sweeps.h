@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gallop/base/file.h"
+#include "gallop/tune/study.h"
+
+namespace gallop::ui {
+
+/// The sweeps of a folder, as all that ask at once share them.
+class Sweeps {
+ public:
+  /// Empty, or a folder that is not there: none.
+  explicit Sweeps(fs::path studies) : studies_(std::move(studies)) {}
+
+  /// In order.
+  std::vector<std::string> names() const;
+
+  /// What is known of one now. It is read anew where its files have changed, but no more than once
+  /// a second, or where that costs much, each time that so much has passed. Throws UsageError where
+  /// there is none of this name, and as tune::StudyPlace::read() does.
+  std::shared_ptr<const tune::Study> study(const std::string& name);
+
+  /// Those that have changed since the last call, and new ones; at the first none. One in a
+  /// database counts as changed at each call until all its trials are finished.
+  std::set<std::string> take_changes();
+
+ private:
+  struct Known {
+    std::shared_ptr<const tune::Study> study;
+    std::string stamp;  ///< Of its files when it was read.
+    double read = 0, seconds = 0;
+  };
+
+  fs::path studies_;
+  std::mutex mutex_;
+  std::map<std::string, Known> known_;
+  std::map<std::string, std::string> stamps_;  ///< At the last look for changes.
+  bool has_looked_ = false;
+};
+
+}  // namespace gallop::ui
