@@ -137,7 +137,7 @@ struct Row {
 
 /// Rows of plots below one another, with a heading.
 struct Page {
-  std::string title;
+  std::string title;  ///< Empty for no heading.
   std::vector<Row> rows;
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -103,6 +104,21 @@ std::string head(std::string_view title, double width, double height, bool has_l
       has_levels ? level_styles(true) : "");
 }
 
+// Of each plot of a row; bars alone need no more than there are.
+PanelSize size_of(const Row& row) {
+  if (row.plots.empty() || row.columns < row.plots.size() || row.columns > kSizes.size()) {
+    throw UsageError("there is nothing to plot");
+  }
+  PanelSize size = kSizes[row.columns - 1];
+  double needed = 0;
+  for (const Plot& plot : row.plots) {
+    const auto* const bars = std::get_if<BarPlot>(&plot);
+    needed = std::max(needed, bars == nullptr ? size.height : height_of_bars(*bars, size));
+  }
+  size.height = std::min(size.height, needed);
+  return size;
+}
+
 }  // namespace
 
 std::string to_svg(const std::vector<XyPlot>& plots, int columns) {
@@ -128,20 +144,17 @@ std::string to_svg(const std::vector<XyPlot>& plots, int columns) {
 }
 
 std::string to_svg(const Page& page) {
-  const auto size_of = [](const Row& row) -> const PanelSize& {
-    if (row.plots.empty() || row.columns < row.plots.size() || row.columns > kSizes.size()) {
-      throw UsageError("there is nothing to plot");
-    }
-    return kSizes[row.columns - 1];
-  };
-  double height = 2 * kEdge + kHeading;
+  const double heading = page.title.empty() ? 0 : kHeading;
+  double height = 2 * kEdge + heading;
   for (const Row& row : page.rows) height += size_of(row).height;
   std::string out = head(page.title, kPageWidth + 2 * kEdge, height, /*has_levels=*/true);
-  out += fmt::format("<text class=\"heading\" x=\"{}\" y=\"{}\">{}</text>\n", 2 * kEdge, kEdge + 20,
-                     xml_text(page.title));
-  double y = kEdge + kHeading;
+  if (heading > 0) {
+    out += fmt::format("<text class=\"heading\" x=\"{}\" y=\"{}\">{}</text>\n", 2 * kEdge,
+                       kEdge + 20, xml_text(page.title));
+  }
+  double y = kEdge + heading;
   for (const Row& row : page.rows) {
-    const PanelSize& size = size_of(row);
+    const PanelSize size = size_of(row);
     double x = kEdge;
     out += row.columns == kSizes.size() ? "<g class=\"small\">\n" : "<g>\n";
     for (const Plot& plot : row.plots) {

@@ -5,11 +5,22 @@
 
 namespace gallop::plot {
 
+namespace {
+
+constexpr double kLeast = 15, kMost = 28;  // Of a bar with the room around it.
+constexpr double kBelow = 20;              // Of an axis' numbers, which bars have not.
+
+}  // namespace
+
+double height_of_bars(const BarPlot& plot, const PanelSize& size) {
+  return size.top - size.legend + kMost * static_cast<double>(plot.bars.size()) - kBelow +
+         size.bottom;
+}
+
 void draw(const BarPlot& plot, SvgPanel& panel) {
-  constexpr double kLeast = 15, kMost = 28;  // Of a bar with the room around it.
   panel.add_title(plot.title);
   const double edge = panel.left() - panel.size().left;
-  const double top = panel.top() - panel.size().legend, height = panel.bottom() + 20 - top;
+  const double top = panel.top() - panel.size().legend, height = panel.bottom() + kBelow - top;
   const auto room = static_cast<size_t>(height / kLeast);
   const bool fits = plot.bars.size() <= room;
   const size_t shown = fits ? plot.bars.size() : room - 1;

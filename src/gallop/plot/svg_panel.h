@@ -88,6 +88,8 @@ size_t characters_in(double pixels);
 
 void draw(const XyPlot& plot, SvgPanel& panel);
 void draw(const BarPlot& plot, SvgPanel& panel);
+/// With which all bars have their whole width.
+double height_of_bars(const BarPlot& plot, const PanelSize& size);
 void draw(const ParallelPlot& plot, SvgPanel& panel);
 
 }  // namespace gallop::plot

@@ -191,6 +191,19 @@ TEST(PageAsSvg, ShowsTheBarsThatHaveRoomAndSaysHowManyHaveNone) {
   EXPECT_NE(svg.find("and " + std::to_string(100 - shown) + " more"), std::string::npos);
 }
 
+TEST(PageAsSvg, IsAsHighAsItsBars) {
+  const auto height = [](const Page& page) {
+    const std::string svg = to_svg(page);
+    const size_t begin = svg.find("height=\"") + 8;
+    return std::stod(svg.substr(begin, svg.find('"', begin) - begin));
+  };
+  const BarPlot bars{"two", {{"a", 1, ""}, {"b", 2, ""}}};
+  EXPECT_LT(height({"", {{{bars}, 1}}}), 220);
+  EXPECT_GT(height({"", {{{five_points()}, 1}}}), 380);
+  EXPECT_EQ(height({"", {{{bars, five_points()}, 2}}}), height({"", {{{five_points()}, 2}}}));
+  EXPECT_GT(height({"a heading", {{{bars}, 1}}}), height({"", {{{bars}, 1}}}));
+}
+
 TEST(PageAsSvg, RefusesRowsWithoutPlotsOrRoom) {
   const XyPlot plot = five_points();
   EXPECT_THROW(to_svg(Page{"", {{{}, 1}}}), UsageError);

@@ -173,7 +173,7 @@ http::Response sweep_plot(Context& context, const http::Request& request) {
     throw Refusal(404, fmt::format("there is no plot '{}'", printable(wanted)));
   }
   plot::Page page = tune::study_page(*study, {&*kind}, {});
-  page.title = kind->summary;
+  page.title.clear();  // The page has it.
   return {.type = "image/svg+xml", .body = plot::to_svg(page)};
 }
 
