@@ -1,11 +1,9 @@
 #include "gallop/track/class_report.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/base/error.h"
-#include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
+#include "gallop/track/json_file.h"
 
 namespace gallop::track {
 
@@ -13,7 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostBytes = int64_t{1} << 28;
 constexpr const char* kFile = "report.json";
 
 ClassReport::Mistake mistake_of(const Json& json) {
@@ -40,10 +37,7 @@ std::string mistake_in(const ClassReport& report) {
   }
   for (const auto& one : report.mistakes) {
     if (!is_label(one.truth) || !is_label(one.guess)) return "it names a class that is not there";
-    const size_t digits = one.image.find_first_not_of("0123456789");
-    if (digits == 0 || digits == std::string::npos || one.image.substr(digits) != ".png") {
-      return "it names a file that is none of its images";
-    }
+    if (!is_image_name(one.image)) return "it names a file that is none of its images";
   }
   return {};
 }
@@ -68,29 +62,20 @@ void write_class_report(const fs::path& run, const ClassReport& report) {
                   {"classes", report.classes},
                   {"counts", report.counts},
                   {"mistakes", std::move(mistakes)}};
-  write_file_atomically(class_report_of(run) / kFile,
-                        json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_json_file(class_report_of(run) / kFile, json);
 }
 
 std::optional<ClassReport> read_class_report(const fs::path& run) {
-  const fs::path file = class_report_of(run) / kFile;
-  if (!fs::exists(file)) return std::nullopt;
-  const auto refuse = [&](const std::string& why) {
-    throw DataError(fmt::format("{}: {}", printable(file.string()), why));
-  };
   ClassReport report;
-  try {
-    const Json json = Json::parse(read_file(file, kMostBytes));
+  const bool is_there = read_json_file(class_report_of(run) / kFile, [&](const Json& json) {
     report.step = json.at("step");
     report.part = json.at("part");
     json.at("classes").get_to(report.classes);
     json.at("counts").get_to(report.counts);
     for (const Json& mistake : json.at("mistakes")) report.mistakes.push_back(mistake_of(mistake));
-  } catch (const Json::exception& error) {
-    refuse(error.what());
-  }
-  const std::string mistake = mistake_in(report);
-  if (!mistake.empty()) refuse(mistake);
+    return mistake_in(report);
+  });
+  if (!is_there) return std::nullopt;
   return report;
 }
 

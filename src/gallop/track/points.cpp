@@ -2,14 +2,10 @@
 
 namespace gallop::track {
 
-namespace {
-
 std::string metric_name(const std::string& kind, const std::string& value) {
   if (kind == "evaluation") return value;
   return (kind == "step" ? "train" : kind) + "." + value;
 }
-
-}  // namespace
 
 void for_each_point(const Record& record, const std::function<void(const Point&)>& visit) {
   Point point{.metric = {}, .step = record.step, .time = record.time};

@@ -17,6 +17,9 @@ struct Point {
   double value = 0;
 };
 
+/// What the value of a record of some kind is called.
+std::string metric_name(const std::string& kind, const std::string& value);
+
 /// Those of one record.
 void for_each_point(const Record& record, const std::function<void(const Point&)>& visit);
 
