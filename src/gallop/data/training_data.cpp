@@ -101,6 +101,7 @@ class ImageDataBuilder {
     data_.mean = std::move(normalization.mean);
     data_.deviation = std::move(normalization.deviation);
 
+    if (!augment.empty()) data_.unaugmented = samples(train, {});
     data_.train = samples(train, std::move(augment));
     if (parts.validation_images) data_.validation = samples(cached(*parts.validation_images), {});
     if (parts.test_images) data_.test = samples(cached(*parts.test_images), {});

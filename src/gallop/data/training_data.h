@@ -32,9 +32,10 @@ struct TrainingData {
   std::unique_ptr<Parts> parts;
   std::vector<std::unique_ptr<ImageSet>> derived;  ///< Cached images over `parts`.
 
-  std::unique_ptr<Samples> train;       ///< Augmented.
-  std::unique_ptr<Samples> validation;  ///< Null where there is none.
-  std::unique_ptr<Samples> test;        ///< Null where there is none.
+  std::unique_ptr<Samples> train;        ///< Augmented.
+  std::unique_ptr<Samples> unaugmented;  ///< The same as they are; null where nothing is augmented.
+  std::unique_ptr<Samples> validation;   ///< Null where there is none.
+  std::unique_ptr<Samples> test;         ///< Null where there is none.
 
   std::vector<std::string> names;       ///< Of the classes, or the text of each token.
   ImageShape image_shape;               ///< Height 0 for text.

@@ -83,6 +83,21 @@ TEST_F(TrainingDataTest, OpensImages) {
   EXPECT_GT(changed, 3);
 }
 
+TEST_F(TrainingDataTest, HasItsImagesUnaugmented) {
+  EXPECT_EQ(build(flowers()).unaugmented, nullptr);
+  const TrainingData plain = build(flowers());
+  augment("flip");
+  const TrainingData data = build(flowers());
+  ASSERT_NE(data.unaugmented, nullptr);
+  int changed = 0;
+  for (int64_t i = 0; i < 60; ++i) {
+    EXPECT_EQ(first_row(*data.unaugmented, i, 1), first_row(*plain.train, i, 0));
+    changed += first_row(*data.train, i, 1) != first_row(*data.unaugmented, i, 1);
+  }
+  EXPECT_GT(changed, 10);
+  EXPECT_LT(changed, 50);
+}
+
 TEST_F(TrainingDataTest, NormalizesByTheTrainingDataAllParts) {
   const TrainingData data = build(flowers());
   double sum = 0, squares = 0;
