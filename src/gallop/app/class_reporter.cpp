@@ -1,7 +1,6 @@
 #include "gallop/app/class_reporter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <system_error>
 #include <tuple>
@@ -10,6 +9,7 @@
 #include <ATen/ops/softmax.h>
 #include <fmt/format.h>
 
+#include "gallop/app/batch_images.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/png_writer.h"
@@ -21,23 +21,6 @@ namespace {
 
 constexpr size_t kMostMistakes = 60;
 constexpr size_t kToldClasses = 3, kToldMistakes = 5;
-
-// The image in a row [C, H, W] of a batch, as it was before it was normalized.
-data::Image image_of(const at::Tensor& row, const RunInputs& inputs) {
-  const at::Tensor plain = row.to(at::kFloat).cpu().permute({1, 2, 0}).contiguous();
-  data::Image image;
-  image.height = static_cast<int>(plain.size(0));
-  image.width = static_cast<int>(plain.size(1));
-  image.channels = static_cast<int>(plain.size(2));
-  const auto channels = static_cast<size_t>(image.channels);
-  const float* const values = plain.const_data_ptr<float>();
-  image.pixels.resize(static_cast<size_t>(plain.numel()));
-  for (size_t i = 0; i < image.pixels.size(); ++i) {
-    const double value = values[i] * inputs.deviation[i % channels] + inputs.mean[i % channels];
-    image.pixels[i] = static_cast<uint8_t>(std::lround(255 * std::clamp(value, 0.0, 1.0)));
-  }
-  return image;
-}
 
 }  // namespace
 

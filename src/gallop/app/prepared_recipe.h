@@ -45,6 +45,7 @@ class PreparedRecipe {
   model::Model& model() { return *model_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
   schedule::Schedule& schedule() { return *schedule_; }
+  const VariedValues& varied_values() const { return varied_; }
   std::vector<train::VariedValue> varied() const { return varied_.for_training(); }
   /// Of all learning rates, by the recipe's batch.
   double lr_factor() const;

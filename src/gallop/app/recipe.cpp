@@ -92,6 +92,11 @@ void visit(config::Visitor& visitor, TrackConfig& config) {
   visitor.field({.name = "histograms",
                  .help = "keep how the weights are spread at each evaluation, for TensorBoard"},
                 config.histograms);
+  visitor.field({.name = "samples",
+                 .help = "keep so many of the first samples as the model sees them, for the page",
+                 .min = 0,
+                 .max = 64},
+                config.samples);
 }
 
 void visit(config::Visitor& visitor, Recipe& recipe) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,13 @@ struct VaryConfig {
   schedule::VariationConfig label_smoothing, momentum, beta2, weight_decay, dropout;
 };
 
-/// Everything that decides a run, as written in a recipe.
 /// What a run keeps besides.
 struct TrackConfig {
   bool histograms = false;
+  int64_t samples = 16;
 };
 
+/// Everything that decides a run, as written in a recipe.
 struct Recipe {
   explicit Recipe(const Families& families);
 

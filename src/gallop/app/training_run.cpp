@@ -16,6 +16,8 @@
 #include "gallop/app/run_log.h"
 #include "gallop/app/run_note.h"
 #include "gallop/app/run_pusher.h"
+#include "gallop/app/run_samples.h"
+#include "gallop/app/run_schedule.h"
 #include "gallop/app/session.h"
 #include "gallop/app/shared_beginning.h"
 #include "gallop/app/trained_run.h"
@@ -25,6 +27,7 @@
 #include "gallop/config/scalar.h"
 #include "gallop/launch/world.h"
 #include "gallop/track/run_folder.h"
+#include "gallop/track/run_samples.h"
 #include "gallop/train/trainer.h"
 
 namespace gallop::app {
@@ -148,6 +151,11 @@ class PreparedRun final : public TrainingRun {
       if (recipe().track.histograms) {
         histograms.emplace(path_, newest ? newest->step : 0, prepared_.model());
         observers.push_back(&*histograms);
+      }
+      track::write_run_schedule(path_, run_schedule(prepared_));
+      // One that goes on shows what it began with.
+      if (!newest || !fs::exists(track::run_samples_of(path_))) {
+        keep_first_samples(path_, prepared_, recipe().track.samples);
       }
     }
     const train::TrainerParts parts{.model = prepared_.model(),

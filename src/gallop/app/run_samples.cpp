@@ -1,0 +1,118 @@
+#include "gallop/app/run_samples.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "gallop/app/batch_images.h"
+#include "gallop/base/error.h"
+#include "gallop/data/loader.h"
+#include "gallop/data/png_writer.h"
+#include "gallop/track/run_samples.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr size_t kMostTextBytes = 2000;
+
+// One sample after the other in the order in which training sees them.
+class Reader {
+ public:
+  Reader(const data::Samples& samples, data::LoaderConfig config, int64_t seed)
+      : loader_(samples, one_by_one(config), {.seed = seed}) {}
+
+  // Nothing where it is broken: training meets it too, and leaves it out or ends with an error.
+  std::optional<data::Batch> next() {
+    try {
+      auto batch = loader_.next();
+      if (batch->size() == 1) return batch;
+    } catch (const DataError&) {
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static data::LoaderConfig one_by_one(data::LoaderConfig config) {
+    config.batch = 1;
+    config.threads = 0;
+    config.pinned = false;
+    config.part = 0;
+    config.parts = 1;
+    return config;
+  }
+
+  data::Loader loader_;
+};
+
+class Keeper {
+ public:
+  Keeper(const fs::path& run, const PreparedRecipe& prepared)
+      : run_(run), folder_(track::run_samples_of(run)), prepared_(prepared) {}
+
+  void keep(int64_t count) {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);  // So that no list names others' images.
+    if (count == 0) return;
+    make_folders(folder_);
+    const data::TrainingData& data = prepared_.data();
+    const Recipe& recipe = prepared_.recipe();
+    for (const auto& one : recipe.data.augment.items) kept_.augmented_by.push_back(one.name());
+    Reader reader(*data.train, prepared_.training_loader(), recipe.train.seed);
+    std::optional<Reader> plain;
+    if (data.unaugmented) {
+      plain.emplace(*data.unaugmented, prepared_.training_loader(), recipe.train.seed);
+    }
+    count = std::min({count, recipe.data.batch, data.train->size()});
+    for (int64_t i = 0; i < count; ++i) {
+      const auto sample = reader.next(), before = plain ? plain->next() : std::nullopt;
+      if (!sample) continue;
+      if (data.is_text()) {
+        keep_text(sample->input[0]);
+      } else {
+        keep_image(*sample, before);
+      }
+    }
+    track::write_run_samples(run_, kept_);
+  }
+
+ private:
+  void keep_image(const data::Batch& sample, const std::optional<data::Batch>& before) {
+    track::RunSamples::One one;
+    one.label = prepared_.data().names[static_cast<size_t>(sample.target[0].item<int64_t>())];
+    one.image = write_image(sample);
+    if (before) one.before = write_image(*before);
+    kept_.samples.push_back(std::move(one));
+  }
+
+  void keep_text(const at::Tensor& tokens) {
+    track::RunSamples::One one;
+    for (int64_t i = 0; i < tokens.size(0) && one.text.size() < kMostTextBytes; ++i) {
+      one.text += prepared_.data().names[static_cast<size_t>(tokens[i].item<int64_t>())];
+    }
+    kept_.samples.push_back(std::move(one));
+  }
+
+  // Not made durable, which takes longer than all else: the list of them is, and says nothing of
+  // what they hold.
+  std::string write_image(const data::Batch& sample) {
+    const std::string name = fmt::format("{:02}.png", images_++);
+    FileWriter(folder_ / name)
+        .write(data::encode_png(image_of(sample.input[0], prepared_.inputs())));
+    return name;
+  }
+
+  fs::path run_, folder_;
+  const PreparedRecipe& prepared_;
+  int images_ = 0;
+  track::RunSamples kept_;
+};
+
+}  // namespace
+
+void keep_first_samples(const fs::path& run, const PreparedRecipe& prepared, int64_t count) {
+  Keeper(run, prepared).keep(count);
+}
+
+}  // namespace gallop::app

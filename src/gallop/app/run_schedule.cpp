@@ -1,0 +1,58 @@
+#include "gallop/app/run_schedule.h"
+
+#include <algorithm>
+
+#include "gallop/track/points.h"
+#include "gallop/train/length.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr int64_t kPoints = 500;  // About as many as a chart has pixels.
+
+// From the first to the last, each once.
+std::vector<int64_t> some_of(int64_t steps) {
+  const int64_t count = std::min(kPoints, steps);
+  std::vector<int64_t> some;
+  for (int64_t i = 0; i < count; ++i) {
+    some.push_back(count == 1 ? 1 : 1 + i * (steps - 1) / (count - 1));
+  }
+  return some;
+}
+
+}  // namespace
+
+track::RunSchedule run_schedule(PreparedRecipe& prepared) {
+  const Recipe& recipe = prepared.recipe();
+  const auto length =
+      train::Length::of(recipe.train, recipe.data.batch, prepared.data().train->size());
+  track::RunSchedule all;
+  all.steps = length.steps;
+  all.steps_per_epoch = length.batches_per_epoch;
+  all.at = some_of(length.steps);
+  const auto add = [&](const std::string& value, const std::string& name,
+                       const schedule::Schedule& schedule, const auto& at) {
+    track::RunSchedule::Line line;
+    line.metric = track::metric_name("step", value);
+    line.schedule = name;
+    line.follows_evaluations = !schedule.state().empty();
+    for (const int64_t step : all.at) {
+      const auto before = static_cast<double>(length.samples_after(step - 1));
+      line.values.push_back(at(before / static_cast<double>(length.samples)));
+    }
+    all.lines.push_back(std::move(line));
+  };
+  const schedule::Schedule& schedule = prepared.schedule();
+  const double lr = prepared.lr_factor() * prepared.optimizer().base_lr();
+  add("lr", recipe.schedule.name(), schedule,
+      [&](double progress) { return lr * schedule.factor(progress); });
+  const VariedValues& varied = prepared.varied_values();
+  for (const VariedValues::One& one : varied.all()) {
+    add(train::name_of(one.value), one.name, one.variation ? one.variation->schedule() : schedule,
+        [&](double progress) { return varied.at(one, progress); });
+  }
+  return all;
+}
+
+}  // namespace gallop::app
