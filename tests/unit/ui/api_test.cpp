@@ -12,6 +12,8 @@
 #include "gallop/track/foreign_run.h"
 #include "gallop/tune/store.h"
 #include "gallop/tune/tuner.h"
+#include "gallop/track/run_samples.h"
+#include "gallop/track/run_schedule.h"
 #include "gallop/ui/http/target.h"
 #include "gallop/ui/site.h"
 #include "unit/track/runs_of_test.h"
@@ -204,6 +206,60 @@ TEST_F(Api, HearsOfChangesOfSweeps) {
   fs::remove_all(studies.path() / "widths");
   EXPECT_EQ(sweeps.take_changes(), (std::set<std::string>{"widths"}));
   EXPECT_TRUE(Sweeps("/nowhere").names().empty());
+TEST_F(Api, ShowsTheScheduleThatARunKeeps) {
+  const fs::path run = folder.add("a", "{}", {0.5});
+  EXPECT_EQ(error("run/schedule?name=a", 404), "'a' has no schedule");
+  EXPECT_EQ(error("run/schedule?name=..%2Fa", 404), "there is no run '../a'");
+  EXPECT_EQ(error("run/schedule", 400), "give 'name'");
+  track::RunSchedule schedule{.steps = 30, .steps_per_epoch = 10, .at = {1, 30}};
+  schedule.lines.push_back({.metric = "train.lr", .schedule = "cosine", .values = {0.1, kNan}});
+  schedule.lines.push_back({.metric = "train.momentum",
+                            .schedule = "reduce-on-plateau",
+                            .follows_evaluations = true,
+                            .values = {0.9, 0.8}});
+  track::write_run_schedule(run, schedule);
+  const Json told = get("run/schedule?name=a");
+  EXPECT_EQ(told.at("steps"), 30);
+  EXPECT_EQ(told.at("steps_per_epoch"), 10);
+  EXPECT_EQ(told.at("at"), (Json{1, 30}));
+  EXPECT_EQ(told.at("lines")[0], (Json{{"metric", "train.lr"},
+                                       {"schedule", "cosine"},
+                                       {"follows_evaluations", false},
+                                       {"values", {0.1, "NaN"}}}));
+  EXPECT_EQ(told.at("lines")[1].at("follows_evaluations"), true);
+  write_file_atomically(run / "schedule.json", "{\"steps\":");
+  EXPECT_NE(error("run/schedule?name=a", 422).find("schedule.json"), std::string::npos);
+}
+
+TEST_F(Api, ShowsTheSamplesThatARunKeepsAndTheirImagesAlone) {
+  const fs::path run = folder.add("a", "{}", {0.5});
+  EXPECT_EQ(error("run/samples?name=a", 404), "'a' has no samples");
+  EXPECT_EQ(error("run/samples?name=..", 404), "there is no run '..'");
+  const fs::path samples = track::run_samples_of(run);
+  make_folders(samples);
+  write_file_atomically(samples / "00.png", "a picture");
+  write_file_atomically(samples / "01.png", "as it was");
+  write_file_atomically(samples / "03.png", "of nobody");
+  track::write_run_samples(run,
+                           {.augmented_by = {"flip"},
+                            .samples = {{.label = "<b>", .image = "00.png", .before = "01.png"},
+                                        {.label = "cat", .image = "02.png"}}});
+  const Json told = get("run/samples?name=a");
+  EXPECT_EQ(told.at("augmented_by"), Json::array({"flip"}));
+  EXPECT_EQ(told.at("samples")[0],
+            (Json{{"label", "<b>"}, {"image", "00.png"}, {"before", "01.png"}, {"text", ""}}));
+  EXPECT_EQ(text("run/samples/image?name=a&image=00.png"), "a picture");
+  EXPECT_EQ(text("run/samples/image?name=a&image=01.png"), "as it was");
+  for (const char* image : {"03.png", "samples.json", "../recipe.yaml", "00.png/../samples.json"}) {
+    EXPECT_EQ(error(std::string("run/samples/image?name=a&image=") + image, 404),
+              "there is no image '" + std::string(image) + "'");
+  }
+  EXPECT_EQ(error("run/samples/image?name=a&image=", 400), "give 'image'");
+  EXPECT_NE(error("run/samples/image?name=a&image=02.png", 422).find("02.png"), std::string::npos);
+  write_file_atomically(samples / "samples.json", "{\"samples\":");
+  EXPECT_NE(error("run/samples?name=a", 422).find("samples.json"), std::string::npos);
+  EXPECT_NE(error("run/samples/image?name=a&image=00.png", 422).find("samples.json"),
+            std::string::npos);
 }
 
 TEST_F(Api, TellsPrometheusOfRunsThatTrainOrHaveJustEnded) {

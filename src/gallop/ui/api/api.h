@@ -60,6 +60,14 @@ http::Response run_log(Context& context, const http::Request& request);
 http::Response run_report(Context& context, const http::Request& request);
 /// GET /api/run/image?name&image: one of the report's images, a PNG file.
 http::Response run_image(Context& context, const http::Request& request);
+/// GET /api/run/schedule?name: what its schedules come to along its whole length
+/// (track::RunSchedule); 404 where that was not kept.
+http::Response run_schedule(Context& context, const http::Request& request);
+/// GET /api/run/samples?name: the first samples that its model saw (track::RunSamples); 404 where
+/// none were kept.
+http::Response run_samples(Context& context, const http::Request& request);
+/// GET /api/run/samples/image?name&image: one of their images, a PNG file.
+http::Response run_sample_image(Context& context, const http::Request& request);
 /// GET /metrics: how the runs stand that train, or have ended within ten minutes, for Prometheus
 /// (track/prometheus.h).
 http::Response prometheus(Context& context, const http::Request& request);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 #include "gallop/track/class_report.h"
 #include "gallop/ui/api/answer.h"
 #include "gallop/ui/api/api.h"
+#include "gallop/ui/api/images.h"
 #include "gallop/ui/api/query.h"
 #include "gallop/ui/api/run_choice.h"
 
@@ -50,15 +50,9 @@ http::Response run_report(Context& context, const http::Request& request) {
 http::Response run_image(Context& context, const http::Request& request) {
   const Query query(request);
   const Found found = find_report(context, query);
-  const std::string wanted = query.needed("image");
-  const auto& mistakes = found.report.mistakes;
-  const auto mistake = std::find_if(mistakes.begin(), mistakes.end(),
-                                    [&](const auto& one) { return one.image == wanted; });
-  if (mistake == mistakes.end()) {
-    throw Refusal(404, fmt::format("there is no image '{}'", printable(wanted)));
-  }
-  return {.type = "image/png",
-          .body = read_file(track::class_report_of(found.folder) / mistake->image)};
+  std::vector<std::string> listed;
+  for (const auto& mistake : found.report.mistakes) listed.push_back(mistake.image);
+  return image_response(track::class_report_of(found.folder), listed, query.needed("image"));
 }
 
 }  // namespace gallop::ui::api
