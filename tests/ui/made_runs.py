@@ -120,3 +120,26 @@ def write_report(folder, name):
               "mistakes": [{"image": "00.png", "width": 4, "height": 4, "channels": 1, "truth": 0, "guess": 1, "probability": 0.9}]}
     with open(os.path.join(path, "report.json"), "w", encoding="utf-8") as file:
         json.dump(report, file)
+
+
+def write_schedule(folder, name):
+    """A run half of which is done, whose momentum follows evaluations."""
+    at = [1, 1000, 2000, 3000, 4000]
+    schedule = {"steps": 2 * TRAINING_LENGTH, "steps_per_epoch": 400, "at": at, "lines": [
+        {"metric": "train.lr", "schedule": "linear", "follows_evaluations": False, "values": [0.1 * (1 - step / 4000) for step in at]},
+        {"metric": "train.momentum", "schedule": "reduce-on-plateau", "follows_evaluations": True, "values": [0.9] * 5}]}
+    with open(os.path.join(folder, name, "schedule.json"), "w", encoding="utf-8") as file:
+        json.dump(schedule, file)
+    return schedule
+
+
+def write_samples(folder, name, samples, augmented_by=()):
+    """Images 00.png and 01.png, and what names them."""
+    path = os.path.join(folder, name, "samples")
+    os.makedirs(path, exist_ok=True)
+    for image, side in (("00.png", 6), ("01.png", 4)):
+        with open(os.path.join(path, image), "wb") as file:
+            file.write(png(side))
+    empty = {"label": "", "image": "", "before": "", "text": ""}
+    with open(os.path.join(path, "samples.json"), "w", encoding="utf-8") as file:
+        json.dump({"augmented_by": list(augmented_by), "samples": [{**empty, **one} for one in samples]}, file)

@@ -638,6 +638,72 @@ def classes_and_mistakes_are_shown(browser, api, server, program):
 
 
 @test
+def a_run_says_what_it_does_not_keep(browser, api):
+    name = compared(api, 1)[0]
+    for view, word in (("schedule", "No schedule is kept"), ("data", "No samples are kept")):
+        browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view={view}")
+        browser.until(view, lambda: browser.text(".empty h2"), word)
+
+
+def expect_no_scrolling_aside(browser, selector):
+    browser.size(390, 780)
+    try:
+        browser.one(selector)
+        expect("width", browser.run("return Math.max(document.documentElement.scrollWidth, document.querySelector('#view').scrollWidth)"), 390)
+    finally:
+        browser.size(1360, 820)
+
+
+@own_test
+def schedules_are_drawn_with_what_was_used(browser, api, server, program):
+    name = compared(api, 2)[1]
+    schedule = made_runs.write_schedule(server.folder, name)
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=schedule")
+    browser.until("where it stands", lambda: browser.text(".schedule-place"), "Step 2,000 of 4,000, epoch 5 of 10")
+    browser.until("titles", lambda: browser.texts(".card figcaption .ellipsis"), ["learning rate, linear", "momentum, reduce-on-plateau"])
+    browser.until("lines", lambda: browser.texts(f"{card('train.lr')} tbody th"), ["used", "planned"])
+    browser.until("lines of what is not logged", lambda: browser.texts(f"{card('train.momentum')} tbody th"), ["planned"])
+    line = schedule["lines"][0]
+    expect("planned", chart(browser, "train.lr", "chart.data.datasets[1].data.map((point) => [point.x, point.y])"), [list(pair) for pair in zip(schedule["at"], line["values"])])
+    rates = {param["name"]: param["value"] for param in api.get("run", name=name)["params"]}
+    expect("used", chart(browser, "train.lr", "[chart.data.datasets[0].data.at(-1).x, chart.data.datasets[0].data.at(-1).y]"), [2000, float(rates["optimizer.lr"])])
+    expect("the mark", chart(browser, "train.lr", "chart.options.plugins.marks.place"), 2000)
+    expect("what follows evaluations", browser.text(".hint"), "What evaluations find decides: momentum. Planned is what comes as long as they get better.")
+    browser.run("document.querySelector(arguments[0]).focus()", f"{card('train.lr')} .plot")
+    browser.press(Keys.ARROW_RIGHT, "+")
+    browser.until("the keys zoom", lambda: browser.all(f"{card('train.lr')} .whole:not([hidden])"))
+    expect_no_scrolling_aside(browser, ".schedule-place")
+    made_runs.append(server.folder, name, 2100, {"accuracy": 0.5})
+    browser.until("it goes on", lambda: browser.text(".schedule-place"), "Step 2,100 of 4,000, epoch 5.25 of 10")
+    with open(os.path.join(server.folder, name, "schedule.json"), "w", encoding="utf-8") as file:
+        file.write('{"steps": 4')
+    browser.reload()
+    browser.until("damage is told", lambda: any("schedule.json: " in text for text in browser.texts(".panel .error")))
+
+
+@own_test
+def samples_are_shown(browser, api, server, program):
+    name = compared(api, 3)[2]
+    made_runs.write_samples(server.folder, name, [{"label": made_runs.MARKUP, "image": "00.png", "before": "01.png"},
+                                                  {"label": "cat", "image": "02.png"}], ["flip", "crop"])
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
+    browser.click("[data-view=schedule]")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.until("classes", lambda: browser.texts(".samples .label"), [made_runs.MARKUP, "cat"])
+    browser.until("how they are augmented", lambda: browser.text(".box .muted"), "Each as it is, and as the model sees it after flip, crop.")
+    browser.until("the images before and after", lambda: browser.run("return [...document.querySelectorAll('.samples img')].map((one) => one.naturalWidth)"), [4, 6])
+    browser.until("the one that is missing", lambda: browser.texts(".samples .no-image"), ["cannot be read"])
+    expect_no_scrolling_aside(browser, ".samples")
+    made_runs.write_samples(server.folder, name, [{"text": "once\nupon <b>a</b> time"}])
+    browser.reload()
+    browser.until("texts", lambda: browser.texts(".texts pre"), ["once\nupon <b>a</b> time"])
+    with open(os.path.join(server.folder, name, "samples", "samples.json"), "w", encoding="utf-8") as file:
+        file.write('{"samples": ["../../recipe.yaml"')
+    browser.reload()
+    browser.until("damage is told", lambda: any("samples.json: " in text for text in browser.texts(".panel .error")))
+
+
+@test
 def tags_and_notes_are_written(browser, api):
     name = compared(api, 1)[0]
     browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")

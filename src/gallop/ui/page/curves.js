@@ -10,14 +10,27 @@ import { faint, styleColor } from "./theme.js";
 // Of a curve, from the server; and of all lines of a chart, so that many runs are drawn as fast as few. No spike is lost.
 const POINTS = { least: 200, most: 1000, ofAll: 30000 };
 const DRAG_PX = 6;
+const MARK_DASHES = [3, 3];
 const EMPHASIZED_PX = 3.4;
 const ZOOM_BY_KEY = 0.6;
 
-// Triangles at the foot of the chart where a value is not finite, and one line once more so that it stands out.
+// Triangles at the foot of the chart where a value is not finite, one line once more so that it stands out, and a place on
+// the horizontal axis.
 const marks = {
   id: "marks",
-  afterDatasetsDraw(chart, _, { series = [], emphasized = null }) {
+  afterDatasetsDraw(chart, _, { series = [], emphasized = null, place = null, placeColor = "" }) {
     const { ctx, chartArea: { left, right, top, bottom }, scales: { x } } = chart;
+    const placeAt = place === null ? NaN : x.getPixelForValue(place);
+    if (placeAt >= left && placeAt <= right) {
+      ctx.save();
+      ctx.strokeStyle = placeColor;
+      ctx.setLineDash(MARK_DASHES);
+      ctx.beginPath();
+      ctx.moveTo(placeAt, top);
+      ctx.lineTo(placeAt, bottom);
+      ctx.stroke();
+      ctx.restore();
+    }
     const index = emphasized === null ? -1 : chart.data.datasets.findIndex((dataset) => dataset.series === emphasized);
     if (index >= 0) {
       ctx.save();
@@ -86,6 +99,10 @@ function radii(ys) {
  *   lines()             gives how many it will be, about
  *   links(metric)       gives [text, title, address] of each file to take away
  *   pointed(x, card)    hears where the pointer is, null when it has left
+ * and may have:
+ *   title(metric)       what it is called, other than the metric
+ *   mark()              gives a place on the horizontal axis that is marked
+ *   noun                what its lines are, other than runs
  */
 export class CurveCard {
   constructor(metric, context) {
@@ -117,7 +134,7 @@ export class CurveCard {
       "aria-pressed": String(this.element.classList.contains("wide")), onclick: () => this.toggleWide() }, "⤢");
     this.tools = h("span", { class: "tools" });
     this.legend = h("div", { class: "legend" });
-    replace(this.element, h("figcaption", {}, h("span", { class: "ellipsis", title: this.metric }, this.metric), this.whole, this.tools, this.wide),
+    replace(this.element, h("figcaption", {}, h("span", { class: "ellipsis", title: this.metric }, this.context.title?.(this.metric) ?? this.metric), this.whole, this.tools, this.wide),
       this.error, this.plot, this.legend);
     this.listen();
     this.reload();
@@ -219,11 +236,13 @@ export class CurveCard {
     const { logX, logY } = this.context.settings;
     const scales = { x: this.scale("x", logX), y: this.scale("y", logY) };
     const datasets = this.datasets();
+    const place = this.context.mark?.() ?? null;
+    const placeColor = styleColor("--accent");
     const gaps = this.series.filter((one) => !one.isHidden).map((one) => ({ color: one.color, gaps: one.x.filter((_, i) => !Number.isFinite(one.y[i])) }));
     if (this.chart) {
       this.chart.data.datasets = datasets;
       this.chart.options.scales = scales;
-      this.chart.options.plugins.marks.series = gaps;
+      Object.assign(this.chart.options.plugins.marks, { series: gaps, place, placeColor });
       this.chart.update("none");
     } else {
       this.chart = new Chart(this.canvas, {
@@ -234,7 +253,7 @@ export class CurveCard {
           animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false, events: [], spanGaps: false,
           layout: { padding: { top: 6, right: 10 } },
           elements: { point: { radius: 0 }, line: { tension: 0, borderJoinStyle: "round" } },
-          plugins: { legend: { display: false }, tooltip: { enabled: false }, marks: { series: gaps } },
+          plugins: { legend: { display: false }, tooltip: { enabled: false }, marks: { series: gaps, place, placeColor } },
           scales,
         },
       });
@@ -276,14 +295,14 @@ export class CurveCard {
         replace(figures[i], point && [formatNumber(point.value), h("small", {}, formatNumber(point.step))]);
       }
     }
-    const count = isBand ? counted(shown.length, "group") : counted(withPoints.length, "run");
+    const count = isBand ? counted(shown.length, "group") : counted(withPoints.length, this.context.noun ?? "run");
     this.plot.setAttribute("aria-label", `${this.metric} of ${count}; the table below has the values`);
   }
 
   makeLegend(series, isBand, isSmooth, isAnyShown) {
     const titles = isBand ? ["last mean", "runs"] : ["latest", "min", "max"];
     this.seen = null;
-    this.noPlace = isBand ? "group" : "run";
+    this.noPlace = isBand ? "group" : this.context.noun ?? "run";
     this.place = h("th", { scope: "col" }, this.noPlace);
     this.rows = new Map(series.map((one) => {
       const here = h("td", { class: "value here" });

@@ -4,6 +4,7 @@ import { numberOf } from "./api.js";
 import { h } from "./dom.js";
 
 const DIGITS = 5;
+const DIGITS_BEFORE_EXPONENT = 4;
 // By the most decimals; to make one takes far longer than to use it.
 const formats = Array.from({ length: 12 }, (_, decimals) => new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }));
 
@@ -19,7 +20,7 @@ export function formatNumber(value) {
     const decimals = Math.max(0, DIGITS - 1 - Math.floor(Math.log10(size)));
     return formats[decimals].format(number);
   }
-  const [digits, exponent] = number.toExponential(DIGITS - 1).split("e");
+  const [digits, exponent] = number.toExponential(DIGITS_BEFORE_EXPONENT - 1).split("e");
   return `${Number(digits)}e${Number(exponent)}`;
 }
 

@@ -15,11 +15,14 @@ import { showLog } from "./run_log.js";
 import { showOverview } from "./run_overview.js";
 import { showRecipe } from "./run_recipe.js";
 import { showReport } from "./run_report.js";
+import { showSamples } from "./run_samples.js";
+import { showSchedule } from "./run_schedule.js";
 import { linksOf, loadCurves } from "./series.js";
 import { Tabs } from "./tabs.js";
 import { looksOf, theme } from "./theme.js";
 
-const VIEWS = [["", "Overview"], ["curves", "Curves"], ["system", "System"], ["recipe", "Recipe"], ["report", "Report"], ["log", "Log"]];
+const VIEWS = [["", "Overview"], ["curves", "Curves"], ["system", "System"], ["schedule", "Schedule"], ["data", "Data"],
+  ["recipe", "Recipe"], ["report", "Report"], ["log", "Log"]];
 const SYSTEM = "system.";
 
 class RunPage {
@@ -98,6 +101,8 @@ class RunPage {
     switch (this.view) {
       case "curves": this.update = this.showCurves((metric) => !metric.startsWith(SYSTEM), signal); break;
       case "system": this.update = this.showCurves((metric) => metric.startsWith(SYSTEM), signal); break;
+      case "schedule": this.update = showSchedule(panel, { run, signal }); break;
+      case "data": this.update = showSamples(panel, { name: run.name, signal }); break;
       case "recipe": this.update = showRecipe(panel, { run, signal }); break;
       case "report": this.update = showReport(panel, { name: run.name, signal }); break;
       case "log": this.update = showLog(panel, { name: run.name, kinds: run.kinds, signal }); break;

@@ -29,7 +29,9 @@ export class Tabs {
       type: "button", role: "tab", "data-view": other, "aria-selected": String(other === name), tabindex: other === name ? 0 : -1,
       onclick: () => this.show(other), onkeydown: (event) => this.key(event, name),
     }, text)));
-    if (hadFocus) this.element.querySelector("[aria-selected=true]").focus();
+    const selected = this.element.querySelector("[aria-selected=true]");
+    if (hadFocus) selected.focus();
+    selected.scrollIntoView({ block: "nearest", inline: "nearest" });
     return name;
   }
 

@@ -1,0 +1,63 @@
+// The first samples that a run's model saw: images as they are and as they were augmented, or texts.
+
+import { address, get } from "./api.js";
+import { h, replace } from "./dom.js";
+import { errorLine } from "./errors.js";
+
+const SHOWN_PX = 88; // Smaller images are shown in whole pixels.
+
+function picture(run, image, alt) {
+  return h("img", {
+    src: address("run/samples/image", { name: run, image }), alt, loading: "lazy",
+    onload: ({ target }) => target.classList.toggle("magnified", target.naturalWidth < SHOWN_PX),
+    onerror: ({ target }) => target.replaceWith(h("span", { class: "no-image muted", role: "img", "aria-label": alt }, "cannot be read")),
+  });
+}
+
+function imageElement(run, { label, image, before }) {
+  return h("li", {},
+    h("span", { class: "pictures" },
+      before && [picture(run, before, `${label}, as it is`), h("span", { class: "muted", "aria-hidden": "true" }, "→")],
+      picture(run, image, before ? `${label}, augmented` : label)),
+    h("span", { class: "label", title: label }, label));
+}
+
+function contentOf(run, { augmented_by: augmentations, samples }) {
+  const isText = samples.some((one) => !one.image);
+  const by = augmentations.length > 0 ? `Each as it is, and as the model sees it after ${augmentations.join(", ")}.` : "As the model sees them; they are not augmented.";
+  return h("div", { class: "boxes" }, h("section", { class: "box" },
+    h("h2", {}, isText ? "First texts of the training" : "First images of the training"),
+    samples.length === 0 && h("p", { class: "muted" }, "None of the first batch could be read."),
+    samples.length > 0 && !isText && [h("p", { class: "muted" }, by), h("ul", { class: "samples" }, samples.map((one) => imageElement(run, one)))],
+    isText && h("ol", { class: "texts" }, samples.map(({ text }) => h("li", {}, h("pre", { class: "command" }, text))))));
+}
+
+/** Shows the samples until the signal is aborted; gives what shows them as they have become. */
+export function showSamples(root, { name, signal }) {
+  const error = errorLine();
+  const place = h("div", {});
+  replace(root, error, place);
+  let shown = "";
+  async function read() {
+    let samples;
+    try {
+      samples = await get("run/samples", { name }, signal);
+    } catch (failure) {
+      if (failure.status !== 404) {
+        error.tell(failure, signal);
+        return;
+      }
+      replace(place, h("div", { class: "empty" }, h("h2", {}, "No samples are kept"),
+        h("p", {}, "A training keeps the first ones that its model sees, unless "), h("pre", { class: "command" }, "track.samples=0"),
+        h("p", {}, "Runs that are older or come from another program have none.")));
+      return;
+    }
+    error.show("");
+    const text = JSON.stringify(samples);
+    if (text === shown) return;
+    shown = text;
+    replace(place, contentOf(name, samples));
+  }
+  read();
+  return read;
+}

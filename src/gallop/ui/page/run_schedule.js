@@ -1,0 +1,104 @@
+// What a run's schedules come to along its whole length, beside what its steps have really had, and where it stands.
+
+import { get, numberOf } from "./api.js";
+import { CurveCard } from "./curves.js";
+import { h, replace } from "./dom.js";
+import { errorLine } from "./errors.js";
+import { formatNumber } from "./format.js";
+import { linksOf, loadCurves } from "./series.js";
+import { looksOf, styleColor, theme } from "./theme.js";
+
+const SETTINGS = { axis: "step", smoothing: 0, logX: false, logY: false };
+const DASHES = [5, 4];
+
+const nameOf = (metric) => (metric === "train.lr" ? "learning rate" : metric.replace("train.", "").replaceAll("_", " "));
+
+// The values that are planned, as a line of a chart.
+function planned({ at, lines }, metric) {
+  const y = lines.find((line) => line.metric === metric).values.map(numberOf);
+  const point = (i) => (i < 0 ? null : { value: y[i], step: at[i] });
+  return {
+    name: "planned", label: "planned", href: null, color: styleColor("--soft"), dash: DASHES, x: at, y, smooth: y,
+    latest: point(y.length - 1), least: point(y.indexOf(Math.min(...y))), most: point(y.indexOf(Math.max(...y))),
+  };
+}
+
+function titleOf({ lines }, metric) {
+  const { schedule } = lines.find((line) => line.metric === metric);
+  return nameOf(metric) + (schedule && `, ${schedule}`);
+}
+
+function placeText({ steps, steps_per_epoch: perEpoch }, run) {
+  const epochs = (count) => formatNumber(Number((count / perEpoch).toFixed(2)));
+  return `Step ${formatNumber(run.steps)} of ${formatNumber(steps)}${perEpoch > 0 ? `, epoch ${epochs(run.steps)} of ${epochs(steps)}` : ""}`;
+}
+
+function followText({ lines }) {
+  const names = lines.filter((line) => line.follows_evaluations).map((line) => nameOf(line.metric));
+  return names.length > 0 && `What evaluations find decides: ${names.join(", ")}. Planned is what comes as long as they get better.`;
+}
+
+/** Shows the schedules until the signal is aborted; gives what shows them as they have become. */
+export function showSchedule(root, { run, signal }) {
+  const error = errorLine();
+  const here = h("p", { class: "schedule-place", role: "status" });
+  const place = h("div", {});
+  replace(root, error, place);
+  let now = run;
+  let shown = "";
+  let cards = [];
+
+  function contextOf(schedule) {
+    const isLogged = (metric) => now.metrics.some((one) => one.name === metric);
+    return {
+      settings: SETTINGS,
+      load: async (metric, what) => {
+        const used = isLogged(metric) ? await loadCurves(metric, [now.name], looksOf([now.name]), SETTINGS, what) : [];
+        return [...used.map((one) => ({ ...one, name: "used", label: "used", href: null })), planned(schedule, metric)];
+      },
+      lines: () => 2,
+      links: (metric) => (isLogged(metric) ? linksOf(metric, [now.name], SETTINGS) : []),
+      pointed: (x, from, y) => cards.forEach((card) => card.point(x, card === from ? y : null)),
+      title: (metric) => titleOf(schedule, metric),
+      mark: () => now.steps,
+      noun: "line",
+    };
+  }
+
+  function build(schedule) {
+    const context = contextOf(schedule);
+    const follows = followText(schedule);
+    for (const card of cards) card.unmount();
+    cards = schedule.lines.map(({ metric }) => new CurveCard(metric, context));
+    replace(place, here, follows && h("p", { class: "muted hint" }, follows), h("div", { class: "main" }, h("div", { class: "cards" }, cards.map((card) => card.element))));
+    for (const card of cards) card.mount();
+  }
+
+  async function read(latest) {
+    now = latest;
+    let schedule;
+    try {
+      schedule = await get("run/schedule", { name: now.name }, signal);
+    } catch (failure) {
+      if (failure.status !== 404) {
+        error.tell(failure, signal);
+        return;
+      }
+      replace(place, h("div", { class: "empty" }, h("h2", {}, "No schedule is kept"),
+        h("p", {}, "A training keeps it where it begins or goes on. This run is older, or comes from another program.")));
+      return;
+    }
+    if (signal.aborted) return;
+    error.show("");
+    here.textContent = placeText(schedule, now);
+    const text = JSON.stringify(schedule);
+    if (text !== shown) build(schedule);
+    else for (const card of cards) card.reload();
+    shown = text;
+  }
+
+  theme.addEventListener("change", () => cards.forEach((card) => card.reload()), { signal });
+  signal.addEventListener("abort", () => cards.forEach((card) => card.unmount()));
+  read(run);
+  return read;
+}
