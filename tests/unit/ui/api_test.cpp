@@ -10,10 +10,10 @@
 
 #include "gallop/track/class_report.h"
 #include "gallop/track/foreign_run.h"
-#include "gallop/tune/store.h"
-#include "gallop/tune/tuner.h"
 #include "gallop/track/run_samples.h"
 #include "gallop/track/run_schedule.h"
+#include "gallop/tune/store.h"
+#include "gallop/tune/tuner.h"
 #include "gallop/ui/http/target.h"
 #include "gallop/ui/site.h"
 #include "unit/track/runs_of_test.h"
@@ -206,6 +206,8 @@ TEST_F(Api, HearsOfChangesOfSweeps) {
   fs::remove_all(studies.path() / "widths");
   EXPECT_EQ(sweeps.take_changes(), (std::set<std::string>{"widths"}));
   EXPECT_TRUE(Sweeps("/nowhere").names().empty());
+}
+
 TEST_F(Api, ShowsTheScheduleThatARunKeeps) {
   const fs::path run = folder.add("a", "{}", {0.5});
   EXPECT_EQ(error("run/schedule?name=a", 404), "'a' has no schedule");
@@ -538,7 +540,6 @@ TEST_F(Api, TakesNamesWithCommasMarkupAndLetters) {
 
 TEST(Site, HasThePageAndHeadersOnEveryAnswer) {
   track::RunsOfTest folder;
-  TemporaryFolder studies{fs::temp_directory_path(), "gallop-studies-"};
   Site site({.runs = folder.path(), .version = "1", .port = 80});
   const http::Headers host = {{"host", "localhost:80"}};
   const auto header = [](const http::Response& response, std::string_view name) {
