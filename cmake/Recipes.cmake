@@ -1,4 +1,4 @@
-# Compiles recipes/*.yaml into the program, so that one binary is all that a cluster needs.
+# Compiles recipes/*.yaml into the program, so that a cluster needs no other files.
 function(gallop_embed_recipes target)
   file(GLOB recipes CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/recipes/*.yaml)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/built_in_recipes.cpp)
@@ -10,7 +10,7 @@ function(gallop_embed_recipes target)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recipe})
   endforeach()
   file(CONFIGURE OUTPUT ${output} @ONLY CONTENT [[
-#include "gallop/app/recipe.h"
+#include "gallop/app/built_in_recipes.h"
 
 namespace gallop::app {
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/built_in_recipes.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
@@ -187,12 +188,6 @@ ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* coll
     return to_text(*own);
   });
   return own ? std::move(*own) : from_text(families, text);
-}
-
-std::string BuiltInRecipe::summary() const {
-  const std::string_view text(yaml);
-  if (!text.starts_with("# ")) return {};
-  return std::string(text.substr(2, text.find('\n') - 2));
 }
 
 }  // namespace gallop::app

@@ -83,14 +83,4 @@ ResolvedRecipe from_text(const Families& families, const std::string& text);
 ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
                             const std::string& file_name, const std::vector<Override>& overrides);
 
-/// A recipe that comes with Gallop, compiled into the program.
-struct BuiltInRecipe {
-  const char* name;
-  const char* yaml;
-
-  /// Its first comment line.
-  std::string summary() const;
-};
-const std::vector<BuiltInRecipe>& built_in_recipes();
-
 }  // namespace gallop::app

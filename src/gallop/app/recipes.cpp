@@ -1,18 +1,17 @@
 #include <cstdio>
+#include <string>
+#include <string_view>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include "gallop/app/built_in_recipes.h"
 #include "gallop/app/command.h"
-#include "gallop/app/family_help.h"
-#include "gallop/app/recipe.h"
-#include "gallop/app/schedule_plots.h"
-#include "gallop/app/terminal.h"
+#include "gallop/app/recipe_actions.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
-#include "gallop/config/resolve.h"
 
 namespace gallop::app {
 
@@ -54,9 +53,15 @@ const BuiltInRecipe& find_recipe(const std::string& name) {
                                join_names(names, "and")));
 }
 
+// Its first comment line.
+std::string_view summary_of(const BuiltInRecipe& recipe) {
+  const std::string_view text(recipe.yaml);
+  return text.starts_with("# ") ? text.substr(2, text.find('\n') - 2) : std::string_view();
+}
+
 void list_recipes() {
   for (const auto& recipe : built_in_recipes()) {
-    fmt::print("{:<16} {}\n", recipe.name, recipe.summary());
+    fmt::print("{:<16} {}\n", recipe.name, summary_of(recipe));
   }
 }
 
@@ -68,46 +73,6 @@ void copy_recipe(const std::string& name, std::string target) {
   }
   write_file_atomically(target, recipe.yaml);
   fmt::print("{} copied to {}. Edit it, then: gallop train {}\n", name, target, target);
-}
-
-// Every key that a recipe may have, from the same visitors that read it.
-void print_options() {
-  const Families families;
-  Recipe recipe(families);
-  fmt::print("Options of every recipe\n");
-  const auto visit_fields = [&](config::Visitor& visitor) { visit(visitor, recipe); };
-  for (const auto& line : config::describe_fields(visit_fields, "")) {
-    const bool common = line.key.starts_with("train.") || line.key.starts_with("vary.") ||
-                        line.key.ends_with(".name") || line.key.ends_with(".wrap") ||
-                        line.key.starts_with("data.");
-    if (!common) continue;
-    fmt::print("  {:<34} {}  [{}; default {}]\n", line.key, line.help, line.type, line.initial);
-  }
-  print_members("data", families.readers);
-  print_members("data.augment", families.augmentations);
-  print_members("model", families.models);
-  print_members("optimizer", families.optimizers);
-  print_members("optimizer.wrap", families.wrappers);
-  print_members("schedule", families.schedules);
-}
-
-void draw_schedule(const Arguments& arguments) {
-  const Families families;
-  const ResolvedRecipe resolved = load_recipe(families, arguments.recipe, arguments.overrides);
-  auto plots = schedule_plots(families, resolved);
-  plots.front().title = resolved.name + ": " + plots.front().title;
-  for (const plot::XyPlot& each : plots) print_plot(each);
-  if (!arguments.svg.empty()) write_file_atomically(arguments.svg, plot::to_svg(plots));
-}
-
-void list_schedules(const std::string& svg) {
-  const Families families;
-  for (const auto& member : families.schedules.members()) {
-    fmt::print("{:<18} {}\n", member.name, member.help);
-  }
-  if (!svg.empty()) {
-    write_file_atomically(svg, plot::to_svg(all_schedules(families), /*columns=*/3));
-  }
 }
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
@@ -137,11 +102,11 @@ ExitCode run_recipes(const std::vector<std::string>& arguments) {
   if (action == "list") {
     list_recipes();
   } else if (action == "options") {
-    print_options();
+    print_recipe_options();
   } else if (action == "schedules") {
     list_schedules(parsed.svg);
   } else if (action == "schedule") {
-    draw_schedule(parsed);
+    draw_schedule(parsed.recipe, parsed.overrides, parsed.svg);
   } else if (action == "show") {
     std::fputs(find_recipe(parsed.recipe).yaml, stdout);
   } else {

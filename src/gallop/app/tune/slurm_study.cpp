@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/programs.h"
 #include "gallop/launch/slurm_script.h"
 #include "gallop/tune/tuner.h"
 
@@ -43,7 +44,7 @@ ExitCode submit_study(SlurmStudy wanted) {
   tune::Sweep sweep;
   launch::SlurmJob& job = wanted.slurm.job;
   wanted.study.may_be_led = true;
-  job.program = program_path();
+  job.program = program_path().string();
   job.is_team = false;
   job.arguments = words_of(wanted);
   read_sweep(wanted.study, sweep);

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
-#include "gallop/app/recipe.h"
 #include "gallop/app/terminal.h"
 #include "gallop/app/tune/subcommands.h"
+#include "gallop/app/tune/trial_recipe.h"
 #include "gallop/app/tune/which_study.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
@@ -36,17 +36,6 @@ const tune::Trial& best_trial(const tune::StudyPlace& place, const tune::Study& 
 const tune::Trial& trial_of(const tune::StudyPlace& place, const tune::Study& study,
                             int64_t number) {
   return number < 0 ? best_trial(place, study) : trial_at(study, number);
-}
-
-void write_recipe(const std::string& file, const tune::Study& study, const tune::Trial& trial) {
-  const tune::RunSpec spec = tune::parse_run_spec(study.settings().run);
-  if (spec.recipe.empty()) throw UsageError("--recipe: the trials of this study run a command");
-  const Families families;
-  std::vector<std::string> options = recipe_options(spec, study.space(), trial.point);
-  ResolvedRecipe resolved = load_recipe(families, spec.recipe, take_overrides(options));
-  write_file_atomically(
-      file, fmt::format("# Trial {} of the study {}: {}\n{}", trial.number, study.settings().name,
-                        values_text(study, trial), resolved.to_yaml(false)));
 }
 
 }  // namespace
@@ -145,13 +134,12 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
   }
   const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
+  // First, as it may begin again in the full program.
+  if (!recipe.empty()) write_trial_recipe(recipe, study, trial_of(place, study, number));
   if (!csv.empty()) write_file_atomically(csv, study_csv(study));
   if (!json.empty()) write_file_atomically(json, study_json(study) + "\n");
   if (!optuna.empty()) tune::export_to_optuna(study, optuna);
-  if (!recipe.empty()) {
-    write_recipe(recipe, study, trial_of(place, study, number));
-    fmt::print("to train it: gallop train {}\n", shell_word(recipe));
-  }
+  if (!recipe.empty()) fmt::print("to train it: gallop train {}\n", shell_word(recipe));
   return ExitCode::kDone;
 }
 

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
-#include "gallop/app/tune/new_study.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/which_study.h"
 #include "gallop/base/hardware.h"
@@ -30,27 +29,6 @@ const char* verdict_name(tune::Verdict verdict) {
 }
 
 }  // namespace
-
-ExitCode tune_create(const std::vector<std::string>& arguments) {
-  CLI::App parser(
-      "Make a study without running anything, for 'gallop tune ask' and 'tell'. Its\n"
-      "sweep needs neither 'recipe' nor 'command'.\n\n"
-      "Example: gallop tune create sweep.yaml",
-      "gallop tune create");
-  NewStudy wanted;
-  std::string studies = "studies";
-  parser.add_option("SWEEP", wanted.sweep_file, "the sweep's file")->required();
-  parser.add_option("--name", wanted.name, "name of the study; that of the file");
-  parser.add_option("--studies", studies, "folder of the studies");
-  parser.add_option("--warm-start", wanted.earlier,
-                    "STUDY: a new study takes over the trials of this one");
-  parser.add_option("--store", wanted.store, "postgresql://...: a database that keeps the study");
-  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  wanted.studies = studies;
-  tune::Sweep sweep;
-  fmt::print("{}\n", make_study(wanted, sweep).folder.string());
-  return ExitCode::kDone;
-}
 
 ExitCode tune_ask(const std::vector<std::string>& arguments) {
   CLI::App parser(

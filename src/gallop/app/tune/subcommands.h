@@ -11,6 +11,8 @@ namespace gallop::app {
 /// file named after it, or shares one with its likes.
 const std::vector<Command>& tune_actions();
 
+/// That of a sweep: `gallop tune SWEEP`.
+ExitCode tune_sweep(const std::vector<std::string>& arguments);
 // study_show.cpp
 ExitCode tune_status(const std::vector<std::string>& arguments);
 ExitCode tune_best(const std::vector<std::string>& arguments);
@@ -25,8 +27,9 @@ ExitCode tune_lineage(const std::vector<std::string>& arguments);
 ExitCode tune_stop(const std::vector<std::string>& arguments);
 ExitCode tune_resume(const std::vector<std::string>& arguments);
 ExitCode tune_retry(const std::vector<std::string>& arguments);
-// study_talk.cpp
+// study_create.cpp
 ExitCode tune_create(const std::vector<std::string>& arguments);
+// study_talk.cpp
 ExitCode tune_ask(const std::vector<std::string>& arguments);
 ExitCode tune_tell(const std::vector<std::string>& arguments);
 // study_options.cpp

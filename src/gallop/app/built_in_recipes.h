@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+namespace gallop::app {
+
+/// A recipe that comes with Gallop, compiled into the program.
+struct BuiltInRecipe {
+  const char* name;
+  const char* yaml;
+};
+
+const std::vector<BuiltInRecipe>& built_in_recipes();
+
+}  // namespace gallop::app

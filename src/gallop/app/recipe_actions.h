@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/app/command.h"
+
+namespace gallop::app {
+
+// What 'gallop recipes' does by all that a recipe may name.
+
+/// Prints every key that a recipe may have, from the visitors that read it.
+void print_recipe_options();
+
+/// Draws the schedule of a recipe, by name or path: in the terminal and, where it is named, in an
+/// SVG file.
+void draw_schedule(const std::string& recipe, const std::vector<Override>& overrides,
+                   const std::string& svg);
+
+/// Lists all schedules, and draws them where an SVG file is named.
+void list_schedules(const std::string& svg);
+
+}  // namespace gallop::app

@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/command.h"
+#include "gallop/app/signals.h"
+#include "gallop/app/slurm_job.h"
+#include "gallop/app/team.h"
+#include "gallop/app/tune/new_study.h"
+#include "gallop/app/tune/slurm_study.h"
+#include "gallop/app/tune/study_run.h"
+#include "gallop/app/tune/subcommands.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
+#include "gallop/launch/world.h"
+#include "gallop/tune/study_text.h"
+
+namespace gallop::app {
+
+namespace {
+
+// Of a process that is not the first of several, until it tries to lead.
+constexpr double kWaitForFirstSeconds = 10;
+
+struct Arguments {
+  NewStudy study;
+  std::string studies = "studies";
+  StudyRunConfig run;
+  std::optional<int> workers;
+  std::string listen;
+  std::string helped;  // A study that another process leads.
+  bool joins = false;
+  bool keeps_variables = false;
+  bool quiet = false, json = false;
+  SlurmArguments slurm;
+};
+
+std::string list_of_actions() {
+  std::string text;
+  for (const Command& action : tune_actions()) {
+    text += fmt::format("  {:<12}{}\n", action.name, action.summary);
+  }
+  return text;
+}
+
+void add_options(CLI::App& parser, Arguments& arguments) {
+  StudyRunConfig& run = arguments.run;
+  parser.add_option("SWEEP", arguments.study.sweep_file, "the sweep's file");
+  parser.add_option("--name", arguments.study.name, "name of the study; that of the file");
+  parser.add_option("--studies", arguments.studies, "folder of the studies");
+  parser.add_option("--store", arguments.study.store,
+                    "postgresql://...: a database that keeps the study, for workers on many hosts");
+  parser.add_option("--warm-start", arguments.study.earlier,
+                    "STUDY: a new study takes over the trials of this one");
+  parser.add_option("--worker", arguments.helped,
+                    "STUDY: take part in a study that another process leads, on this or another "
+                    "host, by its folder");
+  parser.add_flag("--join", arguments.joins,
+                  "take part in the study of this sweep, and lead it where nobody does");
+  parser.add_option(
+      "--listen", arguments.listen,
+      "address where workers on other hosts reach this process; 127.0.0.1 by default");
+  parser
+      .add_option("--workers", arguments.workers,
+                  "trials at once on this machine, which share its cores; in each process where a "
+                  "starter has started several")
+      ->check(CLI::Range(1, 1024));
+  parser.add_option("--gpus", run.gpus, "numbers of GPUs, of which workers have one each in turn")
+      ->delimiter(',');
+  parser.add_flag("--keep-variables", arguments.keeps_variables,
+                  "trials see the variables by which torchrun, MPI and Slurm tell a process who it "
+                  "is, and take themselves for it");
+  auto* quiet = parser.add_flag("--quiet", arguments.quiet, "print only the end");
+  parser.add_flag("--json", arguments.json, "print one JSON object a line")->excludes(quiet);
+}
+
+bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+  CLI::App parser(
+      "Search the options of a recipe, or of any command, for those that make a metric best.\n\n"
+      "Example: gallop tune sweep.yaml --workers 2\n"
+      "         srun -n 8 gallop tune sweep.yaml        also by mpirun or torchrun --no-python\n"
+      "         gallop tune --slurm --help              as a job of Slurm, or an array of jobs\n\n"
+      "The sweep is a YAML file. Given again, the study goes on where it was. Besides, there is\n"
+      "'gallop tune ACTION':\n" +
+          list_of_actions(),
+      "gallop tune");
+  add_options(parser, arguments);
+  if (std::find(words.begin(), words.end(), "--slurm") != words.end()) {
+    arguments.slurm.add_to(parser);
+    parser
+        .add_option("--array", arguments.slurm.job.array,
+                    "so many jobs instead of one, the elements of an array, each of which begins "
+                    "as it finds its place")
+        ->check(CLI::Range(1, 100000));
+  }
+  if (!parse_arguments(parser, words)) return false;
+  if (arguments.study.sweep_file.empty() == arguments.helped.empty()) {
+    throw UsageError("give either a sweep or --worker STUDY; for example: gallop tune sweep.yaml");
+  }
+  if (!arguments.helped.empty() && (arguments.joins || arguments.slurm.is_wanted)) {
+    throw UsageError("--worker takes part in a study that is led; --join and --slurm want a sweep");
+  }
+  arguments.study.studies = arguments.studies;
+  arguments.slurm.finish();
+  arguments.run.style = arguments.json    ? StudyView::Style::kJson
+                        : arguments.quiet ? StudyView::Style::kQuiet
+                                          : StudyView::Style::kText;
+  return true;
+}
+
+ExitCode submit(Arguments& arguments) {
+  SlurmStudy study;
+  study.slurm = arguments.slurm;
+  study.study = arguments.study;
+  study.workers = arguments.workers.value_or(1);
+  study.listen = arguments.listen;
+  for (const std::string& gpu : arguments.run.gpus) {
+    study.more_words.insert(study.more_words.end(), {"--gpus", gpu});
+  }
+  for (const auto& [is_given, option] : {std::pair{arguments.keeps_variables, "--keep-variables"},
+                                         {arguments.quiet, "--quiet"},
+                                         {arguments.json, "--json"}}) {
+    if (is_given) study.more_words.emplace_back(option);
+  }
+  return submit_study(std::move(study));
+}
+
+// Several processes that a starter has started have one worker each, unless it is said otherwise.
+void finish_config(Arguments& arguments, const launch::World& world, int64_t workers) {
+  StudyRunConfig& run = arguments.run;
+  run.workers = arguments.workers.value_or(world.size > 1 ? 1 : static_cast<int>(workers));
+  run.first_worker = world.local_rank * run.workers;
+  if (!arguments.listen.empty()) {
+    run.listen = arguments.listen;
+  } else if (world.local_size < world.size) {
+    run.listen = "0.0.0.0";
+  }
+  // By these a trial would wait for processes that know nothing of it.
+  if (!world.starter.empty() && !arguments.keeps_variables) {
+    run.without = launch::starter_variables();
+  }
+}
+
+StudyEnd take_part(Arguments& arguments, const launch::World& world, const tune::StudyPlace& place,
+                   const tune::Sweep& sweep, const StopRequest& stop) {
+  const bool is_first = world.rank == 0;
+  const bool is_alone = world.size == 1 && !arguments.joins;
+  // The same after a restart, so that each worker takes up the trial that it had.
+  if (is_alone) arguments.run.name = host_name();
+  if (is_alone || (place.is_in_database() && is_first)) {
+    return run_study(place, arguments.run, !arguments.joins, stop);
+  }
+  if (place.is_in_database()) return help_study(place, arguments.run, stop);
+  return join_study(place, arguments.run,
+                    {.wait_seconds = is_first ? 0 : kWaitForFirstSeconds,
+                     .resumes = is_first && !arguments.joins,
+                     .settings = sweep.settings},
+                    stop);
+}
+
+void show_best(const tune::StudyPlace& place) {
+  const tune::Study study = place.read();
+  const std::string best = best_text(study);
+  if (best.empty() && study.count(tune::TrialState::kPruned) > 0) {
+    fmt::print(
+        "no trial ran to its end; the best of those that were pruned, by their last "
+        "report:\n{}",
+        best_pruned_text(study));
+    return;
+  }
+  if (best.empty()) {
+    throw DataError(fmt::format("no trial came to an end; {} has what they printed",
+                                (place.folder / "output").string()));
+  }
+  fmt::print("best       {}{}", best, shared_text(study, 0));
+  fmt::print("to train it again: gallop tune best {}\n", place.folder.string());
+}
+
+}  // namespace
+
+ExitCode tune_sweep(const std::vector<std::string>& words) {
+  StopRequest stop;
+  const SignalGuard signals(stop);
+  Arguments arguments;
+  if (!parse(words, arguments)) return ExitCode::kDone;
+  if (arguments.slurm.is_wanted) return submit(arguments);
+  const launch::World world = launch::read_world(launch::process_environment());
+  share_out_cores(world);
+  if (!arguments.helped.empty()) {
+    finish_config(arguments, world, 1);
+    const tune::StudyPlace place = tune::find_study(arguments.studies, arguments.helped);
+    return help_study(place, arguments.run, stop).is_done ? ExitCode::kDone : ExitCode::kStopped;
+  }
+  tune::Sweep sweep;
+  arguments.study.may_be_led = arguments.joins || world.size > 1;
+  const tune::StudyPlace place = make_study(arguments.study, sweep);
+  finish_config(arguments, world, sweep.workers);
+  arguments.run.seconds = sweep.seconds;
+  const StudyEnd end = take_part(arguments, world, place, sweep, stop);
+  if (!end.is_done) {
+    if (end.has_led) {
+      fmt::print(stderr, "gallop: stopped; to go on: gallop tune {}\n", arguments.study.sweep_file);
+    }
+    return ExitCode::kStopped;
+  }
+  if (end.has_led && !arguments.json) show_best(place);
+  return ExitCode::kDone;
+}
+
+}  // namespace gallop::app
