@@ -85,6 +85,8 @@ def check_array(folder):
     led = leader()
     other = {"1": "2", "2": "1"}[led]
     study.wait("helped", lambda: "takes part" in study.text(other))
+    # Of a study without a finished trial another leader does not say that it goes on.
+    study.wait("at work", lambda: "complete" in study.text(led))
 
     def told(name):
         return next(one[name] for one in study.elements().values() if one.get("ArrayTaskId") == led)
