@@ -20,10 +20,11 @@ install(EXPORT gallop NAMESPACE gallop:: FILE gallop-targets.cmake DESTINATION $
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/gallop DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 
-# The program finds LibTorch where the build found it.
+# The front finds the full program by this place, and that finds LibTorch where the build found it.
 if(TARGET gallop)
-  set_target_properties(gallop PROPERTIES INSTALL_RPATH ${GALLOP_TORCH_DIR}/lib)
   install(TARGETS gallop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set_target_properties(gallop_full PROPERTIES INSTALL_RPATH ${GALLOP_TORCH_DIR}/lib)
+  install(TARGETS gallop_full RUNTIME DESTINATION libexec/gallop)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

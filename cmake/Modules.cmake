@@ -5,24 +5,41 @@
 #   none  std only
 #   thin  ATen/core/Tensor.h and single operators
 #   full  torch/nn, autograd internals, c10d
+#
+# LIGHT file...: sources of a module with LibTorch that need none: they are a library of their own, gallop_NAME_light, which
+# links the modules among DEPS that have none and which the module's library links in turn.
 function(gallop_module name)
-  cmake_parse_arguments(ARG "" "TORCH" "DEPS;LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp
-                                      ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*/*.cpp)
+  cmake_parse_arguments(ARG "" "TORCH" "DEPS;LIBS;LIGHT" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${name}/*.cpp ${name}/*/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/cpu/[^/]*$")
+  list(TRANSFORM ARG_DEPS PREPEND gallop_)
+  if(ARG_LIGHT)
+    list(REMOVE_ITEM sources ${ARG_LIGHT})
+    set(light_deps)
+    foreach(dep IN LISTS ARG_DEPS)
+      get_target_property(links ${dep} LINK_LIBRARIES)
+      if(NOT "gallop_torch" IN_LIST links)
+        list(APPEND light_deps ${dep})
+      endif()
+    endforeach()
+    gallop_library(${name}_light none "${ARG_LIGHT}" ${light_deps} gallop_fmt ${ARG_LIBS})
+    list(APPEND ARG_DEPS gallop_${name}_light)
+  endif()
+  gallop_library(${name} ${ARG_TORCH} "${sources}" ${ARG_DEPS} gallop_fmt ${ARG_LIBS})
+endfunction()
+
+# gallop_library(NAME TORCH SOURCES [library...])
+function(gallop_library name torch sources)
   set(target gallop_${name})
   add_library(${target} STATIC ${sources})
   add_library(gallop::${name} ALIAS ${target})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  foreach(dep IN LISTS ARG_DEPS)
-    target_link_libraries(${target} PUBLIC gallop_${dep})
-  endforeach()
-  target_link_libraries(${target} PUBLIC gallop_fmt ${ARG_LIBS})
-  if(NOT ARG_TORCH STREQUAL "none")
+  target_link_libraries(${target} PUBLIC ${ARGN})
+  if(NOT torch STREQUAL "none")
     target_link_libraries(${target} PUBLIC gallop_torch)
   endif()
-  gallop_precompile(${target} ${ARG_TORCH})
+  gallop_precompile(${target} ${torch})
   set_property(GLOBAL APPEND PROPERTY GALLOP_MODULES ${target})
 endfunction()
 

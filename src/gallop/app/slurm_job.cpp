@@ -54,8 +54,6 @@ void SlurmArguments::add_to(CLI::App& parser) {
       ->take_all();
 }
 
-std::string program_path() { return fs::read_symlink("/proc/self/exe").string(); }
-
 std::string job_name(std::string name) {
   for (char& c : name) {
     const auto code = static_cast<unsigned char>(c);

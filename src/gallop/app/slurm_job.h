@@ -23,9 +23,6 @@ struct SlurmArguments {
   void finish() { job.processes = processes.value_or(job.gpus_per_node.value_or(1)); }
 };
 
-/// The path of this program, for a job.
-std::string program_path();
-
 /// The name in letters that mean nothing to sbatch.
 std::string job_name(std::string name);
 

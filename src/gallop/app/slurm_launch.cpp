@@ -10,6 +10,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/launched_training.h"
+#include "gallop/app/programs.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/slurm_job.h"
 #include "gallop/app/train_arguments.h"
@@ -49,7 +50,7 @@ void take_training(const TrainArguments& train, Arguments& arguments) {
   launch::SlurmJob& job = arguments.slurm.job;
   if (train.show_config) throw UsageError("--show-config trains nothing: leave out launch --slurm");
   std::string name = train.place.name;
-  job.program = program_path();
+  job.program = program_path().string();
   job.arguments = {"train"};
   if (train.recipe.empty()) {
     name = track::RunFolder::find(train.place.runs, train.resume).filename().string();

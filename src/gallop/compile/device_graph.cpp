@@ -13,11 +13,14 @@ namespace {
 
 constexpr const char* kLibrary = "libgallop_cuda.so";
 
-// Beside the program, in the folder lib beside the program's, or where the system looks.
+// Beside the program, in the folder lib beside the program's, or where the system looks. The full
+// program of 'gallop' lies in libexec/gallop/ beside either.
 std::string find_library() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& place : {folder, folder / ".." / "lib", folder / ".." / "lib64"}) {
+  const fs::path above = folder.parent_path(), root = above.parent_path();
+  for (const fs::path& place :
+       {folder, above / "lib", above / "lib64", root, root / "lib", root / "lib64"}) {
     if (!error && fs::exists(place / kLibrary, error)) return (place / kLibrary).string();
   }
   return kLibrary;

@@ -1,0 +1,74 @@
+#include "gallop/app/program.h"
+
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gallop/app/command.h"
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+namespace {
+
+std::string help() {
+  std::string text =
+      "Gallop trains deep-learning models as fast as the hardware allows.\n\n"
+      "Usage: gallop COMMAND [ARGUMENTS]\n\nCommands:\n";
+  for (const auto& command : commands()) {
+    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+  }
+  return text +
+         "\nStart with:\n"
+         "  gallop train fashion-mnist     train a small network (recipe by name)\n"
+         "  gallop recipes                 the recipes that come with Gallop\n"
+         "  gallop COMMAND --help          what a command does, with an example\n\n"
+         "Exit codes: 0 done, 1 a bug in Gallop, 2 wrong use, 3 bad data, 4 device trouble,\n"
+         "5 stopped but resumable.\n";
+}
+
+}  // namespace
+
+ExitCode run_program(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) {
+    std::fputs(help().c_str(), stderr);
+    return ExitCode::kUsage;
+  }
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") {
+    std::fputs(help().c_str(), stdout);
+    return ExitCode::kDone;
+  }
+  if (name == "--version" || name == "-V") {
+    std::puts("gallop " GALLOP_VERSION);
+    return ExitCode::kDone;
+  }
+  std::vector<std::string> names;
+  for (const auto& command : commands()) {
+    if (name == command.name) return command.run({arguments.begin() + 1, arguments.end()});
+    names.emplace_back(command.name);
+  }
+  const std::string nearest = nearest_name(name, names);
+  throw UsageError(fmt::format("unknown command '{}'{} Commands: {}", printable(name),
+                               nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
+                               join_names(names, "and")));
+}
+
+ExitCode tell_error(const std::exception& error) {
+  const auto* const ours = dynamic_cast<const Error*>(&error);
+  if (ours != nullptr && ours->code() != ExitCode::kInternal) {
+    fmt::print(stderr, "gallop: {}\n", ours->what());
+    return ours->code();
+  }
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    fmt::print(stderr, "gallop: out of memory\n");
+    return ExitCode::kDevice;
+  }
+  fmt::print(stderr, "gallop: this is a bug in Gallop, please report it: {}\n", error.what());
+  return ExitCode::kInternal;
+}
+
+}  // namespace gallop::app

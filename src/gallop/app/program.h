@@ -1,0 +1,17 @@
+#pragma once
+
+#include <exception>
+
+#include "gallop/base/error.h"
+
+namespace gallop::app {
+
+/// Runs the command that a program's words name, or says what there is. Throws what the command
+/// throws, and UsageError where there is no such command.
+ExitCode run_program(int argc, char** argv);
+
+/// Says in a line on standard error what has ended the program, and with which exit code it is to
+/// end.
+ExitCode tell_error(const std::exception& error);
+
+}  // namespace gallop::app
