@@ -120,11 +120,12 @@ class RunIndex::Tables {
   }
 
   std::vector<std::string> names(Kind kind) {
-    const char* const sql = kind == kMetric ? "SELECT name FROM names WHERE kind = ? AND id IN "
-                                              "(SELECT DISTINCT name FROM metrics) ORDER BY name"
-                                            : "SELECT name FROM names WHERE kind = ? AND id IN "
-                                              "(SELECT DISTINCT name FROM texts) ORDER BY name";
-    SqliteStatement statement(database_, sql);
+    // A look-up for each name, where IN would read the whole table.
+    const std::string sql = fmt::format(
+        "SELECT name FROM names WHERE kind = ? AND "
+        "EXISTS (SELECT 1 FROM {0} WHERE {0}.name = names.id) ORDER BY name",
+        kind == kMetric ? "metrics" : "texts");
+    SqliteStatement statement(database_, sql.c_str());
     statement.bind(0, static_cast<int64_t>(kind));
     std::vector<std::string> names;
     while (statement.step()) names.emplace_back(statement.text(0));
