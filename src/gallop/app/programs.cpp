@@ -30,13 +30,13 @@ bool is_file(const fs::path& path) {
 
 fs::path full_program() {
   const fs::path folder = this_program().parent_path();
-  const fs::path beside = folder / kFullProgram, installed = folder.parent_path() / kFullProgram;
+  fs::path beside = folder / kFullProgram, installed = folder.parent_path() / kFullProgram;
   if (is_file(beside)) return beside;
   if (is_file(installed)) return installed;
-  throw DeviceError(
-      fmt::format("this command is part of {}, which is missing: install it with {}, or start the "
-                  "full program itself",
-                  printable(installed.string()), printable(this_program().string())));
+  throw DeviceError(fmt::format(
+      "{} is missing: the part of Gallop with LibTorch, which this command needs and which 'cmake "
+      "--install' and 'make install' put there",
+      printable(installed.string())));
 }
 
 void become_full_program() {
@@ -52,7 +52,7 @@ void become_full_program() {
 }
 
 fs::path program_path() {
-  const fs::path program = this_program();
+  fs::path program = this_program();
   const fs::path root = program.parent_path().parent_path().parent_path();
   if (program != root / kFullProgram) return program;
   for (const fs::path& front : {root / "gallop", root / "bin" / "gallop"}) {
