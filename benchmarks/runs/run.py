@@ -9,13 +9,16 @@ system's cache then. Each figure is the wall time of a process, median, least an
 in turn. Prints JSON.
 """
 
-import argparse
 import json
 import os
-import statistics
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import many_runs  # noqa: E402
+from many_runs import spread  # noqa: E402
 
 
 def seconds_of(command):
@@ -24,24 +27,13 @@ def seconds_of(command):
     return time.monotonic() - begin
 
 
-def spread(times):
-    return {"median": round(statistics.median(times), 4), "min": round(min(times), 4), "max": round(max(times), 4)}
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = many_runs.parser(__doc__, repeat=7)
     parser.add_argument("--program", required=True, action="append")
-    parser.add_argument("--bench", required=True)
-    parser.add_argument("--runs", type=int, default=5000)
-    parser.add_argument("--metrics", type=int, default=100)
-    parser.add_argument("--points", type=int, default=10)
-    parser.add_argument("--repeat", type=int, default=7)
-    parser.add_argument("--out")
     arguments = parser.parse_args()
     result = {"runs": arguments.runs, "metrics": arguments.metrics, "points": arguments.points, "seconds": {}}
     with tempfile.TemporaryDirectory(prefix="gallop-runs-") as folder:
-        subprocess.run([arguments.bench, "make", folder, *map(str, (arguments.runs, arguments.metrics,
-                                                                    arguments.points))], check=True)
+        many_runs.make(arguments.bench, folder, arguments.runs, arguments.metrics, arguments.points)
         listing = ["runs", "list", "--runs", folder]
         calls = {
             "--version": ["--version"],
@@ -72,11 +64,7 @@ def main():
         result["index_bytes"] = os.path.getsize(os.path.join(folder, ".index.db"))
     result["log"] = [json.loads(subprocess.run([arguments.bench, "log", "20000", str(metrics)], check=True, text=True,
                                                capture_output=True).stdout) for metrics in (6, 100)]
-    text = json.dumps(result, indent=1)
-    print(text)
-    if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+    many_runs.tell(result, arguments.out)
 
 
 if __name__ == "__main__":

@@ -8,22 +8,24 @@ time of a request over one connection: median, least and most of --repeat; "firs
 Prints JSON.
 """
 
-import argparse
 import http.client
-import json
 import os
-import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import many_runs  # noqa: E402
+from many_runs import spread  # noqa: E402
 
 
 class Page:
     """The program on a free port, and one connection to it."""
 
     def __init__(self, program, runs):
-        self.process = subprocess.Popen([program, "ui", runs, "--port", "0"], text=True, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([program, "ui", runs, "--studies", "none", "--port", "0"], text=True, stdout=subprocess.PIPE)
         self.address = self.process.stdout.readline().split("http://")[1].split("/")[0]
         self.connection = http.client.HTTPConnection(self.address, timeout=600)
 
@@ -43,27 +45,17 @@ class Page:
         self.process.wait()
 
 
-def spread(times):
-    return {"median": round(statistics.median(times), 4), "min": round(min(times), 4), "max": round(max(times), 4)}
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = many_runs.parser(__doc__, repeat=9)
     parser.add_argument("--program", required=True)
-    parser.add_argument("--bench", required=True)
-    parser.add_argument("--runs", type=int, default=5000)
-    parser.add_argument("--metrics", type=int, default=100)
-    parser.add_argument("--points", type=int, default=10)
     parser.add_argument("--million", type=int, default=1_000_000)
-    parser.add_argument("--repeat", type=int, default=9)
-    parser.add_argument("--out")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
         many, one = os.path.join(folder, "many"), os.path.join(folder, "one")
         for runs, sizes in ((many, (arguments.runs, arguments.metrics, arguments.points)),
                             (one, (1, 2, arguments.million))):
             os.mkdir(runs)
-            subprocess.run([arguments.bench, "make", runs, *map(str, sizes)], check=True)
+            many_runs.make(arguments.bench, runs, *sizes)
         Page(arguments.program, many).close()  # Makes the index.
         begin = time.monotonic()
         page = Page(arguments.program, many)
@@ -90,11 +82,7 @@ def main():
         result["seconds"]["curve of a million points, first"] = round(page.seconds("curves", **curve), 4)
         result["seconds"]["curve of a million points"] = spread([page.seconds("curves", **curve) for _ in range(arguments.repeat)])
         page.close()
-    text = json.dumps(result, indent=1)
-    print(text)
-    if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+    many_runs.tell(result, arguments.out)
 
 
 if __name__ == "__main__":

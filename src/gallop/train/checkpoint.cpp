@@ -38,6 +38,7 @@ constexpr const char* kBeginnings = "beginnings";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kTemporary = ".tmp-";
 constexpr const char* kOwn = "own.";
+constexpr const char* kAdopted = "adopted";  // Among what the trainer keeps.
 
 std::string name_of(const fs::path& path) { return printable(path.string()); }
 
@@ -164,6 +165,23 @@ void or_tell_bytes(const CheckpointDraft& draft, const Function& function) {
   }
 }
 
+// What an optimizer begins with that keeps more beside the weights than the one before, or less, as
+// SGD does with momentum and without: what is missing is as it is made. Where it keeps something
+// else, they do not fit.
+NamedTensors fitted(NamedTensors given, const NamedTensors& wanted) {
+  std::set<std::string> there, needed;
+  for (const auto& [name, tensor] : given) there.insert(name);
+  for (const auto& [name, tensor] : wanted) needed.insert(name);
+  if (std::includes(there.begin(), there.end(), needed.begin(), needed.end())) {
+    std::erase_if(given, [&](const NamedTensor& one) { return !needed.contains(one.name); });
+  } else if (std::includes(needed.begin(), needed.end(), there.begin(), there.end())) {
+    for (const NamedTensor& one : wanted) {
+      if (!there.contains(one.name)) given.push_back(one);
+    }
+  }
+  return given;
+}
+
 }  // namespace
 
 std::string own_name(int rank, const std::string& name) {
@@ -246,6 +264,7 @@ CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFil
 CheckpointInfo CheckpointStore::adopt(const CheckpointInfo& other) {
   auto trainer = read_trainer(other);
   Progress::forget_checkpoints(trainer);
+  trainer[kAdopted] = "true";
   return copy(other, trainer, false);
 }
 
@@ -278,6 +297,7 @@ void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& stat
   NamedTensors optimizer = read_all(checkpoint, manifest, kState);
   NamedTensors own = take_own(optimizer);
   auto trainer = parse_trainer(*open_verified(checkpoint.folder, manifest, kTrainer));
+  if (trainer.erase(kAdopted) > 0) optimizer = fitted(std::move(optimizer), state.optimizer);
   const std::string problems =
       differences(model, state.model) + differences(optimizer, state.optimizer);
   if (!problems.empty()) {

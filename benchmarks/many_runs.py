@@ -1,0 +1,33 @@
+"""What benchmarks in folders of many runs share: their arguments, the folders, and how figures are told."""
+
+import argparse
+import json
+import statistics
+import subprocess
+
+
+def parser(description, repeat):
+    arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--bench", required=True, help="bench_runs, which makes the runs")
+    arguments.add_argument("--runs", type=int, default=5000)
+    arguments.add_argument("--metrics", type=int, default=100)
+    arguments.add_argument("--points", type=int, default=10)
+    arguments.add_argument("--repeat", type=int, default=repeat)
+    arguments.add_argument("--out", help="FILE for what was measured")
+    return arguments
+
+
+def make(bench, folder, runs, metrics, points):
+    subprocess.run([bench, "make", folder, str(runs), str(metrics), str(points)], check=True)
+
+
+def spread(times):
+    return {"median": round(statistics.median(times), 4), "min": round(min(times), 4), "max": round(max(times), 4)}
+
+
+def tell(result, out):
+    text = json.dumps(result, indent=1)
+    print(text)
+    if out:
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
