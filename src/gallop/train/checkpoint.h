@@ -86,9 +86,9 @@ class CheckpointStore {
                          const std::map<std::string, std::string>& trainer, bool best);
 
   /// Publishes a copy of another run's checkpoint, as what this run begins with: its best score is
-  /// forgotten, and load() takes it for an optimizer that keeps more beside the weights, or less, as
-  /// one with momentum does. Files are shared where both lie on one file system. Throws DataError where it is
-  /// damaged, DeviceError like save().
+  /// forgotten, and load() takes it for an optimizer that keeps more beside the weights, or less,
+  /// as one with momentum does. Files are shared where both lie on one file system. Throws
+  /// DataError where it is damaged, DeviceError like save().
   CheckpointInfo adopt(const CheckpointInfo& other);
   /// The same as a checkpoint that this run would have come to by itself: nothing is forgotten.
   /// `best`: as save() takes it.

@@ -332,6 +332,25 @@ TEST(Pb2, ChoosesWhatLoweredTheLossMost) {
   EXPECT_GE(near, 8);
 }
 
+// A rate beyond 0.8 ends the training, and those below are the better the higher they are.
+TEST(Pb2, LearnsFromStretchesThatFail) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    StudySettings settings =
+        population_settings("population: 8, interval: 1, last: 12", 300, seed, "pb2");
+    settings.space = Space({{"rate", Interval{}}}, {});
+    const Toy toy{.start = {0},
+                  .train = [](std::vector<double>& weights, const Point& point,
+                              Random&) { weights[0] += point[0] > 0.8 ? NAN : point[0]; },
+                  .metric = [](const std::vector<double>& weights) { return weights[0]; }};
+    Workers workers(settings, toy, seed, /*kills=*/0, /*count=*/1);
+    workers.run();
+    const Study& study = workers.study();
+    EXPECT_FALSE(study.is_stopped()) << seed << ": " << study.stop_reason();
+    EXPECT_LT(study.count(TrialState::kFailed), 60) << seed;
+    EXPECT_GT(-study.trials()[static_cast<size_t>(study.best().value())].losses[0], 0.4 * 12);
+  }
+}
+
 /// A study of one population that is told what happens to each stretch.
 class Stretches {
  public:

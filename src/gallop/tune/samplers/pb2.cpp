@@ -1,5 +1,9 @@
 #include "gallop/tune/samplers/pb2.h"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 #include "gallop/tune/gaussian_process/time_varying.h"
 
 namespace gallop::tune {
@@ -8,6 +12,7 @@ namespace {
 
 constexpr size_t kMostMeasurements = 200;
 constexpr size_t kLeastMeasurements = 2;
+constexpr size_t kMostFailures = 50;
 constexpr uint32_t kPointDraw = 1;
 
 class Pb2 final : public PopulationSampler {
@@ -34,19 +39,32 @@ class Pb2 final : public PopulationSampler {
     return static_cast<double>(trial.last_step) / interval_;
   }
 
-  // Of the last stretches that began where another one had ended.
+  // Of the last stretches that began where another one had ended. Those that failed, as a training
+  // that diverges does, count like the worst of the others.
   std::vector<TimedMeasurement> measurements(const Study& study) const {
-    std::vector<TimedMeasurement> measured;
+    std::vector<TimedMeasurement> measured, failed;
+    double worst = -std::numeric_limits<double>::infinity();
     const auto& finished = study.finished();
     for (auto number = finished.rbegin();
          number != finished.rend() && measured.size() < kMostMeasurements; ++number) {
       const Trial& trial = study.trials()[static_cast<size_t>(*number)];
-      if (trial.state != TrialState::kComplete || trial.member < 0 || trial.parent < 0) continue;
+      if (trial.member < 0 || trial.parent < 0) continue;
       const Trial& parent = study.trials()[static_cast<size_t>(trial.parent)];
+      TimedMeasurement one{.point = trial.point, .time = time_after(parent), .value = 0};
+      if (trial.state == TrialState::kFailed) {
+        if (failed.size() < kMostFailures) failed.push_back(std::move(one));
+        continue;
+      }
+      if (trial.state != TrialState::kComplete) continue;
       const auto steps = static_cast<double>(trial.last_step - parent.last_step);
-      measured.push_back({.point = trial.point,
-                          .time = time_after(parent),
-                          .value = (trial.losses[0] - parent.losses[0]) / steps});
+      one.value = (trial.losses[0] - parent.losses[0]) / steps;
+      worst = std::max(worst, one.value);
+      measured.push_back(std::move(one));
+    }
+    if (measured.empty()) return measured;
+    for (TimedMeasurement& one : failed) {
+      one.value = worst;
+      measured.push_back(std::move(one));
     }
     return measured;
   }

@@ -10,6 +10,12 @@
 
 namespace gallop::tune {
 
+namespace {
+
+constexpr int32_t kTries = 2;  // Of a stretch that fails.
+
+}  // namespace
+
 struct PopulationSampler::Member {
   int32_t index = 0;
   const Trial* latest = nullptr;  // Null where none of its stretches has been begun.
@@ -139,8 +145,7 @@ std::optional<Proposal> PopulationSampler::ask(const Study& study, int64_t numbe
   const Member* const member = next(members);
   if (member == nullptr) return std::nullopt;
   Random random(study.seed(), number);
-  const int32_t attempts = std::max(study.settings().attempts, 1);
-  const bool gives_up = member->failures > 0 && member->failures % attempts == 0;
+  const bool gives_up = member->failures > 0 && member->failures % kTries == 0;
   const Trial* const failed = member->failures > 0 ? member->latest : nullptr;
   if (failed != nullptr && !gives_up) {
     return Proposal{.point = failed->point,

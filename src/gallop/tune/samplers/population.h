@@ -27,8 +27,8 @@ void visit(config::Visitor& visitor, PopulationConfig& config);
 /// Asynchronous: members are compared by what each has reached when a worker asks. Synchronous: a
 /// member goes on only when all have come as far, and they are compared at that step.
 ///
-/// A stretch that fails is tried again from where it began, as another trial; after as many
-/// failures in a row as a trial of the study has attempts, the member gives way like the worst.
+/// A stretch that fails is tried once more from where it began, as another trial; where that fails
+/// too, the member gives way like the worst.
 class PopulationSampler : public Sampler {
  public:
   /// `who`, as "sampler pbt", is for messages. Throws UsageError where `interval` or `last` is not
