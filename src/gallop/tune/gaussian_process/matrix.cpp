@@ -14,6 +14,15 @@ constexpr size_t kBlock = 32;  // Rows and columns of the blocks of a factorizat
 
 using Lanes [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(double))]] = double;
 
+// The sum of the lanes, of which each half is added to the other.
+[[gnu::always_inline]] inline double sum_of(const Lanes& lanes) {
+  const auto half = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3) +
+                    __builtin_shufflevector(lanes, lanes, 4, 5, 6, 7);
+  const auto pair =
+      __builtin_shufflevector(half, half, 0, 1) + __builtin_shufflevector(half, half, 2, 3);
+  return pair[0] + pair[1];
+}
+
 // The products of kRows rows and kColumns others, whose sums stay in registers.
 template <size_t kRows, size_t kColumns>
 [[gnu::always_inline]] inline void add_tile(double factor, Rows a, Rows b, size_t depth,
@@ -29,9 +38,7 @@ template <size_t kRows, size_t kColumns>
   }
   for (size_t i = 0; i < kRows; ++i) {
     for (size_t j = 0; j < kColumns; ++j) {
-      const Lanes& sum = tile[i][j];
-      sums[i * sums_stride + j] += factor * (((sum[0] + sum[4]) + (sum[2] + sum[6])) +
-                                             ((sum[1] + sum[5]) + (sum[3] + sum[7])));
+      sums[i * sums_stride + j] += factor * sum_of(tile[i][j]);
     }
   }
 }
