@@ -8,18 +8,23 @@ namespace gallop::tune {
 
 namespace {
 
+struct Choice {
+  config::Component member;
+};
+
+void visit(config::Visitor& visitor, Choice& choice) {
+  visitor.field({.name = "name", .help = "which one"}, choice.member);
+}
+
 config::Component chosen(const config::Catalog& catalog, const char* at_default,
                          const std::string& written) {
-  config::Component chosen(catalog, at_default);
+  Choice choice{config::Component(catalog, at_default)};
   config::Problems problems;
   config::read_fields(
       config::parse_yaml(written, catalog.family()),
-      [&](config::Visitor& visitor) {
-        visitor.field({.name = "name", .help = "which one"}, chosen);
-      },
-      problems);
+      [&](config::Visitor& visitor) { visit(visitor, choice); }, problems);
   problems.throw_if_any();
-  return chosen;
+  return choice.member;
 }
 
 }  // namespace
@@ -32,6 +37,25 @@ std::unique_ptr<Sampler> make_sampler(const StudySettings& settings) {
 std::unique_ptr<Pruner> make_pruner(const StudySettings& settings) {
   const PrunerRegistry registry = built_in_pruners();
   return registry.build(chosen(registry, "none", settings.pruner), settings);
+}
+
+void check_chosen(const std::string& key, const config::Node& map, config::Problems& problems) {
+  const auto check = [&](const config::Catalog& catalog, const char* at_default) {
+    Choice choice{config::Component(catalog, at_default)};
+    config::Node file;
+    file.at_or_add(key, map.origin) = map;
+    config::read_fields(
+        file,
+        [&](config::Visitor& visitor) {
+          visitor.section({.name = key.c_str(), .help = ""}, choice);
+        },
+        problems);
+  };
+  if (key == "sampler") {
+    check(built_in_samplers(), "tpe");
+  } else {
+    check(built_in_pruners(), "none");
+  }
 }
 
 bool has_pruner(const StudySettings& settings) {

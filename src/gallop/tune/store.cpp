@@ -11,6 +11,12 @@
 
 namespace gallop::tune {
 
+namespace {
+
+constexpr size_t kMostLetters = 100;
+
+}  // namespace
+
 std::unique_ptr<StudyStore> open_store(const std::string& where) {
   if (!where.starts_with("postgresql://") && !where.starts_with("postgres://")) {
     return open_sqlite(where);
@@ -22,19 +28,21 @@ std::unique_ptr<StudyStore> open_store(const std::string& where) {
 #endif
 }
 
-void check_study_name(const std::string& name) {
-  constexpr size_t kMostLetters = 100;
+bool is_study_name(const std::string& name) {
   const auto is_allowed = [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
            (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-';
   };
-  if (name.empty() || name.size() > kMostLetters || name.front() == '.' ||
-      !std::all_of(name.begin(), name.end(), is_allowed)) {
-    throw UsageError(
-        fmt::format("'{}' cannot be the name of a study: at most {} letters, digits, '.', '_' and "
-                    "'-' are, and no '.' at the beginning",
-                    printable(name), kMostLetters));
-  }
+  return !name.empty() && name.size() <= kMostLetters && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+void check_study_name(const std::string& name) {
+  if (is_study_name(name)) return;
+  throw UsageError(
+      fmt::format("'{}' cannot be the name of a study: at most {} letters, digits, '.', '_' and "
+                  "'-' are, and no '.' at the beginning",
+                  printable(name), kMostLetters));
 }
 
 }  // namespace gallop::tune

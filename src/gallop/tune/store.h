@@ -31,7 +31,9 @@ class StudyStore {
 /// The store at `postgresql://...`, or in the SQLite file of this path, which create() makes.
 std::unique_ptr<StudyStore> open_store(const std::string& where);
 
-/// Throws UsageError where this cannot be the name of a study.
+/// Whether this can be the name of a study.
+bool is_study_name(const std::string& name);
+/// Throws UsageError where it cannot.
 void check_study_name(const std::string& name);
 
 }  // namespace gallop::tune

@@ -105,6 +105,10 @@ int64_t Study::count(TrialState state) const {
                        [state](const Trial& trial) { return trial.state == state; });
 }
 
+int64_t Study::finished_trials() const {
+  return static_cast<int64_t>(trials_.size() - waiting_.size() - running_.size());
+}
+
 int64_t Study::shared_steps() const {
   return std::accumulate(trials_.begin(), trials_.end(), int64_t{0},
                          [](int64_t sum, const Trial& trial) { return sum + trial.shared_steps; });

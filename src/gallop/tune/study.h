@@ -75,6 +75,8 @@ class Study {
   const std::set<int64_t>& waiting() const { return waiting_; }
   /// How many are in this state.
   int64_t count(TrialState state) const;
+  /// How many are complete, pruned or failed.
+  int64_t finished_trials() const;
   /// Steps of training that trials did not take, as others had taken them.
   int64_t shared_steps() const;
   /// How many have failed since one did not.

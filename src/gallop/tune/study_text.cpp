@@ -37,6 +37,17 @@ const Trial& trial_at(const Study& study, int64_t number) {
   return study.trials()[static_cast<size_t>(number)];
 }
 
+std::string name_in(const std::string& component) {
+  const Json json = Json::parse(component, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json.value("name", "") : "";
+}
+
+std::vector<int64_t> best_trials(const Study& study) {
+  if (study.objectives() > 1) return study.pareto_front();
+  const auto best = study.best();
+  return best ? std::vector{*best} : std::vector<int64_t>();
+}
+
 std::vector<double> metrics_of(const Study& study, const Trial& trial) {
   const auto& objectives = study.settings().objectives;
   std::vector<double> values;
@@ -52,8 +63,7 @@ std::vector<double> metrics_of(const Study& study, const Trial& trial) {
 std::string progress_text(const Study& study) {
   const auto of = [&](TrialState state) { return study.count(state); };
   const int64_t pruned = of(TrialState::kPruned), failed = of(TrialState::kFailed);
-  const int64_t finished = of(TrialState::kComplete) + pruned + failed;
-  std::string text = fmt::format("{} of {} trials finished", format_count(finished),
+  std::string text = fmt::format("{} of {} trials finished", format_count(study.finished_trials()),
                                  format_count(study.wanted_trials()));
   std::string ended;
   if (pruned > 0) ended = fmt::format("{} pruned", format_count(pruned));
@@ -110,14 +120,8 @@ std::string point_text(const Study& study, const Trial& trial, int digits) {
 }
 
 std::string best_text(const Study& study) {
-  std::vector<int64_t> best;
-  if (study.objectives() > 1) {
-    best = study.pareto_front();
-  } else if (const auto one = study.best()) {
-    best = {*one};
-  }
   std::string text;
-  for (const int64_t number : best) {
+  for (const int64_t number : best_trials(study)) {
     const Trial& trial = trial_at(study, number);
     text += fmt::format("{}, trial {}: {}\n", values_text(study, trial), number,
                         point_text(study, trial, 4));

@@ -12,6 +12,12 @@ namespace gallop::tune {
 /// The trial of this number. Throws UsageError where there is none.
 const Trial& trial_at(const Study& study, int64_t number);
 
+/// The name of a sampler or a pruner as settings have it, {"name": "tpe", ...}; empty for none.
+std::string name_in(const std::string& component);
+
+/// Numbers of the best trial, or of those of the Pareto front. Empty where none is complete.
+std::vector<int64_t> best_trials(const Study& study);
+
 /// "12 of 30 trials finished (3 pruned, 1 failed), 2 running, 1 waiting"
 std::string progress_text(const Study& study);
 

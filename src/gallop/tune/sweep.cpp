@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/tune/chosen.h"
 
 namespace gallop::tune {
 
@@ -176,12 +177,18 @@ class Reader {
   std::string component(const char* key, const char* usual) {
     const Node* const node = root_.find(key);
     if (node == nullptr) return Json{{"name", usual}}.dump();
-    if (node->kind == Node::Kind::kScalar) return Json{{"name", node->scalar}}.dump();
-    if (node->kind != Node::Kind::kMap || node->find("name") == nullptr) {
+    Node map = *node;
+    if (node->kind == Node::Kind::kScalar) {
+      map = {.origin = node->origin};
+      map.at_or_add("name", node->origin) = *node;
+    }
+    if (map.kind != Node::Kind::kMap || map.find("name") == nullptr) {
       problems_.add(node->origin, key, "expected a name, or a map with name and options");
       return "{}";
     }
-    return config::to_json(*node);
+    check_chosen(key, map, problems_);
+    map.find("name")->quoted = true;  // "none" is a name here.
+    return config::to_json(map);
   }
 
   std::string read_sampler() {

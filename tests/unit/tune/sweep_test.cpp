@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/tune/chosen.h"
 
 namespace gallop::tune {
 namespace {
@@ -40,7 +41,7 @@ parameters:
       adamw:
 constraints: [model.depth * optimizer.lr < 4]
 limits: {memory_bytes: 1 GiB}
-sampler: {name: tpe, group: true}
+sampler: {name: tpe, startup: 5}
 trials: 30
 time: 10 min
 workers: 2
@@ -54,7 +55,7 @@ start:
   EXPECT_EQ(settings.trials, 30);
   EXPECT_EQ(sweep.workers, 2);
   EXPECT_EQ(sweep.seconds, 600);
-  EXPECT_EQ(settings.sampler, R"({"name":"tpe","group":true})");
+  EXPECT_EQ(settings.sampler, R"({"name":"tpe","startup":5})");
   EXPECT_EQ(settings.pruner, R"({"name":"none"})");
   ASSERT_EQ(settings.objectives.size(), 1u);
   EXPECT_TRUE(settings.objectives[0].maximize);
@@ -155,12 +156,29 @@ parameters:
             sweep.settings.space.to_json());
 }
 
+TEST(Sweep, HasNoPrunerByItsName) {
+  for (const char* pruner : {"none", "{name: none}", "\"none\""}) {
+    const Sweep sweep =
+        parse(std::string("recipe: a\nmetric: loss\nparameters: {a: 1}\npruner: ") + pruner + "\n");
+    EXPECT_EQ(sweep.settings.pruner, R"({"name":"none"})");
+    EXPECT_FALSE(has_pruner(sweep.settings));
+  }
+}
+
 TEST(Sweep, TellsEveryMistakeAndItsPlace) {
   EXPECT_EQ(mistake("recipe: a\ntrails: 3\nmetric: loss\nparameters: {lr: {min: 0, mx: 1}}\n"),
             "sweep.yaml:2:1: trails: unknown key, did you mean 'trials'?\n"
             "sweep.yaml:4:27: parameters.lr.mx: unknown key, did you mean 'max'?; known are min, "
             "max, scale, step, q, mu, sigma and distribution\n"
             "sweep.yaml:4:18: parameters.lr: 'max' is missing");
+  EXPECT_EQ(
+      mistake("recipe: a\nsampler: random\npruner: {name: median, startup: -1}\nmetric: loss\n"
+              "parameters: {a: 1}\n")
+          .substr(0, 32),
+      "sweep.yaml:3:24: pruner.startup:");
+  EXPECT_NE(mistake("recipe: a\nsampler: tp\nmetric: loss\nparameters: {a: 1}\n")
+                .find("sweep.yaml:2:10: sampler.name: unknown sampler 'tp'; did you mean 'tpe'?"),
+            std::string::npos);
   EXPECT_EQ(mistake("recipe: a\nmetric: loss\n"),
             "sweep.yaml:1:1: parameters: is missing: there is nothing to search");
   EXPECT_EQ(mistake("recipe: a\nmetric: loss\nparameters: {lr: {min: 0.0, max: 1, scale: log}}\n"),

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gallop/app/terminal.h"
 #include "gallop/base/text.h"
@@ -18,10 +17,6 @@ namespace gallop::app {
 namespace {
 
 constexpr size_t kShownTrials = 12;
-
-std::string name_in(const std::string& component) {
-  return nlohmann::json::parse(component).value("name", "");
-}
 
 // Adds a word to an object, at its beginning.
 void print(const std::string& json, const char* event) {
@@ -38,8 +33,8 @@ void StudyView::begin(const tune::Study& study, const tune::StudyPlace& place, i
   if (style_ != Style::kText) return;
   const auto& settings = study.settings();
   fmt::print("study      {}, seed {}: {} parameters, sampler {}, pruner {}\n",
-             place.folder.string(), settings.seed, settings.space.size(), name_in(settings.sampler),
-             name_in(settings.pruner));
+             place.folder.string(), settings.seed, settings.space.size(),
+             tune::name_in(settings.sampler), tune::name_in(settings.pruner));
   fmt::print("workers    {} on this machine\n", workers);
   if (told_ > 0) fmt::print("goes on    {}\n", progress_text(study));
   std::fflush(stdout);

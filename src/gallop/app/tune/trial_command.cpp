@@ -1,7 +1,6 @@
 #include "gallop/app/tune/trial_command.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,7 +8,6 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/trial_words.h"
-#include "gallop/tune/value_word.h"
 
 namespace gallop::app {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gallop/app/tune/trial_metrics.h"
@@ -9,7 +9,6 @@
 #include "gallop/base/file.h"
 #include "gallop/tune/broker.h"
 #include "gallop/tune/sweep.h"
-#include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
 
