@@ -506,6 +506,15 @@ TEST(Standardized, DrawsTogetherWhatIsAboveTheMedian) {
   }
 }
 
+TEST(Standardized, KeepsLargeValuesWhereAsked) {
+  const std::vector<double> values{0, 1, 2, 3, 14};
+  const Standardized some = standardized(values, LargeValues::kKept);
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_NEAR(some.values[i], (values[i] - 4) / std::sqrt(26.0), 1e-12);
+    EXPECT_EQ(some.of(values[i]), some.values[i]);
+  }
+}
+
 // A model that was there all the time, and ones that are made now.
 TEST(Model, IsAFunctionOfWhatWasMeasured) {
   const std::vector<bool> categorical{false, false, true};

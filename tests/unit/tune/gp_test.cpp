@@ -3,8 +3,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -210,6 +212,27 @@ TEST(GpSampler, GrowsAFront) {
     }
   }
   EXPECT_THROW(make_gp({}, settings_of({{"x", Interval{}}}, {}, 4)), UsageError);
+}
+
+// ZDT2 (Zitzler et al., "Comparison of multiobjective evolutionary algorithms", 2000): from one end
+// of its front no gradient leads along it.
+TEST(GpSampler, FillsAFrontThatBendsAway) {
+  constexpr size_t kParameters = 6;
+  std::vector<Parameter> parameters;
+  for (size_t i = 0; i < kParameters; ++i)
+    parameters.push_back({fmt::format("x{}", i), Interval{}});
+  Search search(settings_of(parameters, {}, 2));
+  search.run(40, [](const Point& point) {
+    const double distance =
+        1 + 9 * std::accumulate(point.begin() + 1, point.end(), 0.0) / (kParameters - 1);
+    return Losses{point[0], distance - point[0] * point[0] / distance};
+  });
+  EXPECT_EQ(search.ask_another(), search.ask());
+  LossRows front;
+  for (const int64_t number : search.study.pareto_front()) {
+    front.push_back(search.study.trials()[static_cast<size_t>(number)].losses);
+  }
+  EXPECT_GT(hypervolume(front, {1, 1}), 0.28);  // Of 1/3.
 }
 
 TEST(GpSampler, TakesLossesThatAreNoNumbersForBad) {

@@ -50,7 +50,7 @@ double Standardized::of(double value) const {
   return (value - mean) / deviation;
 }
 
-Standardized standardized(std::vector<double> values) {
+Standardized standardized(std::vector<double> values, LargeValues large) {
   std::vector<double> finite;
   for (const double value : values) {
     if (std::isfinite(value)) finite.push_back(value);
@@ -58,7 +58,8 @@ Standardized standardized(std::vector<double> values) {
   if (finite.empty()) return {.values = std::vector<double>(values.size(), 0.0)};
   std::sort(finite.begin(), finite.end());
   const double median = finite[finite.size() / 2];
-  Standardized result{.values = {}, .median = median, .below = median - finite.front()};
+  Standardized result{.values = {}, .median = median};
+  if (large == LargeValues::kDrawnTogether) result.below = median - finite.front();
   double sum = 0, squares = 0;
   for (double& value : values) {
     value = std::isnan(value) ? finite.back() : std::clamp(value, finite.front(), finite.back());
@@ -90,7 +91,7 @@ std::unique_ptr<KernelFit> Model::begun_fit(size_t size) {
   Inputs inputs(categorical_);
   for (size_t i = 0; i < size; ++i) inputs.append(points_[i]);
   const std::vector<double> values(values_.begin(), values_.begin() + static_cast<ptrdiff_t>(size));
-  return std::make_unique<KernelFit>(std::move(inputs), standardized(values).values, start,
+  return std::make_unique<KernelFit>(std::move(inputs), standardized(values, large_).values, start,
                                      is_exact_);
 }
 
@@ -137,7 +138,7 @@ void Model::update(const std::vector<std::vector<double>>& points,
   }
   posterior_->set_pending({});
   for (size_t i = posterior_->size(); i < points_.size(); ++i) posterior_->append(points_[i]);
-  standard_ = standardized(values_);
+  standard_ = standardized(values_, large_);
   posterior_->set_values(standard_.values);
   go_on_fitting();
 }

@@ -10,18 +10,22 @@
 
 namespace gallop::tune {
 
-/// Values with mean 0 and variance 1, after what is above the median was drawn together: logarithms
-/// of how far it is, in units of how far the smallest is below, so that very large values hide no
-/// difference between small ones. What is not finite becomes the largest or smallest that is, NaN
-/// the largest; all are 0 where none is.
+/// What becomes of values above the median. Drawn together: logarithms of how far they are, in
+/// units of how far the smallest is below, so that very large values hide no difference between
+/// small ones.
+enum class LargeValues { kDrawnTogether, kKept };
+
+/// Values with mean 0 and variance 1. What is not finite becomes the largest or smallest that is,
+/// NaN the largest; all are 0 where none is.
 struct Standardized {
   std::vector<double> values;
-  double median = 0, below = 0;    ///< Below: from the smallest to the median.
-  double mean = 0, deviation = 1;  ///< Of the values drawn together.
+  double median = 0, below = 0;    ///< Below: from the smallest to the median; 0: all are kept.
+  double mean = 0, deviation = 1;  ///< Of the values, drawn together or not.
 
   double of(double value) const;
 };
-Standardized standardized(std::vector<double> values);
+Standardized standardized(std::vector<double> values,
+                          LargeValues large = LargeValues::kDrawnTogether);
 
 /// A Gaussian process of a quantity that is measured again and again. Its kernel is fitted anew
 /// sixteen times while the number of measurements doubles, and is a function of the first so many
@@ -32,8 +36,9 @@ Standardized standardized(std::vector<double> values);
 /// then on; this makes no difference to what is answered.
 class Model {
  public:
-  Model(std::vector<bool> categorical, bool is_exact)
-      : categorical_(std::move(categorical)), is_exact_(is_exact) {}
+  Model(std::vector<bool> categorical, bool is_exact,
+        LargeValues large = LargeValues::kDrawnTogether)
+      : categorical_(std::move(categorical)), is_exact_(is_exact), large_(large) {}
 
   /// After all measurements so far. Those of the last call are to come first again; where they do
   /// not, all is found anew. At least 2.
@@ -50,6 +55,7 @@ class Model {
 
   std::vector<bool> categorical_;
   bool is_exact_;
+  LargeValues large_;
   std::vector<std::vector<double>> points_;
   std::vector<double> values_;
   std::map<size_t, Kernel> kernels_;  // By the number of measurements.

@@ -216,6 +216,29 @@ std::vector<Place> candidates(const Coordinates& coordinates, size_t count, Rand
   return places;
 }
 
+// A front has many good points, and where their coordinates are right but for one or two, an even
+// sample of many dimensions does not come near them. One coordinate stays as it was drawn, each
+// other one with a chance of one in their number.
+void move_around(std::span<Place> places, const std::vector<Coordinate>& good, Random& random) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Coordinate& around = good[random.below(good.size())];
+    const size_t dimensions = around.size(), redrawn = random.below(dimensions);
+    for (size_t d = 0; d < dimensions; ++d) {
+      if (d != redrawn && random.below(dimensions) > 0) places[i].coordinates[d] = around[d];
+    }
+  }
+}
+
+// So many of them, in no order where there are more.
+std::vector<Place> some_of(std::vector<Coordinate> good, size_t count, Random& random) {
+  std::vector<Place> places;
+  for (size_t i = 0; i < std::min(count, good.size()); ++i) {
+    if (good.size() > count) std::swap(good[i], good[i + random.below(good.size() - i)]);
+    places.push_back({good[i]});
+  }
+  return places;
+}
+
 // The best place, and others drawn in proportion to what they promise, without one twice: by the
 // largest of the logarithms with noise of a Gumbel distribution.
 std::vector<Place> drawn_places(const std::vector<Place>& places, size_t count, Random& random) {
@@ -243,9 +266,12 @@ std::vector<Point> search(const Acquisition& acquisition, const Coordinates& coo
                           const SearchSettings& settings) {
   const Climb climb(acquisition, coordinates);
   std::vector<Place> places = candidates(coordinates, settings.candidates, random);
+  if (!good.empty()) {
+    move_around(std::span(places).first(std::min(settings.around_good, places.size())), good,
+                random);
+  }
   climb.values(places);
-  std::vector<Place> known;
-  for (const Coordinate& point : good) known.push_back({point});
+  std::vector<Place> known = some_of(good, std::max<size_t>(settings.starts / 2, 1), random);
   climb.values(known);
   std::erase_if(known, [](const Place& place) { return place.value == -kInfinity; });
   std::erase_if(places, [](const Place& place) { return place.value == -kInfinity; });

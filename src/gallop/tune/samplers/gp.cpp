@@ -75,9 +75,13 @@ double pruned_loss(const Trial& trial, const std::vector<double>& sorted_before)
   return std::max(trial.reports.back().loss, sorted_before[sorted_before.size() / 2]);
 }
 
-/// A point that is a tenth of the front's extent above it in each objective; of all losses, where
-/// the front has none.
-std::vector<double> reference_above(const LossRows& front, const LossRows& all) {
+/// A point above the front by this share of its extent in each objective; of all losses, where the
+/// front has none. In turns a point that is near, below which what is between the front's points
+/// counts most, and one that is far, below which its ends do: with a near one alone a short front
+/// grows by little at a time, and with a far one alone most trials go to the ends of a front that
+/// is a surface.
+std::vector<double> reference_above(const LossRows& front, const LossRows& all, int64_t number) {
+  const double share = number % 2 == 0 ? 0.1 : 1;
   std::vector<double> reference;
   for (size_t k = 0; k < front[0].size(); ++k) {
     const auto less = [k](const auto& a, const auto& b) { return a[k] < b[k]; };
@@ -85,7 +89,7 @@ std::vector<double> reference_above(const LossRows& front, const LossRows& all) 
     if ((*low)[k] == (*high)[k]) {
       std::tie(low, high) = std::minmax_element(all.begin(), all.end(), less);
     }
-    reference.push_back((*high)[k] + std::max(0.1 * ((*high)[k] - (*low)[k]), 1e-6));
+    reference.push_back((*high)[k] + std::max(share * ((*high)[k] - (*low)[k]), 1e-6));
   }
   return reference;
 }
@@ -94,8 +98,10 @@ Models& GpSampler::models_of(const Study& study) {
   if (!models_) {
     models_.emplace();
     const std::vector<bool> categorical = coordinates_.categorical();
+    // Volumes are measured in the losses themselves.
+    const auto large = study.objectives() == 1 ? LargeValues::kDrawnTogether : LargeValues::kKept;
     for (size_t k = 0; k < study.objectives(); ++k) {
-      models_->losses.emplace_back(categorical, config_.exact);
+      models_->losses.emplace_back(categorical, config_.exact, large);
     }
     for (size_t k = 0; k < study.settings().limits.size(); ++k) {
       models_->violations.emplace_back(categorical, false);
@@ -240,18 +246,22 @@ std::vector<Point> GpSampler::promising(const Study& study, int64_t number, cons
   LossRows best;
   for (const size_t index : front) {
     best.push_back(allowed[index]);
-    if (good.size() < std::max<size_t>(starts / 2, 1)) good.push_back(allowed_points[index]);
+    good.push_back(allowed_points[index]);
   }
   std::unique_ptr<Acquisition> acquisition;
   if (objectives == 1 || best.empty()) {
     const std::optional<double> lowest = best.empty() ? std::nullopt : std::optional(best[0][0]);
     acquisition = log_expected_improvement(losses[0], lowest, std::move(limits));
   } else {
-    acquisition = log_expected_hypervolume_improvement(losses, best, reference_above(best, all),
-                                                       std::move(limits));
+    acquisition = log_expected_hypervolume_improvement(
+        losses, best, reference_above(best, all, number), std::move(limits));
   }
-  return search(*acquisition, coordinates_, good, random,
-                {.candidates = objectives == 1 ? candidates : candidates / 4, .starts = starts});
+  SearchSettings settings{.candidates = candidates, .starts = starts};
+  if (objectives > 1) {
+    settings.candidates /= 4;
+    settings.around_good = settings.candidates / 2;
+  }
+  return search(*acquisition, coordinates_, good, random, settings);
 }
 
 std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
