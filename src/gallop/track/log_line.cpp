@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/base/error.h"
+#include "gallop/base/checked.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 
 namespace gallop::track {
@@ -14,6 +15,109 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string checksum(std::string_view text) { return fmt::format("{:016x}", xxh3_64(text)); }
+
+// Takes the parser's events: documents take half as long again, and a log may have millions of
+// lines. Keys that are not known are passed over, as a later version may write them.
+class RecordReader final : public nlohmann::json_sax<Json> {
+ public:
+  Record record;
+
+  bool is_whole() const { return session_ && step_ && time_ && kind_; }
+
+  bool null() override { return is_passed_over(); }
+  bool boolean(bool) override { return is_passed_over(); }
+  bool binary(binary_t&) override { return is_passed_over(); }
+  bool number_integer(number_integer_t number) override { return integer(number); }
+  bool number_unsigned(number_unsigned_t number) override {
+    if (const auto fits = checked_cast<int64_t>(number)) return integer(*fits);
+    return number_float(static_cast<double>(number), {});
+  }
+
+  bool number_float(number_float_t number, const string_t&) override {
+    if (section_ == Section::kTop && key_ == "time") {
+      record.time = number;
+      return time_ = true;
+    }
+    if (section_ != Section::kValues) return is_passed_over();
+    record.values.insert_or_assign(record.values.end(), key_, number);
+    return true;
+  }
+
+  bool string(string_t& text) override {
+    if (section_ == Section::kTexts) {
+      record.texts.insert_or_assign(key_, std::move(text));
+      return true;
+    }
+    if (section_ == Section::kTop && key_ == "kind") {
+      record.kind = std::move(text);
+      return kind_ = true;
+    }
+    if (section_ != Section::kValues) return is_passed_over();
+    const auto number = parse_number<double>(text);  // "nan" and "inf".
+    return number && number_float(*number, text);
+  }
+
+  bool key(string_t& name) override {
+    if (section_ != Section::kUnknown) key_ = std::move(name);
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    const bool is_section = depth_ == 1 && (key_ == "values" || key_ == "texts");
+    if (depth_ > 0 && !is_section && !is_passed_over()) return false;
+    if (depth_ == 1) {
+      section_ = !is_section        ? Section::kUnknown
+                 : key_ == "values" ? Section::kValues
+                                    : Section::kTexts;
+    }
+    ++depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (depth_ == 0 || !is_passed_over()) return false;
+    section_ = Section::kUnknown;
+    ++depth_;
+    return true;
+  }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;
+  }
+
+ private:
+  enum class Section { kTop, kValues, kTexts, kUnknown };
+
+  bool integer(int64_t number) {
+    if (section_ == Section::kTop && key_ == "session") {
+      record.session = number;
+      return session_ = true;
+    }
+    if (section_ == Section::kTop && key_ == "step") {
+      record.step = number;
+      return step_ = true;
+    }
+    return number_float(static_cast<double>(number), {});
+  }
+
+  bool end() {
+    if (--depth_ == 1) section_ = Section::kTop;
+    return true;
+  }
+
+  // Whether a value may stand here that is none of a record's.
+  bool is_passed_over() const {
+    if (section_ != Section::kTop) return section_ == Section::kUnknown;
+    return key_ != "session" && key_ != "step" && key_ != "time" && key_ != "kind" &&
+           key_ != "values" && key_ != "texts";
+  }
+
+  int depth_ = 0;
+  Section section_ = Section::kTop;
+  std::string key_;
+  bool session_ = false, step_ = false, time_ = false, kind_ = false;
+};
 
 }  // namespace
 
@@ -33,22 +137,9 @@ std::optional<Record> record_of(std::string_view line) {
     return std::nullopt;
   const std::string_view text = line.substr(0, line.size() - kChecksumDigits - 1);
   if (line.substr(line.size() - kChecksumDigits) != checksum(text)) return std::nullopt;
-  try {
-    const Json json = Json::parse(text);
-    Record record;
-    json.at("session").get_to(record.session);
-    json.at("step").get_to(record.step);
-    json.at("time").get_to(record.time);
-    json.at("kind").get_to(record.kind);
-    const Json values = json.value("values", Json::object());
-    for (const auto& [name, value] : values.items()) record.values[name] = config::number_of(value);
-    if (json.contains("texts")) json.at("texts").get_to(record.texts);
-    return record;
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  } catch (const DataError&) {  // A text that is no number.
-    return std::nullopt;
-  }
+  RecordReader reader;
+  if (!Json::sax_parse(text, &reader) || !reader.is_whole()) return std::nullopt;
+  return std::move(reader.record);
 }
 
 }  // namespace gallop::track

@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/hash.h"
+#include "gallop/track/log_line.h"
 
 namespace gallop::track {
 namespace {
@@ -144,6 +146,58 @@ TEST_F(LogFile, LeavesOutALineWithAFlippedBitAnywhere) {
   }
   LogWriter writer(path_, 3, {});
   EXPECT_EQ(read_log(path_).records.back().kind, "session");
+}
+
+std::optional<Record> parsed(const std::string& json) {
+  return record_of(fmt::format("{}\t{:016x}", json, xxh3_64(json)));
+}
+
+constexpr const char* kBegin = R"({"session":1,"step":2,"time":3,"kind":"step")";
+
+TEST(LogLine, HasItsNumbersAndTexts) {
+  const auto record = parsed(std::string(kBegin) +
+                             R"(,"texts":{"step":"7","b":""},"values":{"z":)"
+                             R"(18446744073709551615,"kind":-1,"a":"-inf","nan":"nan","n":0.5}})");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->session, 1);
+  EXPECT_EQ(record->step, 2);
+  EXPECT_EQ(record->time, 3);
+  EXPECT_EQ(record->kind, "step");
+  EXPECT_EQ(record->texts, (std::map<std::string, std::string>{{"step", "7"}, {"b", ""}}));
+  ASSERT_EQ(record->values.size(), 5u);
+  EXPECT_EQ(record->values.at("z"), 0x1p64);
+  EXPECT_EQ(record->values.at("kind"), -1);
+  EXPECT_EQ(record->values.at("a"), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(record->values.at("nan")));
+}
+
+TEST(LogLine, MayHaveKeysOfALaterVersion) {
+  for (const char* more :
+       {R"("x":null)", R"("x":true)", R"("x":1.5)", R"("x":"y")", R"("x":[1,[],{"step":9}])",
+        R"("x":{"step":9,"values":{"a":2},"y":["z"]})"}) {
+    const auto record = parsed(fmt::format(R"({},{},"values":{{"a":1}}}})", kBegin, more));
+    ASSERT_TRUE(record) << more;
+    EXPECT_EQ(record->step, 2) << more;
+    EXPECT_EQ(record->values, (std::map<std::string, double>{{"a", 1}})) << more;
+  }
+}
+
+TEST(LogLine, IsDamagedWhereItIsNoRecord) {
+  for (const char* text :
+       {"", "1", "[]", "{}", "[{\"step\":1}]", R"({"session":1,"step":2,"time":3})",
+        R"({"step":2,"time":3,"kind":"step"})", R"({"session":1,"step":2,"time":3,"kind":1})",
+        R"({"session":1,"step":"2","time":3,"kind":"step"})",
+        R"({"session":1,"step":[2],"time":3,"kind":"step"})",
+        R"({"session":1,"step":18446744073709551615,"time":3,"kind":"step"})",
+        R"({"session":1,"step":2,"time":{},"kind":"step"})"}) {
+    EXPECT_FALSE(parsed(text)) << text;
+  }
+  for (const char* more : {R"("values":1)", R"("values":[])", R"("values":{"a":"b"})",
+                           R"("values":{"a":null})", R"("values":{"a":[]})", R"("values":{"a":{}})",
+                           R"("texts":{"a":1})", R"("texts":{"a":{}})"}) {
+    EXPECT_FALSE(parsed(fmt::format("{},{}}}", kBegin, more))) << more;
+  }
+  EXPECT_TRUE(parsed(std::string(kBegin) + "}"));
 }
 
 TEST_F(LogFile, StaysWholeOnAFullDisk) {
