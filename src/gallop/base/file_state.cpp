@@ -23,6 +23,15 @@ std::string file_state(const fs::path& path) {
   return fmt::format("{}\n{}", fs::absolute(path).string(), file_state(info));
 }
 
+std::string file_states(const std::vector<fs::path>& paths) {
+  std::string states;
+  for (const fs::path& path : paths) {
+    struct stat info = {};
+    if (stat(path.c_str(), &info) == 0) states += file_state(info) + " ";
+  }
+  return states;
+}
+
 std::string identity_of(const std::string& kind, const std::vector<fs::path>& files) {
   std::string identity = kind;
   for (const fs::path& file : files) identity += "\n" + file_state(file);

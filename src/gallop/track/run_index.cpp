@@ -50,12 +50,7 @@ enum Kind : int64_t { kMetric, kParam, kTag };
 
 // What changes where a file of the run does.
 std::string stamp_of(const fs::path& folder) {
-  std::string stamp;
-  for (const char* name : {"metrics.log", "recipe.yaml", "labels.json"}) {
-    struct stat info = {};
-    if (stat((folder / name).c_str(), &info) == 0) stamp += file_state(info) + " ";
-  }
-  return stamp;
+  return file_states({folder / "metrics.log", folder / "recipe.yaml", folder / "labels.json"});
 }
 
 }  // namespace

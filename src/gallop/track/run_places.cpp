@@ -13,9 +13,11 @@ constexpr const char* kRunsOfSweep = "runs";
 }  // namespace
 
 std::vector<RunPlaces::Part> RunPlaces::parts() const {
-  std::vector<Part> parts{{"", runs}};
-  if (!has_studies()) return parts;
   std::error_code error;
+  // Somebody may have sweeps and nothing else.
+  std::vector<Part> parts;
+  if (!has_studies() || fs::exists(runs, error)) parts.push_back({"", runs});
+  if (!has_studies()) return parts;
   for (const auto& entry : fs::directory_iterator(studies, error)) {
     const fs::path folder = entry.path() / kRunsOfSweep;
     std::error_code ignored;
@@ -28,8 +30,6 @@ std::vector<RunPlaces::Part> RunPlaces::parts() const {
 std::vector<std::string> RunPlaces::names(std::error_code& error) const {
   std::vector<std::string> names;
   for (const Part& part : parts()) {
-    // Somebody may have sweeps and nothing else.
-    if (part.prefix.empty() && has_studies() && !fs::exists(part.folder)) continue;
     std::error_code here;
     for (const std::string& name : RunFolder::names_in(part.folder, here)) {
       names.push_back(part.prefix + name);

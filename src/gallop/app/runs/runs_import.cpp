@@ -58,11 +58,12 @@ void import_from_mlflow(const Import& import) {
 }
 
 void import_from_optuna(const Import& import) {
-  const auto found = track::optuna::find_trials(import.from, import.study);
+  track::optuna::Storage storage(import.from);
+  const auto found = storage.trials(import.study);
   check_names(found, import);
   int64_t points = 0;
   for (const auto& one : found) {
-    points += track::optuna::import_trial(import.from, one, import.runs, import.prefix + one.name);
+    points += storage.import_trial(one, import.runs, import.prefix + one.name);
   }
   fmt::print("{} runs, {} to {}: {} points\n", format_count(static_cast<int64_t>(found.size())),
              printable(import.prefix + found.front().name),

@@ -10,7 +10,6 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/database/sqlite.h"
 #include "gallop/track/foreign_run.h"
 
 namespace gallop::track::optuna {
@@ -22,25 +21,6 @@ using database::SqliteStatement;
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kSchema = 12;
-
-SqliteDatabase open(const fs::path& file) {
-  SqliteDatabase database(file, /*create=*/false);
-  const auto has = [&](const char* table) {
-    SqliteStatement statement(database, "SELECT 1 FROM sqlite_schema WHERE name = ?");
-    return statement.bind(0, table).step();
-  };
-  if (!has("version_info") || !has("trials")) {
-    throw DataError(fmt::format("{} is no storage of Optuna", printable(file.string())));
-  }
-  const int64_t schema = database.number("SELECT schema_version FROM version_info");
-  if (schema != kSchema) {
-    throw DataError(
-        fmt::format("{} has version {} of Optuna's tables, and {} can be read; 'optuna storage "
-                    "upgrade' brings it up to date",
-                    printable(file.string()), schema, kSchema));
-  }
-  return database;
-}
 
 std::string name_of(std::string_view study, int64_t number) {
   std::string name;
@@ -174,9 +154,25 @@ class Reader {
 
 }  // namespace
 
-std::vector<StoredTrial> find_trials(const fs::path& file, const std::string& study) {
-  SqliteDatabase database = open(file);
-  SqliteStatement statement(database,
+Storage::Storage(const fs::path& file) : file_(file), database_(file, /*create=*/false) {
+  const auto has = [&](const char* table) {
+    SqliteStatement statement(database_, "SELECT 1 FROM sqlite_schema WHERE name = ?");
+    return statement.bind(0, table).step();
+  };
+  if (!has("version_info") || !has("trials")) {
+    throw DataError(fmt::format("{} is no storage of Optuna", printable(file.string())));
+  }
+  const int64_t schema = database_.number("SELECT schema_version FROM version_info");
+  if (schema != kSchema) {
+    throw DataError(
+        fmt::format("{} has version {} of Optuna's tables, and {} can be read; 'optuna storage "
+                    "upgrade' brings it up to date",
+                    printable(file.string()), schema, kSchema));
+  }
+}
+
+std::vector<StoredTrial> Storage::trials(const std::string& study) {
+  SqliteStatement statement(database_,
                             "SELECT trial_id, study_name, number FROM trials JOIN studies "
                             "ON studies.study_id = trials.study_id WHERE state <> 'WAITING' "
                             "AND (?1 = '' OR study_name = ?1) ORDER BY trials.study_id, number");
@@ -187,25 +183,24 @@ std::vector<StoredTrial> find_trials(const fs::path& file, const std::string& st
   }
   if (!trials.empty()) return trials;
   std::vector<std::string> names;
-  SqliteStatement studies(database, "SELECT study_name FROM studies ORDER BY study_name");
+  SqliteStatement studies(database_, "SELECT study_name FROM studies ORDER BY study_name");
   while (studies.step()) names.emplace_back(studies.text(0));
   throw UsageError(
-      fmt::format("{} has no trials{}{}", printable(file.string()),
+      fmt::format("{} has no trials{}{}", printable(file_.string()),
                   study.empty() ? "" : fmt::format(" of a study '{}'", printable(study)),
                   names.empty() ? "" : "; its studies are " + printable(join_names(names, "and"))));
 }
 
-int64_t import_trial(const fs::path& file, const StoredTrial& from, const fs::path& runs,
-                     const std::string& name) {
-  SqliteDatabase database = open(file);
+int64_t Storage::import_trial(const StoredTrial& from, const fs::path& runs,
+                              const std::string& name) {
   try {
-    const ForeignRun run = Reader(database, from.id).read();
+    const ForeignRun run = Reader(database_, from.id).read();
     run.make(runs, name, "optuna");
     return run.points();
   } catch (const std::exception& error) {
     // What Optuna does not write: JSON that is none, a choice that there is not.
     if (dynamic_cast<const Error*>(&error) != nullptr) throw;
-    throw DataError(fmt::format("{}: trial {}: {}", printable(file.string()), printable(from.name),
+    throw DataError(fmt::format("{}: trial {}: {}", printable(file_.string()), printable(from.name),
                                 printable(error.what())));
   }
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/database/sqlite.h"
 
 namespace gallop::track::optuna {
 
@@ -14,16 +15,27 @@ struct StoredTrial {
   std::string name;  ///< "STUDY-0007", with '-' for what a run's name may not have.
 };
 
-/// The trials of a study that have begun, or of all studies of the file where `study` is empty, in
-/// their order. Throws UsageError where there is no such study, and DataError where the file is not
-/// one of Optuna, or of another version of its tables than 12, which Optuna 3.0 to 5.0 write.
-std::vector<StoredTrial> find_trials(const fs::path& file, const std::string& study);
+/// The studies of such a file.
+class Storage {
+ public:
+  /// Throws DataError where the file is not one of Optuna, or of another version of its tables than
+  /// 12, which Optuna 3.0 to 5.0 write.
+  explicit Storage(const fs::path& file);
 
-/// Makes RUNS/NAME of it: what it reported and came to as points of the study's metrics, `value`
-/// where they have no names; its parameters as options; the study as tag `sweep`, its number and
-/// state as tags `trial` and `trial_state`, and its user attributes as further ones. Returns the
-/// number of points. Throws UsageError where there is such a run, and as find_trials() does.
-int64_t import_trial(const fs::path& file, const StoredTrial& from, const fs::path& runs,
-                     const std::string& name);
+  /// The trials of a study that have begun, or of all studies where `study` is empty, in their
+  /// order. Throws UsageError where there are none, or no such study.
+  std::vector<StoredTrial> trials(const std::string& study);
+
+  /// Makes RUNS/NAME of a trial: what it reported and came to as points of the study's metrics,
+  /// `value` where they have no names; its parameters as options; the study as tag `sweep`, its
+  /// number and state as tags `trial` and `trial_state`, and its user attributes as further ones.
+  /// Returns the number of points. Throws UsageError where there is such a run, and DataError for
+  /// what Optuna does not write.
+  int64_t import_trial(const StoredTrial& from, const fs::path& runs, const std::string& name);
+
+ private:
+  fs::path file_;
+  database::SqliteDatabase database_;
+};
 
 }  // namespace gallop::track::optuna
