@@ -20,6 +20,10 @@ try:
 except ImportError:
     webdriver = By = Keys = None
 
+# As Puppeteer and Playwright start Chromium: nothing is put off or dropped because nobody sees the window, or because more
+# happens than people do.
+AWAKE = ("--allow-pre-commit-input", "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
+         "--disable-hang-monitor", "--disable-ipc-flooding-protection", "--disable-renderer-backgrounding")
 PATIENCE_S = 30
 OFTEN_S = 0.05
 
@@ -50,7 +54,7 @@ class Browser:
         self.address = address.rstrip("/")
         options = Options()
         options.binary_location = shutil.which("chromium")
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", *AWAKE):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)

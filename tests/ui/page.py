@@ -418,6 +418,7 @@ def what_is_not_finite_is_a_gap(browser, api):
 def dragging_zooms_exactly(browser, api):
     open_curves(browser, api)
     plot = browser.one(f"{card('loss')} .plot")
+    expect("a chart's height", plot.size["height"], 210)
     browser.forget_requests()
     browser.actions().move_to_element_with_offset(plot, -60, 0).click_and_hold().move_by_offset(120, 0).release().perform()
     asked = browser.until("exact points", lambda: browser.requests("from="))[0]
@@ -645,11 +646,17 @@ def a_run_says_what_it_does_not_keep(browser, api):
         browser.until(view, lambda: browser.text(".empty h2"), word)
 
 
+def until_as_wide_as_its_window(browser, what, pixels):
+    """Charts take a new width in a picture after the one that has it."""
+    widest = "return Math.max(document.documentElement.scrollWidth, document.querySelector('#view').scrollWidth)"
+    browser.until(f"width of {what}", lambda: browser.run(widest), pixels)
+
+
 def expect_no_scrolling_aside(browser, selector):
     browser.size(390, 780)
     try:
         browser.one(selector)
-        expect("width", browser.run("return Math.max(document.documentElement.scrollWidth, document.querySelector('#view').scrollWidth)"), 390)
+        until_as_wide_as_its_window(browser, selector, 390)
     finally:
         browser.size(1360, 820)
 
@@ -759,28 +766,36 @@ def sweeps_are_listed(browser, api, server, program):
     browser.until("its page", lambda: browser.text("h1"), "tiny")
 
 
+def open_sweep(browser, program, folder, view=""):
+    search(program, folder, 8)
+    browser.open(f"#/sweep?name=tiny&view={view}")
+
+
 @own_test
 def a_sweep_has_its_page(browser, api, server, program):
-    search(program, server.folder, 8)
-    browser.open("#/sweep?name=tiny")
+    open_sweep(browser, program, server.folder)
     browser.until("its page", lambda: browser.text("h1"), "tiny")
     told = api.get("sweep", name="tiny")
     best = told["best"][0]
     expect("the best by its loss", told["trials"][best["trial"]]["values"][0], min(trial["values"][0] for trial in told["trials"]))
     expect("how to run it again", browser.text(".command"), best["command"])
-    plots = "return [...document.querySelectorAll('img.plot')].map((one) => one.complete && one.naturalWidth > 100)"
+    plots = "return [...document.querySelectorAll('img.picture')].map((one) => one.complete && one.naturalWidth > 100)"
     browser.until("history and importance", lambda: browser.run(plots), [True, True])
     trials = browser.text(".facts .progress")
     search(program, server.folder, 10)
     browser.until("what has come since", lambda: browser.text(".facts .progress"), trials.replace("8", "10"))
     browser.until("in its plots", lambda: browser.run(plots), [True, True])
     expect("elements that names made", len(browser.all("#view b")), 0)
+    browser.size(390, 780)
+    try:
+        until_as_wide_as_its_window(browser, "a sweep", 390)
+    finally:
+        browser.size(1360, 820)
 
 
 @own_test
 def trials_are_sorted(browser, api, server, program):
-    search(program, server.folder, 8)
-    browser.open("#/sweep?name=tiny&view=trials")
+    open_sweep(browser, program, server.folder, "trials")
     browser.until("all trials", lambda: len(browser.all(".plain tbody tr")) >= 8)
     trials = api.get("sweep", name="tiny")["trials"]
     names = lambda down: [f"trial {one['trial']}" for one in sorted(trials, key=lambda one: one["values"][0], reverse=down)]
@@ -796,12 +811,11 @@ def trials_are_sorted(browser, api, server, program):
 
 @own_test
 def trials_have_parallel_coordinates_and_plots(browser, api, server, program):
-    search(program, server.folder, 8)
-    browser.open("#/sweep?name=tiny&view=parallel")
+    open_sweep(browser, program, server.folder, "parallel")
     count = len(api.get("sweep", name="tiny")["trials"])
     browser.until("a line for each", lambda: len(browser.all(".run-lines polyline")), count)
     browser.click('[data-view="plots"]')
-    shown = "const one = document.querySelector('img.plot'); return one && one.complete && one.naturalWidth > 100 ? one.alt : null"
+    shown = "const one = document.querySelector('img.picture'); return one && one.complete && one.naturalWidth > 100 ? one.alt : null"
     for plot in api.get("sweep", name="tiny")["plots"]:
         browser.run("const one = document.querySelector('#plot'); one.value = arguments[0]; one.dispatchEvent(new Event('change'))", plot["kind"])
         browser.until(plot["kind"], lambda: browser.run(shown), plot["summary"])
@@ -809,8 +823,7 @@ def trials_have_parallel_coordinates_and_plots(browser, api, server, program):
 
 @own_test
 def runs_of_sweeps_are_a_group(browser, api, server, program):
-    search(program, server.folder, 8)
-    browser.open("#/sweep?name=tiny")
+    open_sweep(browser, program, server.folder)
     browser.click(".links a")
     browser.until("its runs", lambda: shown_names(browser), ["tiny/0000"])
     expect("in a group", [(group["value"], group["runs"]) for group in api.get("groups", by="tags.sweep")["groups"] if group["value"] == "tiny"],
@@ -834,7 +847,7 @@ def narrow_windows_need_no_scrolling_aside(browser, api):
         for hash_ in ("#/", compare_hash(names), compare_hash(names, view="scatter"), compare_hash(names, view="options"), f"#/run?name={urllib.request.quote(names[0], safe='')}"):
             browser.open(hash_)
             browser.until(hash_, lambda: browser.all(".row, .card table, .points, .sides table, .facts dd"))
-            expect(f"width of {hash_}", browser.run("return Math.max(document.documentElement.scrollWidth, document.querySelector('#view').scrollWidth)"), 390)
+            until_as_wide_as_its_window(browser, hash_, 390)
     finally:
         browser.size(1360, 820)
 

@@ -1,7 +1,5 @@
 #include "gallop/ui/live.h"
 
-#include <sys/stat.h>
-
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -14,15 +12,7 @@ namespace gallop::ui {
 namespace {
 
 // Files that are written anew (labels, recipe) are renamed, which changes the folder.
-std::string state_of(const fs::path& run) {
-  std::string state;
-  for (const fs::path& path : {run, run / "metrics.log"}) {
-    struct stat info = {};
-    state += stat(path.c_str(), &info) == 0 ? file_state(info) : "-";
-    state += ' ';
-  }
-  return state;
-}
+std::string state_of(const fs::path& run) { return file_states({run, run / "metrics.log"}); }
 
 }  // namespace
 

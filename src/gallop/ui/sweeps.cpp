@@ -1,7 +1,5 @@
 #include "gallop/ui/sweeps.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/store.h"
 #include "gallop/tune/study_place.h"
 
 namespace gallop::ui {
@@ -22,20 +21,11 @@ constexpr double kTimesAsLong = 4;
 
 // What changes where something is written to it; empty for one in a database.
 std::string stamp_of(const fs::path& folder) {
-  std::string stamp;
-  for (const char* name : {"study.db", "study.db-wal"}) {
-    struct stat info = {};
-    if (stat((folder / name).c_str(), &info) == 0) stamp += file_state(info) + " ";
-  }
-  return stamp;
+  return file_states({folder / "study.db", folder / "study.db-wal"});
 }
 
 bool is_over(const tune::Study& study) {
-  const auto& trials = study.trials();
-  return study.running().empty() &&
-         std::count_if(trials.begin(), trials.end(), [](const tune::Trial& trial) {
-           return trial.is_finished();
-         }) >= study.wanted_trials();
+  return study.running().empty() && study.finished_trials() >= study.wanted_trials();
 }
 
 }  // namespace
@@ -43,21 +33,18 @@ bool is_over(const tune::Study& study) {
 std::vector<std::string> Sweeps::names() const { return tune::study_names(studies_); }
 
 std::shared_ptr<const tune::Study> Sweeps::study(const std::string& name) {
-  const auto all = names();
-  // No name of a client becomes a path unless a folder has it.
-  if (!std::binary_search(all.begin(), all.end(), name)) {
-    const std::string nearest = nearest_name(name, all);
-    throw UsageError(fmt::format("there is no sweep '{}'{}", printable(name),
-                                 nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
-  }
+  // No other name of a client becomes a path.
+  if (!tune::is_study_name(name) || !tune::is_study(studies_ / name)) refuse(name);
   const fs::path folder = studies_ / name;
   const std::string stamp = stamp_of(folder);
   {
     const std::lock_guard lock(mutex_);
-    const Known& known = known_[name];
-    const double pause = std::max(kBetweenReads, kTimesAsLong * known.seconds);
+    Known& known = known_[name];
     const bool is_same = !stamp.empty() && known.stamp == stamp;
-    if (known.study && (is_same || monotonic_seconds() - known.read < pause)) return known.study;
+    if (known.study && (is_same || !may_be_read_anew(known))) {
+      known.is_behind = known.is_behind || !is_same;
+      return known.study;
+    }
   }
   const double begin = monotonic_seconds();
   auto study = std::make_shared<const tune::Study>(tune::StudyPlace::at(folder).read());
@@ -65,6 +52,17 @@ std::shared_ptr<const tune::Study> Sweeps::study(const std::string& name) {
   const std::lock_guard lock(mutex_);
   known_[name] = {.study = study, .stamp = stamp, .read = end, .seconds = end - begin};
   return study;
+}
+
+bool Sweeps::may_be_read_anew(const Known& known) {
+  const double pause = std::max(kBetweenReads, kTimesAsLong * known.seconds);
+  return monotonic_seconds() - known.read >= pause;
+}
+
+void Sweeps::refuse(const std::string& name) const {
+  const std::string nearest = nearest_name(name, names());
+  throw UsageError(fmt::format("there is no sweep '{}'{}", printable(name),
+                               nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
 }
 
 std::set<std::string> Sweeps::take_changes() {
@@ -75,9 +73,13 @@ std::set<std::string> Sweeps::take_changes() {
     const std::string& stamp = now[name] = stamp_of(studies_ / name);
     const auto before = stamps_.find(name);
     const bool is_new = before == stamps_.end();
-    const Known* const known = known_.contains(name) ? &known_[name] : nullptr;
-    const bool is_followed = stamp.empty() && known != nullptr && known->study;
-    if (is_new || before->second != stamp || (is_followed && !is_over(*known->study))) {
+    const auto known = known_.find(name);
+    const bool is_followed = stamp.empty() && known != known_.end() && known->second.study;
+    if (is_new || before->second != stamp || (is_followed && !is_over(*known->second.study))) {
+      changed.insert(name);
+    }
+    if (known != known_.end() && known->second.is_behind && may_be_read_anew(known->second)) {
+      known->second.is_behind = false;
       changed.insert(name);
     }
   }

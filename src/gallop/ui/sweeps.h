@@ -26,8 +26,9 @@ class Sweeps {
   /// there is none of this name, and as tune::StudyPlace::read() does.
   std::shared_ptr<const tune::Study> study(const std::string& name);
 
-  /// Those that have changed since the last call, and new ones; at the first none. One in a
-  /// database counts as changed at each call until all its trials are finished.
+  /// Those that have changed since the last call, and new ones; at the first none. Also those that
+  /// study() did not read anew although they had changed, once it would. One in a database counts
+  /// as changed at each call until all its trials are finished.
   std::set<std::string> take_changes();
 
  private:
@@ -35,7 +36,12 @@ class Sweeps {
     std::shared_ptr<const tune::Study> study;
     std::string stamp;  ///< Of its files when it was read.
     double read = 0, seconds = 0;
+    /// Somebody got it as it was although its files had changed, and has to hear of it.
+    bool is_behind = false;
   };
+
+  static bool may_be_read_anew(const Known& known);
+  [[noreturn]] void refuse(const std::string& name) const;
 
   fs::path studies_;
   std::mutex mutex_;

@@ -1,8 +1,11 @@
 #include "gallop/ui/api/api.h"
 
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <set>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -206,6 +209,25 @@ TEST_F(Api, HearsOfChangesOfSweeps) {
   fs::remove_all(studies.path() / "widths");
   EXPECT_EQ(sweeps.take_changes(), (std::set<std::string>{"widths"}));
   EXPECT_TRUE(Sweeps("/nowhere").names().empty());
+}
+
+// Who asks again soon after gets what was read before, and would never hear of the last change.
+TEST_F(Api, HearsOfASweepThatWasNotReadAnew) {
+  search(studies.path(), "widths");
+  Sweeps sweeps(studies.path());
+  sweeps.take_changes();
+  const int64_t wanted = sweeps.study("widths")->wanted_trials();
+  tune::Tuner(tune::open_store((studies.path() / "widths" / "study.db").string())->open("widths"))
+      .resume(5);
+  const std::set<std::string> one{"widths"};
+  EXPECT_EQ(sweeps.take_changes(), one);
+  if (sweeps.study("widths")->wanted_trials() == wanted) {
+    while (sweeps.take_changes() != one) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  EXPECT_EQ(sweeps.study("widths")->wanted_trials(), wanted + 5);
+  EXPECT_TRUE(sweeps.take_changes().empty());
 }
 
 TEST_F(Api, ShowsTheScheduleThatARunKeeps) {

@@ -1,8 +1,5 @@
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "gallop/base/text.h"
 #include "gallop/track/class_report.h"
 #include "gallop/ui/api/answer.h"
 #include "gallop/ui/api/api.h"
@@ -14,25 +11,16 @@ namespace gallop::ui::api {
 
 namespace {
 
-struct Found {
-  fs::path folder;
-  track::ClassReport report;
-};
-
-Found find_report(Context& context, const Query& query) {
-  const std::string run = row_of(context.runs, query.needed("name")).name;
-  const fs::path folder = context.runs.path_of(run);
-  auto report = track::read_class_report(folder);
-  if (!report) throw Refusal(404, fmt::format("'{}' has no report", printable(run)));
-  return {folder, std::move(*report)};
+Kept<track::ClassReport> find_report(Context& context, const Query& query) {
+  return kept_by_run(context.runs, query, "report", track::read_class_report);
 }
 
 }  // namespace
 
 http::Response run_report(Context& context, const http::Request& request) {
-  const Found found = find_report(context, Query(request));
+  const auto report = find_report(context, Query(request)).value;
   Json mistakes = Json::array();
-  for (const auto& mistake : found.report.mistakes) {
+  for (const auto& mistake : report.mistakes) {
     mistakes.push_back({{"image", mistake.image},
                         {"width", mistake.width},
                         {"height", mistake.height},
@@ -40,19 +28,19 @@ http::Response run_report(Context& context, const http::Request& request) {
                         {"guess", mistake.guess},
                         {"probability", number_json(mistake.probability)}});
   }
-  return json_response({{"step", found.report.step},
-                        {"part", found.report.part},
-                        {"classes", found.report.classes},
-                        {"counts", found.report.counts},
+  return json_response({{"step", report.step},
+                        {"part", report.part},
+                        {"classes", report.classes},
+                        {"counts", report.counts},
                         {"mistakes", std::move(mistakes)}});
 }
 
 http::Response run_image(Context& context, const http::Request& request) {
   const Query query(request);
-  const Found found = find_report(context, query);
+  const auto found = find_report(context, query);
   std::vector<std::string> listed;
-  for (const auto& mistake : found.report.mistakes) listed.push_back(mistake.image);
-  return image_response(track::class_report_of(found.folder), listed, query.needed("image"));
+  for (const auto& mistake : found.value.mistakes) listed.push_back(mistake.image);
+  return image_response(track::class_report_of(found.run), listed, query.needed("image"));
 }
 
 }  // namespace gallop::ui::api

@@ -19,6 +19,7 @@ namespace gallop::ui::api {
 
 namespace {
 
+using tune::name_in;
 using tune::Study;
 using tune::Trial;
 using tune::TrialState;
@@ -34,15 +35,8 @@ std::shared_ptr<const Study> find_sweep(Context& context, const Query& query) {
 
 const char* state_of(const Study& study) {
   if (!study.running().empty()) return "running";
-  const int64_t finished = static_cast<int64_t>(study.trials().size()) -
-                           study.count(TrialState::kWaiting) - study.count(TrialState::kRunning);
-  if (finished >= study.wanted_trials()) return "finished";
+  if (study.finished_trials() >= study.wanted_trials()) return "finished";
   return study.is_stopped() ? "stopped" : "waiting";
-}
-
-std::string name_in(const std::string& component) {
-  const Json json = Json::parse(component, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json.value("name", "") : "";
 }
 
 Json numbers_of(const Study& study, const Trial& trial) {
@@ -51,19 +45,13 @@ Json numbers_of(const Study& study, const Trial& trial) {
   return values;
 }
 
-std::vector<int64_t> best_of(const Study& study) {
-  if (study.objectives() > 1) return study.pareto_front();
-  const auto best = study.best();
-  return best ? std::vector{*best} : std::vector<int64_t>();
-}
-
 // What a list of sweeps shows of one.
 Json summary_of(const Study& study) {
   Json objectives = Json::array(), best = Json::array();
   for (const auto& objective : study.settings().objectives) {
     objectives.push_back({{"metric", objective.metric}, {"maximize", objective.maximize}});
   }
-  for (const int64_t number : best_of(study)) {
+  for (const int64_t number : best_trials(study)) {
     best.push_back({{"trial", number}, {"values", numbers_of(study, trial_at(study, number))}});
   }
   double began = 0;
@@ -109,15 +97,6 @@ Json trial_json(const Study& study, const Trial& trial, const std::set<std::stri
   return json;
 }
 
-Json best_json(const Study& study) {
-  Json list = Json::array();
-  for (const int64_t number : best_of(study)) {
-    list.push_back({{"trial", number},
-                    {"command", shell_line(words_to_repeat(study, trial_at(study, number)))}});
-  }
-  return list;
-}
-
 Json plots_json(const Study& study) {
   Json plots = Json::array();
   for (const auto& kind : tune::plot_kinds()) {
@@ -147,7 +126,10 @@ http::Response sweep(Context& context, const http::Request& request) {
   Json json = summary_of(*study);
   json["progress"] = progress_text(*study);
   json["seed"] = study->seed();
-  json["best"] = best_json(*study);
+  for (Json& best : json["best"]) {
+    const Trial& trial = trial_at(*study, best["trial"]);
+    best["command"] = shell_line(words_to_repeat(*study, trial));
+  }
   json["parameters"] = Json::array();
   for (const auto& parameter : study->space().parameters()) {
     json["parameters"].push_back(parameter.name);

@@ -155,11 +155,12 @@ Server::Connections::Connections(FileDescriptor socket, Handlers handlers,
   const size_t memory = 4 * limits_.header_bytes;
   daemon_ = MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, go_on, this,
-      MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_CONNECTION_LIMIT, limits_.connections,
-      MHD_OPTION_CONNECTION_TIMEOUT, limits_.seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
-      MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, this, MHD_OPTION_UNESCAPE_CALLBACK,
-      leave_as_it_is, nullptr, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, this,
-      MHD_OPTION_NOTIFY_CONNECTION, note_connection, this, MHD_OPTION_END);
+      MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_LISTEN_SOCKET, socket.get(),
+      MHD_OPTION_CONNECTION_LIMIT, limits_.connections, MHD_OPTION_CONNECTION_TIMEOUT,
+      limits_.seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_URI_LOG_CALLBACK,
+      begin_exchange, this, MHD_OPTION_UNESCAPE_CALLBACK, leave_as_it_is, nullptr,
+      MHD_OPTION_NOTIFY_COMPLETED, end_exchange, this, MHD_OPTION_NOTIFY_CONNECTION,
+      note_connection, this, MHD_OPTION_END);
   if (daemon_ == nullptr) throw DeviceError("the server cannot start: the system refuses it");
   socket.release();  // Is the daemon's now.
   watching_ = std::thread([this] { watch(); });

@@ -1,9 +1,9 @@
 // What a run's model takes for what: its classes as a table of counts, and the images that it is surest of and wrong about.
 
-import { address, get } from "./api.js";
-import { h, replace } from "./dom.js";
-import { errorLine } from "./errors.js";
+import { address } from "./api.js";
+import { h } from "./dom.js";
 import { formatNumber } from "./format.js";
+import { showKept } from "./run_kept.js";
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const share = (part, all) => (all > 0 ? part / all : 0);
@@ -35,33 +35,17 @@ function mistakes(run, { classes, mistakes: list }) {
     h("span", { class: "guess" }, classes[guess]), h("span", { class: "muted" }, `${percent(probability)}, is ${classes[truth]}`))));
 }
 
+function contentOf(run, report) {
+  return h("div", { class: "boxes" },
+    h("section", { class: "box" }, h("h2", {}, `Classes of the ${report.part} part, step ${formatNumber(report.step)}`), table(report)),
+    h("section", { class: "box" }, h("h2", {}, "Surest mistakes"), mistakes(run, report)));
+}
+
 /** Shows the report until the signal is aborted; gives what shows it as it has become. */
 export function showReport(root, { name, signal }) {
-  const error = errorLine();
-  const place = h("div", {});
-  replace(root, error, place);
-  let shown = "";
-  async function read() {
-    let report;
-    try {
-      report = await get("run/report", { name }, signal);
-    } catch (failure) {
-      if (failure.status !== 404) {
-        error.tell(failure, signal);
-        return;
-      }
-      replace(place, h("div", { class: "empty" }, h("h2", {}, "No report yet"),
-        h("p", {}, "Which classes the model takes for which, and its surest mistakes:"), h("pre", { class: "command" }, `gallop evaluate ${name} --report`)));
-      return;
-    }
-    error.show("");
-    const text = JSON.stringify(report);
-    if (text === shown) return;
-    shown = text;
-    replace(place, h("div", { class: "boxes" },
-      h("section", { class: "box" }, h("h2", {}, `Classes of the ${report.part} part, step ${formatNumber(report.step)}`), table(report)),
-      h("section", { class: "box" }, h("h2", {}, "Surest mistakes"), mistakes(name, report))));
-  }
-  read();
-  return read;
+  return showKept(root, {
+    path: "run/report", name, signal, content: (report) => contentOf(name, report),
+    nothing: ["No report yet", h("p", {}, "Which classes the model takes for which, and its surest mistakes:"),
+      h("pre", { class: "command" }, `gallop evaluate ${name} --report`)],
+  });
 }

@@ -1,8 +1,8 @@
 // The first samples that a run's model saw: images as they are and as they were augmented, or texts.
 
-import { address, get } from "./api.js";
-import { h, replace } from "./dom.js";
-import { errorLine } from "./errors.js";
+import { address } from "./api.js";
+import { h } from "./dom.js";
+import { showKept } from "./run_kept.js";
 
 const SHOWN_PX = 88; // Smaller images are shown in whole pixels.
 
@@ -34,30 +34,9 @@ function contentOf(run, { augmented_by: augmentations, samples }) {
 
 /** Shows the samples until the signal is aborted; gives what shows them as they have become. */
 export function showSamples(root, { name, signal }) {
-  const error = errorLine();
-  const place = h("div", {});
-  replace(root, error, place);
-  let shown = "";
-  async function read() {
-    let samples;
-    try {
-      samples = await get("run/samples", { name }, signal);
-    } catch (failure) {
-      if (failure.status !== 404) {
-        error.tell(failure, signal);
-        return;
-      }
-      replace(place, h("div", { class: "empty" }, h("h2", {}, "No samples are kept"),
-        h("p", {}, "A training keeps the first ones that its model sees, unless "), h("pre", { class: "command" }, "track.samples=0"),
-        h("p", {}, "Runs that are older or come from another program have none.")));
-      return;
-    }
-    error.show("");
-    const text = JSON.stringify(samples);
-    if (text === shown) return;
-    shown = text;
-    replace(place, contentOf(name, samples));
-  }
-  read();
-  return read;
+  return showKept(root, {
+    path: "run/samples", name, signal, content: (samples) => contentOf(name, samples),
+    nothing: ["No samples are kept", h("p", {}, "A training keeps the first ones that its model sees, unless "),
+      h("pre", { class: "command" }, "track.samples=0"), h("p", {}, "Runs that are older or come from another program have none.")],
+  });
 }

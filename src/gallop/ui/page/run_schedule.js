@@ -1,10 +1,10 @@
 // What a run's schedules come to along its whole length, beside what its steps have really had, and where it stands.
 
-import { get, numberOf } from "./api.js";
+import { numberOf } from "./api.js";
 import { CurveCard } from "./curves.js";
-import { h, replace } from "./dom.js";
-import { errorLine } from "./errors.js";
+import { h } from "./dom.js";
 import { formatNumber } from "./format.js";
+import { showKept } from "./run_kept.js";
 import { linksOf, loadCurves } from "./series.js";
 import { looksOf, styleColor, theme } from "./theme.js";
 
@@ -40,12 +40,8 @@ function followText({ lines }) {
 
 /** Shows the schedules until the signal is aborted; gives what shows them as they have become. */
 export function showSchedule(root, { run, signal }) {
-  const error = errorLine();
   const here = h("p", { class: "schedule-place", role: "status" });
-  const place = h("div", {});
-  replace(root, error, place);
   let now = run;
-  let shown = "";
   let cards = [];
 
   function contextOf(schedule) {
@@ -65,40 +61,31 @@ export function showSchedule(root, { run, signal }) {
     };
   }
 
-  function build(schedule) {
+  function content(schedule) {
     const context = contextOf(schedule);
     const follows = followText(schedule);
     for (const card of cards) card.unmount();
     cards = schedule.lines.map(({ metric }) => new CurveCard(metric, context));
-    replace(place, here, follows && h("p", { class: "muted hint" }, follows), h("div", { class: "main" }, h("div", { class: "cards" }, cards.map((card) => card.element))));
-    for (const card of cards) card.mount();
+    return [here, follows && h("p", { class: "muted hint" }, follows),
+      h("div", { class: "main" }, h("div", { class: "cards" }, cards.map((card) => card.element)))];
   }
 
-  async function read(latest) {
-    now = latest;
-    let schedule;
-    try {
-      schedule = await get("run/schedule", { name: now.name }, signal);
-    } catch (failure) {
-      if (failure.status !== 404) {
-        error.tell(failure, signal);
-        return;
+  const read = showKept(root, {
+    path: "run/schedule", name: run.name, signal, content,
+    nothing: ["No schedule is kept", h("p", {}, "A training keeps it where it begins or goes on. This run is older, or comes from another program.")],
+    kept: (schedule, isSame) => {
+      here.textContent = placeText(schedule, now);
+      for (const card of cards) {
+        if (isSame) card.reload();
+        else card.mount();
       }
-      replace(place, h("div", { class: "empty" }, h("h2", {}, "No schedule is kept"),
-        h("p", {}, "A training keeps it where it begins or goes on. This run is older, or comes from another program.")));
-      return;
-    }
-    if (signal.aborted) return;
-    error.show("");
-    here.textContent = placeText(schedule, now);
-    const text = JSON.stringify(schedule);
-    if (text !== shown) build(schedule);
-    else for (const card of cards) card.reload();
-    shown = text;
-  }
+    },
+  });
 
   theme.addEventListener("change", () => cards.forEach((card) => card.reload()), { signal });
   signal.addEventListener("abort", () => cards.forEach((card) => card.unmount()));
-  read(run);
-  return read;
+  return (latest) => {
+    now = latest;
+    return read();
+  };
 }

@@ -90,7 +90,8 @@ class SweepPage {
 
   plot(kind) {
     const { summary } = this.sweep.plots.find((plot) => plot.kind === kind);
-    return h("img", { class: "plot", alt: summary, src: address("sweep/plot.svg", { name: this.name, kind, v: this.version }) });
+    const src = address("sweep/plot.svg", { name: this.name, kind, v: this.version });
+    return h("div", { class: "scrolled" }, h("img", { class: "picture", alt: summary, src }));
   }
 
   showOverview() {
