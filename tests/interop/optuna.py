@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+from checks import expect, run
+
 SKIPPED = 77
 SEARCH = """
 import json, math, sys
@@ -43,18 +45,6 @@ print(json.dumps([{"number": trial.number, "state": trial.state.name, "params": 
                    "reports": trial.intermediate_values, "seconds": trial.duration.total_seconds() if trial.duration else None}
                   for trial in one.get_trials() + two.get_trials()]))
 """
-
-
-def run(command, folder, code=0):
-    result = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
-    if result.returncode != code:
-        sys.exit(f"{command} ended with {result.returncode}\n{result.stdout}{result.stderr}")
-    return result.stdout + (result.stderr if code else "")
-
-
-def expect(what, found, wanted):
-    if found != wanted:
-        sys.exit(f"{what}: {found!r}, and should be {wanted!r}")
 
 
 def shown(value):

@@ -19,6 +19,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "scenario"))
 import make_data  # noqa: E402
+from checks import expect, run  # noqa: E402
 
 SKIPPED = 77
 RECIPE = """\
@@ -75,18 +76,6 @@ writer.add_event(Event(wall_time=1000, summary=summary_v2.hparams_pb(
     {"lr": 0.125, "optimizer": "sgd", "nesterov": True})))
 writer.close()
 """
-
-
-def run(command, folder):
-    result = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
-    if result.returncode != 0:
-        sys.exit(f"{command} ended with {result.returncode}\n{result.stdout}{result.stderr}")
-    return result.stdout
-
-
-def expect(what, found, wanted):
-    if found != wanted:
-        sys.exit(f"{what}: {found}, and should be {wanted}")
 
 
 def as_float(value):
