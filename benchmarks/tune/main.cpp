@@ -1,7 +1,7 @@
 // What Gallop's samplers find and what they cost; `run` sets it beside Optuna.
 //
 //   bench_tune quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER [OPTION=VALUE...]
-//     a line for each seed: {"seed": 1, "regrets": [after each trial]}
+//     a line for each seed: {"seed": 1, "seconds": S, "regrets": [after each trial]}
 //   bench_tune fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER [OPTION=VALUE...]
 //     a line for each seed: {"seed": 1, "missing": [hypervolume after each EVERY trials]}
 //   bench_tune speed PROBLEM FINISHED ASKS -- SAMPLER [OPTION=VALUE...]
@@ -85,8 +85,10 @@ void quality(const Words& words, const SamplerWords& sampler) {
                                 .trials = std::stoll(words.at(1)),
                                 .workers = std::stoll(words.at(2)),
                                 .seed = seed};
-    const Json line{{"seed", seed}, {"regrets", regrets(simulation, *built, Study(settings))}};
-    std::cout << line.dump() << std::endl;
+    const double begin = monotonic_seconds();
+    const auto found = regrets(simulation, *built, Study(settings));
+    const double seconds = monotonic_seconds() - begin;
+    std::cout << Json{{"seed", seed}, {"seconds", seconds}, {"regrets", found}}.dump() << std::endl;
   }
 }
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Optuna's side of `run`: takes what bench_tune takes, and writes the same.
+"""Optuna's side of `run`: takes what bench_tune and bench_tune_storage take, and writes what is looked at of theirs.
 
     optuna_study.py quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER
     optuna_study.py fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER
     optuna_study.py speed PROBLEM FINISHED ASKS -- SAMPLER
     optuna_study.py values
+    optuna_study.py storage FILE TRIALS
 """
 
 import heapq
@@ -77,6 +78,18 @@ def speed(problem, finished, asks, sampler):
                       "bytes_per_trial": (resident_bytes() - before) / len(study.trials)}))
 
 
+def storage(file, trials):
+    study = optuna.create_study(storage=f"sqlite:///{file}", sampler=SAMPLERS["random"](1))
+    begin = time.monotonic()
+    for _ in range(trials):
+        trial = study.ask()
+        for i in range(10):
+            trial.suggest_float(f"x{i}", 0, 1)
+        trial.report(0.5, 1)
+        study.tell(trial, 0.5)
+    print(json.dumps({"ms_per_trial": 1000 * (time.monotonic() - begin) / trials}))
+
+
 def values():
     for line in sys.stdin:
         case = json.loads(line)
@@ -87,6 +100,8 @@ def main():
     mode, *words = sys.argv[1:]
     if mode == "values":
         return values()
+    if mode == "storage":
+        return storage(words[0], int(words[1]))
     *words, _, sampler = words
     if mode == "speed":
         return speed(words[0], int(words[1]), int(words[2]), sampler)
@@ -97,8 +112,9 @@ def main():
             print(json.dumps({"seed": seed, "missing": missing}), flush=True)
         return
     for seed in map(int, seeds):
+        begin = time.monotonic()
         found = regrets(problem, int(trials), int(workers), seed, sampler)
-        print(json.dumps({"seed": seed, "regrets": found}), flush=True)
+        print(json.dumps({"seed": seed, "seconds": time.monotonic() - begin, "regrets": found}), flush=True)
 
 
 main()
