@@ -34,6 +34,12 @@ bool take_alone(const FileDescriptor& folder) {
   return flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
+void lock_shared(const FileDescriptor& folder, const fs::path& path) {
+  while (flock(folder.get(), LOCK_SH) != 0) {
+    if (errno != EINTR) throw_device_error(path, "lock", errno);
+  }
+}
+
 void remove_content(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -70,36 +76,49 @@ std::vector<fs::path> SharedFolder::usual_places() {
 }
 
 SharedFolder::SharedFolder(const std::vector<fs::path>& places, int64_t bytes) {
-  struct Found {
+  while (!take_part(places, bytes)) {
+  }
+}
+
+bool SharedFolder::take_part(const std::vector<fs::path>& places, int64_t bytes) {
+  struct Unused {
     fs::path path;
     FileDescriptor folder;
-    bool is_used;
     int64_t free;
   };
-  std::vector<Found> found;
+  std::vector<Unused> unused;  // Held alone, so that nobody chooses another meanwhile.
   std::string trouble;
   for (const fs::path& place : places) {
     try {
       FileDescriptor folder = open_at(place);
-      const bool is_used = !take_alone(folder);
-      if (!is_used) remove_content(folder_at(place));
-      const int64_t free = free_bytes(folder);
-      found.push_back({folder_at(place), std::move(folder), is_used, free});
+      if (take_alone(folder)) {
+        remove_content(folder_at(place));
+        const int64_t free = free_bytes(folder);
+        unused.push_back({folder_at(place), std::move(folder), free});
+        continue;
+      }
+      const bool is_used = flock(folder.get(), LOCK_SH | LOCK_NB) == 0;
+      // Who waits holds nothing, or two that begin at once would wait for each other.
+      unused.clear();
+      if (!is_used) {
+        lock_shared(folder, folder_at(place));
+        return false;
+      }
+      path_ = folder_at(place);
+      folder_ = std::move(folder);
+      return true;
     } catch (const DeviceError& error) {
       if (trouble.empty()) trouble = error.what();
     }
   }
-  if (found.empty()) throw DeviceError(trouble);
-  auto best = std::ranges::find(found, true, &Found::is_used);
-  if (best == found.end()) {
-    best = std::ranges::find_if(found, [bytes](const Found& one) { return one.free >= bytes; });
-  }
-  if (best == found.end()) best = std::ranges::max_element(found, {}, &Found::free);
+  if (unused.empty()) throw DeviceError(trouble);
+  auto best =
+      std::ranges::find_if(unused, [bytes](const Unused& one) { return one.free >= bytes; });
+  if (best == unused.end()) best = std::ranges::max_element(unused, {}, &Unused::free);
+  lock_shared(best->folder, best->path);
   path_ = best->path;
   folder_ = std::move(best->folder);
-  while (flock(folder_.get(), LOCK_SH) != 0) {
-    if (errno != EINTR) throw_device_error(path_, "lock", errno);
-  }
+  return true;
 }
 
 SharedFolder::~SharedFolder() {

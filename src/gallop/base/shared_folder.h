@@ -32,6 +32,9 @@ class SharedFolder {
   static void remove_left(const std::vector<fs::path>& places);
 
  private:
+  // False where another was just choosing or leaving, and is done now.
+  bool take_part(const std::vector<fs::path>& places, int64_t bytes);
+
   fs::path path_;
   FileDescriptor folder_;  // Its shared lock says that the folder is in use.
 };

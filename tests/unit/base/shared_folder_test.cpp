@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -95,6 +97,42 @@ TEST_F(SharedFolderTest, IsInUseUntilItsProcessIsDead) {
   EXPECT_FALSE(fs::exists(at(0) / "data"));
   close(ready[0]);
   close(ready[1]);
+}
+
+TEST_F(SharedFolderTest, IsTheSameForThoseThatBeginAtOnce) {
+  constexpr int kProcesses = 6;
+  for (int round = 0; round < 100; ++round) {
+    int begin[2], chosen[2], leave[2];
+    ASSERT_EQ(pipe(begin) + pipe(chosen) + pipe(leave), 0);
+    std::vector<pid_t> children;
+    for (int process = 0; process < kProcesses; ++process) {
+      children.push_back(fork());
+      if (children.back() != 0) continue;
+      alarm(60);  // One that waits forever is killed.
+      close(begin[1]);
+      close(leave[1]);
+      char letter = 0;
+      if (read(begin[0], &letter, 1) != 0) _exit(1);
+      const SharedFolder used(places, kFree);
+      letter = used.path() == at(0) ? '0' : '1';
+      if (write(chosen[1], &letter, 1) != 1) _exit(1);
+      if (read(leave[0], &letter, 1) != 0) _exit(1);
+      _exit(0);
+    }
+    close(chosen[1]);
+    close(begin[1]);  // All read its end now.
+    std::string answers;
+    char letter = 0;
+    while (answers.size() < kProcesses && read(chosen[0], &letter, 1) == 1) answers += letter;
+    close(leave[1]);
+    for (const pid_t child : children) {
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0) << "round " << round;
+    }
+    for (const int end : {begin[0], chosen[0], leave[0]}) close(end);
+    ASSERT_EQ(answers, std::string(kProcesses, '0')) << "round " << round;
+  }
 }
 
 TEST_F(SharedFolderTest, RefusesOneThatOthersMayEnter) {
