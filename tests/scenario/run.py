@@ -17,6 +17,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import make_data  # noqa: E402
 
 SKIPPED = 77
+MOST_SECONDS = 300
 
 
 class Failure(Exception):
@@ -51,11 +53,21 @@ class Scenario:
             output = f"\n--- exit {result.returncode}, stdout\n{result.stdout}\n--- stderr\n{result.stderr}"
         raise Failure(f"{self.path}:{number}: {message}{output}")
 
-    def run_command(self, command):
-        self.result = subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self.environment, text=True,
-            errors="replace", stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
+    def run_command(self, number, command):
+        process = subprocess.Popen(
+            ["bash", "-c", command], cwd=self.folder, env=self.environment, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        timed_out = False
+        try:
+            out, err = process.communicate(timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+        self.result = subprocess.CompletedProcess(command, process.returncode, out, err)
         self.exit_checked = False
+        if timed_out:
+            self.fail(number, f"not ended after {MOST_SECONDS} seconds")
 
     def end_command(self, number):
         if not self.exit_checked and self.result.returncode != 0:
@@ -103,7 +115,7 @@ class Scenario:
                     return SKIPPED
             elif line.startswith("$ "):
                 self.end_command(number)
-                self.run_command(line[2:])
+                self.run_command(number, line[2:])
             elif line.startswith("data "):
                 make_data.make(self.folder, line.split()[1:])
             elif line.startswith("file "):
