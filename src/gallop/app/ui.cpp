@@ -76,8 +76,9 @@ ExitCode run_ui(const std::vector<std::string>& arguments) {
   parser.add_option("--port", options.port, "6006 by default; 0 takes one that is free")
       ->check(CLI::Range(0, 65535));
   parser
-      .add_option("--open-to", options.open_to,
-                  "more names under which browsers may ask for the page")
+      .add_option(
+          "--open-to", options.open_to,
+          "more names under which browsers may ask for the page; NAME:PORT for a tunnel's port")
       ->take_all();
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   // Threads that are made from here on leave them to this one.

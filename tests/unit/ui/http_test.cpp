@@ -85,6 +85,41 @@ TEST(Guard, RefusesPagesOfOthers) {
   }
 }
 
+TEST(Guard, KnowsItsNamesHoweverBrowsersWriteThem) {
+  const Guard guard(6006, {"Trainer.Example", "tunnel:7000", "fe80::1", "[::2]:7000"});
+  // Browsers send small letters, whatever is typed.
+  for (const char* host : {"trainer.example:6006", "TRAINER.example:6006", "LocalHost:6006",
+                           "tunnel:7000", "[fe80::1]:6006", "[::2]:7000"}) {
+    EXPECT_EQ(status(guard, get({{"host", host}})), 200) << host;
+    EXPECT_EQ(status(guard, get({{"host", host}, {"origin", std::string("http://") + host}})), 200);
+  }
+  for (const char* host : {"tunnel:6006", "tunnel", "localhost:7000", "[::2]:6006", "localhost"}) {
+    EXPECT_EQ(status(guard, get({{"host", host}})), 403) << host;
+  }
+  // Browsers leave this port out.
+  const Guard usual(80, {"trainer.example"});
+  EXPECT_EQ(status(usual, get({{"host", "localhost"}, {"origin", "http://localhost"}})), 200);
+  EXPECT_EQ(status(usual, get({{"host", "trainer.example:80"}})), 200);
+  EXPECT_EQ(status(usual, get({{"host", "evil.example"}})), 403);
+}
+
+TEST(Guard, IsNoPartOfPagesOfOthers) {
+  const Guard guard(6006, {});
+  const auto asked = [&](const char* site, const char* place) {
+    Headers headers = {{"host", "localhost:6006"}, {"sec-fetch-site", site}};
+    if (place != nullptr) headers.emplace_back("sec-fetch-dest", place);
+    return status(guard, get(std::move(headers)));
+  };
+  EXPECT_EQ(asked("same-origin", "empty"), 200);
+  EXPECT_EQ(asked("none", "document"), 200);
+  EXPECT_EQ(asked("cross-site", "document"), 200);  // A link.
+  for (const char* place : {"image", "script", "iframe", "empty"}) {
+    EXPECT_EQ(asked("cross-site", place), 403) << place;
+    EXPECT_EQ(asked("same-site", place), 403) << place;  // Another port of this machine.
+  }
+  EXPECT_EQ(asked("cross-site", nullptr), 403);
+}
+
 TEST(Guard, LetsOnlyItsPageChangeSomething) {
   const Guard guard(6006, {});
   const Headers right = {{"host", "localhost:6006"},

@@ -40,17 +40,42 @@ size_t count(const Request& request, std::string_view name) {
                                            [&](const auto& one) { return one.first == name; }));
 }
 
+// As an image or a script is, which are asked for without an origin. Browsers say so (W3C, Fetch
+// Metadata Request Headers), also of another port of the same name.
+bool is_part_of_another_page(const Request& request) {
+  const std::string* const site = request.header("sec-fetch-site");
+  const std::string* const place = request.header("sec-fetch-dest");
+  const bool is_own = site == nullptr || *site == "same-origin" || *site == "none";
+  return !is_own && (place == nullptr || *place != "document");
+}
+
 }  // namespace
 
 Guard::Guard(int port, const std::vector<std::string>& names) : token_(random_token()) {
   std::vector<std::string> all = {"127.0.0.1", "localhost", "[::1]"};
   all.insert(all.end(), names.begin(), names.end());
-  for (const std::string& name : all) hosts_.push_back(fmt::format("{}:{}", name, port));
+  for (const std::string& name : all) add_host(name, port);
+}
+
+void Guard::add_host(const std::string& name, int port) {
+  constexpr int kUsualPort = 80;
+  const std::string host = lower_case(name);
+  const auto colons = std::count(host.begin(), host.end(), ':');
+  const bool is_bare_address = colons > 1 && !host.starts_with('[');
+  const bool has_port = host.starts_with('[') ? host.find("]:") != std::string::npos : colons == 1;
+  const std::string bare = is_bare_address ? "[" + host + "]" : host;
+  hosts_.push_back(has_port ? bare : fmt::format("{}:{}", bare, port));
+  // Browsers leave it out.
+  if (!has_port && port == kUsualPort) hosts_.push_back(bare);
+}
+
+bool Guard::is_host(std::string_view text) const {
+  return std::find(hosts_.begin(), hosts_.end(), lower_case(text)) != hosts_.end();
 }
 
 std::optional<Fault> Guard::refusal(const Request& request) const {
   const std::string* const host = request.header("host");
-  if (host == nullptr || std::find(hosts_.begin(), hosts_.end(), *host) == hosts_.end()) {
+  if (host == nullptr || !is_host(*host)) {
     return Fault{403, fmt::format("this server is not '{}'; it is {}{}",
                                   host != nullptr ? printable(*host) : "", hosts_.front(),
                                   ", and takes other names by --open-to")};
@@ -58,7 +83,8 @@ std::optional<Fault> Guard::refusal(const Request& request) const {
   // Browsers send it with all but the plainest requests.
   const size_t origins = count(request, "origin");
   const std::string* const origin = request.header("origin");
-  if (origins > 0 && (origin == nullptr || !is_own_origin(*origin))) {
+  const bool is_of_others = origins > 0 && (origin == nullptr || !is_own_origin(*origin));
+  if (is_of_others || is_part_of_another_page(request)) {
     return Fault{403, "only this server's own page may ask"};
   }
   if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
@@ -81,8 +107,7 @@ std::optional<Fault> Guard::refusal_of_post(const Request& request) const {
 
 bool Guard::is_own_origin(std::string_view origin) const {
   constexpr std::string_view kScheme = "http://";
-  return origin.starts_with(kScheme) &&
-         std::find(hosts_.begin(), hosts_.end(), origin.substr(kScheme.size())) != hosts_.end();
+  return origin.starts_with(kScheme) && is_host(origin.substr(kScheme.size()));
 }
 
 bool is_same_secret(std::string_view a, std::string_view b) {

@@ -14,22 +14,25 @@ namespace gallop::ui::http {
 /// rebinding).
 class Guard {
  public:
-  /// `names`: beside 127.0.0.1, localhost and [::1], under which the server may be asked. A token
-  /// is made that pages of other sites cannot read.
+  /// `names`: beside 127.0.0.1, localhost and [::1], under which the server may be asked; NAME:PORT
+  /// where that leads to it through another port. A token is made that pages of other sites cannot
+  /// read.
   Guard(int port, const std::vector<std::string>& names);
 
   const std::string& token() const { return token_; }
 
   /// The answer to who may not ask; nothing for who may. The body is not looked at. All must name
   /// one of the server's names as their host, and come from its own page where they say from where;
-  /// what changes something must, and have its token and JSON.
+  /// what changes something must, and have its token and JSON. Links of others may lead to it.
   std::optional<Fault> refusal(const Request& request) const;
 
  private:
   std::optional<Fault> refusal_of_post(const Request& request) const;
+  void add_host(const std::string& name, int port);
+  bool is_host(std::string_view text) const;
   bool is_own_origin(std::string_view origin) const;
 
-  std::vector<std::string> hosts_;  ///< With the port.
+  std::vector<std::string> hosts_;  ///< With the port, in small letters.
   std::string token_;
 };
 

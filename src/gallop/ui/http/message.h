@@ -14,6 +14,9 @@ namespace gallop::ui::http {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+/// In small letters, as names in headers and of hosts are compared.
+std::string lower_case(std::string_view text);
+
 /// Why a request is refused before anybody looks at what it asks for.
 struct Fault {
   int status = 400;

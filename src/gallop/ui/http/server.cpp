@@ -3,8 +3,6 @@
 #include <microhttpd.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -43,15 +41,8 @@ struct StreamReader {
   std::shared_ptr<EventStream> events;
 };
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return result;
-}
-
 MHD_Result add_header(void* headers, MHD_ValueKind /*kind*/, const char* name, const char* value) {
-  static_cast<Headers*>(headers)->emplace_back(lower(name), value != nullptr ? value : "");
+  static_cast<Headers*>(headers)->emplace_back(lower_case(name), value != nullptr ? value : "");
   return MHD_YES;
 }
 
