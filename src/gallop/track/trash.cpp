@@ -1,5 +1,7 @@
 #include "gallop/track/trash.h"
 
+#include <algorithm>
+#include <map>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -14,16 +16,36 @@ namespace {
 
 constexpr const char* kTrash = ".trash";
 
-// NAME, NAME.2, NAME.3 ...
+// NAME, .2/NAME, .3/NAME ...: no run's name begins with a dot.
 fs::path place(const fs::path& trash, const std::string& name, int number) {
-  return trash / (number == 1 ? name : fmt::format("{}.{}", name, number));
+  return number == 1 ? trash / name : trash / fmt::format(".{}", number) / name;
 }
 
-// Of the next that comes.
-int next_number(const fs::path& trash, const std::string& name) {
-  int number = 1;
-  while (fs::exists(place(trash, name, number))) ++number;
-  return number;
+// The number of the last place of each name.
+std::map<std::string, int> last_numbers(const fs::path& trash) {
+  std::map<std::string, int> numbers;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(trash, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.')) {
+      numbers.try_emplace(name, 1);
+      continue;
+    }
+    const int number = parse_number<int>(std::string_view(name).substr(1)).value_or(0);
+    if (number < 2) continue;
+    for (const auto& inner : fs::directory_iterator(entry.path(), error)) {
+      int& last = numbers[inner.path().filename().string()];
+      last = std::max(last, number);
+    }
+  }
+  return numbers;
+}
+
+// 0: there is none of this name.
+int last_number(const fs::path& trash, const std::string& name) {
+  const auto numbers = last_numbers(trash);
+  const auto found = numbers.find(name);
+  return found != numbers.end() ? found->second : 0;
 }
 
 void move(const fs::path& from, const fs::path& to) {
@@ -47,24 +69,30 @@ fs::path move_to_trash(const fs::path& folder) {
   check_idle(folder);
   const fs::path trash = folder.parent_path() / kTrash;
   const std::string name = folder.filename().string();
-  make_folders(trash);
-  fs::path target = place(trash, name, next_number(trash, name));
+  fs::path target = place(trash, name, last_number(trash, name) + 1);
+  make_folders(target.parent_path());
   move(folder, target);
   return target;
+}
+
+std::vector<std::string> names_in_trash(const fs::path& runs) {
+  std::vector<std::string> names;
+  for (const auto& [name, number] : last_numbers(runs / kTrash)) names.push_back(name);
+  return names;
 }
 
 fs::path restore_from_trash(const fs::path& runs, const std::string& name) {
   RunFolder::check_name(name);
   const fs::path trash = runs / kTrash;
   fs::path target = runs / name;
-  const int next = next_number(trash, name);
-  if (next == 1) {
+  const int number = last_number(trash, name);
+  if (number == 0) {
     throw UsageError(fmt::format("{} has no '{}'", printable(trash.string()), printable(name)));
   }
   if (fs::exists(target)) {
     throw UsageError(fmt::format("there is a run at {}", printable(target.string())));
   }
-  move(place(trash, name, next - 1), target);
+  move(place(trash, name, number), target);
   return target;
 }
 

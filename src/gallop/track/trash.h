@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "gallop/base/file.h"
 
@@ -9,10 +10,13 @@ namespace gallop::track {
 /// Throws UsageError where somebody trains in the run.
 void check_idle(const fs::path& folder);
 
-/// Moves a run's folder to RUNS/.trash/NAME, or NAME.2 and so on where that is taken, and returns
-/// where it is. Throws UsageError where somebody trains in it, DeviceError where it cannot be
-/// moved.
+/// Moves a run's folder to RUNS/.trash/NAME, or RUNS/.trash/.2/NAME and so on where a run of this
+/// name is there already, and returns where it is. Throws UsageError where somebody trains in it,
+/// DeviceError where it cannot be moved.
 fs::path move_to_trash(const fs::path& folder);
+
+/// The names of the runs in the trash of a folder, in order.
+std::vector<std::string> names_in_trash(const fs::path& runs);
 
 /// Moves the run that was moved there last back to RUNS/NAME. Throws UsageError where there is none
 /// in the trash, or one in its place.

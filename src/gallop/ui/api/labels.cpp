@@ -56,9 +56,8 @@ http::Response change_labels(Context& context, const Json& body,
 // The folder that a run was in; empty where there is no such run in a trash.
 fs::path folder_of_deleted(const track::RunPlaces& places, const std::string& name) {
   for (const auto& part : places.parts()) {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(part.folder / ".trash", error)) {
-      if (part.prefix + entry.path().filename().string() == name) return part.folder;
+    for (const std::string& deleted : track::names_in_trash(part.folder)) {
+      if (part.prefix + deleted == name) return part.folder;
     }
   }
   return {};
