@@ -1,6 +1,7 @@
 #include "gallop/ui/runs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gallop/base/clock.h"
 
@@ -8,45 +9,57 @@ namespace gallop::ui {
 
 namespace {
 
-constexpr double kBetweenLooks = 0.9;  // Who asks each second sees something new each time.
-constexpr double kBetweenUpdates = 4;  // Times as long as one takes.
 // Of all histories in memory, 24 bytes each; those that nobody asks for go.
 constexpr int64_t kMostPoints = 20'000'000;
 
 }  // namespace
 
-Runs::Runs(track::RunPlaces places) : places_(std::move(places)), watch_(places_) {
+Runs::Runs(track::RunPlaces places, RunsPace pace)
+    : places_(std::move(places)), pace_(pace), watch_(places_) {
   index_.emplace(places_);
   watch_.look();
 }
 
 const track::RunIndex& Runs::current() {
-  const double now = monotonic_seconds();
-  if (now - looked_ > kBetweenLooks) look(now);
-  if (is_stale_ && now - updated_ >= kBetweenUpdates * update_seconds_) {
-    track::RunIndex index(places_);
-    index_ = std::move(index);
-    is_stale_ = false;
-    updated_ = monotonic_seconds();
-    update_seconds_ = updated_ - now;
-  }
+  look();
+  if (may_update()) update();
+  is_behind_ = is_behind_ || is_stale_;
   return *index_;
 }
 
-void Runs::look(double now) {
+void Runs::look() {
+  const double now = monotonic_seconds();
+  if (now - looked_ <= pace_.between_looks) return;
   const RunChanges changes = watch_.look();
   looked_ = now;
   if (changes.is_empty()) return;
   is_stale_ = true;
   changes_.add(changes);
+  unknown_.add(changes);
   const std::lock_guard lock(kept_mutex_);
   for (const std::string& name : changes.removed) kept_.erase(name);
 }
 
+bool Runs::may_update() const {
+  const double pause = pace_.between_updates * update_seconds_;
+  return is_stale_ && monotonic_seconds() - updated_ >= pause;
+}
+
+void Runs::update() {
+  const double begin = monotonic_seconds();
+  track::RunIndex index(places_);
+  index_ = std::move(index);
+  updated_ = monotonic_seconds();
+  update_seconds_ = updated_ - begin;
+  is_stale_ = false;
+  const RunChanges known = std::exchange(unknown_, {});
+  if (std::exchange(is_behind_, false)) changes_.add(known);
+}
+
 RunChanges Runs::take_changes() {
   const std::lock_guard lock(mutex_);
-  const double now = monotonic_seconds();
-  if (now - looked_ > kBetweenLooks) look(now);
+  look();
+  if (is_behind_ && may_update()) update();
   return std::exchange(changes_, {});
 }
 

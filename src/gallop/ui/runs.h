@@ -13,11 +13,17 @@
 
 namespace gallop::ui {
 
+/// How long what is known of runs is taken to be so.
+struct RunsPace {
+  double between_looks = 0.9;  ///< Seconds; who asks each second sees something new each time.
+  double between_updates = 4;  ///< Of the index, times as long as one takes.
+};
+
 /// The runs of a folder and of sweeps, as all that ask at once share them.
 class Runs {
  public:
   /// Brings their index up to date. Throws UsageError where there is no such folder.
-  explicit Runs(track::RunPlaces places);
+  explicit Runs(track::RunPlaces places, RunsPace pace = {});
 
   const track::RunPlaces& places() const { return places_; }
   /// Of a run that the index has.
@@ -43,7 +49,8 @@ class Runs {
     return use(static_cast<const RunHistory&>(shared->history));
   }
 
-  /// What has changed since the last call.
+  /// What has changed since the last call, and once more what with_index() did not know yet
+  /// although it had changed, as soon as it does.
   RunChanges take_changes();
 
   /// Has the next to ask see what has just been written.
@@ -62,16 +69,22 @@ class Runs {
   };
 
   const track::RunIndex& current();
-  void look(double now);
+  void look();
+  bool may_update() const;
+  void update();
   std::shared_ptr<Shared> shared_history(const std::string& run);
   void note_points(const std::string& run, int64_t points);
 
   track::RunPlaces places_;
+  RunsPace pace_;
 
   std::mutex mutex_;
   RunWatch watch_;
   RunChanges changes_;    ///< Not taken yet.
+  RunChanges unknown_;    ///< To the index.
   bool is_stale_ = true;  ///< The index.
+  /// Somebody got it as it was, and has to hear of what is unknown to it.
+  bool is_behind_ = false;
   double looked_ = 0, updated_ = 0, update_seconds_ = 0;
   std::optional<track::RunIndex> index_;
 

@@ -77,5 +77,24 @@ TEST(Runs, ShowWhatHasJustBeenWritten) {
   EXPECT_EQ(count(), 3);
 }
 
+TEST(Runs, TellOfAChangeOnceMoreWhereTheIndexDidNotKnowIt) {
+  RunsOfTest folder;
+  folder.add("a", "{}", {0.5});
+  Runs runs({.runs = folder.path()}, {.between_looks = -1, .between_updates = 1e12});
+  const auto count = [&] {
+    return runs.with_index([](const track::RunIndex& index) { return index.rows().size(); });
+  };
+  EXPECT_EQ(count(), 1);
+  folder.add("b", "{}", {0.5});
+  EXPECT_EQ(runs.take_changes().changed, (Names{"b"}));
+  EXPECT_TRUE(runs.take_changes().is_empty());
+  EXPECT_EQ(count(), 1);  // It is too early for another update.
+  EXPECT_TRUE(runs.take_changes().is_empty());
+  runs.look_again();
+  EXPECT_EQ(runs.take_changes().changed, (Names{"b"}));
+  EXPECT_EQ(count(), 2);
+  EXPECT_TRUE(runs.take_changes().is_empty());
+}
+
 }  // namespace
 }  // namespace gallop::ui
