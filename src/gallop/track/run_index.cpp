@@ -146,6 +146,34 @@ class RunIndex::Tables {
     return column;
   }
 
+  // Options, tags and metrics of the run of this name.
+  void fill(RunSummary& run) {
+    SqliteStatement texts(database_,
+                          "SELECT names.kind, names.name, text FROM texts "
+                          "JOIN names ON names.id = texts.name "
+                          "WHERE run = (SELECT id FROM runs WHERE runs.name = ?)");
+    texts.bind(0, run.name);
+    while (texts.step()) {
+      auto& named = texts.integer(0) == kParam ? run.params : run.labels.tags;
+      named[std::string(texts.text(1))] = texts.text(2);
+    }
+    SqliteStatement metrics(
+        database_,
+        "SELECT names.name, last, least, most, last_step, least_step, most_step, count "
+        "FROM metrics JOIN names ON names.id = metrics.name "
+        "WHERE run = (SELECT id FROM runs WHERE runs.name = ?)");
+    metrics.bind(0, run.name);
+    while (metrics.step()) {
+      run.metrics[std::string(metrics.text(0))] = {.last = metrics.real(1),
+                                                   .least = metrics.real(2),
+                                                   .most = metrics.real(3),
+                                                   .last_step = metrics.integer(4),
+                                                   .least_step = metrics.integer(5),
+                                                   .most_step = metrics.integer(6),
+                                                   .count = metrics.integer(7)};
+    }
+  }
+
  private:
   static std::string cells_sql(const char* value, const char* table, bool of_some) {
     return fmt::format(
@@ -202,21 +230,26 @@ RunIndex::RunIndex(RunPlaces places) : places_(std::move(places)) {
   }
   const fs::path file =
       (has_runs ? places_.runs : places_.studies) / (has_sweeps ? kFileWithSweeps : kFile);
-  try {
-    tables_ = std::make_unique<Tables>(file);
-    update();
-    return;
-  } catch (const DataError&) {
-    // Of another version or damaged: it holds nothing that the runs do not.
-    for (const char* ending : {"", "-wal", "-shm"}) fs::remove(file.string() + ending, error);
-  } catch (const DeviceError&) {
+  if (!open(file)) open(":memory:");
+}
+
+// False where the file can be neither used nor made anew.
+bool RunIndex::open(const fs::path& file) {
+  for (const bool is_anew : {false, true}) {
+    try {
+      tables_ = std::make_unique<Tables>(file);
+      update();
+      return true;
+    } catch (const DataError&) {
+      // Of another version or damaged: it holds nothing that the runs do not.
+      std::error_code ignored;
+      for (const char* end : {"", "-wal", "-shm"}) fs::remove(file.string() + end, ignored);
+      if (is_anew) return false;
+    } catch (const DeviceError&) {
+      return false;
+    }
   }
-  try {
-    tables_ = std::make_unique<Tables>(file);
-  } catch (const DeviceError&) {
-    tables_ = std::make_unique<Tables>(":memory:");
-  }
-  update();
+  return false;
 }
 
 RunIndex::~RunIndex() = default;
@@ -249,7 +282,7 @@ void RunIndex::update() {
     const bool is_same =
         !is_new && found->second.first == stamp &&
         (found->second.second == RunState::kTraining) == RunFolder::is_trained(folder);
-    if (!is_same) changed.emplace_back(summary_of(name), stamp);
+    if (!is_same) changed.emplace_back(read_summary(name), stamp);
     if (!is_new) known.erase(found);
   }
   if (!changed.empty() || !known.empty()) {
@@ -305,10 +338,18 @@ RunSummary RunIndex::summary(const std::string& name) const {
                                  printable(name),
                                  nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
   }
-  return summary_of(name);
+  RunSummary run{.name = found->name,
+                 .state = found->state,
+                 .created = found->created,
+                 .seconds = found->seconds,
+                 .steps = found->steps,
+                 .labels = {.tags = {}, .note = found->note},
+                 .trouble = found->trouble};
+  tables_->fill(run);
+  return run;
 }
 
-RunSummary RunIndex::summary_of(const std::string& name) const {
+RunSummary RunIndex::read_summary(const std::string& name) const {
   RunSummary run = summarize_run(places_.path_of(name));
   run.name = name;
   if (const std::string sweep = sweep_of(name); !sweep.empty()) {

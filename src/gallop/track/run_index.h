@@ -54,13 +54,15 @@ class RunIndex {
   std::vector<std::string> param_names() const;
   std::vector<std::string> tag_names() const;
 
-  /// All that is known of a run. Throws UsageError where there is none of this name.
+  /// All that the index knows of a run; its files are not read. Throws UsageError where there is
+  /// none of this name.
   RunSummary summary(const std::string& name) const;
 
  private:
   class Tables;
+  bool open(const fs::path& file);
   void update();
-  RunSummary summary_of(const std::string& name) const;
+  RunSummary read_summary(const std::string& name) const;
 
   RunPlaces places_;
   std::unique_ptr<Tables> tables_;

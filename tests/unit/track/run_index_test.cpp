@@ -1,8 +1,12 @@
 #include "gallop/track/run_index.h"
 
+#include <sys/resource.h>
+
 #include <cmath>
+#include <csignal>
 #include <limits>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/track/run_filter.h"
@@ -131,6 +135,51 @@ TEST(RunIndex, IsMadeAnewWhereItIsGoneDamagedOrOfAnotherVersion) {
     }
   }
   EXPECT_EQ(RunIndex(runs.path()).metric("accuracy").at("a"), 0.5);
+}
+
+TEST(RunIndex, KnowsOfARunWhatItsFilesSaid) {
+  RunsOfTest runs;
+  const fs::path a = runs.add("a", "{optimizer: {lr: 0.1}}", {0.5, 0.9, std::nan("")});
+  write_labels(a, {.tags = {{"kind", "baseline"}}, .note = "a note"});
+  const RunIndex index(runs.path());
+  const RunSummary read = summarize_run(a);
+  fs::remove(a / "metrics.log");
+  const RunSummary known = index.summary("a");
+  EXPECT_EQ(known.state, read.state);
+  EXPECT_EQ(known.created, read.created);
+  EXPECT_EQ(known.steps, 30);
+  EXPECT_EQ(known.params, read.params);
+  EXPECT_EQ(known.labels.tags, read.labels.tags);
+  EXPECT_EQ(known.labels.note, "a note");
+  ASSERT_EQ(known.metrics.size(), read.metrics.size());
+  EXPECT_TRUE(std::isnan(known.metrics.at("accuracy").last));
+  EXPECT_EQ(known.metrics.at("accuracy").most, 0.9);
+  EXPECT_EQ(known.metrics.at("accuracy").most_step, 20);
+  EXPECT_EQ(known.metrics.at("accuracy").count, 3);
+}
+
+TEST(RunIndex, IsInMemoryWhereTheDiskIsFull) {
+  RunsOfTest runs;
+  runs.add("a", "{}", {0.5});
+  EXPECT_EQ(RunIndex(runs.path()).rows().size(), 1);
+  std::string recipe;
+  for (int i = 0; i < 1000; ++i) recipe += fmt::format("option_{}: {:0100}\n", i, i);
+  runs.add("b", recipe, {0.7});
+  // Enough for SQLite to open the file, and for no more.
+  constexpr rlim_t kRoom = 1 << 15;
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit full{.rlim_cur = kRoom, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  const std::string error = error_of([&] {
+    const RunIndex index(runs.path());
+    EXPECT_EQ(names_of(index), (Names{"a", "b"}));
+    EXPECT_EQ(index.metric("accuracy").at("b"), 0.7);
+  });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(error, "");
 }
 
 TEST(RunIndex, NeedsAFolder) {
