@@ -1,5 +1,10 @@
 #include "gallop/track/labels.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +19,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFile = "labels.json";
 constexpr int64_t kMostBytes = int64_t{1} << 24;
+
+// The lock of the folder itself, which needs no file; held until it is closed. File systems that
+// have no such locks do without.
+FileDescriptor lock_folder(const fs::path& folder) {
+  FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  while (file && flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  return file;
+}
 
 }  // namespace
 
@@ -36,6 +50,13 @@ void write_labels(const fs::path& folder, const Labels& labels) {
   const Json json{{"tags", labels.tags}, {"note", labels.note}};
   write_file_atomically(folder / kFile,
                         json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void change_labels(const fs::path& folder, const std::function<void(Labels&)>& change) {
+  const FileDescriptor lock = lock_folder(folder);
+  Labels labels = read_labels(folder);
+  change(labels);
+  write_labels(folder, labels);
 }
 
 std::pair<std::string, std::string> parse_tag(const std::string& text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -18,6 +19,10 @@ Labels read_labels(const fs::path& folder);
 
 /// Throws DeviceError.
 void write_labels(const fs::path& folder, const Labels& labels);
+
+/// Reads, changes and writes them. Of several that do so at once, also in other processes, none
+/// undoes what another has done. Throws as both do.
+void change_labels(const fs::path& folder, const std::function<void(Labels&)>& change);
 
 /// "key=value" as a pair, a word alone with an empty value. Throws UsageError where the key is
 /// empty or longer than 250 bytes.

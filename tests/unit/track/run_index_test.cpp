@@ -5,6 +5,7 @@
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -221,6 +222,24 @@ TEST(Labels, ComeBackAsTheyWereWritten) {
   EXPECT_EQ(parse_tag("team=vision"), (std::pair<std::string, std::string>("team", "vision")));
   EXPECT_EQ(parse_tag("good"), (std::pair<std::string, std::string>("good", "")));
   EXPECT_THROW(parse_tag("=x"), UsageError);
+}
+
+TEST(Labels, KeepWhatSeveralChangeAtOnce) {
+  constexpr int kThreads = 4, kTagsOfEach = 25;
+  RunsOfTest runs;
+  const fs::path run = runs.add("a", "{}", {});
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < kTagsOfEach; ++i) {
+        change_labels(run, [&](Labels& labels) {
+          labels.tags[std::to_string(thread) + "-" + std::to_string(i)] = "";
+        });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read_labels(run).tags.size(), kThreads * kTagsOfEach);
 }
 
 }  // namespace

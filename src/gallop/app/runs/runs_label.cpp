@@ -25,15 +25,15 @@ ExitCode runs_tag(const std::vector<std::string>& arguments) {
   std::vector<std::pair<std::string, std::string>> tags;
   for (const std::string& text : set) tags.push_back(track::parse_tag(text));
   for (const fs::path& folder : which.find()) {
-    track::Labels labels = track::read_labels(folder);
-    for (const auto& [key, value] : tags) labels.tags[key] = value;
-    for (const std::string& key : removed) {
-      if (labels.tags.erase(key) == 0) {
-        throw UsageError(fmt::format("{} has no tag '{}'", printable(folder.filename().string()),
-                                     printable(key)));
+    track::change_labels(folder, [&](track::Labels& labels) {
+      for (const auto& [key, value] : tags) labels.tags[key] = value;
+      for (const std::string& key : removed) {
+        if (labels.tags.erase(key) == 0) {
+          throw UsageError(fmt::format("{} has no tag '{}'", printable(folder.filename().string()),
+                                       printable(key)));
+        }
       }
-    }
-    track::write_labels(folder, labels);
+    });
   }
   return ExitCode::kDone;
 }
@@ -48,10 +48,7 @@ ExitCode runs_note(const std::vector<std::string>& arguments) {
   std::string text;
   parser.add_option("--text", text, "the note; empty: none")->required();
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const fs::path folder = which.find().front();
-  track::Labels labels = track::read_labels(folder);
-  labels.note = text;
-  track::write_labels(folder, labels);
+  track::change_labels(which.find().front(), [&](track::Labels& labels) { labels.note = text; });
   return ExitCode::kDone;
 }
 

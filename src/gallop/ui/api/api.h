@@ -1,6 +1,5 @@
 #pragma once
 
-#include <mutex>
 #include <string>
 
 #include "gallop/ui/api/event_hub.h"
@@ -17,7 +16,6 @@ struct Context {
   EventHub& events;
   std::string token;    ///< See http::Guard.
   std::string version;  ///< Of Gallop.
-  std::mutex labels{};  ///< Is held by who changes those of a run.
 };
 
 /// Answers what is asked for below /api/, and /metrics, as JSON, unless it says otherwise below.

@@ -1,7 +1,6 @@
 #include "gallop/track/labels.h"
 
 #include <functional>
-#include <mutex>
 
 #include <fmt/format.h>
 
@@ -43,12 +42,7 @@ fs::path folder_of(Context& context, const Json& body) {
 
 http::Response change_labels(Context& context, const Json& body,
                              const std::function<void(track::Labels&)>& change) {
-  const fs::path folder = folder_of(context, body);
-  // Of several that change labels at once, none undoes what another has done.
-  const std::lock_guard lock(context.labels);
-  track::Labels labels = track::read_labels(folder);
-  change(labels);
-  track::write_labels(folder, labels);
+  track::change_labels(folder_of(context, body), change);
   context.runs.look_again();
   return json_response(Json::object());
 }
