@@ -46,12 +46,25 @@ Extremes extremes_of(std::span<const double> low, std::span<const double> high, 
 
 bool is_finite(double value) { return std::isfinite(value); }
 
+// The places of the points of a line that are finite, from left to right.
+std::vector<size_t> finite_places(const Line& line) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < line.x.size(); ++i) {
+    if (std::isfinite(line.y[i]) && std::isfinite(line.x[i])) places.push_back(i);
+  }
+  const auto is_left = [&](size_t a, size_t b) { return line.x[a] < line.x[b]; };
+  // A clock may have been set back.
+  if (!std::is_sorted(places.begin(), places.end(), is_left)) {
+    std::stable_sort(places.begin(), places.end(), is_left);
+  }
+  return places;
+}
+
 // Walks along a line whose values are asked for at rising x.
 class Walker {
  public:
   explicit Walker(const Line& line) {
-    for (size_t i = 0; i < line.x.size(); ++i) {
-      if (!std::isfinite(line.y[i]) || !std::isfinite(line.x[i])) continue;
+    for (const size_t i : finite_places(line)) {
       // Of several at one place the last counts.
       if (!x_.empty() && x_.back() == line.x[i]) {
         y_.back() = line.y[i];

@@ -28,7 +28,7 @@ std::vector<size_t> reduced(std::span<const double> values, size_t most);
 std::vector<size_t> reduced_band(std::span<const double> low, std::span<const double> high,
                                  size_t most);
 
-/// A run's line: x rises.
+/// A run's line: x rises, unless it is the time and a clock was set back.
 struct Line {
   std::vector<double> x, y;
 };

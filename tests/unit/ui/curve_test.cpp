@@ -152,6 +152,12 @@ TEST(Band, LeavesOutWhatIsNotFinite) {
   EXPECT_TRUE(band_of({}).x.empty());
 }
 
+TEST(Band, TakesLinesWhoseClockWasSetBack) {
+  const Band band = band_of({{{10, 20, 5, 15}, {1, 2, 3, 4}}, {{5, 20}, {0, 30}}});
+  EXPECT_EQ(band.x, (std::vector<double>{5, 10, 15, 20}));
+  EXPECT_EQ(band.mean, (std::vector<double>{1.5, 5.5, 12, 16}));
+}
+
 TEST(CurveAxis, IsOneOfFive) {
   EXPECT_EQ(parse_axis("relative"), CurveAxis::kRelative);
   EXPECT_STREQ(axis_name(CurveAxis::kTokens), "tokens");
