@@ -403,6 +403,7 @@ TEST_F(Api, SaysWhatIsWrongWithCurves) {
   error("curves?metric=accuracy&runs=a&axis=epoch", 400);
   error("curves?metric=accuracy&runs=", 400);
   EXPECT_EQ(error("curves?metric=accuracy&runs=a,bb", 404), "there is no run 'bb'");
+  EXPECT_EQ(get("curves?metric=accuracy&runs=a,a,a").at("curves").size(), 1);
   error("curves?metric=accuracy&runs=a&smoothing=2", 400);
   error("curves?metric=accuracy&runs=a&smoothing=nan", 400);
   error("curves?metric=accuracy&runs=a&points=7", 400);

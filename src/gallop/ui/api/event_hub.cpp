@@ -1,11 +1,11 @@
 #include "gallop/ui/api/event_hub.h"
 
 #include <chrono>
+#include <exception>
 
 #include <fmt/format.h>
 
 #include "gallop/base/blocked_signals.h"
-#include "gallop/base/error.h"
 #include "gallop/ui/api/answer.h"
 #include "gallop/ui/api/api.h"
 
@@ -74,7 +74,7 @@ std::string EventHub::look() {
     }
     const auto sweeps = sweeps_.take_changes();
     if (!sweeps.empty()) events += event_of("sweeps", {{"changed", sweeps}});
-  } catch (const Error&) {
+  } catch (const std::exception&) {
   }
   return events;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -87,11 +88,14 @@ std::vector<const RunRow*> chosen_runs(const RunIndex& index, const RunOrder& or
 
 std::vector<std::string> named_runs(Runs& runs, const Query& query) {
   return runs.with_index([&](const RunIndex& index) {
-    const auto names = query.names(
+    const auto given = query.names(
         "runs", [&](const std::string& name) { return find_row(index, name) != nullptr; });
-    if (names.empty()) throw UsageError("give 'runs', names between commas");
-    for (const std::string& name : names) {
+    if (given.empty()) throw UsageError("give 'runs', names between commas");
+    std::vector<std::string> names;
+    std::set<std::string> known;
+    for (const std::string& name : given) {
       if (find_row(index, name) == nullptr) refuse_run(index, name);
+      if (known.insert(name).second) names.push_back(name);
     }
     return names;
   });

@@ -23,8 +23,8 @@ struct RunOrder {
 };
 std::vector<const track::RunRow*> chosen_runs(const track::RunIndex& index, const RunOrder& order);
 
-/// The runs that the value `runs` of a query names. Throws UsageError where it names none, Refusal
-/// (404) for what is no run.
+/// The runs that the value `runs` of a query names, each once. Throws UsageError where it names
+/// none, Refusal (404) for what is no run.
 std::vector<std::string> named_runs(Runs& runs, const Query& query);
 
 /// What is known of one run. Throws Refusal (404).
