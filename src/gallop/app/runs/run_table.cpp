@@ -23,11 +23,11 @@ using Json = nlohmann::ordered_json;
 
 const std::vector<std::string> kUsual = {"name", "created", "state", "seconds", "steps"};
 
-// Numbers before texts; what is empty first.
+// What is empty first, then NaN, numbers, texts.
 bool is_before(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return a.empty() && !b.empty();
   const auto x = parse_number<double>(a), y = parse_number<double>(b);
-  if (x && y) return *x < *y;
+  if (x && y) return std::isnan(*x) ? !std::isnan(*y) : *x < *y;
   if (x || y) return x.has_value();
   return a < b;
 }
