@@ -1,10 +1,22 @@
 #include "gallop/base/csv.h"
 
+#include <string_view>
+
+#include "gallop/base/text.h"
+
 namespace gallop {
 
 namespace {
 
-std::string csv_field(const std::string& text) {
+// Whether a spreadsheet would compute it ("CSV Injection", OWASP).
+bool is_formula(const std::string& text) {
+  constexpr std::string_view kBeginnings = "=+-@\t\r";
+  return !text.empty() && kBeginnings.find(text.front()) != std::string_view::npos &&
+         !parse_number<double>(text);
+}
+
+std::string csv_field(const std::string& field) {
+  const std::string text = is_formula(field) ? "'" + field : field;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
