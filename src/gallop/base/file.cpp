@@ -43,7 +43,8 @@ FileDescriptor::~FileDescriptor() {
 }
 
 FileDescriptor open_for_reading(const fs::path& path) {
-  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A pipe in the place of a file would be waited for until somebody writes to it.
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) throw_data(path, "open", errno);
   return file;
 }

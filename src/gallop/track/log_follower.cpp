@@ -41,7 +41,7 @@ bool append_piece(const FileDescriptor& file, const fs::path& path, int64_t offs
 }  // namespace
 
 void LogFollower::read(const Reader& reader) {
-  const FileDescriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file && errno != ENOENT) refuse(path_, errno);
   if (!file || !is_same(file)) {
     reset();

@@ -165,7 +165,7 @@ bool RunFolder::is_run(const fs::path& folder) {
 }
 
 bool RunFolder::is_trained(const fs::path& folder) {
-  const FileDescriptor file(::open((folder / kLock).c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open((folder / kLock).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return file && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
