@@ -182,8 +182,9 @@ export function showParallel(root, { source, signal }) {
   }
 
   function drawTable(kept, lines, scales) {
-    const isHigh = (row) => numberOf(row.values[state.color]);
-    const sorted = [...kept].sort((a, b) => (isHigh(b) || -Infinity) - (isHigh(a) || -Infinity));
+    const numbers = new Map(kept.map((row) => [row, numberOf(row.values[state.color])]));
+    const isMissing = (row) => Number.isNaN(numbers.get(row));
+    const sorted = [...kept].sort((a, b) => isMissing(a) - isMissing(b) || (numbers.get(a) < numbers.get(b)) - (numbers.get(b) < numbers.get(a)));
     const light = (name, on) => {
       const line = lines.get(name);
       line.classList.toggle("near", on);
