@@ -29,6 +29,8 @@ namespace {
 using Term = Expression::Term;
 
 constexpr int kDeepest = 64;
+// In a row, as in 1 + 1 + ...: each is computed within the next.
+constexpr int kMostOperations = 5000;
 
 struct Function {
   const char* name;
@@ -94,10 +96,20 @@ class Parser {
     return true;
   }
 
-  static Term operation(std::string_view name, std::vector<Term> operands) {
+  Term operation(std::string_view name, std::vector<Term> operands) {
+    if (++operations_ > kMostOperations) fail("this is too long");
     return {.kind = Term::Kind::kOperation,
             .operation = std::string(name),
             .operands = std::move(operands)};
+  }
+
+  // Moves both, where a list in braces would copy all that is below them.
+  Term operation(std::string_view name, Term left, Term right) {
+    std::vector<Term> operands;
+    operands.reserve(2);
+    operands.push_back(std::move(left));
+    operands.push_back(std::move(right));
+    return operation(name, std::move(operands));
   }
 
   Term level(size_t number) {
@@ -109,7 +121,7 @@ class Parser {
       const auto found = std::find_if(operators.begin(), operators.end(),
                                       [&](std::string_view name) { return take(name); });
       if (found == operators.end()) return left;
-      left = operation(*found, {std::move(left), level(number + 1)});
+      left = operation(*found, std::move(left), level(number + 1));
     }
   }
 
@@ -132,7 +144,7 @@ class Parser {
     Term base = primary();
     if (!take("^")) return base;
     if (++depth_ > kDeepest) fail("nested too deep");
-    Term term = operation("^", {std::move(base), unary()});
+    Term term = operation("^", std::move(base), unary());
     --depth_;
     return term;
   }
@@ -148,7 +160,9 @@ class Parser {
     const char letter = text_[at_];
     if (letter == '"' || letter == '\'') return quoted(letter);
     if (std::isdigit(static_cast<unsigned char>(letter)) || letter == '.') return number();
-    if (std::isalpha(static_cast<unsigned char>(letter)) || letter == '_') return word();
+    if (std::isalpha(static_cast<unsigned char>(letter)) || letter == '_' || letter == '`') {
+      return word();
+    }
     fail("a value is missing");
   }
 
@@ -170,14 +184,27 @@ class Parser {
   }
 
   Term word() {
-    const size_t begin = at_;
-    while (at_ < text_.size() && is_word_letter(text_[at_])) ++at_;
-    const std::string name(text_.substr(begin, at_ - begin));
-    if (name == "true" || name == "false") return {.constant = name == "true" ? 1.0 : 0.0};
-    if (take("(")) return call(name);
+    std::string name;
+    bool is_quoted = false;
+    while (at_ < text_.size() && (is_word_letter(text_[at_]) || text_[at_] == '`')) {
+      is_quoted = is_quoted || text_[at_] == '`';
+      name += text_[at_] == '`' ? backquoted() : std::string(1, text_[at_++]);
+    }
+    if (!is_quoted) {
+      if (name == "true" || name == "false") return {.constant = name == "true" ? 1.0 : 0.0};
+      if (take("(")) return call(name);
+    }
     auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) found = names_.insert(names_.end(), name);
     return {.kind = Term::Kind::kName, .name = static_cast<size_t>(found - names_.begin())};
+  }
+
+  std::string backquoted() {
+    const size_t end = text_.find('`', at_ + 1);
+    if (end == std::string_view::npos) fail("the quote does not end");
+    std::string name(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return name;
   }
 
   Term call(const std::string& name) {
@@ -197,7 +224,7 @@ class Parser {
   std::string_view text_;
   std::vector<std::string>& names_;
   size_t at_ = 0;
-  int depth_ = 0;
+  int depth_ = 0, operations_ = 0;
 };
 
 double number_of(const Value& value) {

@@ -15,6 +15,8 @@ namespace gallop::config {
 /// `/`
 /// `%`; unary `-`; `^`. Functions: `min` and `max` of several, `abs`, `sqrt`, `exp`, `log`,
 /// `floor`, `ceil` of one. `true` is 1, `false` 0. Texts stand in quotes and are only compared.
+/// Names have letters, digits, `_` and `.`; what else is in one stands in backquotes, as in MLflow:
+/// "metrics.`val-loss`".
 class Expression {
  public:
   using Value = std::variant<double, std::string>;

@@ -51,6 +51,25 @@ TEST(Expression, AsksForNames) {
   EXPECT_TRUE(Expression("orders or nothing").holds({1.0, 0.0}));
 }
 
+TEST(Expression, TakesAnyNameInBackquotes) {
+  const Expression expression(
+      "metrics.`val-loss` < 1 and `params.learning rate`== 2 and `not` > 0");
+  EXPECT_EQ(expression.names(),
+            (std::vector<std::string>{"metrics.val-loss", "params.learning rate", "not"}));
+  EXPECT_TRUE(expression.holds({0.5, 2.0, 1.0}));
+  EXPECT_EQ(Expression("`true`").names(), (std::vector<std::string>{"true"}));
+  EXPECT_EQ(mistake("`a"), "'`a': at letter 1: the quote does not end");
+  EXPECT_EQ(mistake("``(1)"), "'``(1)': at letter 3: this is too much");
+}
+
+TEST(Expression, TakesLongSumsAndRefusesEndlessOnes) {
+  std::string sum = "1";
+  for (int i = 1; i < 5000; ++i) sum += "+1";
+  EXPECT_EQ(number(sum), 5000);
+  for (int i = 0; i < 50000; ++i) sum += "+1";
+  EXPECT_NE(mistake(sum).find("this is too long"), std::string::npos);
+}
+
 TEST(Expression, TellsWhereTheMistakeIs) {
   EXPECT_EQ(mistake("1 +"), "'1 +': at letter 4: a value is missing");
   EXPECT_EQ(mistake("1 2"), "'1 2': at letter 3: this is too much");

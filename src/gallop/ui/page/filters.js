@@ -8,13 +8,19 @@ function quoted(text) {
   return text.includes("'") ? undefined : `'${text}'`;
 }
 
+/** A name as it stands in a formula. */
+export function nameInFormula(column) {
+  return /^[A-Za-z_][\w.]*$/.test(column) ? column : `\`${column}\``;
+}
+
 const isNumber = (text) => /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text);
 
 /** Runs whose column has this value; empty: also those that have none, which are not even equal to themselves. */
 export function equalTo(column, value) {
-  if (value === null || value === undefined || value === "") return `(not (${column} == ${column}) or ${column} == "")`;
+  const name = nameInFormula(column);
+  if (value === null || value === undefined || value === "") return `(not (${name} == ${name}) or ${name} == "")`;
   const text = String(value);
-  return `${column} == ${column !== "name" && isNumber(text) ? text : quoted(text) ?? '""'}`;
+  return `${name} == ${column !== "name" && isNumber(text) ? text : quoted(text) ?? '""'}`;
 }
 
 /** Those that two filters choose. */

@@ -1,6 +1,7 @@
 // Offers names while a formula is typed.
 
 import { h, replace } from "./dom.js";
+import { nameInFormula } from "./filters.js";
 
 const OFFERED = 8;
 const WORDS = new Set(["and", "or", "not"]);
@@ -23,7 +24,7 @@ export function withSuggestions(input, names) {
   function take(name) {
     const caret = input.selectionStart;
     const begin = caret - wordBefore().length;
-    input.setRangeText(`${name} `, begin, caret, "end");
+    input.setRangeText(`${nameInFormula(name)} `, begin, caret, "end");
     close();
     input.dispatchEvent(new Event("input", { bubbles: true }));
     close();
