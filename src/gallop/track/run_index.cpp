@@ -146,6 +146,24 @@ class RunIndex::Tables {
     return column;
   }
 
+  std::vector<RunRow> rows() {
+    std::vector<RunRow> rows;
+    SqliteStatement statement(
+        database_,
+        "SELECT name, state, created, seconds, steps, note, trouble FROM runs ORDER BY name");
+    while (statement.step()) {
+      RunRow& row = rows.emplace_back();
+      row.name = statement.text(0);
+      row.state = static_cast<RunState>(statement.integer(1));
+      row.created = statement.real(2);
+      row.seconds = statement.real(3);
+      row.steps = statement.integer(4);
+      row.note = statement.text(5);
+      row.trouble = statement.text(6);
+    }
+    return rows;
+  }
+
   // Options, tags and metrics of the run of this name.
   void fill(RunSummary& run) {
     SqliteStatement texts(database_,
@@ -221,6 +239,18 @@ class RunIndex::Tables {
   std::map<std::pair<Kind, std::string>, int64_t> ids_;
 };
 
+// Damage may show only where it is read.
+template <typename Read>
+auto RunIndex::read(const Read& read) const {
+  try {
+    return read(*tables_);
+  } catch (const DataError&) {
+    remove_file();
+    tables_ = open();
+    return read(*tables_);
+  }
+}
+
 RunIndex::RunIndex(RunPlaces places) : places_(std::move(places)) {
   std::error_code error;
   const bool has_runs = fs::is_directory(places_.runs, error), has_sweeps = places_.has_studies();
@@ -228,36 +258,42 @@ RunIndex::RunIndex(RunPlaces places) : places_(std::move(places)) {
     throw UsageError(fmt::format("there is no folder '{}' of runs; 'gallop train RECIPE' makes one",
                                  printable(places_.runs.string())));
   }
-  const fs::path file =
-      (has_runs ? places_.runs : places_.studies) / (has_sweeps ? kFileWithSweeps : kFile);
-  if (!open(file)) open(":memory:");
+  file_ = (has_runs ? places_.runs : places_.studies) / (has_sweeps ? kFileWithSweeps : kFile);
+  tables_ = open();
+  rows_ = read([](Tables& tables) { return tables.rows(); });
 }
 
-// False where the file can be neither used nor made anew.
-bool RunIndex::open(const fs::path& file) {
-  for (const bool is_anew : {false, true}) {
+std::unique_ptr<RunIndex::Tables> RunIndex::open() const {
+  const auto opened = [&](const fs::path& file) {
+    auto tables = std::make_unique<Tables>(file);
+    update(*tables);
+    return tables;
+  };
+  try {
     try {
-      tables_ = std::make_unique<Tables>(file);
-      update();
-      return true;
-    } catch (const DataError&) {
-      // Of another version or damaged: it holds nothing that the runs do not.
-      std::error_code ignored;
-      for (const char* end : {"", "-wal", "-shm"}) fs::remove(file.string() + end, ignored);
-      if (is_anew) return false;
-    } catch (const DeviceError&) {
-      return false;
+      return opened(file_);
+    } catch (const DataError&) {  // Of another version or damaged.
+      remove_file();
+      return opened(file_);
     }
+  } catch (const DataError&) {
+  } catch (const DeviceError&) {
   }
-  return false;
+  return opened(":memory:");
+}
+
+// It holds nothing that the runs do not.
+void RunIndex::remove_file() const {
+  std::error_code ignored;
+  for (const char* end : {"", "-wal", "-shm"}) fs::remove(file_.string() + end, ignored);
 }
 
 RunIndex::~RunIndex() = default;
 RunIndex::RunIndex(RunIndex&&) noexcept = default;
 RunIndex& RunIndex::operator=(RunIndex&&) noexcept = default;
 
-void RunIndex::update() {
-  SqliteDatabase& database = tables_->database();
+void RunIndex::update(Tables& tables) const {
+  SqliteDatabase& database = tables.database();
   std::map<std::string, std::pair<std::string, RunState>> known;
   {
     SqliteStatement statement(database, "SELECT name, stamp, state FROM runs");
@@ -287,45 +323,39 @@ void RunIndex::update() {
   }
   if (!changed.empty() || !known.empty()) {
     SqliteTransaction transaction(database);
-    for (const auto& [name, gone] : known) tables_->remove(name);
+    for (const auto& [name, gone] : known) tables.remove(name);
     for (const auto& [run, stamp] : changed) {
-      tables_->remove(run.name);
-      tables_->insert(run, stamp);
+      tables.remove(run.name);
+      tables.insert(run, stamp);
     }
     transaction.commit();
-  }
-  rows_.clear();
-  SqliteStatement statement(
-      database,
-      "SELECT name, state, created, seconds, steps, note, trouble FROM runs ORDER BY name");
-  while (statement.step()) {
-    RunRow& row = rows_.emplace_back();
-    row.name = statement.text(0);
-    row.state = static_cast<RunState>(statement.integer(1));
-    row.created = statement.real(2);
-    row.seconds = statement.real(3);
-    row.steps = statement.integer(4);
-    row.note = statement.text(5);
-    row.trouble = statement.text(6);
   }
 }
 
 std::map<std::string, double> RunIndex::metric(const std::string& name,
                                                const std::vector<std::string>& runs) const {
-  return tables_->numbers(name, runs);
+  return read([&](Tables& tables) { return tables.numbers(name, runs); });
 }
 
 Column RunIndex::param(const std::string& name, const std::vector<std::string>& runs) const {
-  return tables_->texts(kParam, name, runs);
+  return read([&](Tables& tables) { return tables.texts(kParam, name, runs); });
 }
 
 Column RunIndex::tag(const std::string& name, const std::vector<std::string>& runs) const {
-  return tables_->texts(kTag, name, runs);
+  return read([&](Tables& tables) { return tables.texts(kTag, name, runs); });
 }
 
-std::vector<std::string> RunIndex::metric_names() const { return tables_->names(kMetric); }
-std::vector<std::string> RunIndex::param_names() const { return tables_->names(kParam); }
-std::vector<std::string> RunIndex::tag_names() const { return tables_->names(kTag); }
+std::vector<std::string> RunIndex::metric_names() const {
+  return read([](Tables& tables) { return tables.names(kMetric); });
+}
+
+std::vector<std::string> RunIndex::param_names() const {
+  return read([](Tables& tables) { return tables.names(kParam); });
+}
+
+std::vector<std::string> RunIndex::tag_names() const {
+  return read([](Tables& tables) { return tables.names(kTag); });
+}
 
 RunSummary RunIndex::summary(const std::string& name) const {
   const auto found =
@@ -338,15 +368,18 @@ RunSummary RunIndex::summary(const std::string& name) const {
                                  printable(name),
                                  nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
   }
-  RunSummary run{.name = found->name,
-                 .state = found->state,
-                 .created = found->created,
-                 .seconds = found->seconds,
-                 .steps = found->steps,
-                 .labels = {.tags = {}, .note = found->note},
-                 .trouble = found->trouble};
-  tables_->fill(run);
-  return run;
+  const RunSummary run{.name = found->name,
+                       .state = found->state,
+                       .created = found->created,
+                       .seconds = found->seconds,
+                       .steps = found->steps,
+                       .labels = {.tags = {}, .note = found->note},
+                       .trouble = found->trouble};
+  return read([&](Tables& tables) {
+    RunSummary filled = run;
+    tables.fill(filled);
+    return filled;
+  });
 }
 
 RunSummary RunIndex::read_summary(const std::string& name) const {

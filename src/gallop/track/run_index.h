@@ -60,12 +60,16 @@ class RunIndex {
 
  private:
   class Tables;
-  bool open(const fs::path& file);
-  void update();
+  std::unique_ptr<Tables> open() const;
+  void remove_file() const;
+  void update(Tables& tables) const;
+  template <typename Read>
+  auto read(const Read& read) const;
   RunSummary read_summary(const std::string& name) const;
 
   RunPlaces places_;
-  std::unique_ptr<Tables> tables_;
+  fs::path file_;
+  mutable std::unique_ptr<Tables> tables_;  ///< Made anew where they turn out to be damaged.
   std::vector<RunRow> rows_;
 };
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "gallop/database/sqlite.h"
 #include "gallop/track/run_filter.h"
 #include "unit/base/error_of.h"
 #include "unit/track/runs_of_test.h"
@@ -181,6 +182,27 @@ TEST(RunIndex, IsInMemoryWhereTheDiskIsFull) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(error, "");
+}
+
+TEST(RunIndex, IsMadeAnewWhereDamageShowsLater) {
+  RunsOfTest runs;
+  runs.add("a", "{}", {0.5});
+  RunIndex(runs.path());
+  const fs::path file = runs.path() / ".index.db";
+  int64_t root = 0;
+  {
+    database::SqliteDatabase database(file, /*create=*/false);
+    root = database.number("SELECT rootpage FROM sqlite_schema WHERE name = 'metrics'");
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+  constexpr int64_t kPageBytes = 4096;
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp((root - 1) * kPageBytes)
+      .write(std::string(kPageBytes, '\xff').c_str(), kPageBytes);
+  const RunIndex index(runs.path());
+  EXPECT_EQ(index.metric("accuracy").at("a"), 0.5);
+  EXPECT_EQ(index.metric_names(), (Names{"accuracy", "train.loss"}));
+  EXPECT_EQ(RunIndex(runs.path()).summary("a").metrics.at("accuracy").last, 0.5);
 }
 
 TEST(RunIndex, NeedsAFolder) {
