@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -149,28 +150,38 @@ bool is_plain(const Node& node) {
   return node.kind == Node::Kind::kScalar || node.kind == Node::Kind::kNull;
 }
 
+bool is_control(char letter) { return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f; }
+
 bool needs_quotes(const std::string& text) {
   if (text.empty() || text.front() == ' ' || text.back() == ' ') return true;
-  if (text.find_first_of(":#{}[],&*!|>'\"%@`\\\n\t") != std::string::npos) return true;
+  if (text.find_first_of(":#{}[],&*!|>'\"%@`\\") != std::string::npos) return true;
+  if (std::any_of(text.begin(), text.end(), is_control)) return true;
   const bool indicator = text.front() == '-' || text.front() == '?';
   return text == "null" || text == "~" || (indicator && (text.size() == 1 || text[1] == ' '));
 }
 
-std::string yaml_scalar(const Node& node) {
-  if (node.kind == Node::Kind::kNull) return "null";
-  if (!node.quoted && !needs_quotes(node.scalar)) return node.scalar;
-  std::string text = "\"";
-  for (const char c : node.scalar) {
-    if (c == '"' || c == '\\') text += '\\';
+std::string in_quotes(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
     if (c == '\n') {
-      text += "\\n";
+      quoted += "\\n";
     } else if (c == '\t') {
-      text += "\\t";
+      quoted += "\\t";
+    } else if (is_control(c)) {
+      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
-      text += c;
+      quoted += c;
     }
   }
-  return text + '"';
+  return quoted + '"';
+}
+
+std::string yaml_key(const std::string& key) { return needs_quotes(key) ? in_quotes(key) : key; }
+
+std::string yaml_scalar(const Node& node) {
+  if (node.kind == Node::Kind::kNull) return "null";
+  return node.quoted || needs_quotes(node.scalar) ? in_quotes(node.scalar) : node.scalar;
 }
 
 std::string flow(const Node& node) {
@@ -181,7 +192,7 @@ std::string flow(const Node& node) {
   }
   if (node.kind == Node::Kind::kMap) {
     for (const auto& entry : node.entries) {
-      text += (text.empty() ? "" : ", ") + entry.key + ": " + flow(entry.value);
+      text += (text.empty() ? "" : ", ") + yaml_key(entry.key) + ": " + flow(entry.value);
     }
     return "{" + text + "}";
   }
@@ -195,7 +206,8 @@ struct Line {
 
 void write_block(const Node& map, int indent, std::vector<Line>& lines) {
   for (const auto& entry : map.entries) {
-    const std::string head = std::string(static_cast<size_t>(indent), ' ') + entry.key + ":";
+    const std::string head =
+        std::string(static_cast<size_t>(indent), ' ') + yaml_key(entry.key) + ":";
     if (entry.value.kind == Node::Kind::kMap && !entry.value.entries.empty()) {
       lines.push_back({head, nullptr});
       write_block(entry.value, indent + 2, lines);
