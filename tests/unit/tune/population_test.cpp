@@ -74,7 +74,7 @@ class Workers {
       Worker& worker = workers_[random_.below(workers_.size())];
       if (random_.uniform() < kills_) {
         worker = {.name = fmt::format("worker {}", ++names_)};
-        now_ += random_.uniform() < 0.5 ? 30 : 0;  // Longer than its silence is borne.
+        if (random_.uniform() < 0.5) be_silent();
       } else if (!worker.trial) {
         is_done = !ask(worker) && tuner->study().running().empty();
       } else {
@@ -95,6 +95,14 @@ class Workers {
     std::optional<Trial> trial{};
     Checkpoint training{};
   };
+
+  /// For longer than is borne, while the study is looked after.
+  void be_silent() {
+    for (int i = 0; i < 3; ++i) {
+      now_ += 10;
+      tuner->requeue_silent();
+    }
+  }
 
   bool ask(Worker& worker) {
     if (worker.name == "worker 0") worker.name = fmt::format("worker {}", ++names_);

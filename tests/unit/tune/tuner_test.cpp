@@ -38,6 +38,13 @@ class Led {
     EXPECT_EQ(assignment.kind, Assignment::Kind::kTrial);
     return assignment.trial;
   }
+  /// Lets time pass in which the study is looked after.
+  void pass(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      now += 1;
+      storage->silent(0);
+    }
+  }
   bool complete(const Trial& trial, double value = 1) {
     return tuner->tell(trial, {.values = {value}});
   }
@@ -129,6 +136,33 @@ TEST(Tuner, TakesWhatIsToldOnce) {
   EXPECT_EQ(led.count(Kind::kReported), 1);
 }
 
+TEST(Tuner, SaysWhyTheLastTrialFailedThatVanished) {
+  StudySettings settings = tune::settings();
+  settings.attempts = 2;
+  settings.failures = 1;
+  Led led(settings);
+  const Trial lost = led.ask("a");
+  led.pass(21);
+  led.ask("b");
+  led.ask("c");  // Another one, which vanishes for the first time.
+  led.pass(21);
+  led.tuner->requeue_silent();
+  EXPECT_EQ(led.known(lost).state, TrialState::kFailed);
+  EXPECT_EQ(led.tuner->study().count(TrialState::kWaiting), 1);
+  EXPECT_EQ(led.tuner->study().stop_reason(),
+            "1 trials in a row have failed, the last with: its worker has vanished, the last of 2: "
+            "b");
+}
+
+TEST(Tuner, TakesAReportOfNaNOnce) {
+  Led led;
+  const Trial trial = led.ask();
+  led.tuner->report(trial, 1, NAN);
+  led.tuner->report(trial, 1, NAN);
+  EXPECT_EQ(led.count(Kind::kReported), 1);
+  EXPECT_EQ(led.known(trial).rewinds, 0);
+}
+
 TEST(Tuner, SignsWhatIsToBeLarge) {
   StudySettings settings = tune::settings();
   settings.objectives = {{"accuracy", true}};
@@ -178,11 +212,11 @@ TEST(Tuner, GivesTheTrialOfASilentWorkerToAnother) {
   Led led;
   const Trial trial = led.ask("a");
   led.tuner->place(trial, "runs/a");
-  led.now = 20;
+  led.pass(20);
   EXPECT_EQ(led.tuner->beat(trial), Verdict::kGoOn);
-  led.now = 40;
+  led.pass(20);
   EXPECT_NE(led.ask("b").number, trial.number);
-  led.now = 40.5;
+  led.now += 0.5;
   const Trial again = led.ask("c");
   EXPECT_EQ(again.number, trial.number);
   EXPECT_EQ(again.attempt, 2);
@@ -203,13 +237,25 @@ TEST(Tuner, FailsATrialWhoseWorkersVanish) {
   const Trial trial = led.ask("a");
   led.tuner->give_back(trial);  // Does not count.
   EXPECT_EQ(led.ask("b").number, trial.number);
-  led.now += 21;
+  led.pass(21);
   EXPECT_EQ(led.ask("c").number, trial.number);
-  led.now += 21;
+  led.pass(21);
   led.tuner->requeue_silent();
   EXPECT_EQ(led.known(trial).state, TrialState::kFailed);
   EXPECT_EQ(led.known(trial).message, "its worker has vanished, the last of 2: c");
   EXPECT_EQ(led.known(trial).attempt, 3);
+}
+
+TEST(Tuner, DoesNotCountTheTimeInWhichItStoodStill) {
+  Led led;
+  const Trial trial = led.ask("a"), other = led.ask("b");
+  led.pass(5);
+  led.now += 1000;  // As after Ctrl-Z.
+  EXPECT_EQ(led.ask("c").number, 2);
+  EXPECT_EQ(led.tuner->beat(other), Verdict::kGoOn);
+  led.pass(16);
+  EXPECT_EQ(led.ask("d").number, trial.number);
+  EXPECT_EQ(led.tuner->beat(other), Verdict::kGoOn);
 }
 
 TEST(Tuner, PrunesAtTheLastStep) {

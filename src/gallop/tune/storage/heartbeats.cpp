@@ -2,15 +2,25 @@
 
 namespace gallop::tune {
 
+double Heartbeats::now() {
+  const double now = clock_(), pause = now - asked_at_;
+  asked_at_ = now;
+  if (pause > longest_pause_) {
+    for (auto& [trial, sign] : signs_) sign.time += pause;
+  }
+  return now;
+}
+
 void Heartbeats::follow(const Event& event) {
   using Kind = Event::Kind;
+  const double now = this->now();
   switch (event.kind) {
-    case Kind::kStarted: signs_[event.trial] = {event.attempt, clock_()}; return;
+    case Kind::kStarted: signs_[event.trial] = {event.attempt, now}; return;
     case Kind::kPlaced:
     case Kind::kShared:
     case Kind::kReported:
       if (const auto sign = signs_.find(event.trial); sign != signs_.end()) {
-        sign->second.time = clock_();
+        sign->second.time = now;
       }
       return;
     case Kind::kFinished:
@@ -23,14 +33,15 @@ void Heartbeats::follow(const Event& event) {
 }
 
 void Heartbeats::beat(const Attempt& attempt) {
+  const double now = this->now();
   const auto sign = signs_.find(attempt.trial);
   if (sign != signs_.end() && sign->second.attempt == attempt.attempt) {
-    sign->second.time = clock_();
+    sign->second.time = now;
   }
 }
 
-std::vector<Attempt> Heartbeats::silent(double seconds) const {
-  const double now = clock_();
+std::vector<Attempt> Heartbeats::silent(double seconds) {
+  const double now = this->now();
   std::vector<Attempt> silent;
   for (const auto& [trial, sign] : signs_) {
     if (now - sign.time > seconds) silent.push_back({trial, sign.attempt});

@@ -13,7 +13,9 @@ class MemoryStorage final : public Storage {
   /// `events` are of an earlier study with these settings.
   explicit MemoryStorage(StudySettings settings, std::vector<Event> events = {},
                          Heartbeats::Clock clock = monotonic_seconds)
-      : settings_(std::move(settings)), events_(std::move(events)), heartbeats_(std::move(clock)) {}
+      : settings_(std::move(settings)),
+        events_(std::move(events)),
+        heartbeats_(settings_.heartbeat_seconds, std::move(clock)) {}
 
   const StudySettings& settings() const override { return settings_; }
   void update(const Take& take, const Answer& answer) override;

@@ -133,7 +133,8 @@ class SqliteStorage final : public Storage {
       : lock_(take_lock(existing(path), name)),
         database_(open_database(path)),
         study_(find_or_throw(database_, name)),
-        insert_(database_, "INSERT INTO events (study, number, event) VALUES (?, ?, ?)") {
+        insert_(database_, "INSERT INTO events (study, number, event) VALUES (?, ?, ?)"),
+        heartbeats_(study_.settings.heartbeat_seconds) {
     // Commits are in order in the write-ahead log without waiting for the disk; sync() does.
     database_.execute("PRAGMA synchronous = NORMAL");
   }
