@@ -27,6 +27,12 @@ std::string shortened(const std::string& message) {
   return "..." + message.substr(message.size() - kMessageBytes);
 }
 
+bool is_same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+bool is_failure(const Event& event) {
+  return event.kind == Kind::kFinished && event.state == TrialState::kFailed;
+}
+
 // What is wrong with the numbers of a complete trial; empty for nothing. `Named` has a metric.
 template <typename Named>
 std::string mistake(const std::vector<Named>& wanted, const std::vector<double>& values) {
@@ -80,6 +86,10 @@ Event Tuner::event(Event::Kind kind, int64_t trial) const {
 }
 
 Event Tuner::queue(int64_t number, int32_t bracket, const Proposal& proposal) const {
+  // What is written once cannot be read any more where it is none.
+  if (!study_.space().contains(proposal.point)) {
+    throw InternalError("the sampler has chosen a point that is not in the space");
+  }
   Event queued = event(Kind::kQueued, number);
   queued.bracket = bracket;
   queued.point = proposal.point;
@@ -175,7 +185,9 @@ Verdict Tuner::report(const Trial& trial, int64_t step, double value) {
     if (!is_mine) return {};
     const auto& reports = at(trial.number).reports;
     // Again, as the first answer was lost.
-    if (!reports.empty() && reports.back().step == step && reports.back().loss == loss) return {};
+    if (!reports.empty() && reports.back().step == step && is_same(reports.back().loss, loss)) {
+      return {};
+    }
     Event reported = event(Kind::kReported, trial.number);
     reported.step = step;
     reported.losses = {loss};
@@ -231,16 +243,14 @@ Event Tuner::end(const Trial& trial, const Outcome& outcome) const {
 
 // All that end in these events have failed.
 void Tuner::stop_after_failures(std::vector<Event>& events) const {
-  const auto failures = std::count_if(events.begin(), events.end(), [](const Event& one) {
-    return one.kind == Kind::kFinished && one.state == TrialState::kFailed;
-  });
+  const auto failures = std::count_if(events.begin(), events.end(), is_failure);
   const int32_t most = study_.settings().failures;
   if (failures == 0 || most <= 0 || study_.is_stopped()) return;
   const auto in_a_row = study_.failures_in_a_row() + failures;
   if (in_a_row < most) return;
   Event stopped = event(Kind::kStopped, -1);
   stopped.text = fmt::format("{} trials in a row have failed, the last with: {}", in_a_row,
-                             events.back().text);
+                             std::find_if(events.rbegin(), events.rend(), is_failure)->text);
   events.push_back(stopped);
 }
 
@@ -354,8 +364,10 @@ void Tuner::steer(const Steer& steer) {
     case Steer::Kind::kStop: return stop(steer.reason);
     case Steer::Kind::kRetry: retry_failed(); return;
     case Steer::Kind::kResume:
-      refresh();
-      return resume(std::max<int64_t>(0, steer.wanted - study_.wanted_trials()));
+      // Counted while nobody else can write: what two ask for at once is not added twice.
+      return update([&] {
+        return std::vector{resumed(std::max<int64_t>(0, steer.wanted - study_.wanted_trials()))};
+      });
   }
 }
 
@@ -368,12 +380,14 @@ void Tuner::stop(const std::string& reason) {
   });
 }
 
+Event Tuner::resumed(int64_t more_trials) const {
+  Event resumed = event(Kind::kResumed, -1);
+  resumed.step = more_trials;
+  return resumed;
+}
+
 void Tuner::resume(int64_t more_trials) {
-  update([&]() -> std::vector<Event> {
-    Event resumed = event(Kind::kResumed, -1);
-    resumed.step = more_trials;
-    return {resumed};
-  });
+  update([&] { return std::vector{resumed(more_trials)}; });
 }
 
 int64_t Tuner::retry_failed() {

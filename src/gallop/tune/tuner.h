@@ -73,6 +73,7 @@ class Tuner final : public Broker {
   bool has_run_its_stretch(int64_t number) const;
   Event end(const Trial& trial, const Outcome& outcome) const;
   Event lose(const Trial& trial) const;
+  Event resumed(int64_t more_trials) const;
   Event queue(int64_t number, int32_t bracket, const Proposal& proposal) const;
   void stop_after_failures(std::vector<Event>& events) const;
   void stop_at_targets(std::vector<Event>& events) const;
