@@ -20,12 +20,24 @@ namespace {
 using Json = nlohmann::ordered_json;
 using config::number_text;
 
-constexpr double kNearStep = 1e-6;      // A share of the step.
-constexpr double kLeastShare = 1e-300;  // Of a normal distribution; 0 is infinitely far.
-constexpr double kMostOfBeta = 1e6;     // Beyond it takes long to compute, and is nearly normal.
+constexpr double kNearStep = 1e-6;        // A share of the step.
+constexpr double kLeastShare = 1e-300;    // Of a normal distribution; 0 is infinitely far.
+constexpr double kMostOfBeta = 1e6;       // Beyond it takes long to compute, and is nearly normal.
+constexpr double kLargestWhole = 0x1p53;  // Beyond it a double skips whole numbers.
 
 bool is_logarithmic(Scale scale) { return scale == Scale::kLog || scale == Scale::kLogNormal; }
 bool is_normal(Scale scale) { return scale == Scale::kNormal || scale == Scale::kLogNormal; }
+
+const char* scale_name(Scale scale) {
+  switch (scale) {
+    case Scale::kLinear: return "linear";
+    case Scale::kLog: return "log";
+    case Scale::kNormal: return "normal";
+    case Scale::kLogNormal: return "log-normal";
+    case Scale::kBeta: return "beta";
+  }
+  return "";
+}
 
 double last_step(const Interval& interval) {
   return std::floor((interval.high - interval.low) / interval.step + kNearStep);
@@ -41,36 +53,70 @@ double highest(const Interval& interval) {
   return interval.step == 0 ? interval.high : stepped(interval, last_step(interval));
 }
 
+/// The value that is nearest to a number.
+double nearest(const Interval& interval, double value) {
+  if (interval.step == 0) return std::clamp(value, interval.low, interval.high);
+  const double steps = std::round((value - interval.low) / interval.step);
+  return stepped(interval, std::clamp(steps, 0.0, last_step(interval)));
+}
+
 /// The ends of an interval with half a step around.
 Range widened(const Interval& interval) {
   return {interval.low - interval.step / 2, highest(interval) + interval.step / 2};
 }
 
-std::string mistake_in(const Interval& interval) {
-  const auto given = [&] {
-    return fmt::format("from {} to {}", number_text(interval.low), number_text(interval.high));
-  };
-  if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) {
-    return fmt::format("{}: both ends must be finite", given());
-  }
-  if (interval.low > interval.high) return fmt::format("{}: the low end is above", given());
+/// Whether a step from either end leads to another number than the end.
+bool has_room_for_steps(const Interval& interval) {
+  return interval.low + interval.step > interval.low &&
+         interval.high - interval.step < interval.high;
+}
+
+std::string given_ends(const Interval& interval) {
+  return fmt::format("from {} to {}", number_text(interval.low), number_text(interval.high));
+}
+
+std::string mistake_in_steps(const Interval& interval) {
   if (interval.step < 0 || !std::isfinite(interval.step)) {
     return fmt::format("step {}: must be above 0", number_text(interval.step));
   }
   if (interval.integer && (interval.step < 1 || std::floor(interval.step) != interval.step ||
                            std::floor(interval.low) != interval.low)) {
-    return fmt::format("{} in steps of {}: no whole numbers", given(), number_text(interval.step));
+    return fmt::format("{} in steps of {}: no whole numbers", given_ends(interval),
+                       number_text(interval.step));
   }
-  if (interval.step > interval.high - interval.low && interval.low != interval.high) {
-    return fmt::format("step {} is wider than {}", number_text(interval.step), given());
+  if (interval.integer &&
+      std::max(std::abs(interval.low), std::abs(interval.high)) > kLargestWhole) {
+    return fmt::format("{}: whole numbers are at most 2^53", given_ends(interval));
   }
+  if (interval.low == interval.high || interval.step == 0) return {};
+  if (interval.step > interval.high - interval.low) {
+    return fmt::format("step {} is wider than {}", number_text(interval.step),
+                       given_ends(interval));
+  }
+  if (has_room_for_steps(interval)) return {};
+  return fmt::format("step {}: is too small {}", number_text(interval.step), given_ends(interval));
+}
+
+std::string mistake_in(const Interval& interval) {
+  const auto given = [&] { return given_ends(interval); };
+  if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) {
+    return fmt::format("{}: both ends must be finite", given());
+  }
+  if (interval.low > interval.high) return fmt::format("{}: the low end is above", given());
+  if (!std::isfinite(interval.high - interval.low)) {
+    return fmt::format("{}: the ends are too far apart", given());
+  }
+  if (std::string mistake = mistake_in_steps(interval); !mistake.empty()) return mistake;
   if (is_logarithmic(interval.scale) && widened(interval).low <= 0) {
     return fmt::format("{}{}: a logarithmic scale begins above {}", given(),
                        interval.step > 0 ? " in steps of " + number_text(interval.step) : "",
                        interval.step > 0 ? "half a step" : "0");
   }
-  if (is_normal(interval.scale) && !(interval.deviation > 0)) {
+  if (is_normal(interval.scale) && !(interval.deviation > 0 && std::isfinite(interval.deviation))) {
     return fmt::format("deviation {}: must be above 0", number_text(interval.deviation));
+  }
+  if (is_normal(interval.scale) && !std::isfinite(interval.mean)) {
+    return fmt::format("mean {}: must be finite", number_text(interval.mean));
   }
   if (interval.scale == Scale::kBeta) {
     if (interval.low < 0 || interval.high > 1) {
@@ -82,7 +128,10 @@ std::string mistake_in(const Interval& interval) {
                          number_text(parameter));
     }
   }
-  return {};
+  const auto [low, high] = coordinates(interval);
+  if (interval.low == interval.high || low < high) return {};
+  return fmt::format("{}: nothing lies between them on the scale '{}'", given(),
+                     scale_name(interval.scale));
 }
 
 std::string mistake_in(const Choices& choices) {
@@ -140,17 +189,6 @@ config::Expression::Value formula_value(const Parameter& parameter, double value
   if (json.is_boolean()) return json.get<bool>() ? 1.0 : 0.0;
   if (json.is_number()) return json.get<double>();
   return json.is_string() ? json.get<std::string>() : text;
-}
-
-const char* scale_name(Scale scale) {
-  switch (scale) {
-    case Scale::kLinear: return "linear";
-    case Scale::kLog: return "log";
-    case Scale::kNormal: return "normal";
-    case Scale::kLogNormal: return "log-normal";
-    case Scale::kBeta: return "beta";
-  }
-  return "";
 }
 
 Scale parse_scale(const std::string& name) {
@@ -232,10 +270,7 @@ double coordinate(const Interval& interval, double value) {
 }
 
 double value_at(const Interval& interval, double coordinate) {
-  const double value = unscaled(interval, coordinate);
-  if (interval.step == 0) return std::clamp(value, interval.low, interval.high);
-  const double steps = std::round((value - interval.low) / interval.step);
-  return stepped(interval, std::clamp(steps, 0.0, last_step(interval)));
+  return nearest(interval, unscaled(interval, coordinate));
 }
 
 Range coordinates(const Interval& interval) {
@@ -304,9 +339,7 @@ bool Space::contains(const Point& point) const {
     if (std::isnan(value)) continue;
     if (const Interval* const interval = parameters_[i].interval()) {
       if (value < interval->low || value > interval->high) return false;
-      if (interval->step > 0 && value_at(*interval, coordinate(*interval, value)) != value) {
-        return false;
-      }
+      if (nearest(*interval, value) != value) return false;
     } else if (!(value >= 0 &&
                  value < static_cast<double>(parameters_[i].choices()->values.size()) &&
                  std::floor(value) == value)) {
@@ -352,10 +385,9 @@ std::optional<double> Space::parse_value(size_t index, std::string_view json) co
   const Interval& interval = *parameters_[index].interval();
   const double value = given.get<double>();
   if (value < interval.low || value > interval.high) return std::nullopt;
-  if (interval.step == 0) return value;
-  const double nearest = value_at(interval, coordinate(interval, value));
-  if (std::abs(nearest - value) > kNearStep * interval.step) return std::nullopt;
-  return nearest;
+  const double known = nearest(interval, value);
+  if (std::abs(known - value) > kNearStep * interval.step) return std::nullopt;
+  return known;
 }
 
 std::string Space::to_json() const {

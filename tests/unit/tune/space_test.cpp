@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/tune/normal.h"
+#include "gallop/tune/sampler.h"
 
 namespace gallop::tune {
 namespace {
@@ -107,6 +108,39 @@ TEST(Space, WritesAndReadsValues) {
   EXPECT_FALSE(space.parse_value(1, "9"));
   EXPECT_FALSE(space.parse_value(1, "x"));
   EXPECT_FALSE(space.parse_value(0, "\"cnn\""));
+}
+
+TEST(Space, KnowsItsValuesHoweverFineTheyAre) {
+  // The logarithm of 2^53 has no digits left for a step of 1.
+  const Interval fine{.low = 1, .high = 0x1p53, .scale = Scale::kLog, .step = 1, .integer = true};
+  // Beyond 9 deviations the share of a normal distribution is 1.
+  const Interval wide{.low = -100, .high = 100, .scale = Scale::kNormal, .step = 1};
+  const Space space({{"fine", fine}, {"wide", wide}}, {});
+  for (const double value : {0x1p53 - 1, 1'234'567'890'123'457.0, 3.0}) {
+    const Point point{value, 50};
+    EXPECT_TRUE(space.contains(point)) << value;
+    EXPECT_EQ(space.parse_value(0, space.value_text(0, value)), value);
+  }
+  EXPECT_EQ(space.parse_value(1, "-77"), -77);
+  EXPECT_FALSE(space.contains({2.5, 50}));
+  Random random(1, 0);
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_TRUE(space.contains({random_value(space[0], random), random_value(space[1], random)}));
+  }
+}
+
+TEST(Space, RefusesWhatNumbersCannotHold) {
+  EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 1e20, .step = 1, .integer = true}}}),
+            "a: from 0 to 1e+20: whole numbers are at most 2^53");
+  EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 0x1p53, .step = 1, .integer = true}}}), "");
+  EXPECT_EQ(mistakes({{"a", Interval{.low = -1e308, .high = 1e308}}}),
+            "a: from -1e+308 to 1e+308: the ends are too far apart");
+  EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 1, .step = 1e-20}}}),
+            "a: step 1e-20: is too small from 0 to 1");
+  EXPECT_EQ(mistakes({{"a", Interval{.low = 20, .high = 30, .scale = Scale::kNormal}}}),
+            "a: from 20 to 30: nothing lies between them on the scale 'normal'");
+  EXPECT_EQ(mistakes({{"a", Interval{.scale = Scale::kNormal, .mean = INFINITY}}}),
+            "a: mean inf: must be finite");
 }
 
 TEST(Space, IsTheSameAfterJson) {
