@@ -9,12 +9,14 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/permutation.h"
+#include "gallop/base/text.h"
 
 namespace gallop::tune {
 
 namespace {
 
 constexpr double kMostPoints = 1e15;
+constexpr int64_t kMostValues = 1'000'000;  // Of one parameter: they are kept.
 
 std::vector<double> values_of(const Choices& choices) {
   std::vector<double> values;
@@ -24,9 +26,14 @@ std::vector<double> values_of(const Choices& choices) {
   return values;
 }
 
-std::vector<double> values_of(const Interval& interval, const std::optional<int64_t>& points) {
+std::vector<double> values_of(const std::string& name, const Interval& interval,
+                              const std::optional<int64_t>& points) {
   const bool is_counted = count(interval) > 0;
   const int64_t size = is_counted ? count(interval) : *points;
+  if (size > kMostValues) {
+    throw UsageError(fmt::format("the grid has {} values of {}; at most {} are taken", size,
+                                 printable(name), kMostValues));
+  }
   const auto [low, high] = coordinates(interval);
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i) {
@@ -52,7 +59,7 @@ class Combinations {
         continue;
       }
       values_[i] = interval == nullptr ? values_of(*space[i].choices())
-                                       : values_of(*interval, config.points);
+                                       : values_of(space[i].name, *interval, config.points);
     }
     if (!without_end.empty()) {
       throw UsageError("a grid wants a step, or a number of points, for " + without_end);
