@@ -1,6 +1,7 @@
 // Against Optuna: tests/parity/make_pruners.py made the fixture.
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -246,6 +247,15 @@ TEST(SuccessiveHalving, ComparesATrialOnceAtAReportThatPassesSeveralRungs) {
     // Half of 3 and 2 is 2.5, that of 3, 2 and 4 is 3.
     EXPECT_EQ(pruner->should_stop(told.study, told.trial(number)), stops[i]) << i;
   }
+}
+
+TEST(Asha, HasNoRungThatTheLargestStepCouldPassForEver) {
+  Told told(plain_settings());
+  const auto pruner = build_pruner("{name: asha}", told.study.settings());
+  const int64_t number = told.queue();
+  told.start(number);
+  told.report(number, std::numeric_limits<int64_t>::max(), 1);
+  EXPECT_FALSE(pruner->should_stop(told.study, told.trial(number)));
 }
 
 /// A study of asha by promotion, whose trials report at each step what `loss` says.

@@ -26,7 +26,9 @@ void Rungs::follow(const Trial& trial) {
 void Rungs::pass(const Trial& trial, Followed& followed) {
   const Report& report = trial.reports[followed.reports];
   if (std::isnan(report.loss)) return;
-  while (report.step >= step(followed.passages.size())) {
+  // Rungs that no number could tell apart any more are passed by nobody.
+  const int64_t reached = std::min(report.step, std::numeric_limits<int64_t>::max() - 1);
+  while (reached >= step(followed.passages.size())) {
     const size_t rung = followed.passages.size();
     followed.passages.push_back({followed.reports, report.loss});
     if (rung == rungs_.size()) rungs_.emplace_back();
