@@ -331,11 +331,12 @@ std::vector<double> crowding_distances(const LossRows& losses) {
     if (values[1] == values[rows.size()]) continue;
     const auto low = std::upper_bound(values.begin(), values.end(), -kInfinity);
     const auto high = std::lower_bound(values.begin(), values.end(), kInfinity);
-    double width = *std::prev(high) - *low;
-    if (!(width > 0)) width = 1;
+    // By halves, as the largest numbers are too far apart for one.
+    double width = *std::prev(high) / 2 - *low / 2;
+    if (!(width > 0)) width = 0.5;
     for (size_t i = 0; i < rows.size(); ++i) {
       const double below = values[i], above = values[i + 2];
-      if (below != above) distances[order[i]] += (above - below) / width;
+      if (below != above) distances[order[i]] += (above / 2 - below / 2) / width;
     }
   }
   return distances;

@@ -131,5 +131,13 @@ TEST(Pareto, SelectionTakesEqualRowsLastAndAllIfThereAreFewer) {
   EXPECT_EQ(select_by_hypervolume(rows, 1, {kInfinity, 2}), (std::vector<size_t>{0}));
 }
 
+TEST(Pareto, CrowdingIsANumberHoweverFarLossesAreApart) {
+  const std::vector<double> distances =
+      crowding_distances({{-1e308, 0}, {1e308, 1}, {0, 2}, {5e307, 3}});
+  EXPECT_TRUE(std::none_of(distances.begin(), distances.end(),
+                           [](double distance) { return std::isnan(distance); }));
+  EXPECT_DOUBLE_EQ(distances[2], 0.75 + 2.0 / 3);
+}
+
 }  // namespace
 }  // namespace gallop::tune
