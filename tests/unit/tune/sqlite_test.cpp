@@ -167,5 +167,23 @@ TEST_F(Sqlite, SaysThatTheDiskIsFullAndGoesOnLater) {
   EXPECT_EQ(store->read("a").finished().size(), 1u);
 }
 
+TEST_F(Sqlite, KnowsWhatWasWrittenThoughTheDiskCouldNotBeWaitedFor) {
+  store->create(stored_settings());
+  Tuner tuner(store->open("a"));
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const int next = dup(STDIN_FILENO);  // The lowest number that is free.
+  close(next);
+  const rlimit small{static_cast<rlim_t>(next), limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &small), 0);
+  const std::string said = message<DeviceError>([&] { tuner.ask("w"); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_NE(said.find("-wal: cannot write"), std::string::npos) << said;
+  const Trial trial = tuner.ask("w").trial;
+  EXPECT_EQ(trial.number, 0);
+  EXPECT_TRUE(tuner.tell(trial, {.values = {1}}));
+  EXPECT_EQ(store->read("a").finished(), std::vector<int64_t>{0});
+}
+
 }  // namespace
 }  // namespace gallop::tune

@@ -148,11 +148,12 @@ class SqliteStorage final : public Storage {
     if (must_read_) read(take);
     const std::vector<Event> events = answer();
     if (events.empty()) return;
-    must_read_ = true;  // Where the next call throws, something may have been written.
+    must_read_ = true;  // Where a call throws, something may have been written all the same.
     write(events);
-    must_read_ = false;
-    for (const Event& event : events) heartbeats_.follow(event);
     sync();
+    must_read_ = false;
+    next_ += static_cast<int64_t>(events.size());
+    for (const Event& event : events) heartbeats_.follow(event);
   }
 
   std::vector<Event> events(int64_t from, int64_t most) override {
@@ -184,7 +185,6 @@ class SqliteStorage final : public Storage {
       insert_.bind(0, study_.id).bind(1, number++).bind(2, to_json(event)).run();
     }
     transaction.commit();
-    next_ = number;
     is_synced_ = false;
   }
 
