@@ -4,9 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "gallop/base/error.h"
 #include "gallop/tune/storage.h"
 
 namespace gallop::tune {
+
+/// Another process writes to a study to which only one may.
+class StudyIsLed : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
 
 /// A place that keeps studies by their names. Calls throw DeviceError where it cannot be reached or
 /// written, DataError where it is damaged or was made by a newer Gallop, and UsageError where there
@@ -18,13 +25,13 @@ class StudyStore {
   /// Throws UsageError where there is one of this name, or it cannot be a name: letters, digits,
   /// '.', '_' and '-', at most 100.
   virtual void create(const StudySettings& settings) = 0;
-  /// To write to it. Throws UsageError where another process does that only one may.
+  /// To write to it. Throws StudyIsLed where another process does that only one may.
   virtual std::unique_ptr<Storage> open(const std::string& name) = 0;
   /// What is known of it now, whoever writes to it.
   virtual Study read(const std::string& name) = 0;
   /// All, in their order.
   virtual std::vector<std::string> names() = 0;
-  /// With all that it knows. Throws UsageError where a process writes to it that only one may.
+  /// With all that it knows. Throws StudyIsLed where a process writes to it that only one may.
   virtual void remove(const std::string& name) = 0;
 };
 

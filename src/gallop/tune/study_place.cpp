@@ -1,9 +1,12 @@
 #include "gallop/tune/study_place.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include <fmt/format.h>
 
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
@@ -19,6 +22,8 @@ constexpr int64_t kLongestStore = 1 << 20;
 constexpr const char* kDatabase = "study.db";
 constexpr const char* kStore = "store";
 constexpr double kAnswerSeconds = 10;
+constexpr double kKnockSeconds = 0.25;
+constexpr auto kPause = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -63,15 +68,30 @@ std::string StudyPlace::leader_elsewhere() const {
 }
 
 std::unique_ptr<Broker> StudyPlace::open_broker() const {
-  std::unique_ptr<Storage> storage;
-  try {
-    storage = open_store()->open(name);
-  } catch (const UsageError&) {
-    // Another process leads it.
-    if (is_in_database() || !fs::exists(address_file())) throw;
-    return open_remote(kAnswerSeconds);
+  const double until = monotonic_seconds() + kAnswerSeconds;
+  while (true) {
+    std::unique_ptr<Storage> storage;
+    try {
+      storage = open_store()->open(name);
+    } catch (const StudyIsLed&) {
+      if (monotonic_seconds() > until) throw;
+    }
+    if (storage != nullptr) return std::make_unique<Tuner>(std::move(storage));
+    // Whoever leads it answers, or has it for a moment as this process wants to.
+    if (is_answered()) return open_remote(kAnswerSeconds);
+    std::this_thread::sleep_for(kPause);
   }
-  return std::make_unique<Tuner>(std::move(storage));
+}
+
+bool StudyPlace::is_answered() const {
+  if (!fs::exists(address_file())) return false;
+  try {
+    open_remote(kKnockSeconds);
+    return true;
+  } catch (const Error&) {
+    // That of one who led it before, perhaps another study's by now.
+    return false;
+  }
 }
 
 std::unique_ptr<Broker> StudyPlace::open_remote(double patience_seconds,

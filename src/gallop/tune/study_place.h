@@ -34,7 +34,8 @@ struct StudyPlace {
   /// Where a process that leads it on this or another host can be found.
   fs::path address_file() const;
   bool is_in_database() const;
-  /// To take part in it: by itself, or by the process that leads it.
+  /// To take part in it: by itself, or by the process that leads it. Waits for seconds where one
+  /// leads it that does not answer, as one that takes part for a moment.
   std::unique_ptr<Broker> open_broker() const;
   /// To take part in a study that another process leads. Waits for one at most so long, now and in
   /// each call; `looking` is called whenever one is looked for.
@@ -46,6 +47,7 @@ struct StudyPlace {
 
  private:
   std::string leader_elsewhere() const;
+  bool is_answered() const;
 };
 
 /// Whether a folder is that of a study.

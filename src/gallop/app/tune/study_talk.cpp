@@ -42,16 +42,17 @@ ExitCode tune_ask(const std::vector<std::string>& arguments) {
   std::string worker = fmt::format("{}:{}", host_name(), getppid());
   parser.add_option("--worker", worker, "who asks; that of the calling process");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const tune::StudyPlace place = which.find();
-  const tune::Assignment assignment = place.open_broker()->ask(worker);
+  const auto broker = which.find().open_broker();
+  const tune::Assignment assignment = broker->ask(worker);
   switch (assignment.kind) {
     case tune::Assignment::Kind::kWait: fmt::print("{{\"wait\":true}}\n"); break;
     case tune::Assignment::Kind::kDone: fmt::print("{{\"done\":true}}\n"); break;
     case tune::Assignment::Kind::kTrial: {
       const tune::Trial& trial = assignment.trial;
-      Json json{{"trial", trial.number},
-                {"attempt", trial.attempt},
-                {"parameters", Json::parse(parameters_json(place.read().space(), trial.point))}};
+      Json json{
+          {"trial", trial.number},
+          {"attempt", trial.attempt},
+          {"parameters", Json::parse(parameters_json(broker->settings().space, trial.point))}};
       if (trial.last_step > 0) json["last_step"] = trial.last_step;
       if (!assignment.parent_folder.empty()) json["parent_folder"] = assignment.parent_folder;
       fmt::print("{}\n", json.dump());
@@ -78,7 +79,8 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   std::string state = "complete";
   parser.add_option("TRIAL", number, "its number")->required();
   parser.add_option("VALUE", outcome.values, "one for each metric, in their order");
-  parser.add_option("--step", step, "this is a report, at this step");
+  parser.add_option("--step", step, "this is a report, at this step")
+      ->check(CLI::NonNegativeNumber);
   parser.add_option("--state", state, "complete, pruned or failed")
       ->check(CLI::IsMember({"complete", "pruned", "failed"}));
   parser.add_option("--message", outcome.message, "why it failed");

@@ -123,7 +123,7 @@ FileLock take_lock(const fs::path& file, const std::string& study) {
     return std::move(*lock);
   }
   const std::string owner = FileLock::owner_of(path);
-  throw UsageError(fmt::format("{}: {} leads the study '{}' already", printable(file.string()),
+  throw StudyIsLed(fmt::format("{}: {} leads the study '{}' already", printable(file.string()),
                                owner.empty() ? "another process" : printable(owner), study));
 }
 
