@@ -185,18 +185,26 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 }
 
 ChildProcess::~ChildProcess() {
-  if (id_ < 0 || poll()) return;
+  if (id_ < 0 || end_) return;
   kill_all();
   wait();
 }
 
 void ChildProcess::send(int signal) {
-  if (!poll()) kill(id_, signal);
+  if (!has_ended()) kill(id_, signal);
 }
 
 void ChildProcess::kill_all() {
   // As long as nobody has asked for its end, neither number is another's.
   if (!end_) kill(own_group_ ? -id_ : id_, SIGKILL);
+}
+
+bool ChildProcess::has_ended() const {
+  // Leaves the status, and with it the number, to poll().
+  siginfo_t info{};
+  return id_ < 0 || end_ ||
+         (waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+          info.si_pid == id_);
 }
 
 std::optional<ChildEnd> ChildProcess::poll() {

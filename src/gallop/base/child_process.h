@@ -48,7 +48,7 @@ class ChildProcess {
  public:
   /// Throws DeviceError where it cannot be started, with the system's reason.
   explicit ChildProcess(const ChildCommand& command);
-  /// Kills it, if it still runs.
+  /// Kills it as kill_all() does.
   ~ChildProcess();
   ChildProcess(ChildProcess&&) noexcept;
   ChildProcess& operator=(ChildProcess&&) noexcept;
@@ -62,6 +62,8 @@ class ChildProcess {
   /// Kills it, and what else is in its group where that is its own; does nothing once poll() or
   /// wait() has told its end.
   void kill_all();
+  /// Whether it has ended; what it left behind in its group can still be killed.
+  bool has_ended() const;
   /// Whether it has ended, and how.
   std::optional<ChildEnd> poll();
   ChildEnd wait();

@@ -134,6 +134,20 @@ TEST(ChildProcess, SaysWhyItCannotBeStarted) {
   EXPECT_EQ(error_of([&] { ChildProcess child(command); }), "cannot start sh: Invalid argument");
 }
 
+TEST(ChildProcess, CanBeKilledWithWhatItLeftBehind) {
+  ChildCommand command = shell("sleep 100 > /dev/null 2>&1 & echo $!");
+  command.keep_output = command.own_group = true;
+  ChildProcess child(command);
+  std::string left(32, '\0');
+  const ssize_t size = read(child.output(), left.data(), left.size());
+  ASSERT_GT(size, 0);
+  while (!child.has_ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  child.send(SIGTERM);  // To nobody any more.
+  child.kill_all();
+  EXPECT_TRUE(child.wait().is_good());
+  expect_ends(std::stoi(left));
+}
+
 TEST(RunToEnd, KeepsAsMuchOutputAsItMay) {
   const ChildRun run =
       run_to_end(shell("head -c 1000000 /dev/zero | tr '\\0' x"), {.output_bytes = 70000});
