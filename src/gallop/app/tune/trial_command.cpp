@@ -58,6 +58,7 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   command.without = place.without;
   command.cores = place.cores;
   command.keep_output = command.own_group = true;
+  command.input.emplace();  // From a terminal, which is another group's, it could not read.
   if (spec.recipe.empty()) {
     std::vector<std::string> words = tune::command_words(spec, settings.space, trial.point);
     command.program = words.front();

@@ -17,6 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr double kMostReports = 0x1p53;
 constexpr std::string_view kBest = "best_";
 constexpr std::string_view kSecondsTo = "seconds to ";
 
@@ -122,7 +123,9 @@ std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   if (!is_report || !value) return std::nullopt;
   const double place =
       is_recipe_ ? number(unit_.of_epochs ? "epoch" : "step") / unit_.every : number("step");
-  reports_ = std::isnan(place) ? reports_ + 1 : static_cast<int64_t>(std::ceil(place - 1e-6));
+  // What is no place in a training, as -1, is no number of a report.
+  const bool is_place = place >= 0 && place < kMostReports;
+  reports_ = is_place ? static_cast<int64_t>(std::ceil(place - 1e-6)) : reports_ + 1;
   return Report{reports_, *value, is_earlier};
 }
 

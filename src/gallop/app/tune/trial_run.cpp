@@ -26,6 +26,8 @@ namespace {
 using tune::Verdict;
 
 constexpr double kGraceSeconds = 30;
+// For what a trial leaves behind to print the last that it was given, as 'tee' does.
+constexpr double kLeftSeconds = 2;
 constexpr double kRequestSeconds = 1;
 constexpr int kLookMilliseconds = 100;
 constexpr size_t kLongestLine = size_t{1} << 20;
@@ -80,8 +82,9 @@ std::optional<Shared> shared_beginning(std::string_view line) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("run") || !json["run"].is_string()) return {};
   const auto trial = parse_number<int64_t>(json["run"].get<std::string>());
-  if (!trial) return {};
-  return Shared{*trial, json.value("step", int64_t{0})};
+  const auto step = json.find("step");
+  if (!trial || step == json.end() || !step->is_number_unsigned()) return {};
+  return Shared{*trial, step->get<int64_t>()};
 }
 
 // Slurm and terminals ask all processes of a job to end, a trial perhaps before this one.
@@ -106,6 +109,7 @@ class Run {
       : broker_(broker),
         trial_(assignment.trial),
         place_(place),
+        is_recipe_(!spec.recipe.empty()),
         metrics_(broker.settings(), spec, unit),
         child_(trial_command(broker.settings(), spec, assignment, place, unit)),
         lines_(child_.output(), place.output(trial_.number)) {}
@@ -114,9 +118,9 @@ class Run {
     const double pause = broker_.settings().heartbeat_seconds / 3;
     double beat_at = monotonic_seconds();
     bool is_open = true;
-    while (is_open || !child_.poll()) {
+    while (is_open || !child_.has_ended()) {
       if (is_open) {
-        is_open = lines_.read(kLookMilliseconds);
+        is_open = lines_.read(kLookMilliseconds) && !is_long_over();
       } else {
         usleep(1000 * kLookMilliseconds);
       }
@@ -140,7 +144,7 @@ class Run {
   void take(std::string_view line) {
     const auto report = metrics_.take(line);
     if (!line.empty() && line.front() != '{') last_line_ = line;
-    if (const auto shared = shared_beginning(line)) {
+    if (const auto shared = is_recipe_ ? shared_beginning(line) : std::nullopt) {
       broker_.share(trial_, shared->trial, shared->steps);
     }
     // What another process of this trial has reported is known.
@@ -150,6 +154,13 @@ class Run {
       obey(broker_.report(trial_, report->step, report->value));
     }
     if (metrics_.is_settled()) end(Why::kSettled);
+  }
+
+  // Whether it has ended for so long that who still keeps its output open is not waited for.
+  bool is_long_over() {
+    if (!child_.has_ended()) return false;
+    if (over_at_ == 0) over_at_ = monotonic_seconds();
+    return monotonic_seconds() - over_at_ > kLeftSeconds;
   }
 
   void obey(Verdict verdict) {
@@ -175,7 +186,9 @@ class Run {
       case Why::kSettled: broker_.tell(trial_, outcome()); return;
       case Why::kItself: break;
     }
-    if (end.exit_code == static_cast<int>(ExitCode::kStopped)) return broker_.give_back(trial_);
+    if (is_recipe_ && end.exit_code == static_cast<int>(ExitCode::kStopped)) {
+      return broker_.give_back(trial_);
+    }
     if (end.is_good()) {
       broker_.tell(trial_, outcome());
     } else {
@@ -218,6 +231,7 @@ class Run {
   tune::Broker& broker_;
   const tune::Trial& trial_;
   const TrialPlace& place_;
+  bool is_recipe_;
   TrialMetrics metrics_;
   ChildProcess child_;
   OutputLines lines_;
@@ -225,7 +239,8 @@ class Run {
   double joules_ = 0;
   std::string last_line_;
   Why why_ = Why::kItself;
-  double ended_at_ = 0;
+  double ended_at_ = 0;  // When it was told to end.
+  double over_at_ = 0;   // When it was seen to have ended.
 };
 
 }  // namespace
