@@ -165,6 +165,19 @@ FileDescriptor start_to_connect(const SocketAddress& address,
   return socket;
 }
 
+void watch_peer(const FileDescriptor& socket) {
+  constexpr int kOn = 1, kIdleSeconds = 10, kBetweenSeconds = 5, kProbes = 4;
+  constexpr int kUnansweredMilliseconds = 30'000;
+  const auto set = [&](int level, int option, const int& value) {
+    setsockopt(socket.get(), level, option, &value, sizeof(value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, kOn);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kBetweenSeconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnansweredMilliseconds);
+}
+
 std::string address_toward(const std::string& host) {
   constexpr int kAnyPort = 9;
   int reason = 0;

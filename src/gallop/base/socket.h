@@ -46,6 +46,9 @@ FileDescriptor listen_at(const SocketAddress& address, int& reason);
 FileDescriptor start_to_connect(const SocketAddress& address,
                                 const std::optional<SocketAddress>& from, int& reason);
 
+/// Has a connection break within half a minute where the other host has gone without a word.
+void watch_peer(const FileDescriptor& socket);
+
 /// The address, in numbers, from which this host reaches another. Throws DeviceError where it does
 /// not know a way.
 std::string address_toward(const std::string& host);

@@ -1,5 +1,8 @@
 #include "gallop/base/socket.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <cerrno>
 
 #include <gtest/gtest.h>
@@ -19,6 +22,19 @@ TEST(Socket, ListensAtOneAddressOnce) {
   EXPECT_TRUE(address.is_loopback());
   EXPECT_FALSE(listen_at(address, reason));
   EXPECT_EQ(reason, EADDRINUSE);
+}
+
+TEST(Socket, NoticesThatAnotherHostHasGone) {
+  int reason = 0;
+  const FileDescriptor listener = listen_at(resolve("127.0.0.1", 0).front(), reason);
+  const FileDescriptor socket = start_to_connect(address_of(listener), std::nullopt, reason);
+  watch_peer(socket);
+  int value = 0;
+  socklen_t size = sizeof(value);
+  ASSERT_EQ(getsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &value, &size), 0);
+  EXPECT_EQ(value, 1);
+  ASSERT_EQ(getsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &size), 0);
+  EXPECT_EQ(value, 30'000);
 }
 
 TEST(Socket, ListensAtNoAddressOfAnotherHost) {

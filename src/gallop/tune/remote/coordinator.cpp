@@ -154,6 +154,7 @@ void Coordinator::accept_all() {
     FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) return;
     if (connections_.size() >= kMostConnections) continue;
+    watch_peer(socket);
     connections_.push_back({.socket = LineSocket(std::move(socket)), .since = monotonic_seconds()});
   }
 }

@@ -44,18 +44,30 @@ void wait_for(int socket, short what, double until) {
   }
 }
 
+LineSocket connected(const SocketAddress& address, double until) {
+  int reason = 0;
+  FileDescriptor socket = start_to_connect(address, std::nullopt, reason);
+  if (socket) {
+    wait_for(socket.get(), POLLOUT, std::min(until, monotonic_seconds() + kConnectSeconds));
+    socklen_t size = sizeof(reason);
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
+    if (reason == 0) {
+      watch_peer(socket);
+      return LineSocket(std::move(socket));
+    }
+  }
+  throw Lost(std::generic_category().message(reason));
+}
+
+// The first of its addresses that answers.
 LineSocket connected(const RemoteAddress& address, double until) {
   std::string why = "no address";
   for (const SocketAddress& one : resolve(address.host, address.port)) {
-    int reason = 0;
-    FileDescriptor socket = start_to_connect(one, std::nullopt, reason);
-    if (socket) {
-      wait_for(socket.get(), POLLOUT, std::min(until, monotonic_seconds() + kConnectSeconds));
-      socklen_t size = sizeof(reason);
-      getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
-      if (reason == 0) return LineSocket(std::move(socket));
+    try {
+      return connected(one, until);
+    } catch (const Lost& lost) {
+      why = lost.what();
     }
-    why = std::generic_category().message(reason);
   }
   throw Lost(why);
 }
