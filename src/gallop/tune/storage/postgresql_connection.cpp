@@ -53,6 +53,22 @@ std::string place_of(const std::string& url) {
   return printable(fmt::format("postgresql://{}{}/{}", values["host"], port, values["dbname"]));
 }
 
+// How to reach the server at an address. It comes last but one: what stands in it is taken in place
+// of what is before it.
+struct ConnectionWords {
+  std::array<const char*, 7> keys, values;
+
+  explicit ConnectionWords(const std::string& url)
+      : keys{"connect_timeout",
+             "keepalives_idle",
+             "tcp_user_timeout",
+             "application_name",
+             "dbname",
+             "client_encoding",
+             nullptr},
+        values{"10", "10", "30000", "gallop", url.c_str(), "UTF8", nullptr} {}
+};
+
 // The server ends, begins, has no place or undid this for the sake of another: SQLSTATE classes
 // 08 and 57P, and single ones.
 bool is_passing(std::string_view state) {
@@ -82,17 +98,8 @@ PostgresqlConnection::PostgresqlConnection(const std::string& url)
 }
 
 bool PostgresqlConnection::connect(std::string& reason) {
-  // The address comes last but one: what stands in it is taken in place of what is before it.
-  const std::array keys = {"connect_timeout",
-                           "keepalives_idle",
-                           "tcp_user_timeout",
-                           "application_name",
-                           "dbname",
-                           "client_encoding",
-                           static_cast<const char*>(nullptr)};
-  const std::array values = {
-      "10", "10", "30000", "gallop", url_.c_str(), "UTF8", static_cast<const char*>(nullptr)};
-  handle_.reset(PQconnectdbParams(keys.data(), values.data(), /*expand_dbname=*/1));
+  const ConnectionWords way(url_);
+  handle_.reset(PQconnectdbParams(way.keys.data(), way.values.data(), /*expand_dbname=*/1));
   if (PQstatus(handle_.get()) != CONNECTION_OK) {
     reason = words(PQerrorMessage(handle_.get()));
     return false;
@@ -111,7 +118,9 @@ void PostgresqlConnection::connect_within(double seconds) {
   std::chrono::milliseconds pause{20};
   for (std::string reason; !connect(reason);) {
     // One that restarts will be there.
-    const double more = PQping(url_.c_str()) == PQPING_REJECT ? kAgainSeconds : 0;
+    const ConnectionWords way(url_);
+    const PGPing answer = PQpingParams(way.keys.data(), way.values.data(), /*expand_dbname=*/1);
+    const double more = answer == PQPING_REJECT ? kAgainSeconds : 0;
     if (monotonic_seconds() > until + more) {
       throw DeviceError(fmt::format("{} cannot be reached: {}", place_, reason));
     }
