@@ -306,6 +306,15 @@ Space read_space(const Node& root, Problems& problems) {
   }
 }
 
+bool is_utf8(const std::string& text) {
+  try {
+    Json(text).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string to_json(const RunSpec& spec) {
@@ -336,6 +345,8 @@ RunSpec parse_run_spec(std::string_view text) {
 }
 
 Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name) {
+  // A study is kept as JSON, which is UTF-8.
+  if (!is_utf8(yaml)) throw UsageError(fmt::format("{}: not UTF-8", printable(file_name)));
   const Node root = config::parse_yaml(yaml, file_name);
   Problems problems;
   Sweep sweep{.settings = {.name = name}};

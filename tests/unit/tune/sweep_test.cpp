@@ -165,6 +165,12 @@ TEST(Sweep, HasNoPrunerByItsName) {
   }
 }
 
+TEST(Sweep, IsUtf8) {
+  EXPECT_EQ(mistake("metric: \"caf\xe9\"\nparameters: {x: {min: 0, max: 1.0}}\n"),
+            "sweep.yaml: not UTF-8");
+  EXPECT_EQ(mistake("metric: \"caf\xc3\xa9\"\nparameters: {x: {min: 0, max: 1.0}}\n"), "");
+}
+
 TEST(Sweep, TellsEveryMistakeAndItsPlace) {
   EXPECT_EQ(mistake("recipe: a\ntrails: 3\nmetric: loss\nparameters: {lr: {min: 0, mx: 1}}\n"),
             "sweep.yaml:2:1: trails: unknown key, did you mean 'trials'?\n"
