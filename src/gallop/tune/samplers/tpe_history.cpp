@@ -23,30 +23,6 @@ size_t good_of(size_t finished, size_t objectives) {
   return objectives > 1 ? tenth : std::min(tenth, kMostGood);
 }
 
-/// Indices of the `count` best rows.
-std::vector<size_t> best_of(const LossRows& losses, size_t count) {
-  const std::vector<int32_t> ranks = domination_ranks(losses);
-  std::vector<std::vector<size_t>> layers;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    const auto rank = static_cast<size_t>(ranks[i]);
-    if (rank >= layers.size()) layers.resize(rank + 1);
-    layers[rank].push_back(i);
-  }
-  std::vector<size_t> best;
-  for (const auto& layer : layers) {
-    if (best.size() + layer.size() <= count) {
-      best.insert(best.end(), layer.begin(), layer.end());
-      continue;
-    }
-    LossRows rows;
-    for (const size_t index : layer) rows.push_back(losses[index]);
-    const auto chosen = select_by_hypervolume(rows, count - best.size(), reference_point(rows));
-    for (const size_t index : chosen) best.push_back(layer[index]);
-    break;
-  }
-  return best;
-}
-
 }  // namespace
 
 std::vector<TpeHistory::Move> TpeHistory::update(const Study& study) {
@@ -107,7 +83,7 @@ std::set<int64_t> TpeHistory::good(const Study& study) const {
       trials.push_back(next->trial);
       losses.push_back(study.trials()[static_cast<size_t>(next->trial)].losses);
     }
-    for (const size_t index : best_of(losses, count)) good.insert(trials[index]);
+    for (const size_t index : best_rows(losses, count)) good.insert(trials[index]);
   }
   for (; next != ranked_.end() && good.size() < count; ++next) good.insert(next->trial);
   return good;
