@@ -22,7 +22,7 @@ constexpr int64_t kLongestStore = 1 << 20;
 constexpr const char* kDatabase = "study.db";
 constexpr const char* kStore = "store";
 constexpr double kAnswerSeconds = 10;
-constexpr double kKnockSeconds = 0.25;
+constexpr double kFirstKnockSeconds = 0.25;
 constexpr auto kPause = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -69,7 +69,7 @@ std::string StudyPlace::leader_elsewhere() const {
 
 std::unique_ptr<Broker> StudyPlace::open_broker() const {
   const double until = monotonic_seconds() + kAnswerSeconds;
-  while (true) {
+  for (double knock = kFirstKnockSeconds;; knock *= 2) {
     std::unique_ptr<Storage> storage;
     try {
       storage = open_store()->open(name);
@@ -78,15 +78,15 @@ std::unique_ptr<Broker> StudyPlace::open_broker() const {
     }
     if (storage != nullptr) return std::make_unique<Tuner>(std::move(storage));
     // Whoever leads it answers, or has it for a moment as this process wants to.
-    if (is_answered()) return open_remote(kAnswerSeconds);
+    if (is_answered(knock)) return open_remote(kAnswerSeconds);
     std::this_thread::sleep_for(kPause);
   }
 }
 
-bool StudyPlace::is_answered() const {
+bool StudyPlace::is_answered(double patience_seconds) const {
   if (!fs::exists(address_file())) return false;
   try {
-    open_remote(kKnockSeconds);
+    open_remote(patience_seconds);
     return true;
   } catch (const Error&) {
     // That of one who led it before, perhaps another study's by now.

@@ -47,7 +47,7 @@ struct StudyPlace {
 
  private:
   std::string leader_elsewhere() const;
-  bool is_answered() const;
+  bool is_answered(double patience_seconds) const;
 };
 
 /// Whether a folder is that of a study.
