@@ -60,6 +60,7 @@ void ForeignRun::make(const fs::path& runs, const std::string& name,
   std::vector<Record> records;
   Record end{.kind = "end",
              .texts = {{"how", ending_ == Ending::kFinished ? "finished" : "stopped"}}};
+  end.time = ended_;
   for (const auto& [key, record] : records_) {
     records.push_back(record);
     end.step = std::max(end.step, record.step);
@@ -68,7 +69,7 @@ void ForeignRun::make(const fs::path& runs, const std::string& name,
   if (ending_ != Ending::kUnknown) records.push_back(std::move(end));
   make_folders(runs);
   const RunFolder run = RunFolder::create(runs, name, recipe_of(options_), {});
-  write_log(run.log(), records);
+  write_log(run.log(), records, began_);
   Labels labels{.tags = tags_, .note = {}};
   labels.tags["imported"] = from;
   write_labels(run.path(), labels);

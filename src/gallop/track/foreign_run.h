@@ -25,6 +25,12 @@ class ForeignRun {
   void set_option(const std::string& name, const std::string& text) { options_[name] = text; }
   void set_tag(const std::string& name, const std::string& text) { tags_[name] = text; }
   void set_ending(Ending ending) { ending_ = ending; }
+  /// When it began and ended, in seconds since 1970, where that is known: 0 where not. Without it
+  /// its points tell.
+  void set_times(double began, double ended) {
+    began_ = began;
+    ended_ = ended;
+  }
 
   int64_t points() const { return points_; }
 
@@ -36,6 +42,7 @@ class ForeignRun {
   std::map<std::pair<int64_t, std::string>, Record> records_;  // By step and kind.
   std::map<std::string, std::string> options_, tags_;
   Ending ending_ = Ending::kUnknown;
+  double began_ = 0, ended_ = 0;
   int64_t points_ = 0;
 };
 

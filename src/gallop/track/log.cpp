@@ -53,11 +53,10 @@ std::vector<Record> Log::current() const {
 
 Log read_log(const fs::path& path) { return parse_log(read_file(path)); }
 
-void write_log(const fs::path& path, const std::vector<Record>& records) {
-  Record session{.session = 1, .kind = kSession};
-  if (!records.empty()) {
-    const auto earlier = [](const Record& a, const Record& b) { return a.time < b.time; };
-    session.time = std::min_element(records.begin(), records.end(), earlier)->time;
+void write_log(const fs::path& path, const std::vector<Record>& records, double began) {
+  Record session{.session = 1, .time = began, .kind = kSession};
+  for (const Record& record : records) {
+    if (session.time == 0 || record.time < session.time) session.time = record.time;
   }
   std::string text = line_of(session);
   for (Record record : records) {

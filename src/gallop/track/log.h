@@ -36,9 +36,9 @@ struct Log {
 /// Reads a log, also one that is being written. Throws DataError where the file cannot be read.
 Log read_log(const fs::path& path);
 
-/// Writes a whole log at once, of one session, with the times that its records have. Throws
-/// DeviceError.
-void write_log(const fs::path& path, const std::vector<Record>& records);
+/// Writes a whole log at once, of one session, with the times that its records have. The session
+/// began at `began`, or with the earliest record where that is 0 or later. Throws DeviceError.
+void write_log(const fs::path& path, const std::vector<Record>& records, double began = 0);
 
 /// Appends to a log, one write a record, so that a killed process loses nothing that was appended.
 class LogWriter {

@@ -34,5 +34,46 @@ TEST(ForeignRun, KeepsOptionsWhateverTheyAreCalled) {
   EXPECT_EQ(summary.metrics.at("val-loss").last, 0.5);
 }
 
+class ForeignRunMade : public testing::Test {
+ protected:
+  RunSummary made(const ForeignRun& run) {
+    run.make(runs_.path(), "a", "a test");
+    return summarize_run(runs_.path() / "a");
+  }
+
+ private:
+  RunsOfTest runs_;
+};
+
+TEST_F(ForeignRunMade, LastsFromItsFirstPointToItsLast) {
+  ForeignRun run;
+  run.add("loss", 1, 1000, 0.5);
+  run.add("loss", 2, 1030, 0.25);
+  run.set_ending(ForeignRun::Ending::kFinished);
+  const RunSummary summary = made(run);
+  EXPECT_EQ(summary.created, 1000);
+  EXPECT_EQ(summary.seconds, 30);
+}
+
+TEST_F(ForeignRunMade, LastsAsLongAsItsProgramSays) {
+  ForeignRun run;
+  run.add("value", 0, 1030, 0.5);  // What a trial came to, and nothing before.
+  run.set_ending(ForeignRun::Ending::kFinished);
+  run.set_times(1000, 1040);
+  const RunSummary summary = made(run);
+  EXPECT_EQ(summary.created, 1000);
+  EXPECT_EQ(summary.seconds, 40);
+}
+
+TEST_F(ForeignRunMade, HasItsTimesWithoutAPoint) {
+  ForeignRun run;
+  run.set_ending(ForeignRun::Ending::kStopped);
+  run.set_times(1000, 1040);
+  const RunSummary summary = made(run);
+  EXPECT_EQ(summary.created, 1000);
+  EXPECT_EQ(summary.seconds, 40);
+  EXPECT_EQ(summary.state, RunState::kStopped);
+}
+
 }  // namespace
 }  // namespace gallop::track

@@ -34,6 +34,13 @@ int64_t whole_of(const Json& json) {
   throw DataError(fmt::format("not a whole number: {}", printable(text)));
 }
 
+// Of milliseconds; 0 where there are none, as of a run that has not ended.
+double seconds_of(const Json& info, const char* name) {
+  return info.contains(name) && !info.at(name).is_null()
+             ? 1e-3 * static_cast<double>(whole_of(info.at(name)))
+             : 0;
+}
+
 Json get(Client& client, const std::string& what,
          const std::map<std::string, std::string>& parameters) {
   auto answer = client.get(what, parameters);
@@ -115,7 +122,9 @@ int64_t import_run(Client& client, const ServerRun& from, const fs::path& runs,
     const Json answer = get(client, "runs/get", {{"run_id", from.id}});
     const Json& data = answer.at("run").at("data");
     ForeignRun run;
-    run.set_ending(ending_of(answer.at("run").at("info").value("status", "")));
+    const Json& info = answer.at("run").at("info");
+    run.set_ending(ending_of(info.value("status", "")));
+    run.set_times(seconds_of(info, "start_time"), seconds_of(info, "end_time"));
     for (const Json& param : data.value("params", Json::array())) {
       run.set_option(param.at("key"), param.at("value"));
     }

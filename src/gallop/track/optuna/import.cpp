@@ -90,6 +90,7 @@ class Reader {
     const std::string state(statement.text(1));
     started_ = seconds_of(statement.text(2));
     ended_ = std::max(started_, seconds_of(statement.text(3)));
+    run_.set_times(started_, ended_);
     metrics_ = metrics_of(database_, statement.integer(4));
     run_.set_tag("sweep", std::string(statement.text(5)));
     run_.set_tag("trial", std::to_string(statement.integer(0)));
