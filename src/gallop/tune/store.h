@@ -35,8 +35,9 @@ class StudyStore {
   virtual void remove(const std::string& name) = 0;
 };
 
-/// The store at `postgresql://...`, or in the SQLite file of this path, which create() makes.
-std::unique_ptr<StudyStore> open_store(const std::string& where);
+/// The store at `postgresql://...`, or in the SQLite file of this path, which create() makes. To
+/// look at studies, a server is waited for at most `patience_seconds`, about; 0: minutes.
+std::unique_ptr<StudyStore> open_store(const std::string& where, double patience_seconds = 0);
 
 /// Whether this can be the name of a study.
 bool is_study_name(const std::string& name);

@@ -32,7 +32,7 @@ StudyPlace StudyPlace::at(const fs::path& folder) {
   place.folder = folder;
   place.name = fs::absolute(folder).lexically_normal().filename().string();
   place.store = (folder / kDatabase).string();
-  if (fs::exists(folder / kStore)) place.store = read_file(folder / kStore, kLongestStore);
+  if (place.is_in_database()) place.store = read_file(folder / kStore, kLongestStore);
   return place;
 }
 
@@ -42,13 +42,17 @@ void StudyPlace::set_store(const fs::path& folder, const std::string& store) {
 
 fs::path StudyPlace::address_file() const { return file_beside(store, name, "address"); }
 
-bool StudyPlace::is_in_database() const { return fs::exists(folder / kStore); }
+bool StudyPlace::is_in_database() const {
+  std::error_code error;
+  return fs::exists(folder / kStore, error);
+}
 
-Study StudyPlace::read() const {
+Study StudyPlace::read(double patience_seconds) const {
   const std::string leader = leader_elsewhere();
-  if (leader.empty()) return open_store()->read(name);
+  if (leader.empty()) return tune::open_store(store, patience_seconds)->read(name);
+  const double seconds = patience_seconds > 0 ? patience_seconds : kAnswerSeconds;
   try {
-    return RemoteBroker([this] { return read_address(address_file()); }, kAnswerSeconds).study();
+    return RemoteBroker([this] { return read_address(address_file()); }, seconds).study();
   } catch (const DeviceError& error) {
     throw DeviceError(
         fmt::format("{} leads '{}': {}. Ask there, or let it listen at an address that this host "
@@ -122,11 +126,17 @@ bool is_study(const fs::path& folder) {
   return fs::exists(folder / kDatabase, error) || fs::exists(folder / kStore, error);
 }
 
+bool may_be_study(const fs::path& folder) {
+  std::error_code error;
+  return is_study(folder) ||
+         (!fs::exists(folder / kDatabase, error) && error == std::errc::permission_denied);
+}
+
 std::vector<std::string> study_names(const fs::path& studies) {
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(studies, error)) {
-    if (is_study(entry.path())) names.push_back(entry.path().filename().string());
+    if (may_be_study(entry.path())) names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -29,8 +29,9 @@ struct StudyPlace {
   static void set_store(const fs::path& folder, const std::string& store);
 
   std::unique_ptr<StudyStore> open_store() const { return tune::open_store(store); }
-  /// What is known of it now. Asks whoever leads it where that is a process on another host.
-  Study read() const;
+  /// What is known of it now. Asks whoever leads it where that is a process on another host. Waits
+  /// at most `patience_seconds`, about, for those who are asked; 0: as long as one who takes part.
+  Study read(double patience_seconds = 0) const;
   /// Where a process that leads it on this or another host can be found.
   fs::path address_file() const;
   bool is_in_database() const;
@@ -52,8 +53,11 @@ struct StudyPlace {
 
 /// Whether a folder is that of a study.
 bool is_study(const fs::path& folder);
+/// Also true of a folder that may not be read, which cannot be told.
+bool may_be_study(const fs::path& folder);
 
-/// The names of the studies in a folder, in order; none where it cannot be read.
+/// The names of the studies in a folder, in order, with those of folders that may not be read; none
+/// where it cannot be listed.
 std::vector<std::string> study_names(const fs::path& studies);
 
 /// A study by its folder or by its name under `studies`. Throws UsageError with the names that

@@ -1,6 +1,7 @@
 #include "gallop/ui/sweeps.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,14 +19,13 @@ namespace {
 
 constexpr double kBetweenReads = 0.9;
 constexpr double kTimesAsLong = 4;
+// For a database or a process elsewhere: a browser waits.
+constexpr double kPatienceSeconds = 2;
+constexpr auto kForAnother = std::chrono::seconds(1);
 
 // What changes where something is written to it; empty for one in a database.
 std::string stamp_of(const fs::path& folder) {
   return file_states({folder / "study.db", folder / "study.db-wal"});
-}
-
-bool is_over(const tune::Study& study) {
-  return study.running().empty() && study.finished_trials() >= study.wanted_trials();
 }
 
 }  // namespace
@@ -34,25 +34,56 @@ std::vector<std::string> Sweeps::names() const { return tune::study_names(studie
 
 std::shared_ptr<const tune::Study> Sweeps::study(const std::string& name) {
   // No other name of a client becomes a path.
-  if (!tune::is_study_name(name) || !tune::is_study(studies_ / name)) refuse(name);
+  if (!tune::is_study_name(name) || !tune::may_be_study(studies_ / name)) refuse(name);
   const fs::path folder = studies_ / name;
   const std::string stamp = stamp_of(folder);
-  {
-    const std::lock_guard lock(mutex_);
-    Known& known = known_[name];
-    const bool is_same = !stamp.empty() && known.stamp == stamp;
-    if (known.study && (is_same || !may_be_read_anew(known))) {
-      known.is_behind = known.is_behind || !is_same;
-      return known.study;
-    }
+  std::unique_lock lock(mutex_);
+  Known& known = known_[name];
+  // A server that is silent for one who asks is so for all.
+  if (!is_told(known)) is_read_.wait_for(lock, kForAnother, [&] { return !known.is_being_read; });
+  const bool is_same = known.study && !stamp.empty() && known.stamp == stamp;
+  if (is_told(known) && (is_same || known.is_being_read || !may_be_read_anew(known))) {
+    if (known.trouble) std::rethrow_exception(known.trouble);
+    known.is_behind = known.is_behind || !is_same;
+    return known.study;
   }
-  const double begin = monotonic_seconds();
-  auto study = std::make_shared<const tune::Study>(tune::StudyPlace::at(folder).read());
-  const double end = monotonic_seconds();
-  const std::lock_guard lock(mutex_);
-  known_[name] = {.study = study, .stamp = stamp, .read = end, .seconds = end - begin};
-  return study;
+  if (known.is_being_read) {
+    known.is_behind = true;
+    throw DeviceError(fmt::format("'{}' is still being read", name));
+  }
+  known.is_being_read = true;
+  lock.unlock();
+  Known found = read(folder);
+  found.stamp = stamp;
+  lock.lock();
+  found.is_behind = known.is_behind && !is_told(known);
+  known = found;
+  is_read_.notify_all();
+  if (found.trouble) std::rethrow_exception(found.trouble);
+  return found.study;
 }
+
+Sweeps::Known Sweeps::read(const fs::path& folder) {
+  Known found;
+  const double begin = monotonic_seconds();
+  try {
+    found.study =
+        std::make_shared<const tune::Study>(tune::StudyPlace::at(folder).read(kPatienceSeconds));
+  } catch (...) {
+    found.trouble = std::current_exception();
+  }
+  found.read = monotonic_seconds();
+  found.seconds = found.read - begin;
+  return found;
+}
+
+bool Sweeps::is_over(const Known& known) {
+  if (!known.study) return !known.trouble;
+  return known.study->running().empty() &&
+         known.study->finished_trials() >= known.study->wanted_trials();
+}
+
+bool Sweeps::is_told(const Known& known) { return known.study || known.trouble; }
 
 bool Sweeps::may_be_read_anew(const Known& known) {
   const double pause = std::max(kBetweenReads, kTimesAsLong * known.seconds);
@@ -74,10 +105,8 @@ std::set<std::string> Sweeps::take_changes() {
     const auto before = stamps_.find(name);
     const bool is_new = before == stamps_.end();
     const auto known = known_.find(name);
-    const bool is_followed = stamp.empty() && known != known_.end() && known->second.study;
-    if (is_new || before->second != stamp || (is_followed && !is_over(*known->second.study))) {
-      changed.insert(name);
-    }
+    const bool is_followed = stamp.empty() && known != known_.end() && !is_over(known->second);
+    if (is_new || before->second != stamp || is_followed) changed.insert(name);
     if (known != known_.end() && known->second.is_behind && may_be_read_anew(known->second)) {
       known->second.is_behind = false;
       changed.insert(name);

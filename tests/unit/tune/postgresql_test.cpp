@@ -12,9 +12,11 @@
 #include <functional>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/socket.h"
 #include "gallop/tune/storage/postgresql_connection.h"
 #include "gallop/tune/tuner.h"
 #include "unit/tune/postgresql_server.h"
@@ -216,6 +218,13 @@ TEST_F(Postgresql, KnowsSilentTrialsByItsOwnClock) {
   }
   tuner.tell(trial, {.values = {1}});
   EXPECT_EQ(connection.run("SELECT count(*) FROM gallop_beats").integer(0, 0), 0);
+}
+
+TEST(PostgresqlAddress, IsGivenUpWhereItIsSilentAndWhoAsksCannotWait) {
+  int reason = 0;
+  const FileDescriptor silent = listen_at(resolve("127.0.0.1", 0).front(), reason);
+  const std::string url = fmt::format("postgresql://127.0.0.1:{}/x", address_of(silent).port());
+  EXPECT_THROW(open_store(url, /*patience_seconds=*/0.1), DeviceError);
 }
 
 TEST(PostgresqlAddress, IsCheckedAndNamedWithoutItsPassword) {

@@ -1,5 +1,9 @@
 #include "gallop/ui/api/api.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -11,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/base/socket.h"
 #include "gallop/track/class_report.h"
 #include "gallop/track/foreign_run.h"
 #include "gallop/track/run_samples.h"
@@ -173,6 +178,26 @@ TEST_F(Api, ShowsSweeps) {
   for (const char* name : {"../widths", "widths/", ".", "/etc"}) {
     EXPECT_TRUE(error(std::string("sweep?name=") + name, 404).starts_with("there is no sweep"));
   }
+}
+
+TEST_F(Api, AsksASilentDatabaseOnceForAll) {
+  int reason = 0;
+  const FileDescriptor silent = listen_at(resolve("127.0.0.1", 0).front(), reason);
+  make_folders(studies.path() / "far");
+  write_file_atomically(studies.path() / "far" / "store",
+                        fmt::format("postgresql://127.0.0.1:{}/x", address_of(silent).port()));
+  const Json listed = get("sweeps").at("sweeps");
+  ASSERT_EQ(listed.size(), 1);
+  EXPECT_EQ(listed[0].at("state"), "unreadable");
+  const std::string trouble = listed[0].at("trouble");
+  if (trouble.find("built without libpq") != std::string::npos) GTEST_SKIP() << trouble;
+  EXPECT_NE(trouble.find("cannot be reached"), std::string::npos) << trouble;
+  // Nobody waits for it once more before some time has passed.
+  pollfd connections{.fd = silent.get(), .events = POLLIN, .revents = 0};
+  while (poll(&connections, 1, 0) > 0) close(accept(silent.get(), nullptr, nullptr));
+  EXPECT_EQ(error("sweep?name=far", 500), trouble);
+  EXPECT_EQ(get("sweeps").at("sweeps"), listed);
+  EXPECT_EQ(poll(&connections, 1, 0), 0);
 }
 
 TEST_F(Api, TreatsRunsOfSweepsAsRuns) {

@@ -1,5 +1,6 @@
 #include "gallop/tune/storage/postgresql.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <random>
@@ -245,7 +246,8 @@ class PostgresqlStorage final : public Storage {
 
 class PostgresqlStore final : public StudyStore {
  public:
-  explicit PostgresqlStore(const std::string& url) : url_(url), connection_(url) {}
+  PostgresqlStore(const std::string& url, const PostgresqlPatience& patience)
+      : url_(url), connection_(url, patience) {}
 
   void create(const StudySettings& settings) override {
     check_study_name(settings.name);
@@ -324,8 +326,15 @@ class PostgresqlStore final : public StudyStore {
 
 }  // namespace
 
-std::unique_ptr<StudyStore> open_postgresql(const std::string& url) {
-  return std::make_unique<PostgresqlStore>(url);
+std::unique_ptr<StudyStore> open_postgresql(const std::string& url, double patience_seconds) {
+  PostgresqlPatience patience;
+  if (patience_seconds > 0) {
+    patience = {.first = patience_seconds,
+                .again = patience_seconds,
+                .answer = patience_seconds,
+                .handshake = std::max(1, static_cast<int>(patience_seconds))};
+  }
+  return std::make_unique<PostgresqlStore>(url, patience);
 }
 
 }  // namespace gallop::tune

@@ -19,9 +19,6 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr double kFirstSeconds = 5, kAgainSeconds = 180;
-// Longer than the server lets anyone sit on the study's lock.
-constexpr double kAnswerSeconds = 90;
 constexpr const char* kSession =
     "SET client_min_messages = warning; SET idle_in_transaction_session_timeout = '60s'; "
     "SET default_transaction_isolation = 'read committed'";
@@ -53,20 +50,34 @@ std::string place_of(const std::string& url) {
   return printable(fmt::format("postgresql://{}{}/{}", values["host"], port, values["dbname"]));
 }
 
-// How to reach the server at an address. It comes last but one: what stands in it is taken in place
-// of what is before it.
-struct ConnectionWords {
-  std::array<const char*, 7> keys, values;
+// How libpq is to reach a server.
+class Parameters {
+ public:
+  Parameters(const std::string& url, int handshake_seconds)
+      : handshake_(std::to_string(handshake_seconds)),
+        values_{handshake_.c_str(), "10", "30000", "gallop", url.c_str(), "UTF8", nullptr} {}
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
 
-  explicit ConnectionWords(const std::string& url)
-      : keys{"connect_timeout",
-             "keepalives_idle",
-             "tcp_user_timeout",
-             "application_name",
-             "dbname",
-             "client_encoding",
-             nullptr},
-        values{"10", "10", "30000", "gallop", url.c_str(), "UTF8", nullptr} {}
+  pg_conn* connect() const {
+    return PQconnectdbParams(kKeys.data(), values_.data(), /*expand_dbname=*/1);
+  }
+  bool is_starting() const {
+    return PQpingParams(kKeys.data(), values_.data(), /*expand_dbname=*/1) == PQPING_REJECT;
+  }
+
+ private:
+  // The address comes last but one: what stands in it is taken in place of what is before it.
+  static constexpr std::array<const char*, 7> kKeys = {"connect_timeout",
+                                                       "keepalives_idle",
+                                                       "tcp_user_timeout",
+                                                       "application_name",
+                                                       "dbname",
+                                                       "client_encoding",
+                                                       nullptr};
+
+  std::string handshake_;
+  std::array<const char*, kKeys.size()> values_;
 };
 
 // The server ends, begins, has no place or undid this for the sake of another: SQLSTATE classes
@@ -92,14 +103,14 @@ int64_t PostgresqlRows::integer(int row, int column) const {
   return parse_number<int64_t>(text(row, column)).value_or(-1);
 }
 
-PostgresqlConnection::PostgresqlConnection(const std::string& url)
-    : url_(url), place_(place_of(url)), handle_(nullptr, PQfinish) {
-  connect_within(kFirstSeconds);
+PostgresqlConnection::PostgresqlConnection(const std::string& url,
+                                           const PostgresqlPatience& patience)
+    : url_(url), place_(place_of(url)), patience_(patience), handle_(nullptr, PQfinish) {
+  connect_within(patience_.first);
 }
 
 bool PostgresqlConnection::connect(std::string& reason) {
-  const ConnectionWords way(url_);
-  handle_.reset(PQconnectdbParams(way.keys.data(), way.values.data(), /*expand_dbname=*/1));
+  handle_.reset(Parameters(url_, patience_.handshake).connect());
   if (PQstatus(handle_.get()) != CONNECTION_OK) {
     reason = words(PQerrorMessage(handle_.get()));
     return false;
@@ -118,10 +129,8 @@ void PostgresqlConnection::connect_within(double seconds) {
   std::chrono::milliseconds pause{20};
   for (std::string reason; !connect(reason);) {
     // One that restarts will be there.
-    const ConnectionWords way(url_);
-    const PGPing answer = PQpingParams(way.keys.data(), way.values.data(), /*expand_dbname=*/1);
-    const double more = answer == PQPING_REJECT ? kAgainSeconds : 0;
-    if (monotonic_seconds() > until + more) {
+    const bool is_starting = Parameters(url_, patience_.handshake).is_starting();
+    if (monotonic_seconds() > until + (is_starting ? patience_.again : 0)) {
       throw DeviceError(fmt::format("{} cannot be reached: {}", place_, reason));
     }
     std::this_thread::sleep_for(pause);
@@ -130,7 +139,7 @@ void PostgresqlConnection::connect_within(double seconds) {
 }
 
 void PostgresqlConnection::keep_trying(const std::function<void()>& work) {
-  const double until = monotonic_seconds() + kAgainSeconds;
+  const double until = monotonic_seconds() + patience_.again;
   while (true) {
     try {
       return work();
@@ -146,7 +155,7 @@ void PostgresqlConnection::keep_trying(const std::function<void()>& work) {
 // The result of the last statement; nothing where the connection went.
 pg_result* PostgresqlConnection::wait_for_result() {
   std::unique_ptr<pg_result, void (*)(pg_result*)> last(nullptr, PQclear);
-  const double until = monotonic_seconds() + kAnswerSeconds;
+  const double until = monotonic_seconds() + patience_.answer;
   while (true) {
     while (PQisBusy(handle_.get()) != 0) {
       pollfd wait{.fd = PQsocket(handle_.get()), .events = POLLIN, .revents = 0};

@@ -33,12 +33,21 @@ class PostgresqlRows {
   std::unique_ptr<pg_result, void (*)(pg_result*)> result_;
 };
 
+/// How long a server is waited for, in seconds.
+struct PostgresqlPatience {
+  double first = 5;    ///< Until a first connection is given up.
+  double again = 180;  ///< Until one that was lost is, or the server does not begin.
+  /// For an answer. Longer than the server lets anyone sit on a study's lock.
+  double answer = 90;
+  int handshake = 10;  ///< For one try to connect; libpq takes 1 for 2.
+};
+
 /// A connection to a PostgreSQL server that is made anew where it goes.
 class PostgresqlConnection {
  public:
   /// Throws UsageError where the address cannot be read, DeviceError with the server's reason where
   /// the server cannot be reached within seconds.
-  explicit PostgresqlConnection(const std::string& url);
+  explicit PostgresqlConnection(const std::string& url, const PostgresqlPatience& patience = {});
 
   /// The address without a password, as "postgresql://host:5432/database".
   const std::string& place() const { return place_; }
@@ -50,7 +59,7 @@ class PostgresqlConnection {
   std::string literal(std::string_view text) const;
 
   /// Runs `work` and, each time it throws PostgresqlLost, connects and runs it again. Throws
-  /// DeviceError where there is no connection for minutes.
+  /// DeviceError where there is no connection for too long.
   void keep_trying(const std::function<void()>& work);
 
  private:
@@ -59,6 +68,7 @@ class PostgresqlConnection {
   pg_result* wait_for_result();
 
   std::string url_, place_;
+  PostgresqlPatience patience_;
   std::unique_ptr<pg_conn, void (*)(pg_conn*)> handle_;
 };
 
