@@ -51,6 +51,12 @@ int64_t next_number(const fs::path& runs, const std::string& stem) {
   return highest + 1;
 }
 
+// Also one whose folder may not be read, which cannot be told.
+bool may_be_run(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / kRecipe, error) || error == std::errc::permission_denied;
+}
+
 std::string owner_of_lock(const fs::path& path) {
   const std::string owner = FileLock::owner_of(path);
   return owner.empty() ? "another process" : printable(owner);
@@ -77,6 +83,9 @@ fs::path RunFolder::find(const fs::path& runs, const std::string& name) {
   if (name.find('/') == std::string::npos && is_run(runs / name)) return runs / name;
   const fs::path path = fs::path(name).lexically_normal();
   if (is_run(path)) return path.has_filename() ? path : path.parent_path();
+  for (const fs::path& place : {runs / name, path}) {
+    if (may_be_run(place)) throw DataError(fmt::format("{}: may not be read", name_of(place)));
+  }
   std::error_code ignored;
   const auto names = names_in(runs, ignored);
   const std::string nearest = nearest_name(name, names);
@@ -96,7 +105,7 @@ std::vector<std::string> RunFolder::names_in(const fs::path& runs, std::error_co
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(runs, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with('.') && is_run(entry.path())) names.push_back(name);
+    if (!name.starts_with('.') && may_be_run(entry.path())) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -36,8 +36,8 @@ class RunFolder {
   /// with the nearest name or those that there are.
   static fs::path find(const fs::path& runs, const std::string& name);
 
-  /// The names of the runs in a folder, in order; of those that can be read where there is an
-  /// error.
+  /// The names of the runs in a folder, in order, with those of folders that may not be read; of
+  /// those that can be listed where there is an error.
   static std::vector<std::string> names_in(const fs::path& runs, std::error_code& error);
 
   /// Throws UsageError where the text cannot name a run.

@@ -1,5 +1,7 @@
 #include "gallop/track/run_places.h"
 
+#include <unistd.h>
+
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -54,6 +56,37 @@ TEST(RunPlaces, HaveTheRunsOfSweepsToo) {
   EXPECT_EQ(names_of({.runs = folders.runs.path()}), (Names{"mlp-1"}));
   EXPECT_EQ(sweep_of("widths/0007"), "widths");
   EXPECT_EQ(sweep_of("mlp-1"), "");
+}
+
+TEST(RunPlaces, NameTrialsByTheirSweepWhereverTheyAreAsked) {
+  Folders folders;
+  const fs::path run = folders.runs.add("7", "{}", {0.5});
+  const fs::path trial = folders.add_trial("widths", "0007", 0.75);
+  EXPECT_EQ(run_name_of(trial), "0007");  // Of no sweep that is known.
+  for (const char* file : {"sweep.yaml", "study.db"}) {
+    std::ofstream(folders.studies.path() / "widths" / file) << "something";
+  }
+  EXPECT_EQ(run_name_of(trial), "widths/0007");
+  EXPECT_EQ(run_name_of(run), "7");
+  EXPECT_EQ(summarize_run(trial).name, "widths/0007");
+}
+
+TEST(RunPlaces, ListWhatMayNotBeRead) {
+  Folders folders;
+  fs::permissions(folders.runs.path(), fs::perms(0755));
+  const fs::path run = folders.runs.add("secret", "{}", {0.5});
+  fs::permissions(run, fs::perms::none);
+  const auto looks = [&] {
+    constexpr uid_t kNobody = 65534;
+    if (geteuid() == 0 && setuid(kNobody) != 0) return false;
+    std::error_code error;
+    const RunPlaces places{.runs = folders.runs.path()};
+    return places.names(error) == Names{"secret"} &&
+           summarize_run(run).state == RunState::kUnreadable &&
+           error_of([&] { places.find("secret"); }).find("may not be read") != std::string::npos;
+  };
+  EXPECT_EXIT(_exit(looks() ? 0 : 1), testing::ExitedWithCode(0), "");
+  fs::permissions(run, fs::perms(0755));
 }
 
 TEST(RunPlaces, MayLackOneOfTheTwo) {
