@@ -124,6 +124,9 @@ TEST_F(Api, ShowsAReportAndItsImagesAlone) {
     EXPECT_EQ(error(std::string("run/image?name=a&image=") + image, 404),
               "there is no image '" + std::string(image) + "'");
   }
+  fs::remove(track::class_report_of(run) / "00.png");
+  fs::create_symlink(run / "recipe.yaml", track::class_report_of(run) / "00.png");
+  EXPECT_EQ(error("run/image?name=a&image=00.png", 404), "there is no image '00.png'");
   write_file_atomically(track::class_report_of(run) / "report.json", "{\"step\":");
   EXPECT_NE(error("run/report?name=a", 422).find("report.json"), std::string::npos);
 }

@@ -9,10 +9,16 @@
 
 namespace gallop::ui::api {
 
+static bool is_link(const fs::path& path) {
+  std::error_code error;
+  return fs::is_symlink(fs::symlink_status(path, error));
+}
+
 http::Response image_response(const fs::path& folder, const std::vector<std::string>& listed,
                               const std::string& wanted) {
   const auto found = std::find(listed.begin(), listed.end(), wanted);
-  if (found == listed.end()) {
+  // A run may come from somebody else, with links to what only its reader may read.
+  if (found == listed.end() || is_link(folder) || is_link(folder / *found)) {
     throw Refusal(404, fmt::format("there is no image '{}'", printable(wanted)));
   }
   return {.type = "image/png", .body = read_file(folder / *found)};
