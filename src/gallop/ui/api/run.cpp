@@ -255,10 +255,11 @@ http::Response compare(Context& context, const http::Request& request) {
     });
     auto& info_of_run = infos.emplace_back();
     reader.read([&] {
+      const auto info = info_of(folder);
       info_names.clear();
-      for (auto& [key, value] : info_of(folder)) {
+      for (const auto& [key, value] : info) {
         info_names.push_back(key);
-        info_of_run[key] = std::move(value);
+        info_of_run[key] = value;
       }
     });
   }
