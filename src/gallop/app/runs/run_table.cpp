@@ -49,6 +49,22 @@ std::string header_of(const std::string& column) {
   return column;
 }
 
+// How many columns fit beside each other in so many letters, the first of them narrowed where it
+// would leave no room for the next.
+size_t fit(std::vector<size_t>& widths, size_t letters) {
+  constexpr size_t kLeastName = 24;
+  size_t sum = 2 * (widths.size() - 1);
+  for (const size_t width : widths) sum += width;
+  if (sum > letters) {
+    const size_t others = sum - widths.front();
+    const size_t room = letters > others ? letters - others : 0;
+    widths.front() = std::min(widths.front(), std::max(room, kLeastName));
+  }
+  size_t used = widths.front(), count = 1;
+  while (count < widths.size() && used + 2 + widths[count] <= letters) used += 2 + widths[count++];
+  return count;
+}
+
 Json json_of(const std::string& cell) {
   if (const auto whole = parse_number<int64_t>(cell)) return *whole;
   const auto number = parse_number<double>(cell);
@@ -98,7 +114,7 @@ RunTable make_table(const RunIndex& index, const TableConfig& config) {
   return table;
 }
 
-std::string to_text(const RunTable& table, size_t columns) {
+std::string to_text(const RunTable& table, size_t letters) {
   std::vector<std::vector<std::string>> lines(table.cells.size() + 1);
   std::vector<size_t> widths(table.columns.size());
   for (size_t line = 0; line < lines.size(); ++line) {
@@ -108,20 +124,23 @@ std::string to_text(const RunTable& table, size_t columns) {
       widths[i] = std::max(widths[i], plot::width_of(lines[line].back()));
     }
   }
+  const size_t count = letters > 0 ? fit(widths, letters) : widths.size();
   std::string text;
   for (const auto& cells : lines) {
     std::string line;
-    for (size_t i = 0; i < cells.size(); ++i) {
-      const std::string gap(widths[i] - plot::width_of(cells[i]), ' ');
+    for (size_t i = 0; i < count; ++i) {
+      const std::string cell = plot::shortened(cells[i], widths[i], "...");
+      const std::string gap(widths[i] - plot::width_of(cell), ' ');
       const bool is_text = i == 0 || table.columns[i] == "created" || table.columns[i] == "state" ||
                            table.columns[i].starts_with("tags.");
-      line += is_text ? cells[i] + gap : gap + cells[i];
-      if (i + 1 < cells.size()) line += "  ";
+      line += (i > 0 ? "  " : "") + (is_text ? cell + gap : gap + cell);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += plot::shortened(line, columns, "") + "\n";
+    text += line + "\n";
   }
-  return text;
+  std::string left_out;
+  for (size_t i = count; i < widths.size(); ++i) left_out += (i > count ? ", " : "") + lines[0][i];
+  return left_out.empty() ? text : text + "no room for " + left_out + "\n";
 }
 
 std::string to_csv(const RunTable& table) {

@@ -29,8 +29,9 @@ RunTable make_table(const track::RunIndex& index, const TableConfig& config);
 /// Columns that say most: accuracy and loss of the last evaluation, where any run has them.
 std::vector<std::string> usual_columns(const track::RunIndex& index);
 
-/// In lines that are cut at so many columns; numbers are rounded.
-std::string to_text(const RunTable& table, size_t columns);
+/// With numbers rounded. Of more than fits in lines of so many letters, long names are cut short
+/// and the last columns are left out, which a line at the end says; 0: there is room for all.
+std::string to_text(const RunTable& table, size_t letters);
 /// As CSV (RFC 4180) and JSON, with all digits.
 std::string to_csv(const RunTable& table);
 std::string to_json(const RunTable& table);

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -53,7 +55,9 @@ ExitCode runs_list(const std::vector<std::string>& arguments) {
     fmt::print("no runs in {} yet; to train one: gallop train fashion-mnist\n", printable(runs));
     return ExitCode::kDone;
   }
-  fmt::print("{}", to_text(table, static_cast<size_t>(terminal_columns())));
+  // What is not for a person's eyes is whole.
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  fmt::print("{}", to_text(table, is_terminal ? static_cast<size_t>(terminal_columns()) : 0));
   if (table.chosen < table.all || static_cast<int64_t>(table.cells.size()) < table.chosen) {
     fmt::print("{} of {} runs\n", format_count(static_cast<int64_t>(table.cells.size())),
                format_count(table.all));
