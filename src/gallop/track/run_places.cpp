@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gallop/base/text.h"
 #include "gallop/track/run_folder.h"
 
 namespace gallop::track {
@@ -52,6 +53,18 @@ fs::path RunPlaces::find(const std::string& name) const {
     if (RunFolder::is_run(folder)) return folder;
   }
   return RunFolder::find(runs, name);
+}
+
+std::string run_name_of(const fs::path& folder) {
+  const fs::path runs = fs::absolute(folder).lexically_normal().parent_path();
+  const fs::path sweep = runs.parent_path();
+  std::string name = folder.filename().string();
+  std::error_code error;
+  const bool is_trial =
+      runs.filename() == kRunsOfSweep && parse_number<int64_t>(name) &&
+      fs::exists(sweep / "sweep.yaml", error) &&
+      (fs::exists(sweep / "study.db", error) || fs::exists(sweep / "store", error));
+  return is_trial ? sweep.filename().string() + "/" + name : name;
 }
 
 bool RunPlaces::has_studies() const {

@@ -36,6 +36,9 @@ struct RunPlaces {
   bool has_studies() const;
 };
 
+/// What the run of a folder is called: by the name of the folder, of a trial by that of its sweep
+/// too, "widths/0007".
+std::string run_name_of(const fs::path& folder);
 /// The sweep of a run by its name; empty for none.
 std::string sweep_of(const std::string& name);
 

@@ -10,6 +10,7 @@
 #include "gallop/config/node.h"
 #include "gallop/track/points.h"
 #include "gallop/track/run_folder.h"
+#include "gallop/track/run_places.h"
 
 namespace gallop::track {
 
@@ -91,7 +92,7 @@ const char* state_name(RunState state) {
 
 RunSummary summarize_run(const fs::path& folder) {
   RunSummary run;
-  run.name = folder.filename().string();
+  run.name = run_name_of(folder);
   try {
     run.params = recipe_options(folder);
     std::error_code error;

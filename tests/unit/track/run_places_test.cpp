@@ -8,6 +8,7 @@
 
 #include "gallop/track/labels.h"
 #include "gallop/track/run_index.h"
+#include "gallop/track/run_summary.h"
 #include "unit/base/error_of.h"
 #include "unit/track/runs_of_test.h"
 

@@ -12,6 +12,7 @@
 #include "gallop/base/text.h"
 #include "gallop/plot/labels.h"
 #include "gallop/track/points.h"
+#include "gallop/track/run_places.h"
 #include "gallop/track/run_summary.h"
 
 namespace gallop::app {
@@ -43,8 +44,8 @@ void print_differences(const std::set<std::string>& names, const std::vector<Run
 }
 
 plot::Series series_of(const fs::path& folder, const std::string& metric) {
-  plot::Series series{.name = printable(folder.filename().string())};
-  track::for_each_point(track::read_log(folder / "metrics.log"), [&](const track::Point& point) {
+  plot::Series series{.name = printable(track::run_name_of(folder))};
+  track::for_each_point(log_of(folder), [&](const track::Point& point) {
     if (point.metric != metric) return;
     series.x.push_back(static_cast<double>(point.step));
     series.y.push_back(point.value);
@@ -92,7 +93,7 @@ ExitCode runs_compare(const std::vector<std::string>& arguments) {
                                       : std::string("-");
   });
   if (!metrics.contains(metric)) return ExitCode::kDone;
-  plot::XyPlot plot{.title = metric, .x = {.label = "step"}, .y = {}, .series = {}};
+  plot::XyPlot plot{.title = printable(metric), .x = {.label = "step"}, .y = {}, .series = {}};
   for (const fs::path& folder : folders) {
     plot::Series series = series_of(folder, metric);
     if (!series.x.empty()) plot.series.push_back(std::move(series));

@@ -6,6 +6,7 @@
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/text.h"
+#include "gallop/track/run_places.h"
 #include "gallop/track/trash.h"
 
 namespace gallop::app {
@@ -23,7 +24,7 @@ ExitCode runs_delete(const std::vector<std::string>& arguments) {
   const std::vector<fs::path> folders = which.find();
   for (const fs::path& folder : folders) track::check_idle(folder);
   for (const fs::path& folder : folders) {
-    fmt::print("{} is in {}\n", printable(folder.filename().string()),
+    fmt::print("{} is in {}\n", printable(track::run_name_of(folder)),
                printable(track::move_to_trash(folder).string()));
   }
   return ExitCode::kDone;
@@ -35,12 +36,18 @@ ExitCode runs_restore(const std::vector<std::string>& arguments) {
       "Example: gallop runs restore fashion-mnist-1",
       "gallop runs restore");
   std::vector<std::string> names;
-  std::string runs = "runs";
-  parser.add_option("RUN", names, "a run's name")->required();
+  std::string runs = "runs", studies = "studies";
+  parser.add_option("RUN", names, "a run's name, SWEEP/0007 for a trial's")->required();
   parser.add_option("--runs", runs, "the folder of the runs");
+  parser.add_option("--studies", studies, "the folder of the sweeps");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  const track::RunPlaces places{.runs = runs, .studies = studies};
   for (const std::string& name : names) {
-    fmt::print("{} is back\n", printable(track::restore_from_trash(runs, name).string()));
+    const fs::path place = places.path_of(name);
+    fmt::print(
+        "{} is back\n",
+        printable(
+            track::restore_from_trash(place.parent_path(), place.filename().string()).string()));
   }
   return ExitCode::kDone;
 }

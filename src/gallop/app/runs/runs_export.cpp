@@ -13,6 +13,7 @@
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/points.h"
 #include "gallop/track/prometheus.h"
+#include "gallop/track/run_places.h"
 #include "gallop/track/tensorboard/runs.h"
 
 namespace gallop::app {
@@ -34,8 +35,8 @@ std::string line_of(const std::string& run, const track::Point& point) {
 }
 
 void print_points(const fs::path& folder, bool as_csv) {
-  const std::string run = folder.filename().string();
-  track::for_each_point(track::read_log(folder / "metrics.log"), [&](const track::Point& point) {
+  const std::string run = track::run_name_of(folder);
+  track::for_each_point(log_of(folder), [&](const track::Point& point) {
     std::fputs((as_csv ? line_of(run, point) : json_line(run, point)).c_str(), stdout);
   });
 }
@@ -75,7 +76,7 @@ ExitCode runs_export(const std::vector<std::string>& arguments) {
   for (const fs::path& run : folders) {
     if (to_folder) {
       const int64_t points = track::tensorboard::export_run(run, folder);
-      fmt::print("{}: {} points\n", printable(run.filename().string()), format_count(points));
+      fmt::print("{}: {} points\n", printable(track::run_name_of(run)), format_count(points));
     } else {
       print_points(run, format == "csv");
     }

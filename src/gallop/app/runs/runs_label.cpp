@@ -7,6 +7,7 @@
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/text.h"
 #include "gallop/track/labels.h"
+#include "gallop/track/run_places.h"
 
 namespace gallop::app {
 
@@ -29,7 +30,7 @@ ExitCode runs_tag(const std::vector<std::string>& arguments) {
       for (const auto& [key, value] : tags) labels.tags[key] = value;
       for (const std::string& key : removed) {
         if (labels.tags.erase(key) == 0) {
-          throw UsageError(fmt::format("{} has no tag '{}'", printable(folder.filename().string()),
+          throw UsageError(fmt::format("{} has no tag '{}'", printable(track::run_name_of(folder)),
                                        printable(key)));
         }
       }

@@ -13,6 +13,7 @@
 #include "gallop/base/text.h"
 #include "gallop/track/mlflow/push.h"
 #include "gallop/track/run_folder.h"
+#include "gallop/track/run_places.h"
 
 namespace gallop::app {
 
@@ -65,7 +66,7 @@ ExitCode runs_push(const std::vector<std::string>& arguments) {
   for (const fs::path& run : which.find()) {
     track::mlflow::Push push(run, target);
     const int64_t points = follows ? follow(push, run, stop) : push.send();
-    fmt::print("{}: {} points\n", printable(run.filename().string()), format_count(points));
+    fmt::print("{}: {} points\n", printable(track::run_name_of(run)), format_count(points));
   }
   return stop.requested() ? ExitCode::kStopped : ExitCode::kDone;
 }

@@ -8,6 +8,7 @@
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/text.h"
+#include "gallop/track/run_places.h"
 
 namespace gallop::app {
 
@@ -16,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json to_json(const fs::path& run, const std::vector<Finding>& findings) {
-  Json json{{"run", run.filename().string()}, {"same", is_same(findings)}};
+  Json json{{"run", track::run_name_of(run)}, {"same", is_same(findings)}};
   for (const Finding& one : findings) {
     json["findings"].push_back({{"of", one.of}, {"same", one.is_same}, {"text", one.text}});
   }
@@ -47,7 +48,7 @@ ExitCode runs_verify(const std::vector<std::string>& arguments) {
                  to_json(folder, findings).dump(-1, ' ', false, Json::error_handler_t::replace));
       continue;
     }
-    if (folders.size() > 1) fmt::print("{}\n", printable(folder.filename().string()));
+    if (folders.size() > 1) fmt::print("{}\n", printable(track::run_name_of(folder)));
     print(findings);
   }
   return all_same ? ExitCode::kDone : ExitCode::kData;

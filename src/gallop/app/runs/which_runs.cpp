@@ -24,4 +24,12 @@ std::vector<fs::path> WhichRuns::find() const {
   return folders;
 }
 
+track::Log log_of(const fs::path& run) {
+  const fs::path log = run / "metrics.log";
+  std::error_code error;
+  return fs::exists(fs::status(log, error)) || error == std::errc::permission_denied
+             ? track::read_log(log)
+             : track::Log{};
+}
+
 }  // namespace gallop::app

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/track/log.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
 class App;
@@ -21,5 +22,8 @@ struct WhichRuns {
   /// what is no run, with the nearest name.
   std::vector<fs::path> find() const;
 };
+
+/// The log of a run; an empty one where the run has none, as when it died before it began.
+track::Log log_of(const fs::path& run);
 
 }  // namespace gallop::app

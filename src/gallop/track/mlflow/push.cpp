@@ -23,6 +23,7 @@
 #include "gallop/track/mlflow/client.h"
 #include "gallop/track/points.h"
 #include "gallop/track/run_folder.h"
+#include "gallop/track/run_places.h"
 #include "gallop/track/run_summary.h"
 
 namespace gallop::track::mlflow {
@@ -67,6 +68,9 @@ std::string user_name() {
 std::map<std::string, std::string> tags_of(const fs::path& run) {
   const Labels labels = read_labels(run);
   std::map<std::string, std::string> tags = labels.tags;
+  if (const std::string sweep = sweep_of(run_name_of(run)); !sweep.empty()) {
+    tags.emplace("sweep", sweep);
+  }
   tags["mlflow.user"] = user_name();
   tags["mlflow.source.type"] = "LOCAL";
   if (!labels.note.empty()) tags["mlflow.note.content"] = labels.note;
