@@ -75,9 +75,9 @@ def studies_of(folder):
 class Server:
     """The program, serving a folder."""
 
-    def __init__(self, program, folder, port=0):
+    def __init__(self, program, folder, port=0, options=()):
         self.folder = folder
-        self.process = subprocess.Popen([program, "ui", folder, "--studies", studies_of(folder), "--port", str(port)], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([program, "ui", folder, "--studies", studies_of(folder), "--port", str(port), *options], stdout=subprocess.PIPE, text=True)
         self.address = None
         for line in self.process.stdout:
             found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
@@ -96,8 +96,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(program, folder, port=0):
-    server = Server(program, folder, port)
+def serving(program, folder, port=0, options=()):
+    server = Server(program, folder, port, options)
     try:
         yield server
     finally:
@@ -636,6 +636,22 @@ def classes_and_mistakes_are_shown(browser, api, server, program):
     images = "return [...document.querySelectorAll('.mistakes img')].map((one) => one.naturalWidth)"
     browser.until("the images", lambda: browser.run(images), [4])
     expect("what it is taken for", browser.texts(".mistakes .guess"), [made_runs.MARKUP])
+
+
+@own_test
+def a_run_says_what_it_has_cost(browser, api, server, program):
+    name = compared(api, 1)[0]
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
+    browser.until("its name", lambda: browser.text("h1"), name)
+    facts = "return Object.fromEntries([...document.querySelectorAll('.facts dt')].map((one) => [one.textContent, one.nextSibling.textContent]))"
+    shown = browser.run(facts)
+    expect("energy", shown["Energy"].split(" Wh")[0], "0.133")  # Two readings of 240 J.
+    expect("what nobody has said the price of", [word for word in ("CO2", "Price") if word in shown], [])
+    with serving(program, server.folder, options=("--country", "DE", "--price", "6")) as other:
+        told = Api(other.address).get("run", name=name)["energy"]
+        browser.driver.get(f"{other.address}#/run?name={urllib.request.quote(name, safe='')}")
+        browser.until("money", lambda: browser.run(facts).get("Price"), "1")
+        expect("CO2", browser.run(facts)["CO2"], f"{told['co2_grams']:.3g} g")
 
 
 @test

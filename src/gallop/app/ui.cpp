@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/runs/cost_options.h"
 #include "gallop/base/blocked_signals.h"
 #include "gallop/base/socket.h"
 #include "gallop/base/text.h"
@@ -23,6 +24,7 @@ struct UiOptions {
   std::string runs = "runs", studies = "studies", host = "127.0.0.1";
   int port = 6006;
   std::vector<std::string> open_to;
+  CostOptions cost;
 };
 
 FileDescriptor listen_as_asked(const UiOptions& options) {
@@ -80,6 +82,7 @@ ExitCode run_ui(const std::vector<std::string>& arguments) {
           "--open-to", options.open_to,
           "more names under which browsers may ask for the page; NAME:PORT for a tunnel's port")
       ->take_all();
+  options.cost.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   // Threads that are made from here on leave them to this one.
   const BlockedSignals blocked({SIGINT, SIGTERM, SIGHUP});
@@ -89,7 +92,8 @@ ExitCode run_ui(const std::vector<std::string>& arguments) {
                  .studies = options.studies,
                  .version = GALLOP_VERSION,
                  .port = address.port(),
-                 .names = names_of(options, address)});
+                 .names = names_of(options, address),
+                 .surroundings = options.cost.surroundings()});
   const ui::http::Server server(
       std::move(socket),
       {.refuse = [&](const ui::http::Request& request) { return site.refuse(request); },

@@ -30,7 +30,7 @@ Site::Site(const SiteConfig& config)
       sweeps_(config.studies),
       events_(runs_, sweeps_),
       guard_(config.port, config.names),
-      context_{runs_, sweeps_, events_, guard_.token(), config.version} {
+      context_{runs_, sweeps_, events_, guard_.token(), config.version, config.surroundings} {
   for (const PageFile& file : page_files()) {
     files_[std::string(file.path)] = {.bytes = file.bytes,
                                       .type = type_of(file.path),

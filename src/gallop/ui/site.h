@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gallop/track/footprint.h"
 #include "gallop/ui/api/api.h"
 #include "gallop/ui/http/guard.h"
 #include "gallop/ui/http/message.h"
@@ -15,11 +16,12 @@
 namespace gallop::ui {
 
 struct SiteConfig {
-  fs::path runs;                     ///< Their folder.
-  fs::path studies{};                ///< That of sweeps; may be missing.
-  std::string version;               ///< Of Gallop.
-  int port = 0;                      ///< At which it can be reached.
-  std::vector<std::string> names{};  ///< See http::Guard.
+  fs::path runs;                       ///< Their folder.
+  fs::path studies{};                  ///< That of sweeps; may be missing.
+  std::string version;                 ///< Of Gallop.
+  int port = 0;                        ///< At which it can be reached.
+  std::vector<std::string> names{};    ///< See http::Guard.
+  track::Surroundings surroundings{};  ///< By which energy becomes CO2 and money.
 };
 
 /// The page and its API, without sockets.

@@ -40,6 +40,7 @@ class Api : public testing::Test {
  protected:
   track::RunsOfTest folder;
   TemporaryFolder studies{fs::temp_directory_path(), "gallop-studies-"};
+  track::Surroundings surroundings{};
 
   // What the end point answers; `status` is what it must have.
   std::string text(const std::string& target, int status = 200) {
@@ -61,7 +62,7 @@ class Api : public testing::Test {
       events_ = std::make_unique<EventHub>(*runs_, *sweeps_);
     }
     runs_->look_again();
-    Context context{*runs_, *sweeps_, *events_, "the token", "1.2.3"};
+    Context context{*runs_, *sweeps_, *events_, "the token", "1.2.3", surroundings};
     const http::Response response = answer(context, request);
     EXPECT_EQ(response.status, status) << request.path << ": " << response.body;
     return response.body;
@@ -522,6 +523,27 @@ TEST_F(Api, ComparesRuns) {
   EXPECT_EQ(params[1].at("values"), (Json{nullptr, "0.9"}));
   EXPECT_EQ(params[2].at("differs"), false);
   EXPECT_EQ(get("compare?runs=a,b").at("info")[0].at("name"), "version");
+  std::ofstream(folder.path() / "b" / "run.json") << "{\"version\": ";
+  EXPECT_EQ(get("compare?runs=a,b").at("info")[0].at("name"), "version");
+}
+
+TEST_F(Api, TellsWhatARunHasTaken) {
+  folder.add("a", "{}", {0.5}, /*finished=*/false);
+  track::LogWriter log(folder.path() / "a" / "metrics.log", 10, {});
+  log.append({.step = 20,
+              .kind = "system",
+              .values = {{"joules", 7.2e6}},
+              .texts = {{"energy", "estimated"}}});
+  Json energy = get("run?name=a").at("energy");
+  EXPECT_EQ(energy.at("joules"), 7.2e6);
+  EXPECT_EQ(energy.at("kwh"), 2);
+  EXPECT_FALSE(energy.contains("co2_grams"));
+  EXPECT_FALSE(energy.contains("price"));
+  surroundings = {.grams_per_kwh = 50, .pue = 1.5, .price_per_hour = 3600};
+  energy = get("run?name=a").at("energy");
+  EXPECT_EQ(energy.at("kwh"), 3);
+  EXPECT_EQ(energy.at("co2_grams"), 150);
+  EXPECT_EQ(energy.at("price"), energy.at("seconds"));
 }
 
 TEST_F(Api, ChangesLabels) {

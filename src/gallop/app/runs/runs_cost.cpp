@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/runs/cost_options.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/track/footprint.h"
+#include "gallop/track/run_places.h"
 
 namespace gallop::app {
 
@@ -19,16 +21,6 @@ namespace {
 using track::Energy;
 using track::Footprint;
 using track::Surroundings;
-
-struct CostOptions {
-  std::string country;
-  double grams = 0, pue = 1, price = 0;
-  int year = 0;  ///< Of what is known of the country.
-
-  Surroundings surroundings() const {
-    return {.grams_per_kwh = grams, .pue = pue, .price_per_hour = price};
-  }
-};
 
 std::string or_dash(bool is_known, const std::string& text) { return is_known ? text : "-"; }
 
@@ -44,11 +36,12 @@ void print_line(const std::string& run, const std::string& time, const std::stri
   fmt::print("{:<28}{:>12}{:>14}{:>14}{:>10}  {}\n", run, time, energy, carbon, price, how);
 }
 
-void print_table(const std::vector<fs::path>& runs, const CostOptions& options) {
+void print_table(const std::vector<fs::path>& runs, const CostOptions& options,
+                 const Surroundings& surroundings) {
   print_line("run", "time", "energy", "CO2", "price", "energy is");
   Energy sum;
   const auto print = [&](const std::string& name, const Energy& energy, const std::string& how) {
-    const Footprint cost = track::footprint_of(energy, options.surroundings());
+    const Footprint cost = track::footprint_of(energy, surroundings);
     const bool is_known = !how.empty();
     print_line(name, format_duration(energy.seconds),
                or_dash(is_known, with_unit(1000 * cost.kwh, {"Wh", "kWh", "MWh"})),
@@ -57,8 +50,8 @@ void print_table(const std::vector<fs::path>& runs, const CostOptions& options) 
                is_known ? how : "not known");
   };
   for (const fs::path& run : runs) {
-    const Energy energy = track::energy_of(track::read_log(run / "metrics.log"));
-    print(printable(run.filename().string()), energy, energy.method);
+    const Energy energy = track::energy_of(log_of(run));
+    print(printable(track::run_name_of(run)), energy, energy.method);
     sum.joules += energy.joules;
     sum.seconds += energy.seconds;
     if (!energy.method.empty()) sum.method = "of those that are known";
@@ -73,15 +66,15 @@ void print_table(const std::vector<fs::path>& runs, const CostOptions& options) 
   }
 }
 
-void print_json(const std::vector<fs::path>& runs, const CostOptions& options) {
+void print_json(const std::vector<fs::path>& runs, const Surroundings& surroundings) {
   for (const fs::path& run : runs) {
-    const Energy energy = track::energy_of(track::read_log(run / "metrics.log"));
-    const Footprint cost = track::footprint_of(energy, options.surroundings());
-    nlohmann::ordered_json json{
-        {"run", run.filename().string()}, {"seconds", energy.seconds}, {"joules", energy.joules},
-        {"method", energy.method},        {"pue", options.pue},        {"kwh", cost.kwh}};
-    if (options.grams > 0) json["co2_grams"] = cost.grams;
-    if (options.price > 0) json["price"] = cost.price;
+    const Energy energy = track::energy_of(log_of(run));
+    const Footprint cost = track::footprint_of(energy, surroundings);
+    nlohmann::ordered_json json{{"run", track::run_name_of(run)}, {"seconds", energy.seconds},
+                                {"joules", energy.joules},        {"method", energy.method},
+                                {"pue", surroundings.pue},        {"kwh", cost.kwh}};
+    if (surroundings.grams_per_kwh > 0) json["co2_grams"] = cost.grams;
+    if (surroundings.price_per_hour > 0) json["price"] = cost.price;
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
 }
@@ -97,29 +90,15 @@ ExitCode runs_cost(const std::vector<std::string>& arguments) {
   which.add_to(parser, /*several=*/true);
   CostOptions options;
   bool json = false;
-  parser.add_option("--country", options.country, "whose electricity, by its code: DE or DEU")
-      ->envname("GALLOP_COUNTRY");
-  auto* grams = parser.add_option("--grams", options.grams,
-                                  "of CO2 for a kWh, in place of those of a country");
-  grams->check(CLI::NonNegativeNumber);
-  parser.add_option("--pue", options.pue, "energy of the building for that of its computers")
-      ->envname("GALLOP_PUE")
-      ->check(CLI::Range(1.0, 10.0));
-  parser.add_option("--price", options.price, "of an hour of the machine")
-      ->envname("GALLOP_PRICE")
-      ->check(CLI::NonNegativeNumber);
+  options.add_to(parser);
   parser.add_flag("--json", json, "print JSON, a line for each run");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  if (grams->count() == 0 && !options.country.empty()) {
-    const auto known = track::carbon_intensity(options.country);
-    options.grams = known.grams;
-    options.year = known.year;
-  }
+  const Surroundings surroundings = options.surroundings();
   const std::vector<fs::path> runs = which.find();
   if (json) {
-    print_json(runs, options);
+    print_json(runs, surroundings);
   } else {
-    print_table(runs, options);
+    print_table(runs, options, surroundings);
   }
   return ExitCode::kDone;
 }

@@ -16,6 +16,7 @@ struct Context {
   EventHub& events;
   std::string token;    ///< See http::Guard.
   std::string version;  ///< Of Gallop.
+  track::Surroundings surroundings{};
 };
 
 /// Answers what is asked for below /api/, and /metrics, as JSON, unless it says otherwise below.

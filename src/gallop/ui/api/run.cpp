@@ -90,10 +90,16 @@ Json ends_json(const RunHistory& history) {
   return list;
 }
 
-Json energy_json(const track::Energy& energy) {
-  return {{"joules", number_json(energy.joules)},
-          {"method", energy.method},
-          {"seconds", number_json(energy.seconds)}};
+Json energy_json(const track::Energy& energy, const track::Surroundings& surroundings) {
+  const track::Footprint cost = track::footprint_of(energy, surroundings);
+  Json json{{"joules", number_json(energy.joules)},
+            {"method", energy.method},
+            {"seconds", number_json(energy.seconds)},
+            {"kwh", number_json(cost.kwh)},
+            {"pue", surroundings.pue}};
+  if (surroundings.grams_per_kwh > 0) json["co2_grams"] = number_json(cost.grams);
+  if (surroundings.price_per_hour > 0) json["price"] = number_json(cost.price);
+  return json;
 }
 
 Json params_json(const fs::path& folder) {
@@ -204,7 +210,7 @@ http::Response run(Context& context, const http::Request& request) {
     context.runs.with_history(row.name, [&](const RunHistory& history) {
       json["metrics"] = metrics_json(history);
       json["ends"] = ends_json(history);
-      json["energy"] = energy_json(history.energy());
+      json["energy"] = energy_json(history.energy(), context.surroundings);
       json["kinds"] = history.kinds();
     });
   });

@@ -6,7 +6,20 @@ import { counted, exactNumber, formatBytes, formatDuration, formatNumber, format
 import { Labels } from "./labels.js";
 import { box, facts, plainTable } from "./tables.js";
 
-const JOULES_PER_KWH = 3.6e6;
+const digits = (number) => formatNumber(Number(number.toPrecision(3)));
+
+// In the larger of two units a thousand apart, where that leaves a number of 0.1 or more.
+const inUnits = (amount, small, large) => (amount >= 100 ? `${digits(amount / 1000)} ${large}` : `${digits(amount)} ${small}`);
+
+// What a run has taken. CO2 and money only where the server was told by what they are counted.
+function costFacts({ joules, seconds, method, kwh, pue, co2_grams: grams, price }) {
+  return [
+    kwh > 0 && ["Energy", h("span", { title: `${formatNumber(joules)} J of the machine` }, inUnits(1000 * kwh, "Wh", "kWh")),
+      h("span", { class: "muted" }, ` ${digits(joules / Math.max(seconds, 1))} W on average; ${method}${pue > 1 ? `; with a PUE of ${formatNumber(pue)}` : ""}`)],
+    grams !== undefined && kwh > 0 && ["CO2", inUnits(grams, "g", "kg")],
+    price !== undefined && ["Price", formatNumber(Number(price.toFixed(2)))],
+  ];
+}
 
 // How long ago and when; long ago, when alone.
 function createdText(seconds) {
@@ -23,8 +36,7 @@ function runFacts(run) {
     ["Duration", formatDuration(run.seconds)],
     ["Steps", formatNumber(run.steps)],
     ...ends.map((end) => [end === ends.at(-1) ? "Ended" : "Paused", timeElement(end.time), ` at step ${formatNumber(end.step)}: ${end.reason}`]),
-    kwh > 0 && ["Energy", h("span", { title: `${formatNumber(energy.joules)} J` }, `${formatNumber(kwh)} kWh`),
-      h("span", { class: "muted" }, ` ${formatNumber(Math.round(energy.joules / Math.max(energy.seconds, 1)))} W on average; ${energy.method}`)],
+    ...(energy ? costFacts(energy) : []),
   ]);
 }
 

@@ -1,0 +1,31 @@
+#include "gallop/app/runs/cost_options.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace gallop::app {
+
+void CostOptions::add_to(CLI::App& parser) {
+  parser.add_option("--country", country, "whose electricity, by its code: DE or DEU")
+      ->envname("GALLOP_COUNTRY");
+  parser.add_option("--grams", grams, "of CO2 for a kWh, in place of those of a country")
+      ->check(CLI::NonNegativeNumber);
+  parser.add_option("--pue", pue, "energy of the building for that of its computers")
+      ->envname("GALLOP_PUE")
+      ->check(CLI::Range(1.0, 10.0));
+  parser.add_option("--price", price, "of an hour of the machine")
+      ->envname("GALLOP_PRICE")
+      ->check(CLI::NonNegativeNumber);
+}
+
+track::Surroundings CostOptions::surroundings() {
+  if (grams == 0 && !country.empty()) {
+    const auto known = track::carbon_intensity(country);
+    grams = known.grams;
+    year = known.year;
+  }
+  return {.grams_per_kwh = grams, .pue = pue, .price_per_hour = price};
+}
+
+}  // namespace gallop::app
