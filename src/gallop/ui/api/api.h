@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "gallop/track/footprint.h"
 #include "gallop/ui/api/event_hub.h"
 #include "gallop/ui/http/message.h"
 #include "gallop/ui/runs.h"
