@@ -27,8 +27,9 @@ WorkerThreads::~WorkerThreads() {
 
 bool WorkerThreads::are_done() {
   const std::lock_guard lock(mutex_);
+  if (done_ < threads_.size()) return false;
   if (error_) std::rethrow_exception(error_);
-  return done_ == threads_.size();
+  return true;
 }
 
 void WorkerThreads::run(const Worker& worker, const OpenBroker& open_broker) {

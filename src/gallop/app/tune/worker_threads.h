@@ -35,7 +35,8 @@ class WorkerThreads {
 
   /// Trials that run are stopped and given back.
   void stop() { stop_.request(-1); }
-  /// Whether none is left. Throws what ended one.
+  /// Whether none is left. Throws then what ended one: until all have given back what they had,
+  /// whoever leads the study must answer them, which may be this process.
   bool are_done();
 
  private:
