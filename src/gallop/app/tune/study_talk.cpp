@@ -19,6 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int64_t kLastStep = int64_t{1} << 53;
+
 const char* verdict_name(tune::Verdict verdict) {
   switch (verdict) {
     case tune::Verdict::kGoOn: return "go-on";
@@ -80,7 +82,7 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   parser.add_option("TRIAL", number, "its number")->required();
   parser.add_option("VALUE", outcome.values, "one for each metric, in their order");
   parser.add_option("--step", step, "this is a report, at this step")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, kLastStep));
   parser.add_option("--state", state, "complete, pruned or failed")
       ->check(CLI::IsMember({"complete", "pruned", "failed"}));
   parser.add_option("--message", outcome.message, "why it failed");
