@@ -1,6 +1,8 @@
 #include "gallop/ui/runs.h"
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
 #include <utility>
 
 #include "gallop/base/clock.h"
@@ -9,6 +11,8 @@ namespace gallop::ui {
 
 namespace {
 
+// Of who waits for somebody else's update of the index, before it is taken as it is.
+constexpr auto kPatience = std::chrono::milliseconds(300);
 // Of all histories in memory, 24 bytes each; those that nobody asks for go.
 constexpr int64_t kMostPoints = 20'000'000;
 
@@ -20,10 +24,11 @@ Runs::Runs(track::RunPlaces places, RunsPace pace)
   watch_.look();
 }
 
-const track::RunIndex& Runs::current() {
+const track::RunIndex& Runs::current(std::unique_lock<std::mutex>& lock) {
   look();
-  if (may_update()) update();
-  is_behind_ = is_behind_ || is_stale_;
+  is_updated_.wait_for(lock, kPatience, [this] { return !is_updating_; });
+  if (may_update()) update(lock);
+  is_behind_ = is_behind_ || is_stale_ || is_updating_;
   return *index_;
 }
 
@@ -41,32 +46,55 @@ void Runs::look() {
 }
 
 bool Runs::may_update() const {
-  const double pause = pace_.between_updates * update_seconds_;
-  return is_stale_ && monotonic_seconds() - updated_ >= pause;
+  const double pause = is_urgent_ ? 0 : pace_.between_updates * update_seconds_;
+  return is_stale_ && !is_updating_ && monotonic_seconds() - updated_ >= pause;
 }
 
-void Runs::update() {
+// The log of a run may have millions of lines, which take seconds.
+void Runs::update(std::unique_lock<std::mutex>& lock) {
   const double begin = monotonic_seconds();
-  track::RunIndex index(places_);
-  index_ = std::move(index);
+  RunChanges known = std::exchange(unknown_, {});
+  is_updating_ = true;
+  is_urgent_ = false;
+  is_stale_ = false;  // Unless a change is seen from here on.
+  std::optional<track::RunIndex> index;
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    index.emplace(places_);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  is_updating_ = false;
+  is_updated_.notify_all();
   updated_ = monotonic_seconds();
   update_seconds_ = updated_ - begin;
-  is_stale_ = false;
-  const RunChanges known = std::exchange(unknown_, {});
-  if (std::exchange(is_behind_, false)) changes_.add(known);
+  if (error) {
+    is_stale_ = true;
+    known.add(std::exchange(unknown_, {}));
+    unknown_ = std::move(known);
+    std::rethrow_exception(error);
+  }
+  index_ = std::move(index);
+  if (is_behind_) changes_.add(known);
+  is_behind_ = is_behind_ && is_stale_;
 }
 
 RunChanges Runs::take_changes() {
   const std::lock_guard lock(mutex_);
   look();
-  if (is_behind_ && may_update()) update();
+  if (is_behind_ && may_update()) {
+    changes_.add(unknown_);
+    is_behind_ = false;
+  }
   return std::exchange(changes_, {});
 }
 
 void Runs::look_again() {
   const std::lock_guard lock(mutex_);
   looked_ = 0;
-  update_seconds_ = 0;
+  is_urgent_ = true;
 }
 
 std::shared_ptr<Runs::Shared> Runs::shared_history(const std::string& run) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,11 +32,11 @@ class Runs {
 
   /// Calls `use` with the index, one caller after the other. It is brought up to date before,
   /// unless that was done within the last second, or has cost so much that it is left for some
-  /// seconds.
+  /// seconds. While that takes long, others get it as it was.
   template <typename Use>
   auto with_index(const Use& use) {
-    const std::lock_guard lock(mutex_);
-    return use(current());
+    std::unique_lock lock(mutex_);
+    return use(current(lock));
   }
 
   /// Calls `use` with a run's history up to now; with that of one run one caller after the other.
@@ -50,7 +51,7 @@ class Runs {
   }
 
   /// What has changed since the last call, and once more what with_index() did not know yet
-  /// although it had changed, as soon as it does.
+  /// although it had changed, as soon as it would.
   RunChanges take_changes();
 
   /// Has the next to ask see what has just been written.
@@ -68,10 +69,10 @@ class Runs {
     uint64_t used = 0;
   };
 
-  const track::RunIndex& current();
+  const track::RunIndex& current(std::unique_lock<std::mutex>& lock);
   void look();
   bool may_update() const;
-  void update();
+  void update(std::unique_lock<std::mutex>& lock);
   std::shared_ptr<Shared> shared_history(const std::string& run);
   void note_points(const std::string& run, int64_t points);
 
@@ -85,6 +86,9 @@ class Runs {
   bool is_stale_ = true;  ///< The index.
   /// Somebody got it as it was, and has to hear of what is unknown to it.
   bool is_behind_ = false;
+  bool is_urgent_ = false;    ///< To bring it up to date.
+  bool is_updating_ = false;  ///< By somebody who does not hold the lock meanwhile.
+  std::condition_variable is_updated_;
   double looked_ = 0, updated_ = 0, update_seconds_ = 0;
   std::optional<track::RunIndex> index_;
 

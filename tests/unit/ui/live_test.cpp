@@ -1,7 +1,13 @@
 #include "gallop/ui/live.h"
 
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include <gtest/gtest.h>
 
+#include "gallop/database/sqlite.h"
 #include "gallop/track/labels.h"
 #include "gallop/track/trash.h"
 #include "gallop/ui/runs.h"
@@ -94,6 +100,37 @@ TEST(Runs, TellOfAChangeOnceMoreWhereTheIndexDidNotKnowIt) {
   EXPECT_EQ(runs.take_changes().changed, (Names{"b"}));
   EXPECT_EQ(count(), 2);
   EXPECT_TRUE(runs.take_changes().is_empty());
+}
+
+TEST(Runs, GiveTheIndexAsItWasWhileAnUpdateTakesLong) {
+  RunsOfTest folder;
+  folder.add("a", "{}", {0.5});
+  Runs runs({.runs = folder.path()}, {.between_looks = -1, .between_updates = 0});
+  const auto count = [&] {
+    return runs.with_index([](const track::RunIndex& index) { return index.rows().size(); });
+  };
+  EXPECT_EQ(count(), 1);
+  // Who brings it up to date has to wait for this one.
+  database::SqliteDatabase file(folder.path() / ".index.db", /*create=*/false);
+  auto held = std::make_unique<database::SqliteTransaction>(file);
+  folder.add("b", "{}", {0.5});
+  std::atomic<int> done = 0;
+  std::multiset<size_t> counts;
+  std::mutex mutex;
+  std::vector<std::thread> askers;
+  for (int i = 0; i < 2; ++i) {
+    askers.emplace_back([&] {
+      const size_t found = count();
+      const std::lock_guard lock(mutex);
+      counts.insert(found);
+      ++done;
+    });
+  }
+  while (done == 0) std::this_thread::yield();
+  held.reset();
+  for (std::thread& asker : askers) asker.join();
+  EXPECT_EQ(counts, (std::multiset<size_t>{1, 2}));
+  EXPECT_EQ(runs.take_changes().changed, (Names{"b"}));  // One of them did not see it.
 }
 
 }  // namespace
