@@ -174,6 +174,14 @@ def names_are_never_markup(browser, api):
 
 
 @test
+def names_take_one_line(browser, api):
+    table(browser)
+    told = browser.driver.execute_async_script("const done = arguments[0]; import('/run_name.js').then(({ inOneLine }) => "
+                                               "done(inOneLine('a\\nb\\u001b[31mc\\u202ed')))")
+    expect("a name with control characters", told, "a\u240ab\u241b[31mc\ufffdd")
+
+
+@test
 def a_heading_sorts(browser, api):
     table(browser)
     heading = '[data-column="metrics.accuracy"]'
@@ -356,6 +364,29 @@ def curves_have_their_legend(browser, api):
         found = [[float(part.replace(",", "")) for part in title.split(" at step ")] for title in cells if title]
         wanted = [[float(curve[which]["value"]), curve[which]["step"]] for which in ("latest", "least", "most")]
         expect(f"latest, min and max of {curve['run']}", found, wanted)
+
+
+@test
+def names_have_their_room_in_a_legend(browser, api):
+    open_curves(browser, api)
+    width = lambda: browser.run("return document.querySelector(arguments[0]).offsetWidth", f"{card('loss')} tbody th")
+    before = width()
+    places = "return [...document.querySelectorAll(arguments[0])].map((one) => one.getBoundingClientRect().right)"
+    figures = browser.run(places, f"{card('loss')} .figure")
+    browser.actions().move_to_element(browser.one(f"{card('loss')} .plot")).perform()
+    browser.until("columns for the values at the pointer take room of names", lambda: width() < before - 100)
+    expect("all other values stay where they were", browser.run(places, f"{card('loss')} .figure"), figures)
+    browser.actions().move_to_element(browser.one("h1")).perform()
+    browser.until("and give it back", width, before)
+
+
+@test
+def ticks_can_be_told_apart(browser, api):
+    open_curves(browser, api)
+    told = browser.driver.execute_async_script("const done = arguments[0]; import('/axes.js').then(({ shortNumber }) => done(["
+        "[22576783, 22576784, 22576785].map((one) => shortNumber(one, 2)), [0.999991, 0.999992].map((one) => shortNumber(one, 4e-6)),"
+        "[1e30, 2.5e6, 12000, 0.25].map((one) => shortNumber(one, one))]))")
+    expect("ticks", told, [["22.576783M", "22.576784M", "22.576785M"], ["0.999991", "0.999992"], ["1e30", "2.5M", "12k", "0.25"]])
 
 
 @test
@@ -556,6 +587,18 @@ def parallel_coordinates_are_brushed(browser, api):
 
 
 @test
+def options_that_differ_come_before_those_that_some_runs_lack(browser, api):
+    browser.open("#/compare?view=parallel")
+    differing = browser.driver.execute_async_script("const done = arguments[0]; import('/run_values.js').then(({ differing }) => done(differing("
+        "[{ values: { a: '1', lr: '0.1', same: 'x' } }, { values: { lr: '0.2', same: 'x' } }], ['a', 'lr', 'same'])))")
+    expect("in this order", differing, ["lr", "a"])
+    browser.until("titles are whole", lambda: browser.all(".axis-title"))
+    cut = browser.run("const edge = document.querySelector('.drawing svg').getBoundingClientRect();"
+                      "return [...document.querySelectorAll('.drawing text')].filter((one) => one.getBoundingClientRect().left < edge.left).map((one) => one.textContent)")
+    expect("texts that are cut", cut, [])
+
+
+@test
 def a_double_click_lets_a_range_go(browser, api):
     browser.open(compare_hash(compared(api, 3), view="parallel"))
     browser.until("lines", lambda: len(browser.all(".run-line")), 3)
@@ -618,6 +661,22 @@ def a_run_has_its_page(browser, api):
     browser.until("the newest records", lambda: len(browser.all(".log tbody tr")), min(total, 200))
 
 
+@own_test
+def a_run_says_what_it_has_cost(browser, api, server, program):
+    name = compared(api, 1)[0]
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
+    browser.until("its name", lambda: browser.text("h1"), name)
+    facts = "return Object.fromEntries([...document.querySelectorAll('.facts dt')].map((one) => [one.textContent, one.nextSibling.textContent]))"
+    shown = browser.run(facts)
+    expect("energy", shown["Energy"].split(" Wh")[0], "0.133")  # Two readings of 240 J.
+    expect("what nobody has said the price of", [word for word in ("CO2", "Price") if word in shown], [])
+    with serving(program, server.folder, options=("--country", "DE", "--price", "6")) as other:
+        told = Api(other.address).get("run", name=name)["energy"]
+        browser.driver.get(f"{other.address}#/run?name={urllib.request.quote(name, safe='')}")
+        browser.until("money", lambda: browser.run(facts).get("Price"), "1")
+        expect("CO2", browser.run(facts)["CO2"], f"{told['co2_grams']:.3g} g")
+
+
 @test
 def a_run_without_a_report_says_how_to_make_one(browser, api):
     name = compared(api, 1)[0]
@@ -636,22 +695,6 @@ def classes_and_mistakes_are_shown(browser, api, server, program):
     images = "return [...document.querySelectorAll('.mistakes img')].map((one) => one.naturalWidth)"
     browser.until("the images", lambda: browser.run(images), [4])
     expect("what it is taken for", browser.texts(".mistakes .guess"), [made_runs.MARKUP])
-
-
-@own_test
-def a_run_says_what_it_has_cost(browser, api, server, program):
-    name = compared(api, 1)[0]
-    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
-    browser.until("its name", lambda: browser.text("h1"), name)
-    facts = "return Object.fromEntries([...document.querySelectorAll('.facts dt')].map((one) => [one.textContent, one.nextSibling.textContent]))"
-    shown = browser.run(facts)
-    expect("energy", shown["Energy"].split(" Wh")[0], "0.133")  # Two readings of 240 J.
-    expect("what nobody has said the price of", [word for word in ("CO2", "Price") if word in shown], [])
-    with serving(program, server.folder, options=("--country", "DE", "--price", "6")) as other:
-        told = Api(other.address).get("run", name=name)["energy"]
-        browser.driver.get(f"{other.address}#/run?name={urllib.request.quote(name, safe='')}")
-        browser.until("money", lambda: browser.run(facts).get("Price"), "1")
-        expect("CO2", browser.run(facts)["CO2"], f"{told['co2_grams']:.3g} g")
 
 
 @test

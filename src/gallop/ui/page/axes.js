@@ -34,7 +34,7 @@ export function tickLabel(axis, value, span) {
     if (span > 3 * 86400) return text.slice(5, 10);
     return span > 600 ? (text.slice(11, 16) === "00:00" ? text.slice(5, 10) : text.slice(11, 16)) : text.slice(11);
   }
-  return shortNumber(value);
+  return shortNumber(value, span);
 }
 
 /** Where on an axis, exactly. */
@@ -44,11 +44,14 @@ export function placeOn(axis, value) {
   return `${axis} ${formatNumber(Math.round(value))}`;
 }
 
-/** "1.2M": with as few digits as tell ticks apart. */
-export function shortNumber(value) {
+/** "1.2M": with as few digits as tell ticks apart; `span` is what the axis covers, 0 where nobody knows. */
+export function shortNumber(value, span = 0) {
   const size = Math.abs(value);
-  for (const [unit, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
-    if (size >= (unit === 1e3 ? 1e4 : unit)) return `${Number((value / unit).toPrecision(4))}${letter}`;
+  const digits = span > 0 && size > 0 ? Math.min(Math.ceil(Math.log10(size / span)) + 3, 15) : 0;
+  if (size < 1e15) {
+    for (const [unit, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+      if (size >= (unit === 1e3 ? 1e4 : unit)) return `${Number((value / unit).toPrecision(Math.max(digits, 4)))}${letter}`;
+    }
   }
-  return formatNumber(Number(value.toPrecision(5)));
+  return digits > 5 ? String(Number(value.toPrecision(digits))) : formatNumber(Number(value.toPrecision(5)));
 }

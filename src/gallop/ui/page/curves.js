@@ -226,7 +226,7 @@ export class CurveCard {
       } : undefined,
       ticks: {
         color: styleColor("--soft"), font: { size: 11 }, padding: 6, maxRotation: 0, autoSkipPadding: 16, maxTicksLimit: isX ? 9 : 7,
-        callback: isX ? function label(value) { return tickLabel(kind, value, this.max - this.min); } : (value) => shortNumber(value),
+        callback: isX ? function label(value) { return tickLabel(kind, value, this.max - this.min); } : function label(value) { return shortNumber(value, this.max - this.min); },
       },
     };
   }
@@ -351,6 +351,7 @@ export class CurveCard {
     const isInside = at >= chartArea.left - 1 && at <= chartArea.right + 1;
     this.cross.hidden = !isInside;
     this.dot.hidden = true;
+    this.legend.classList.toggle("idle", !isInside);
     this.place.textContent = isInside ? placeOn(this.context.settings.axis, this.pointer.x) : this.noPlace;
     if (isInside) {
       this.cross.style.setProperty("transform", `translateX(${at}px)`);

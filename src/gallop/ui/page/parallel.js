@@ -9,7 +9,7 @@ import { hasValue, makeScale, spaced } from "./scales.js";
 import { plainTable } from "./tables.js";
 import { scaleColor, theme } from "./theme.js";
 
-const SIZE = { height: 380, top: 46, bottom: 34, side: 70, axis: 118 };
+const SIZE = { height: 380, top: 46, bottom: 34, left: 108, right: 64, axis: 118 };
 const LISTED = 50;
 const BRUSH_PX = 22;
 const TICK_PX = 13;
@@ -83,9 +83,9 @@ export function showParallel(root, { source, signal }) {
     }
     const scales = new Map(columns.map((column) => [column, makeScale(column, rows.map((row) => row.values[column]), state.logs.get(column))]));
     for (const [column, brush] of state.brushes) brush.scale = scales.get(column);
-    const width = Math.max(room, columns.length * SIZE.axis);
+    const width = Math.max(room, SIZE.left + (columns.length - 1) * SIZE.axis + SIZE.right);
     const height = SIZE.height - SIZE.top - SIZE.bottom;
-    const xOf = (i) => (columns.length > 1 ? SIZE.side + (i / (columns.length - 1)) * (width - 2 * SIZE.side) : width / 2);
+    const xOf = (i) => (columns.length > 1 ? SIZE.left + (i / (columns.length - 1)) * (width - SIZE.left - SIZE.right) : width / 2);
     const yOf = (at) => (Number.isFinite(at) ? SIZE.top + (1 - at) * height : SIZE.top + height + 18);
     const colorOf = (row) => {
       const at = placeOf(scales.get(state.color), row.values[state.color]);

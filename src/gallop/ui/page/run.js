@@ -12,6 +12,7 @@ import { onChange } from "./live.js";
 import { notice } from "./notices.js";
 import { link, one, parse, runLink } from "./routes.js";
 import { showLog } from "./run_log.js";
+import { inOneLine } from "./run_name.js";
 import { showOverview } from "./run_overview.js";
 import { showRecipe } from "./run_recipe.js";
 import { showReport } from "./run_report.js";
@@ -51,7 +52,7 @@ class RunPage {
   buildHead() {
     this.state = h("span", {});
     this.chooseButton = h("button", { type: "button", onclick: () => choose([this.name], !isChosen(this.name)) });
-    replace(this.head, h("h1", {}, this.name), this.state, this.tabs.element, h("span", { class: "spacer" }), this.chooseButton,
+    replace(this.head, h("h1", {}, inOneLine(this.name)), this.state, this.tabs.element, h("span", { class: "spacer" }), this.chooseButton,
       h("button", { type: "button", class: "danger", id: "delete", onclick: () => this.askToDelete() }, "Delete"));
     this.drawChosen();
   }

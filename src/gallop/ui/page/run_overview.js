@@ -52,6 +52,7 @@ function identityFacts({ step, program, code, data }) {
 }
 
 function madeFacts({ info, identity }) {
+  if (Object.keys(info).length === 0 && identity.length === 0) return h("p", { class: "muted" }, "not known");
   const said = (name, value) => (value === "" || value === null ? "–" : name.endsWith("_bytes") ? formatBytes(value) : String(value));
   return facts([
     ...Object.entries(info).map(([name, value]) => [name.replace(/_bytes$/, "").replaceAll("_", " "),

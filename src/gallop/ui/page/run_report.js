@@ -21,15 +21,19 @@ function table({ classes, counts }) {
       title: `${classes[truth]} taken for ${classes[guess]}: ${formatNumber(number)} of ${formatNumber(all)}, ${percent(share(number, all))}`,
     }, number > 0 ? formatNumber(number) : "");
   };
-  return h("div", { class: "scroll-x" }, h("table", { class: "confusion" },
-    h("caption", {}, "Rows are what images show, columns what the model takes them for."),
+  return [h("p", { class: "muted", id: "confusion-told" }, "Rows are what images show, columns what the model takes them for."),
+    h("div", { class: "scroll-x" }, h("table", { class: "confusion", "aria-describedby": "confusion-told" },
     h("thead", {}, h("tr", {}, h("td", {}), [...classes, "found"].map((name) => h("th", { scope: "col" }, h("span", {}, name))))),
     h("tbody", {}, classes.map((name, truth) => h("tr", {}, h("th", { scope: "row" }, name),
       classes.map((_, guess) => cell(truth, guess)),
-      h("td", { class: "value" }, percent(share(counts[truth][truth], sum(counts[truth])))))))));
+      h("td", { class: "value" }, percent(share(counts[truth][truth], sum(counts[truth])))))))))];
 }
 
-function mistakes(run, { classes, mistakes: list }) {
+function mistakes(run, { classes, counts, mistakes: list }) {
+  if (list.length === 0) {
+    const isAllRight = counts.every((row, truth) => row.every((number, guess) => number === 0 || truth === guess));
+    return h("p", { class: "muted" }, isAllRight ? "None: every image is taken for what it shows." : "No image is kept.");
+  }
   return h("ul", { class: "mistakes" }, list.map(({ image, truth, guess, probability }) => h("li", {},
     h("img", { src: address("run/image", { name: run, image }), loading: "lazy", alt: `${classes[truth]}, taken for ${classes[guess]}` }),
     h("span", { class: "guess" }, classes[guess]), h("span", { class: "muted" }, `${percent(probability)}, is ${classes[truth]}`))));

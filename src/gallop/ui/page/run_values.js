@@ -30,9 +30,12 @@ async function valuesOfOne(filter, asked, signal) {
   }
 }
 
-/** Of these columns those in which runs differ. */
+/** Of these columns those in which runs differ: first those that have different values, then those that some runs lack. */
 export function differing(runs, columns) {
-  return columns.filter((column) => new Set(runs.map((run) => String(run.values[column] ?? ""))).size > 1);
+  const kinds = new Map(columns.map((column) => [column, new Set(runs.map((run) => String(run.values[column] ?? "")))]));
+  const isVaried = (column) => [...kinds.get(column)].filter(Boolean).length > 1;
+  const isLacked = (column) => !isVaried(column) && kinds.get(column).size > 1;
+  return [...columns.filter(isVaried), ...columns.filter(isLacked)];
 }
 
 /** Runs that one of several filters chooses, as showParallel() takes them. */

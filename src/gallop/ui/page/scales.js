@@ -43,7 +43,7 @@ function logTicks(low, high) {
 // How the ticks of a column are written, for an axis from `low` to `high`.
 function textOf(column, low, high) {
   if (column === "created") return (value) => tickLabel("wall", value, high - low);
-  return column === "seconds" ? (value) => tickLabel("relative", value) : shortNumber;
+  return column === "seconds" ? (value) => tickLabel("relative", value) : (value) => shortNumber(value, high - low);
 }
 
 /**
