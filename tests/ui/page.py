@@ -384,9 +384,9 @@ def names_have_their_room_in_a_legend(browser, api):
 def ticks_can_be_told_apart(browser, api):
     open_curves(browser, api)
     told = browser.driver.execute_async_script("const done = arguments[0]; import('/axes.js').then(({ shortNumber }) => done(["
-        "[22576783, 22576784, 22576785].map((one) => shortNumber(one, 2)), [0.999991, 0.999992].map((one) => shortNumber(one, 4e-6)),"
+        "[22576783, 22576784, 22576785].map((one) => shortNumber(one, 2)), [0.999991, 0.999992].map((one) => shortNumber(one, 4e-6)), [9999, 10000.5].map((one) => shortNumber(one, 2)),"
         "[1e30, 2.5e6, 12000, 0.25].map((one) => shortNumber(one, one))]))")
-    expect("ticks", told, [["22.576783M", "22.576784M", "22.576785M"], ["0.999991", "0.999992"], ["1e30", "2.5M", "12k", "0.25"]])
+    expect("ticks", told, [["22.576783M", "22.576784M", "22.576785M"], ["0.999991", "0.999992"], ["9,999", "10,000.5"], ["1e30", "2.5M", "12k", "0.25"]])
 
 
 @test

@@ -48,6 +48,8 @@ export function placeOn(axis, value) {
 export function shortNumber(value, span = 0) {
   const size = Math.abs(value);
   const digits = span > 0 && size > 0 ? Math.min(Math.ceil(Math.log10(size / span)) + 3, 15) : 0;
+  const isFine = digits > 5 && size >= 1e-4 && size < 1e6;
+  if (isFine) return Number(value.toPrecision(digits)).toLocaleString("en-US", { maximumFractionDigits: 15 });
   if (size < 1e15) {
     for (const [unit, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
       if (size >= (unit === 1e3 ? 1e4 : unit)) return `${Number((value / unit).toPrecision(Math.max(digits, 4)))}${letter}`;
