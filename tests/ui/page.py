@@ -966,6 +966,7 @@ def without_runs_the_page_says_what_to_do(browser, api, server, program):
         try:
             other.open("#/")
             expect("the command", other.one(".empty pre").text, "gallop train fashion-mnist")
+            expect("what they are grouped by", other.text("[aria-label='Group by']"), "nothing")
             made_runs.write_run(folder, 1, "first")
             other.until("its first run", lambda: shown_names(other), ["first"])
             expect("complaints", other.complaints(), [])

@@ -48,7 +48,7 @@ class RunsTable {
       placeholder: "Filter: metrics.accuracy > 0.9 and params.optimizer.lr < 0.1" });
     this.error = errorLine();
     this.error.id = "filter-error";
-    this.groupSelect = h("select", { "aria-label": "Group by", onchange: () => this.regroup(this.groupSelect.value) });
+    this.groupSelect = h("select", { "aria-label": "Group by", onchange: () => this.regroup(this.groupSelect.value) }, h("option", { value: "" }, "nothing"));
     this.count = h("span", { class: "count muted", role: "status" });
     this.compareLink = h("a", { class: "button primary", id: "compare" });
     this.noneButton = h("button", { type: "button", id: "choose-none", onclick: () => chooseNone() }, "Clear");
