@@ -37,7 +37,8 @@ StudyPlace StudyPlace::at(const fs::path& folder) {
 }
 
 void StudyPlace::set_store(const fs::path& folder, const std::string& store) {
-  if (!store.empty()) write_file_atomically(folder / kStore, store);
+  // It may hold a password.
+  if (!store.empty()) write_file_atomically(folder / kStore, store, /*mode=*/0600);
 }
 
 fs::path StudyPlace::address_file() const { return file_beside(store, name, "address"); }

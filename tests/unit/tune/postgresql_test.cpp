@@ -116,8 +116,7 @@ class Postgresql : public testing::Test {
 
 TEST_F(Postgresql, KeepsStudiesThatManyWrite) {
   const auto store = open_store(server->url());
-  EXPECT_NE(message<UsageError>([&] { store->names(); }).find("there are no studies at"),
-            std::string::npos);
+  EXPECT_TRUE(store->names().empty());
   store->create(stored_settings("b"));
   store->create(stored_settings("a"));
   EXPECT_EQ(store->names(), (std::vector<std::string>{"a", "b"}));

@@ -287,6 +287,7 @@ class PostgresqlStore final : public StudyStore {
     std::vector<std::string> names;
     connection_.keep_trying([&] {
       names.clear();
+      if (!has_tables()) return;
       check_format(connection_);
       const PostgresqlRows rows =
           connection_.run("SELECT name FROM gallop_studies ORDER BY name COLLATE \"C\"");
@@ -303,6 +304,11 @@ class PostgresqlStore final : public StudyStore {
   }
 
  private:
+  // None in a database that has not held a study yet.
+  bool has_tables() {
+    return connection_.run("SELECT to_regclass('gallop_format') IS NOT NULL").text(0, 0) == "t";
+  }
+
   // False where there is one of this name.
   bool insert(const StudySettings& settings) {
     return connection_
