@@ -1,6 +1,7 @@
 #include "gallop/database/sqlite.h"
 
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <limits>
 #include <system_error>
@@ -18,13 +19,36 @@ namespace {
 // Others hold a lock for the time of a transaction.
 constexpr int kBusyMilliseconds = 60'000;
 
+// As URIs have paths: all but letters and digits of ASCII and a few signs as %XX.
+std::string percent_encoded(const std::string& text) {
+  std::string encoded;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '/' || c == '.' || c == '-' || c == '_';
+    encoded += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return encoded;
+}
+
 }  // namespace
 
 SqliteDatabase::SqliteDatabase(fs::path path, bool create)
+    : SqliteDatabase(path, path.string(),
+                     SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0)) {}
+
+SqliteDatabase SqliteDatabase::to_read(fs::path path) {
+  const fs::path folder = fs::absolute(path).parent_path();
+  // A write-ahead log is there while somebody writes; without one, SQLite would make it.
+  const bool is_fixed = !fs::exists(path.string() + "-wal") && access(folder.c_str(), W_OK) != 0;
+  if (!is_fixed) return {std::move(path), /*create=*/false};
+  std::string name = "file:" + percent_encoded(fs::absolute(path).string()) + "?immutable=1";
+  return {std::move(path), name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI};
+}
+
+SqliteDatabase::SqliteDatabase(fs::path path, const std::string& name, int flags)
     : path_(std::move(path)), handle_(nullptr, sqlite3_close) {
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(
-      path_.c_str(), &handle, SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), nullptr);
+  const int code = sqlite3_open_v2(name.c_str(), &handle, flags, nullptr);
   handle_.reset(handle);
   if (code != SQLITE_OK) fail("open");
   sqlite3_busy_timeout(handle, kBusyMilliseconds);

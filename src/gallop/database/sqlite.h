@@ -19,6 +19,8 @@ class SqliteDatabase {
  public:
   /// `create`: a file that is not there is made.
   SqliteDatabase(fs::path path, bool create);
+  /// To read it, also in a folder that cannot be written where nobody writes to it.
+  static SqliteDatabase to_read(fs::path path);
 
   const fs::path& path() const { return path_; }
   /// Statements without results.
@@ -28,6 +30,7 @@ class SqliteDatabase {
 
  private:
   friend class SqliteStatement;
+  SqliteDatabase(fs::path path, const std::string& name, int flags);
   [[noreturn]] void fail(const char* action) const;
 
   fs::path path_;

@@ -80,6 +80,26 @@ TEST_F(Sqlite, ListsAndRemovesStudies) {
   EXPECT_TRUE(store->read("b").trials().empty());
 }
 
+TEST_F(Sqlite, IsReadWhereItsFolderCannotBeWritten) {
+  store->create(stored_settings());
+  fs::permissions(folder.path(), fs::perms(0555));
+  constexpr uid_t kNobody = 65534;
+  const auto read = [&] {
+    if (geteuid() == 0 && setuid(kNobody) != 0) std::_Exit(2);
+    const bool is_right = store->read("a").trials().empty() && store->names().size() == 1;
+    std::_Exit(is_right ? 0 : 1);
+  };
+  EXPECT_EXIT(read(), ::testing::ExitedWithCode(0), "");
+  fs::permissions(folder.path(), fs::perms(0755));
+}
+
+TEST_F(Sqlite, IsMadeAnewWhereItsMakerWasEnded) {
+  std::ofstream(path).close();
+  EXPECT_TRUE(store->names().empty());
+  store->create(stored_settings());
+  EXPECT_EQ(store->names(), std::vector<std::string>{"a"});
+}
+
 TEST_F(Sqlite, NamesWhatIsNotThere) {
   EXPECT_EQ(message<UsageError>([&] { store->names(); }),
             fmt::format("there are no studies at '{}'", path.string()));

@@ -237,7 +237,8 @@ class SqliteStore final : public StudyStore {
   }
 
   Study read(const std::string& name) override {
-    SqliteDatabase database = open_database(path_);
+    SqliteDatabase database = SqliteDatabase::to_read(existing(path_));
+    check_format(database);
     Found found = find_or_throw(database, name);
     Study study(std::move(found.settings));
     take_events(database, found.id, 0, kAll, [&](const Event& event) { study.apply(event); });
@@ -245,7 +246,10 @@ class SqliteStore final : public StudyStore {
   }
 
   std::vector<std::string> names() override {
-    SqliteDatabase database = open_database(path_);
+    SqliteDatabase database = SqliteDatabase::to_read(existing(path_));
+    // Whoever made the file was ended before it had tables.
+    if (database.number("SELECT count(*) FROM sqlite_schema") == 0) return {};
+    check_format(database);
     SqliteStatement select(database, "SELECT name FROM studies ORDER BY name");
     std::vector<std::string> names;
     while (select.step()) names.emplace_back(select.text(0));
