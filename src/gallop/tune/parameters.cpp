@@ -125,6 +125,9 @@ class Reader {
     for (const char* key : {"probabilities", "weights"}) {
       const Node* const weights = node.find(key);
       if (weights == nullptr) continue;
+      if (weights->kind != Node::Kind::kList) {
+        return fail(*weights, name, fmt::format("{}: expected a list of numbers", key));
+      }
       for (const Node& weight : weights->items) {
         const auto number = config::as_number(weight);
         if (!number) return fail(weight, name, fmt::format("{}: expected numbers", key));
@@ -181,6 +184,13 @@ class Reader {
     }
     const Node* const given = node.find("distribution");
     if (given == nullptr) return find_distribution("uniform");
+    for (const auto& [word, key] : {std::pair{"constant", "value"},
+                                    {"categorical", "values"},
+                                    {"categorical_w_probabilities", "values"}}) {
+      if (given->scalar != word) continue;
+      fail(node, name, fmt::format("'{}' is missing", key));
+      return nullptr;
+    }
     const Distribution* const found = find_distribution(given->scalar);
     if (found == nullptr) {
       std::vector<std::string> names = {"constant", "categorical"};

@@ -357,7 +357,14 @@ bool Space::allows(const Point& point) const {
       if (std::isnan(point[index])) break;
       values.push_back(formula_value(parameters_[index], point[index]));
     }
-    if (values.size() == constraint.names().size() && !constraint.holds(values)) return false;
+    if (values.size() < constraint.names().size()) continue;
+    try {
+      if (!constraint.holds(values)) return false;
+    } catch (const UsageError& error) {
+      const auto index = static_cast<size_t>(&constraint - constraints_.data());
+      throw UsageError(
+          fmt::format("constraint '{}': {}", printable(constraint_texts_[index]), error.what()));
+    }
   }
   return true;
 }

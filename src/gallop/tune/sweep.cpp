@@ -1,6 +1,7 @@
 #include "gallop/tune/sweep.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/tune/chosen.h"
+#include "gallop/tune/store.h"
 
 namespace gallop::tune {
 
@@ -20,6 +22,25 @@ using config::Problems;
 using Json = nlohmann::ordered_json;
 
 constexpr double kNoHeartbeat = 1e9;
+constexpr int64_t kMostWorkers = 1024;
+constexpr int64_t kUsualEta = 3;  // W&B's.
+
+// Of recipes; of other metrics nobody here knows.
+bool is_to_be_large(const std::string& metric) {
+  const std::string plain = metric.starts_with("best_") ? metric.substr(5) : metric;
+  return plain == "accuracy" || plain == "top5";
+}
+
+// The items of a list; a mistake where it is something else.
+const std::vector<Node>& items_of(const Node& node, const char* key, Problems& problems) {
+  if (node.kind != Node::Kind::kList) problems.add(node.origin, key, "expected a list, [a, b]");
+  return node.items;
+}
+
+const std::vector<Node::Entry>& entries_of(const Node& node, const char* key, Problems& problems) {
+  if (node.kind != Node::Kind::kMap) problems.add(node.origin, key, "expected a map, {a: 1, b: 2}");
+  return node.entries;
+}
 
 /// Reads the keys of a sweep besides its parameters.
 class Reader {
@@ -29,14 +50,14 @@ class Reader {
   void read(Sweep& sweep) {
     check_keys();
     StudySettings& settings = sweep.settings;
-    text("name", settings.name);
+    read_name(settings.name);
     whole("seed", 0, settings.seed);
     whole("trials", 1, settings.trials);
     whole("run_cap", 1, settings.trials);
     whole("attempts", 1, settings.attempts);
     whole("failures", 1, settings.failures);
     number("heartbeat", settings.heartbeat_seconds);
-    whole("workers", 1, sweep.workers);
+    whole("workers", 1, sweep.workers, kMostWorkers);
     read_seconds(sweep.seconds);
     settings.objectives = read_objectives();
     settings.limits = read_limits();
@@ -60,26 +81,53 @@ class Reader {
         "parameters",      "constraints", "limits",   "sampler",   "pruner",  "method",
         "early_terminate", "trials",      "run_cap",  "time",      "workers", "seed",
         "start",           "attempts",    "failures", "heartbeat", "name",    "description",
-        "project",         "entity",      "share"};
+        "project",         "entity",      "share",    "controller"};
     for (const Node::Entry& entry : root_.entries) {
       if (std::find(kKnown.begin(), kKnown.end(), entry.key) != kKnown.end()) continue;
       const std::string nearest = nearest_name(entry.key, kKnown);
       problems_.add(entry.origin, entry.key,
                     "unknown key" + (nearest.empty() ? "" : ", did you mean '" + nearest + "'?"));
     }
+    for (const auto& [one, other] : {std::pair{"metric", "metrics"},
+                                     {"trials", "run_cap"},
+                                     {"sampler", "method"},
+                                     {"pruner", "early_terminate"}}) {
+      const Node* const second = root_.find(other);
+      if (second == nullptr || root_.find(one) == nullptr) continue;
+      problems_.add(second->origin, other,
+                    fmt::format("says the same as '{}'; leave one out", one));
+    }
   }
 
   void text(const char* key, std::string& value) {
-    if (const Node* const node = root_.find(key)) value = node->scalar;
+    const Node* const node = root_.find(key);
+    if (node == nullptr) return;
+    if (node->kind != Node::Kind::kScalar) problems_.add(node->origin, key, "expected a text");
+    value = node->scalar;
+  }
+
+  // W&B's is any text, for people; a study's is that of a folder.
+  void read_name(std::string& name) {
+    std::string given;
+    text("name", given);
+    if (!given.empty() && (!is_of_wandb() || is_study_name(given))) name = given;
   }
 
   template <typename T>
-  void whole(const char* key, int64_t least, T& value) {
+  static constexpr int64_t kMost = sizeof(T) < sizeof(int64_t)
+                                       ? std::numeric_limits<T>::max()
+                                       : std::numeric_limits<int64_t>::max();
+
+  template <typename T>
+  void whole(const char* key, int64_t least, T& value, int64_t most = kMost<T>) {
     const Node* const node = root_.find(key);
     if (node == nullptr) return;
     const auto number = config::as_integer(*node);
-    if (!number || *number < least) {
-      problems_.add(node->origin, key, fmt::format("expected a whole number from {}", least));
+    if (!number || *number < least || *number > most) {
+      problems_.add(node->origin, key,
+                    most == kMost<int64_t>
+                        ? fmt::format("expected a whole number from {}", least)
+                        : fmt::format("expected a whole number from {} to {}", least, most));
       return;
     }
     value = static_cast<T>(*number);
@@ -120,7 +168,17 @@ class Reader {
       return objectives;
     }
     if (node->kind != Node::Kind::kList) return {read_objective(*node)};
-    for (const Node& item : node->items) objectives.push_back(read_objective(item));
+    for (const Node& item : node->items) {
+      const Objective objective = read_objective(item);
+      const bool is_twice =
+          std::any_of(objectives.begin(), objectives.end(),
+                      [&](const Objective& other) { return other.metric == objective.metric; });
+      if (is_twice && !objective.metric.empty()) {
+        problems_.add(item.origin, "metric",
+                      fmt::format("'{}' stands there twice", printable(objective.metric)));
+      }
+      objectives.push_back(objective);
+    }
     if (objectives.empty()) problems_.add(node->origin, "metric", "there is none");
     return objectives;
   }
@@ -129,14 +187,17 @@ class Reader {
     Objective objective;
     if (node.kind == Node::Kind::kScalar) {
       objective.metric = node.scalar;
-      objective.maximize = node.scalar == "accuracy";
+      objective.maximize = is_to_be_large(node.scalar);
       return objective;
     }
     const Node* const name = node.find("name");
     const Node* const goal = node.find("goal");
-    if (name == nullptr) problems_.add(node.origin, "metric", "'name' is missing");
-    if (name != nullptr) objective.metric = name->scalar;
-    objective.maximize = !is_of_wandb() && objective.metric == "accuracy";
+    if (name == nullptr || name->scalar.empty()) {
+      problems_.add(name == nullptr ? node.origin : name->origin, "metric", "'name' is missing");
+    } else {
+      objective.metric = name->scalar;
+    }
+    objective.maximize = !is_of_wandb() && is_to_be_large(objective.metric);
     for (const Node::Entry& entry : node.entries) {
       if (entry.key == "name" || entry.key == "goal" || entry.key == "target") continue;
       problems_.add(entry.origin, "metric." + entry.key,
@@ -158,7 +219,7 @@ class Reader {
     std::vector<Limit> limits;
     const Node* const node = root_.find("limits");
     if (node == nullptr) return limits;
-    for (const Node::Entry& entry : node->entries) {
+    for (const Node::Entry& entry : entries_of(*node, "limits", problems_)) {
       auto most = config::as_number(entry.value);
       if (const auto bytes = parse_bytes(entry.value.scalar); !most && bytes) {
         most = static_cast<double>(*bytes);
@@ -205,27 +266,61 @@ class Reader {
   std::string read_pruner() {
     const Node* const node = root_.find("early_terminate");
     if (node == nullptr) return component("pruner", "none");
-    Json pruner{{"name", "successive-halving"}};
-    for (const Node::Entry& entry : node->entries) {
-      const auto number = config::as_integer(entry.value);
-      if (entry.key == "type" && entry.value.scalar == "hyperband") continue;
-      if (entry.key == "min_iter" && number) {
-        pruner["min_resource"] = *number;
-      } else if (entry.key == "eta" && number) {
-        pruner["reduction_factor"] = *number;
-      } else {
-        problems_.add(entry.origin, "early_terminate." + entry.key,
-                      "expected type: hyperband, min_iter, eta");
-      }
+    const Node* const type = node->find("type");
+    if (type == nullptr || type->scalar != "hyperband") {
+      problems_.add(type == nullptr ? node->origin : type->origin, "early_terminate.type",
+                    "expected hyperband");
     }
+    std::optional<int64_t> min_iter, max_iter, brackets, eta;
+    for (const Node::Entry& entry : node->entries) {
+      if (entry.key == "type") continue;
+      if (entry.key == "strict" && is_truth(entry.value)) continue;  // It always is.
+      const auto number = config::as_integer(entry.value);
+      std::optional<int64_t>* const value = entry.key == "min_iter"   ? &min_iter
+                                            : entry.key == "max_iter" ? &max_iter
+                                            : entry.key == "s"        ? &brackets
+                                            : entry.key == "eta"      ? &eta
+                                                                      : nullptr;
+      if (value != nullptr && number && *number >= (entry.key == "eta" ? 2 : 1)) {
+        *value = number;
+        continue;
+      }
+      problems_.add(entry.origin, "early_terminate." + entry.key,
+                    "expected type: hyperband, min_iter, or max_iter and s, eta from 2, strict");
+    }
+    return halving(*node, min_iter, max_iter, brackets, eta.value_or(kUsualEta));
+  }
+
+  // W&B's trials are compared at min_iter and its multiples by eta, or at the s steps before
+  // max_iter that have such distances.
+  std::string halving(const Node& node, std::optional<int64_t> min_iter,
+                      std::optional<int64_t> max_iter, std::optional<int64_t> brackets,
+                      int64_t eta) {
+    Json pruner{{"name", "successive-halving"}};
+    if (max_iter && (min_iter || !brackets)) {
+      problems_.add(node.origin, "early_terminate", "expected min_iter, or max_iter and s");
+    } else if (max_iter) {
+      int64_t first = *max_iter / eta, last = eta;
+      for (int64_t more = 1; more < *brackets && first / eta > 0; ++more, last *= eta) first /= eta;
+      pruner["min_resource"] = std::max<int64_t>(first, 1);
+      pruner["max_resource"] = std::max<int64_t>(first, 1) * last;
+    } else if (min_iter) {
+      pruner["min_resource"] = *min_iter;
+    }
+    pruner["reduction_factor"] = eta;
     return pruner.dump();
+  }
+
+  // As YAML 1.1 has them.
+  static bool is_truth(const Node& node) {
+    return config::as_bool(node) || node.scalar == "True" || node.scalar == "False";
   }
 
   RunSpec read_run() {
     RunSpec run;
     text("recipe", run.recipe);
     if (const Node* const options = root_.find("options")) {
-      for (const Node::Entry& entry : options->entries) {
+      for (const Node::Entry& entry : entries_of(*options, "options", problems_)) {
         run.options.emplace_back(entry.key, option_text(entry.value));
       }
     }
@@ -249,9 +344,9 @@ class Reader {
 
   // True, false, or how many checkpoints are kept for it.
   int64_t read_share(const Node& node) {
-    constexpr int64_t kMost = 1000;
+    constexpr int64_t kMostKept = 1000;
     const auto count = config::as_integer(node);
-    if (count && *count >= 0 && *count <= kMost) return *count;
+    if (count && *count >= 0 && *count <= kMostKept) return *count;
     if (const auto is_wanted = config::as_bool(node)) return *is_wanted ? kUsualShare : 0;
     problems_.add(node.origin, "share", "expected true, false or how many checkpoints are kept");
     return 0;
@@ -296,7 +391,13 @@ Space read_space(const Node& root, Problems& problems) {
   std::vector<Parameter> read = read_parameters(*parameters, problems);
   std::vector<std::string> constraints;
   if (const Node* const list = root.find("constraints")) {
-    for (const Node& item : list->items) constraints.push_back(item.scalar);
+    for (const Node& item : items_of(*list, "constraints", problems)) {
+      if (item.kind != Node::Kind::kScalar) {
+        problems.add(item.origin, "constraints",
+                     "expected a formula, as a < b; in quotes if need be");
+      }
+      constraints.push_back(item.scalar);
+    }
   }
   problems.throw_if_any();
   try {
@@ -351,14 +452,20 @@ Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const s
   Problems problems;
   Sweep sweep{.settings = {.name = name}};
   if (root.kind != Node::Kind::kMap) {
-    problems.add(root.origin, "", "a sweep is a map with 'parameters' and 'metric'");
+    problems.add({config::Origin::Source::kFile, file_name, 1, 1}, "",
+                 "a sweep is a map with 'parameters' and 'metric'");
     problems.throw_if_any();
   }
   Reader(root, problems).read(sweep);
   sweep.settings.space = read_space(root, problems);
   if (const Node* const start = root.find("start")) {
-    for (const Node& item : start->items) {
+    for (const Node& item : items_of(*start, "start", problems)) {
+      const size_t mistakes = problems.list().size();
       sweep.start.push_back(read_point(sweep.settings.space, item, problems));
+      const bool is_point = problems.list().size() == mistakes;
+      if (is_point && !sweep.settings.space.allows(sweep.start.back())) {
+        problems.add(item.origin, "start", "this point breaks a constraint");
+      }
     }
   }
   problems.throw_if_any();

@@ -88,6 +88,7 @@ const std::vector<std::string> kPruners = {
     "{name: threshold, upper: 1}",
     "{name: successive-halving, reduction_factor: 2}",
     "{name: successive-halving, min_resource: 2, bootstrap_count: 2}",
+    "{name: successive-halving, min_resource: 2, max_resource: 8}",
     "{name: hyperband, reduction_factor: 2}",
     "{name: hyperband, max_resource: 20}",
     "{name: asha, reduction_factor: 2}",
@@ -232,6 +233,21 @@ TEST(SuccessiveHalving, TakesItsFirstRungFromTheFirstCompleteTrial) {
   EXPECT_FALSE(pruner->should_stop(told.study, told.trial(1)));
   told.report(1, 5, 2);
   EXPECT_TRUE(pruner->should_stop(told.study, told.trial(1)));
+}
+
+TEST(SuccessiveHalving, EndsNoTrialThatIsNearlyWhole) {
+  Told told(plain_settings());
+  const auto pruner = build_pruner(
+      "{name: successive-halving, min_resource: 3, max_resource: 9, reduction_factor: 3}",
+      told.study.settings());
+  for (const double loss : {1.0, 2.0}) {
+    const int64_t number = told.queue();
+    told.start(number);
+    for (const int64_t step : {3, 9}) {
+      told.report(number, step, loss);
+      EXPECT_EQ(pruner->should_stop(told.study, told.trial(number)), loss > 1 && step == 3);
+    }
+  }
 }
 
 TEST(SuccessiveHalving, ComparesATrialOnceAtAReportThatPassesSeveralRungs) {

@@ -132,6 +132,81 @@ command: ["${env}", "${interpreter}", "${program}", "${args}"]
   EXPECT_EQ(sweep.settings.space[1].choices()->weights, (std::vector<double>{0.25, 0.75}));
 }
 
+TEST(Sweep, MayPruneAsWandbDoes) {
+  const auto pruner = [](const std::string& text) {
+    return parse(
+               "program: a\nmethod: grid\nmetric: loss\nparameters: {a: [1, 2]}\n"
+               "early_terminate: " +
+               text + "\n")
+        .settings.pruner;
+  };
+  EXPECT_EQ(pruner("{type: hyperband, min_iter: 3}"),
+            R"({"name":"successive-halving","min_resource":3,"reduction_factor":3})");
+  // W&B compares at 3 and 9 of 27 steps, and at 11 and 33 of 100.
+  EXPECT_EQ(pruner("{type: hyperband, max_iter: 27, s: 2, strict: True}"),
+            R"({"name":"successive-halving","min_resource":3,"max_resource":27,)"
+            R"("reduction_factor":3})");
+  EXPECT_EQ(pruner("{type: hyperband, max_iter: 100, s: 2, eta: 3}"),
+            R"({"name":"successive-halving","min_resource":11,"max_resource":99,)"
+            R"("reduction_factor":3})");
+  const auto wrong = [&](const std::string& text) {
+    return mistake(
+        "program: a\nmethod: grid\nmetric: loss\nparameters: {a: [1, 2]}\n"
+        "early_terminate: " +
+        text + "\n");
+  };
+  EXPECT_NE(wrong("{type: envelope}").find("early_terminate.type: expected hyperband"),
+            std::string::npos);
+  EXPECT_NE(wrong("{type: hyperband, max_iter: 27}").find("expected min_iter, or max_iter and s"),
+            std::string::npos);
+  EXPECT_NE(wrong("{type: hyperband, eta: 1}").find("early_terminate.eta"), std::string::npos);
+}
+
+TEST(Sweep, OfWandbMayHaveANameForPeople) {
+  const std::string rest = "program: a\nmetric: loss\nparameters: {a: [1, 2]}\n";
+  EXPECT_EQ(parse("method: grid\nname: My first sweep!\n" + rest).settings.name, "sweep");
+  EXPECT_EQ(parse("name: My first sweep!\n" + rest).settings.name, "My first sweep!");
+}
+
+TEST(Sweep, WantsAccuraciesToBeLarge) {
+  const auto is_maximized = [](const std::string& metric) {
+    return parse("recipe: a\nmetric: " + metric + "\nparameters: {a: [1, 2]}\n")
+        .settings.objectives.at(0)
+        .maximize;
+  };
+  for (const char* const metric : {"accuracy", "best_accuracy", "top5", "{name: best_top5}"}) {
+    EXPECT_TRUE(is_maximized(metric)) << metric;
+  }
+  for (const char* const metric : {"loss", "best_loss", "seconds to accuracy 0.9"}) {
+    EXPECT_FALSE(is_maximized(metric)) << metric;
+  }
+}
+
+TEST(Sweep, PassesNothingOverThatHasTheWrongForm) {
+  const std::string start = "recipe: a\nmetric: loss\nparameters: {a: {min: 0, max: 9}}\n";
+  const auto names = [&](const std::string& line, const std::string& part) {
+    const std::string error = mistake(start + line);
+    EXPECT_NE(error.find(part), std::string::npos) << line << ": " << error;
+  };
+  names("start: {a: 1}", "sweep.yaml:4:8: start: expected a list");
+  names("constraints: a < 3", "sweep.yaml:4:14: constraints: expected a list");
+  names("constraints: [{a: 3}]", "expected a formula");
+  names("limits: [loss]", "limits: expected a map");
+  names("options: [b]", "options: expected a map");
+  names("name: [b]", "name: expected a text");
+  names("workers: 4294967296", "workers: expected a whole number from 1 to 1024");
+  names("failures: 4294967297", "failures: expected a whole number from 1 to 2147483647");
+  names("run_cap: 3\ntrials: 4", "run_cap: says the same as 'trials'; leave one out");
+  names("constraints: [a < 3]\nstart: [{a: 2}, {a: 5}]",
+        "sweep.yaml:5:17: start: this point breaks a constraint");
+  const std::string error =
+      mistake("recipe: a\nmetric: loss\nparameters: {a: {values: [1, 2], weights: 3}}\n");
+  EXPECT_NE(error.find("weights: expected a list of numbers"), std::string::npos) << error;
+  EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {distribution: categorical}}\n")
+                .find("parameters.a: 'values' is missing"),
+            std::string::npos);
+}
+
 TEST(Sweep, HasBetaDistributionsAndTargets) {
   const Sweep sweep = parse(R"(
 program: train.py

@@ -23,6 +23,7 @@ class SuccessiveHalving final : public Pruner {
       first_ = first;
     }
     brackets_->follow(study);
+    if (config_.max_resource > 0 && trial.reports.back().step >= config_.max_resource) return false;
     return brackets_->of(trial).ends(trial, config_.bootstrap_count);
   }
 
@@ -60,6 +61,10 @@ void visit(config::Visitor& visitor, SuccessiveHalvingConfig& config) {
                  .min = 0,
                  .or_auto = true},
                 config.min_resource);
+  visitor.field({.name = "max_resource",
+                 .help = "step from which on no trial ends, as it is nearly whole; 0: none",
+                 .min = 0},
+                config.max_resource);
   visitor.field(kReductionFactor, config.reduction_factor);
   visitor.field({.name = "min_early_stopping_rate",
                  .help = "so many rungs are left out at the beginning",

@@ -11,6 +11,7 @@ namespace gallop::tune {
 /// for massively parallel hyperparameter tuning", 2020.)
 struct SuccessiveHalvingConfig {
   int64_t min_resource = 0;  ///< Step of the first rung; 0: a hundredth of the first whole trial.
+  int64_t max_resource = 0;  ///< From this step on no trial ends; 0: there is no such step.
   int64_t reduction_factor = 4;
   int64_t min_early_stopping_rate = 0;  ///< So many rungs are left out at the beginning.
   int64_t bootstrap_count = 0;          ///< So many trials end at each rung whatever they are.
