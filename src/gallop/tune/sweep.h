@@ -16,9 +16,11 @@ struct RunSpec {
   std::string recipe;  ///< A recipe's name or file; empty for a command.
   /// Options of the recipe that are the same in every trial, "train.epochs" and "3".
   std::vector<std::pair<std::string, std::string>> options{};
-  /// The words of a command. `{lr}` in a word stands for the value of the parameter lr; a word
-  /// `${args}` for `--NAME=VALUE` of all, `${args_no_hyphens}` for `NAME=VALUE`, `${args_json}` for
-  /// all as one word of JSON.
+  /// The words of a command. `{lr}` in a word stands for the value of the parameter lr, and
+  /// `${envvar:HOME}` for an environment variable; a word `${args}` for `--NAME=VALUE` of all,
+  /// `${args_no_hyphens}` for `NAME=VALUE`, `${args_no_boolean_flags}` for `--NAME` where the value
+  /// is true and nothing where it is false, `${args_json}` for all as one word of JSON, and
+  /// `${args_json_file}` for a file that has this.
   std::vector<std::string> command{};
   /// So many checkpoints of a recipe's trial are kept along the way for trials that begin alike,
   /// which then share its steps; 0: trials share none. Nothing where the sweep does not say.

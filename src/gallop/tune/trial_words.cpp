@@ -1,6 +1,8 @@
 #include "gallop/tune/trial_words.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,12 +17,32 @@ namespace {
 
 using Words = std::vector<std::pair<std::string, std::string>>;
 
+constexpr std::string_view kVariable = "${envvar:";
+constexpr const char* kArgumentsFile = "${args_json_file}";
+
+// What stands at `${envvar:NAME}`; `end` is the closing brace.
+std::string variable_at(const std::string& word, size_t begin, size_t end) {
+  const size_t name_at = begin + kVariable.size();
+  const std::string name = word.substr(name_at, end - name_at);
+  const char* const value = std::getenv(name.c_str());
+  if (value != nullptr) return value;
+  throw UsageError(fmt::format("command: there is no environment variable '{}'", printable(name)));
+}
+
 // Puts values in the place of `{name}`; "{{" is a brace.
-std::string filled(const std::string& word, const Words& values, const Space& space) {
+std::string filled(const std::string& word, const Words& values, const Space& space,
+                   Variables variables) {
   std::string text;
   for (size_t i = 0; i < word.size(); ++i) {
     if (word.compare(i, 2, "{{") == 0 || word.compare(i, 2, "}}") == 0) {
       text += word[i++];
+      continue;
+    }
+    if (const size_t close = word.find('}', i);
+        word.compare(i, kVariable.size(), kVariable) == 0 && close != std::string::npos) {
+      text += variables == Variables::kFilled ? variable_at(word, i, close)
+                                              : word.substr(i, close + 1 - i);
+      i = close;
       continue;
     }
     const size_t end = word[i] == '{' ? word.find('}', i) : std::string::npos;
@@ -39,6 +61,12 @@ std::string filled(const std::string& word, const Words& values, const Space& sp
     i = end;
   }
   return text;
+}
+
+// YAML 1.1 also has them with a capital, as Python does.
+bool is_true(const std::string& value) { return value == "true" || value == "True"; }
+bool is_truth(const std::string& value) {
+  return is_true(value) || value == "false" || value == "False";
 }
 
 }  // namespace
@@ -71,28 +99,39 @@ std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
   return words;
 }
 
-std::vector<std::string> command_words(const RunSpec& spec, const Space& space,
-                                       const Point& point) {
+std::vector<std::string> command_words(const RunSpec& spec, const Space& space, const Point& point,
+                                       const std::string& folder, Variables variables) {
   const Words values = parameter_words(space, point);
   std::vector<std::string> words;
   for (const std::string& word : spec.command) {
-    if (word == "${args}" || word == "${args_no_hyphens}") {
-      const char* const hyphens = word == "${args}" ? "--" : "";
+    if (word == "${args}" || word == "${args_no_hyphens}" || word == "${args_no_boolean_flags}") {
       for (const auto& [name, value] : values) {
-        words.push_back(fmt::format("{}{}={}", hyphens, name, value));
+        const bool is_flag = word == "${args_no_boolean_flags}" && is_truth(value);
+        if (is_flag && !is_true(value)) continue;
+        words.push_back(fmt::format("{}{}{}", word == "${args_no_hyphens}" ? "" : "--", name,
+                                    is_flag ? "" : "=" + value));
       }
     } else if (word == "${args_json}") {
       words.push_back(parameters_json(space, point));
+    } else if (word == kArgumentsFile) {
+      words.push_back(arguments_file(folder));
     } else {
-      words.push_back(filled(word, values, space));
+      words.push_back(filled(word, values, space, variables));
     }
   }
   return words;
 }
 
+bool wants_arguments_file(const RunSpec& spec) {
+  return std::find(spec.command.begin(), spec.command.end(), kArgumentsFile) != spec.command.end();
+}
+
+std::string arguments_file(const std::string& folder) { return folder + ".json"; }
+
 std::vector<std::string> words_to_repeat(const Study& study, const Trial& trial) {
   const RunSpec spec = parse_run_spec(study.settings().run);
-  if (spec.recipe.empty()) return command_words(spec, study.space(), trial.point);
+  if (spec.recipe.empty())
+    return command_words(spec, study.space(), trial.point, trial.folder, Variables::kNamed);
   std::vector<std::string> words = {"gallop", "train", spec.recipe};
   for (auto& option : recipe_options(spec, study.space(), trial.point)) {
     words.push_back(std::move(option));

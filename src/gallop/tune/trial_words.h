@@ -20,11 +20,22 @@ std::string parameters_json(const Space& space, const Point& point);
 std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
                                         const Point& point);
 
-/// The words of a trial that runs a command. Throws UsageError where one names a parameter that
-/// there is not.
-std::vector<std::string> command_words(const RunSpec& spec, const Space& space, const Point& point);
+/// Whether a command's environment variables are replaced by what they hold, perhaps a secret, or
+/// left as they are written.
+enum class Variables { kFilled, kNamed };
 
-/// What runs a trial's point again by itself, in this terminal. Throws as command_words() does.
+/// The words of a trial that runs a command. Throws UsageError where one names a parameter or an
+/// environment variable that there is not. `folder` is the trial's, or empty where it has none yet.
+std::vector<std::string> command_words(const RunSpec& spec, const Space& space, const Point& point,
+                                       const std::string& folder, Variables variables);
+
+/// Whether the command of a trial reads its parameters from a file, which is then to be written.
+bool wants_arguments_file(const RunSpec& spec);
+/// Beside a trial's folder.
+std::string arguments_file(const std::string& folder);
+
+/// What runs a trial's point again by itself, in this terminal, where `${envvar:NAME}` is still to
+/// be replaced. Throws as command_words() does.
 std::vector<std::string> words_to_repeat(const Study& study, const Trial& trial);
 
 }  // namespace gallop::tune

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -114,7 +115,9 @@ class Schedule {
     if (has_end(index)) {
       line += fmt::format("GALLOP_TRIAL_LAST_STEP={} ", stretches_[index].last_step);
     }
-    return line + shell_line(command_words(spec_, study_.space(), stretches_[index].point));
+    const tune::Trial& trial = trial_at(study_, stretches_[index].trials.back());
+    return line + shell_line(command_words(spec_, study_.space(), stretches_[index].point,
+                                           trial.folder, tune::Variables::kNamed));
   }
 
   const tune::Study& study_;
@@ -191,6 +194,14 @@ ExitCode tune_lineage(const std::vector<std::string>& arguments) {
   if (commands) {
     fmt::print("{}", schedule->commands());
     return ExitCode::kDone;
+  }
+  const bool has_population = std::any_of(study.trials().begin(), study.trials().end(),
+                                          [](const auto& one) { return is_of_population(one); });
+  if (!has_population && !schedule) {
+    throw UsageError(
+        fmt::format("no trial of {} is of a population (samplers pbt and pb2); give "
+                    "--trial NUMBER for how one is run again",
+                    place.name));
   }
   if (number < 0) print_trials(study);
   if (schedule) fmt::print("{}{}", number < 0 ? "\n" : "", schedule->text());

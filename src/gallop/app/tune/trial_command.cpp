@@ -60,7 +60,8 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   command.keep_output = command.own_group = true;
   command.input.emplace();  // From a terminal, which is another group's, it could not read.
   if (spec.recipe.empty()) {
-    std::vector<std::string> words = tune::command_words(spec, settings.space, trial.point);
+    std::vector<std::string> words = tune::command_words(spec, settings.space, trial.point,
+                                                         run.string(), tune::Variables::kFilled);
     command.program = words.front();
     command.arguments.assign(words.begin() + 1, words.end());
     command.variables["GALLOP_TRIAL_NUMBER"] = std::to_string(trial.number);

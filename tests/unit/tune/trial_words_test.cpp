@@ -1,0 +1,45 @@
+#include "gallop/tune/trial_words.h"
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::tune {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// Of `command: [WORD]` at lr = 0.5, fast = true, wide = false.
+Words words_of(const std::string& word, Variables variables = Variables::kFilled) {
+  const Space space({{"lr", Interval{.low = 0, .high = 1, .step = 0}},
+                     {"fast", Choices{{"false", "true"}}},
+                     {"wide", Choices{{"false", "true"}}}},
+                    {});
+  return command_words({.recipe = "", .command = {word}}, space, {0.5, 1, 0}, "runs/0007",
+                       variables);
+}
+
+TEST(TrialWords, StandForAllParameters) {
+  EXPECT_EQ(words_of("${args}"), (Words{"--lr=0.5", "--fast=true", "--wide=false"}));
+  EXPECT_EQ(words_of("${args_no_hyphens}"), (Words{"lr=0.5", "fast=true", "wide=false"}));
+  EXPECT_EQ(words_of("${args_no_boolean_flags}"), (Words{"--lr=0.5", "--fast"}));
+  EXPECT_EQ(words_of("${args_json}"), (Words{R"({"lr":0.5,"fast":true,"wide":false})"}));
+  EXPECT_EQ(words_of("${args_json_file}"), (Words{"runs/0007.json"}));
+  EXPECT_TRUE(wants_arguments_file({.recipe = "", .command = {"a", "${args_json_file}"}}));
+  EXPECT_FALSE(wants_arguments_file({.recipe = "", .command = {"${args}"}}));
+}
+
+TEST(TrialWords, StandForOneParameterOrVariable) {
+  ASSERT_EQ(setenv("GALLOP_TEST_WORD", "here", 1), 0);
+  EXPECT_EQ(words_of("{{{lr}}} ${envvar:GALLOP_TEST_WORD}/{fast}"), (Words{"{0.5} here/true"}));
+  ASSERT_EQ(unsetenv("GALLOP_TEST_WORD"), 0);
+  EXPECT_THROW(words_of("${envvar:GALLOP_TEST_WORD}"), UsageError);
+  EXPECT_EQ(words_of("${envvar:GALLOP_TEST_WORD}", Variables::kNamed),
+            (Words{"${envvar:GALLOP_TEST_WORD}"}));
+  EXPECT_THROW(words_of("{rate}"), UsageError);
+}
+
+}  // namespace
+}  // namespace gallop::tune
