@@ -22,6 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kMostOfResult = 24;
+
 double seconds_of(const Trial& trial) {
   if (trial.started == 0) return 0;
   return (trial.is_finished() ? trial.ended : seconds_since_1970()) - trial.started;
@@ -154,16 +156,22 @@ std::string trials_table(const Study& study, size_t trials, size_t columns) {
   const auto add = [&](const std::string& line) {
     text += plot::shortened(line, columns, "...") + "\n";
   };
-  constexpr const char* kLine = "{:>5}  {:<8}  {:>7}  {:>8}  {:<24}  {}";
-  add(fmt::format(kLine, "trial", "state", "reports", "time", "result", "parameters"));
+  std::vector<std::pair<const Trial*, std::string>> shown;
+  size_t width = std::string_view("result").size();
   for (const Trial& trial : study.trials()) {
     const bool is_shown =
         static_cast<size_t>(trial.number) + trials >= all || trial.state == TrialState::kRunning;
     if (!is_shown) continue;
-    const std::string result =
-        trial.message.empty() ? values_text(study, trial) : printable(trial.message);
-    add(fmt::format(kLine, trial.number, state_name(trial.state), trial.reports.size(),
-                    format_duration(seconds_of(trial)), result, point_text(study, trial, 4)));
+    shown.emplace_back(
+        &trial, trial.message.empty() ? values_text(study, trial) : printable(trial.message));
+    width = std::clamp(shown.back().second.size(), width, kMostOfResult);
+  }
+  constexpr const char* kLine = "{:>5}  {:<8}  {:>7}  {:>8}  {:<{}}  {}";
+  add(fmt::format(kLine, "trial", "state", "reports", "time", "result", width, "parameters"));
+  for (const auto& [trial, result] : shown) {
+    add(fmt::format(kLine, trial->number, state_name(trial->state), trial->reports.size(),
+                    format_duration(seconds_of(*trial)), result, width,
+                    point_text(study, *trial, 4)));
   }
   return text;
 }

@@ -34,6 +34,10 @@ std::string difference(tune::StudySettings before, const tune::StudySettings& no
   if (before.pruner != now.pruner) return "the pruner";
   if (before.run != now.run) return "what a trial runs";
   if (before.seed != now.seed) return "the seed";
+  if (before.heartbeat_seconds != now.heartbeat_seconds || before.attempts != now.attempts ||
+      before.failures != now.failures) {
+    return "heartbeat, attempts or failures";
+  }
   return "the metrics or limits";
 }
 
@@ -57,6 +61,26 @@ void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& 
   if (more > 0) tune::Tuner(store.open(place.name)).resume(more);
 }
 
+// Where the study is kept from now on, once it is known that it can be.
+void choose_store(const fs::path& folder, const std::string& store) {
+  if (store.empty()) return;
+  if (!store.starts_with("postgresql://") && !store.starts_with("postgres://")) {
+    throw UsageError(
+        "--store: expected postgresql://USER@HOST/DATABASE; without --store a study is "
+        "kept in a file");
+  }
+  tune::open_store(store);
+  StudyPlace::set_store(folder, store);
+}
+
+// A study is where it was made, whatever is said now.
+void check_store(const StudyPlace& place, const std::string& store) {
+  if (store.empty() || (place.is_in_database() && store == place.store)) return;
+  throw UsageError(fmt::format(
+      "{} is kept elsewhere, {}; leave --store out, or take another --name", place.folder.string(),
+      place.is_in_database() ? "at the address in its file 'store'" : "in its file study.db"));
+}
+
 }  // namespace
 
 std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
@@ -67,6 +91,12 @@ std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
   std::string text = read_file(file, kLargestSweep);
   sweep = tune::parse_sweep(text, wanted.sweep_file, file.stem().string());
   if (!wanted.name.empty()) sweep.settings.name = wanted.name;
+  if (!tune::is_study_name(sweep.settings.name) && wanted.name.empty()) {
+    throw UsageError(
+        fmt::format("'{}' cannot be the name of a study's folder; give one by --name, of letters, "
+                    "digits, '.', '_' and '-'",
+                    printable(sweep.settings.name)));
+  }
   tune::check_study_name(sweep.settings.name);
   check_study(sweep.settings);
   return text;
@@ -75,11 +105,16 @@ std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
 StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
   const std::string text = read_sweep(wanted, sweep);
   const fs::path folder = wanted.studies / sweep.settings.name;
+  std::optional<tune::Study> earlier;
+  if (!wanted.earlier.empty() && !tune::is_study(folder)) {
+    earlier = tune::find_study(wanted.studies, wanted.earlier).read();
+  }
   make_folders(folder);
   const FileLock lock = take_making_lock(folder);
   const bool is_there = tune::is_study(folder);
-  if (!is_there) StudyPlace::set_store(folder, wanted.store);
+  if (!is_there) choose_store(folder, wanted.store);
   StudyPlace place = StudyPlace::at(folder);
+  check_store(place, wanted.store);
   const auto store = place.open_store();
   if (is_there && place.is_led()) {
     if (!wanted.may_be_led) go_on(place, *store, sweep);
@@ -92,8 +127,9 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
     return place;
   }
   write_file_atomically(folder / "sweep.yaml", text);
-  std::optional<tune::Study> earlier;
-  if (!wanted.earlier.empty()) earlier = tune::find_study(wanted.studies, wanted.earlier).read();
+  if (!wanted.earlier.empty() && !earlier) {
+    earlier = tune::find_study(wanted.studies, wanted.earlier).read();
+  }
   store->create(sweep.settings);
   tune::Tuner tuner(store->open(place.name));
   if (earlier) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -11,6 +12,8 @@
 #include "gallop/app/terminal.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/which_study.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/plot/plot.h"
 #include "gallop/tune/importance/importance.h"
 
@@ -18,8 +21,27 @@ namespace gallop::app {
 
 namespace {
 
-std::vector<double> shares_of(const tune::Study& study, const std::string& method) {
-  return method == "fanova" ? tune::fanova(study) : tune::ped_anova(study);
+// Of one metric; without a name of all, where the method knows how.
+std::optional<size_t> metric_of(const tune::Study& study, const std::string& method,
+                                const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& objective : study.settings().objectives) names.push_back(objective.metric);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  if (!name.empty() || (method == "fanova" && names.size() > 1)) {
+    throw UsageError(
+        name.empty()
+            ? fmt::format("--method fanova: give one --metric of {}", join_names(names, "and"))
+            : fmt::format("there is no metric '{}'; there {} {}", printable(name),
+                          names.size() == 1 ? "is" : "are", join_names(names, "and")));
+  }
+  return std::nullopt;
+}
+
+std::vector<double> shares_of(const tune::Study& study, const std::string& method,
+                              std::optional<size_t> metric) {
+  if (method == "fanova") return tune::fanova(study, {.objective = metric.value_or(0)});
+  return tune::ped_anova(study, {.objective = metric});
 }
 
 }  // namespace
@@ -34,14 +56,16 @@ ExitCode tune_importance(const std::vector<std::string>& arguments) {
   WhichStudy which;
   which.add_to(parser);
   std::string method = "ped-anova";
+  std::string metric;
   bool json = false;
+  parser.add_option("--metric", metric, "of several, for this one; ped-anova takes all without it");
   parser.add_option("--method", method, "ped-anova (the default) or fanova")
       ->check(CLI::IsMember({"ped-anova", "fanova"}));
   parser.add_flag("--json", json, "print JSON");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::Study study = which.find().read();
   if (!study.best()) throw UsageError("no trial is complete so far");
-  const std::vector<double> shares = shares_of(study, method);
+  const std::vector<double> shares = shares_of(study, method, metric_of(study, method, metric));
   std::vector<size_t> order(shares.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

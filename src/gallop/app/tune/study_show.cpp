@@ -22,6 +22,7 @@ namespace gallop::app {
 namespace {
 
 constexpr size_t kShownTrials = 20;
+const CLI::Range kTrialNumbers(int64_t{0}, int64_t{1'000'000'000});
 
 const tune::Trial& best_trial(const tune::StudyPlace& place, const tune::Study& study) {
   const auto best = study.objectives() > 1 ? std::optional<int64_t>() : study.best();
@@ -75,7 +76,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
   which.add_to(parser);
   bool json = false, command = false;
   int64_t number = -1;
-  parser.add_option("--trial", number, "another trial than the best");
+  parser.add_option("--trial", number, "another trial than the best")->check(kTrialNumbers);
   auto* as_json = parser.add_flag("--json", json, "print JSON");
   parser.add_flag("--command", command, "print the command alone")->excludes(as_json);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
@@ -97,9 +98,13 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
   }
   const tune::Trial& trial = trial_of(place, study, number);
   const std::string line = shell_line(tune::words_to_repeat(study, trial));
+  if (command && line.empty()) {
+    throw UsageError(fmt::format(
+        "{} has no command: other programs run its trials, by 'gallop tune ask'", place.name));
+  }
   if (json) {
     auto object = nlohmann::ordered_json::parse(trial_json(study, trial));
-    object["command"] = line;
+    if (!line.empty()) object["command"] = line;
     fmt::print("{}\n", object.dump());
   } else if (command) {
     fmt::print("{}\n", line);
@@ -108,7 +113,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
     for (const auto& [name, word] : parameter_words(study.space(), trial.point)) {
       fmt::print("  {:<30} {}\n", name, word);
     }
-    fmt::print("again: {}\n", line);
+    if (!line.empty()) fmt::print("again: {}\n", line);
   }
   return ExitCode::kDone;
 }
@@ -127,7 +132,7 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
   parser.add_option("--optuna", optuna,
                     "FILE: a new SQLite file that Optuna and its dashboard open");
   parser.add_option("--recipe", recipe, "FILE: the recipe of the best trial");
-  parser.add_option("--trial", number, "with --recipe: of this trial");
+  parser.add_option("--trial", number, "with --recipe: of this trial")->check(kTrialNumbers);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   if (csv.empty() && json.empty() && recipe.empty() && optuna.empty()) {
     throw UsageError("what is to be written? Give --csv, --json, --optuna or --recipe with a file");

@@ -12,6 +12,8 @@ namespace gallop::app {
 
 namespace {
 
+constexpr int64_t kMostMore = 1'000'000'000;
+
 ExitCode steer(const tune::StudyPlace& place, const tune::Steer& wish) {
   place.open_broker()->steer(wish);
   fmt::print("{}\n", progress_text(place.read()));
@@ -39,7 +41,8 @@ ExitCode tune_resume(const std::vector<std::string>& arguments) {
   WhichStudy which;
   which.add_to(parser);
   int64_t more = 0;
-  parser.add_option("--more", more, "so many trials more")->check(CLI::NonNegativeNumber);
+  parser.add_option("--more", more, "so many trials more")
+      ->check(CLI::Range(int64_t{0}, kMostMore));
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
   return steer(place,

@@ -17,6 +17,7 @@
 #include "gallop/app/tune/study_run.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/world.h"
 #include "gallop/tune/study_text.h"
@@ -49,6 +50,27 @@ std::string list_of_actions() {
   return text;
 }
 
+// A first word that looks like no file may be an action that is misspelled.
+void check_action(const std::vector<std::string>& words) {
+  const std::string word = words.empty() ? "-" : words.front();
+  std::error_code error;
+  if (word.starts_with('-') || fs::path(word).has_extension() || fs::exists(word, error)) return;
+  std::vector<std::string> names;
+  for (const Command& action : tune_actions()) names.emplace_back(action.name);
+  const std::string nearest = nearest_name(word, names);
+  throw UsageError(
+      fmt::format("there is neither a sweep nor an action '{}'{}; 'gallop tune --help' "
+                  "lists the actions",
+                  printable(word), nearest.empty() ? "" : ", did you mean '" + nearest + "'?"));
+}
+
+// As CUDA_VISIBLE_DEVICES has them.
+std::string wrong_gpu(const std::string& text) {
+  const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number || text.starts_with("GPU-") || text.starts_with("MIG-")) return {};
+  return fmt::format("'{}' is no number of a GPU, as 0,1", printable(text));
+}
+
 void add_options(CLI::App& parser, Arguments& arguments) {
   StudyRunConfig& run = arguments.run;
   parser.add_option("SWEEP", arguments.study.sweep_file, "the sweep's file");
@@ -71,8 +93,12 @@ void add_options(CLI::App& parser, Arguments& arguments) {
                   "trials at once on this machine, which share its cores; in each process where a "
                   "starter has started several")
       ->check(CLI::Range(1, 1024));
-  parser.add_option("--gpus", run.gpus, "numbers of GPUs, of which workers have one each in turn")
-      ->delimiter(',');
+  parser
+      .add_option("--gpus", run.gpus,
+                  "numbers of GPUs, of which workers have one each in turn; workers "
+                  "beyond their number share them")
+      ->delimiter(',')
+      ->check(CLI::Validator(wrong_gpu, "", "GPU"));
   parser.add_flag("--keep-variables", arguments.keeps_variables,
                   "trials see the variables by which torchrun, MPI and Slurm tell a process who it "
                   "is, and take themselves for it");
@@ -99,6 +125,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
                     "as it finds its place")
         ->check(CLI::Range(1, 100000));
   }
+  check_action(words);
   if (!parse_arguments(parser, words)) return false;
   if (arguments.study.sweep_file.empty() == arguments.helped.empty()) {
     throw UsageError("give either a sweep or --worker STUDY; for example: gallop tune sweep.yaml");
@@ -179,7 +206,26 @@ void show_best(const tune::StudyPlace& place) {
                                 (place.folder / "output").string()));
   }
   fmt::print("best       {}{}", best, shared_text(study, 0));
-  fmt::print("to train it again: gallop tune best {}\n", place.folder.string());
+  const char* const verb =
+      study.settings().run.find("\"recipe\"") == std::string::npos ? "run" : "train";
+  const bool has_several = study.objectives() > 1;
+  fmt::print("to {} {} again: gallop tune best {}{}\n", verb, has_several ? "one" : "it",
+             shell_word(place.folder.string()), has_several ? " --trial NUMBER" : "");
+}
+
+// What takes up the same study; its store is known by its folder.
+std::vector<std::string> words_to_go_on(const Arguments& arguments) {
+  std::vector<std::string> words = {"gallop", "tune", arguments.study.sweep_file};
+  const auto add_if = [&](bool is_given, const char* option, const std::string& value) {
+    if (is_given) words.insert(words.end(), {option, value});
+  };
+  add_if(!arguments.study.name.empty(), "--name", arguments.study.name);
+  add_if(arguments.studies != Arguments().studies, "--studies", arguments.studies);
+  add_if(arguments.workers.has_value(), "--workers", std::to_string(arguments.run.workers));
+  add_if(!arguments.listen.empty(), "--listen", arguments.listen);
+  for (const std::string& gpu : arguments.run.gpus) add_if(true, "--gpus", gpu);
+  if (arguments.joins) words.emplace_back("--join");
+  return words;
 }
 
 }  // namespace
@@ -205,7 +251,7 @@ ExitCode tune_sweep(const std::vector<std::string>& words) {
   const StudyEnd end = take_part(arguments, world, place, sweep, stop);
   if (!end.is_done) {
     if (end.has_led) {
-      fmt::print(stderr, "gallop: stopped; to go on: gallop tune {}\n", arguments.study.sweep_file);
+      fmt::print(stderr, "gallop: stopped; to go on: {}\n", shell_line(words_to_go_on(arguments)));
     }
     return ExitCode::kStopped;
   }

@@ -10,6 +10,7 @@
 
 #include "gallop/app/terminal.h"
 #include "gallop/base/text.h"
+#include "gallop/plot/labels.h"
 #include "gallop/tune/study_text.h"
 
 namespace gallop::app {
@@ -23,6 +24,16 @@ void print(const std::string& json, const char* event) {
   fmt::print("{{\"event\":\"{}\",{}\n", event, std::string_view(json).substr(1));
 }
 
+// "loss, the smaller the better; accuracy, the larger the better"
+std::string goals_text(const tune::StudySettings& settings) {
+  std::string text;
+  for (const tune::Objective& objective : settings.objectives) {
+    text += fmt::format("{}{}, the {} the better", text.empty() ? "" : "; ",
+                        printable(objective.metric), objective.maximize ? "larger" : "smaller");
+  }
+  return text;
+}
+
 }  // namespace
 
 StudyView::StudyView(Style style)
@@ -32,9 +43,11 @@ void StudyView::begin(const tune::Study& study, const tune::StudyPlace& place, i
   told_ = study.finished().size();
   if (style_ != Style::kText) return;
   const auto& settings = study.settings();
-  fmt::print("study      {}, seed {}: {} parameters, sampler {}, pruner {}\n",
-             place.folder.string(), settings.seed, settings.space.size(),
+  const size_t parameters = settings.space.size();
+  fmt::print("study      {}, seed {}: {} parameter{}, sampler {}, pruner {}\n",
+             place.folder.string(), settings.seed, parameters, parameters == 1 ? "" : "s",
              tune::name_in(settings.sampler), tune::name_in(settings.pruner));
+  fmt::print("metric     {}\n", goals_text(settings));
   fmt::print("workers    {} on this machine\n", workers);
   if (told_ > 0) fmt::print("goes on    {}\n", progress_text(study));
   std::fflush(stdout);
@@ -70,8 +83,13 @@ void StudyView::tell(const tune::Study& study, int64_t number) {
 
 void StudyView::draw(const tune::Study& study) {
   const auto columns = static_cast<size_t>(terminal_columns());
-  const std::string table =
-      progress_text(study) + "\n" + trials_table(study, kShownTrials, columns);
+  // No line may be broken by the terminal, as lines are counted to draw over them.
+  std::string table = plot::shortened(progress_text(study), columns, "...") + "\n";
+  if (const auto best = study.best(); best && study.objectives() == 1) {
+    table += plot::shortened("best: " + best_text(study), columns, "...");
+    if (table.back() != '\n') table += "\n";
+  }
+  table += trials_table(study, kShownTrials, columns);
   if (table == drawn_) return;
   // Over the table that stands there.
   const auto lines = std::count(drawn_.begin(), drawn_.end(), '\n');

@@ -37,6 +37,17 @@ Json parsed(std::string_view line) {
   return Json::parse(std::regex_replace(std::string(line), kNoNumber, "null"), nullptr, false);
 }
 
+// A bar of progress, which programs draw over and over from the beginning of the line, and the
+// object that another stream of theirs has put behind it.
+std::string_view without_bar(std::string_view line) {
+  const size_t bar = line.find_last_not_of('\r') == std::string_view::npos
+                         ? std::string_view::npos
+                         : line.rfind('\r', line.find_last_not_of('\r'));
+  if (bar == std::string_view::npos) return line;
+  const size_t object = line.find('{', bar);
+  return object == std::string_view::npos ? line : line.substr(object);
+}
+
 }  // namespace
 
 std::string ReportUnit::until(int64_t report) const {
@@ -100,6 +111,7 @@ bool TrialMetrics::counts(const std::string& event) const {
 }
 
 std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
+  if (!is_recipe_) line = without_bar(line);
   if (!line.starts_with('{')) return std::nullopt;
   const Json json = parsed(line);
   if (!json.is_object()) return std::nullopt;

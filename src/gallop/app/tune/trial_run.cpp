@@ -17,7 +17,9 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/energy.h"
 #include "gallop/base/error.h"
+#include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
 
@@ -62,6 +64,13 @@ class OutputLines {
     }
     pending_.erase(0, begin);
     if (pending_.size() > kLongestLine) pending_.clear();
+  }
+
+  /// What came last, without the end of a line.
+  template <typename Function>
+  void last_line(const Function& function) {
+    if (!pending_.empty()) function(std::string_view(pending_));
+    pending_.clear();
   }
 
  private:
@@ -125,6 +134,7 @@ class Run {
         usleep(1000 * kLookMilliseconds);
       }
       lines_.each_line([&](std::string_view line) { take(line); });
+      if (!is_open) lines_.last_line([&](std::string_view line) { take(line); });
       joules_ += energy_.joules();
       if (stop.requested()) end(Why::kStopped);
       if (ended_at_ > 0 && monotonic_seconds() - ended_at_ > kGraceSeconds) child_.kill_all();
@@ -249,6 +259,11 @@ void run_trial(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assi
                const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop) {
   make_folders(place.run(assignment.trial.number).parent_path());
   make_folders(place.output(assignment.trial.number).parent_path());
+  if (tune::wants_arguments_file(spec)) {
+    write_file_atomically(
+        tune::arguments_file(place.run(assignment.trial.number).string()),
+        tune::parameters_json(broker.settings().space, assignment.trial.point) + "\n");
+  }
   broker.place(assignment.trial, place.run(assignment.trial.number).string());
   std::unique_ptr<Run> run;
   try {

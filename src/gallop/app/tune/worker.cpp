@@ -13,6 +13,7 @@
 #include "gallop/train/train_config.h"
 #include "gallop/tune/chosen.h"
 #include "gallop/tune/sampler.h"
+#include "gallop/tune/study_text.h"
 #include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
@@ -28,6 +29,22 @@ std::vector<Override> overrides_of(const std::vector<std::string>& options) {
     overrides.push_back({option.substr(0, equals), option.substr(equals + 1)});
   }
   return overrides;
+}
+
+// That the constraints allow something, which a grid finds out by itself, is known before a study
+// is made.
+void check_constraints(const tune::StudySettings& settings) {
+  if (tune::name_in(settings.sampler) == "grid") return;
+  tune::Random random(settings.seed, 0);
+  tune::random_point(settings.space, random);
+}
+
+// Any point shows whether its words name what there is.
+void check_command(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+  tune::Random random(settings.seed, 0);
+  const tune::Space unconstrained(settings.space.parameters(), {});
+  tune::command_words(spec, settings.space, tune::random_point(unconstrained, random), "",
+                      tune::Variables::kFilled);
 }
 
 }  // namespace
@@ -58,6 +75,8 @@ void check_study(const tune::StudySettings& settings) {
   tune::make_pruner(settings);
   const TrialMetrics metrics(settings, spec, report_unit(settings, spec));
   shared_checkpoints(settings, spec);
+  check_constraints(settings);
+  check_command(settings, spec);
   const auto& objectives = settings.objectives;
   const bool wants_joules =
       std::any_of(objectives.begin(), objectives.end(),
