@@ -16,6 +16,7 @@
 #include "gallop/app/tune/slurm_study.h"
 #include "gallop/app/tune/study_run.h"
 #include "gallop/app/tune/subcommands.h"
+#include "gallop/base/file.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
@@ -178,8 +179,14 @@ StudyEnd take_part(Arguments& arguments, const launch::World& world, const tune:
                    const tune::Sweep& sweep, const StopRequest& stop) {
   const bool is_first = world.rank == 0;
   const bool is_alone = world.size == 1 && !arguments.joins;
-  // The same after a restart, so that each worker takes up the trial that it had.
-  if (is_alone) arguments.run.name = host_name();
+  // The same after a restart, so that each worker takes up the trial that it had; of several
+  // processes of this host, which a database allows, the first alone has it.
+  const std::string host = host_name();
+  std::optional<FileLock> name;
+  if (is_alone && place.is_in_database()) {
+    name = FileLock::try_lock(place.folder / ("worker." + host + ".lock"), host);
+  }
+  if (is_alone && (name || !place.is_in_database())) arguments.run.name = host;
   if (is_alone || (place.is_in_database() && is_first)) {
     return run_study(place, arguments.run, !arguments.joins, stop);
   }
