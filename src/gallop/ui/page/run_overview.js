@@ -30,7 +30,6 @@ function createdText(seconds) {
 
 function runFacts(run) {
   const { energy, ends } = run;
-  const kwh = energy ? Number((energy.joules / JOULES_PER_KWH).toPrecision(3)) : 0;
   return facts([
     run.created > 0 && ["Created", createdText(run.created)],
     ["Duration", formatDuration(run.seconds)],
