@@ -75,8 +75,9 @@ class Space {
   Space() = default;
   /// `constraints` have the names of parameters. Throws UsageError with a line for each mistake:
   /// no parameter, a name twice, ends in the wrong order, a logarithm of what is not positive, a
-  /// step wider than its interval, no choice, a choice twice, a condition that comes after its
-  /// parameter or asks for a choice that is not there, a constraint with an unknown name.
+  /// step wider than its interval or too fine for its numbers, ends between which a distribution
+  /// has nothing, no choice, a choice twice, a condition that comes after its parameter or asks for
+  /// a choice that is not there, a constraint with an unknown name.
   Space(std::vector<Parameter> parameters, std::vector<std::string> constraints);
 
   size_t size() const { return parameters_.size(); }
