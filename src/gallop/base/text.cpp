@@ -129,9 +129,12 @@ std::string format_duration(double seconds) {
 
 std::string printable(std::string_view text) {
   std::string result(text);
-  for (char& c : result) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code < 0x20 || code == 0x7F) c = '?';
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto code = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F in UTF-8, among them another spelling of Escape and '['.
+    const bool ends_control = i > 0 && text[i - 1] == '\xc2' && code >= 0x80 && code < 0xA0;
+    if (ends_control) result[i - 1] = '?';
+    if (ends_control || code < 0x20 || code == 0x7F) result[i] = '?';
   }
   return result;
 }

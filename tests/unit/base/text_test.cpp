@@ -31,6 +31,7 @@ TEST(Format, CountsBytesAndDurations) {
 TEST(Printable, RemovesWhatCouldSteerATerminal) {
   EXPECT_EQ(printable("a\x1b[2Jb\n"), "a?[2Jb?");
   EXPECT_EQ(printable("größe"), "größe");
+  EXPECT_EQ(printable("a\xc2\x9b\x32J \xc2\xa0 \xe2\x82\x9b"), "a??2J \xc2\xa0 \xe2\x82\x9b");
 }
 
 TEST(ParseNumber, ReadsTheWholeText) {
