@@ -86,8 +86,8 @@ void StudyView::draw(const tune::Study& study) {
   // No line may be broken by the terminal, as lines are counted to draw over them.
   std::string table = plot::shortened(progress_text(study), columns, "...") + "\n";
   if (const auto best = study.best(); best && study.objectives() == 1) {
-    table += plot::shortened("best: " + best_text(study), columns, "...");
-    if (table.back() != '\n') table += "\n";
+    const std::string text = best_text(study);
+    table += plot::shortened("best: " + text.substr(0, text.find('\n')), columns, "...") + "\n";
   }
   table += trials_table(study, kShownTrials, columns);
   if (table == drawn_) return;
