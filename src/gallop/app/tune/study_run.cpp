@@ -114,6 +114,12 @@ class Member {
 
 bool never() { return false; }
 
+void say_taking_part(const tune::StudyPlace& place, const StudyRunConfig& config) {
+  if (config.style != StudyView::Style::kText) return;
+  fmt::print("worker     {} takes part in {}\n", name_of(config), place.folder.string());
+  std::fflush(stdout);
+}
+
 // Settings as the leader of a study tells them; nothing where none answers.
 std::optional<tune::StudySettings> knock(const tune::StudyPlace& place) {
   try {
@@ -164,6 +170,7 @@ StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   const WorkerThreads::OpenBroker open = [&] {
     return place.is_in_database() ? place.open_broker() : place.open_remote(kPatienceSeconds);
   };
+  say_taking_part(place, config);
   const tune::StudySettings settings = open()->settings();
   Member member(place, config);
   WorkerThreads workers(settings, member.workers(), open);
@@ -181,9 +188,8 @@ StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   };
   if (member.leads()) {
     open = [&leader = member.leader()] { return leader.broker(); };
-  } else if (config.style == StudyView::Style::kText) {
-    fmt::print("worker     {} takes part in {}\n", name_of(config), place.folder.string());
-    std::fflush(stdout);
+  } else {
+    say_taking_part(place, config);
   }
   WorkerThreads workers(*settings, member.workers(), open);
   return member.run(
