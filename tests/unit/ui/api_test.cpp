@@ -527,6 +527,17 @@ TEST_F(Api, ComparesRuns) {
   EXPECT_EQ(get("compare?runs=a,b").at("info")[0].at("name"), "version");
 }
 
+TEST_F(Api, KnowsRunsWhoseNamesHaveControlCharacters) {
+  folder.add("a", "{}", {0.5});
+  fs::rename(folder.add("b", "{}", {0.75}), folder.path() / "new\nline");
+  EXPECT_EQ(names_of(get("runs?sort=name")), (Names{"a", "new\nline"}));
+  EXPECT_EQ(get("run?name=new%0Aline").at("metrics")[0].at("last"), 0.75);
+  EXPECT_EQ(get("curves?metric=accuracy&runs=a,new%0Aline").at("curves").size(), 2);
+  EXPECT_EQ(names_of(get("runs?filter=name%3D%3D%22new%0Aline%22")), (Names{"new\nline"}));
+  post("note", R"({"run": "new\nline", "text": "good"})");
+  EXPECT_EQ(get("run?name=new%0Aline").at("note"), "good");
+}
+
 TEST_F(Api, TellsWhatARunHasTaken) {
   folder.add("a", "{}", {0.5}, /*finished=*/false);
   track::LogWriter log(folder.path() / "a" / "metrics.log", 10, {});

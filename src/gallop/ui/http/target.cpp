@@ -42,10 +42,14 @@ std::string decoded(std::string_view text, bool plus_is_blank) {
       i += 2;
     }
   }
-  if (std::any_of(result.begin(), result.end(), is_control)) {
+  return result;
+}
+
+std::string without_controls(std::string text) {
+  if (std::any_of(text.begin(), text.end(), is_control)) {
     throw UsageError("the address has a control character");
   }
-  return result;
+  return text;
 }
 
 // Names of files are in a table: there is nothing to climb up to, and nobody asks who means well.
@@ -59,9 +63,11 @@ void check_path(const std::string& path) {
 
 void add_value(std::string_view pair, std::map<std::string, std::string>& query) {
   const size_t equals = pair.find('=');
-  const std::string name = decoded(pair.substr(0, equals), /*plus_is_blank=*/true);
+  const std::string name = without_controls(decoded(pair.substr(0, equals), true));
   std::string value;
+  // A run's folder may have been given any name, by which the page asks for it.
   if (equals != std::string_view::npos) value = decoded(pair.substr(equals + 1), true);
+  if (value.find('\0') != std::string::npos) throw UsageError("the address has a zero byte");
   if (value.size() > kMostValueBytes) {
     throw UsageError(
         fmt::format("'{}' is longer than {}", printable(name), format_bytes(kMostValueBytes)));
@@ -79,7 +85,7 @@ Target parse_target(std::string_view text) {
   }
   const size_t mark = std::min(text.find('?'), text.size());
   Target target;
-  target.path = decoded(text.substr(0, mark), /*plus_is_blank=*/false);
+  target.path = without_controls(decoded(text.substr(0, mark), /*plus_is_blank=*/false));
   check_path(target.path);
   std::string_view rest = text.substr(std::min(mark + 1, text.size()));
   while (!rest.empty()) {

@@ -14,7 +14,8 @@ struct Target {
 
 /// Percent-decodes each part exactly once; '+' in the query is a blank. Throws UsageError where it
 /// does not begin with '/', has letters that must be escaped, '#', backslashes, control characters
-/// (also escaped ones), dots as a folder's name, a name twice or a value above 8 KiB.
+/// (also escaped ones, unless in a value, which may have all but zero bytes), dots as a folder's
+/// name, a name twice or a value above 8 KiB.
 Target parse_target(std::string_view text);
 
 }  // namespace gallop::ui::http
