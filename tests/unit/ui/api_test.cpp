@@ -446,6 +446,15 @@ TEST_F(Api, CountsTokensOfText) {
             Json::array({2560.0}));
   EXPECT_EQ(error("curves?metric=accuracy&runs=image&axis=tokens", 422),
             "image: its data are no text, which has tokens");
+  // One that cannot be drawn keeps none of the others away.
+  const Json both = get("curves?metric=accuracy&runs=image,text&axis=tokens").at("curves");
+  EXPECT_EQ(both[0].at("trouble"), "image: its data are no text, which has tokens");
+  EXPECT_EQ(both[0].at("x"), Json::array());
+  EXPECT_FALSE(both[1].contains("trouble"));
+  EXPECT_EQ(both[1].at("x").size(), 1);
+  EXPECT_EQ(get("band?metric=accuracy&axis=tokens").at("groups").size(), 1);
+  EXPECT_EQ(error("band?metric=accuracy&axis=tokens&filter=name%3D%3D%22image%22", 422),
+            "image: its data are no text, which has tokens");
 }
 
 TEST_F(Api, GivesTheBandOfEachGroup) {

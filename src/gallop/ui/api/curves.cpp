@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <span>
 
+#include "gallop/base/error.h"
 #include "gallop/ui/api/answer.h"
 #include "gallop/ui/api/api.h"
 #include "gallop/ui/api/query.h"
@@ -70,6 +72,7 @@ Json curve_of(const RunLine& run, const Drawing& drawing) {
              {"x", numbers_json(at(line.x, places, range.begin))},
              {"y", numbers_json(at(line.y, places, range.begin))},
              {"smooth", numbers_json(at(smooth, places, range.begin))}};
+  if (!run.trouble.empty()) curve["trouble"] = run.trouble;
   if (line.x.empty()) {
     for (const char* name : {"latest", "least", "most"}) curve[name] = nullptr;
     return curve;
@@ -117,19 +120,25 @@ http::Response band(Context& context, const http::Request& request) {
     return groups_of(index, query.text("by"), query.text("filter"));
   });
   Json list = Json::array();
+  std::exception_ptr trouble;
   for (const RunGroup& group : groups) {
     std::vector<Line> lines;
     for (const std::string& run : group.runs) {
-      Line line = line_of(context.runs, run, question).line;
-      if (line.x.empty()) continue;
-      line.y = smoothed(line.y, drawing.smoothing);
-      lines.push_back(std::move(line));
+      try {
+        Line line = line_of(context.runs, run, question).line;
+        if (line.x.empty()) continue;
+        line.y = smoothed(line.y, drawing.smoothing);
+        lines.push_back(std::move(line));
+      } catch (const DataError&) {
+        trouble = std::current_exception();
+      }
     }
     if (lines.empty()) continue;
     Json entry{{"value", group.value}, {"runs", lines.size()}};
     entry.update(band_json(band_of(lines), drawing));
     list.push_back(std::move(entry));
   }
+  if (list.empty() && trouble) std::rethrow_exception(trouble);
   return json_response({{"groups", std::move(list)}});
 }
 

@@ -1,5 +1,6 @@
 #include "gallop/ui/api/run_line.h"
 
+#include <exception>
 #include <map>
 #include <optional>
 #include <set>
@@ -83,11 +84,18 @@ std::vector<RunLine> lines_of(Runs& runs, const std::vector<std::string>& names,
                               const LineQuestion& question) {
   std::vector<RunLine> lines;
   bool is_there = false;
+  std::exception_ptr trouble;
   for (const std::string& name : names) {
-    lines.push_back(line_of(runs, name, question));
+    try {
+      lines.push_back(line_of(runs, name, question));
+    } catch (const DataError& error) {
+      lines.push_back({.run = name, .line = {}, .points = {}, .trouble = error.what()});
+      trouble = std::current_exception();
+    }
     is_there = is_there || !lines.back().line.x.empty();
   }
   if (is_there || names.empty()) return lines;
+  if (trouble) std::rethrow_exception(trouble);
   std::set<std::string> known;
   for (const std::string& name : names) {
     runs.with_history(name, [&](const RunHistory& history) {

@@ -25,14 +25,15 @@ struct RunLine {
   std::string run;
   Line line;
   MetricPoints points;
+  std::string trouble{};  ///< Why it has none, where the run cannot be read.
 };
 
 /// By the run's recipe, samples are steps times data.batch, tokens samples times data.context.
 /// Throws DataError where its log cannot be read, or its recipe does not say what the axis needs.
 RunLine line_of(Runs& runs, const std::string& run, const LineQuestion& question);
 
-/// The lines of runs by name. Throws UsageError where none of them has the metric, with the nearest
-/// name.
+/// The lines of runs by name, those too that cannot be read. Throws UsageError where none of them
+/// has the metric, with the nearest name, and as line_of() does where none of them can be read.
 std::vector<RunLine> lines_of(Runs& runs, const std::vector<std::string>& names,
                               const LineQuestion& question);
 

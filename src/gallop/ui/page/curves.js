@@ -172,7 +172,7 @@ export class CurveCard {
         const series = await this.context.load(this.metric, { ...this.zoom, points, signal });
         if (signal.aborted) return;
         this.series = series;
-        this.error.show("");
+        this.error.show(series.find((one) => one.trouble)?.trouble ?? "");
         this.draw();
       } catch (error) {
         this.error.tell(error, signal);
