@@ -83,8 +83,8 @@ function writeValues(series, cells, index) {
   if (cells.smooth) write(cells.smooth, text(series.smooth));
 }
 
-// Values that an axis can show: a logarithmic one only those above 0.
-const shownOn = (isLog) => (isLog ? (value) => (value > 0 ? value : NaN) : (value) => value);
+// Values that an axis can show: finite ones, a logarithmic one only those above 0.
+const shownOn = (isLog) => (value) => (Number.isFinite(value) && (!isLog || value > 0) ? value : NaN);
 
 function radii(ys) {
   const isAlone = ys.map((y, i) => Number.isFinite(y) && !Number.isFinite(ys[i - 1]) && !Number.isFinite(ys[i + 1]));
