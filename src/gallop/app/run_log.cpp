@@ -97,4 +97,16 @@ void RunLog::finished(const train::Outcome& outcome) {
   writer_.sync();
 }
 
+void RunLog::failed(const std::string& error) {
+  system_.reset();  // The end is the last record.
+  try {
+    append({.step = step_,
+            .kind = "end",
+            .texts = {{"how", "failed"}, {"error", error.substr(0, error.find('\n'))}}});
+    writer_.sync();
+  } catch (const Error&) {
+    // A full disk may be what it failed of.
+  }
+}
+
 }  // namespace gallop::app

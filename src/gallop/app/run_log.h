@@ -28,6 +28,9 @@ class RunLog final : public train::Observer {
   void noted(const std::string& line) override;
   void finished(const train::Outcome& outcome) override;
 
+  /// The run has ended with an error. Throws nothing: it is told while that is on its way.
+  void failed(const std::string& error);
+
  private:
   void append(track::Record record);
   void sampled(const track::SystemReading& reading);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <exception>
 
 #include <fmt/format.h>
 
@@ -179,7 +180,7 @@ class PreparedRun final : public TrainingRun {
     if (newest && team_.is_first() && style == ConsoleStyle::kJson) {
       print_earlier(path_, newest->step);
     }
-    train::Outcome outcome = trainer.run();
+    train::Outcome outcome = run_to_its_end(trainer, log);
     // A run that is stopped does not wait; it records what it is made of where it goes on.
     if (identity && outcome.finished) say_unknown(identity->finish());
     if (pusher) say_not_sent(pusher->finish());
@@ -187,6 +188,16 @@ class PreparedRun final : public TrainingRun {
   }
 
  private:
+  // An error that ends the run stands in its log.
+  static train::Outcome run_to_its_end(train::Trainer& trainer, std::optional<RunLog>& log) {
+    try {
+      return trainer.run();
+    } catch (const std::exception& error) {
+      if (log) log->failed(error.what());
+      throw;
+    }
+  }
+
   Recipe& recipe() { return prepared_.recipe(); }
   const data::TrainingData& data() const { return prepared_.data(); }
 

@@ -58,8 +58,8 @@ void ForeignRun::add(const std::string& name, int64_t step, double time, double 
 void ForeignRun::make(const fs::path& runs, const std::string& name,
                       const std::string& from) const {
   std::vector<Record> records;
-  Record end{.kind = "end",
-             .texts = {{"how", ending_ == Ending::kFinished ? "finished" : "stopped"}}};
+  constexpr const char* kHow[] = {"finished", "stopped", "failed", ""};  // By Ending.
+  Record end{.kind = "end", .texts = {{"how", kHow[static_cast<size_t>(ending_)]}}};
   end.time = ended_;
   for (const auto& [key, record] : records_) {
     records.push_back(record);

@@ -17,7 +17,7 @@ std::string foreign_name(const std::string& metric);
 /// A run of another program, as it is put together here.
 class ForeignRun {
  public:
-  enum class Ending { kFinished, kStopped, kUnknown };
+  enum class Ending { kFinished, kStopped, kFailed, kUnknown };
 
   /// A number by the other program's name for it: the inverse of foreign_name(), where names
   /// without a group are taken for those of evaluations. The last of two of the same step counts.

@@ -29,6 +29,11 @@ void flatten(const config::Node& node, const std::string& path,
   }
 }
 
+std::string text_of(const Record& record, const char* name) {
+  const auto found = record.texts.find(name);
+  return found != record.texts.end() ? found->second : std::string();
+}
+
 void read_log_of(const fs::path& folder, RunSummary& run) {
   const Log log = read_log(folder / "metrics.log");
   if (log.records.empty()) return;
@@ -39,9 +44,11 @@ void read_log_of(const fs::path& folder, RunSummary& run) {
       log, [&](const Point& point) { run.metrics[point.metric].add(point.step, point.value); });
   const Record& last = log.records.back();
   if (last.kind == "end") {
-    const auto how = last.texts.find("how");
-    run.state = how != last.texts.end() && how->second == "finished" ? RunState::kFinished
-                                                                     : RunState::kStopped;
+    const std::string how = text_of(last, "how");
+    run.state = how == "finished" ? RunState::kFinished
+                : how == "failed" ? RunState::kFailed
+                                  : RunState::kStopped;
+    run.end = end_text(last);
   }
   if (log.damaged_lines > 0) {
     run.trouble = fmt::format("{} {} of its log {} damaged and left out", log.damaged_lines,
@@ -86,8 +93,15 @@ const char* state_name(RunState state) {
     case RunState::kStopped: return "stopped";
     case RunState::kDied: return "died";
     case RunState::kUnreadable: return "unreadable";
+    case RunState::kFailed: return "failed";
   }
   return "";
+}
+
+std::string end_text(const Record& end) {
+  const std::string how = text_of(end, "how"),
+                    why = text_of(end, how == "failed" ? "error" : "ended_early");
+  return how + (why.empty() ? "" : ": " + why);
 }
 
 RunSummary summarize_run(const fs::path& folder) {

@@ -6,6 +6,7 @@
 
 #include "gallop/base/file.h"
 #include "gallop/track/labels.h"
+#include "gallop/track/log.h"
 
 namespace gallop::track {
 
@@ -15,9 +16,10 @@ enum class RunState {
   kStopped,     ///< Was asked to stop, and can go on.
   kDied,        ///< Ended without a word.
   kUnreadable,  ///< Its recipe or log cannot be read.
+  kFailed,      ///< Ended with an error.
 };
 
-/// "training", "finished", "stopped", "died", "unreadable".
+/// "training", "finished", "stopped", "died", "unreadable", "failed".
 const char* state_name(RunState state);
 
 /// What became of one metric. Numbers that are not finite count as last, not as least or most.
@@ -43,7 +45,13 @@ struct RunSummary {
   std::map<std::string, MetricSummary> metrics;
   Labels labels;
   std::string trouble;  ///< What of it cannot be read, in a line; empty where all can.
+  /// What end_text() says of its end. Of a run that was read, not of one that the index knows.
+  std::string end;
 };
+
+/// How a run ended, and why where the log says so: "stopped", "failed: step 7: the loss is not
+/// finite". Takes a record of kind "end".
+std::string end_text(const Record& end);
 
 /// The options of a run's recipe by their path; a list is one value. Throws DataError where the
 /// file is missing or damaged.

@@ -35,6 +35,7 @@ Json json_of(const RunSummary& run) {
                              {"max_step", metric.most_step},
                              {"points", metric.count}};
   }
+  if (!run.end.empty()) json["end"] = run.end;
   if (!run.trouble.empty()) json["trouble"] = run.trouble;
   return json;
 }
@@ -56,6 +57,7 @@ void print(const fs::path& folder, const RunSummary& run) {
   fmt::print("run        {}\n", printable(run.name));
   fmt::print("state      {} after {} steps\n", track::state_name(run.state),
              format_count(run.steps));
+  if (!run.end.empty()) fmt::print("ended      {}\n", printable(run.end));
   fmt::print("created    {}, {} long\n", local_time(run.created), format_duration(run.seconds));
   print_command(folder);
   for (const auto& [key, value] : run.labels.tags) {

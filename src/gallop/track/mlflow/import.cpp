@@ -66,8 +66,8 @@ void read_metric(Client& client, const std::string& id, const std::string& key, 
 
 ForeignRun::Ending ending_of(const std::string& status) {
   if (status == "FINISHED") return ForeignRun::Ending::kFinished;
-  return status == "FAILED" || status == "KILLED" ? ForeignRun::Ending::kStopped
-                                                  : ForeignRun::Ending::kUnknown;
+  if (status == "FAILED") return ForeignRun::Ending::kFailed;
+  return status == "KILLED" ? ForeignRun::Ending::kStopped : ForeignRun::Ending::kUnknown;
 }
 
 std::string unique_name(std::string name, std::set<std::string>& taken) {

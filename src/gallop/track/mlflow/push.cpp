@@ -275,7 +275,8 @@ class Push::State {
     ending_.clear();
     if (record.kind != "end") return;
     const auto how = record.texts.find("how");
-    ending_ = how != record.texts.end() && how->second == "finished" ? "FINISHED" : "KILLED";
+    const std::string word = how != record.texts.end() ? how->second : "";
+    ending_ = word == "finished" ? "FINISHED" : word == "failed" ? "FAILED" : "KILLED";
   }
 
   void send_status() {

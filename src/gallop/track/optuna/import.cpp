@@ -97,6 +97,7 @@ class Reader {
     run_.set_tag("trial_state", state);
     if (state == "COMPLETE") run_.set_ending(ForeignRun::Ending::kFinished);
     if (state == "PRUNED") run_.set_ending(ForeignRun::Ending::kStopped);
+    if (state == "FAIL") run_.set_ending(ForeignRun::Ending::kFailed);
     read_parameters();
     read_points();
     read_attributes();

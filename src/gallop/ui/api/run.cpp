@@ -78,14 +78,7 @@ Json metrics_json(const RunHistory& history) {
 Json ends_json(const RunHistory& history) {
   Json list = Json::array();
   for (const track::Record& end : history.ends()) {
-    const auto text = [&](const char* name) {
-      const auto found = end.texts.find(name);
-      return found != end.texts.end() ? found->second : std::string();
-    };
-    const std::string why = text("ended_early");
-    list.push_back({{"time", end.time},
-                    {"step", end.step},
-                    {"reason", text("how") + (why.empty() ? "" : ": " + why)}});
+    list.push_back({{"time", end.time}, {"step", end.step}, {"reason", track::end_text(end)}});
   }
   return list;
 }
