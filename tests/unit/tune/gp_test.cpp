@@ -18,7 +18,7 @@ namespace {
 using Kind = Event::Kind;
 using Losses = std::vector<double>;
 
-constexpr GpConfig kQuick{.startup_trials = 4, .candidates = 128, .starts = 3, .samples = 16};
+constexpr GpConfig kQuick{.startup = 4, .candidates = 128, .starts = 3, .samples = 16};
 
 StudySettings settings_of(std::vector<Parameter> parameters,
                           std::vector<std::string> constraints = {}, size_t objectives = 1) {
@@ -187,7 +187,7 @@ TEST(GpSampler, SearchesForWhatKeepsToLimitsFirst) {
     search.finish(search.start(point), {point[0]}, {distance - 0.03});
   }
   EXPECT_TRUE(search.study.best().has_value());
-  EXPECT_GT(trials, kQuick.startup_trials);
+  EXPECT_GT(trials, kQuick.startup);
 }
 
 TEST(GpSampler, GrowsAFront) {

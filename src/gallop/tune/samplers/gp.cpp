@@ -266,7 +266,7 @@ std::vector<Point> GpSampler::promising(const Study& study, int64_t number, cons
 
 std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
   const Trials trials = ended_trials(study);
-  if (std::count_if(trials.begin(), trials.end(), is_complete) < config_.startup_trials ||
+  if (std::count_if(trials.begin(), trials.end(), is_complete) < config_.startup ||
       coordinates_.dimensions().empty()) {
     return Proposal{.point = start_point(study, number)};
   }
@@ -294,10 +294,10 @@ std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
 }  // namespace
 
 void visit(config::Visitor& visitor, GpConfig& config) {
-  visitor.field({.name = "startup_trials",
+  visitor.field({.name = "startup",
                  .help = "points of a Sobol sequence until so many trials are complete",
                  .min = 2},
-                config.startup_trials);
+                config.startup);
   visitor.field({.name = "exact", .help = "the objective has no noise"}, config.exact);
   visitor.field({.name = "candidates",
                  .help = "points that are looked at for each trial, a quarter of them with several "

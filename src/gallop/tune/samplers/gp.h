@@ -10,7 +10,7 @@ namespace gallop::tune {
 /// search for it. Trials that run count as if they had already come to what the model expects of
 /// them. For one to three objectives; limits are modeled, too.
 struct GpConfig {
-  int64_t startup_trials = 10;
+  int64_t startup = 10;
   bool exact = false;
   int64_t candidates = 2048;
   int64_t starts = 10;
