@@ -32,17 +32,17 @@ std::string percent_encoded(const std::string& text) {
 
 }  // namespace
 
-SqliteDatabase::SqliteDatabase(fs::path path, bool create)
+SqliteDatabase::SqliteDatabase(const fs::path& path, bool create)
     : SqliteDatabase(path, path.string(),
                      SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0)) {}
 
-SqliteDatabase SqliteDatabase::to_read(fs::path path) {
+SqliteDatabase SqliteDatabase::to_read(const fs::path& path) {
   const fs::path folder = fs::absolute(path).parent_path();
   // A write-ahead log is there while somebody writes; without one, SQLite would make it.
   const bool is_fixed = !fs::exists(path.string() + "-wal") && access(folder.c_str(), W_OK) != 0;
-  if (!is_fixed) return {std::move(path), /*create=*/false};
+  if (!is_fixed) return {path, /*create=*/false};
   std::string name = "file:" + percent_encoded(fs::absolute(path).string()) + "?immutable=1";
-  return {std::move(path), name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI};
+  return {path, name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI};
 }
 
 SqliteDatabase::SqliteDatabase(fs::path path, const std::string& name, int flags)

@@ -18,9 +18,9 @@ namespace gallop::database {
 class SqliteDatabase {
  public:
   /// `create`: a file that is not there is made.
-  SqliteDatabase(fs::path path, bool create);
+  SqliteDatabase(const fs::path& path, bool create);
   /// To read it, also in a folder that cannot be written where nobody writes to it.
-  static SqliteDatabase to_read(fs::path path);
+  static SqliteDatabase to_read(const fs::path& path);
 
   const fs::path& path() const { return path_; }
   /// Statements without results.
