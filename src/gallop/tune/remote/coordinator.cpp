@@ -6,8 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <random>
+#include <chrono>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/secret.h"
 #include "gallop/base/text.h"
 
 namespace gallop::tune {
@@ -30,13 +32,7 @@ constexpr size_t kMostStrangerBytes = 4096;
 // Silent workers are looked for that often in a heartbeat.
 constexpr double kLooksInHeartbeat = 4;
 constexpr int64_t kMostEvents = 1000;  // Of one answer.
-
-std::string new_token() {
-  std::random_device random;
-  std::string token;
-  for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", random());
-  return token;
-}
+constexpr std::chrono::milliseconds kNoFilePause{50};
 
 Trial trial_of(const Attempt& attempt) {
   return {.number = attempt.trial, .attempt = attempt.attempt};
@@ -83,7 +79,7 @@ struct Call {
 Coordinator::Coordinator(Tuner& tuner, const Options& options) : tuner_(tuner) {
   RemoteAddress last;
   if (fs::exists(options.address_file)) last = read_address(options.address_file);
-  address_.token = last.token.empty() ? new_token() : last.token;
+  address_.token = last.token.empty() ? new_secret() : last.token;
   const int first_port = options.port != 0 ? options.port : last.port;
   std::string why;
   if (!listen(options.host, first_port, why) &&
@@ -152,7 +148,11 @@ void Coordinator::serve(int milliseconds) {
 void Coordinator::accept_all() {
   while (true) {
     FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
+    if (!socket) {
+      // Who waits is heard again and again until a file is closed.
+      if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(kNoFilePause);
+      return;
+    }
     if (connections_.size() >= kMostConnections) continue;
     watch_peer(socket);
     connections_.push_back({.socket = LineSocket(std::move(socket)), .since = monotonic_seconds()});
@@ -186,10 +186,11 @@ void Coordinator::answer_line(Connection& connection, const std::string& line) {
 
 Answer Coordinator::welcome(Connection& connection, const HelloRequest& hello) const {
   connection.since = monotonic_seconds();
-  connection.is_known = hello.token == address_.token && hello.protocol == kProtocol;
+  const bool is_trusted = is_same_secret(hello.token, address_.token);
+  connection.is_known = is_trusted && hello.protocol == kProtocol;
   if (connection.is_known) return WelcomeAnswer{to_json(tuner_.settings())};
   connection.is_over = true;
-  if (hello.token != address_.token) {
+  if (!is_trusted) {
     return RefusedAnswer{ExitCode::kUsage, "the token is not that of the study's coordinator"};
   }
   return RefusedAnswer{ExitCode::kUsage, "the coordinator is another version of Gallop"};

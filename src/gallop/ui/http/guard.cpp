@@ -1,33 +1,15 @@
 #include "gallop/ui/http/guard.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 
 #include <fmt/format.h>
 
-#include "gallop/base/error.h"
+#include "gallop/base/secret.h"
 #include "gallop/base/text.h"
 
 namespace gallop::ui::http {
 
 namespace {
-
-constexpr size_t kTokenBytes = 32;
-
-std::string random_token() {
-  std::array<unsigned char, kTokenBytes> bytes{};
-  // So few bytes come at once.
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw DeviceError(fmt::format("the system has no random numbers: {}",
-                                  std::generic_category().message(errno)));
-  }
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
 
 bool is_json(std::string_view type) {
   constexpr std::string_view kJson = "application/json";
@@ -51,7 +33,7 @@ bool is_part_of_another_page(const Request& request) {
 
 }  // namespace
 
-Guard::Guard(int port, const std::vector<std::string>& names) : token_(random_token()) {
+Guard::Guard(int port, const std::vector<std::string>& names) : token_(new_secret()) {
   std::vector<std::string> all = {"127.0.0.1", "localhost", "[::1]"};
   all.insert(all.end(), names.begin(), names.end());
   for (const std::string& name : all) add_host(name, port);
@@ -108,15 +90,6 @@ std::optional<Fault> Guard::refusal_of_post(const Request& request) const {
 bool Guard::is_own_origin(std::string_view origin) const {
   constexpr std::string_view kScheme = "http://";
   return origin.starts_with(kScheme) && is_host(origin.substr(kScheme.size()));
-}
-
-bool is_same_secret(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  }
-  return difference == 0;
 }
 
 void add_security_headers(Response& response) {

@@ -36,9 +36,6 @@ class Guard {
   std::string token_;
 };
 
-/// Whether texts are equal, in a time that does not tell where they differ.
-bool is_same_secret(std::string_view a, std::string_view b);
-
 /// Headers of every answer: no code but the server's own, no frame around it, nothing told to
 /// others.
 void add_security_headers(Response& response);
