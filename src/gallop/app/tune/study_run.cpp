@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -83,6 +84,7 @@ class Member {
   /// they had. Where `is_leader_missed` this process tries to lead.
   StudyEnd run(WorkerThreads& workers, const std::function<bool()>& is_leader_missed,
                const StopRequest& stop) {
+    bool has_said_so = false;
     while (!workers.are_done() || (leads() && leader_->has_running())) {
       if (stop.requested()) {
         workers.stop();
@@ -91,6 +93,8 @@ class Member {
       if (!leads() && is_leader_missed()) try_to_lead();
       if (leads()) {
         leader_->serve();
+        // The signal's handler has said that this ends.
+        if (stop.requested() && !std::exchange(has_said_so, true)) view_.leave_table();
         leader_->show([this](const tune::Study& study) { view_.look(study); });
       } else {
         std::this_thread::sleep_for(kPause);

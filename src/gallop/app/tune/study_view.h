@@ -18,6 +18,8 @@ class StudyView {
   /// `workers` of this process.
   void begin(const tune::Study& study, const tune::StudyPlace& place, int workers);
   void look(const tune::Study& study);
+  /// Something else has been printed: the table that stands above it stays.
+  void leave_table() { drawn_.clear(); }
   void end(const tune::Study& study);
 
  private:
