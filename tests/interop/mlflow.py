@@ -199,7 +199,7 @@ def check(program, python, folder):
         table = place.gallop("runs", "list", "--filter", "tags.team = \"vision\" and params.lr = 0.2", "--columns",
                              "metrics.accuracy", "--format", "csv")
         rows = list(csv.DictReader(io.StringIO(table)))
-        expect([(row["name"], row["state"], row["metrics.accuracy"]) for row in rows] == [("mlflow-same-name-2", "stopped", "0.6")],
+        expect([(row["name"], row["state"], row["metrics.accuracy"]) for row in rows] == [("mlflow-same-name-2", "failed", "0.6")],
                table)
         told = place.gallop("runs", "import", address, "--experiment", "none", code=2)
         expect("has no experiment 'none'" in told, told)

@@ -77,7 +77,7 @@ def compare(program, folder, name, trial, metrics, sweep):
         if final:
             wanted[max(reports)] = final[0]
         expect(f"{name}: points", {one["step"]: number(one["value"]) for one in points}, wanted)
-    state = {"COMPLETE": "finished", "PRUNED": "stopped"}.get(trial["state"], "died")
+    state = {"COMPLETE": "finished", "PRUNED": "stopped", "FAIL": "failed"}.get(trial["state"], "died")
     expect(f"{name}: state", found["state"], state)
     if trial["seconds"] is not None and trial["state"] != "FAIL" and not math.isclose(found["seconds"], trial["seconds"], abs_tol=2e-3):
         sys.exit(f"{name}: {found['seconds']} s, and Optuna says {trial['seconds']}")
