@@ -14,15 +14,6 @@ namespace gallop::track {
 
 namespace {
 
-void add(Log& log, Record record) {
-  if (record.kind == kSession) {
-    for (Record& earlier : log.records) {
-      if (earlier.step > record.step) earlier.superseded = true;
-    }
-  }
-  log.records.push_back(std::move(record));
-}
-
 Log parse_log(std::string_view text) {
   Log log;
   for (size_t begin = 0; begin < text.size();) {
@@ -30,7 +21,7 @@ Log parse_log(std::string_view text) {
     // Without a newline it is torn, or just being written.
     if (end == std::string_view::npos) break;
     if (auto record = record_of(text.substr(begin, end - begin))) {
-      add(log, std::move(*record));
+      log.add(std::move(*record));
       log.intact_bytes = static_cast<int64_t>(end) + 1;
     } else {
       ++log.damaged_lines;
@@ -41,6 +32,15 @@ Log parse_log(std::string_view text) {
 }
 
 }  // namespace
+
+void Log::add(Record record) {
+  if (record.kind == kSession) {
+    for (Record& earlier : records) {
+      if (earlier.step > record.step) earlier.superseded = true;
+    }
+  }
+  records.push_back(std::move(record));
+}
 
 std::vector<Record> Log::current() const {
   std::vector<Record> result;

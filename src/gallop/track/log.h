@@ -29,6 +29,10 @@ struct Log {
   int64_t damaged_lines = 0;    ///< Left out, as their checksum is wrong.
   int64_t intact_bytes = 0;     ///< Where the last good line ends.
 
+  /// One more, behind all others; where it begins a session, those that it went back behind are
+  /// superseded.
+  void add(Record record);
+
   /// Records that count, in the order of their steps.
   std::vector<Record> current() const;
 };

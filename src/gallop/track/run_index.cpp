@@ -251,7 +251,8 @@ auto RunIndex::read(const Read& read) const {
   }
 }
 
-RunIndex::RunIndex(RunPlaces places) : places_(std::move(places)) {
+RunIndex::RunIndex(RunPlaces places, std::shared_ptr<RunReader> reader)
+    : places_(std::move(places)), reader_(std::move(reader)) {
   std::error_code error;
   const bool has_runs = fs::is_directory(places_.runs, error), has_sweeps = places_.has_studies();
   if (!has_runs && !has_sweeps) {
@@ -383,7 +384,7 @@ RunSummary RunIndex::summary(const std::string& name) const {
 }
 
 RunSummary RunIndex::read_summary(const std::string& name) const {
-  RunSummary run = summarize_run(places_.path_of(name));
+  RunSummary run = reader_->read(places_.path_of(name));
   run.name = name;
   if (const std::string sweep = sweep_of(name); !sweep.empty()) {
     run.labels.tags.emplace("sweep", sweep);

@@ -9,6 +9,7 @@
 
 #include "gallop/base/file.h"
 #include "gallop/track/run_places.h"
+#include "gallop/track/run_reader.h"
 #include "gallop/track/run_summary.h"
 
 namespace gallop::track {
@@ -31,8 +32,10 @@ using Column = std::map<std::string, std::string>;
 /// again. Where it cannot be written or is damaged, it is made anew, in memory if need be.
 class RunIndex {
  public:
-  /// Brings the index up to date with the folders. Throws UsageError where there is none.
-  explicit RunIndex(RunPlaces places);
+  /// Brings the index up to date with the folders; a `reader` that has read their runs before knows
+  /// what is new in the logs of those that train. Throws UsageError where there is no folder.
+  explicit RunIndex(RunPlaces places,
+                    std::shared_ptr<RunReader> reader = std::make_shared<RunReader>());
   explicit RunIndex(fs::path runs) : RunIndex(RunPlaces{std::move(runs)}) {}
   ~RunIndex();
   RunIndex(RunIndex&&) noexcept;
@@ -68,6 +71,7 @@ class RunIndex {
   RunSummary read_summary(const std::string& name) const;
 
   RunPlaces places_;
+  std::shared_ptr<RunReader> reader_;
   fs::path file_;
   mutable std::unique_ptr<Tables> tables_;  ///< Made anew where they turn out to be damaged.
   std::vector<RunRow> rows_;

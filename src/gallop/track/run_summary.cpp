@@ -34,29 +34,6 @@ std::string text_of(const Record& record, const char* name) {
   return found != record.texts.end() ? found->second : std::string();
 }
 
-void read_log_of(const fs::path& folder, RunSummary& run) {
-  const Log log = read_log(folder / "metrics.log");
-  if (log.records.empty()) return;
-  run.created = log.records.front().time;
-  run.seconds = std::max(0.0, log.records.back().time - run.created);
-  for (const Record& record : log.current()) run.steps = std::max(run.steps, record.step);
-  for_each_point(
-      log, [&](const Point& point) { run.metrics[point.metric].add(point.step, point.value); });
-  const Record& last = log.records.back();
-  if (last.kind == "end") {
-    const std::string how = text_of(last, "how");
-    run.state = how == "finished" ? RunState::kFinished
-                : how == "failed" ? RunState::kFailed
-                                  : RunState::kStopped;
-    run.end = end_text(last);
-  }
-  if (log.damaged_lines > 0) {
-    run.trouble = fmt::format("{} {} of its log {} damaged and left out", log.damaged_lines,
-                              log.damaged_lines == 1 ? "line" : "lines",
-                              log.damaged_lines == 1 ? "is" : "are");
-  }
-}
-
 }  // namespace
 
 void MetricSummary::add(int64_t step, double value) {
@@ -104,23 +81,11 @@ std::string end_text(const Record& end) {
   return how + (why.empty() ? "" : ": " + why);
 }
 
-RunSummary summarize_run(const fs::path& folder) {
-  RunSummary run;
-  run.name = run_name_of(folder);
-  try {
-    run.params = recipe_options(folder);
-    std::error_code error;
-    if (fs::exists(folder / "metrics.log", error)) read_log_of(folder, run);
-    if (RunFolder::is_trained(folder)) run.state = RunState::kTraining;
-    run.labels = read_labels(folder);
-  } catch (const Error& error) {
-    run.state = RunState::kUnreadable;
-    run.trouble = error.what();
-  } catch (const fs::filesystem_error& error) {
-    run.state = RunState::kUnreadable;
-    run.trouble = printable(error.what());
-  }
-  return run;
+RunState state_of_end(const Record& end) {
+  const std::string how = text_of(end, "how");
+  return how == "finished" ? RunState::kFinished
+         : how == "failed" ? RunState::kFailed
+                           : RunState::kStopped;
 }
 
 }  // namespace gallop::track

@@ -52,6 +52,7 @@ struct RunSummary {
 /// How a run ended, and why where the log says so: "stopped", "failed: step 7: the loss is not
 /// finite". Takes a record of kind "end".
 std::string end_text(const Record& end);
+RunState state_of_end(const Record& end);
 
 /// The options of a run's recipe by their path; a list is one value. Throws DataError where the
 /// file is missing or damaged.

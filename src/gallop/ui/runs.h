@@ -90,6 +90,7 @@ class Runs {
   bool is_updating_ = false;  ///< By somebody who does not hold the lock meanwhile.
   std::condition_variable is_updated_;
   double looked_ = 0, updated_ = 0, update_seconds_ = 0;
+  std::shared_ptr<track::RunReader> reader_ = std::make_shared<track::RunReader>();
   std::optional<track::RunIndex> index_;
 
   std::mutex kept_mutex_;
