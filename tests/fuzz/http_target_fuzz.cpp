@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(std::none_of(target.path.begin(), target.path.end(), is_control));
     for (const auto& [name, value] : target.query) {
       require(name.size() + value.size() <= size);
-      require(std::none_of(value.begin(), value.end(), is_control));
+      require(std::none_of(name.begin(), name.end(), is_control));
+      require(value.find('\0') == std::string::npos);  // Names of runs may have all others.
     }
   } catch (const UsageError&) {
   }
