@@ -1,16 +1,10 @@
 #include "gallop/track/run_summary.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "gallop/base/error.h"
-#include "gallop/base/text.h"
 #include "gallop/config/node.h"
-#include "gallop/track/points.h"
 #include "gallop/track/run_folder.h"
-#include "gallop/track/run_places.h"
 
 namespace gallop::track {
 

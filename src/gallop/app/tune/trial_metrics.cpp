@@ -40,9 +40,9 @@ Json parsed(std::string_view line) {
 // A bar of progress, which programs draw over and over from the beginning of the line, and the
 // object that another stream of theirs has put behind it.
 std::string_view without_bar(std::string_view line) {
-  const size_t bar = line.find_last_not_of('\r') == std::string_view::npos
-                         ? std::string_view::npos
-                         : line.rfind('\r', line.find_last_not_of('\r'));
+  const size_t last = line.find_last_not_of('\r');
+  if (last == std::string_view::npos) return line;
+  const size_t bar = line.rfind('\r', last);
   if (bar == std::string_view::npos) return line;
   const size_t object = line.find('{', bar);
   return object == std::string_view::npos ? line : line.substr(object);

@@ -274,9 +274,10 @@ class Push::State {
     time_ = record.time;
     ending_.clear();
     if (record.kind != "end") return;
-    const auto how = record.texts.find("how");
-    const std::string word = how != record.texts.end() ? how->second : "";
-    ending_ = word == "finished" ? "FINISHED" : word == "failed" ? "FAILED" : "KILLED";
+    const RunState state = state_of_end(record);
+    ending_ = state == RunState::kFinished ? "FINISHED"
+              : state == RunState::kFailed ? "FAILED"
+                                           : "KILLED";
   }
 
   void send_status() {

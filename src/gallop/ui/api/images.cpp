@@ -9,10 +9,14 @@
 
 namespace gallop::ui::api {
 
-static bool is_link(const fs::path& path) {
+namespace {
+
+bool is_link(const fs::path& path) {
   std::error_code error;
   return fs::is_symlink(fs::symlink_status(path, error));
 }
+
+}  // namespace
 
 http::Response image_response(const fs::path& folder, const std::vector<std::string>& listed,
                               const std::string& wanted) {

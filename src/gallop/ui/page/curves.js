@@ -226,7 +226,10 @@ export class CurveCard {
       } : undefined,
       ticks: {
         color: styleColor("--soft"), font: { size: 11 }, padding: 6, maxRotation: 0, autoSkipPadding: 16, maxTicksLimit: isX ? 9 : 7,
-        callback: isX ? function label(value) { return tickLabel(kind, value, this.max - this.min); } : function label(value) { return shortNumber(value, this.max - this.min); },
+        callback(value) {
+          const span = this.max - this.min;
+          return isX ? tickLabel(kind, value, span) : shortNumber(value, span);
+        },
       },
     };
   }
