@@ -23,8 +23,8 @@ class StudyStore {
   virtual ~StudyStore() = default;
 
   /// Throws UsageError where there is one of this name, or it cannot be a name: letters, digits,
-  /// '.', '_' and '-', at most 100.
-  virtual void create(const StudySettings& settings) = 0;
+  /// '.', '_' and '-', at most 100. `events` are its first; they are kept with it or nothing is.
+  virtual void create(const StudySettings& settings, const std::vector<Event>& events = {}) = 0;
   /// To write to it. Throws StudyIsLed where another process does that only one may.
   virtual std::unique_ptr<Storage> open(const std::string& name) = 0;
   /// What is known of it now, whoever writes to it.

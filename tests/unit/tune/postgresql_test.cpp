@@ -150,6 +150,12 @@ TEST_F(Postgresql, KeepsStudiesThatManyWrite) {
             std::string::npos);
 }
 
+TEST_F(Postgresql, KeepsAStudyWithItsFirstEventsOrNothing) {
+  expect_first_events_or_nothing(*open_store(server->url()), [&] {
+    PostgresqlConnection(server->url()).run("ALTER TABLE gallop_events ADD CHECK (number <> 1)");
+  });
+}
+
 TEST_F(Postgresql, GoesOnAfterTheServerWasKilled) {
   const auto store = open_store(server->url());
   store->create(stored_settings());

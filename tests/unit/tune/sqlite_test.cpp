@@ -55,6 +55,14 @@ TEST_F(Sqlite, KeepsAStudy) {
   EXPECT_TRUE(tuner.tell(trials[3], {.values = {1}}));
 }
 
+TEST_F(Sqlite, KeepsAStudyWithItsFirstEventsOrNothing) {
+  expect_first_events_or_nothing(*store, [&] {
+    execute(
+        "CREATE TRIGGER refuse BEFORE INSERT ON events WHEN NEW.number = 1 "
+        "BEGIN SELECT RAISE(ABORT, 'refused'); END");
+  });
+}
+
 TEST_F(Sqlite, LetsOneProcessLeadAStudyAndOthersRead) {
   store->create(stored_settings("a"));
   store->create(stored_settings("b"));

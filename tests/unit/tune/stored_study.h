@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "gallop/tune/study.h"
+#include "gallop/tune/store.h"
+#include "gallop/tune/tuner.h"
 
 namespace gallop::tune {
 
@@ -27,6 +28,29 @@ std::string message(const Call& call) {
   }
   ADD_FAILURE() << "nothing was thrown";
   return {};
+}
+
+/// A store keeps a study with its first events. `refuse_second` makes it refuse the second event of
+/// each study from then on: such a study is not made.
+template <typename RefuseSecond>
+void expect_first_events_or_nothing(StudyStore& store, const RefuseSecond& refuse_second) {
+  const auto queued = [](int64_t number, double x) {
+    return Event{.kind = Event::Kind::kQueued, .trial = number, .point = {x}};
+  };
+  const std::vector<Event> events = {queued(0, 0.5), queued(1, -0.25)};
+  store.create(stored_settings("a"), events);
+  {
+    Tuner tuner(store.open("a"));
+    EXPECT_EQ(tuner.ask("w").trial.point, Point{0.5});
+    EXPECT_EQ(tuner.ask("v").trial.point, Point{-0.25});
+  }
+  store.remove("a");
+
+  refuse_second();
+  EXPECT_THROW(store.create(stored_settings("a"), events), DeviceError);
+  EXPECT_EQ(store.names().size(), 0u);
+  store.create(stored_settings("a"), {events[0]});
+  EXPECT_EQ(store.read("a").trials().size(), 1u);
 }
 
 }  // namespace gallop::tune

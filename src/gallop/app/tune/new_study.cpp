@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,6 +16,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/storage/memory.h"
 #include "gallop/tune/tuner.h"
 
 namespace gallop::app {
@@ -59,6 +63,22 @@ void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& 
   require_same(place, study.settings(), sweep.settings);
   const int64_t more = sweep.settings.trials - study.wanted_trials();
   if (more > 0) tune::Tuner(store.open(place.name)).resume(more);
+}
+
+// What a study begins with: what is taken over of an earlier one, whose name is told, and points to
+// be tried first.
+std::vector<tune::Event> first_events(const tune::Sweep& sweep, const std::string& name,
+                                      const std::optional<tune::Study>& earlier) {
+  auto storage = std::make_unique<tune::MemoryStorage>(sweep.settings);
+  const tune::MemoryStorage& kept = *storage;
+  tune::Tuner tuner(std::move(storage));
+  if (earlier) {
+    const tune::WarmStart taken = tuner.take_over(*earlier);
+    fmt::print(stderr, "gallop: {} trials of {} taken over{}\n", taken.taken, name,
+               taken.outside > 0 ? fmt::format(", {} are outside this space", taken.outside) : "");
+  }
+  tuner.enqueue(sweep.start);
+  return kept.events();
 }
 
 // Where the study is kept from now on, once it is known that it can be.
@@ -130,14 +150,7 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
   if (!wanted.earlier.empty() && !earlier) {
     earlier = tune::find_study(wanted.studies, wanted.earlier).read();
   }
-  store->create(sweep.settings);
-  tune::Tuner tuner(store->open(place.name));
-  if (earlier) {
-    const tune::WarmStart taken = tuner.take_over(*earlier);
-    fmt::print(stderr, "gallop: {} trials of {} taken over{}\n", taken.taken, wanted.earlier,
-               taken.outside > 0 ? fmt::format(", {} are outside this space", taken.outside) : "");
-  }
-  if (!sweep.start.empty()) tuner.enqueue(sweep.start);
+  store->create(sweep.settings, first_events(sweep, wanted.earlier, earlier));
   return place;
 }
 

@@ -133,18 +133,52 @@ std::string follow(int64_t study, const Event& event) {
   return {};
 }
 
+// Where a transaction's statements fail, leaves it, so that the next one finds none.
+template <typename Call>
+void leave_at_failure(PostgresqlConnection& connection, const Call& call) {
+  try {
+    call();
+  } catch (const PostgresqlLost&) {
+    throw;
+  } catch (...) {
+    try {
+      connection.run("ROLLBACK");
+    } catch (const std::exception&) {
+      // Without a connection there is no transaction.
+    }
+    throw;
+  }
+}
+
+// Puts events, of which there are some, behind those of a study.
+std::string insert_events(PostgresqlConnection& connection, int64_t study, int64_t number,
+                          const std::string& change, const std::vector<Event>& events) {
+  std::string values, signs;
+  for (const Event& event : events) {
+    values += fmt::format("{}({}, {}, '{}', {})", values.empty() ? "" : ", ", study, number++,
+                          change, connection.literal(to_json(event)));
+    signs += follow(study, event);
+  }
+  return fmt::format("INSERT INTO gallop_events (study, number, change, event) VALUES {}; {}",
+                     values, signs);
+}
+
+// Changes of an unlike name are never taken for each other.
+std::string random_name() {
+  return fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()());
+}
+
 class PostgresqlStorage final : public Storage {
  public:
   PostgresqlStorage(const std::string& url, const std::string& name)
-      : connection_(url),
-        study_(keep_finding(connection_, name)),
-        writer_(fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()())) {}
+      : connection_(url), study_(keep_finding(connection_, name)), writer_(random_name()) {}
 
   const StudySettings& settings() const override { return study_.settings; }
 
   void update(const Take& take, const Answer& answer) override {
     Change change{.name = fmt::format("{}-{}", writer_, changes_++)};
-    connection_.keep_trying([&] { try_update(take, answer, change); });
+    connection_.keep_trying(
+        [&] { leave_at_failure(connection_, [&] { try_update(take, answer, change); }); });
   }
 
   void beat(const Attempt& attempt) override {
@@ -185,28 +219,21 @@ class PostgresqlStorage final : public Storage {
   };
 
   void try_update(const Take& take, const Answer& answer, Change& change) {
-    try {
-      const PostgresqlRows rows =
-          connection_.run(fmt::format("BEGIN; SELECT pg_advisory_xact_lock({}, {}); {}", kLock,
-                                      study_.id, select_events(study_.id, next_)));
-      for (int row = 0; row < rows.size(); ++row) {
-        const Event event = event_of(connection_, rows, row, next_);
-        if (rows.text(row, 1) == change.name) {
-          // It was written, and nobody else was before it.
-          next_ += static_cast<int64_t>(change.events);
-          connection_.run("ROLLBACK");
-          return;
-        }
-        ++next_;
-        at_place(connection_, [&] { take(event); });
+    const PostgresqlRows rows =
+        connection_.run(fmt::format("BEGIN; SELECT pg_advisory_xact_lock({}, {}); {}", kLock,
+                                    study_.id, select_events(study_.id, next_)));
+    for (int row = 0; row < rows.size(); ++row) {
+      const Event event = event_of(connection_, rows, row, next_);
+      if (rows.text(row, 1) == change.name) {
+        // It was written, and nobody else was before it.
+        next_ += static_cast<int64_t>(change.events);
+        connection_.run("ROLLBACK");
+        return;
       }
-      write(answer(), change);
-    } catch (const PostgresqlLost&) {
-      throw;
-    } catch (...) {
-      undo();
-      throw;
+      ++next_;
+      at_place(connection_, [&] { take(event); });
     }
+    write(answer(), change);
   }
 
   void write(const std::vector<Event>& events, Change& change) {
@@ -214,27 +241,9 @@ class PostgresqlStorage final : public Storage {
       connection_.run("ROLLBACK");
       return;
     }
-    std::string values, signs;
-    int64_t number = next_;
-    for (const Event& event : events) {
-      values += fmt::format("{}({}, {}, '{}', {})", values.empty() ? "" : ", ", study_.id, number++,
-                            change.name, connection_.literal(to_json(event)));
-      signs += follow(study_.id, event);
-    }
     change.events = events.size();
-    connection_.run(
-        fmt::format("INSERT INTO gallop_events (study, number, change, event) VALUES {}; {}COMMIT",
-                    values, signs));
-    next_ = number;
-  }
-
-  // Leaves the transaction, so that the next call finds none.
-  void undo() {
-    try {
-      connection_.run("ROLLBACK");
-    } catch (const std::exception&) {
-      // Without a connection there is no transaction.
-    }
+    connection_.run(insert_events(connection_, study_.id, next_, change.name, events) + "COMMIT");
+    next_ += static_cast<int64_t>(events.size());
   }
 
   PostgresqlConnection connection_;
@@ -249,7 +258,7 @@ class PostgresqlStore final : public StudyStore {
   PostgresqlStore(const std::string& url, const PostgresqlPatience& patience)
       : url_(url), connection_(url, patience) {}
 
-  void create(const StudySettings& settings) override {
+  void create(const StudySettings& settings, const std::vector<Event>& events) override {
     check_study_name(settings.name);
     int tries = 0;
     connection_.keep_trying([&] {
@@ -257,7 +266,7 @@ class PostgresqlStore final : public StudyStore {
       make_tables();
       check_format(connection_);
       // One that is the same may be that of a try whose end was not heard.
-      if (!insert(settings) &&
+      if (!insert(settings, events) &&
           (tries == 1 || to_json(find(connection_, settings.name).settings) != to_json(settings))) {
         throw UsageError(
             fmt::format("{} has a study '{}' already", connection_.place(), settings.name));
@@ -310,13 +319,21 @@ class PostgresqlStore final : public StudyStore {
   }
 
   // False where there is one of this name.
-  bool insert(const StudySettings& settings) {
-    return connection_
-               .run(fmt::format("INSERT INTO gallop_studies (name, settings) VALUES ({}, {}) "
-                                "ON CONFLICT (name) DO NOTHING RETURNING id",
-                                connection_.literal(settings.name),
-                                connection_.literal(to_json(settings))))
-               .size() > 0;
+  bool insert(const StudySettings& settings, const std::vector<Event>& events) {
+    bool is_new = false;
+    leave_at_failure(connection_, [&] {
+      const PostgresqlRows made = connection_.run(
+          fmt::format("BEGIN; INSERT INTO gallop_studies (name, settings) VALUES ({}, {}) "
+                      "ON CONFLICT (name) DO NOTHING RETURNING id",
+                      connection_.literal(settings.name), connection_.literal(to_json(settings))));
+      is_new = made.size() > 0;
+      std::string rest = "COMMIT";
+      if (is_new && !events.empty()) {
+        rest = insert_events(connection_, made.integer(0, 0), 0, random_name(), events) + rest;
+      }
+      connection_.run(rest);
+    });
+    return is_new;
   }
 
   void make_tables() {

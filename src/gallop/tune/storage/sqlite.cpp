@@ -127,13 +127,22 @@ FileLock take_lock(const fs::path& file, const std::string& study) {
                                owner.empty() ? "another process" : printable(owner), study));
 }
 
+constexpr const char* kInsertEvent = "INSERT INTO events (study, number, event) VALUES (?, ?, ?)";
+
+void insert_events(SqliteStatement& insert, int64_t study, int64_t number,
+                   const std::vector<Event>& events) {
+  for (const Event& event : events) {
+    insert.bind(0, study).bind(1, number++).bind(2, to_json(event)).run();
+  }
+}
+
 class SqliteStorage final : public Storage {
  public:
   SqliteStorage(const fs::path& path, const std::string& name)
       : lock_(take_lock(existing(path), name)),
         database_(open_database(path)),
         study_(find_or_throw(database_, name)),
-        insert_(database_, "INSERT INTO events (study, number, event) VALUES (?, ?, ?)"),
+        insert_(database_, kInsertEvent),
         heartbeats_(study_.settings.heartbeat_seconds) {
     // Commits are in order in the write-ahead log without waiting for the disk; sync() does.
     database_.execute("PRAGMA synchronous = NORMAL");
@@ -180,10 +189,7 @@ class SqliteStorage final : public Storage {
 
   void write(const std::vector<Event>& events) {
     SqliteTransaction transaction(database_);
-    int64_t number = next_;
-    for (const Event& event : events) {
-      insert_.bind(0, study_.id).bind(1, number++).bind(2, to_json(event)).run();
-    }
+    insert_events(insert_, study_.id, next_, events);
     transaction.commit();
     is_synced_ = false;
   }
@@ -216,7 +222,7 @@ class SqliteStore final : public StudyStore {
  public:
   explicit SqliteStore(fs::path path) : path_(std::move(path)) {}
 
-  void create(const StudySettings& settings) override {
+  void create(const StudySettings& settings, const std::vector<Event>& events) override {
     check_study_name(settings.name);
     SqliteDatabase database(path_, /*create=*/true);
     if (database.number("SELECT count(*) FROM sqlite_schema") == 0) make_tables(database);
@@ -228,6 +234,8 @@ class SqliteStore final : public StudyStore {
     }
     SqliteStatement insert(database, "INSERT INTO studies (name, settings) VALUES (?, ?)");
     insert.bind(0, settings.name).bind(1, to_json(settings)).run();
+    SqliteStatement insert_event(database, kInsertEvent);
+    insert_events(insert_event, database.number("SELECT last_insert_rowid()"), 0, events);
     transaction.commit();
   }
 
