@@ -10,9 +10,20 @@
 
 namespace gallop::app {
 
-int terminal_columns() {
+static winsize terminal_size() {
   winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size = {};
+  return size;
+}
+
+int terminal_columns() {
+  const int columns = terminal_size().ws_col;
+  return columns > 0 ? columns : 80;
+}
+
+int terminal_rows() {
+  const int rows = terminal_size().ws_row;
+  return rows > 0 ? rows : 24;
 }
 
 // By the locale that the environment names.

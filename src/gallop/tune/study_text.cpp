@@ -150,24 +150,27 @@ std::string best_pruned_text(const Study& study) {
   return text;
 }
 
-std::string trials_table(const Study& study, size_t trials, size_t columns) {
+std::string trials_table(const Study& study, size_t trials, size_t columns, size_t most) {
   const size_t all = study.trials().size();
   std::string text;
   const auto add = [&](const std::string& line) {
     text += plot::shortened(line, columns, "...") + "\n";
   };
   std::vector<std::pair<const Trial*, std::string>> shown;
-  size_t width = std::string_view("result").size();
   for (const Trial& trial : study.trials()) {
     const bool is_shown =
         static_cast<size_t>(trial.number) + trials >= all || trial.state == TrialState::kRunning;
     if (!is_shown) continue;
     shown.emplace_back(
         &trial, trial.message.empty() ? values_text(study, trial) : printable(trial.message));
-    width = std::clamp(shown.back().second.size(), width, kMostOfResult);
   }
+  const size_t left_out = shown.size() > most ? shown.size() - most + 1 : 0;
+  shown.erase(shown.begin(), shown.begin() + static_cast<ptrdiff_t>(left_out));
+  size_t width = std::string_view("result").size();
+  for (const auto& [trial, result] : shown) width = std::clamp(result.size(), width, kMostOfResult);
   constexpr const char* kLine = "{:>5}  {:<8}  {:>7}  {:>8}  {:<{}}  {}";
   add(fmt::format(kLine, "trial", "state", "reports", "time", "result", width, "parameters"));
+  if (left_out > 0) add(fmt::format("{:>5}  {} more", "...", left_out));
   for (const auto& [trial, result] : shown) {
     add(fmt::format(kLine, trial->number, state_name(trial->state), trial->reports.size(),
                     format_duration(seconds_of(*trial)), result, width,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,10 @@ std::string shared_text(const Study& study, size_t trials);
 std::string best_pruned_text(const Study& study);
 
 /// A table of the last trials, and of all that run: number, state, values, reports, seconds and
-/// parameters. Lines are cut at `columns`.
-std::string trials_table(const Study& study, size_t trials, size_t columns);
+/// parameters. Lines are cut at `columns`. Where it would have more than `most` lines below its
+/// head, at least 1, the first of them says how many trials are left out.
+std::string trials_table(const Study& study, size_t trials, size_t columns,
+                         size_t most = std::numeric_limits<size_t>::max());
 
 /// All of a trial. Losses appear as metrics.
 nlohmann::ordered_json trial_object(const Study& study, const Trial& trial);

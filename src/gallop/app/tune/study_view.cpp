@@ -89,7 +89,10 @@ void StudyView::draw(const tune::Study& study) {
     const std::string text = best_text(study);
     table += plot::shortened("best: " + text.substr(0, text.find('\n')), columns, "...") + "\n";
   }
-  table += trials_table(study, kShownTrials, columns);
+  // What has scrolled away cannot be drawn over. One line is the table's head, one the cursor's.
+  const auto above = std::count(table.begin(), table.end(), '\n') + 2;
+  const auto most = std::max<int64_t>(1, terminal_rows() - above);
+  table += trials_table(study, kShownTrials, columns, static_cast<size_t>(most));
   if (table == drawn_) return;
   // Over the table that stands there.
   const auto lines = std::count(drawn_.begin(), drawn_.end(), '\n');
