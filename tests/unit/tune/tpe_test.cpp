@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/tune/samplers/parzen.h"
+#include "gallop/tune/samplers/quasi_random.h"
+#include "gallop/tune/samplers/sobol.h"
 #include "unit/tune/told_study.h"
 
 namespace gallop::tune {
@@ -125,6 +128,14 @@ TEST(TpeSampler, AnswersAfterARestartAsBeforeWithTenThousandTrials) {
   }
 }
 
+void tell_at_random(ToldStudy& told, int count) {
+  for (int number = 0; number < count; ++number) {
+    Random random(1, number);
+    const Point point = random_point(told.study.space(), random);
+    told.complete(told.start(point), loss_at(point));
+  }
+}
+
 /// How many of `count` further points are in the square around 0.3 with sides of 1.
 int count_near(ToldStudy& told, int count, const std::function<double(const Point&)>& loss) {
   const auto sampler = make_tpe({}, told.study.settings());
@@ -160,13 +171,13 @@ TEST(TpeSampler, TakesLossesThatAreNoNumbers) {
     best += i >= 50 && point[1] > 4 ? 1 : 0;
     told.complete(told.start(point), loss(point));
   }
-  EXPECT_GE(numbers, 45);
+  EXPECT_GE(numbers, 40);
   EXPECT_GE(best, 25);
 }
 
 TEST(TpeSampler, GoesAwayFromTrialsThatRun) {
   ToldStudy told(settings_of(plane()));
-  count_near(told, 60, loss_at);
+  tell_at_random(told, 60);
   const Point best = told.study.trials()[static_cast<size_t>(*told.study.best())].point;
   for (int i = 0; i < 20; ++i) told.start(best);
   const auto count_beside = [&](bool count_running) {
@@ -185,29 +196,91 @@ TEST(TpeSampler, GoesAwayFromTrialsThatRun) {
 
 TEST(TpeSampler, LearnsFromAllBrackets) {
   ToldStudy told(settings_of(plane())), same(settings_of(plane()));
+  tell_at_random(told, 40);
   for (int32_t number = 0; number < 40; ++number) {
-    Random random(1, number);
-    const Point point = random_point(plane(), random);
-    told.complete(told.start(point), loss_at(point));
+    const Point& point = told.study.trials()[static_cast<size_t>(number)].point;
     same.complete(same.start(point, number % 3), loss_at(point));
   }
   EXPECT_EQ(ask_anew(same.study), ask_anew(told.study));
 }
 
-TEST(TpeSampler, StartsAtRandom) {
+TEST(TpeSampler, StartsWithQuasiRandomPoints) {
   ToldStudy told(settings_of(plane()));
-  const auto at_random = [&] {
-    const auto number = static_cast<int64_t>(told.study.trials().size());
-    Random random(told.study.seed(), number);
-    return random_point(plane(), random);
-  };
+  const auto sampler = make_quasi_random({}, told.study.settings());
+  const auto quasi_random = [&] { return ask(*sampler, told.study); };
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(ask_anew(told.study, {.startup = 4}), at_random());
-    told.start(at_random());  // They run, and do not count.
+    EXPECT_EQ(ask_anew(told.study, {.startup = 4}), quasi_random());
+    told.start(quasi_random());  // They run, and do not count.
   }
-  EXPECT_EQ(ask_anew(told.study, {.startup = 4}), at_random());
+  EXPECT_EQ(ask_anew(told.study, {.startup = 4}), quasi_random());
   for (int i = 0; i < 4; ++i) told.complete(i, i);
-  EXPECT_NE(ask_anew(told.study, {.startup = 4}), at_random());
+  EXPECT_NE(ask_anew(told.study, {.startup = 4}), quasi_random());
+}
+
+TEST(TpeSampler, StartsAtRandomWhereParametersAreTooManyForQuasiRandomPoints) {
+  std::vector<Parameter> parameters;
+  for (size_t i = 0; i <= Sobol::kMostDimensions; ++i) {
+    parameters.push_back({"x" + std::to_string(i), Interval{}});
+  }
+  const Space space(std::move(parameters), {});
+  Random random(ToldStudy::settings_of(space).seed, 0);
+  EXPECT_EQ(ask_anew(Study(settings_of(space))), random_point(space, random));
+}
+
+TEST(TpeSampler, NarrowsTheGoodTrialsDensitiesWhereOneObjectiveAndNoConditionAre) {
+  const auto is_narrower = [](const Space& space, size_t objectives) {
+    ToldStudy told(settings_of(space, objectives));
+    for (int number = 0; number < 40; ++number) {
+      Random random(1, number);
+      const Point point = random_point(space, random);
+      told.end(told.start(point), TrialState::kComplete,
+               std::vector<double>(objectives, loss_at(point)));
+    }
+    return !are_same(ask_anew(told.study, {.narrowing = 1}),
+                     ask_anew(told.study, {.narrowing = 4}));
+  };
+  EXPECT_TRUE(is_narrower(plane(), 1));
+  EXPECT_FALSE(is_narrower(plane(), 2));
+  const Space branches({{"kind", Choices{{"0", "1"}}},
+                        {"x", Interval{}, Condition{0, {0}}},
+                        {"y", Interval{}, Condition{0, {1}}}},
+                       {});
+  EXPECT_FALSE(is_narrower(branches, 1));
+}
+
+TEST(TpeSampler, NarrowsLessTheMoreTrialsRun) {
+  ToldStudy told(settings_of(plane()));
+  tell_at_random(told, 40);
+  for (int i = 0; i < 3; ++i) told.start({5, 5});
+  const auto with = [&](double narrowing) {
+    return ask_anew(told.study, {.narrowing = narrowing, .count_running = false});
+  };
+  const Point at_three = with(9);  // By the factor 1 + 8 / 4.
+  for (int i = 0; i < 3; ++i) told.end(40 + i, TrialState::kFailed, {});
+  const auto number = static_cast<int64_t>(told.study.trials().size());
+  const auto sampler = make_tpe({.narrowing = 3}, told.study.settings());
+  EXPECT_EQ(at_three, sampler->ask(told.study, number)->point);
+  EXPECT_NE(at_three, with(9));
+}
+
+TEST(ParzenEstimator, NarrowsAndWidensAgain) {
+  ParzenEstimator estimator(plane(), {0}, ParzenEstimator::Weights::kFading);
+  for (int64_t trial = 0; trial < 8; ++trial) {
+    estimator.insert(trial, {static_cast<double>(trial) / 8, 0});
+  }
+  const auto widths = [&] {
+    std::vector<double> widths;
+    for (size_t i = 0; i <= estimator.size(); ++i) widths.push_back(estimator.kernel(i)[0][1]);
+    return widths;
+  };
+  const auto wide = widths();
+  EXPECT_EQ(wide, (std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1, 10}));  // A tenth of the interval.
+  estimator.set_narrowing(4);
+  EXPECT_EQ(widths(), (std::vector<double>{.25, .25, .25, .25, .25, .25, .25, .25, 10}));
+  estimator.set_narrowing(100);  // Then they are as wide as the gaps.
+  EXPECT_EQ(widths()[3], 0.125);
+  estimator.set_narrowing(1);
+  EXPECT_EQ(widths(), wide);
 }
 
 TEST(TpeSampler, FindsWhereSeveralObjectivesAreGood) {

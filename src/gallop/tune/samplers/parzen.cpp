@@ -50,13 +50,19 @@ void ParzenEstimator::erase(int64_t trial) {
   is_fresh_ = false;
 }
 
+void ParzenEstimator::set_narrowing(double narrowing) {
+  if (narrowing == narrowing_) return;
+  narrowing_ = narrowing;
+  is_fresh_ = false;
+}
+
 void ParzenEstimator::refresh() {
   if (is_fresh_) return;
   weights_ = weights_of(size(), kind_);
   constants_.assign(size() + 1, 0.0);
   columns_ = {.count = size() + 1};
   for (const auto& axis : axes_) {
-    axis->refresh(trials_);
+    axis->refresh(trials_, narrowing_);
     axis->describe(columns_, constants_);
   }
   columns_.weights = weights_.data();

@@ -19,8 +19,8 @@ class ParzenAxis {
   virtual void insert(size_t position, int64_t trial, double value) = 0;
   virtual void erase(size_t position, int64_t trial) = 0;
   /// Computes anew what follows from the kernels after some came or went. `trials` are those of
-  /// all kernels, rising.
-  virtual void refresh(const std::vector<int64_t>& trials) = 0;
+  /// all kernels, rising; `narrowing` is ParzenEstimator's.
+  virtual void refresh(const std::vector<int64_t>& trials, double narrowing) = 0;
 
   /// What a kernel is: center and deviation of a number, or the probability of each choice.
   virtual std::vector<double> kernel(size_t position) const = 0;
@@ -58,6 +58,9 @@ class ParzenEstimator {
   /// Takes the kernel of a trial away.
   void erase(int64_t trial);
 
+  /// Kernels of numbers may be so many times narrower than they are by themselves, at least 1.
+  void set_narrowing(double narrowing);
+
   /// Draws the parameters; what else is in the point stays.
   void draw(Random& random, Point& point);
   /// The logarithm of the density at each point; with steps, that of the probability.
@@ -74,6 +77,7 @@ class ParzenEstimator {
   Weights kind_;
   std::vector<std::unique_ptr<ParzenAxis>> axes_;
   std::vector<int64_t> trials_;
+  double narrowing_ = 1;
   bool is_fresh_ = false;
   std::vector<double> weights_, constants_;
   KernelColumns columns_;

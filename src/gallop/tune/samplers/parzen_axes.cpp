@@ -49,9 +49,9 @@ class NumberAxis : public ParzenAxis {
     if (std::erase(added_, place) == 0) removed_.push_back(place);
   }
 
-  void refresh(const std::vector<int64_t>& trials) override {
+  void refresh(const std::vector<int64_t>& trials, double narrowing) override {
     update_order();
-    const double least = least_deviation();
+    const double least = least_deviation() / narrowing;
     if (least != least_deviation_) {
       least_deviation_ = least;
       for (size_t i = 0; i < order_.size(); ++i) update(i, trials);
@@ -298,7 +298,7 @@ class ChoiceAxis final : public ParzenAxis {
     chosen_.erase(chosen_.begin() + static_cast<ptrdiff_t>(position));
   }
 
-  void refresh(const std::vector<int64_t>& trials) override {
+  void refresh(const std::vector<int64_t>& trials, double /*narrowing*/) override {
     const double spread =
         static_cast<double>(prior_.size()) / static_cast<double>(trials.size() + 1);
     prior_share_ = spread / (spread + 1);

@@ -5,6 +5,9 @@
 #include <optional>
 
 #include "gallop/tune/samplers/parzen.h"
+#include "gallop/tune/samplers/quasi_random.h"
+#include "gallop/tune/samplers/random.h"
+#include "gallop/tune/samplers/sobol.h"
 #include "gallop/tune/samplers/tpe_history.h"
 
 namespace gallop::tune {
@@ -21,7 +24,7 @@ std::optional<double> only_value(const Parameter& parameter) {
   return parameter.choices()->values.size() == 1 ? std::optional(0.0) : std::nullopt;
 }
 
-/// Parameters that are decided together. They have one condition, or are one parameter.
+/// Parameters that are decided together. They have one condition, or none, or are one parameter.
 using Group = std::vector<size_t>;
 
 bool same_condition(const Parameter& a, const Parameter& b) {
@@ -33,13 +36,15 @@ bool same_condition(const Parameter& a, const Parameter& b) {
 std::vector<Group> groups_of(const Space& space, const std::string& densities,
                              const std::vector<bool>& chosen) {
   std::vector<Group> groups;
+  const auto is_alone = [&](const Parameter& parameter) {
+    if (only_value(parameter) || densities == "independent") return true;
+    return parameter.condition && (densities == "joint" || parameter.choices());
+  };
   for (size_t i = 0; i < space.size(); ++i) {
     if (!chosen[i]) continue;
     const auto fits = [&](const Group& group) {
-      const bool is_alone = only_value(space[i]) || only_value(space[group[0]]) ||
-                            densities == "independent" ||
-                            (densities == "joint" && space[i].condition);
-      return !is_alone && same_condition(space[i], space[group[0]]);
+      return !is_alone(space[i]) && !is_alone(space[group[0]]) &&
+             same_condition(space[i], space[group[0]]);
     };
     const auto found = std::find_if(groups.begin(), groups.end(), fits);
     if (found == groups.end()) {
@@ -151,12 +156,21 @@ class TpeChoice::Impl {
       if (!space.is_active(point, first)) continue;
       if (!known.densities[i]) {
         point[first] = *only_value(space[first]);
-      } else if (!decide(space, *known.densities[i], random, point)) {
+        continue;
+      }
+      known.densities[i]->good.set_narrowing(narrowing(space[first]));
+      if (!decide(space, *known.densities[i], random, point)) {
         return std::nullopt;
       }
     }
     if (!space.allows(point)) return std::nullopt;
     return point;
+  }
+
+  // Of the group of this parameter.
+  double narrowing(const Parameter& parameter) const {
+    if (objectives_ > 1 || parameter.condition) return 1;
+    return 1 + (config_.narrowing - 1) / static_cast<double>(1 + open_.size());
   }
 
   // Constraints that ask for what is not decided yet hold until it is.
@@ -204,30 +218,42 @@ namespace {
 class TpeSampler final : public Sampler {
  public:
   TpeSampler(const TpeConfig& config, const StudySettings& settings)
-      : choice_(config, settings, std::vector<bool>(settings.space.size(), true)) {}
+      : choice_(config, settings, std::vector<bool>(settings.space.size(), true)),
+        others_(settings.space.size() <= Sobol::kMostDimensions ? make_quasi_random({}, settings)
+                                                                : make_random({}, settings)) {}
 
   std::optional<Proposal> ask(const Study& study, int64_t number) override {
     Random random(study.seed(), number);
     auto point = choice_.choose(study, Point(study.space().size(), kInactive), random);
-    return Proposal{.point = point ? *std::move(point) : random_point(study.space(), random)};
+    return point ? Proposal{.point = *std::move(point)} : others_->ask(study, number);
   }
 
  private:
   TpeChoice choice_;
+  std::unique_ptr<Sampler> others_;  // For the points that densities cannot give.
 };
 
 }  // namespace
 
 void visit(config::Visitor& visitor, TpeConfig& config) {
-  visitor.field(
-      {.name = "startup", .help = "so many finished trials are drawn at random first", .min = 1},
-      config.startup);
+  visitor.field({.name = "startup",
+                 .help = "until so many trials are finished, points are quasi-random",
+                 .min = 1},
+                config.startup);
   visitor.field({.name = "candidates", .help = "points that are compared for a trial", .min = 1},
                 config.candidates);
+  visitor.field(
+      {.name = "narrowing",
+       .help = "how far the good trials' densities narrow where no other trial runs, with "
+               "one objective; 1: as wide as Optuna's",
+       .min = 1,
+       .max = 100},
+      config.narrowing);
   visitor.field({.name = "densities",
-                 .help = "grouped: one of all parameters with the same condition; joint: one of "
-                         "those without, one of each other; independent: one of each; auto: "
-                         "grouped, independent with several objectives",
+                 .help = "grouped: one of all parameters without a condition, one of the numbers "
+                         "with the same, one of each choice with one; joint: one of those without, "
+                         "one of each other; independent: one of each; auto: grouped, independent "
+                         "with several objectives",
                  .choices = {"auto", "grouped", "joint", "independent"}},
                 config.densities);
   visitor.field({.name = "count_running", .help = "trials that run count as bad ones"},
