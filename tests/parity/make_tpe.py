@@ -33,9 +33,16 @@ SIZES = [0, 1, 2, 5, 24, 27, 97, 98, 99, 200]
 draw = random.Random(1)
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-# Optuna leaves open in which order equal numbers stand; Gallop takes that of the trials.
+# Optuna leaves open in which order equal numbers stand; Gallop scrambles that of the trials.
 any_argsort = np.argsort
-np.argsort = lambda numbers, **_: any_argsort(numbers, kind="stable")
+
+
+def scrambled_argsort(numbers):
+    turns = np.arange(1, len(numbers) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return np.lexsort((turns, numbers))
+
+
+np.argsort = lambda numbers, kind=None: any_argsort(numbers, kind="stable") if kind else scrambled_argsort(numbers)
 
 
 def distribution_of(parameter):

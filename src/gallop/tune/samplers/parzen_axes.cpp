@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <numbers>
 #include <tuple>
@@ -16,6 +17,11 @@ namespace {
 
 constexpr double kMostKernels = 100;  // More do not become narrower.
 constexpr size_t kFewChanges = 16;
+
+/// A number of the trial's own, in no order that means something (Fibonacci hashing).
+uint64_t scrambled(int64_t trial) {
+  return static_cast<uint64_t>(trial + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
 
 /// The logarithm of the share of the standard normal distribution between two points.
 double log_mass(double low, double high) {
@@ -100,7 +106,8 @@ class NumberAxis : public ParzenAxis {
     int64_t trial;
     bool operator==(const Place&) const = default;
     bool operator<(const Place& other) const {
-      return std::tie(center, trial) < std::tie(other.center, other.trial);
+      const uint64_t turn = scrambled(trial), others_turn = scrambled(other.trial);
+      return std::tie(center, turn) < std::tie(other.center, others_turn);
     }
   };
 
