@@ -217,7 +217,11 @@ TEST(TpeSampler, StartsWithQuasiRandomPoints) {
   EXPECT_NE(ask_anew(told.study, {.startup = 4}), quasi_random());
 }
 
-TEST(TpeSampler, StartsAtRandomWhereParametersAreTooManyForQuasiRandomPoints) {
+TEST(TpeSampler, StartsAtRandomWithSeveralObjectivesOrTooManyParameters) {
+  const StudySettings settings = settings_of(plane(), 2);
+  Random of_plane(settings.seed, 0);
+  EXPECT_EQ(ask_anew(Study(settings)), random_point(plane(), of_plane));
+
   std::vector<Parameter> parameters;
   for (size_t i = 0; i <= Sobol::kMostDimensions; ++i) {
     parameters.push_back({"x" + std::to_string(i), Interval{}});

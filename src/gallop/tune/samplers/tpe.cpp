@@ -219,8 +219,8 @@ class TpeSampler final : public Sampler {
  public:
   TpeSampler(const TpeConfig& config, const StudySettings& settings)
       : choice_(config, settings, std::vector<bool>(settings.space.size(), true)),
-        others_(settings.space.size() <= Sobol::kMostDimensions ? make_quasi_random({}, settings)
-                                                                : make_random({}, settings)) {}
+        others_(starts_evenly(settings) ? make_quasi_random({}, settings)
+                                        : make_random({}, settings)) {}
 
   std::optional<Proposal> ask(const Study& study, int64_t number) override {
     Random random(study.seed(), number);
@@ -229,6 +229,10 @@ class TpeSampler final : public Sampler {
   }
 
  private:
+  static bool starts_evenly(const StudySettings& settings) {
+    return settings.objectives.size() == 1 && settings.space.size() <= Sobol::kMostDimensions;
+  }
+
   TpeChoice choice_;
   std::unique_ptr<Sampler> others_;  // For the points that densities cannot give.
 };
@@ -237,7 +241,8 @@ class TpeSampler final : public Sampler {
 
 void visit(config::Visitor& visitor, TpeConfig& config) {
   visitor.field({.name = "startup",
-                 .help = "until so many trials are finished, points are quasi-random",
+                 .help = "until so many trials are finished, points are quasi-random; with several "
+                         "objectives at random",
                  .min = 1},
                 config.startup);
   visitor.field({.name = "candidates", .help = "points that are compared for a trial", .min = 1},

@@ -17,10 +17,11 @@ namespace gallop::tune {
 /// (Watanabe and Hutter, "c-TPE", 2023).
 ///
 /// Three things are unlike Optuna, each because it measured better (docs/tune.md). The first trials
-/// are quasi-random. Numbers with the same condition have one density. And kernels of good trials,
-/// whose small number makes Optuna's narrowest wide, may be narrower, with one objective and for
-/// parameters without a condition, by the factor 1 + (narrowing - 1) / (1 + running): the more
-/// trials run, the less is known of what is asked for, and the more it pays to spread.
+/// are quasi-random, with one objective. Numbers with the same condition have one density. And
+/// kernels of good trials, whose small number makes Optuna's narrowest wide, may be narrower, with
+/// one objective and for parameters without a condition, by the factor 1 + (narrowing - 1) / (1 +
+/// running): the more trials run, the less is known of what is asked for, and the more it pays to
+/// spread.
 struct TpeConfig {
   int64_t startup = 10;
   int64_t candidates = 24;
