@@ -215,6 +215,12 @@ class Run {
             .message = fmt::format("{} (see {})", why, place_.output(trial_.number).string())};
   }
 
+  tune::Outcome failed_without(const std::string& metric) const {
+    const std::string how =
+        is_recipe_ ? "" : fmt::format(R"( in a line such as {{"{}": 0.5}})", metric);
+    return failed(fmt::format("it has not printed '{}'{}", metric, how));
+  }
+
   std::optional<double> value_of(const std::string& metric) const {
     return metric == "joules" ? std::optional(joules_) : metrics_.value_of(metric);
   }
@@ -227,12 +233,12 @@ class Run {
       if (!value && objective.metric.starts_with("seconds to ")) {
         return {.state = tune::TrialState::kPruned};
       }
-      if (!value) return failed(fmt::format("it has not printed '{}'", objective.metric));
+      if (!value) return failed_without(objective.metric);
       outcome.values.push_back(*value);
     }
     for (const auto& limit : broker_.settings().limits) {
       const auto value = value_of(limit.metric);
-      if (!value) return failed(fmt::format("it has not printed '{}'", limit.metric));
+      if (!value) return failed_without(limit.metric);
       outcome.limited.push_back(*value);
     }
     return outcome;
