@@ -12,8 +12,7 @@ namespace gallop::app {
 
 static winsize terminal_size() {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size = {};
-  return size;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size : winsize{};
 }
 
 int terminal_columns() {

@@ -1,5 +1,8 @@
 #include "gallop/tune/study_text.h"
 
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "unit/tune/told_study.h"
