@@ -62,9 +62,10 @@ std::string owner_of_lock(const fs::path& path) {
   return owner.empty() ? "another process" : printable(owner);
 }
 
-// Who looks whether a run is trained has its lock for a moment.
+// Who looks whether a run is trained has its lock for a moment, and so has a program that a run
+// started just before it was killed.
 FileLock take_lock(const fs::path& folder) {
-  constexpr int kTimes = 10;
+  constexpr int kTimes = 200;
   const fs::path path = folder / kLock;
   for (int time = 0; time < kTimes; ++time) {
     if (auto lock =
