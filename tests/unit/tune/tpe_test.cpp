@@ -274,9 +274,9 @@ TEST(ParzenEstimator, NarrowsAndWidensAgain) {
     estimator.insert(trial, {static_cast<double>(trial) / 8, 0});
   }
   const auto widths = [&] {
-    std::vector<double> widths;
-    for (size_t i = 0; i <= estimator.size(); ++i) widths.push_back(estimator.kernel(i)[0][1]);
-    return widths;
+    std::vector<double> found;
+    for (size_t i = 0; i <= estimator.size(); ++i) found.push_back(estimator.kernel(i)[0][1]);
+    return found;
   };
   const auto wide = widths();
   EXPECT_EQ(wide, (std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1, 10}));  // A tenth of the interval.

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gallop/tune/samplers/parzen_axes.h"
-
 namespace gallop::tune {
 
 namespace {
 
 constexpr size_t kFullWeights = 25;
+
+void normalize(std::vector<double>& weights) {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight /= sum;
+}
 
 std::vector<double> weights_of(size_t count, ParzenEstimator::Weights kind) {
   std::vector<double> weights(count + 1, 1.0);
@@ -19,17 +22,17 @@ std::vector<double> weights_of(size_t count, ParzenEstimator::Weights kind) {
     const double rise = fading > 1 ? (1 - first) / static_cast<double>(fading - 1) : 0;
     for (size_t i = 0; i < fading; ++i) weights[i] = first + static_cast<double>(i) * rise;
   }
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (double& weight : weights) weight /= sum;
+  normalize(weights);
   return weights;
 }
 
 }  // namespace
 
 ParzenEstimator::ParzenEstimator(const Space& space, std::vector<size_t> parameters,
-                                 Weights weights)
-    : parameters_(std::move(parameters)), kind_(weights) {
+                                 Weights weights, std::vector<size_t> context)
+    : parameters_(std::move(parameters)), context_(std::move(context)), kind_(weights) {
   for (const size_t index : parameters_) axes_.push_back(make_axis(space[index]));
+  for (const size_t index : context_) context_axes_.emplace_back(*space[index].choices());
 }
 
 void ParzenEstimator::insert(int64_t trial, const Point& point) {
@@ -39,6 +42,9 @@ void ParzenEstimator::insert(int64_t trial, const Point& point) {
   for (size_t i = 0; i < axes_.size(); ++i) {
     axes_[i]->insert(position, trial, point[parameters_[i]]);
   }
+  for (size_t i = 0; i < context_.size(); ++i) {
+    context_axes_[i].insert(position, trial, point[context_[i]]);
+  }
   is_fresh_ = false;
 }
 
@@ -47,6 +53,7 @@ void ParzenEstimator::erase(int64_t trial) {
   const auto position = static_cast<size_t>(place - trials_.begin());
   trials_.erase(place);
   for (const auto& axis : axes_) axis->erase(position, trial);
+  for (ChoiceAxis& axis : context_axes_) axis.erase(position, trial);
   is_fresh_ = false;
 }
 
@@ -56,9 +63,22 @@ void ParzenEstimator::set_narrowing(double narrowing) {
   is_fresh_ = false;
 }
 
+void ParzenEstimator::set_context(const Point& point) {
+  std::vector<double> choices;
+  for (const size_t parameter : context_) choices.push_back(point[parameter]);
+  if (choices == context_choices_) return;
+  context_choices_ = std::move(choices);
+  is_fresh_ = false;
+}
+
 void ParzenEstimator::refresh() {
   if (is_fresh_) return;
   weights_ = weights_of(size(), kind_);
+  for (size_t i = 0; i < context_choices_.size(); ++i) {
+    context_axes_[i].refresh(trials_, narrowing_);
+    context_axes_[i].weigh(weights_, context_choices_[i]);
+  }
+  if (!context_choices_.empty()) normalize(weights_);
   constants_.assign(size() + 1, 0.0);
   columns_ = {.count = size() + 1};
   for (const auto& axis : axes_) {

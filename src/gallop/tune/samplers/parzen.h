@@ -5,31 +5,12 @@
 #include <vector>
 
 #include "gallop/tune/random.h"
+#include "gallop/tune/samplers/choice_axis.h"
 #include "gallop/tune/samplers/kernel_sum.h"
+#include "gallop/tune/samplers/parzen_axes.h"
 #include "gallop/tune/space.h"
 
 namespace gallop::tune {
-
-/// One parameter of the kernels of a ParzenEstimator. Kernels are known by their position in the
-/// order of their trials; the prior stands behind the last.
-class ParzenAxis {
- public:
-  virtual ~ParzenAxis() = default;
-
-  virtual void insert(size_t position, int64_t trial, double value) = 0;
-  virtual void erase(size_t position, int64_t trial) = 0;
-  /// Computes anew what follows from the kernels after some came or went. `trials` are those of
-  /// all kernels, rising; `narrowing` is ParzenEstimator's.
-  virtual void refresh(const std::vector<int64_t>& trials, double narrowing) = 0;
-
-  /// What a kernel is: center and deviation of a number, or the probability of each choice.
-  virtual std::vector<double> kernel(size_t position) const = 0;
-  /// A value of the kernel.
-  virtual double draw(size_t kernel, Random& random) const = 0;
-  /// What the axis brings into the kernels' densities, and into a query for this value.
-  virtual void describe(KernelColumns& columns, std::vector<double>& constants) const = 0;
-  virtual void describe(KernelQuery& query, double value) const = 0;
-};
 
 /// A density over some parameters of a space: a mixture of one product of kernels for each of some
 /// points, and of one as wide as the space, the prior.
@@ -48,20 +29,28 @@ class ParzenEstimator {
     kFading,  ///< Of the last 25 trials and the prior 1, falling to 1 / n for the first of n.
   };
 
-  /// `parameters` are indices in the space; each has more than one value.
-  ParzenEstimator(const Space& space, std::vector<size_t> parameters, Weights weights);
+  /// `parameters` are indices in the space; each has more than one value. `context` are those of
+  /// choices that are decided before.
+  ParzenEstimator(const Space& space, std::vector<size_t> parameters, Weights weights,
+                  std::vector<size_t> context = {});
 
   const std::vector<size_t>& parameters() const { return parameters_; }
   /// How many kernels there are, without the prior.
   size_t size() const { return trials_.size(); }
 
-  /// Adds the kernel of a trial, which has none yet and at whose point all parameters are active.
+  /// Adds the kernel of a trial, which has none yet and at whose point all parameters, and those of
+  /// the context, are active.
   void insert(int64_t trial, const Point& point);
   /// Takes the kernel of a trial away.
   void erase(int64_t trial);
 
   /// Kernels of numbers may be so many times narrower than they are by themselves, at least 1.
   void set_narrowing(double narrowing);
+
+  /// From now on it is the density of points with this one's choices in the context: a kernel that
+  /// has others counts less, by how much less likely it makes these than its own. The prior counts
+  /// as one trial.
+  void set_context(const Point& point);
 
   /// Draws the parameters; what else is in the point stays.
   void draw(Random& random, Point& point);
@@ -75,9 +64,11 @@ class ParzenEstimator {
  private:
   void refresh();
 
-  std::vector<size_t> parameters_;
+  std::vector<size_t> parameters_, context_;
   Weights kind_;
   std::vector<std::unique_ptr<ParzenAxis>> axes_;
+  std::vector<ChoiceAxis> context_axes_;
+  std::vector<double> context_choices_;
   std::vector<int64_t> trials_;
   double narrowing_ = 1;
   bool is_fresh_ = false;

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "gallop/tune/normal.h"
+#include "gallop/tune/samplers/choice_axis.h"
 #include "gallop/tune/samplers/normal_masses.h"
-#include "gallop/tune/samplers/random.h"
 
 namespace gallop::tune {
 
@@ -281,69 +281,6 @@ class CellAxis final : public NumberAxis {
   std::vector<int64_t> row_kernels_;  // How many have this row.
   std::vector<int32_t> free_;
   std::map<std::pair<double, double>, int32_t> known_;
-};
-
-/// Choices: the kernel of a choice is the prior, with a share that falls as there are more, and
-/// this choice.
-class ChoiceAxis final : public ParzenAxis {
- public:
-  explicit ChoiceAxis(const Choices& choices)
-      : choices_(choices),
-        prior_(choices.weights),
-        chosen_{static_cast<int32_t>(choices.values.size())} {
-    if (prior_.empty()) prior_.assign(choices.values.size(), 1.0);
-    double sum = 0;
-    for (const double weight : prior_) sum += weight;
-    for (double& weight : prior_) weight /= sum;
-  }
-
-  void insert(size_t position, int64_t /*trial*/, double value) override {
-    chosen_.insert(chosen_.begin() + static_cast<ptrdiff_t>(position), static_cast<int32_t>(value));
-  }
-
-  void erase(size_t position, int64_t /*trial*/) override {
-    chosen_.erase(chosen_.begin() + static_cast<ptrdiff_t>(position));
-  }
-
-  void refresh(const std::vector<int64_t>& trials, double /*narrowing*/) override {
-    const double spread =
-        static_cast<double>(prior_.size()) / static_cast<double>(trials.size() + 1);
-    prior_share_ = spread / (spread + 1);
-  }
-
-  std::vector<double> kernel(size_t position) const override {
-    const auto chosen = static_cast<size_t>(chosen_[position]);
-    if (chosen == prior_.size()) return prior_;
-    std::vector<double> shares;
-    for (const double prior : prior_) shares.push_back(prior_share_ * prior);
-    shares[chosen] += 1 - prior_share_;
-    return shares;
-  }
-
-  double draw(size_t kernel, Random& random) const override {
-    const auto chosen = static_cast<size_t>(chosen_[kernel]);
-    const bool is_prior = chosen == prior_.size();
-    if (!is_prior && random.uniform() >= prior_share_) return static_cast<double>(chosen);
-    return choice_at_share(choices_, random.uniform());
-  }
-
-  void describe(KernelColumns& columns, std::vector<double>& /*constants*/) const override {
-    columns.rows.push_back(chosen_.data());
-  }
-
-  void describe(KernelQuery& query, double value) const override {
-    const auto choice = static_cast<size_t>(value);
-    const double share = prior_share_ * prior_[choice];
-    auto& table = query.tables.emplace_back(prior_.size(), std::log(share));
-    table[choice] = std::log(share + 1 - prior_share_);
-    table.push_back(std::log(prior_[choice]));
-  }
-
- private:
-  const Choices choices_;
-  std::vector<double> prior_;    // Of each choice, summing to 1.
-  std::vector<int32_t> chosen_;  // By trial; for the prior their count.
-  double prior_share_ = 1;       // In the kernel of a choice.
 };
 
 }  // namespace

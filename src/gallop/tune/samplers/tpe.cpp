@@ -62,47 +62,94 @@ std::vector<Group> groups_of(const Space& space, const std::string& densities,
   return groups;
 }
 
-/// The densities of one group: of the good trials and of the rest.
-struct Densities {
-  ParzenEstimator good, rest;
-
-  Densities(const Space& space, const Group& group, size_t objectives)
-      : good(space, group,
-             objectives > 1 ? ParzenEstimator::Weights::kEqual : ParzenEstimator::Weights::kFading),
-        rest(space, group, ParzenEstimator::Weights::kFading) {}
-
-  void move(const TpeHistory::Move& move, const Point& point) {
-    if (std::isnan(point[good.parameters()[0]])) return;
-    if (ParzenEstimator* const from = of(move.from)) from->erase(move.trial);
-    if (ParzenEstimator* const to = of(move.to)) to->insert(move.trial, point);
+/// The choices that decide whether a parameter is there, and of which more than one lets it.
+std::vector<size_t> context_of(const Space& space, size_t parameter) {
+  std::vector<size_t> context;
+  const auto* condition = &space[parameter].condition;
+  while (*condition) {
+    if ((*condition)->choices.size() > 1) context.push_back((*condition)->parent);
+    condition = &space[(*condition)->parent].condition;
   }
+  return context;
+}
+
+/// What is known of one group: the densities of the good trials and of the rest.
+class Part {
+ public:
+  Part(const Space& space, const Group& group, size_t objectives, bool count_running)
+      : first_(group[0]) {
+    if (only_value(space[first_])) return;
+    const bool is_branch = objectives == 1 && space[first_].condition;
+    const auto context = is_branch ? context_of(space, first_) : std::vector<size_t>{};
+    using Weights = ParzenEstimator::Weights;
+    good_.emplace(space, group, objectives > 1 ? Weights::kEqual : Weights::kFading, context);
+    rest_.emplace(space, group, Weights::kFading, context);
+    if (is_branch) branch_.emplace(objectives, count_running);
+  }
+
+  /// Whether there is something to decide.
+  bool is_open() const { return good_.has_value(); }
+  ParzenEstimator& good() { return *good_; }
+  ParzenEstimator& rest() { return *rest_; }
+
+  void change(const Trial& trial) {
+    if (branch_ && has(trial)) branch_->change(trial.number);
+  }
+
+  /// `moves`: those of `history`, which is that of all trials.
+  void update(const Study& study, const TpeHistory& history,
+              const std::vector<TpeHistory::Move>& moves) {
+    if (!is_open()) return;
+    const auto of_branch =
+        branch_ ? branch_->update(study, history.good()) : std::vector<TpeHistory::Move>{};
+    for (const TpeHistory::Move& move : branch_ ? of_branch : moves) {
+      const Trial& trial = study.trials()[static_cast<size_t>(move.trial)];
+      if (!has(trial)) continue;
+      if (ParzenEstimator* const from = of(move.from)) from->erase(move.trial);
+      if (ParzenEstimator* const to = of(move.to)) to->insert(move.trial, trial.point);
+    }
+  }
+
+ private:
+  bool has(const Trial& trial) const { return !std::isnan(trial.point[first_]); }
 
   ParzenEstimator* of(TpeHistory::Side side) {
     using Side = TpeHistory::Side;
-    return side == Side::kGood ? &good : side == Side::kRest ? &rest : nullptr;
+    return side == Side::kGood ? &*good_ : side == Side::kRest ? &*rest_ : nullptr;
   }
+
+  size_t first_;
+  std::optional<ParzenEstimator> good_, rest_;  // None for a group with only one value.
+  // Of the trials that have the group, where not all have it: the best tenth of them are good, too,
+  // so that a branch that is not the best one is known well enough to be compared with it.
+  std::optional<TpeHistory> branch_;
 };
 
 /// What is known of the trials.
-struct Known {
-  TpeHistory history;
-  std::vector<std::optional<Densities>> densities;  // None for a group with only one value.
-
+class Known {
+ public:
   Known(const Space& space, const std::vector<Group>& groups, size_t objectives, bool count_running)
-      : history(objectives, count_running) {
-    for (const Group& group : groups) {
-      densities.emplace_back();
-      if (!only_value(space[group[0]])) densities.back().emplace(space, group, objectives);
-    }
+      : history_(objectives, count_running) {
+    for (const Group& group : groups) parts_.emplace_back(space, group, objectives, count_running);
+  }
+
+  size_t finished() const { return history_.finished(); }
+  Part& part(size_t group) { return parts_[group]; }
+
+  /// A trial that has changed since the last update.
+  void change(const Trial& trial) {
+    history_.change(trial.number);
+    for (Part& part : parts_) part.change(trial);
   }
 
   void update(const Study& study) {
-    for (const TpeHistory::Move& move : history.update(study)) {
-      for (auto& group : densities) {
-        if (group) group->move(move, study.trials()[static_cast<size_t>(move.trial)].point);
-      }
-    }
+    const std::vector<TpeHistory::Move> moves = history_.update(study);
+    for (Part& part : parts_) part.update(study, history_, moves);
   }
+
+ private:
+  TpeHistory history_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace
@@ -117,7 +164,7 @@ class TpeChoice::Impl {
   std::optional<Point> choose(const Study& study, Point point, Random& random) {
     look_at(study);
     known_->update(study);
-    if (known_->history.finished() < static_cast<size_t>(config_.startup)) return std::nullopt;
+    if (known_->finished() < static_cast<size_t>(config_.startup)) return std::nullopt;
     return best_candidate(study.space(), std::move(point), *known_, random);
   }
 
@@ -142,7 +189,9 @@ class TpeChoice::Impl {
     open_ = study.running();
     open_.insert(study.waiting().begin(), study.waiting().end());
     changed.insert(open_.begin(), open_.end());
-    for (const int64_t trial : changed) known_->history.change(trial);
+    for (const int64_t trial : changed) {
+      known_->change(study.trials()[static_cast<size_t>(trial)]);
+    }
   }
 
   // Decides group after group; nothing where no candidate is allowed.
@@ -154,14 +203,15 @@ class TpeChoice::Impl {
     for (size_t i = 0; i < groups_.size(); ++i) {
       const size_t first = groups_[i][0];
       if (!space.is_active(point, first)) continue;
-      if (!known.densities[i]) {
+      Part& part = known.part(i);
+      if (!part.is_open()) {
         point[first] = *only_value(space[first]);
         continue;
       }
-      known.densities[i]->good.set_narrowing(narrowing(space[first]));
-      if (!decide(space, *known.densities[i], random, point)) {
-        return std::nullopt;
-      }
+      part.good().set_narrowing(narrowing(space[first]));
+      part.good().set_context(point);
+      part.rest().set_context(point);
+      if (!decide(space, part, random, point)) return std::nullopt;
     }
     if (!space.allows(point)) return std::nullopt;
     return point;
@@ -174,17 +224,17 @@ class TpeChoice::Impl {
   }
 
   // Constraints that ask for what is not decided yet hold until it is.
-  bool decide(const Space& space, Densities& densities, Random& random, Point& point) const {
+  bool decide(const Space& space, Part& part, Random& random, Point& point) const {
     std::vector<Point> candidates;
     for (int round = 0; round < kRounds && candidates.empty(); ++round) {
       for (int64_t i = 0; i < config_.candidates; ++i) {
-        densities.good.draw(random, point);
+        part.good().draw(random, point);
         if (space.allows(point)) candidates.push_back(point);
       }
     }
     if (candidates.empty()) return false;
-    const std::vector<double> good = densities.good.log_densities(candidates);
-    const std::vector<double> rest = densities.rest.log_densities(candidates);
+    const std::vector<double> good = part.good().log_densities(candidates);
+    const std::vector<double> rest = part.rest().log_densities(candidates);
     size_t best = 0;
     for (size_t i = 1; i < candidates.size(); ++i) {
       if (good[i] - rest[i] > good[best] - rest[best]) best = i;

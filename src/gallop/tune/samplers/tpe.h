@@ -16,10 +16,12 @@ namespace gallop::tune {
 /// "constant liar" of Ginsbourger et al., 2010), several objectives (Ozaki et al., 2022), limits
 /// (Watanabe and Hutter, "c-TPE", 2023).
 ///
-/// Three things are unlike Optuna, each because it measured better (docs/tune.md). The first trials
-/// are quasi-random, with one objective. Numbers with the same condition have one density. And
-/// kernels of good trials, whose small number makes Optuna's narrowest wide, may be narrower, with
-/// one objective and for parameters without a condition, by the factor 1 + (narrowing - 1) / (1 +
+/// Some things are unlike Optuna, each because it measured better (docs/tune.md), and but for the
+/// second only with one objective. The first trials are quasi-random. Numbers with the same
+/// condition have one density. Of parameters with a condition, the best tenth of the trials that
+/// have them are good, too, and trials in which the choice that the condition asks for was another
+/// one count less. And kernels of good trials, whose small number makes Optuna's narrowest wide,
+/// may be narrower, for parameters without a condition, by the factor 1 + (narrowing - 1) / (1 +
 /// running): the more trials run, the less is known of what is asked for, and the more it pays to
 /// spread.
 struct TpeConfig {

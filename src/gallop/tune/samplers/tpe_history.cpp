@@ -25,13 +25,17 @@ size_t good_of(size_t finished, size_t objectives) {
 
 }  // namespace
 
-std::vector<TpeHistory::Move> TpeHistory::update(const Study& study) {
-  if (changed_.empty()) return {};
+std::vector<TpeHistory::Move> TpeHistory::update(const Study& study,
+                                                 const std::set<int64_t>& also_good) {
+  if (changed_.empty() && also_good.empty()) return {};
   for (const int64_t trial : changed_) rank(study.trials()[static_cast<size_t>(trial)]);
   std::set<int64_t> touched = std::move(changed_);
   changed_.clear();
   touched.insert(good_.begin(), good_.end());
-  good_ = good(study);
+  good_ = best(study);
+  for (const int64_t trial : also_good) {
+    if (entry(trial).rank) good_.insert(trial);
+  }
   touched.insert(good_.begin(), good_.end());
   std::vector<Move> moves;
   for (const int64_t trial : touched) {
@@ -72,7 +76,7 @@ TpeHistory::Rank TpeHistory::rank_of(const Trial& trial) {
   return {kPruned, -static_cast<double>(last.step), or_infinity(last.loss), trial.number};
 }
 
-std::set<int64_t> TpeHistory::good(const Study& study) const {
+std::set<int64_t> TpeHistory::best(const Study& study) const {
   const size_t count = good_of(finished(), objectives_);
   std::set<int64_t> good;
   auto next = ranked_.begin();

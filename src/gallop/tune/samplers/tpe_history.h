@@ -34,8 +34,11 @@ class TpeHistory {
     int64_t trial;
     Side from, to;
   };
-  /// Takes in what has changed.
-  std::vector<Move> update(const Study& study);
+  /// Takes in what has changed. Those of `also_good` that are among its finished trials are good,
+  /// too.
+  std::vector<Move> update(const Study& study, const std::set<int64_t>& also_good = {});
+
+  const std::set<int64_t>& good() const { return good_; }
 
  private:
   /// What is smaller is better.
@@ -57,7 +60,7 @@ class TpeHistory {
   static Rank rank_of(const Trial& trial);
   void rank(const Trial& trial);
   Entry& entry(int64_t trial);
-  std::set<int64_t> good(const Study& study) const;
+  std::set<int64_t> best(const Study& study) const;
 
   size_t objectives_;
   bool counts_running_;
