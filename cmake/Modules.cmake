@@ -94,7 +94,9 @@ endfunction()
 
 # gallop_test(NAME [LABELS label...] [DEPS module...] [LARGE suite...]): one GoogleTest program from tests/unit/NAME/.
 # Each test is a process of its own, but for those of LARGE suites, of which there are so many that starting LibTorch
-# would take longer than they do: these run in eight shares.
+# would take longer than they do, or which prepare much for all: these run in eight shares. Tests run side by side, and
+# with a thread for every core each they wait for one another three times as long as they compute. So each has one thread
+# but where it asks for more, and the first share two.
 function(gallop_test name)
   cmake_parse_arguments(ARG "" "" "DEPS;LABELS;LARGE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${name}/*.cpp)
@@ -118,15 +120,19 @@ function(gallop_test name)
   list(TRANSFORM ARG_LARGE APPEND ".*" OUTPUT_VARIABLE large)
   list(JOIN large ":" large)
   gtest_discover_tests(${target} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST TEST_FILTER "-${large}"
-                       PROPERTIES LABELS "unit;${ARG_LABELS}")
+                       PROPERTIES LABELS "unit;${ARG_LABELS}" ENVIRONMENT OMP_NUM_THREADS=1)
   if(NOT ARG_LARGE)
     return()
   endif()
   foreach(share RANGE 1 8)
     math(EXPR index "${share} - 1")
+    set(threads 1)
+    if(share EQUAL 1)
+      set(threads 2)
+    endif()
     add_test(NAME ${name}.large_suites_${share} COMMAND ${target} --gtest_brief=1 --gtest_filter=${large})
     set_tests_properties(${name}.large_suites_${share} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 1500
-                         ENVIRONMENT "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${index}")
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${index};OMP_NUM_THREADS=${threads}")
   endforeach()
 endfunction()
 

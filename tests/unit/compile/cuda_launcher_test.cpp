@@ -475,15 +475,15 @@ TEST_F(CudaTexts, StartOnTheStream) {
   launch.slots = slots;
   fail("cuLaunchKernel");
   EXPECT_THROW(kernels.launch(launch, nullptr), DeviceError);
+
+  fail("cuModuleLoadData");
+  EXPECT_NE(CudaTextKernels(compiler_, 0, kFakeDriver).lost().find("cannot load"),
+            std::string::npos);
 }
 
 TEST_F(CudaTexts, SayWhatIsMissing) {
   EXPECT_NE(CudaTextKernels(compiler_, 0, "libcuda-of-nobody.so").lost().find("cannot be loaded"),
             std::string::npos);
-  fail("cuModuleLoadData");
-  EXPECT_NE(CudaTextKernels(compiler_, 0, kFakeDriver).lost().find("cannot load"),
-            std::string::npos);
-  fail("");
   CudaCompiler none({.libraries = {"libnvrtc-of-nobody.so"}, .cache_folder = folder_.path()});
   EXPECT_NE(CudaTextKernels(none, 0, kFakeDriver).lost().find("there is no NVRTC"),
             std::string::npos);
