@@ -1,5 +1,7 @@
 #include "gallop/data/tar_format.h"
 
+#include <fmt/format.h>
+
 #include "unit/data/expect_error.h"
 #include "unit/data/format_files.h"
 
@@ -53,7 +55,7 @@ TEST(TarFormat, IgnoresTheSizeOfHardLinks) {
 }
 
 TEST(TarFormat, ReadsLongNames) {
-  const std::string name = std::string(150, 'd') + "/" + std::string(120, 'f') + ".jpg";
+  const std::string name = fmt::format("{:d>150}/{:f>120}.jpg", "", "");
   const std::string gnu = make_tar_member("././@LongLink", name + '\0', 'L') +
                           make_tar_member(name.substr(0, 100), "1") + make_tar({{"b", "2"}});
   const std::string pax =

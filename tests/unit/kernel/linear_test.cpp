@@ -109,7 +109,9 @@ TEST_P(LinearOf, TakesWeightsInBf16AsTheSameNumbersInFp32) {
   EXPECT_TRUE(at::equal(y, wanted_y));
   EXPECT_TRUE(at::equal(found.x, wanted.x));
   EXPECT_TRUE(at::equal(found.weight, wanted.weight.to(at::kBFloat16)));
-  if (GetParam().bias) EXPECT_TRUE(at::equal(found.bias, wanted.bias));
+  if (GetParam().bias) {
+    EXPECT_TRUE(at::equal(found.bias, wanted.bias));
+  }
 }
 
 TEST_P(LinearOf, HasTheSameBitsForAnyNumberOfThreads) {
