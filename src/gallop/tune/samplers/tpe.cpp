@@ -73,56 +73,39 @@ std::vector<size_t> context_of(const Space& space, size_t parameter) {
   return context;
 }
 
-/// What is known of one group: the densities of the good trials and of the rest.
-class Part {
- public:
-  Part(const Space& space, const Group& group, size_t objectives, bool count_running)
-      : first_(group[0]) {
-    if (only_value(space[first_])) return;
-    const bool is_branch = objectives == 1 && space[first_].condition;
-    const auto context = is_branch ? context_of(space, first_) : std::vector<size_t>{};
-    using Weights = ParzenEstimator::Weights;
-    good_.emplace(space, group, objectives > 1 ? Weights::kEqual : Weights::kFading, context);
-    rest_.emplace(space, group, Weights::kFading, context);
-    if (is_branch) branch_.emplace(objectives, count_running);
-  }
+/// The densities of one group: of the good trials and of the rest.
+struct Densities {
+  ParzenEstimator good, rest;
 
-  /// Whether there is something to decide.
-  bool is_open() const { return good_.has_value(); }
-  ParzenEstimator& good() { return *good_; }
-  ParzenEstimator& rest() { return *rest_; }
+  /// Those of parameters with a condition know the choices made where there is one objective.
+  Densities(const Space& space, const Group& group, size_t objectives)
+      : good(space, group,
+             objectives > 1 ? ParzenEstimator::Weights::kEqual : ParzenEstimator::Weights::kFading,
+             context(space, group, objectives)),
+        rest(space, group, ParzenEstimator::Weights::kFading, context(space, group, objectives)) {}
 
-  void change(const Trial& trial) {
-    if (branch_ && has(trial)) branch_->change(trial.number);
-  }
-
-  /// `moves`: those of `history`, which is that of all trials.
-  void update(const Study& study, const TpeHistory& history,
-              const std::vector<TpeHistory::Move>& moves) {
-    if (!is_open()) return;
-    const auto of_branch =
-        branch_ ? branch_->update(study, history.good()) : std::vector<TpeHistory::Move>{};
-    for (const TpeHistory::Move& move : branch_ ? of_branch : moves) {
-      const Trial& trial = study.trials()[static_cast<size_t>(move.trial)];
-      if (!has(trial)) continue;
-      if (ParzenEstimator* const from = of(move.from)) from->erase(move.trial);
-      if (ParzenEstimator* const to = of(move.to)) to->insert(move.trial, trial.point);
-    }
+  void move(const TpeHistory::Move& move, const Point& point) {
+    if (std::isnan(point[good.parameters()[0]])) return;
+    if (ParzenEstimator* const from = of(move.from)) from->erase(move.trial);
+    if (ParzenEstimator* const to = of(move.to)) to->insert(move.trial, point);
   }
 
  private:
-  bool has(const Trial& trial) const { return !std::isnan(trial.point[first_]); }
+  static std::vector<size_t> context(const Space& space, const Group& group, size_t objectives) {
+    return objectives > 1 ? std::vector<size_t>{} : context_of(space, group[0]);
+  }
 
   ParzenEstimator* of(TpeHistory::Side side) {
     using Side = TpeHistory::Side;
-    return side == Side::kGood ? &*good_ : side == Side::kRest ? &*rest_ : nullptr;
+    return side == Side::kGood ? &good : side == Side::kRest ? &rest : nullptr;
   }
+};
 
-  size_t first_;
-  std::optional<ParzenEstimator> good_, rest_;  // None for a group with only one value.
-  // Of the trials that have the group, where not all have it: the best tenth of them are good, too,
-  // so that a branch that is not the best one is known well enough to be compared with it.
-  std::optional<TpeHistory> branch_;
+/// The trials that have the parameters with some condition. The best tenth of them are good for
+/// these, so that a branch that is not the best one is known well enough to be compared with it.
+struct Branch {
+  size_t parameter;  // One of those.
+  TpeHistory history;
 };
 
 /// What is known of the trials.
@@ -130,26 +113,57 @@ class Known {
  public:
   Known(const Space& space, const std::vector<Group>& groups, size_t objectives, bool count_running)
       : history_(objectives, count_running) {
-    for (const Group& group : groups) parts_.emplace_back(space, group, objectives, count_running);
+    for (const Group& group : groups) {
+      densities_.emplace_back();
+      branch_of_.emplace_back();
+      if (only_value(space[group[0]])) continue;
+      densities_.back().emplace(space, group, objectives);
+      if (objectives > 1 || !space[group[0]].condition) continue;
+      const auto found =
+          std::find_if(branches_.begin(), branches_.end(), [&](const Branch& branch) {
+            return same_condition(space[branch.parameter], space[group[0]]);
+          });
+      branch_of_.back() = static_cast<size_t>(found - branches_.begin());
+      if (found == branches_.end()) {
+        branches_.push_back({group[0], TpeHistory(objectives, count_running)});
+      }
+    }
   }
 
   size_t finished() const { return history_.finished(); }
-  Part& part(size_t group) { return parts_[group]; }
+  /// None for a group with only one value.
+  std::optional<Densities>& densities(size_t group) { return densities_[group]; }
 
   /// A trial that has changed since the last update.
   void change(const Trial& trial) {
     history_.change(trial.number);
-    for (Part& part : parts_) part.change(trial);
+    for (Branch& branch : branches_) {
+      if (!std::isnan(trial.point[branch.parameter])) branch.history.change(trial.number);
+    }
   }
 
   void update(const Study& study) {
-    const std::vector<TpeHistory::Move> moves = history_.update(study);
-    for (Part& part : parts_) part.update(study, history_, moves);
+    move(study, history_.update(study), std::nullopt);
+    for (size_t i = 0; i < branches_.size(); ++i) {
+      move(study, branches_[i].history.update(study, history_.good()), i);
+    }
   }
 
  private:
+  void move(const Study& study, const std::vector<TpeHistory::Move>& moves,
+            std::optional<size_t> branch) {
+    for (const TpeHistory::Move& move : moves) {
+      for (size_t group = 0; group < densities_.size(); ++group) {
+        if (!densities_[group] || branch_of_[group] != branch) continue;
+        densities_[group]->move(move, study.trials()[static_cast<size_t>(move.trial)].point);
+      }
+    }
+  }
+
   TpeHistory history_;
-  std::vector<Part> parts_;
+  std::vector<Branch> branches_;
+  std::vector<std::optional<Densities>> densities_;  // By group.
+  std::vector<std::optional<size_t>> branch_of_;     // By group; none for those of all trials.
 };
 
 }  // namespace
@@ -203,15 +217,15 @@ class TpeChoice::Impl {
     for (size_t i = 0; i < groups_.size(); ++i) {
       const size_t first = groups_[i][0];
       if (!space.is_active(point, first)) continue;
-      Part& part = known.part(i);
-      if (!part.is_open()) {
+      auto& densities = known.densities(i);
+      if (!densities) {
         point[first] = *only_value(space[first]);
         continue;
       }
-      part.good().set_narrowing(narrowing(space[first]));
-      part.good().set_context(point);
-      part.rest().set_context(point);
-      if (!decide(space, part, random, point)) return std::nullopt;
+      densities->good.set_narrowing(narrowing(space[first]));
+      densities->good.set_context(point);
+      densities->rest.set_context(point);
+      if (!decide(space, *densities, random, point)) return std::nullopt;
     }
     if (!space.allows(point)) return std::nullopt;
     return point;
@@ -224,17 +238,17 @@ class TpeChoice::Impl {
   }
 
   // Constraints that ask for what is not decided yet hold until it is.
-  bool decide(const Space& space, Part& part, Random& random, Point& point) const {
+  bool decide(const Space& space, Densities& densities, Random& random, Point& point) const {
     std::vector<Point> candidates;
     for (int round = 0; round < kRounds && candidates.empty(); ++round) {
       for (int64_t i = 0; i < config_.candidates; ++i) {
-        part.good().draw(random, point);
+        densities.good.draw(random, point);
         if (space.allows(point)) candidates.push_back(point);
       }
     }
     if (candidates.empty()) return false;
-    const std::vector<double> good = part.good().log_densities(candidates);
-    const std::vector<double> rest = part.rest().log_densities(candidates);
+    const std::vector<double> good = densities.good.log_densities(candidates);
+    const std::vector<double> rest = densities.rest.log_densities(candidates);
     size_t best = 0;
     for (size_t i = 1; i < candidates.size(); ++i) {
       if (good[i] - rest[i] > good[best] - rest[best]) best = i;
