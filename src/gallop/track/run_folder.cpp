@@ -62,8 +62,8 @@ std::string owner_of_lock(const fs::path& path) {
   return owner.empty() ? "another process" : printable(owner);
 }
 
-// Who looks whether a run is trained has its lock for a moment, and so has a program that a run
-// started just before it was killed.
+// Who looks whether a run is trained has its lock for a moment, and so has a child of one that is
+// killed, until it has become its program.
 FileLock take_lock(const fs::path& folder) {
   constexpr int kTimes = 200;
   const fs::path path = folder / kLock;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -127,6 +128,20 @@ TEST_F(Runs, AreTrainedByOneProcessAtATime) {
   close(ready[0]);
   close(ready[1]);
   EXPECT_EQ(RunFolder::open(runs_ / "r").name(), "r") << "the lock dies with its process";
+}
+
+// A child that is not its program yet has the lock of its parent, who may be killed before it.
+TEST_F(Runs, WaitForAChildOfTheProcessThatTrainedThem) {
+  auto run = std::make_optional(RunFolder::create(runs_, "r", "a: 1\n", example()));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    usleep(100'000);
+    _exit(0);
+  }
+  run.reset();
+  EXPECT_EQ(RunFolder::open(runs_ / "r").name(), "r");
+  waitpid(child, nullptr, 0);
 }
 
 TEST_F(Runs, AreContinuedButNotMadeTwice) {
