@@ -334,7 +334,10 @@ class Reader {
     if (run.recipe.empty() && !run.options.empty()) {
       problems_.add(root_.find("options")->origin, "options", "only a recipe has options");
     }
-    if (is_command) run.command = command_words(command, program);
+    if (is_command) {
+      run.command = command_words(command, program);
+      run.python_words = is_of_wandb();
+    }
     if (const Node* const share = root_.find("share")) {
       run.share = read_share(*share);
       if (run.recipe.empty()) problems_.add(share->origin, "share", "is for trials of a recipe");
@@ -423,6 +426,7 @@ std::string to_json(const RunSpec& spec) {
   if (!spec.recipe.empty()) json["recipe"] = spec.recipe;
   for (const auto& [name, value] : spec.options) json["options"][name] = value;
   if (!spec.command.empty()) json["command"] = spec.command;
+  if (spec.python_words) json["python_words"] = true;
   if (spec.share) json["share"] = *spec.share;
   return json.dump();
 }
@@ -433,6 +437,7 @@ RunSpec parse_run_spec(std::string_view text) {
     RunSpec spec;
     spec.recipe = json.value("recipe", "");
     spec.command = json.value("command", std::vector<std::string>());
+    spec.python_words = json.value("python_words", false);
     if (json.contains("share")) spec.share = json.at("share").get<int64_t>();
     if (json.contains("options")) {
       for (const auto& [name, value] : json.at("options").items()) {

@@ -22,6 +22,8 @@ struct RunSpec {
   /// is true and nothing where it is false, `${args_json}` for all as one word of JSON, and
   /// `${args_json_file}` for a file that has this.
   std::vector<std::string> command{};
+  /// In these words booleans are True and False, as W&B passes them to Python programs.
+  bool python_words = false;
   /// So many checkpoints of a recipe's trial are kept along the way for trials that begin alike,
   /// which then share its steps; 0: trials share none. Nothing where the sweep does not say.
   std::optional<int64_t> share{};

@@ -69,6 +69,15 @@ bool is_truth(const std::string& value) {
   return is_true(value) || value == "false" || value == "False";
 }
 
+// Not texts that read like booleans.
+void make_booleans_python(const Space& space, const Point& point, Words& values) {
+  for (auto& [name, value] : values) {
+    const size_t index = *space.find(name);
+    const std::string text = space.value_text(index, point[index]);
+    if (text == "true" || text == "false") value[0] = text == "true" ? 'T' : 'F';
+  }
+}
+
 }  // namespace
 
 Words parameter_words(const Space& space, const Point& point) {
@@ -101,7 +110,8 @@ std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
 
 std::vector<std::string> command_words(const RunSpec& spec, const Space& space, const Point& point,
                                        const std::string& folder, Variables variables) {
-  const Words values = parameter_words(space, point);
+  Words values = parameter_words(space, point);
+  if (spec.python_words) make_booleans_python(space, point, values);
   std::vector<std::string> words;
   for (const std::string& word : spec.command) {
     if (word == "${args}" || word == "${args_no_hyphens}" || word == "${args_no_boolean_flags}") {

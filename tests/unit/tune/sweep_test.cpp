@@ -122,6 +122,7 @@ command: ["${env}", "${interpreter}", "${program}", "${args}"]
             R"({"name":"successive-halving","min_resource":3,"reduction_factor":2})");
   EXPECT_EQ(parse_run_spec(sweep.settings.run).command,
             (std::vector<std::string>{"/usr/bin/env", "python3", "train.py", "${args}"}));
+  EXPECT_TRUE(parse_run_spec(sweep.settings.run).python_words);
   EXPECT_EQ(interval(sweep, "lr").step, 0);
   EXPECT_EQ(interval(sweep, "layers").step, 1);
   EXPECT_NEAR(interval(sweep, "decay").low, std::exp(-9.2), 1e-12);

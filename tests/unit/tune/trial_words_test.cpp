@@ -31,6 +31,22 @@ TEST(TrialWords, StandForAllParameters) {
   EXPECT_FALSE(wants_arguments_file({.recipe = "", .command = {"${args}"}}));
 }
 
+TEST(TrialWords, HavePythonsBooleansInSweepsOfWandb) {
+  const Space space(
+      {{"fast", Choices{{"false", "true"}}}, {"text", Choices{{R"("true")", R"("b")"}}}}, {});
+  const RunSpec spec{.recipe = "", .command = {"${args}", "{fast}"}, .python_words = true};
+  const RunSpec kept = parse_run_spec(to_json(spec));
+  const auto at = [&](double fast) {
+    return command_words(kept, space, {fast, 0}, "", Variables::kFilled);
+  };
+  EXPECT_EQ(at(1), (Words{"--fast=True", "--text=true", "True"}));
+  EXPECT_EQ(at(0), (Words{"--fast=False", "--text=true", "False"}));
+  const RunSpec flags{
+      .recipe = "", .command = {"${args_no_boolean_flags}", "${args_json}"}, .python_words = true};
+  EXPECT_EQ(command_words(flags, space, {1, 1}, "", Variables::kFilled),
+            (Words{"--fast", "--text=b", R"({"fast":true,"text":"b"})"}));
+}
+
 TEST(TrialWords, StandForOneParameterOrVariable) {
   ASSERT_EQ(setenv("GALLOP_TEST_WORD", "here", 1), 0);
   EXPECT_EQ(words_of("{{{lr}}} ${envvar:GALLOP_TEST_WORD}/{fast}"), (Words{"{0.5} here/true"}));
