@@ -10,7 +10,6 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
-#include "gallop/tune/remote/remote_broker.h"
 #include "gallop/tune/storage/sqlite.h"
 #include "gallop/tune/tuner.h"
 
@@ -53,7 +52,8 @@ Study StudyPlace::read(double patience_seconds) const {
   if (leader.empty()) return tune::open_store(store, patience_seconds)->read(name);
   const double seconds = patience_seconds > 0 ? patience_seconds : kAnswerSeconds;
   try {
-    return RemoteBroker([this] { return read_address(address_file()); }, seconds).study();
+    return RemoteBroker([this] { return read_address(address_file()); }, {.seconds = seconds})
+        .study();
   } catch (const DeviceError& error) {
     throw DeviceError(
         fmt::format("{} leads '{}': {}. Ask there, or let it listen at an address that this host "
@@ -83,7 +83,7 @@ std::unique_ptr<Broker> StudyPlace::open_broker() const {
     }
     if (storage != nullptr) return std::make_unique<Tuner>(std::move(storage));
     // Whoever leads it answers, or has it for a moment as this process wants to.
-    if (is_answered(knock)) return open_remote(kAnswerSeconds);
+    if (is_answered(knock)) return open_remote({.seconds = kAnswerSeconds});
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -91,7 +91,7 @@ std::unique_ptr<Broker> StudyPlace::open_broker() const {
 bool StudyPlace::is_answered(double patience_seconds) const {
   if (!fs::exists(address_file())) return false;
   try {
-    open_remote(patience_seconds);
+    open_remote({.seconds = patience_seconds});
     return true;
   } catch (const Error&) {
     // That of one who led it before, perhaps another study's by now.
@@ -99,14 +99,14 @@ bool StudyPlace::is_answered(double patience_seconds) const {
   }
 }
 
-std::unique_ptr<Broker> StudyPlace::open_remote(double patience_seconds,
+std::unique_ptr<Broker> StudyPlace::open_remote(const Patience& patience,
                                                 const std::function<void()>& looking) const {
   return std::make_unique<RemoteBroker>(
       [file = address_file(), looking] {
         if (looking) looking();
         return read_address(file);
       },
-      patience_seconds);
+      patience);
 }
 
 bool StudyPlace::is_led() const {

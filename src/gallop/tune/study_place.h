@@ -7,6 +7,7 @@
 
 #include "gallop/base/file.h"
 #include "gallop/tune/broker.h"
+#include "gallop/tune/remote/remote_broker.h"
 #include "gallop/tune/store.h"
 
 namespace gallop::tune {
@@ -38,9 +39,9 @@ struct StudyPlace {
   /// To take part in it: by itself, or by the process that leads it. Waits for seconds where one
   /// leads it that does not answer, as one that takes part for a moment.
   std::unique_ptr<Broker> open_broker() const;
-  /// To take part in a study that another process leads. Waits for one at most so long, now and in
-  /// each call; `looking` is called whenever one is looked for.
-  std::unique_ptr<Broker> open_remote(double patience_seconds,
+  /// To take part in a study that another process leads. Waits for one so long, now and in each
+  /// call; `looking` is called whenever one is looked for. Throws NobodyLeads.
+  std::unique_ptr<Broker> open_remote(const Patience& patience,
                                       const std::function<void()>& looking = {}) const;
   /// To lead it; nothing where another process does, or it is not there.
   std::unique_ptr<Storage> open_unless_led() const;

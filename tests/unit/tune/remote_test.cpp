@@ -48,7 +48,7 @@ class Remote : public testing::Test {
  protected:
   Remote() { store->create(stored_settings("a", 60)); }
   RemoteBroker worker(double patience_seconds = 60) {
-    return RemoteBroker([this] { return read_address(address); }, patience_seconds);
+    return RemoteBroker([this] { return read_address(address); }, {.seconds = patience_seconds});
   }
   /// What is answered to a line of a stranger; empty where the connection is closed.
   std::string answer_to(const std::string& text) {
@@ -186,6 +186,27 @@ TEST_F(Remote, GivesUpWhereThereIsNoCoordinator) {
   }
 }
 
+TEST_F(Remote, WaitsNoLongerThanItIsToldMeanwhile) {
+  auto serving = std::make_unique<Serving>(*store, address);
+  bool goes_on = true;
+  RemoteBroker broker([this] { return read_address(address); },
+                      {.seconds = 1e9, .goes_on = [&] { return goes_on; }});
+  goes_on = false;
+  EXPECT_EQ(broker.ask("w").kind, Assignment::Kind::kTrial);
+  serving.reset();
+  EXPECT_THROW(broker.ask("w"), NobodyLeads);
+}
+
+TEST_F(Remote, WaitsWhereAnotherStudyIsLedAtAnOldAddress) {
+  const Serving serving(*store, address);
+  RemoteAddress wrong = read_address(address);
+  wrong.token = std::string(32, '0');
+  int looks = 0;
+  RemoteBroker broker([&] { return looks++ == 0 ? wrong : read_address(address); });
+  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(broker.ask("w").kind, Assignment::Kind::kTrial);
+}
+
 TEST_F(Remote, ServesNobodyWithoutTheToken) {
   const Serving serving(*store, address);
   struct stat info {};
@@ -194,10 +215,10 @@ TEST_F(Remote, ServesNobodyWithoutTheToken) {
   RemoteAddress wrong = read_address(address);
   wrong.token = std::string(32, '0');
   try {
-    RemoteBroker([&] { return wrong; });
+    RemoteBroker([&] { return wrong; }, {.seconds = 0.1});
     FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "the token is not that of the study's coordinator");
+  } catch (const NobodyLeads& error) {
+    EXPECT_NE(std::string(error.what()).find("another study's answers there"), std::string::npos);
   }
   EXPECT_NE(answer_to(to_line(Request(AskRequest{"w"})) + "\n").find("refused"), std::string::npos);
   EXPECT_TRUE(store->read("a").trials().empty());

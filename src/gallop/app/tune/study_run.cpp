@@ -124,10 +124,21 @@ void say_taking_part(const tune::StudyPlace& place, const StudyRunConfig& config
   std::fflush(stdout);
 }
 
+void say_waiting(const tune::StudyPlace& place, const StudyRunConfig& config) {
+  if (config.style != StudyView::Style::kText) return;
+  fmt::print("waiting    {}\n", place.is_led() ? "who leads it does not answer yet"
+                                                : "nobody leads it yet; 'gallop tune SWEEP' does");
+  std::fflush(stdout);
+}
+
+tune::Patience until_asked(const StopRequest& stop) {
+  return {.seconds = kPatienceSeconds, .goes_on = [&stop] { return !stop.requested(); }};
+}
+
 // Settings as the leader of a study tells them; nothing where none answers.
 std::optional<tune::StudySettings> knock(const tune::StudyPlace& place) {
   try {
-    return place.open_remote(kKnockSeconds)->settings();
+    return place.open_remote({.seconds = kKnockSeconds})->settings();
   } catch (const Error&) {
     // Nobody, or another study's leader at an address that is no longer this one's.
     return std::nullopt;
@@ -172,12 +183,19 @@ StudyEnd run_study(const tune::StudyPlace& place, const StudyRunConfig& config, 
 StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
                     const StopRequest& stop) {
   const WorkerThreads::OpenBroker open = [&] {
-    return place.is_in_database() ? place.open_broker() : place.open_remote(kPatienceSeconds);
+    return place.is_in_database() ? place.open_broker() : place.open_remote(until_asked(stop));
   };
   say_taking_part(place, config);
-  const tune::StudySettings settings = open()->settings();
+  std::optional<tune::StudySettings> settings;
+  if (!place.is_in_database() && !(settings = knock(place))) say_waiting(place, config);
+  try {
+    if (!settings) settings = open()->settings();
+  } catch (const tune::NobodyLeads&) {
+    if (stop.requested()) return {};
+    throw;
+  }
   Member member(place, config);
-  WorkerThreads workers(settings, member.workers(), open);
+  WorkerThreads workers(*settings, member.workers(), open);
   return member.run(workers, never, stop);
 }
 
@@ -188,7 +206,7 @@ StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   if (!settings) return {};
   std::atomic<bool> is_missed{false};
   WorkerThreads::OpenBroker open = [&] {
-    return place.open_remote(kPatienceSeconds, [&] { is_missed = true; });
+    return place.open_remote(until_asked(stop), [&] { is_missed = true; });
   };
   if (member.leads()) {
     open = [&leader = member.leader()] { return leader.broker(); };

@@ -19,6 +19,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/remote/remote_broker.h"
 #include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
@@ -114,8 +115,9 @@ bool comes_soon(const StopRequest& stop) {
 class Run {
  public:
   Run(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assignment& assignment,
-      const TrialPlace& place, const ReportUnit& unit)
+      const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop)
       : broker_(broker),
+        stop_(stop),
         trial_(assignment.trial),
         place_(place),
         is_recipe_(!spec.recipe.empty()),
@@ -123,7 +125,7 @@ class Run {
         child_(trial_command(broker.settings(), spec, assignment, place, unit)),
         lines_(child_.output(), place.output(trial_.number)) {}
 
-  void follow(const StopRequest& stop) {
+  void follow() {
     const double pause = broker_.settings().heartbeat_seconds / 3;
     double beat_at = monotonic_seconds();
     bool is_open = true;
@@ -136,32 +138,44 @@ class Run {
       lines_.each_line([&](std::string_view line) { take(line); });
       if (!is_open) lines_.last_line([&](std::string_view line) { take(line); });
       joules_ += energy_.joules();
-      if (stop.requested()) end(Why::kStopped);
+      if (stop_.requested()) end(Why::kStopped);
       if (ended_at_ > 0 && monotonic_seconds() - ended_at_ > kGraceSeconds) child_.kill_all();
       if (why_ == Why::kGone || monotonic_seconds() - beat_at < pause) continue;
       beat_at = monotonic_seconds();
-      obey(broker_.beat(trial_));
+      with_leader([&] { obey(broker_.beat(trial_)); });
     }
     child_.kill_all();  // What it may have left behind in its group.
     const ChildEnd ended = child_.wait();
-    if (why_ == Why::kItself && is_of_request(ended) && comes_soon(stop)) why_ = Why::kStopped;
-    tell(ended);
+    if (why_ == Why::kItself && is_of_request(ended) && comes_soon(stop_)) why_ = Why::kStopped;
+    with_leader([&] { tell(ended); });
   }
 
  private:
   enum class Why { kItself, kPruned, kSettled, kStopped, kGone };
 
+  // Where all are asked to stop, whoever leads the study may be the first to end. What a trial has
+  // saved is what it begins with when the study goes on.
+  template <typename Call>
+  void with_leader(const Call& call) {
+    try {
+      call();
+    } catch (const tune::NobodyLeads&) {
+      if (!stop_.requested()) throw;
+      end(Why::kGone);
+    }
+  }
+
   void take(std::string_view line) {
     const auto report = metrics_.take(line);
     if (!line.empty() && line.front() != '{') last_line_ = line;
     if (const auto shared = is_recipe_ ? shared_beginning(line) : std::nullopt) {
-      broker_.share(trial_, shared->trial, shared->steps);
+      with_leader([&] { broker_.share(trial_, shared->trial, shared->steps); });
     }
     // What another process of this trial has reported is known.
     const bool is_known = report && report->is_earlier && !trial_.reports.empty() &&
                           report->step <= trial_.reports.back().step;
     if (report && !is_known && why_ == Why::kItself) {
-      obey(broker_.report(trial_, report->step, report->value));
+      with_leader([&] { obey(broker_.report(trial_, report->step, report->value)); });
     }
     if (metrics_.is_settled()) end(Why::kSettled);
   }
@@ -245,6 +259,7 @@ class Run {
   }
 
   tune::Broker& broker_;
+  const StopRequest& stop_;
   const tune::Trial& trial_;
   const TrialPlace& place_;
   bool is_recipe_;
@@ -273,12 +288,12 @@ void run_trial(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assi
   broker.place(assignment.trial, place.run(assignment.trial.number).string());
   std::unique_ptr<Run> run;
   try {
-    run = std::make_unique<Run>(broker, spec, assignment, place, unit);
+    run = std::make_unique<Run>(broker, spec, assignment, place, unit, stop);
   } catch (const Error& error) {
     broker.tell(assignment.trial, {.state = tune::TrialState::kFailed, .message = error.what()});
     return;
   }
-  run->follow(stop);
+  run->follow();
 }
 
 }  // namespace gallop::app

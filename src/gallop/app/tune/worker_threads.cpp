@@ -2,6 +2,7 @@
 
 #include "gallop/app/tune/worker.h"
 #include "gallop/base/error.h"
+#include "gallop/tune/remote/remote_broker.h"
 
 namespace gallop::app {
 
@@ -36,10 +37,13 @@ void WorkerThreads::run(const Worker& worker, const OpenBroker& open_broker) {
   std::exception_ptr error;
   try {
     work(*open_broker(), worker.name, spec_, worker.place, unit_, stop_);
+  } catch (const tune::NobodyLeads&) {
+    // Who is to stop has nobody to tell, and needs none.
+    if (!stop_.requested()) error = std::current_exception();
   } catch (const std::exception&) {
     error = std::current_exception();
-    stop_.request(-1);
   }
+  if (error) stop_.request(-1);
   const std::lock_guard lock(mutex_);
   if (error && !error_) error_ = error;
   ++done_;

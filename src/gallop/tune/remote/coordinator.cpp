@@ -190,9 +190,7 @@ Answer Coordinator::welcome(Connection& connection, const HelloRequest& hello) c
   connection.is_known = is_trusted && hello.protocol == kProtocol;
   if (connection.is_known) return WelcomeAnswer{to_json(tuner_.settings())};
   connection.is_over = true;
-  if (!is_trusted) {
-    return RefusedAnswer{ExitCode::kUsage, "the token is not that of the study's coordinator"};
-  }
+  if (!is_trusted) return StrangerAnswer{};
   return RefusedAnswer{ExitCode::kUsage, "the coordinator is another version of Gallop"};
 }
 

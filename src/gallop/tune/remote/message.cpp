@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::array kRequests = {"hello", "ask",       "place", "report", "beat",
                                   "tell",  "give_back", "steer", "share",  "events"};
 constexpr std::array kAnswers = {"welcome", "assignment", "verdict", "counts",
-                                 "done",    "refused",    "events"};
+                                 "done",    "refused",    "events",  "stranger"};
 
 // A whole number between these two.
 template <typename T>
@@ -115,6 +115,7 @@ void write(Json& json, const EventsAnswer& answer) {
   json["events"] = std::move(events);
 }
 void write(Json& /*json*/, const DoneAnswer& /*done*/) {}
+void write(Json& /*json*/, const StrangerAnswer& /*stranger*/) {}
 void write(Json& json, const RefusedAnswer& refused) {
   json["code"] = static_cast<int>(refused.code);
   json["text"] = refused.text;
@@ -195,6 +196,7 @@ Answer answer_of(const Json& json) {
     return answer;
   }
   if (kind == "done") return DoneAnswer{};
+  if (kind == "stranger") return StrangerAnswer{};
   if (kind == "refused") {
     return RefusedAnswer{whole<ExitCode>(json.at("code"), static_cast<int>(ExitCode::kInternal),
                                          static_cast<int>(ExitCode::kStopped)),

@@ -60,6 +60,8 @@ using Request = std::variant<HelloRequest, AskRequest, PlaceRequest, ReportReque
 struct WelcomeAnswer {
   std::string settings;
 };
+/// To a hello without the token: who asked looks for another study's coordinator, which was here.
+struct StrangerAnswer {};
 /// To a tell.
 struct CountsAnswer {
   bool counts = false;
@@ -77,7 +79,7 @@ struct RefusedAnswer {
 };
 
 using Answer = std::variant<WelcomeAnswer, Assignment, Verdict, CountsAnswer, DoneAnswer,
-                            RefusedAnswer, EventsAnswer>;
+                            RefusedAnswer, EventsAnswer, StrangerAnswer>;
 
 constexpr size_t kMostRequestBytes = size_t{1} << 20;
 constexpr size_t kMostAnswerBytes = size_t{1} << 26;

@@ -29,26 +29,30 @@ class Lost : public std::runtime_error {
 
 constexpr std::chrono::milliseconds kFirstPause{20}, kLongestPause{1000};
 constexpr double kConnectSeconds = 10;
+constexpr double kLastSeconds = 2;
+constexpr int kLookMilliseconds = 100;
 constexpr const char* kWrongAnswer = "it gives answers that cannot be understood";
 
 Attempt attempt_of(const Trial& trial) { return {trial.number, trial.attempt}; }
 
-void wait_for(int socket, short what, double until) {
+using IsOver = std::function<bool()>;
+
+void wait_for(int socket, short what, const IsOver& is_over) {
   pollfd wait{.fd = socket, .events = what, .revents = 0};
   while (true) {
-    const double left = until - monotonic_seconds();
-    if (left <= 0) throw Lost("no answer");
-    const int ready = poll(&wait, 1, static_cast<int>(std::min(left, 60.0) * 1000) + 1);
+    const int ready = poll(&wait, 1, kLookMilliseconds);
     if (ready > 0) return;
     if (ready < 0 && errno != EINTR) throw Lost(std::generic_category().message(errno));
+    if (is_over()) throw Lost("no answer");
   }
 }
 
-LineSocket connected(const SocketAddress& address, double until) {
+LineSocket connected(const SocketAddress& address, const IsOver& is_over) {
   int reason = 0;
   FileDescriptor socket = start_to_connect(address, std::nullopt, reason);
   if (socket) {
-    wait_for(socket.get(), POLLOUT, std::min(until, monotonic_seconds() + kConnectSeconds));
+    const double until = monotonic_seconds() + kConnectSeconds;
+    wait_for(socket.get(), POLLOUT, [&] { return is_over() || monotonic_seconds() > until; });
     socklen_t size = sizeof(reason);
     getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
     if (reason == 0) {
@@ -60,11 +64,11 @@ LineSocket connected(const SocketAddress& address, double until) {
 }
 
 // The first of its addresses that answers.
-LineSocket connected(const RemoteAddress& address, double until) {
+LineSocket connected(const RemoteAddress& address, const IsOver& is_over) {
   std::string why = "no address";
   for (const SocketAddress& one : resolve(address.host, address.port)) {
     try {
-      return connected(one, until);
+      return connected(one, is_over);
     } catch (const Lost& lost) {
       why = lost.what();
     }
@@ -83,18 +87,24 @@ LineSocket connected(const RemoteAddress& address, double until) {
 
 }  // namespace
 
-RemoteBroker::RemoteBroker(std::function<RemoteAddress()> find, double patience_seconds)
-    : find_(std::move(find)), patience_seconds_(patience_seconds) {
+RemoteBroker::RemoteBroker(std::function<RemoteAddress()> find, Patience patience)
+    : find_(std::move(find)), patience_(std::move(patience)) {
   beat({});  // Any call that changes nothing: settings() are there after it.
 }
 
+bool RemoteBroker::is_over() {
+  const double now = monotonic_seconds();
+  if (patience_.goes_on && !patience_.goes_on()) until_ = std::min(until_, now + kLastSeconds);
+  return now >= until_;
+}
+
 // Sends a request and waits for its answer.
-Answer RemoteBroker::exchange(const Request& request, double until) {
+Answer RemoteBroker::exchange(const Request& request) {
   socket_->put(to_line(request));
   while (true) {
     if (!socket_->write()) throw Lost("the connection is closed");
     const bool is_written = socket_->waiting_bytes() == 0;
-    wait_for(socket_->get(), is_written ? POLLIN : POLLIN | POLLOUT, until);
+    wait_for(socket_->get(), is_written ? POLLIN : POLLIN | POLLOUT, [&] { return is_over(); });
     const bool is_open = socket_->read(kMostAnswerBytes);
     if (const auto line = socket_->take_line()) {
       const auto answer = parse_answer(*line);
@@ -105,16 +115,17 @@ Answer RemoteBroker::exchange(const Request& request, double until) {
   }
 }
 
-void RemoteBroker::connect(double until) {
+void RemoteBroker::connect() {
   RemoteAddress address;
   try {
     address = find_();
     place_ = fmt::format("{} port {}", printable(address.host), address.port);
-    socket_.emplace(connected(address, until));
+    socket_.emplace(connected(address, [&] { return is_over(); }));
   } catch (const Error& error) {
     throw Lost(error.what());  // It may be there soon.
   }
-  const Answer answer = exchange(HelloRequest{.token = address.token}, until);
+  const Answer answer = exchange(HelloRequest{.token = address.token});
+  if (std::holds_alternative<StrangerAnswer>(answer)) throw Lost("another study's answers there");
   if (const auto* const refused = std::get_if<RefusedAnswer>(&answer)) throw_refused(*refused);
   const auto* const welcome = std::get_if<WelcomeAnswer>(&answer);
   if (welcome == nullptr) throw Lost(kWrongAnswer);
@@ -127,20 +138,20 @@ void RemoteBroker::connect(double until) {
 
 template <typename Wanted>
 Wanted RemoteBroker::call(const Request& request) {
-  const double until = monotonic_seconds() + patience_seconds_;
+  until_ = monotonic_seconds() + patience_.seconds;
   std::chrono::milliseconds pause = kFirstPause;
   while (true) {
     try {
-      if (!socket_) connect(until);
-      Answer answer = exchange(request, until);
+      if (!socket_) connect();
+      Answer answer = exchange(request);
       if (const auto* const refused = std::get_if<RefusedAnswer>(&answer)) throw_refused(*refused);
       auto* const wanted = std::get_if<Wanted>(&answer);
       if (wanted == nullptr) throw Lost(kWrongAnswer);
       return std::move(*wanted);
     } catch (const Lost& lost) {
       socket_.reset();
-      if (monotonic_seconds() >= until) {
-        throw DeviceError(fmt::format("the study's coordinator{}{} cannot be reached: {}",
+      if (is_over()) {
+        throw NobodyLeads(fmt::format("the study's coordinator{}{} cannot be reached: {}",
                                       place_.empty() ? "" : " at ", place_, lost.what()));
       }
     } catch (...) {

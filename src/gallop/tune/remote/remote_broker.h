@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "gallop/base/error.h"
 #include "gallop/tune/broker.h"
 #include "gallop/tune/remote/address.h"
 #include "gallop/tune/remote/line_socket.h"
@@ -13,13 +14,25 @@
 
 namespace gallop::tune {
 
+/// How long a call waits for a coordinator, and for its answer.
+struct Patience {
+  double seconds = 300;
+  std::function<bool()> goes_on{};  ///< Where it says no meanwhile, 2 s are left.
+};
+
+/// Nobody leads the study, or nobody that answers, for as long as there was patience.
+class NobodyLeads : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// The broker of a worker whose study another process leads. A call waits for a coordinator that
-/// has ended until another one leads the study. Throws DeviceError where none does for that long,
+/// has ended until another one leads the study. Throws NobodyLeads where none does for that long,
 /// UsageError where it refuses this worker.
 class RemoteBroker final : public Broker {
  public:
   /// `find` says where the coordinator is; it is asked anew for each connection.
-  explicit RemoteBroker(std::function<RemoteAddress()> find, double patience_seconds = 300);
+  explicit RemoteBroker(std::function<RemoteAddress()> find, Patience patience = {});
 
   const StudySettings& settings() const override { return *settings_; }
   Assignment ask(const std::string& worker) override;
@@ -36,11 +49,13 @@ class RemoteBroker final : public Broker {
  private:
   template <typename Wanted>
   Wanted call(const Request& request);
-  void connect(double until);
-  Answer exchange(const Request& request, double until);
+  void connect();
+  Answer exchange(const Request& request);
+  bool is_over();
 
   std::function<RemoteAddress()> find_;
-  double patience_seconds_;
+  Patience patience_;
+  double until_ = 0;  // The call under way gives up.
   std::string place_;  // Where it was looked for last.
   std::optional<LineSocket> socket_;
   std::optional<StudySettings> settings_;
