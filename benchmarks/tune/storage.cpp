@@ -79,6 +79,11 @@ double seconds_to_open(const std::string& where) {
 int main(int argc, char** argv) {
   try {
     const std::string where = argc > 1 ? argv[1] : "memory";
+    if (where.starts_with("-")) {
+      throw gallop::UsageError(
+          "usage: bench_tune_storage [WHERE [TRIALS]], WHERE: memory, a new file or "
+          "postgresql://...");
+    }
     auto result = measure(where, argc > 2 ? std::strtoll(argv[2], nullptr, 10) : 10'000);
     if (where != "memory") result["seconds_to_open"] = seconds_to_open(where);
     fmt::print("{}\n", result.dump(2));

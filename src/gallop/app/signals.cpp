@@ -7,6 +7,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "gallop/base/child_process.h"
 #include "gallop/base/error.h"
 
 namespace gallop::app {
@@ -50,6 +51,7 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
   if (stop->requested()) {
     if (is_same_request(*stop, signal, asked_before)) return;
     say("\ngallop: second signal, ending at once; the last checkpoint stays\n");
+    kill_groups();
     _exit(static_cast<int>(ExitCode::kStopped));
   }
   stop->request(signal);

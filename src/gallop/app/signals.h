@@ -8,9 +8,9 @@ namespace gallop::app {
 
 /// Lets SIGTERM, SIGINT, SIGUSR1 and SIGHUP (unless it is ignored, as under nohup) ask `stop`, from
 /// construction to destruction. A second SIGINT, or any signal a second or more after another one,
-/// ends the process at once with exit code 5; what has been saved is whole, as saving is atomic.
-/// Signals of the process that started this one and those of others count by themselves, as a
-/// launcher may pass on late what all were sent.
+/// ends the process at once with exit code 5, and what it has started with groups of their own;
+/// what has been saved is whole, as saving is atomic. Signals of the process that started this one
+/// and those of others count by themselves, as a launcher may pass on late what all were sent.
 class SignalGuard {
  public:
   /// Whether a first signal is answered by a line that says what happens now.

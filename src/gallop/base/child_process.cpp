@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -28,6 +29,18 @@ namespace gallop {
 namespace {
 
 constexpr int kPollMilliseconds = 50;
+
+// Groups of processes that have not been waited for, 0 in free places: a signal's handler has no
+// other way to know them. Those beyond so many are not ended by it.
+std::array<std::atomic<pid_t>, 4096> groups{};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+void replace_group(pid_t old, pid_t one) {
+  for (auto& group : groups) {
+    pid_t expected = old;
+    if (group.compare_exchange_strong(expected, one)) return;
+  }
+}
 
 [[noreturn]] void fail(const std::string& what, int error) {
   throw DeviceError(fmt::format("{}: {}", what, std::generic_category().message(error)));
@@ -158,6 +171,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) : own_group_(command.own
     static_cast<void>(!write(failure.write_end.get(), &error, sizeof(error)));
     _exit(static_cast<int>(ExitCode::kDevice));
   }
+  if (own_group_) replace_group(0, id_);
   failure.write_end = FileDescriptor();
   output_ = std::move(output.read_end);
   int error = 0;
@@ -208,12 +222,23 @@ bool ChildProcess::has_ended() const {
 }
 
 std::optional<ChildEnd> ChildProcess::poll() {
-  int status = 0;
-  if (!end_ && waitpid(id_, &status, WNOHANG) == id_) {
-    end_ = WIFSIGNALED(status) ? ChildEnd{.signal = WTERMSIG(status)}
-                               : ChildEnd{.exit_code = WEXITSTATUS(status)};
-  }
+  if (!end_ && has_ended()) reap();
   return end_;
+}
+
+void ChildProcess::reap() {
+  // From then on its number may be another's.
+  if (own_group_) replace_group(id_, 0);
+  int status = 0;
+  waitpid(id_, &status, 0);
+  end_ = WIFSIGNALED(status) ? ChildEnd{.signal = WTERMSIG(status)}
+                             : ChildEnd{.exit_code = WEXITSTATUS(status)};
+}
+
+void kill_groups() {
+  for (const auto& group : groups) {
+    if (const pid_t id = group.load(); id > 0) kill(-id, SIGKILL);
+  }
 }
 
 ChildEnd ChildProcess::wait() {

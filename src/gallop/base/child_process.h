@@ -69,11 +69,18 @@ class ChildProcess {
   ChildEnd wait();
 
  private:
+  void reap();
+
   pid_t id_ = -1;
   bool own_group_ = false;
   FileDescriptor output_;
   std::optional<ChildEnd> end_;
 };
+
+/// Kills the groups of all processes that this one has started with one of their own and that still
+/// run. For the handler of a signal that ends this process, with which its children end, but not
+/// theirs: async-signal-safe.
+void kill_groups();
 
 /// What ends a process before it does so itself, and how much of its output is kept.
 struct RunLimits {

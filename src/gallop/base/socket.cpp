@@ -142,8 +142,8 @@ SocketAddress peer_of(const FileDescriptor& socket) {
 FileDescriptor listen_at(const SocketAddress& address, int& reason) {
   FileDescriptor socket = make_socket(address, SOCK_STREAM);
   const int on = 1;
-  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (!socket || bind(socket.get(), pointer_to(address), address.size) != 0 ||
+  if (!socket || setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      bind(socket.get(), pointer_to(address), address.size) != 0 ||
       listen(socket.get(), SOMAXCONN) != 0) {
     reason = errno;
     return {};
@@ -156,8 +156,8 @@ FileDescriptor start_to_connect(const SocketAddress& address,
   FileDescriptor socket = make_socket(address, SOCK_STREAM | SOCK_NONBLOCK);
   const int on = 1;
   // Small messages at once.
-  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  if (!socket || (from && bind(socket.get(), pointer_to(*from), from->size) != 0) ||
+  if (!socket || setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
+      (from && bind(socket.get(), pointer_to(*from), from->size) != 0) ||
       (connect(socket.get(), pointer_to(address), address.size) != 0 && errno != EINPROGRESS)) {
     reason = errno;
     return {};

@@ -148,6 +148,19 @@ TEST(ChildProcess, CanBeKilledWithWhatItLeftBehind) {
   expect_ends(std::stoi(left));
 }
 
+TEST(ChildProcess, CanBeKilledWithItsGroupByAHandler) {
+  ChildCommand command = shell("trap '' TERM INT; sleep 100 & echo $!; wait");
+  command.own_group = true;
+  ChildProcess child(command), other(shell("exec sleep 100"));
+  std::string left(32, '\0');
+  ASSERT_GT(read(child.output(), left.data(), left.size()), 0);
+  kill_groups();
+  EXPECT_EQ(child.wait().signal, SIGKILL);
+  expect_ends(std::stoi(left));
+  EXPECT_FALSE(other.has_ended());  // Ends with this process.
+  kill_groups();                    // Of nobody any more.
+}
+
 TEST(RunToEnd, KeepsAsMuchOutputAsItMay) {
   const ChildRun run =
       run_to_end(shell("head -c 1000000 /dev/zero | tr '\\0' x"), {.output_bytes = 70000});

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 
@@ -22,6 +23,22 @@ TEST(Socket, ListensAtOneAddressOnce) {
   EXPECT_TRUE(address.is_loopback());
   EXPECT_FALSE(listen_at(address, reason));
   EXPECT_EQ(reason, EADDRINUSE);
+}
+
+TEST(Socket, SaysThatNoMoreFilesCanBeOpened) {
+  const SocketAddress address = resolve("127.0.0.1", 0).front();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  int listens = 0, connects = 0;
+  const bool has_listener = static_cast<bool>(listen_at(address, listens));
+  const bool has_socket = static_cast<bool>(start_to_connect(address, std::nullopt, connects));
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_FALSE(has_listener);
+  EXPECT_FALSE(has_socket);
+  EXPECT_EQ(listens, EMFILE);
+  EXPECT_EQ(connects, EMFILE);
 }
 
 TEST(Socket, NoticesThatAnotherHostHasGone) {

@@ -1,4 +1,5 @@
 // Against Optuna: tests/parity/make_pruners.py made the fixture.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -187,6 +188,13 @@ TEST(Hyperband, HasTheBracketsOfItsPaper) {
   EXPECT_EQ(bracket_sizes(1, 243, 3).size(), 6u);
   EXPECT_EQ(bracket_sizes(1, 242, 3).size(), 5u);
   EXPECT_EQ(bracket_sizes(2, 3, 4), (std::vector<int64_t>{1}));
+  for (const int64_t factor : {2, 3, 1000}) {
+    const auto sizes = bracket_sizes(1, std::numeric_limits<int64_t>::max(), factor);
+    double sum = 0;
+    for (const int64_t size : sizes) sum += static_cast<double>(size);
+    EXPECT_GT(*std::min_element(sizes.begin(), sizes.end()), 0);
+    EXPECT_LT(sum, 9e18);
+  }
 }
 
 TEST(Hyperband, DrawsBracketsByTheirShares) {

@@ -9,6 +9,8 @@ namespace gallop::tune {
 
 namespace {
 
+// Of trials in a bracket; more brackets would make numbers that cannot be added up.
+constexpr int64_t kMostTrials = int64_t{1} << 50;
 constexpr uint32_t kBracketDraw = 1u << 31;  // Samplers draw for smaller items.
 
 class Hyperband final : public Pruner {
@@ -63,7 +65,8 @@ class Hyperband final : public Pruner {
 
 std::vector<int64_t> bracket_sizes(int64_t min_resource, int64_t max_resource, int64_t factor) {
   int64_t brackets = 1, power = 1;
-  for (int64_t rest = max_resource / min_resource; rest >= factor; rest /= factor) {
+  for (int64_t rest = max_resource / min_resource; rest >= factor && power <= kMostTrials / factor;
+       rest /= factor) {
     ++brackets;
     power *= factor;
   }

@@ -18,7 +18,7 @@ struct HyperbandConfig {
 void visit(config::Visitor& visitor, HyperbandConfig& config);
 
 /// How many trials each bracket is to have beside the others, the one that prunes first at the
-/// front. For 81 steps and a factor of 3: 81, 34, 15, 8 and 5.
+/// front. For 81 steps and a factor of 3: 81, 34, 15, 8 and 5. No more brackets than numbers allow.
 std::vector<int64_t> bracket_sizes(int64_t min_resource, int64_t max_resource, int64_t factor);
 
 std::unique_ptr<Pruner> make_hyperband(const HyperbandConfig& config,

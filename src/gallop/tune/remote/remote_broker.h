@@ -55,7 +55,7 @@ class RemoteBroker final : public Broker {
 
   std::function<RemoteAddress()> find_;
   Patience patience_;
-  double until_ = 0;  // The call under way gives up.
+  double until_ = 0;   // The call under way gives up.
   std::string place_;  // Where it was looked for last.
   std::optional<LineSocket> socket_;
   std::optional<StudySettings> settings_;
