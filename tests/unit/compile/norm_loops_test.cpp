@@ -13,6 +13,8 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "gallop/compile/executor.h"
@@ -86,6 +88,12 @@ struct BatchNormCase {
   at::ScalarType type;
   double offset;  // Of the mean, in deviations.
 };
+
+void PrintTo(const BatchNormCase& tested, std::ostream* out) {
+  *out << fmt::format("{} {}{}, mean {}", fmt::join(tested.sizes, " x "),
+                      c10::toString(tested.type), tested.channels_last ? " channels-last" : "",
+                      tested.offset);
+}
 
 class BatchNormLoops : public testing::TestWithParam<BatchNormCase> {};
 

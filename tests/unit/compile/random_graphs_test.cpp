@@ -306,6 +306,8 @@ struct Found {
   const char* program;
 };
 
+void PrintTo(const Found& found, std::ostream* out) { *out << found.name; }
+
 class FoundGraphs : public testing::TestWithParam<Found> {};
 
 TEST_P(FoundGraphs, DoWhatTheFunctionDoes) {

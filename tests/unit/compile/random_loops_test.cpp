@@ -7,6 +7,7 @@
 #include "unit/compile/cache_folder.h"
 #include "unit/compile/loop_cases.h"
 #include "unit/compile/random_programs.h"
+#include "unit/kernel/isa_cases.h"
 
 namespace gallop::compile {
 namespace {
@@ -48,10 +49,7 @@ TEST_P(RandomLoops, ComputeWhatTheProgramSays) {
   EXPECT_GT(kept, kSizes) << "programs that leave values to later sweeps";
 }
 
-INSTANTIATE_TEST_SUITE_P(Compile, RandomLoops,
-                         testing::Values(kernel::Isa::kBaseline, kernel::Isa::kAvx2,
-                                         kernel::Isa::kAvx512, kernel::Isa::kAvx512Bf16,
-                                         kernel::Isa::kAmx));
+INSTANTIATE_TEST_SUITE_P(Compile, RandomLoops, kernel::every_isa());
 
 }  // namespace
 }  // namespace gallop::compile

@@ -1,12 +1,19 @@
 #pragma once
 
+#include <array>
 #include <initializer_list>
+#include <ostream>
 
 #include <gtest/gtest.h>
 
 #include "gallop/kernel/isa.h"
 
 namespace gallop::kernel {
+
+inline void PrintTo(Isa isa, std::ostream* out) {
+  constexpr std::array kNames = {"baseline", "avx2", "avx512", "avx512-bf16", "amx"};
+  *out << kNames.at(static_cast<size_t>(isa));
+}
 
 /// All but the greatest, each to be tried on some cases.
 inline constexpr auto kLesserIsas = {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};

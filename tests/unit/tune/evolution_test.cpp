@@ -110,11 +110,18 @@ double best_loss(const ToldStudy& told) {
   return told.study.trials()[static_cast<size_t>(told.study.best().value())].losses[0];
 }
 
-class EverySampler : public testing::TestWithParam<std::pair<const char*, Make>> {};
+struct NamedSampler {
+  const char* name;
+  Make make;
+};
+
+void PrintTo(const NamedSampler& sampler, std::ostream* out) { *out << sampler.name; }
+
+class EverySampler : public testing::TestWithParam<NamedSampler> {};
 
 TEST_P(EverySampler, AnswersTheSameAfterARestart) {
   const Plan plan{.trials = 150, .workers = 5, .failing = 0.1, .pruned = 0.1, .check_every = 6};
-  const auto played = play(plan, GetParam().second, ToldStudy(mixed_space(), 1, 0),
+  const auto played = play(plan, GetParam().make, ToldStudy(mixed_space(), 1, 0),
                            [](const Point& x) { return std::vector{mixed_loss(x)}; });
   EXPECT_EQ(played.study.trials().size(), 150u);
 }
@@ -128,7 +135,7 @@ TEST_P(EverySampler, FindsMoreThanRandomPointsDo) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     StudySettings settings = ToldStudy::settings_of(mixed_space());
     settings.seed = seed;
-    ours += best_loss(play({}, GetParam().second, ToldStudy(settings), loss));
+    ours += best_loss(play({}, GetParam().make, ToldStudy(settings), loss));
     theirs += best_loss(play({}, random, ToldStudy(settings), loss));
   }
   EXPECT_LT(ours, theirs);
@@ -141,15 +148,15 @@ TEST_P(EverySampler, GoesOnAfterLossesThatAreNoNumbers) {
     if (x[0] < 0.05) return {-kInfinity};
     return {sphere(x)};
   };
-  play({.trials = 300, .workers = 3, .check_every = 25}, GetParam().second, ToldStudy(box(2), 1, 0),
+  play({.trials = 300, .workers = 3, .check_every = 25}, GetParam().make, ToldStudy(box(2), 1, 0),
        losses);
   const auto worst = [](const Point&) { return std::vector<double>{NAN}; };
-  play({.trials = 200}, GetParam().second, ToldStudy(mixed_space(), 1, 0), worst);
+  play({.trials = 200}, GetParam().make, ToldStudy(mixed_space(), 1, 0), worst);
 }
 
 TEST_P(EverySampler, BeginsAnewWhereATrialThatCountedRunsAgain) {
   ToldStudy told(box(2), 1, 0);
-  const auto sampler = GetParam().second(told.study.settings());
+  const auto sampler = GetParam().make(told.study.settings());
   const auto ask = [&](Sampler& asked) {
     return asked.ask(told.study, static_cast<int64_t>(told.study.trials().size()))->point;
   };
@@ -158,16 +165,16 @@ TEST_P(EverySampler, BeginsAnewWhereATrialThatCountedRunsAgain) {
     told.complete(told.start(point), sphere(point));
   }
   told.queue_again(60);
-  EXPECT_EQ(ask(*sampler), ask(*GetParam().second(told.study.settings())));
+  EXPECT_EQ(ask(*sampler), ask(*GetParam().make(told.study.settings())));
   told.run(60);
   told.complete(60, 100);
-  EXPECT_EQ(ask(*sampler), ask(*GetParam().second(told.study.settings())));
+  EXPECT_EQ(ask(*sampler), ask(*GetParam().make(told.study.settings())));
 }
 
 TEST_P(EverySampler, LearnsFromAllBrackets) {
   ToldStudy told(box(2), 1, 0), same(box(2), 1, 0);
-  const auto sampler = GetParam().second(told.study.settings());
-  const auto other = GetParam().second(same.study.settings());
+  const auto sampler = GetParam().make(told.study.settings());
+  const auto other = GetParam().make(same.study.settings());
   for (int64_t number = 0; number < 60; ++number) {
     const Point point = sampler->ask(told.study, number)->point;
     ASSERT_EQ(other->ask(same.study, number)->point, point);
@@ -179,14 +186,15 @@ TEST_P(EverySampler, LearnsFromAllBrackets) {
 INSTANTIATE_TEST_SUITE_P(
     Evolution, EverySampler,
     testing::Values(
-        std::pair("CmaEs", cma_es()),
-        std::pair("CmaEsOfMany",
-                  cma_es({.population = 20, .startup = 10, .restarts = "bipop", .pruned = true})),
-        std::pair("CmaEsAdaptingRates", cma_es({.adapt_rates = true})),
-        std::pair("Nsga2", nsga2({.population = 20})),
-        std::pair("Nsga2Blx", nsga2({.population = 20, .crossover = "blx"})),
-        std::pair("Nsga2Sbx", nsga2({.population = 20, .crossover = "sbx"}))),
-    [](const auto& member) { return member.param.first; });
+        NamedSampler{"CmaEs", cma_es()},
+        NamedSampler{
+            "CmaEsOfMany",
+            cma_es({.population = 20, .startup = 10, .restarts = "bipop", .pruned = true})},
+        NamedSampler{"CmaEsAdaptingRates", cma_es({.adapt_rates = true})},
+        NamedSampler{"Nsga2", nsga2({.population = 20})},
+        NamedSampler{"Nsga2Blx", nsga2({.population = 20, .crossover = "blx"})},
+        NamedSampler{"Nsga2Sbx", nsga2({.population = 20, .crossover = "sbx"})}),
+    [](const auto& member) { return member.param.name; });
 
 TEST(CmaEs, FindsAMinimumExactlyAndThenElsewhere) {
   const auto losses = [](const Point& x) { return std::vector{sphere(x)}; };
