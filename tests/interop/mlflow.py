@@ -13,19 +13,16 @@ import io
 import json
 import math
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "scenario"))
 import make_data  # noqa: E402
+from checks import HANGS_SECONDS, Server, free_port  # noqa: E402
 
 SKIPPED = 77
-HANGS_SECONDS = 300
 RECIPE = """\
 data: {name: mnist, path: tiny, batch: 20}
 model: {name: mlp, hidden: [32]}
@@ -70,37 +67,11 @@ def expect(condition, words):
         sys.exit(words)
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-class Server:
-    """MLflow's own, on loopback."""
-
-    def __init__(self, python, folder, port):
-        self.address = f"http://127.0.0.1:{port}"
-        command = [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-                   "--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--default-artifact-root", f"{folder}/artifacts"]
-        with open(os.path.join(folder, "server.log"), "ab") as log:
-            self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
-        until = time.monotonic() + HANGS_SECONDS
-        while True:
-            try:
-                with urllib.request.urlopen(self.address + "/health", timeout=5):
-                    return
-            except OSError:
-                expect(self.process.poll() is None and time.monotonic() < until, "the server of MLflow does not start")
-                time.sleep(0.2)
-
-    def end(self):
-        os.killpg(self.process.pid, 15)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, 9)
-            self.process.wait()
+def serve(python, folder, port):
+    """MLflow's own server."""
+    command = [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
+               "--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--default-artifact-root", f"{folder}/artifacts"]
+    return Server(command, folder, port, "/health")
 
 
 class Place:
@@ -160,7 +131,7 @@ def check(program, python, folder):
     expect("'gallop runs push runs/early --mlflow" in told, f"without a server: {told}")
     place.gallop("runs", "push", "early", "--mlflow", address, code=4)
 
-    server = Server(python, folder, port)
+    server = serve(python, folder, port)
     try:
         place.gallop("runs", "tag", "early", "--set", "team=vision")
         place.gallop("runs", "push", "early", "--mlflow", address)
@@ -185,7 +156,7 @@ def check(program, python, folder):
         with open(state, "w", encoding="utf-8") as file:
             json.dump(places, file)
         server.end()
-        server = Server(python, folder, port)
+        server = serve(python, folder, port)
         place.gallop("runs", "push", "early", "--mlflow", address)
         there = json.loads(place.theirs(READ, address, "gallop"))
         expect(check_pushed(place, "early", there["early"], "FINISHED") == points, "points were doubled")

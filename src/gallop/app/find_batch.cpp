@@ -10,11 +10,11 @@
 #include "gallop/app/batch_finder.h"
 #include "gallop/app/batch_trial.h"
 #include "gallop/app/command.h"
+#include "gallop/app/output_file.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/team.h"
 #include "gallop/app/terminal.h"
-#include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/plot.h"
 
@@ -163,7 +163,7 @@ ExitCode run_find_batch(const std::vector<std::string>& arguments) {
   if (!found) return ExitCode::kStopped;
   if (!team.is_first()) return ExitCode::kDone;
   const auto plots = batch_curves(resolved.name, *found);
-  if (!parsed.svg.empty()) write_file_atomically(parsed.svg, plot::to_svg(plots, 2));
+  if (!parsed.svg.empty()) write_output(parsed.svg, plot::to_svg(plots, 2));
   if (parsed.json) {
     fmt::print("{}\n", batch_curve_json(parsed.trial.recipe, *found));
   } else {

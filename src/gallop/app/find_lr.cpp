@@ -7,11 +7,11 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/lr_curve.h"
+#include "gallop/app/output_file.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/team.h"
 #include "gallop/app/terminal.h"
-#include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
@@ -138,7 +138,7 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
   if (test.stopped) return ExitCode::kStopped;
   if (!team.is_first()) return ExitCode::kDone;
   const plot::XyPlot plot = lr_curve(prepared.resolved().name, parsed.test, test);
-  if (!parsed.svg.empty()) write_file_atomically(parsed.svg, plot::to_svg({plot}));
+  if (!parsed.svg.empty()) write_output(parsed.svg, plot::to_svg({plot}));
   if (parsed.json) {
     fmt::print("{}\n", lr_curve_json(parsed.recipe, parsed.rule, test));
   } else {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/output_file.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/team.h"
-#include "gallop/base/file.h"
 #include "gallop/compile/graph_json.h"
 #include "gallop/compile/graph_stages.h"
 #include "gallop/compile/graph_svg.h"
@@ -78,8 +78,8 @@ std::string samples_text(const PreparedRecipe& prepared, int64_t samples) {
 }
 
 void draw(const std::string& title, const compile::GraphStage& stage, const std::string& file) {
-  write_file_atomically(
-      file, compile::graph_svg(stage.listing, fmt::format("{}, {}", title, text_of(stage))));
+  write_output(file,
+               compile::graph_svg(stage.listing, fmt::format("{}, {}", title, text_of(stage))));
 }
 
 void print_json(PreparedRecipe& prepared, int64_t samples, const compile::GraphStages& graphs,

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "gallop/app/family_help.h"
+#include "gallop/app/output_file.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/schedule_plots.h"
 #include "gallop/app/terminal.h"
-#include "gallop/base/file.h"
 #include "gallop/config/resolve.h"
 
 namespace gallop::app {
@@ -38,7 +38,7 @@ void draw_schedule(const std::string& recipe, const std::vector<Override>& overr
   auto plots = schedule_plots(families, resolved);
   plots.front().title = resolved.name + ": " + plots.front().title;
   for (const plot::XyPlot& each : plots) print_plot(each);
-  if (!svg.empty()) write_file_atomically(svg, plot::to_svg(plots));
+  if (!svg.empty()) write_output(svg, plot::to_svg(plots));
 }
 
 void list_schedules(const std::string& svg) {
@@ -47,7 +47,7 @@ void list_schedules(const std::string& svg) {
     fmt::print("{:<18} {}\n", member.name, member.help);
   }
   if (!svg.empty()) {
-    write_file_atomically(svg, plot::to_svg(all_schedules(families), /*columns=*/3));
+    write_output(svg, plot::to_svg(all_schedules(families), /*columns=*/3));
   }
 }
 

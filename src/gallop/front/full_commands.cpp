@@ -36,7 +36,7 @@ ExitCode tune_sweep(const Words& /*arguments*/) { become_full_program(); }
 ExitCode tune_create(const Words& /*arguments*/) { become_full_program(); }
 ExitCode tune_lineage(const Words& /*arguments*/) { become_full_program(); }
 
-void write_trial_recipe(const fs::path& /*file*/, const tune::Study& /*study*/,
+void write_trial_recipe(const std::string& /*file*/, const tune::Study& /*study*/,
                         const tune::Trial& /*trial*/) {
   become_full_program();
 }

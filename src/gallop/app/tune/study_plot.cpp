@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/output_file.h"
 #include "gallop/app/terminal.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/which_study.h"
@@ -138,7 +139,8 @@ ExitCode tune_plot(const std::vector<std::string>& arguments) {
   plot::Page page = tune::study_page(study, kinds, choice);
   page.title += ": " + progress_text(study);
   if (!wanted.svg.empty()) {
-    write_file_atomically(wanted.svg, plot::to_svg(page));
+    write_output(wanted.svg, plot::to_svg(page));
+    if (is_standard_output(wanted.svg)) return ExitCode::kDone;
     std::vector<std::string> names;
     for (const auto* kind : kinds) names.emplace_back(kind->name);
     fmt::print("{}: {}\n", printable(wanted.svg), join_names(names, "and"));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/output_file.h"
 #include "gallop/app/terminal.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/trial_recipe.h"
@@ -120,7 +121,9 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
 
 ExitCode tune_export(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Write all trials of a study as CSV or JSON, or its best as a recipe.\n\n"
+      "Write all trials of a study as CSV or JSON, or its best as a recipe. A file '-' is "
+      "standard\n"
+      "output.\n\n"
       "Example: gallop tune export my-study --csv trials.csv --recipe best.yaml",
       "gallop tune export");
   WhichStudy which;
@@ -141,10 +144,12 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
   const tune::Study study = place.read();
   // First, as it may begin again in the full program.
   if (!recipe.empty()) write_trial_recipe(recipe, study, trial_of(place, study, number));
-  if (!csv.empty()) write_file_atomically(csv, study_csv(study));
-  if (!json.empty()) write_file_atomically(json, study_json(study) + "\n");
+  if (!csv.empty()) write_output(csv, study_csv(study));
+  if (!json.empty()) write_output(json, study_json(study) + "\n");
   if (!optuna.empty()) tune::export_to_optuna(study, optuna);
-  if (!recipe.empty()) fmt::print("to train it: gallop train {}\n", shell_word(recipe));
+  if (!recipe.empty() && !is_standard_output(recipe)) {
+    fmt::print("to train it: gallop train {}\n", shell_word(recipe));
+  }
   return ExitCode::kDone;
 }
 
