@@ -115,9 +115,10 @@ void sync_behind(int file, ssize_t written) {
 
 }  // namespace
 
-FileWriter::FileWriter(const fs::path& path, mode_t mode)
-    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)) {
-  if (!file_) throw_device_error(path, "create", errno);
+FileWriter::FileWriter(const fs::path& path, mode_t mode, fs::path name)
+    : name_(std::move(name)),
+      file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)) {
+  if (!file_) throw_device_error(name_, "create", errno);
 }
 
 void FileWriter::write(const void* data, size_t bytes) {
@@ -126,7 +127,7 @@ void FileWriter::write(const void* data, size_t bytes) {
     const ssize_t written = ::write(file_.get(), at, std::min(bytes, kWrittenAtOnce));
     if (written < 0) {
       if (errno == EINTR) continue;
-      throw_device_error(path_, "write", errno);
+      throw_device_error(name_, "write", errno);
     }
     at += written;
     bytes -= static_cast<size_t>(written);
@@ -135,7 +136,7 @@ void FileWriter::write(const void* data, size_t bytes) {
 }
 
 void FileWriter::finish() {
-  if (fsync(file_.get()) != 0) throw_device_error(path_, "write", errno);
+  if (fsync(file_.get()) != 0) throw_device_error(name_, "write", errno);
   file_ = FileDescriptor();
   note_progress();
 }
@@ -143,7 +144,7 @@ void FileWriter::finish() {
 void write_file_atomically(const fs::path& path, std::string_view content, mode_t mode) {
   const fs::path temporary = path.string() + fmt::format(".tmp-{}", getpid());
   try {
-    FileWriter writer(temporary, mode);
+    FileWriter writer(temporary, mode, path);
     writer.write(content);
     writer.finish();
     if (rename(temporary.c_str(), path.c_str()) != 0) throw_device_error(path, "replace", errno);

@@ -68,14 +68,16 @@ class MappedFile {
 /// folder, ...) that names the file and the system's reason.
 class FileWriter {
  public:
-  explicit FileWriter(const fs::path& path, mode_t mode = 0644);
+  explicit FileWriter(const fs::path& path, mode_t mode = 0644) : FileWriter(path, mode, path) {}
+  /// Errors speak of `name`, which the file is to have in the end.
+  FileWriter(const fs::path& path, mode_t mode, fs::path name);
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// fsync and close. Without it nothing is promised.
   void finish();
 
  private:
-  fs::path path_;
+  fs::path name_;
   FileDescriptor file_;
 };
 
