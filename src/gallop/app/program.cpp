@@ -3,11 +3,13 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -31,6 +33,16 @@ std::string help() {
 
 }  // namespace
 
+namespace {
+
+// A full disk shows when what was printed is written at last.
+ExitCode once_written(ExitCode code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  throw DeviceError("standard output cannot be written; what was printed is not whole");
+}
+
+}  // namespace
+
 ExitCode run_program(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
@@ -48,7 +60,9 @@ ExitCode run_program(int argc, char** argv) {
   }
   std::vector<std::string> names;
   for (const auto& command : commands()) {
-    if (name == command.name) return command.run({arguments.begin() + 1, arguments.end()});
+    if (name == command.name) {
+      return once_written(command.run({arguments.begin() + 1, arguments.end()}));
+    }
     names.emplace_back(command.name);
   }
   const std::string nearest = nearest_name(name, names);
@@ -65,6 +79,10 @@ ExitCode tell_error(const std::exception& error) {
   }
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     fmt::print(stderr, "gallop: out of memory\n");
+    return ExitCode::kDevice;
+  }
+  if (dynamic_cast<const std::system_error*>(&error) != nullptr) {
+    fmt::print(stderr, "gallop: {}\n", error.what());
     return ExitCode::kDevice;
   }
   fmt::print(stderr, "gallop: this is a bug in Gallop, please report it: {}\n", error.what());

@@ -116,11 +116,15 @@ class Parser {
     if (number == kLevels.size()) return unary();
     if (number == kComparisons && take("not")) return operation("not", {deeper(kComparisons)});
     Term left = level(number + 1);
-    for (;;) {
+    for (bool is_first = true;; is_first = false) {
       const auto& operators = kLevels[number];
       const auto found = std::find_if(operators.begin(), operators.end(),
                                       [&](std::string_view name) { return take(name); });
       if (found == operators.end()) return left;
+      // '0.2 < x < 0.4' would compare 0 or 1 with 0.4.
+      if (number == kComparisons && !is_first) {
+        fail("one comparison follows another; join them by 'and'");
+      }
       left = operation(*found, std::move(left), level(number + 1));
     }
   }

@@ -96,6 +96,13 @@ class Reader final : public Visitor {
   }
 
   void field(const Field& field, Component& value) override {
+    // A member whose options stand beside its name, and name a member again.
+    const bool is_taken = std::find(known_.begin(), known_.end(), field.name) != known_.end();
+    if (const Node* const node = map_.find(field.name); is_taken && node != nullptr) {
+      problem(field, *node, fmt::format("{} cannot be chosen within itself", shown(*node)));
+      unknown_allowed_ = true;
+      return;
+    }
     if (const Node* node = take(field)) {
       if (node->kind != Node::Kind::kScalar || !value.catalog().find(node->scalar)) {
         problem(field, *node,

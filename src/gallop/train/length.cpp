@@ -25,7 +25,7 @@ int64_t Length::step_of(const Interval& interval) const {
     case Interval::Unit::kSteps: return std::llround(interval.count);
     case Interval::Unit::kEpochs:
       return static_cast<int64_t>(
-          std::ceil(interval.count * static_cast<double>(batches_per_epoch)));
+          std::ceil(interval.count * static_cast<double>(batches_per_epoch) - 1e-9));
     default: return std::numeric_limits<int64_t>::max();
   }
 }

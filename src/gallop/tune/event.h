@@ -20,10 +20,13 @@ struct Event {
     kFinished,  ///< state, losses, violations, text (what went wrong).
     kRequeued,  ///< It is waiting again, as it was given back or more is to be done: last_step.
     kStopped,   ///< No trial is to be started any more: text (why).
-    kResumed,   ///< They are again; `step` more than were wanted.
+    kResumed,   ///< They are again; `step` more than were wanted, text (kTakenOver or none).
     kVanished,  ///< It is waiting again, as its worker gave no sign of life: last_step.
     kShared,    ///< Its first steps, `step` of training, are those of the trial `parent`.
   };
+
+  /// Text of a kResumed that counts the trials of an earlier study.
+  static constexpr const char* kTakenOver = "taken over";
 
   Kind kind = Kind::kQueued;
   int64_t trial = -1;  ///< -1 for what concerns the study.

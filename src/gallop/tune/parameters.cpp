@@ -248,8 +248,11 @@ class Reader {
     interval.low = low ? *low : end(-1);
     interval.high = high ? *high : end(1);
     if (distribution.of_exponents) {
-      interval.low = std::exp(interval.low);
-      interval.high = std::exp(interval.high);
+      // Those of inv_log_uniform are the logarithms of what W&B divides 1 by.
+      const bool is_inverse = std::string_view(distribution.name) == "inv_log_uniform";
+      const double least = interval.low, most = interval.high;
+      interval.low = std::exp(is_inverse ? -most : least);
+      interval.high = std::exp(is_inverse ? -least : most);
     }
     return true;
   }

@@ -86,6 +86,7 @@ StudySettings parse_settings(std::string_view text) {
         settings.objectives.back().target = objective.at("target").get<double>();
       }
     }
+    if (settings.objectives.empty()) throw DataError("not a study: it has no objective");
     for (const Json& limit : json.at("limits")) {
       settings.limits.push_back({limit.at("metric"), limit.at("most")});
     }
@@ -143,6 +144,7 @@ void Study::apply(const Event& event) {
       stop_reason_.clear();
       failures_in_a_row_ = 0;
       more_trials_ += event.step;
+      if (event.text == Event::kTakenOver) taken_over_ += event.step;
       return;
   }
 }
@@ -191,8 +193,12 @@ void Study::finish(const Event& event) {
   check(event, event.state >= TrialState::kComplete, "this is no end");
   if (event.state == TrialState::kComplete) {
     check(event, event.losses.size() == objectives(), "not one number for each objective");
-    check(event, event.violations.size() == settings_.limits.size(), "not one for each limit");
+  } else {
+    check(event, event.losses.empty(), "it is not complete");
   }
+  const bool has_limits = event.state == TrialState::kComplete || !event.violations.empty();
+  check(event, !has_limits || event.violations.size() == settings_.limits.size(),
+        "not one for each limit");
   trial.state = event.state;
   trial.losses = event.losses;
   trial.violations = event.violations;

@@ -87,6 +87,8 @@ class Study {
   const std::string& stop_reason() const { return stop_reason_; }
   /// How many trials are to be finished, what was added later included.
   int64_t wanted_trials() const { return settings_.trials + more_trials_; }
+  /// How many of them are those of an earlier study.
+  int64_t taken_over() const { return taken_over_; }
 
   /// The next thing that happened. Throws DataError where it cannot have: an unknown trial, one
   /// that is started while it runs, an end of what does not run.
@@ -118,7 +120,7 @@ class Study {
   std::set<int64_t> running_, waiting_;
   std::optional<int64_t> best_;
   int32_t failures_in_a_row_ = 0;
-  int64_t more_trials_ = 0;
+  int64_t more_trials_ = 0, taken_over_ = 0;
   bool stopped_ = false;
   std::string stop_reason_;
 };

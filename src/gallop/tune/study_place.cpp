@@ -29,7 +29,9 @@ constexpr auto kPause = std::chrono::milliseconds(20);
 StudyPlace StudyPlace::at(const fs::path& folder) {
   StudyPlace place;
   place.folder = folder;
-  place.name = fs::absolute(folder).lexically_normal().filename().string();
+  // Shells complete names of folders with a slash.
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  place.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   place.store = (folder / kDatabase).string();
   if (place.is_in_database()) place.store = read_file(folder / kStore, kLongestStore);
   return place;

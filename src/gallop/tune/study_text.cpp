@@ -131,6 +131,15 @@ std::string best_text(const Study& study) {
   return text;
 }
 
+std::string above_limits_text(const Study& study) {
+  std::vector<std::string> limits;
+  for (const Limit& limit : study.settings().limits) {
+    limits.push_back(fmt::format("{} at most {:.6g}", printable(limit.metric), limit.most));
+  }
+  return fmt::format("of {} complete trials none is within the limits ({})",
+                     study.count(TrialState::kComplete), join_names(limits, "and"));
+}
+
 std::string best_pruned_text(const Study& study) {
   constexpr size_t kShown = 5;
   std::vector<const Trial*> pruned;

@@ -42,6 +42,8 @@ std::string shared_text(const Study& study, size_t trials);
 /// The pruned trials whose last reports are best, where no trial is complete: a line a trial, and
 /// no more than a few. Empty for none.
 std::string best_pruned_text(const Study& study);
+/// That there are complete trials, and all of them above a limit.
+std::string above_limits_text(const Study& study);
 
 /// A table of the last trials, and of all that run: number, state, values, reports, seconds and
 /// parameters. Lines are cut at `columns`. Where it would have more than `most` lines below its

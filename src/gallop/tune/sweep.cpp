@@ -248,7 +248,11 @@ class Reader {
       return "{}";
     }
     check_chosen(key, map, problems_);
-    map.find("name")->quoted = true;  // "none" is a name here.
+    // In JSON 'none' would be nothing, and 'auto', which is left open, a text.
+    std::erase_if(map.entries, [](const Node::Entry& entry) { return is_auto(entry.value); });
+    for (Node::Entry& entry : map.entries) {
+      if (entry.value.scalar == "none") entry.value.quoted = true;
+    }
     return config::to_json(map);
   }
 

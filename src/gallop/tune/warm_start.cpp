@@ -144,7 +144,9 @@ WarmStart warm_start(const Study& study, const Study& earlier, const Pruner& pru
     }
     events.push_back(std::move(ended));
   }
-  if (warm.taken > 0) events.push_back({.kind = Kind::kResumed, .step = warm.taken});
+  if (warm.taken > 0) {
+    events.push_back({.kind = Kind::kResumed, .step = warm.taken, .text = Event::kTakenOver});
+  }
   return warm;
 }
 

@@ -34,6 +34,12 @@ TEST(Expression, FollowsTheOrderOfOperators) {
   EXPECT_EQ(number("not true or true"), 1);
 }
 
+TEST(Expression, RefusesComparisonsInARow) {
+  EXPECT_NE(mistake("0.2 < x < 0.4").find("join them by 'and'"), std::string::npos);
+  EXPECT_NE(mistake("not 1 == 2 == 3").find("join them by 'and'"), std::string::npos);
+  EXPECT_EQ(number("(1 < 2) == (2 < 3)"), 1);
+}
+
 TEST(Expression, KnowsFunctions) {
   EXPECT_EQ(number("min(3, 1, 2) + max(4, 5)"), 6);
   EXPECT_EQ(number("abs(-2) * sqrt(9) - floor(1.5) + ceil(0.5)"), 6);

@@ -61,7 +61,7 @@ FileLock take_making_lock(const fs::path& folder) {
 void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& sweep) {
   const tune::Study study = place.read();
   require_same(place, study.settings(), sweep.settings);
-  const int64_t more = sweep.settings.trials - study.wanted_trials();
+  const int64_t more = sweep.settings.trials + study.taken_over() - study.wanted_trials();
   if (more > 0) tune::Tuner(store.open(place.name)).resume(more);
 }
 

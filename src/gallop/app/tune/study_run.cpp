@@ -1,5 +1,6 @@
 #include "gallop/app/tune/study_run.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -32,8 +33,14 @@ constexpr double kKnockSeconds = 1;       // For one try to reach whoever leads 
 
 using Worker = WorkerThreads::Worker;
 
+// Containers may have the name of their host, and the same numbers for their processes.
 std::string name_of(const StudyRunConfig& config) {
-  return config.name.empty() ? fmt::format("{}:{}", host_name(), getpid()) : config.name;
+  if (!config.name.empty()) return config.name;
+  constexpr ino_t kNamespaceOfHost = 0xEFFFFFFC;
+  struct stat space {};
+  const bool is_within = stat("/proc/self/ns/pid", &space) == 0 && space.st_ino != kNamespaceOfHost;
+  return fmt::format("{}:{}{}", host_name(), getpid(),
+                     is_within ? fmt::format(":{}", space.st_ino) : "");
 }
 
 // They share the cores of this process.
@@ -101,6 +108,8 @@ class Member {
       }
     }
     if (leads()) {
+      // Workers elsewhere may have been asked to stop as well, and give their trials back.
+      if (stop.requested() && leader_->has_running()) leader_->take_leave();
       leader_->show([this](const tune::Study& study) { view_.end(study); });
       if (!stop.requested()) leader_->take_leave();
     }
@@ -129,6 +138,10 @@ void say_waiting(const tune::StudyPlace& place, const StudyRunConfig& config) {
   fmt::print("waiting    {}\n", place.is_led() ? "who leads it does not answer yet"
                                                : "nobody leads it yet; 'gallop tune SWEEP' does");
   std::fflush(stdout);
+}
+
+bool has_ended(const tune::Study& study) {
+  return study.is_stopped() || study.finished_trials() >= study.wanted_trials();
 }
 
 tune::Patience until_asked(const StopRequest& stop) {
@@ -187,7 +200,13 @@ StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   };
   say_taking_part(place, config);
   std::optional<tune::StudySettings> settings;
-  if (!place.is_in_database() && !(settings = knock(place))) say_waiting(place, config);
+  if (!place.is_in_database() && !(settings = knock(place))) {
+    if (!place.is_led() && has_ended(place.read())) {
+      if (config.style == StudyView::Style::kText) fmt::print("done       nothing is left to do\n");
+      return {.is_done = true};
+    }
+    say_waiting(place, config);
+  }
   try {
     if (!settings) settings = open()->settings();
   } catch (const tune::NobodyLeads&) {

@@ -28,6 +28,10 @@ const CLI::Range kTrialNumbers(int64_t{0}, int64_t{1'000'000'000});
 const tune::Trial& best_trial(const tune::StudyPlace& place, const tune::Study& study) {
   const auto best = study.objectives() > 1 ? std::optional<int64_t>() : study.best();
   if (best) return trial_at(study, *best);
+  if (const int64_t complete = study.count(tune::TrialState::kComplete);
+      complete > 0 && study.objectives() == 1) {
+    throw UsageError(above_limits_text(study));
+  }
   throw UsageError(study.objectives() > 1
                        ? fmt::format("{} has several metrics, and no trial is the best in all; "
                                      "give --trial NUMBER",
@@ -146,6 +150,7 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
   if (!recipe.empty()) write_trial_recipe(recipe, study, trial_of(place, study, number));
   if (!csv.empty()) write_output(csv, study_csv(study));
   if (!json.empty()) write_output(json, study_json(study) + "\n");
+  if (is_standard_output(optuna)) throw UsageError("--optuna: a database needs a file");
   if (!optuna.empty()) tune::export_to_optuna(study, optuna);
   if (!recipe.empty() && !is_standard_output(recipe)) {
     fmt::print("to train it: gallop train {}\n", shell_word(recipe));

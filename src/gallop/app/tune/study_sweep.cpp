@@ -208,6 +208,9 @@ void show_best(const tune::StudyPlace& place) {
         best_pruned_text(study));
     return;
   }
+  if (best.empty() && study.count(tune::TrialState::kComplete) > 0) {
+    throw DataError(above_limits_text(study));
+  }
   if (best.empty()) {
     throw DataError(fmt::format("no trial came to an end; {} has what they printed",
                                 (place.folder / "output").string()));

@@ -111,6 +111,11 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
     throw UsageError(fmt::format("a complete trial has {} VALUE{}, not {}", wanted,
                                  wanted == 1 ? "" : "s", outcome.values.size()));
   }
+  const size_t limits = study.settings().limits.size();
+  if (state == "complete" && outcome.limited.size() != limits) {
+    throw UsageError(fmt::format("a complete trial has {} number{} after --limited, not {}", limits,
+                                 limits == 1 ? "" : "s", outcome.limited.size()));
+  }
   if (!broker->tell(trial, outcome)) {
     throw UsageError(
         fmt::format("trial {} is not running, or was given to another worker", number));

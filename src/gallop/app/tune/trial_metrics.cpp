@@ -51,7 +51,9 @@ std::string_view without_bar(std::string_view line) {
 }  // namespace
 
 std::string ReportUnit::until(int64_t report) const {
-  return fmt::format("{} {}", static_cast<double>(report) * every, of_epochs ? "epochs" : "steps");
+  // Without the noise of the product.
+  return fmt::format("{:.12g} {}", static_cast<double>(report) * every,
+                     of_epochs ? "epochs" : "steps");
 }
 
 TrialMetrics::TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec,
@@ -97,7 +99,9 @@ void TrialMetrics::note(const std::string& name, double value, double seconds) {
   const double sign = is_smaller_better(name) ? 1 : -1;
   const std::string best = std::string(kBest) + name;
   const auto found = derived_.find(best);
-  if (found == derived_.end() || sign * value < sign * found->second) derived_[best] = value;
+  if (found == derived_.end() || std::isnan(found->second) || sign * value < sign * found->second) {
+    derived_[best] = value;
+  }
   for (const auto& objective : settings_.objectives) {
     const auto target = target_of(objective.metric);
     if (!target || target->metric != name || derived_.contains(objective.metric)) continue;

@@ -19,6 +19,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/track/run_folder.h"
 #include "gallop/tune/remote/remote_broker.h"
 #include "gallop/tune/trial_words.h"
 
@@ -34,6 +35,7 @@ constexpr double kLeftSeconds = 2;
 constexpr double kRequestSeconds = 1;
 constexpr int kLookMilliseconds = 100;
 constexpr size_t kLongestLine = size_t{1} << 20;
+constexpr size_t kLongestSaid = 400;  // Of the last line, for a message.
 
 /// What a process prints, in lines, each kept in a file as it comes.
 class OutputLines {
@@ -205,7 +207,8 @@ class Run {
       case Why::kGone: return;
       case Why::kPruned: broker_.tell(trial_, {.state = tune::TrialState::kPruned}); return;
       case Why::kStopped:
-        if (!end.is_good()) return broker_.give_back(trial_);
+        // Programs may save and end well when they are asked to end; a recipe tells these apart.
+        if (!is_recipe_ || !end.is_good()) return broker_.give_back(trial_);
         break;
       case Why::kSettled: broker_.tell(trial_, outcome()); return;
       case Why::kItself: break;
@@ -221,7 +224,11 @@ class Run {
   }
 
   std::string said() const {
-    return last_line_.empty() ? std::string() : ": " + printable(last_line_);
+    if (last_line_.empty()) return {};
+    const bool is_long = last_line_.size() > kLongestSaid;
+    return fmt::format(
+        ": {}{}", is_long ? "..." : "",
+        printable(is_long ? last_line_.substr(last_line_.size() - kLongestSaid) : last_line_));
   }
 
   tune::Outcome failed(const std::string& why) const {
@@ -230,6 +237,12 @@ class Run {
   }
 
   tune::Outcome failed_without(const std::string& metric) const {
+    if (is_recipe_ && trial_.parent >= 0) {
+      return failed(
+          fmt::format("it had nothing left to train, and was to go on to evaluation {}: "
+                      "the recipe ends before",
+                      trial_.last_step));
+    }
     const std::string how =
         is_recipe_ ? "" : fmt::format(R"( in a line such as {{"{}": 0.5}})", metric);
     return failed(fmt::format("it has not printed '{}'{}", metric, how));
@@ -276,6 +289,30 @@ class Run {
 
 }  // namespace
 
+namespace {
+
+// A trial's process may outlive the worker that had it, as one that stands still, and trains to the
+// end of the run. False where the trial is not this worker's any more, or it is to stop.
+bool wait_for_run(tune::Broker& broker, const tune::Trial& trial, const fs::path& run,
+                  const StopRequest& stop) {
+  const double pause = broker.settings().heartbeat_seconds / 3;
+  double beat_at = monotonic_seconds();
+  while (track::RunFolder::is_trained(run)) {
+    if (stop.requested()) {
+      broker.give_back(trial);
+      return false;
+    }
+    if (monotonic_seconds() - beat_at > pause) {
+      beat_at = monotonic_seconds();
+      if (broker.beat(trial) == Verdict::kAbandon) return false;
+    }
+    usleep(1000 * kLookMilliseconds);
+  }
+  return true;
+}
+
+}  // namespace
+
 void run_trial(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assignment& assignment,
                const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop) {
   make_folders(place.run(assignment.trial.number).parent_path());
@@ -285,7 +322,10 @@ void run_trial(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assi
         tune::arguments_file(place.run(assignment.trial.number).string()),
         tune::parameters_json(broker.settings().space, assignment.trial.point) + "\n");
   }
-  broker.place(assignment.trial, place.run(assignment.trial.number).string());
+  const fs::path run_folder = place.run(assignment.trial.number);
+  broker.place(assignment.trial, run_folder.string());
+  if (spec.recipe.empty()) make_folders(run_folder);
+  if (!spec.recipe.empty() && !wait_for_run(broker, assignment.trial, run_folder, stop)) return;
   std::unique_ptr<Run> run;
   try {
     run = std::make_unique<Run>(broker, spec, assignment, place, unit, stop);

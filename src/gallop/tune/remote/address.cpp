@@ -12,6 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int64_t kMostBytes = 4096;
+constexpr int kLastPort = 65535;
 
 }  // namespace
 
@@ -27,10 +28,11 @@ RemoteAddress read_address(const fs::path& path) {
     address.host = json.at("host");
     address.port = json.at("port");
     address.token = json.at("token");
-    return address;
+    if (address.port > 0 && address.port <= kLastPort) return address;
   } catch (const Json::exception&) {
-    throw DataError(fmt::format("{}: not the address of a coordinator", printable(path.string())));
+    // As below.
   }
+  throw DataError(fmt::format("{}: not the address of a coordinator", printable(path.string())));
 }
 
 }  // namespace gallop::tune

@@ -78,7 +78,11 @@ struct Call {
 
 Coordinator::Coordinator(Tuner& tuner, const Options& options) : tuner_(tuner) {
   RemoteAddress last;
-  if (fs::exists(options.address_file)) last = read_address(options.address_file);
+  try {
+    if (fs::exists(options.address_file)) last = read_address(options.address_file);
+  } catch (const DataError&) {
+    // Damaged: who still looks for the last coordinator finds this one by the new file.
+  }
   address_.token = last.token.empty() ? new_secret() : last.token;
   const int first_port = options.port != 0 ? options.port : last.port;
   std::string why;

@@ -323,6 +323,12 @@ std::unique_ptr<Sampler> make_gp(const GpConfig& config, const StudySettings& se
     throw UsageError(fmt::format("the sampler gp takes at most {} objectives, and {} are given",
                                  kMostObjectives, settings.objectives.size()));
   }
+  if (config.startup > config.most_trials) {
+    throw UsageError(
+        fmt::format("the sampler gp: startup is {}, and most_trials, of which it "
+                    "learns, {}",
+                    config.startup, config.most_trials));
+  }
   return std::make_unique<GpSampler>(config, settings);
 }
 

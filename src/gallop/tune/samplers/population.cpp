@@ -183,7 +183,9 @@ bool PopulationSampler::is_exhausted(const Study& study) const {
   for (const Trial& trial : study.trials()) {
     const auto member = static_cast<size_t>(trial.member);
     if (member >= trials_.size()) continue;
-    has_ended[member] = trial.state == TrialState::kComplete && trial.last_step >= config_.last;
+    if (trial.state == TrialState::kComplete && trial.last_step >= config_.last) {
+      has_ended[member] = true;
+    }
   }
   return std::find(has_ended.begin(), has_ended.end(), false) == has_ended.end();
 }
