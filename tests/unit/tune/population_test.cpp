@@ -433,6 +433,35 @@ TEST(Pbt, TriesAStretchAgainThatFailedAndGivesUpThen) {
   EXPECT_NE(other.point, failed.point);
 }
 
+TEST(Pbt, IsDoneWhereAFailedLastStretchRunsAgain) {
+  Stretches stretches(kRate);
+  int64_t failed = -1;
+  while (failed < 0) {
+    const int64_t number = stretches.begin();
+    ASSERT_GE(number, 0);
+    const Trial& trial = stretches.told.trial(number);
+    if (trial.member == 0 && trial.last_step == 1000) {
+      failed = number;
+      stretches.told.finish(number, TrialState::kFailed);
+    } else {
+      stretches.told.finish(number, TrialState::kComplete, 1);
+    }
+  }
+  const int64_t second = stretches.begin();
+  EXPECT_EQ(stretches.told.trial(second).member, 0);
+  // As 'gallop tune retry' does, while the second one runs.
+  stretches.told.study.apply({.kind = Event::Kind::kRequeued, .trial = failed, .last_step = 1000});
+  stretches.told.start(failed);
+  stretches.told.finish(failed, TrialState::kComplete, 1);
+  stretches.told.finish(second, TrialState::kFailed);
+  int64_t number = -1;
+  while ((number = stretches.begin()) >= 0) {
+    EXPECT_NE(stretches.told.trial(number).member, 0);
+    stretches.told.finish(number, TrialState::kComplete, 1);
+  }
+  EXPECT_TRUE(stretches.sampler->is_exhausted(stretches.told.study));
+}
+
 TEST(Pbt, BeginsAMemberAnewThatNeverEndedAStretch) {
   Stretches stretches(kRate);
   const Trial first = stretches.fail(), second = stretches.fail(), third = stretches.fail();

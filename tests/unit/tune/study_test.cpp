@@ -176,6 +176,13 @@ TEST(Study, RefusesWhatCannotBe) {
                           .losses = {1, 2},
                           .violations = {0}}),
                DataError);
+  for (const TrialState state : {TrialState::kPruned, TrialState::kFailed}) {
+    EXPECT_THROW(told.tell({.kind = Kind::kFinished, .trial = 0, .state = state, .losses = {1, 2}}),
+                 DataError);
+    EXPECT_THROW(
+        told.tell({.kind = Kind::kFinished, .trial = 0, .state = state, .violations = {1, 2}}),
+        DataError);
+  }
   EXPECT_THROW(told.tell({.kind = Kind::kShared, .trial = 0, .step = 4, .parent = 1}), DataError);
   EXPECT_THROW(told.tell({.kind = Kind::kShared, .trial = 0, .step = 4, .parent = 0}), DataError);
   told.queue();
@@ -192,6 +199,8 @@ TEST(Settings, AreTheSameAfterJson) {
   std::string newer = to_json(written);
   newer.replace(newer.find("\"version\":1"), 11, "\"version\":9");
   EXPECT_THROW(parse_settings(newer), DataError);
+  written.objectives.clear();
+  EXPECT_THROW(parse_settings(to_json(written)), DataError);
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ parameters:
   lr: {min: 0.0001, max: 0.1}
   layers: {min: 1, max: 4}
   decay: {distribution: log_uniform, min: -9.2, max: -4.6}
+  rate: {distribution: inv_log_uniform, min: 2.3, max: 9.2}
   drop: {distribution: q_uniform, min: 0, max: 0.5, q: 0.1}
   scale: {distribution: normal, mu: 2, sigma: 0.5}
   optimizer: {parameters: {beta: {distribution: uniform, min: 0.8, max: 0.99}}}
@@ -126,6 +127,8 @@ command: ["${env}", "${interpreter}", "${program}", "${args}"]
   EXPECT_EQ(interval(sweep, "lr").step, 0);
   EXPECT_EQ(interval(sweep, "layers").step, 1);
   EXPECT_NEAR(interval(sweep, "decay").low, std::exp(-9.2), 1e-12);
+  EXPECT_NEAR(interval(sweep, "rate").low, std::exp(-9.2), 1e-12);
+  EXPECT_NEAR(interval(sweep, "rate").high, std::exp(-2.3), 1e-12);
   EXPECT_EQ(count(interval(sweep, "drop")), 6);
   EXPECT_EQ(interval(sweep, "scale").scale, Scale::kNormal);
   EXPECT_EQ(interval(sweep, "scale").high, 5);
