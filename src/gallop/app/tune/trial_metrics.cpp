@@ -116,6 +116,7 @@ bool TrialMetrics::counts(const std::string& event) const {
 
 std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   if (!is_recipe_) line = without_bar(line);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   if (!line.starts_with('{')) return std::nullopt;
   const Json json = parsed(line);
   if (!json.is_object()) return std::nullopt;
