@@ -1,10 +1,16 @@
 #include "gallop/app/tune/leader.h"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/tune/locked_broker.h"
 
 namespace gallop::app {
@@ -15,12 +21,20 @@ constexpr int kLookMilliseconds = 250;
 // Workers that wait for a trial ask several times a second.
 constexpr double kLeaveSeconds = 5;
 
+// 0 where there is none.
+uint64_t number_of(const fs::path& file) {
+  struct stat info {};
+  return stat(file.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
 }  // namespace
 
 Leader::Leader(std::unique_ptr<tune::Storage> storage, const tune::StudyPlace& place,
                const std::string& listen, double ends_at)
     : tuner_(std::move(storage)), ends_at_(ends_at) {
   if (place.is_in_database()) return;
+  file_ = fs::absolute(place.store);
+  file_number_ = number_of(file_);
   coordinator_.emplace(
       tuner_, tune::Coordinator::Options{.host = listen, .address_file = place.address_file()});
 }
@@ -35,7 +49,16 @@ void Leader::resume() {
   if (study.is_stopped() && !study.has_reached_targets()) tuner_.resume();
 }
 
+// What is written to a file that was removed or moved, nobody finds any more.
+void Leader::check_file() const {
+  if (file_.empty() || number_of(file_) == file_number_) return;
+  throw DeviceError(fmt::format(
+      "{}: the study's file was removed, moved or replaced, so that nothing can be kept any more",
+      printable(file_.string())));
+}
+
 void Leader::serve() {
+  check_file();
   if (coordinator_) {
     coordinator_->wait(kLookMilliseconds);
   } else {

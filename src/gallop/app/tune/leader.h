@@ -28,7 +28,8 @@ class Leader {
   std::unique_ptr<tune::Broker> broker();
   /// Starts trials again where the study was stopped, but not at its target.
   void resume();
-  /// Waits a moment for workers elsewhere, and answers them.
+  /// Waits a moment for workers elsewhere, and answers them. Throws DeviceError where the study's
+  /// file is not in its place any more.
   void serve();
   /// Hands over the study as it stands.
   void show(const std::function<void(const tune::Study&)>& look);
@@ -38,7 +39,11 @@ class Leader {
   void take_leave();
 
  private:
+  void check_file() const;
+
   tune::Tuner tuner_;
+  fs::path file_;  // Of the study; empty where a database keeps it.
+  uint64_t file_number_ = 0;
   std::optional<tune::Coordinator> coordinator_;
   std::mutex mutex_;  // Of the tuner.
   double ends_at_;

@@ -5,11 +5,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -35,28 +41,31 @@ constexpr double kLeftSeconds = 2;
 constexpr double kRequestSeconds = 1;
 constexpr int kLookMilliseconds = 100;
 constexpr size_t kLongestLine = size_t{1} << 20;
-constexpr size_t kLongestSaid = 400;  // Of the last line, for a message.
+constexpr size_t kMostArrived = size_t{1} << 26;  // Of what has not been looked at.
+constexpr size_t kLongestSaid = 400;              // Of the last line, for a message.
 
-/// What a process prints, in lines, each kept in a file as it comes.
+/// What a process prints, in lines, each kept in a file as it comes. A thread of its own reads, so
+/// that a process that prints much does not stand still while its worker waits for a leader.
 class OutputLines {
  public:
   OutputLines(int descriptor, const fs::path& file)
       : descriptor_(descriptor), file_(std::fopen(file.c_str(), "ab"), &std::fclose) {
     if (file_ == nullptr) throw DeviceError(fmt::format("{}: cannot write", file.string()));
+    reader_ = std::thread([this] { read_all(); });
   }
+  ~OutputLines() {
+    ends_ = true;
+    reader_.join();
+  }
+  OutputLines(const OutputLines&) = delete;
+  OutputLines& operator=(const OutputLines&) = delete;
 
   /// Waits a moment for more. False once there is none any more.
-  bool read(int milliseconds) {
-    pollfd waited{.fd = descriptor_, .events = POLLIN, .revents = 0};
-    if (::poll(&waited, 1, milliseconds) <= 0) return true;
-    std::array<char, 1 << 16> buffer{};
-    const ssize_t bytes = ::read(descriptor_, buffer.data(), buffer.size());
-    if (bytes < 0) return errno == EINTR || errno == EAGAIN;
-    if (bytes == 0) return false;
-    std::fwrite(buffer.data(), 1, static_cast<size_t>(bytes), file_.get());
-    std::fflush(file_.get());
-    pending_.append(buffer.data(), static_cast<size_t>(bytes));
-    return true;
+  bool wait(std::chrono::milliseconds moment) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, moment, [&] { return is_over_ || !arrived_.empty(); });
+    pending_ += std::exchange(arrived_, {});
+    return !is_over_;
   }
 
   template <typename Function>
@@ -77,9 +86,44 @@ class OutputLines {
   }
 
  private:
+  void read_all() {
+    while (!ends_ && read_some()) {
+    }
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+    changed_.notify_one();
+  }
+
+  bool has_room() {
+    const std::lock_guard lock(mutex_);
+    return arrived_.size() < kMostArrived;
+  }
+
+  bool read_some() {
+    // Of none poll() waits alone.
+    pollfd waited{.fd = has_room() ? descriptor_ : -1, .events = POLLIN, .revents = 0};
+    if (::poll(&waited, 1, kLookMilliseconds) <= 0) return true;
+    std::array<char, 1 << 16> buffer{};
+    const ssize_t bytes = ::read(descriptor_, buffer.data(), buffer.size());
+    if (bytes < 0) return errno == EINTR || errno == EAGAIN;
+    if (bytes == 0) return false;
+    std::fwrite(buffer.data(), 1, static_cast<size_t>(bytes), file_.get());
+    std::fflush(file_.get());
+    const std::lock_guard lock(mutex_);
+    arrived_.append(buffer.data(), static_cast<size_t>(bytes));
+    changed_.notify_one();
+    return true;
+  }
+
   int descriptor_;
   std::unique_ptr<FILE, int (*)(FILE*)> file_;
-  std::string pending_;
+  std::string pending_;  // Of whoever waits.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string arrived_;
+  bool is_over_ = false;
+  std::atomic<bool> ends_ = false;
+  std::thread reader_;
 };
 
 /// Steps that a trial has from another one.
@@ -133,7 +177,7 @@ class Run {
     bool is_open = true;
     while (is_open || !child_.has_ended()) {
       if (is_open) {
-        is_open = lines_.read(kLookMilliseconds) && !is_long_over();
+        is_open = lines_.wait(std::chrono::milliseconds(kLookMilliseconds)) && !is_long_over();
       } else {
         usleep(1000 * kLookMilliseconds);
       }
