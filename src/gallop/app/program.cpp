@@ -31,10 +31,6 @@ std::string help() {
          "5 stopped but resumable.\n";
 }
 
-}  // namespace
-
-namespace {
-
 // A full disk shows when what was printed is written at last.
 ExitCode once_written(ExitCode code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;

@@ -21,6 +21,12 @@ struct Assignment {
   std::string reason{};         ///< Why the study was stopped, where it was and that was said.
 };
 
+/// The end of a message, which says most: no more than so many bytes, and "..." where it was
+/// longer.
+inline std::string shortened(const std::string& message, size_t most) {
+  return message.size() <= most ? message : "..." + message.substr(message.size() - most);
+}
+
 /// How a trial ended, as its worker tells. Values are metrics, as the objectives name them.
 struct Outcome {
   TrialState state = TrialState::kComplete;  ///< kComplete, kPruned or kFailed.

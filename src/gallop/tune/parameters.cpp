@@ -18,31 +18,34 @@ using config::Problems;
 // How far a normal distribution is followed to both sides.
 constexpr double kDeviations = 6;
 
+/// What `min` and `max` are: the ends, or the natural logarithms of them or of 1 divided by them.
+enum class Ends : uint8_t { kValues, kLogarithms, kInverseLogarithms };
+
 /// What a distribution of W&B's stands for.
 struct Distribution {
   const char* name;
   Scale scale;
-  bool has_step;      ///< Its `q`.
-  bool of_exponents;  ///< `min` and `max` are natural logarithms of the ends.
+  bool has_step;  ///< Its `q`.
+  Ends ends;
   bool is_integer;
 };
 
 constexpr std::array kDistributions = {
-    Distribution{"uniform", Scale::kLinear, false, false, false},
-    Distribution{"q_uniform", Scale::kLinear, true, false, false},
-    Distribution{"int_uniform", Scale::kLinear, false, false, true},
-    Distribution{"log_uniform", Scale::kLog, false, true, false},
-    Distribution{"q_log_uniform", Scale::kLog, true, true, false},
-    Distribution{"inv_log_uniform", Scale::kLog, false, true, false},
-    Distribution{"log_uniform_values", Scale::kLog, false, false, false},
-    Distribution{"q_log_uniform_values", Scale::kLog, true, false, false},
-    Distribution{"inv_log_uniform_values", Scale::kLog, false, false, false},
-    Distribution{"normal", Scale::kNormal, false, false, false},
-    Distribution{"q_normal", Scale::kNormal, true, false, false},
-    Distribution{"log_normal", Scale::kLogNormal, false, false, false},
-    Distribution{"q_log_normal", Scale::kLogNormal, true, false, false},
-    Distribution{"beta", Scale::kBeta, false, false, false},
-    Distribution{"q_beta", Scale::kBeta, true, false, false},
+    Distribution{"uniform", Scale::kLinear, false, Ends::kValues, false},
+    Distribution{"q_uniform", Scale::kLinear, true, Ends::kValues, false},
+    Distribution{"int_uniform", Scale::kLinear, false, Ends::kValues, true},
+    Distribution{"log_uniform", Scale::kLog, false, Ends::kLogarithms, false},
+    Distribution{"q_log_uniform", Scale::kLog, true, Ends::kLogarithms, false},
+    Distribution{"inv_log_uniform", Scale::kLog, false, Ends::kInverseLogarithms, false},
+    Distribution{"log_uniform_values", Scale::kLog, false, Ends::kValues, false},
+    Distribution{"q_log_uniform_values", Scale::kLog, true, Ends::kValues, false},
+    Distribution{"inv_log_uniform_values", Scale::kLog, false, Ends::kValues, false},
+    Distribution{"normal", Scale::kNormal, false, Ends::kValues, false},
+    Distribution{"q_normal", Scale::kNormal, true, Ends::kValues, false},
+    Distribution{"log_normal", Scale::kLogNormal, false, Ends::kValues, false},
+    Distribution{"q_log_normal", Scale::kLogNormal, true, Ends::kValues, false},
+    Distribution{"beta", Scale::kBeta, false, Ends::kValues, false},
+    Distribution{"q_beta", Scale::kBeta, true, Ends::kValues, false},
 };
 
 bool is_whole(const Node& node) {
@@ -247,12 +250,14 @@ class Reader {
     };
     interval.low = low ? *low : end(-1);
     interval.high = high ? *high : end(1);
-    if (distribution.of_exponents) {
-      // Those of inv_log_uniform are the logarithms of what W&B divides 1 by.
-      const bool is_inverse = std::string_view(distribution.name) == "inv_log_uniform";
-      const double least = interval.low, most = interval.high;
-      interval.low = std::exp(is_inverse ? -most : least);
-      interval.high = std::exp(is_inverse ? -least : most);
+    if (distribution.ends == Ends::kInverseLogarithms) {
+      std::swap(interval.low, interval.high);
+      interval.low = -interval.low;
+      interval.high = -interval.high;
+    }
+    if (distribution.ends != Ends::kValues) {
+      interval.low = std::exp(interval.low);
+      interval.high = std::exp(interval.high);
     }
     return true;
   }

@@ -21,12 +21,6 @@ constexpr size_t kMessageBytes = 4096;
 
 Attempt attempt_of(const Trial& trial) { return {trial.number, trial.attempt}; }
 
-// The end of a message says most.
-std::string shortened(const std::string& message) {
-  if (message.size() <= kMessageBytes) return message;
-  return "..." + message.substr(message.size() - kMessageBytes);
-}
-
 bool is_same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 bool is_failure(const Event& event) {
@@ -217,7 +211,7 @@ bool Tuner::has_run_its_stretch(int64_t number) const {
 Event Tuner::end(const Trial& trial, const Outcome& outcome) const {
   Event ended = event(Kind::kFinished, trial.number);
   ended.state = outcome.state;
-  ended.text = shortened(outcome.message);
+  ended.text = shortened(outcome.message, kMessageBytes);
   const StudySettings& settings = study_.settings();
   std::vector<double> values = outcome.values;
   if (outcome.state == TrialState::kPruned && has_run_its_stretch(trial.number)) {

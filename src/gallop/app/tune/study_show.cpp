@@ -28,15 +28,13 @@ const CLI::Range kTrialNumbers(int64_t{0}, int64_t{1'000'000'000});
 const tune::Trial& best_trial(const tune::StudyPlace& place, const tune::Study& study) {
   const auto best = study.objectives() > 1 ? std::optional<int64_t>() : study.best();
   if (best) return trial_at(study, *best);
-  if (const int64_t complete = study.count(tune::TrialState::kComplete);
-      complete > 0 && study.objectives() == 1) {
-    throw UsageError(above_limits_text(study));
+  if (study.objectives() > 1) {
+    throw UsageError(
+        fmt::format("{} has several metrics, and no trial is the best in all; give --trial NUMBER",
+                    place.name));
   }
-  throw UsageError(study.objectives() > 1
-                       ? fmt::format("{} has several metrics, and no trial is the best in all; "
-                                     "give --trial NUMBER",
-                                     place.name)
-                       : fmt::format("no trial of {} is complete so far", place.name));
+  if (study.count(tune::TrialState::kComplete) > 0) throw UsageError(above_limits_text(study));
+  throw UsageError(fmt::format("no trial of {} is complete so far", place.name));
 }
 
 const tune::Trial& trial_of(const tune::StudyPlace& place, const tune::Study& study,
@@ -125,9 +123,8 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
 
 ExitCode tune_export(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Write all trials of a study as CSV or JSON, or its best as a recipe. A file '-' is "
-      "standard\n"
-      "output.\n\n"
+      "Write all trials of a study as CSV or JSON, or its best as a recipe.\n"
+      "A file '-' is standard output.\n\n"
       "Example: gallop tune export my-study --csv trials.csv --recipe best.yaml",
       "gallop tune export");
   WhichStudy which;

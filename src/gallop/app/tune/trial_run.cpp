@@ -1,25 +1,18 @@
 #include "gallop/app/tune/trial_run.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
-#include <cstdio>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/tune/output_lines.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/energy.h"
 #include "gallop/base/error.h"
@@ -40,91 +33,7 @@ constexpr double kGraceSeconds = 30;
 constexpr double kLeftSeconds = 2;
 constexpr double kRequestSeconds = 1;
 constexpr int kLookMilliseconds = 100;
-constexpr size_t kLongestLine = size_t{1} << 20;
-constexpr size_t kMostArrived = size_t{1} << 26;  // Of what has not been looked at.
-constexpr size_t kLongestSaid = 400;              // Of the last line, for a message.
-
-/// What a process prints, in lines, each kept in a file as it comes. A thread of its own reads, so
-/// that a process that prints much does not stand still while its worker waits for a leader.
-class OutputLines {
- public:
-  OutputLines(int descriptor, const fs::path& file)
-      : descriptor_(descriptor), file_(std::fopen(file.c_str(), "ab"), &std::fclose) {
-    if (file_ == nullptr) throw DeviceError(fmt::format("{}: cannot write", file.string()));
-    reader_ = std::thread([this] { read_all(); });
-  }
-  ~OutputLines() {
-    ends_ = true;
-    reader_.join();
-  }
-  OutputLines(const OutputLines&) = delete;
-  OutputLines& operator=(const OutputLines&) = delete;
-
-  /// Waits a moment for more. False once there is none any more.
-  bool wait(std::chrono::milliseconds moment) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, moment, [&] { return is_over_ || !arrived_.empty(); });
-    pending_ += std::exchange(arrived_, {});
-    return !is_over_;
-  }
-
-  template <typename Function>
-  void each_line(const Function& function) {
-    size_t begin = 0;
-    for (size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      function(std::string_view(pending_).substr(begin, end - begin));
-    }
-    pending_.erase(0, begin);
-    if (pending_.size() > kLongestLine) pending_.clear();
-  }
-
-  /// What came last, without the end of a line.
-  template <typename Function>
-  void last_line(const Function& function) {
-    if (!pending_.empty()) function(std::string_view(pending_));
-    pending_.clear();
-  }
-
- private:
-  void read_all() {
-    while (!ends_ && read_some()) {
-    }
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
-    changed_.notify_one();
-  }
-
-  bool has_room() {
-    const std::lock_guard lock(mutex_);
-    return arrived_.size() < kMostArrived;
-  }
-
-  bool read_some() {
-    // Of none poll() waits alone.
-    pollfd waited{.fd = has_room() ? descriptor_ : -1, .events = POLLIN, .revents = 0};
-    if (::poll(&waited, 1, kLookMilliseconds) <= 0) return true;
-    std::array<char, 1 << 16> buffer{};
-    const ssize_t bytes = ::read(descriptor_, buffer.data(), buffer.size());
-    if (bytes < 0) return errno == EINTR || errno == EAGAIN;
-    if (bytes == 0) return false;
-    std::fwrite(buffer.data(), 1, static_cast<size_t>(bytes), file_.get());
-    std::fflush(file_.get());
-    const std::lock_guard lock(mutex_);
-    arrived_.append(buffer.data(), static_cast<size_t>(bytes));
-    changed_.notify_one();
-    return true;
-  }
-
-  int descriptor_;
-  std::unique_ptr<FILE, int (*)(FILE*)> file_;
-  std::string pending_;  // Of whoever waits.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string arrived_;
-  bool is_over_ = false;
-  std::atomic<bool> ends_ = false;
-  std::thread reader_;
-};
+constexpr size_t kLongestSaid = 400;  // Of the last line, for a message.
 
 /// Steps that a trial has from another one.
 struct Shared {
@@ -269,10 +178,7 @@ class Run {
 
   std::string said() const {
     if (last_line_.empty()) return {};
-    const bool is_long = last_line_.size() > kLongestSaid;
-    return fmt::format(
-        ": {}{}", is_long ? "..." : "",
-        printable(is_long ? last_line_.substr(last_line_.size() - kLongestSaid) : last_line_));
+    return ": " + printable(tune::shortened(last_line_, kLongestSaid));
   }
 
   tune::Outcome failed(const std::string& why) const {
@@ -330,10 +236,6 @@ class Run {
   double ended_at_ = 0;  // When it was told to end.
   double over_at_ = 0;   // When it was seen to have ended.
 };
-
-}  // namespace
-
-namespace {
 
 // A trial's process may outlive the worker that had it, as one that stands still, and trains to the
 // end of the run. False where the trial is not this worker's any more, or it is to stop.
