@@ -1,13 +1,29 @@
 """What the tests of this folder share."""
 
+import argparse
 import os
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "chaos"))
+from runs import SKIPPED, free_port  # noqa: E402, F401
+
 HANGS_SECONDS = 300
+
+
+def program_and_python(words, statement, package):
+    """What the command line names; ends as skipped where the statement fails in that Python, as the package is missing."""
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", type=os.path.abspath)
+    parser.add_argument("--python", default=sys.executable)
+    arguments = parser.parse_args()
+    if subprocess.run([arguments.python, "-c", statement], capture_output=True, check=False).returncode:
+        print(f"skipped: no {package} for this Python; name another with --python")
+        sys.exit(SKIPPED)
+    return arguments.program, arguments.python
 
 
 def run(command, folder, code=0):
@@ -21,12 +37,6 @@ def run(command, folder, code=0):
 def expect(what, found, wanted):
     if found != wanted:
         sys.exit(f"{what}: {found!r}, and should be {wanted!r}")
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Server:

@@ -7,7 +7,6 @@
 PYTHON is that of an environment with the package mlflow; without it the test is skipped.
 """
 
-import argparse
 import csv
 import io
 import json
@@ -20,9 +19,8 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "scenario"))
 import make_data  # noqa: E402
-from checks import HANGS_SECONDS, Server, free_port  # noqa: E402
+from checks import HANGS_SECONDS, Server, free_port, program_and_python  # noqa: E402
 
-SKIPPED = 77
 RECIPE = """\
 data: {name: mnist, path: tiny, batch: 20}
 model: {name: mlp, hidden: [32]}
@@ -179,17 +177,11 @@ def check(program, python, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("--python", default=sys.executable)
-    arguments = parser.parse_args()
-    if subprocess.run([arguments.python, "-c", "import mlflow.server, flask"], capture_output=True, check=False).returncode != 0:
-        print("there is no package mlflow with its server for this Python")
-        sys.exit(SKIPPED)
+    program, python = program_and_python(__doc__, "import mlflow.server, flask", "package mlflow with its server")
     os.environ.update(MLFLOW_TRACKING_URI="", MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
     del os.environ["MLFLOW_TRACKING_URI"]
     with tempfile.TemporaryDirectory() as folder:
-        check(arguments.program, arguments.python, folder)
+        check(program, python, folder)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,14 @@
 PYTHON is that of an environment with Optuna 5; without it the test is skipped.
 """
 
-import argparse
 import json
 import math
 import os
-import subprocess
 import sys
 import tempfile
 
-from checks import expect, run
+from checks import expect, program_and_python, run
 
-SKIPPED = 77
 SEARCH = """
 import json, math, sys
 import optuna
@@ -84,17 +81,10 @@ def compare(program, folder, name, trial, metrics, sweep):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program", type=os.path.abspath)
-    parser.add_argument("--python", default=sys.executable)
-    arguments = parser.parse_args()
-    if subprocess.run([arguments.python, "-c", "import optuna; assert optuna.__version__ >= '5'"], capture_output=True, check=False).returncode:
-        print("skipped: no Optuna 5; give --python, or -DGALLOP_OPTUNA_PYTHON to cmake")
-        return SKIPPED
-    program = arguments.program
+    program, python = program_and_python(__doc__, "import optuna; assert optuna.__version__ >= '5'", "Optuna 5")
     with tempfile.TemporaryDirectory(prefix="gallop-optuna-") as folder:
         file = os.path.join(folder, "optuna.db")
-        trials = json.loads(run([arguments.python, "-c", SEARCH, f"sqlite:///{file}"], folder))
+        trials = json.loads(run([python, "-c", SEARCH, f"sqlite:///{file}"], folder))
         one, two = [trial for trial in trials[:10] if trial["state"] != "WAITING"], trials[10:]
         expect("trials", (len(one), len(two)), (9, 2))
         run([program, "runs", "import", "optuna.db", "--study", "widths/a"], folder)
@@ -113,8 +103,7 @@ def main():
                 text.write("no database\n" * 100)
             run([program, "runs", "import", *words], folder, code=code)
     print("passed")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,17 +6,13 @@
 PYTHON is that of an environment with the packages optuna and optuna-dashboard; without them the test is skipped.
 """
 
-import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import urllib.request
 
-from checks import Server, expect, free_port, run
+from checks import Server, expect, free_port, program_and_python, run
 
-SKIPPED = 77
 SWEEP = """
 command: [sh, -c, 'for i in 1 2 3; do echo "{{\\"v\\": $i.{width}, \\"step\\": $i}}"; done']
 metric: v
@@ -72,18 +68,11 @@ def check(program, python, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program", type=os.path.abspath)
-    parser.add_argument("--python", default=sys.executable)
-    arguments = parser.parse_args()
-    if subprocess.run([arguments.python, "-c", "import optuna_dashboard"], capture_output=True, check=False).returncode:
-        print("skipped: no optuna-dashboard; give --python, or -DGALLOP_OPTUNA_PYTHON to cmake")
-        return SKIPPED
+    program, python = program_and_python(__doc__, "import optuna_dashboard", "optuna-dashboard")
     with tempfile.TemporaryDirectory(prefix="gallop-dashboard-") as folder:
-        check(arguments.program, arguments.python, folder)
+        check(program, python, folder)
     print("passed")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

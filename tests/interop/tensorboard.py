@@ -6,22 +6,19 @@
 PYTHON is that of an environment with the package tensorboard; without it the test is skipped.
 """
 
-import argparse
 import csv
 import io
 import json
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "scenario"))
 import make_data  # noqa: E402
-from checks import expect, run  # noqa: E402
+from checks import expect, program_and_python, run  # noqa: E402
 
-SKIPPED = 77
 RECIPE = """\
 data: {name: mnist, path: tiny, batch: 20}
 model: {name: mlp, hidden: [32]}
@@ -152,18 +149,10 @@ def check_import(program, python, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("--python", default=sys.executable)
-    arguments = parser.parse_args()
-    program = os.path.abspath(arguments.program)
-    probe = subprocess.run([arguments.python, "-c", "import tensorboard"], capture_output=True, check=False)
-    if probe.returncode != 0:
-        print("skipped: no package tensorboard for this Python; name another with --python")
-        sys.exit(SKIPPED)
+    program, python = program_and_python(__doc__, "import tensorboard", "package tensorboard")
     with tempfile.TemporaryDirectory(prefix="gallop-tensorboard-") as folder:
-        check_export(program, arguments.python, folder)
-        check_import(program, arguments.python, folder)
+        check_export(program, python, folder)
+        check_import(program, python, folder)
 
 
 if __name__ == "__main__":
