@@ -18,12 +18,12 @@ constexpr size_t kMostLetters = 100;
 }  // namespace
 
 std::unique_ptr<StudyStore> open_store(const std::string& where,
-                                       [[maybe_unused]] double patience_seconds) {
+                                       [[maybe_unused]] const Patience& patience) {
   if (!where.starts_with("postgresql://") && !where.starts_with("postgres://")) {
     return open_sqlite(where);
   }
 #if GALLOP_POSTGRESQL
-  return open_postgresql(where, patience_seconds);
+  return open_postgresql(where, patience);
 #else
   throw UsageError("postgresql:// cannot be used: this Gallop was built without libpq");
 #endif

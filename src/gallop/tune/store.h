@@ -5,12 +5,19 @@
 #include <vector>
 
 #include "gallop/base/error.h"
+#include "gallop/tune/patience.h"
 #include "gallop/tune/storage.h"
 
 namespace gallop::tune {
 
 /// Another process writes to a study to which only one may.
 class StudyIsLed : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
+/// There is a study of this name already.
+class StudyExists : public UsageError {
  public:
   using UsageError::UsageError;
 };
@@ -22,7 +29,8 @@ class StudyStore {
  public:
   virtual ~StudyStore() = default;
 
-  /// Throws UsageError where there is one of this name, or it cannot be a name: letters, digits,
+  /// Throws StudyExists where there is one of this name, UsageError where it cannot be a name:
+  /// letters, digits,
   /// '.', '_' and '-', at most 100. `events` are its first; they are kept with it or nothing is.
   virtual void create(const StudySettings& settings, const std::vector<Event>& events = {}) = 0;
   /// To write to it. Throws StudyIsLed where another process does that only one may.
@@ -35,9 +43,10 @@ class StudyStore {
   virtual void remove(const std::string& name) = 0;
 };
 
-/// The store at `postgresql://...`, or in the SQLite file of this path, which create() makes. To
-/// look at studies, a server is waited for at most `patience_seconds`, about; 0: minutes.
-std::unique_ptr<StudyStore> open_store(const std::string& where, double patience_seconds = 0);
+/// The store at `postgresql://...`, or in the SQLite file of this path, which create() makes. A
+/// server is waited for with `patience`, whose seconds are for looking at studies: to write to one,
+/// minutes are taken. Where it is not there, calls throw StudyUnreachable.
+std::unique_ptr<StudyStore> open_store(const std::string& where, const Patience& patience = {});
 
 /// Whether this can be the name of a study.
 bool is_study_name(const std::string& name);

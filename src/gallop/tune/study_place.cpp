@@ -51,7 +51,7 @@ bool StudyPlace::is_in_database() const {
 
 Study StudyPlace::read(double patience_seconds) const {
   const std::string leader = leader_elsewhere();
-  if (leader.empty()) return tune::open_store(store, patience_seconds)->read(name);
+  if (leader.empty()) return tune::open_store(store, {.seconds = patience_seconds})->read(name);
   const double seconds = patience_seconds > 0 ? patience_seconds : kAnswerSeconds;
   try {
     return RemoteBroker([this] { return read_address(address_file()); }, {.seconds = seconds})
@@ -74,12 +74,12 @@ std::string StudyPlace::leader_elsewhere() const {
   return is_elsewhere && is_led() ? owner : std::string();
 }
 
-std::unique_ptr<Broker> StudyPlace::open_broker() const {
+std::unique_ptr<Broker> StudyPlace::open_broker(const std::function<bool()>& goes_on) const {
   const double until = monotonic_seconds() + kAnswerSeconds;
   for (double knock = kFirstKnockSeconds;; knock *= 2) {
     std::unique_ptr<Storage> storage;
     try {
-      storage = open_store()->open(name);
+      storage = open_store({.goes_on = goes_on})->open(name);
     } catch (const StudyIsLed&) {
       if (monotonic_seconds() > until) throw;
     }

@@ -29,7 +29,9 @@ struct StudyPlace {
   /// Where a new study of this folder is kept; empty: in a file there.
   static void set_store(const fs::path& folder, const std::string& store);
 
-  std::unique_ptr<StudyStore> open_store() const { return tune::open_store(store); }
+  std::unique_ptr<StudyStore> open_store(const Patience& patience = {}) const {
+    return tune::open_store(store, patience);
+  }
   /// What is known of it now. Asks whoever leads it where that is a process on another host. Waits
   /// at most `patience_seconds`, about, for those who are asked; 0: as long as one who takes part.
   Study read(double patience_seconds = 0) const;
@@ -37,10 +39,11 @@ struct StudyPlace {
   fs::path address_file() const;
   bool is_in_database() const;
   /// To take part in it: by itself, or by the process that leads it. Waits for seconds where one
-  /// leads it that does not answer, as one that takes part for a moment.
-  std::unique_ptr<Broker> open_broker() const;
+  /// leads it that does not answer, as one that takes part for a moment. A database is waited for
+  /// as `goes_on` says (Patience).
+  std::unique_ptr<Broker> open_broker(const std::function<bool()>& goes_on = {}) const;
   /// To take part in a study that another process leads. Waits for one so long, now and in each
-  /// call; `looking` is called whenever one is looked for. Throws NobodyLeads.
+  /// call; `looking` is called whenever one is looked for. Throws StudyUnreachable.
   std::unique_ptr<Broker> open_remote(const Patience& patience,
                                       const std::function<void()>& looking = {}) const;
   /// To lead it; nothing where another process does, or it is not there.

@@ -225,11 +225,42 @@ TEST_F(Postgresql, KnowsSilentTrialsByItsOwnClock) {
   EXPECT_EQ(connection.run("SELECT count(*) FROM gallop_beats").integer(0, 0), 0);
 }
 
+TEST_F(Postgresql, JudgesNobodyUntilTheyHadTimeForASignAfterAnOutage) {
+  const Proxy proxy(server->socket());
+  const auto store = open_store(server->url());
+  store->create(stored_settings());
+  const auto near = store->open("a");
+  const auto far = open_store(server->url(proxy.folder.path()))->open("a");
+  Tuner tuner(store->open("a"));
+  const Trial trial = tuner.ask("w").trial;
+  constexpr double kSeconds = 4;
+  std::this_thread::sleep_for(std::chrono::duration<double>(1.1 * kSeconds));
+  proxy.cut = Proxy::Cut::kBefore;
+  far->update([](const Event&) {},
+              [] { return std::vector<Event>{{.kind = Event::Kind::kStopped}}; });
+  EXPECT_EQ(proxy.cut, Proxy::Cut::kNone);
+  EXPECT_EQ(near->silent(kSeconds).size(), 1u);
+  EXPECT_TRUE(far->silent(kSeconds).empty());
+}
+
+TEST_F(Postgresql, IsNotWaitedForByWhoIsToEnd) {
+  auto proxy = std::make_unique<Proxy>(server->socket());
+  open_store(server->url())->create(stored_settings());
+  bool goes_on = true;
+  const auto store =
+      open_store(server->url(proxy->folder.path()), {.goes_on = [&] { return goes_on; }});
+  Tuner tuner(store->open("a"));
+  const Trial trial = tuner.ask("w").trial;
+  proxy.reset();
+  goes_on = false;
+  EXPECT_THROW(tuner.beat(trial), StudyUnreachable);
+}
+
 TEST(PostgresqlAddress, IsGivenUpWhereItIsSilentAndWhoAsksCannotWait) {
   int reason = 0;
   const FileDescriptor silent = listen_at(resolve("127.0.0.1", 0).front(), reason);
   const std::string url = fmt::format("postgresql://127.0.0.1:{}/x", address_of(silent).port());
-  EXPECT_THROW(open_store(url, /*patience_seconds=*/0.1), DeviceError);
+  EXPECT_THROW(open_store(url, {.seconds = 0.1}), DeviceError);
 }
 
 TEST(PostgresqlAddress, IsCheckedAndNamedWithoutItsPassword) {

@@ -194,7 +194,7 @@ TEST_F(Remote, WaitsNoLongerThanItIsToldMeanwhile) {
   goes_on = false;
   EXPECT_EQ(broker.ask("w").kind, Assignment::Kind::kTrial);
   serving.reset();
-  EXPECT_THROW(broker.ask("w"), NobodyLeads);
+  EXPECT_THROW(broker.ask("w"), StudyUnreachable);
 }
 
 TEST_F(Remote, WaitsWhereAnotherStudyIsLedAtAnOldAddress) {
@@ -217,7 +217,7 @@ TEST_F(Remote, ServesNobodyWithoutTheToken) {
   try {
     RemoteBroker([&] { return wrong; }, {.seconds = 0.1});
     FAIL();
-  } catch (const NobodyLeads& error) {
+  } catch (const StudyUnreachable& error) {
     EXPECT_NE(std::string(error.what()).find("another study's answers there"), std::string::npos);
   }
   EXPECT_NE(answer_to(to_line(Request(AskRequest{"w"})) + "\n").find("refused"), std::string::npos);

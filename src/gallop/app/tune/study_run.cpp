@@ -93,13 +93,10 @@ class Member {
                const StopRequest& stop) {
     bool has_said_so = false;
     while (!workers.are_done() || (leads() && leader_->has_running())) {
-      if (stop.requested()) {
-        workers.stop();
-        if (workers.are_done()) break;
-      }
+      if (stop.requested() && workers.are_done()) break;
       if (!leads() && is_leader_missed()) try_to_lead();
       if (leads()) {
-        leader_->serve();
+        serve(stop);
         // The signal's handler has said that this ends.
         if (stop.requested() && !std::exchange(has_said_so, true)) view_.leave_table();
         leader_->show([this](const tune::Study& study) { view_.look(study); });
@@ -117,15 +114,37 @@ class Member {
   }
 
  private:
+  // Where all is to stop, a database that does not answer keeps nobody from it.
+  void serve(const StopRequest& stop) {
+    try {
+      leader_->serve();
+    } catch (const tune::StudyUnreachable& error) {
+      if (!stop.requested()) throw;
+      if (std::exchange(has_lost_study_, true)) return;
+      view_.leave_table();
+      fmt::print(stderr, "gallop: {}; trials that ran are taken up again when the study goes on\n",
+                 error.what());
+    }
+  }
+
   const tune::StudyPlace& place_;
   const StudyRunConfig& config_;
   const double began_ = monotonic_seconds();
   DataSharing sharing_;
   StudyView view_;
   std::optional<Leader> leader_;
+  bool has_lost_study_ = false;
 };
 
 bool never() { return false; }
+
+std::function<bool()> unless_asked(const StopRequest& stop) {
+  return [&stop] { return !stop.requested(); };
+}
+
+tune::Patience until_asked(const StopRequest& stop) {
+  return {.seconds = kPatienceSeconds, .goes_on = unless_asked(stop)};
+}
 
 void say_taking_part(const tune::StudyPlace& place, const StudyRunConfig& config) {
   if (config.style != StudyView::Style::kText) return;
@@ -142,10 +161,6 @@ void say_waiting(const tune::StudyPlace& place, const StudyRunConfig& config) {
 
 bool has_ended(const tune::Study& study) {
   return study.is_stopped() || study.finished_trials() >= study.wanted_trials();
-}
-
-tune::Patience until_asked(const StopRequest& stop) {
-  return {.seconds = kPatienceSeconds, .goes_on = [&stop] { return !stop.requested(); }};
 }
 
 // Settings as the leader of a study tells them; nothing where none answers.
@@ -186,17 +201,18 @@ std::optional<tune::StudySettings> find_leader(Member& member, const tune::Study
 StudyEnd run_study(const tune::StudyPlace& place, const StudyRunConfig& config, bool resumes,
                    const StopRequest& stop) {
   Member member(place, config);
-  member.lead(place.open_store()->open(place.name));
+  member.lead(place.open_store({.goes_on = unless_asked(stop)})->open(place.name));
   if (resumes) member.leader().resume();
-  WorkerThreads workers(member.leader().settings(), member.workers(),
-                        [&] { return member.leader().broker(); });
+  WorkerThreads workers(
+      member.leader().settings(), member.workers(), [&] { return member.leader().broker(); }, stop);
   return member.run(workers, never, stop);
 }
 
 StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
                     const StopRequest& stop) {
   const WorkerThreads::OpenBroker open = [&] {
-    return place.is_in_database() ? place.open_broker() : place.open_remote(until_asked(stop));
+    return place.is_in_database() ? place.open_broker(unless_asked(stop))
+                                  : place.open_remote(until_asked(stop));
   };
   say_taking_part(place, config);
   std::optional<tune::StudySettings> settings;
@@ -209,12 +225,12 @@ StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   }
   try {
     if (!settings) settings = open()->settings();
-  } catch (const tune::NobodyLeads&) {
+  } catch (const tune::StudyUnreachable&) {
     if (stop.requested()) return {};
     throw;
   }
   Member member(place, config);
-  WorkerThreads workers(*settings, member.workers(), open);
+  WorkerThreads workers(*settings, member.workers(), open, stop);
   return member.run(workers, never, stop);
 }
 
@@ -232,7 +248,7 @@ StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   } else {
     say_taking_part(place, config);
   }
-  WorkerThreads workers(*settings, member.workers(), open);
+  WorkerThreads workers(*settings, member.workers(), open, stop);
   return member.run(
       workers, [&] { return is_missed.exchange(false); }, stop);
 }

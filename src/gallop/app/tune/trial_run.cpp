@@ -19,7 +19,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/track/run_folder.h"
-#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/patience.h"
 #include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
@@ -114,7 +114,7 @@ class Run {
   void with_leader(const Call& call) {
     try {
       call();
-    } catch (const tune::NobodyLeads&) {
+    } catch (const tune::StudyUnreachable&) {
       if (!stop_.requested()) throw;
       end(Why::kGone);
     }

@@ -2,13 +2,14 @@
 
 #include "gallop/app/tune/worker.h"
 #include "gallop/base/error.h"
-#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/patience.h"
 
 namespace gallop::app {
 
 WorkerThreads::WorkerThreads(const tune::StudySettings& settings,
-                             const std::vector<Worker>& workers, const OpenBroker& open_broker)
-    : spec_(tune::parse_run_spec(settings.run)), unit_(report_unit(settings, spec_)) {
+                             const std::vector<Worker>& workers, const OpenBroker& open_broker,
+                             const StopRequest& stop)
+    : spec_(tune::parse_run_spec(settings.run)), unit_(report_unit(settings, spec_)), stop_(&stop) {
   if (spec_.recipe.empty() && spec_.command.empty()) {
     throw UsageError(
         "the sweep has neither 'recipe' nor 'command', so there is nothing to run here; other "
@@ -37,7 +38,7 @@ void WorkerThreads::run(const Worker& worker, const OpenBroker& open_broker) {
   std::exception_ptr error;
   try {
     work(*open_broker(), worker.name, spec_, worker.place, unit_, stop_);
-  } catch (const tune::NobodyLeads&) {
+  } catch (const tune::StudyUnreachable&) {
     // Who is to stop has nobody to tell, and needs none.
     if (!stop_.requested()) error = std::current_exception();
   } catch (const std::exception&) {

@@ -26,15 +26,14 @@ class WorkerThreads {
   /// Called in the thread of the worker.
   using OpenBroker = std::function<std::unique_ptr<tune::Broker>()>;
 
-  /// Throws UsageError where the study's trials are run by other programs.
+  /// Where `stop` is asked for, trials that run are stopped and given back. Throws UsageError where
+  /// the study's trials are run by other programs.
   WorkerThreads(const tune::StudySettings& settings, const std::vector<Worker>& workers,
-                const OpenBroker& open_broker);
+                const OpenBroker& open_broker, const StopRequest& stop);
   ~WorkerThreads();
   WorkerThreads(const WorkerThreads&) = delete;
   WorkerThreads& operator=(const WorkerThreads&) = delete;
 
-  /// Trials that run are stopped and given back.
-  void stop() { stop_.request(-1); }
   /// Whether none is left. Throws then what ended one: until all have given back what they had,
   /// whoever leads the study must answer them, which may be this process.
   bool are_done();

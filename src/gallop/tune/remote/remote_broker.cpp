@@ -29,7 +29,7 @@ class Lost : public std::runtime_error {
 
 constexpr std::chrono::milliseconds kFirstPause{20}, kLongestPause{1000};
 constexpr double kConnectSeconds = 10;
-constexpr double kLastSeconds = 2;
+constexpr double kPatienceSeconds = 300;
 constexpr int kLookMilliseconds = 100;
 constexpr const char* kWrongAnswer = "it gives answers that cannot be understood";
 
@@ -88,14 +88,9 @@ LineSocket connected(const RemoteAddress& address, const IsOver& is_over) {
 }  // namespace
 
 RemoteBroker::RemoteBroker(std::function<RemoteAddress()> find, Patience patience)
-    : find_(std::move(find)), patience_(std::move(patience)) {
+    : find_(std::move(find)), patience_(std::move(patience)), wait_(patience_) {
+  if (patience_.seconds <= 0) patience_.seconds = kPatienceSeconds;
   beat({});  // Any call that changes nothing: settings() are there after it.
-}
-
-bool RemoteBroker::is_over() {
-  const double now = monotonic_seconds();
-  if (patience_.goes_on && !patience_.goes_on()) until_ = std::min(until_, now + kLastSeconds);
-  return now >= until_;
 }
 
 // Sends a request and waits for its answer.
@@ -104,7 +99,8 @@ Answer RemoteBroker::exchange(const Request& request) {
   while (true) {
     if (!socket_->write()) throw Lost("the connection is closed");
     const bool is_written = socket_->waiting_bytes() == 0;
-    wait_for(socket_->get(), is_written ? POLLIN : POLLIN | POLLOUT, [&] { return is_over(); });
+    wait_for(socket_->get(), is_written ? POLLIN : POLLIN | POLLOUT,
+             [&] { return wait_.is_over(); });
     const bool is_open = socket_->read(kMostAnswerBytes);
     if (const auto line = socket_->take_line()) {
       const auto answer = parse_answer(*line);
@@ -120,7 +116,7 @@ void RemoteBroker::connect() {
   try {
     address = find_();
     place_ = fmt::format("{} port {}", printable(address.host), address.port);
-    socket_.emplace(connected(address, [&] { return is_over(); }));
+    socket_.emplace(connected(address, [&] { return wait_.is_over(); }));
   } catch (const Error& error) {
     throw Lost(error.what());  // It may be there soon.
   }
@@ -138,7 +134,7 @@ void RemoteBroker::connect() {
 
 template <typename Wanted>
 Wanted RemoteBroker::call(const Request& request) {
-  until_ = monotonic_seconds() + patience_.seconds;
+  wait_ = Wait(patience_);
   std::chrono::milliseconds pause = kFirstPause;
   while (true) {
     try {
@@ -150,9 +146,9 @@ Wanted RemoteBroker::call(const Request& request) {
       return std::move(*wanted);
     } catch (const Lost& lost) {
       socket_.reset();
-      if (is_over()) {
-        throw NobodyLeads(fmt::format("the study's coordinator{}{} cannot be reached: {}",
-                                      place_.empty() ? "" : " at ", place_, lost.what()));
+      if (wait_.is_over()) {
+        throw StudyUnreachable(fmt::format("the study's coordinator{}{} cannot be reached: {}",
+                                           place_.empty() ? "" : " at ", place_, lost.what()));
       }
     } catch (...) {
       socket_.reset();

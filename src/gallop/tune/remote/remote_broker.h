@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "gallop/base/error.h"
 #include "gallop/tune/broker.h"
+#include "gallop/tune/patience.h"
 #include "gallop/tune/remote/address.h"
 #include "gallop/tune/remote/line_socket.h"
 #include "gallop/tune/remote/message.h"
@@ -14,21 +14,9 @@
 
 namespace gallop::tune {
 
-/// How long a call waits for a coordinator, and for its answer.
-struct Patience {
-  double seconds = 300;
-  std::function<bool()> goes_on{};  ///< Where it says no meanwhile, 2 s are left.
-};
-
-/// Nobody leads the study, or nobody that answers, for as long as there was patience.
-class NobodyLeads : public DeviceError {
- public:
-  using DeviceError::DeviceError;
-};
-
 /// The broker of a worker whose study another process leads. A call waits for a coordinator that
-/// has ended until another one leads the study. Throws NobodyLeads where none does for that long,
-/// UsageError where it refuses this worker.
+/// has ended until another one leads the study. Throws StudyUnreachable where none does for that
+/// long, UsageError where it refuses this worker.
 class RemoteBroker final : public Broker {
  public:
   /// `find` says where the coordinator is; it is asked anew for each connection.
@@ -51,11 +39,10 @@ class RemoteBroker final : public Broker {
   Wanted call(const Request& request);
   void connect();
   Answer exchange(const Request& request);
-  bool is_over();
 
   std::function<RemoteAddress()> find_;
   Patience patience_;
-  double until_ = 0;   // The call under way gives up.
+  Wait wait_;          // Of the call under way.
   std::string place_;  // Where it was looked for last.
   std::optional<LineSocket> socket_;
   std::optional<StudySettings> settings_;

@@ -170,8 +170,11 @@ std::string random_name() {
 
 class PostgresqlStorage final : public Storage {
  public:
-  PostgresqlStorage(const std::string& url, const std::string& name)
-      : connection_(url), study_(keep_finding(connection_, name)), writer_(random_name()) {}
+  PostgresqlStorage(const std::string& url, const std::string& name,
+                    const PostgresqlPatience& patience)
+      : connection_(url, patience),
+        study_(keep_finding(connection_, name)),
+        writer_(random_name()) {}
 
   const StudySettings& settings() const override { return study_.settings; }
 
@@ -197,6 +200,7 @@ class PostgresqlStorage final : public Storage {
 
   std::vector<Attempt> silent(double seconds) override {
     std::vector<Attempt> silent;
+    if (connection_.seconds_since_outage() < seconds) return silent;
     connection_.keep_trying([&] {
       silent.clear();
       const PostgresqlRows rows = connection_.run(fmt::format(
@@ -256,7 +260,7 @@ class PostgresqlStorage final : public Storage {
 class PostgresqlStore final : public StudyStore {
  public:
   PostgresqlStore(const std::string& url, const PostgresqlPatience& patience)
-      : url_(url), connection_(url, patience) {}
+      : url_(url), goes_on_(patience.goes_on), connection_(url, patience) {}
 
   void create(const StudySettings& settings, const std::vector<Event>& events) override {
     check_study_name(settings.name);
@@ -268,14 +272,14 @@ class PostgresqlStore final : public StudyStore {
       // One that is the same may be that of a try whose end was not heard.
       if (!insert(settings, events) &&
           (tries == 1 || to_json(find(connection_, settings.name).settings) != to_json(settings))) {
-        throw UsageError(
+        throw StudyExists(
             fmt::format("{} has a study '{}' already", connection_.place(), settings.name));
       }
     });
   }
 
   std::unique_ptr<Storage> open(const std::string& name) override {
-    return std::make_unique<PostgresqlStorage>(url_, name);
+    return std::make_unique<PostgresqlStorage>(url_, name, PostgresqlPatience{.goes_on = goes_on_});
   }
 
   Study read(const std::string& name) override {
@@ -344,20 +348,23 @@ class PostgresqlStore final : public StudyStore {
   }
 
   std::string url_;
+  std::function<bool()> goes_on_;
   PostgresqlConnection connection_;
 };
 
 }  // namespace
 
-std::unique_ptr<StudyStore> open_postgresql(const std::string& url, double patience_seconds) {
-  PostgresqlPatience patience;
-  if (patience_seconds > 0) {
-    patience = {.first = patience_seconds,
-                .again = patience_seconds,
-                .answer = patience_seconds,
-                .handshake = std::max(1, static_cast<int>(patience_seconds))};
+std::unique_ptr<StudyStore> open_postgresql(const std::string& url, const Patience& patience) {
+  const double seconds = patience.seconds;
+  PostgresqlPatience of_server;
+  if (seconds > 0) {
+    of_server = {.first = seconds,
+                 .again = seconds,
+                 .answer = seconds,
+                 .handshake = std::max(1, static_cast<int>(seconds))};
   }
-  return std::make_unique<PostgresqlStore>(url, patience);
+  of_server.goes_on = patience.goes_on;
+  return std::make_unique<PostgresqlStore>(url, of_server);
 }
 
 }  // namespace gallop::tune

@@ -14,11 +14,13 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/patience.h"
 
 namespace gallop::tune {
 
 namespace {
 
+constexpr int kLookMilliseconds = 100;
 constexpr const char* kSession =
     "SET client_min_messages = warning; SET idle_in_transaction_session_timeout = '60s'; "
     "SET default_transaction_isolation = 'read committed'";
@@ -110,7 +112,7 @@ PostgresqlConnection::PostgresqlConnection(const std::string& url,
 }
 
 bool PostgresqlConnection::connect(std::string& reason) {
-  handle_.reset(Parameters(url_, patience_.handshake).connect());
+  handle_.reset(Parameters(url_, handshake()).connect());
   if (PQstatus(handle_.get()) != CONNECTION_OK) {
     reason = words(PQerrorMessage(handle_.get()));
     return false;
@@ -124,14 +126,24 @@ bool PostgresqlConnection::connect(std::string& reason) {
   }
 }
 
+bool PostgresqlConnection::is_starting() const {
+  return Parameters(url_, handshake()).is_starting();
+}
+
+// No try can be broken off: where this is to end, the last ones are short.
+int PostgresqlConnection::handshake() const {
+  const bool ends = patience_.goes_on && !patience_.goes_on();
+  return ends ? 1 : patience_.handshake;
+}
+
 void PostgresqlConnection::connect_within(double seconds) {
-  const double until = monotonic_seconds() + seconds;
+  Wait wait({.seconds = seconds, .goes_on = patience_.goes_on});
+  Wait longer({.seconds = seconds + patience_.again, .goes_on = patience_.goes_on});
   std::chrono::milliseconds pause{20};
   for (std::string reason; !connect(reason);) {
     // One that restarts will be there.
-    const bool is_starting = Parameters(url_, patience_.handshake).is_starting();
-    if (monotonic_seconds() > until + (is_starting ? patience_.again : 0)) {
-      throw DeviceError(fmt::format("{} cannot be reached: {}", place_, reason));
+    if (wait.is_over() && (longer.is_over() || !is_starting())) {
+      throw StudyUnreachable(fmt::format("{} cannot be reached: {}", place_, reason));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::milliseconds{1000});
@@ -139,28 +151,33 @@ void PostgresqlConnection::connect_within(double seconds) {
 }
 
 void PostgresqlConnection::keep_trying(const std::function<void()>& work) {
-  const double until = monotonic_seconds() + patience_.again;
+  Wait wait({.seconds = patience_.again, .goes_on = patience_.goes_on});
   while (true) {
     try {
       return work();
     } catch (const PostgresqlLost& lost) {
-      if (monotonic_seconds() > until) {
-        throw DeviceError(fmt::format("{} does not answer: {}", place_, lost.what()));
+      if (wait.is_over()) {
+        throw StudyUnreachable(fmt::format("{} does not answer: {}", place_, lost.what()));
       }
     }
-    connect_within(until - monotonic_seconds());
+    connect_within(wait.seconds_left());
+    restored_at_ = monotonic_seconds();
   }
+}
+
+double PostgresqlConnection::seconds_since_outage() const {
+  return monotonic_seconds() - restored_at_;
 }
 
 // The result of the last statement; nothing where the connection went.
 pg_result* PostgresqlConnection::wait_for_result() {
   std::unique_ptr<pg_result, void (*)(pg_result*)> last(nullptr, PQclear);
-  const double until = monotonic_seconds() + patience_.answer;
+  Wait wait({.seconds = patience_.answer, .goes_on = patience_.goes_on});
   while (true) {
     while (PQisBusy(handle_.get()) != 0) {
-      pollfd wait{.fd = PQsocket(handle_.get()), .events = POLLIN, .revents = 0};
-      poll(&wait, 1, 1000);
-      if (PQconsumeInput(handle_.get()) == 0 || monotonic_seconds() > until) return nullptr;
+      pollfd answer{.fd = PQsocket(handle_.get()), .events = POLLIN, .revents = 0};
+      poll(&answer, 1, kLookMilliseconds);
+      if (PQconsumeInput(handle_.get()) == 0 || wait.is_over()) return nullptr;
     }
     pg_result* const result = PQgetResult(handle_.get());
     if (result == nullptr) return last.release();

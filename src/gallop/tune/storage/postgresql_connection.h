@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -39,14 +40,15 @@ struct PostgresqlPatience {
   double again = 180;  ///< Until one that was lost is, or the server does not begin.
   /// For an answer. Longer than the server lets anyone sit on a study's lock.
   double answer = 90;
-  int handshake = 10;  ///< For one try to connect; libpq takes 1 for 2.
+  int handshake = 10;               ///< For one try to connect; libpq takes 1 for 2.
+  std::function<bool()> goes_on{};  ///< As in Patience.
 };
 
 /// A connection to a PostgreSQL server that is made anew where it goes.
 class PostgresqlConnection {
  public:
-  /// Throws UsageError where the address cannot be read, DeviceError with the server's reason where
-  /// the server cannot be reached within seconds.
+  /// Throws UsageError where the address cannot be read, StudyUnreachable with the server's reason
+  /// where the server cannot be reached within seconds.
   explicit PostgresqlConnection(const std::string& url, const PostgresqlPatience& patience = {});
 
   /// The address without a password, as "postgresql://host:5432/database".
@@ -59,17 +61,22 @@ class PostgresqlConnection {
   std::string literal(std::string_view text) const;
 
   /// Runs `work` and, each time it throws PostgresqlLost, connects and runs it again. Throws
-  /// DeviceError where there is no connection for too long.
+  /// StudyUnreachable where there is no connection for too long.
   void keep_trying(const std::function<void()>& work);
+  /// Since a connection that was lost was made anew; infinite where none was.
+  double seconds_since_outage() const;
 
  private:
   bool connect(std::string& reason);
+  bool is_starting() const;
+  int handshake() const;
   void connect_within(double seconds);
   pg_result* wait_for_result();
 
   std::string url_, place_;
   PostgresqlPatience patience_;
   std::unique_ptr<pg_conn, void (*)(pg_conn*)> handle_;
+  double restored_at_ = -std::numeric_limits<double>::infinity();
 };
 
 }  // namespace gallop::tune

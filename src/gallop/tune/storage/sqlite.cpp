@@ -229,7 +229,7 @@ class SqliteStore final : public StudyStore {
     check_format(database);
     SqliteTransaction transaction(database);
     if (find(database, settings.name)) {
-      throw UsageError(
+      throw StudyExists(
           fmt::format("{} has a study '{}' already", printable(path_.string()), settings.name));
     }
     SqliteStatement insert(database, "INSERT INTO studies (name, settings) VALUES (?, ?)");
