@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Searches with the program itself in a database that has held no study, by two processes of one host at once: each
-trial is run once, by one of them. An address that was wrong leaves nothing behind.
+"""Searches with the program itself in a database that has held no study, by processes of one host at once, two of one
+folder and one of another: each trial is run once, by one of them. While the database is away a search ends where it is
+asked to, and goes on later. Addresses and names that are wrong leave nothing behind.
 
     tune_database.py GALLOP
 
 Ends with 77 where PostgreSQL is not installed.
 """
 
+import collections
 import glob
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import tune
 
@@ -22,37 +26,99 @@ parameters: {x: {min: 0.5, max: 1.0}}
 sampler: random
 trials: 8
 """
+LONG = SWEEP.replace("time.sleep(0.3)", 'print("begins", flush=True); time.sleep(600)').replace("trials: 8", "trials: 2")
+USAGE, DEVICE, STOPPED = 2, 4, 5
+HANGS_SECONDS = 60  # A database is waited for three times as long.
 
 
-def search(program, folder, where):
-    return subprocess.Popen([program, "tune", "sweep.yaml", "--store", where], cwd=folder, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+class Place:
+    """A folder in which somebody searches."""
+
+    def __init__(self, program, folder, where):
+        self.program, self.folder, self.where = program, folder, where
+        os.makedirs(folder)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def search(self, text, name, where=None, workers=1):
+        with open(self.path(f"{name}.yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return subprocess.Popen([self.program, "tune", f"{name}.yaml", "--store", where or self.where,
+                                 "--workers", str(workers)],
+                                cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def outputs(self, name):
+        """Lines that each trial has printed, by the name of its file."""
+        lines = {}
+        for log in glob.glob(self.path("studies", name, "output", "*.log")):
+            with open(log, encoding="utf-8") as file:
+                lines[os.path.basename(log)] = len(file.readlines())
+        return lines
+
+
+def expect(code, what, process):
+    output, errors = process.communicate(timeout=HANGS_SECONDS)
+    if process.returncode != code or what not in output + errors:
+        sys.exit(f"ended with {process.returncode} and not {code}, or without '{what}': {output}{errors}")
+
+
+def wait_for(what, is_so):
+    deadline = time.monotonic() + HANGS_SECONDS
+    while not is_so():
+        if time.monotonic() > deadline:
+            sys.exit(f"not within {HANGS_SECONDS} s: {what}")
+        time.sleep(0.05)
+
+
+def refuses_what_is_wrong(place):
+    nowhere = place.where.replace("/postgres?", "/nowhere?")
+    expect(DEVICE, "cannot be reached", place.search(SWEEP, "nowhere", where=nowhere))
+    expect(USAGE, "'sweep' in the database already, which differs in parameters",
+           place.search(SWEEP.replace("0.5", "0.6"), "sweep"))
+    for name in "nowhere", "sweep":
+        if os.path.exists(place.path("studies", name, "store")):
+            sys.exit(f"{name}: a study was left behind that cannot be used")
+
+
+def runs_each_trial_once(places):
+    processes = [place.search(SWEEP, "sweep") for place in places]
+    for process in processes:
+        expect(0, "8 of 8 trials finished", process)
+    runs = collections.Counter()
+    for place in set(places):
+        runs.update(place.outputs("sweep"))
+    if runs != {f"{trial:04}.log": 1 for trial in range(8)}:
+        sys.exit(f"not each trial was run once: {runs}")
+
+
+def ends_while_the_database_is_away(place, database):
+    process = place.search(LONG, "long", workers=2)
+    wait_for("both trials begin", lambda: list(place.outputs("long").values()) == [1, 1])
+    database.stop()
+    time.sleep(4)  # Signs of life, one every 3.3 s, find it away.
+    process.send_signal(signal.SIGTERM)
+    expect(STOPPED, "trials that ran are taken up again", process)
+    database.start()
+    # The same worker, which need not wait until it is missed.
+    process = place.search(LONG, "long", workers=2)
+    wait_for("both begin again", lambda: list(place.outputs("long").values()) == [2, 2])
+    process.send_signal(signal.SIGTERM)
+    expect(STOPPED, "stopped; to go on", process)
 
 
 def main():
     program = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="gallop-tune-") as folder:
-        with open(os.path.join(folder, "sweep.yaml"), "w", encoding="utf-8") as file:
-            file.write(SWEEP)
         database = tune.Postgresql(folder)
+        here, there = (Place(program, os.path.join(folder, name), database.where) for name in ("here", "there"))
         try:
-            wrong = search(program, folder, database.where.replace("/postgres?", "/nowhere?"))
-            _, errors = wrong.communicate()
-            if wrong.returncode != 4 or "cannot be reached" not in errors:
-                sys.exit(f"a wrong address ended with {wrong.returncode}: {errors}")
-            processes = [search(program, folder, database.where) for _ in range(2)]
-            for process in processes:
-                output, errors = process.communicate()
-                if process.returncode != 0 or "8 of 8 trials finished" not in output:
-                    sys.exit(f"ended with {process.returncode}: {output}{errors}")
+            runs_each_trial_once([here, here, there])
+            refuses_what_is_wrong(Place(program, os.path.join(folder, "wrong"), database.where))
+            ends_while_the_database_is_away(here, database)
         finally:
             database.stop()
-        for path in sorted(glob.glob(os.path.join(folder, "studies", "sweep", "output", "*.log"))):
-            with open(path, encoding="utf-8") as file:
-                lines = file.read().splitlines()
-            if len(lines) != 1:
-                sys.exit(f"{path}: the trial was run {len(lines)} times")
-    print("8 trials, each run once")
+    print("8 trials, each run once; a search ends without its database")
 
 
 if __name__ == "__main__":

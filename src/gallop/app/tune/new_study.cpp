@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -45,6 +46,15 @@ std::string difference(tune::StudySettings before, const tune::StudySettings& no
   return "the metrics or limits";
 }
 
+void check_same(const std::string& study, const tune::StudySettings& there,
+                const tune::StudySettings& wanted) {
+  const std::string changed = difference(there, wanted);
+  if (changed.empty()) return;
+  throw UsageError(fmt::format(
+      "there is a study {} already, which differs in {}; take another --name, or remove it", study,
+      changed));
+}
+
 // Two processes that make a study at once would make it twice, or one go on with half of it.
 FileLock take_making_lock(const fs::path& folder) {
   const double until = monotonic_seconds() + kMakingSeconds;
@@ -58,11 +68,39 @@ FileLock take_making_lock(const fs::path& folder) {
                                 folder.string(), kMakingSeconds));
 }
 
-void go_on(const StudyPlace& place, tune::StudyStore& store, const tune::Sweep& sweep) {
+bool is_same_point(const tune::Point& a, const tune::Point& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double one, double other) {
+    return one == other || (std::isnan(one) && std::isnan(other));
+  });
+}
+
+// Those of the sweep's points to begin with that are no trial's.
+std::vector<tune::Point> untried(const std::vector<tune::Point>& start, const tune::Study& study) {
+  std::vector<tune::Point> points = start;
+  std::erase_if(points, [&](const tune::Point& point) {
+    const auto& trials = study.trials();
+    return std::any_of(trials.begin(), trials.end(),
+                       [&](const tune::Trial& trial) { return is_same_point(trial.point, point); });
+  });
+  return points;
+}
+
+void go_on(const StudyPlace& place, tune::StudyStore& store, const NewStudy& wanted,
+           const tune::Sweep& sweep) {
   const tune::Study study = place.read();
-  require_same(place, study.settings(), sweep.settings);
+  check_same(place.folder.string(), study.settings(), sweep.settings);
+  if (!wanted.earlier.empty() && study.taken_over() == 0) {
+    throw UsageError(
+        fmt::format("--warm-start: {} is there already, and only a new study takes over trials; "
+                    "leave it out, or take another --name",
+                    place.folder.string()));
+  }
   const int64_t more = sweep.settings.trials + study.taken_over() - study.wanted_trials();
-  if (more > 0) tune::Tuner(store.open(place.name)).resume(more);
+  const auto start = untried(sweep.start, study);
+  if (more <= 0 && start.empty()) return;
+  tune::Tuner tuner(store.open(place.name));
+  tuner.enqueue(start);
+  if (more > 0) tuner.resume(more);
 }
 
 // What a study begins with: what is taken over of an earlier one, whose name is told, and points to
@@ -82,14 +120,20 @@ std::vector<tune::Event> first_events(const tune::Sweep& sweep, const std::strin
 }
 
 // Where the study is kept from now on, once it is known that it can be.
-void choose_store(const fs::path& folder, const std::string& store) {
+void choose_store(const fs::path& folder, const std::string& store,
+                  const tune::StudySettings& wanted) {
   if (store.empty()) return;
   if (!store.starts_with("postgresql://") && !store.starts_with("postgres://")) {
     throw UsageError(
         "--store: expected postgresql://USER@HOST/DATABASE; without --store a study is "
         "kept in a file");
   }
-  tune::open_store(store);
+  const auto database = tune::open_store(store);
+  const auto names = database->names();
+  if (std::find(names.begin(), names.end(), wanted.name) != names.end()) {
+    check_same(fmt::format("'{}' in the database", wanted.name),
+               database->read(wanted.name).settings(), wanted);
+  }
   StudyPlace::set_store(folder, store);
 }
 
@@ -132,35 +176,37 @@ StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
   make_folders(folder);
   const FileLock lock = take_making_lock(folder);
   const bool is_there = tune::is_study(folder);
-  if (!is_there) choose_store(folder, wanted.store);
+  if (!is_there) choose_store(folder, wanted.store, sweep.settings);
   StudyPlace place = StudyPlace::at(folder);
   check_store(place, wanted.store);
   const auto store = place.open_store();
   if (is_there && place.is_led()) {
-    if (!wanted.may_be_led) go_on(place, *store, sweep);
+    if (!wanted.may_be_led) go_on(place, *store, wanted, sweep);
     return place;
   }
   const auto names =
       is_there || place.is_in_database() ? store->names() : std::vector<std::string>();
   if (std::find(names.begin(), names.end(), place.name) != names.end()) {
-    go_on(place, *store, sweep);
+    go_on(place, *store, wanted, sweep);
     return place;
   }
   write_file_atomically(folder / "sweep.yaml", text);
   if (!wanted.earlier.empty() && !earlier) {
     earlier = tune::find_study(wanted.studies, wanted.earlier).read();
   }
-  store->create(sweep.settings, first_events(sweep, wanted.earlier, earlier));
+  const auto events = first_events(sweep, wanted.earlier, earlier);
+  try {
+    store->create(sweep.settings, events);
+  } catch (const tune::StudyExists&) {
+    // A process with another folder has made it in the database meanwhile.
+    go_on(place, *store, wanted, sweep);
+  }
   return place;
 }
 
 void require_same(const StudyPlace& place, const tune::StudySettings& there,
                   const tune::StudySettings& wanted) {
-  const std::string changed = difference(there, wanted);
-  if (changed.empty()) return;
-  throw UsageError(fmt::format(
-      "there is a study {} already, which differs in {}; take another --name, or remove it",
-      place.folder.string(), changed));
+  check_same(place.folder.string(), there, wanted);
 }
 
 }  // namespace gallop::app

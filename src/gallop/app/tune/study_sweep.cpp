@@ -18,6 +18,7 @@
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/base/file.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/secret.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/world.h"
@@ -29,6 +30,7 @@ namespace {
 
 // Of a process that is not the first of several, until it tries to lead.
 constexpr double kWaitForFirstSeconds = 10;
+constexpr size_t kNameDigits = 8;
 
 struct Arguments {
   NewStudy study;
@@ -175,18 +177,26 @@ void finish_config(Arguments& arguments, const launch::World& world, int64_t wor
   }
 }
 
+// Of several processes of this host, which a database allows, the first that has this folder takes
+// a name that it has again after a restart; the others none. Other folders may have the same study.
+std::optional<FileLock> take_name(const fs::path& folder, std::string& name) {
+  const std::string prefix = host_name() + ":";
+  const fs::path file = folder / ("worker." + host_name() + ".lock");
+  std::string known = FileLock::owner_of(file);
+  if (!known.starts_with(prefix)) known = prefix + new_secret().substr(0, kNameDigits);
+  auto lock = FileLock::try_lock(file, known);
+  if (lock) name = known;
+  return lock;
+}
+
 StudyEnd take_part(Arguments& arguments, const launch::World& world, const tune::StudyPlace& place,
                    const tune::Sweep& sweep, const StopRequest& stop) {
   const bool is_first = world.rank == 0;
   const bool is_alone = world.size == 1 && !arguments.joins;
-  // The same after a restart, so that each worker takes up the trial that it had; of several
-  // processes of this host, which a database allows, the first alone has it.
-  const std::string host = host_name();
-  std::optional<FileLock> name;
-  if (is_alone && place.is_in_database()) {
-    name = FileLock::try_lock(place.folder / ("worker." + host + ".lock"), host);
-  }
-  if (is_alone && (name || !place.is_in_database())) arguments.run.name = host;
+  // The same after a restart, so that each worker takes up the trial that it had.
+  if (is_alone && !place.is_in_database()) arguments.run.name = host_name();
+  const auto name = is_alone && place.is_in_database() ? take_name(place.folder, arguments.run.name)
+                                                       : std::nullopt;
   if (is_alone || (place.is_in_database() && is_first)) {
     return run_study(place, arguments.run, !arguments.joins, stop);
   }
