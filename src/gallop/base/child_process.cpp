@@ -179,21 +179,35 @@ ChildProcess::ChildProcess(const ChildCommand& command) : own_group_(command.own
   do {
     size = read(failure.read_end.get(), &error, sizeof(error));
   } while (size < 0 && errno == EINTR);
-  if (size != sizeof(error)) return;
-  wait();
-  fail(what, error);
+  if (size == sizeof(error)) {
+    wait();
+    fail(what, error);
+  }
+  if (command.with_warden) start_warden();
+}
+
+void ChildProcess::start_warden() {
+  try {
+    warden_ = std::make_unique<GroupWarden>(id_);
+  } catch (...) {
+    kill_all();
+    wait();
+    throw;
+  }
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : id_(std::exchange(other.id_, -1)),
       own_group_(other.own_group_),
       output_(std::move(other.output_)),
+      warden_(std::move(other.warden_)),
       end_(std::exchange(other.end_, std::nullopt)) {}
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   std::swap(id_, other.id_);
   std::swap(own_group_, other.own_group_);
   std::swap(output_, other.output_);
+  std::swap(warden_, other.warden_);
   std::swap(end_, other.end_);
   return *this;
 }
@@ -228,6 +242,7 @@ std::optional<ChildEnd> ChildProcess::poll() {
 
 void ChildProcess::reap() {
   // From then on its number may be another's.
+  warden_.reset();
   if (own_group_) replace_group(id_, 0);
   int status = 0;
   waitpid(id_, &status, 0);

@@ -5,11 +5,13 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/base/group_warden.h"
 
 namespace gallop {
 
@@ -31,6 +33,8 @@ struct ChildCommand {
   /// Whether it has a process group of its own, so that what a terminal sends on Ctrl-C comes to
   /// this process alone, and so that its own children can be ended with it.
   bool own_group = false;
+  /// Whether that group is killed, too, where this process is (GroupWarden).
+  bool with_warden = false;
 };
 
 /// How a process ended.
@@ -69,11 +73,13 @@ class ChildProcess {
   ChildEnd wait();
 
  private:
+  void start_warden();
   void reap();
 
   pid_t id_ = -1;
   bool own_group_ = false;
   FileDescriptor output_;
+  std::unique_ptr<GroupWarden> warden_;
   std::optional<ChildEnd> end_;
 };
 

@@ -1,8 +1,11 @@
 #include "gallop/base/child_process.h"
 
 #include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -159,6 +162,48 @@ TEST(ChildProcess, CanBeKilledWithItsGroupByAHandler) {
   expect_ends(std::stoi(left));
   EXPECT_FALSE(other.has_ended());  // Ends with this process.
   kill_groups();                    // Of nobody any more.
+}
+
+// Ends as this process would that is killed: without a word to anybody.
+TEST(ChildProcess, DiesWithItsGroupWhereItsMakerIsKilled) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const pid_t maker = fork();
+  if (maker == 0) {
+    ChildCommand command =
+        shell("trap '' TERM INT HUP; sleep 100 > /dev/null 2>&1 & echo $!; wait");
+    command.own_group = command.with_warden = true;
+    ChildProcess child(command);
+    std::array<char, 32> left{};
+    const ssize_t size = read(child.output(), left.data(), left.size());
+    const ssize_t told =
+        write(ends[1], left.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    raise(told > 0 ? SIGKILL : SIGABRT);
+  }
+  std::string left(32, '\0');
+  const ssize_t size = read(ends[0], left.data(), left.size());
+  int status = 0;
+  waitpid(maker, &status, 0);
+  close(ends[0]);
+  close(ends[1]);
+  ASSERT_GT(size, 0);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  expect_ends(std::stoi(left));
+}
+
+TEST(ChildProcess, LeavesTheRestOfItsGroupWhereItHasEnded) {
+  ChildCommand command = shell("sleep 100 > /dev/null 2>&1 & echo $!");
+  command.own_group = command.with_warden = true;
+  pid_t left = -1;
+  {
+    ChildProcess child(command);
+    std::string text(32, '\0');
+    ASSERT_GT(read(child.output(), text.data(), text.size()), 0);
+    left = std::stoi(text);
+    EXPECT_TRUE(child.wait().is_good());
+  }
+  EXPECT_EQ(kill(left, SIGKILL), 0);
+  expect_ends(left);
 }
 
 TEST(RunToEnd, KeepsAsMuchOutputAsItMay) {

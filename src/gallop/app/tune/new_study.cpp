@@ -95,8 +95,10 @@ void go_on(const StudyPlace& place, tune::StudyStore& store, const NewStudy& wan
                     "leave it out, or take another --name",
                     place.folder.string()));
   }
-  const int64_t more = sweep.settings.trials + study.taken_over() - study.wanted_trials();
   const auto start = untried(sweep.start, study);
+  const auto trials = static_cast<int64_t>(study.trials().size() + start.size());
+  const int64_t wanted_trials = std::max(sweep.settings.trials + study.taken_over(), trials);
+  const int64_t more = wanted_trials - study.wanted_trials();
   if (more <= 0 && start.empty()) return;
   tune::Tuner tuner(store.open(place.name));
   tuner.enqueue(start);

@@ -57,7 +57,7 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   command.variables = place.variables;
   command.without = place.without;
   command.cores = place.cores;
-  command.keep_output = command.own_group = true;
+  command.keep_output = command.own_group = command.with_warden = true;
   command.input.emplace();  // From a terminal, which is another group's, it could not read.
   if (spec.recipe.empty()) {
     std::vector<std::string> words = tune::command_words(spec, settings.space, trial.point,
