@@ -80,8 +80,10 @@ std::unique_ptr<Broker> StudyPlace::open_broker(const std::function<bool()>& goe
     std::unique_ptr<Storage> storage;
     try {
       storage = open_store({.goes_on = goes_on})->open(name);
-    } catch (const StudyIsLed&) {
-      if (monotonic_seconds() > until) throw;
+    } catch (const StudyIsLed& error) {
+      if (monotonic_seconds() > until) {
+        throw StudyUnreachable(fmt::format("{}, and does not answer", error.what()));
+      }
     }
     if (storage != nullptr) return std::make_unique<Tuner>(std::move(storage));
     // Whoever leads it answers, or has it for a moment as this process wants to.
@@ -149,9 +151,11 @@ StudyPlace find_study(const fs::path& studies, const std::string& name) {
   if (is_study(name)) return StudyPlace::at(name);
   if (is_study(studies / name)) return StudyPlace::at(studies / name);
   const auto names = study_names(studies);
-  throw UsageError(fmt::format("there is no study '{}'{}", printable(name),
-                               names.empty() ? fmt::format("; {} has none", studies.string())
-                                             : "; there are " + join_names(names, "and")));
+  const std::string nearest = nearest_name(name, names);
+  const std::string instead = names.empty()     ? fmt::format("; {} has none", studies.string())
+                              : nearest.empty() ? "; there are " + join_names(names, "and")
+                                                : ", did you mean '" + nearest + "'?";
+  throw UsageError(fmt::format("there is no study '{}'{}", printable(name), instead));
 }
 
 }  // namespace gallop::tune

@@ -38,9 +38,9 @@ struct StudyPlace {
   /// Where a process that leads it on this or another host can be found.
   fs::path address_file() const;
   bool is_in_database() const;
-  /// To take part in it: by itself, or by the process that leads it. Waits for seconds where one
-  /// leads it that does not answer, as one that takes part for a moment. A database is waited for
-  /// as `goes_on` says (Patience).
+  /// To take part in it: by itself, or by the process that leads it. One that does not answer, as
+  /// it takes part for a moment, is waited for for seconds; throws StudyUnreachable then. A
+  /// database is waited for as `goes_on` says (Patience).
   std::unique_ptr<Broker> open_broker(const std::function<bool()>& goes_on = {}) const;
   /// To take part in a study that another process leads. Waits for one so long, now and in each
   /// call; `looking` is called whenever one is looked for. Throws StudyUnreachable.

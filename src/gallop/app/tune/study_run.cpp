@@ -76,15 +76,17 @@ class Member {
   bool leads() const { return leader_.has_value(); }
   Leader& leader() { return *leader_; }
 
-  void lead(std::unique_ptr<tune::Storage> storage) {
+  /// A study that was stopped goes on where it `resumes`.
+  void lead(std::unique_ptr<tune::Storage> storage, bool resumes) {
     leader_.emplace(std::move(storage), place_, config_.listen, began_ + config_.seconds);
+    if (resumes) leader_->resume();
     leader_->show(
         [this](const tune::Study& study) { view_.begin(study, place_, config_.workers); });
   }
 
   /// Leads, but where another process does.
-  void try_to_lead() {
-    if (auto storage = place_.open_unless_led()) lead(std::move(storage));
+  void try_to_lead(bool resumes) {
+    if (auto storage = place_.open_unless_led()) lead(std::move(storage), resumes);
   }
 
   /// Until the workers have no more to do, or `stop` is asked for and they have given back what
@@ -94,7 +96,7 @@ class Member {
     bool has_said_so = false;
     while (!workers.are_done() || (leads() && leader_->has_running())) {
       if (stop.requested() && workers.are_done()) break;
-      if (!leads() && is_leader_missed()) try_to_lead();
+      if (!leads() && is_leader_missed()) try_to_lead(/*resumes=*/false);
       if (leads()) {
         serve(stop);
         // The signal's handler has said that this ends.
@@ -179,11 +181,8 @@ std::optional<tune::StudySettings> find_leader(Member& member, const tune::Study
   const double began = monotonic_seconds();
   while (!stop.requested()) {
     const double waited = monotonic_seconds() - began;
-    if (waited >= join.wait_seconds) member.try_to_lead();
-    if (member.leads()) {
-      if (join.resumes) member.leader().resume();
-      return member.leader().settings();
-    }
+    if (waited >= join.wait_seconds) member.try_to_lead(join.resumes);
+    if (member.leads()) return member.leader().settings();
     if (auto settings = knock(place)) {
       require_same(place, *settings, join.settings);
       return settings;
@@ -201,8 +200,7 @@ std::optional<tune::StudySettings> find_leader(Member& member, const tune::Study
 StudyEnd run_study(const tune::StudyPlace& place, const StudyRunConfig& config, bool resumes,
                    const StopRequest& stop) {
   Member member(place, config);
-  member.lead(place.open_store({.goes_on = unless_asked(stop)})->open(place.name));
-  if (resumes) member.leader().resume();
+  member.lead(place.open_store({.goes_on = unless_asked(stop)})->open(place.name), resumes);
   WorkerThreads workers(
       member.leader().settings(), member.workers(), [&] { return member.leader().broker(); }, stop);
   return member.run(workers, never, stop);

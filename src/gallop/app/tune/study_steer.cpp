@@ -30,7 +30,7 @@ ExitCode tune_stop(const std::vector<std::string>& arguments) {
   WhichStudy which;
   which.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  return steer(which.find(), {.kind = tune::Steer::Kind::kStop, .reason = "it was told to"});
+  return steer(which.find(), {.kind = tune::Steer::Kind::kStop, .reason = "by 'gallop tune stop'"});
 }
 
 ExitCode tune_resume(const std::vector<std::string>& arguments) {

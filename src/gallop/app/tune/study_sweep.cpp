@@ -20,6 +20,7 @@
 #include "gallop/base/hardware.h"
 #include "gallop/base/secret.h"
 #include "gallop/base/shell.h"
+#include "gallop/base/socket.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/world.h"
 #include "gallop/tune/study_text.h"
@@ -263,6 +264,7 @@ ExitCode tune_sweep(const std::vector<std::string>& words) {
     const tune::StudyPlace place = tune::find_study(arguments.studies, arguments.helped);
     return help_study(place, arguments.run, stop).is_done ? ExitCode::kDone : ExitCode::kStopped;
   }
+  if (!arguments.listen.empty()) resolve(arguments.listen, /*port=*/0);
   tune::Sweep sweep;
   arguments.study.may_be_led = arguments.joins || world.size > 1;
   const tune::StudyPlace place = make_study(arguments.study, sweep);
