@@ -159,6 +159,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) : own_group_(command.own
   Pipe output, failure = make_pipe();
   if (command.keep_output) {
     output = make_pipe();
+    if (command.unread_bytes > 0) fcntl(output.read_end.get(), F_SETPIPE_SZ, command.unread_bytes);
     prepared.output = output.write_end.get();
   }
   const std::string what = fmt::format("cannot start {}", printable(command.program));

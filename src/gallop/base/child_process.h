@@ -30,6 +30,9 @@ struct ChildCommand {
   std::vector<int> cores{};
   /// Whether what it prints comes to this process, and not where this process prints.
   bool keep_output = false;
+  /// So many bytes it can print, where the system allows it, while nobody reads them; 0: as many as
+  /// is usual.
+  int unread_bytes = 0;
   /// Whether it has a process group of its own, so that what a terminal sends on Ctrl-C comes to
   /// this process alone, and so that its own children can be ended with it.
   bool own_group = false;

@@ -68,6 +68,13 @@ TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
   EXPECT_EQ(run_to_end(command).output, "its own new\n");
 }
 
+TEST(ChildProcess, PrintsAsMuchAsItMayWhileNobodyReads) {
+  ChildCommand command = shell("head -c 300000 /dev/zero");
+  command.unread_bytes = 512 << 10;
+  ChildProcess child(command);
+  expect_ends(child.id());
+}
+
 TEST(ChildProcess, ReadsWhatItIsGiven) {
   ChildCommand command = {.program = "sha1sum", .arguments = {}, .keep_output = true};
   // More than a pipe holds.

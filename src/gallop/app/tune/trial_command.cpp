@@ -13,6 +13,10 @@ namespace gallop::app {
 
 namespace {
 
+// All that a training prints, about, so that it comes to its end while its worker stands still: who
+// takes the trial up waits for that. With 64 workers half of what a user's pipes may hold in Linux.
+constexpr int kUnreadBytes = 512 << 10;
+
 // Whether two values may train the same for some steps.
 bool matters_later(const tune::Parameter& parameter) {
   const std::string& name = parameter.name;
@@ -58,6 +62,7 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   command.without = place.without;
   command.cores = place.cores;
   command.keep_output = command.own_group = command.with_warden = true;
+  command.unread_bytes = kUnreadBytes;
   command.input.emplace();  // From a terminal, which is another group's, it could not read.
   if (spec.recipe.empty()) {
     std::vector<std::string> words = tune::command_words(spec, settings.space, trial.point,
