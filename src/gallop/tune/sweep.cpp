@@ -23,6 +23,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNoHeartbeat = 1e9;
 constexpr int64_t kMostWorkers = 1024;
+constexpr int64_t kMostCores = 65536;
 constexpr int64_t kUsualEta = 3;  // W&B's.
 
 // Of recipes; of other metrics nobody here knows.
@@ -58,6 +59,7 @@ class Reader {
     whole("failures", 1, settings.failures);
     number("heartbeat", settings.heartbeat_seconds);
     whole("workers", 1, sweep.workers, kMostWorkers);
+    whole("cores", 1, sweep.cores, kMostCores);
     read_seconds(sweep.seconds);
     settings.objectives = read_objectives();
     settings.limits = read_limits();
@@ -77,11 +79,12 @@ class Reader {
 
   void check_keys() {
     static const std::vector<std::string> kKnown = {
-        "recipe",          "options",     "command",  "program",   "metric",  "metrics",
-        "parameters",      "constraints", "limits",   "sampler",   "pruner",  "method",
-        "early_terminate", "trials",      "run_cap",  "time",      "workers", "seed",
-        "start",           "attempts",    "failures", "heartbeat", "name",    "description",
-        "project",         "entity",      "share",    "controller"};
+        "recipe",   "options",    "command",         "program",   "metric",
+        "metrics",  "parameters", "constraints",     "limits",    "sampler",
+        "pruner",   "method",     "early_terminate", "trials",    "run_cap",
+        "time",     "workers",    "cores",           "seed",      "start",
+        "attempts", "failures",   "heartbeat",       "name",      "description",
+        "project",  "entity",     "share",           "controller"};
     for (const Node::Entry& entry : root_.entries) {
       if (std::find(kKnown.begin(), kKnown.end(), entry.key) != kKnown.end()) continue;
       const std::string nearest = nearest_name(entry.key, kKnown);

@@ -41,7 +41,8 @@ struct Sweep {
   StudySettings settings{};                                  ///< Its `run` is a RunSpec.
   std::vector<Point> start{};                                ///< Tried first.
   double seconds = std::numeric_limits<double>::infinity();  ///< No trial begins after them.
-  int64_t workers = 1;
+  int64_t workers = 0;  ///< 0: one, or as many as there are cores for.
+  int64_t cores = 0;    ///< Of each trial; 0: the workers share all.
 };
 
 /// Reads a sweep: YAML as docs/tune.md has it, or a file as W&B's sweeps have it. `name` is the

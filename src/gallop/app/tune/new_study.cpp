@@ -168,8 +168,7 @@ std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
   return text;
 }
 
-StudyPlace make_study(const NewStudy& wanted, tune::Sweep& sweep) {
-  const std::string text = read_sweep(wanted, sweep);
+StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const std::string& text) {
   const fs::path folder = wanted.studies / sweep.settings.name;
   std::optional<tune::Study> earlier;
   if (!wanted.earlier.empty() && !tune::is_study(folder)) {

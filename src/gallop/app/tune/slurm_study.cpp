@@ -47,14 +47,14 @@ ExitCode submit_study(SlurmStudy wanted) {
   job.program = program_path().string();
   job.is_team = false;
   job.arguments = words_of(wanted);
-  read_sweep(wanted.study, sweep);
+  const std::string text = read_sweep(wanted.study, sweep);
   if (job.name.empty()) job.name = job_name(sweep.settings.name);
   const std::string script = launch::slurm_script(job);
   if (wanted.slurm.dry_run) {
     std::fputs(script.c_str(), stdout);
     return ExitCode::kDone;
   }
-  const tune::StudyPlace place = make_study(wanted.study, sweep);
+  const tune::StudyPlace place = make_study(wanted.study, sweep, text);
   go_on(place);
   const std::string number = submit_job(script);
   fmt::print("study      {}\n", place.folder.string());

@@ -26,7 +26,8 @@ ExitCode tune_create(const std::vector<std::string>& arguments) {
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   wanted.studies = studies;
   tune::Sweep sweep;
-  fmt::print("{}\n", make_study(wanted, sweep).folder.string());
+  const std::string text = read_sweep(wanted, sweep);
+  fmt::print("{}\n", make_study(wanted, sweep, text).folder.string());
   return ExitCode::kDone;
 }
 

@@ -43,15 +43,17 @@ std::string name_of(const StudyRunConfig& config) {
                      is_within ? fmt::format(":{}", space.st_ino) : "");
 }
 
-// They share the cores of this process.
 std::vector<Worker> workers_of(const tune::StudyPlace& place, const StudyRunConfig& config,
                                const DataSharing& sharing) {
+  std::vector<int> cores = side_by_side(cores_given());
+  if (config.cores > 0) cores.resize(static_cast<size_t>(config.workers * config.cores));
   std::vector<Worker> workers;
   for (int i = 0; i < config.workers; ++i) {
     Worker worker{.name = fmt::format("{}/{}", name_of(config), i),
                   .place = {.study = fs::absolute(place.folder), .cores = {}}};
-    if (config.workers > 1)
-      worker.place.cores = part_of(side_by_side(cores_given()), i, config.workers);
+    if (config.workers > 1 || config.cores > 0) {
+      worker.place.cores = part_of(cores, i, config.workers);
+    }
     if (!config.gpus.empty()) {
       const auto number = static_cast<size_t>(config.first_worker) + static_cast<size_t>(i);
       worker.place.variables["CUDA_VISIBLE_DEVICES"] = config.gpus[number % config.gpus.size()];

@@ -13,6 +13,7 @@ namespace gallop::app {
 struct StudyRunConfig {
   std::string name{};  ///< Of this process, that no other has; empty: its host's and its number.
   int workers = 1;
+  int cores = 0;         ///< Of each worker's trials; 0: they share those of this process.
   int first_worker = 0;  ///< Number of the first among the workers of this host.
   double seconds = std::numeric_limits<double>::infinity();  ///< No trial begins after them.
   /// Numbers as CUDA_VISIBLE_DEVICES takes them, of which workers have one each in turn; empty: all

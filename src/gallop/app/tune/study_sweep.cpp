@@ -16,6 +16,7 @@
 #include "gallop/app/tune/slurm_study.h"
 #include "gallop/app/tune/study_run.h"
 #include "gallop/app/tune/subcommands.h"
+#include "gallop/base/affinity.h"
 #include "gallop/base/file.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/secret.h"
@@ -37,7 +38,7 @@ struct Arguments {
   NewStudy study;
   std::string studies = "studies";
   StudyRunConfig run;
-  std::optional<int> workers;
+  std::optional<int> workers, cores;
   std::string listen;
   std::string helped;  // A study that another process leads.
   bool joins = false;
@@ -98,6 +99,10 @@ void add_options(CLI::App& parser, Arguments& arguments) {
                   "starter has started several")
       ->check(CLI::Range(1, 1024));
   parser
+      .add_option("--cores", arguments.cores,
+                  "cores of each trial; without --workers there are as many workers as have room")
+      ->check(CLI::Range(1, 65536));
+  parser
       .add_option("--gpus", run.gpus,
                   "numbers of GPUs, of which workers have one each in turn; workers "
                   "beyond their number share them")
@@ -151,6 +156,7 @@ ExitCode submit(Arguments& arguments) {
   study.study = arguments.study;
   study.workers = arguments.workers.value_or(1);
   study.listen = arguments.listen;
+  if (arguments.cores) study.more_words = {"--cores", std::to_string(*arguments.cores)};
   for (const std::string& gpu : arguments.run.gpus) {
     study.more_words.insert(study.more_words.end(), {"--gpus", gpu});
   }
@@ -163,9 +169,22 @@ ExitCode submit(Arguments& arguments) {
 }
 
 // Several processes that a starter has started have one worker each, unless it is said otherwise.
-void finish_config(Arguments& arguments, const launch::World& world, int64_t workers) {
+void choose_workers(Arguments& arguments, const launch::World& world, const tune::Sweep& sweep) {
   StudyRunConfig& run = arguments.run;
-  run.workers = arguments.workers.value_or(world.size > 1 ? 1 : static_cast<int>(workers));
+  const auto given = static_cast<int>(cores_given().size());
+  run.cores = arguments.cores.value_or(static_cast<int>(sweep.cores));
+  const int room = run.cores > 0 ? std::max(1, given / run.cores) : 1;
+  const int usual = world.size == 1 && sweep.workers > 0 ? static_cast<int>(sweep.workers) : room;
+  run.workers = arguments.workers.value_or(usual);
+  if (int64_t{run.workers} * run.cores <= given) return;
+  throw UsageError(fmt::format("{} worker{} of {} core{} each: there are {} for this process",
+                               run.workers, run.workers == 1 ? "" : "s", run.cores,
+                               run.cores == 1 ? "" : "s", given));
+}
+
+void finish_config(Arguments& arguments, const launch::World& world, const tune::Sweep& sweep) {
+  StudyRunConfig& run = arguments.run;
+  choose_workers(arguments, world, sweep);
   run.first_worker = world.local_rank * run.workers;
   if (!arguments.listen.empty()) {
     run.listen = arguments.listen;
@@ -243,6 +262,7 @@ std::vector<std::string> words_to_go_on(const Arguments& arguments) {
   add_if(!arguments.study.name.empty(), "--name", arguments.study.name);
   add_if(arguments.studies != Arguments().studies, "--studies", arguments.studies);
   add_if(arguments.workers.has_value(), "--workers", std::to_string(arguments.run.workers));
+  add_if(arguments.cores.has_value(), "--cores", std::to_string(arguments.run.cores));
   add_if(!arguments.listen.empty(), "--listen", arguments.listen);
   for (const std::string& gpu : arguments.run.gpus) add_if(true, "--gpus", gpu);
   if (arguments.joins) words.emplace_back("--join");
@@ -260,15 +280,16 @@ ExitCode tune_sweep(const std::vector<std::string>& words) {
   const launch::World world = launch::read_world(launch::process_environment());
   share_out_cores(world);
   if (!arguments.helped.empty()) {
-    finish_config(arguments, world, 1);
+    finish_config(arguments, world, {});
     const tune::StudyPlace place = tune::find_study(arguments.studies, arguments.helped);
     return help_study(place, arguments.run, stop).is_done ? ExitCode::kDone : ExitCode::kStopped;
   }
   if (!arguments.listen.empty()) resolve(arguments.listen, /*port=*/0);
   tune::Sweep sweep;
   arguments.study.may_be_led = arguments.joins || world.size > 1;
-  const tune::StudyPlace place = make_study(arguments.study, sweep);
-  finish_config(arguments, world, sweep.workers);
+  const std::string text = read_sweep(arguments.study, sweep);
+  finish_config(arguments, world, sweep);
+  const tune::StudyPlace place = make_study(arguments.study, sweep, text);
   arguments.run.seconds = sweep.seconds;
   const StudyEnd end = take_part(arguments, world, place, sweep, stop);
   if (!end.is_done) {
