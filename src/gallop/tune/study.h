@@ -87,6 +87,8 @@ class Study {
   const std::string& stop_reason() const { return stop_reason_; }
   /// How many trials are to be finished, what was added later included.
   int64_t wanted_trials() const { return settings_.trials + more_trials_; }
+  /// Whether so many are.
+  bool has_all_trials() const { return finished_trials() >= wanted_trials(); }
   /// How many of them are those of an earlier study.
   int64_t taken_over() const { return taken_over_; }
 

@@ -79,8 +79,7 @@ Sweeps::Known Sweeps::read(const fs::path& folder) {
 
 bool Sweeps::is_over(const Known& known) {
   if (!known.study) return !known.trouble;
-  return known.study->running().empty() &&
-         known.study->finished_trials() >= known.study->wanted_trials();
+  return known.study->running().empty() && known.study->has_all_trials();
 }
 
 bool Sweeps::is_told(const Known& known) { return known.study || known.trouble; }

@@ -163,8 +163,8 @@ void say_waiting(const tune::StudyPlace& place, const StudyRunConfig& config) {
   std::fflush(stdout);
 }
 
-bool has_ended(const tune::Study& study) {
-  return study.is_stopped() || study.finished_trials() >= study.wanted_trials();
+bool needs_no_more(const tune::Study& study) {
+  return study.is_stopped() || study.has_all_trials();
 }
 
 // Settings as the leader of a study tells them; nothing where none answers.
@@ -217,7 +217,7 @@ StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   say_taking_part(place, config);
   std::optional<tune::StudySettings> settings;
   if (!place.is_in_database() && !(settings = knock(place))) {
-    if (!place.is_led() && has_ended(place.read())) {
+    if (!place.is_led() && needs_no_more(place.read())) {
       if (config.style == StudyView::Style::kText) fmt::print("done       nothing is left to do\n");
       return {.is_done = true};
     }

@@ -35,7 +35,7 @@ std::shared_ptr<const Study> find_sweep(Context& context, const Query& query) {
 
 const char* state_of(const Study& study) {
   if (!study.running().empty()) return "running";
-  if (study.finished_trials() >= study.wanted_trials()) return "finished";
+  if (study.has_all_trials()) return "finished";
   return study.is_stopped() ? "stopped" : "waiting";
 }
 
