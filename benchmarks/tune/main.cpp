@@ -6,7 +6,7 @@
 //     a line for each seed: {"seed": 1, "missing": [hypervolume after each EVERY trials]}
 //   bench_tune speed PROBLEM FINISHED ASKS -- SAMPLER [OPTION=VALUE...]
 //     {"ask_ms": [of each], "cpu_ms": [of each], "bytes_per_trial": B}, after so many finished
-//     trials
+//     trials; of a problem of either kind
 //   bench_tune values
 //     the value of each {"problem": NAME, "point": {PARAMETER: VALUE}} on standard input
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include <cmath>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <string>
 
@@ -92,20 +93,25 @@ void quality(const Words& words, const SamplerWords& sampler) {
   }
 }
 
-void fronts(const Words& words, const SamplerWords& sampler) {
+/// None where no problem with several objectives is named so.
+const FrontProblem* find_front_problem(const std::string& name) {
   for (const FrontProblem& problem : front_problems()) {
-    if (problem.name != words.at(0)) continue;
-    for (size_t i = 3; i < words.size(); ++i) {
-      const uint64_t seed = std::stoull(words[i]);
-      const StudySettings settings = front_settings(problem, seed);
-      const auto built = sampler.build(settings);
-      const auto missing = missing_volumes(problem, std::stoll(words.at(1)),
-                                           std::stoll(words.at(2)), *built, Study(settings));
-      std::cout << Json{{"seed", seed}, {"missing", missing}}.dump() << std::endl;
-    }
-    return;
+    if (problem.name == name) return &problem;
   }
-  throw UsageError("no problem '" + words.at(0) + "'");
+  return nullptr;
+}
+
+void fronts(const Words& words, const SamplerWords& sampler) {
+  const FrontProblem* const problem = find_front_problem(words.at(0));
+  if (problem == nullptr) throw UsageError("no problem '" + words[0] + "'");
+  for (size_t i = 3; i < words.size(); ++i) {
+    const uint64_t seed = std::stoull(words[i]);
+    const StudySettings settings = front_settings(*problem, seed);
+    const auto built = sampler.build(settings);
+    const auto missing = missing_volumes(*problem, std::stoll(words.at(1)), std::stoll(words.at(2)),
+                                         *built, Study(settings));
+    std::cout << Json{{"seed", seed}, {"missing", missing}}.dump() << std::endl;
+  }
 }
 
 /// What this process has in memory, in bytes.
@@ -116,19 +122,34 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
+/// What a speed is measured with: a problem with one objective or several.
+struct Search {
+  StudySettings settings;
+  std::function<std::vector<double>(const Point&)> losses;
+};
+
+Search search_of(const std::string& name) {
+  if (const FrontProblem* const several = find_front_problem(name)) {
+    return {front_settings(*several, 1), several->values};
+  }
+  const Problem& problem = problem_of(name);
+  return {settings_of(problem.space, 1),
+          [&](const Point& point) { return std::vector{problem.value(point)}; }};
+}
+
 void speed(const Words& words, const SamplerWords& sampler) {
-  const Problem& problem = problem_of(words.at(0));
+  const Search search = search_of(words.at(0));
+  const StudySettings& settings = search.settings;
   const auto count = std::stoll(words.at(1)), asks = std::stoll(words.at(2));
-  const StudySettings settings = settings_of(problem.space, 1);
   Study study(settings);
   const double before = resident_bytes();
   const auto tell = [&](const Point& point) {
     queue_and_start(study, point, 0);
-    finish(study, static_cast<int64_t>(study.trials().size()) - 1, {problem.value(point)}, 0);
+    finish(study, static_cast<int64_t>(study.trials().size()) - 1, search.losses(point), 0);
   };
   for (int64_t number = 0; number < count; ++number) {
     Random random(1, number);
-    tell(random_point(problem.space, random));
+    tell(random_point(settings.space, random));
   }
   const auto built = sampler.build(settings);
   const auto ask = [&] {
