@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "gallop/tune/pareto.h"
+#include <numeric>
+#include <utility>
 
 namespace gallop::tune {
 
@@ -32,7 +32,7 @@ std::vector<TpeHistory::Move> TpeHistory::update(const Study& study,
   std::set<int64_t> touched = std::move(changed_);
   changed_.clear();
   touched.insert(good_.begin(), good_.end());
-  good_ = best(study);
+  good_ = best();
   for (const int64_t trial : also_good) {
     if (entry(trial).rank) good_.insert(trial);
   }
@@ -56,13 +56,25 @@ TpeHistory::Entry& TpeHistory::entry(int64_t trial) {
   return entries_[index];
 }
 
+bool TpeHistory::is_in_fronts(const Rank& rank) const {
+  return objectives_ > 1 && rank.group == kFeasible;
+}
+
 void TpeHistory::rank(const Trial& trial) {
   std::optional<Rank>& rank = entry(trial.number).rank;
-  if (rank) ranked_.erase(*rank);
+  if (rank && is_in_fronts(*rank)) {
+    fronts_.erase(trial.number);
+  } else if (rank) {
+    ranked_.erase(*rank);
+  }
   rank.reset();
   if (trial.state != TrialState::kComplete && trial.state != TrialState::kPruned) return;
   rank = rank_of(trial);
-  ranked_.insert(*rank);
+  if (is_in_fronts(*rank)) {
+    fronts_.insert(trial.number, trial.losses);
+  } else {
+    ranked_.insert(*rank);
+  }
 }
 
 TpeHistory::Rank TpeHistory::rank_of(const Trial& trial) {
@@ -76,21 +88,40 @@ TpeHistory::Rank TpeHistory::rank_of(const Trial& trial) {
   return {kPruned, -static_cast<double>(last.step), or_infinity(last.loss), trial.number};
 }
 
-std::set<int64_t> TpeHistory::best(const Study& study) const {
+std::set<int64_t> TpeHistory::best() {
   const size_t count = good_of(finished(), objectives_);
   std::set<int64_t> good;
-  auto next = ranked_.begin();
-  if (objectives_ > 1) {
-    LossRows losses;
-    std::vector<int64_t> trials;
-    for (; next != ranked_.end() && next->group == kFeasible; ++next) {
-      trials.push_back(next->trial);
-      losses.push_back(study.trials()[static_cast<size_t>(next->trial)].losses);
-    }
-    for (const size_t index : best_rows(losses, count)) good.insert(trials[index]);
+  for (const DominationFronts::Front& front : fronts_.fronts()) {
+    if (good.size() == count) break;
+    const std::vector<int64_t> trials = best_of(front, count - good.size());
+    good.insert(trials.begin(), trials.end());
   }
-  for (; next != ranked_.end() && good.size() < count; ++next) good.insert(next->trial);
+  for (auto next = ranked_.begin(); next != ranked_.end() && good.size() < count; ++next) {
+    good.insert(next->trial);
+  }
   return good;
+}
+
+std::vector<int64_t> TpeHistory::best_of(const DominationFronts::Front& front, size_t count) {
+  if (front.rows.size() <= count) return front.rows;
+  std::vector<size_t> order(front.rows.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto place = [&](size_t index) {
+    return std::pair(front.losses[index * objectives_], front.rows[index]);
+  };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
+  LossRows rows;
+  for (const size_t index : order) {
+    const double* const losses = &front.losses[index * objectives_];
+    rows.emplace_back(losses, losses + objectives_);
+  }
+  if (selected_.size() != count || selected_of_ != rows) {
+    selected_ = select_by_hypervolume(rows, count, reference_point(rows));
+    selected_of_ = std::move(rows);
+  }
+  std::vector<int64_t> best;
+  for (const size_t index : selected_) best.push_back(front.rows[order[index]]);
+  return best;
 }
 
 }  // namespace gallop::tune

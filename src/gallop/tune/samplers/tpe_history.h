@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include "gallop/tune/domination_fronts.h"
+#include "gallop/tune/pareto.h"
 #include "gallop/tune/study.h"
 
 namespace gallop::tune {
@@ -22,10 +24,10 @@ class TpeHistory {
 
   /// `counts_running`: whether trials that wait or run are among the rest.
   TpeHistory(size_t objectives, bool counts_running)
-      : objectives_(objectives), counts_running_(counts_running) {}
+      : objectives_(objectives), counts_running_(counts_running), fronts_(objectives) {}
 
   /// How many are complete or pruned.
-  size_t finished() const { return ranked_.size(); }
+  size_t finished() const { return fronts_.size() + ranked_.size(); }
 
   /// A trial that has changed since the last update.
   void change(int64_t trial) { changed_.insert(trial); }
@@ -58,13 +60,19 @@ class TpeHistory {
   };
 
   static Rank rank_of(const Trial& trial);
+  bool is_in_fronts(const Rank& rank) const;
   void rank(const Trial& trial);
   Entry& entry(int64_t trial);
-  std::set<int64_t> best(const Study& study) const;
+  std::set<int64_t> best();
+  std::vector<int64_t> best_of(const DominationFronts::Front& front, size_t count);
 
   size_t objectives_;
   bool counts_running_;
-  std::set<Rank> ranked_;
+  DominationFronts fronts_;  // With several objectives, what is complete and within its limits.
+  std::set<Rank> ranked_;    // All others.
+  // What was selected of a front last.
+  LossRows selected_of_;
+  std::vector<size_t> selected_;
   std::set<int64_t> changed_, good_;
   std::vector<Entry> entries_;  // By trial.
 };
