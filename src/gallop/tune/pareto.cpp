@@ -5,7 +5,8 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <queue>
+
+#include "gallop/tune/greedy_selection.h"
 
 namespace gallop::tune {
 
@@ -191,69 +192,6 @@ bool is_finite(const Row& row) {
   return std::all_of(row.begin(), row.end(), [](double value) { return std::isfinite(value); });
 }
 
-/// What a row adds to others.
-double added_volume(const Row& row, const LossRows& others, const Row& reference) {
-  const double whole = inclusive_volume(row, reference);
-  if (!std::isfinite(whole)) return kInfinity;
-  LossRows overlap;
-  overlap.reserve(others.size());
-  for (const Row& other : others) overlap.push_back(limited(row, other));
-  return whole - volume_of(std::move(overlap), reference);
-}
-
-/// Greedy selection among rows of two objectives, in lexicographic order, none of which dominates
-/// another: what a row adds is the rectangle from it to its corner.
-std::vector<size_t> select_of_two(const LossRows& rows, size_t count, const Row& reference) {
-  LossRows corners(rows.size(), reference);
-  std::vector<size_t> selected;
-  std::vector<size_t> left = indices_of(rows.size());
-  while (selected.size() < count) {
-    const auto best = std::max_element(left.begin(), left.end(), [&](size_t a, size_t b) {
-      return inclusive_volume(rows[a], corners[a]) < inclusive_volume(rows[b], corners[b]);
-    });
-    const size_t chosen = *best;
-    selected.push_back(chosen);
-    left.erase(best);
-    for (const size_t index : left) {
-      const size_t objective = index < chosen ? 0 : 1;
-      corners[index][objective] = std::min(corners[index][objective], rows[chosen][objective]);
-    }
-  }
-  return selected;
-}
-
-/// The same for any number of objectives. What a row adds only shrinks as more are selected, so
-/// that one whose share is fresh and above the older shares of all others is the best.
-std::vector<size_t> select_of_many(const LossRows& rows, size_t count, const Row& reference) {
-  struct Candidate {
-    double share;
-    size_t index;
-    size_t round;
-    bool operator<(const Candidate& other) const {
-      return share != other.share ? share < other.share : index > other.index;
-    }
-  };
-  std::priority_queue<Candidate> candidates;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    candidates.push({.share = added_volume(rows[i], {}, reference), .index = i, .round = 0});
-  }
-  std::vector<size_t> selected;
-  LossRows selected_rows;
-  while (selected.size() < count) {
-    Candidate best = candidates.top();
-    candidates.pop();
-    if (best.round == selected.size()) {
-      selected.push_back(best.index);
-      selected_rows.push_back(rows[best.index]);
-      continue;
-    }
-    best.round = selected.size();
-    best.share = added_volume(rows[best.index], selected_rows, reference);
-    candidates.push(best);
-  }
-  return selected;
-}
-
 }  // namespace
 
 bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
@@ -362,13 +300,23 @@ double hypervolume(const LossRows& losses, const std::vector<double>& reference)
   return std::isfinite(volume) ? volume : kInfinity;
 }
 
+double added_volume(const std::vector<double>& row, std::span<const std::vector<double>> others,
+                    const std::vector<double>& reference) {
+  const double whole = inclusive_volume(row, reference);
+  if (!std::isfinite(whole)) return kInfinity;
+  LossRows overlap;
+  overlap.reserve(others.size());
+  for (const Row& other : others) overlap.push_back(limited(row, other));
+  return whole - volume_of(std::move(overlap), reference);
+}
+
 std::vector<double> hypervolume_contributions(const LossRows& losses,
                                               const std::vector<double>& reference) {
   LossRows rows = without_nan(losses);
   std::vector<double> contributions;
   for (size_t i = 0; i < rows.size(); ++i) {
     std::swap(rows[i], rows.back());
-    const LossRows others(rows.begin(), rows.end() - 1);
+    const auto others = std::span<const Row>(rows).first(rows.size() - 1);
     contributions.push_back(added_volume(rows.back(), others, reference));
     std::swap(rows[i], rows.back());
   }
@@ -396,8 +344,7 @@ std::vector<size_t> select_by_hypervolume(const LossRows& losses, size_t count,
   }
   std::vector<size_t> selected = indices_of(count);
   if (is_finite(reference)) {
-    selected = reference.size() == 2 ? select_of_two(unique, count, reference)
-                                     : select_of_many(unique, count, reference);
+    selected = select_greedily(unique, count, reference);
   }
   for (size_t& index : selected) index = first[index];
   return selected;

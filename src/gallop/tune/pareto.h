@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "gallop/tune/trial.h"
@@ -42,6 +43,10 @@ std::vector<double> reference_point(const LossRows& losses);
 /// and three objectives (by a sweep), and n times as many for each further one (While et al., "A
 /// fast way of calculating exact hypervolumes", 2012).
 double hypervolume(const LossRows& losses, const std::vector<double>& reference);
+
+/// By how much the hypervolume of others would grow with a row. None is NaN.
+double added_volume(const std::vector<double>& row, std::span<const std::vector<double>> others,
+                    const std::vector<double>& reference);
 
 /// By how much the hypervolume would shrink without each row.
 std::vector<double> hypervolume_contributions(const LossRows& losses,

@@ -1,0 +1,191 @@
+#include "gallop/tune/greedy_selection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <span>
+
+#include "gallop/tune/box_cover.h"
+
+namespace gallop::tune {
+
+namespace {
+
+using Row = std::vector<double>;
+
+/// What a row adds to those that were selected at some time.
+struct Share {
+  double value;
+  double error;  // How far added_volume() may be from it.
+  size_t row;
+  size_t round;  // How many were selected.
+};
+
+class Shares {
+ public:
+  Shares(const LossRows& rows, const Row& reference) : rows_(rows), reference_(reference) {}
+  virtual ~Shares() = default;
+
+  virtual void select(size_t row) = 0;
+  virtual Share now(size_t row) = 0;
+  /// The value of one with an error, without it.
+  virtual double exact(const Share& share) const { return share.value; }
+
+ protected:
+  const LossRows& rows_;
+  const Row& reference_;
+};
+
+/// With two objectives each adds the rectangle up to the selected ones beside it.
+class SharesOfTwo final : public Shares {
+ public:
+  using Shares::Shares;
+
+  void select(size_t row) override { selected_.insert(row); }
+
+  Share now(size_t row) override {
+    const auto next = selected_.upper_bound(row);
+    double right = reference_[0], top = reference_[1];
+    if (next != selected_.end()) right = std::min(right, rows_[*next][0]);
+    if (next != selected_.begin()) top = std::min(top, rows_[*std::prev(next)][1]);
+    const double x = rows_[row][0], y = rows_[row][1];
+    const double area = x < right && y < top ? (right - x) * (top - y) : 0;
+    return {.value = area, .error = 0, .row = row, .round = selected_.size()};
+  }
+
+ private:
+  std::set<size_t> selected_;
+};
+
+class SharesOfMany : public Shares {
+ public:
+  using Shares::Shares;
+
+  void select(size_t row) override { selected_.push_back(rows_[row]); }
+
+  Share now(size_t row) override {
+    return {
+        .value = added(row, selected_.size()), .error = 0, .row = row, .round = selected_.size()};
+  }
+
+ protected:
+  double added(size_t row, size_t round) const {
+    return added_volume(rows_[row], std::span<const Row>(selected_).first(round), reference_);
+  }
+
+ private:
+  LossRows selected_;
+};
+
+class SharesOfThree final : public SharesOfMany {
+ public:
+  SharesOfThree(const LossRows& rows, const Row& reference) : SharesOfMany(rows, reference) {
+    for (const Row& row : rows) covers_.emplace_back(corner(row), corner(reference));
+  }
+
+  void select(size_t row) override {
+    SharesOfMany::select(row);
+    selected_.push_back(corner(rows_[row]));
+  }
+
+  Share now(size_t row) override {
+    BoxCover& cover = covers_[row];
+    while (cover.rows() < selected_.size()) cover.add(selected_[cover.rows()]);
+    return {.value = cover.left(), .error = cover.error(), .row = row, .round = selected_.size()};
+  }
+
+  double exact(const Share& share) const override { return added(share.row, share.round); }
+
+ private:
+  static BoxCover::Corner corner(const Row& row) { return {row[0], row[1], row[2]}; }
+
+  std::vector<BoxCover> covers_;
+  std::vector<BoxCover::Corner> selected_;
+};
+
+std::unique_ptr<Shares> make_shares(const LossRows& rows, const Row& reference) {
+  if (reference.size() == 2) return std::make_unique<SharesOfTwo>(rows, reference);
+  if (reference.size() == 3) return std::make_unique<SharesOfThree>(rows, reference);
+  return std::make_unique<SharesOfMany>(rows, reference);
+}
+
+/// Rows that are left, as a heap: the one with the largest share, of equal ones the first, is at
+/// the front.
+class Candidates {
+ public:
+  Candidates(size_t rows, Shares& shares) : shares_(shares) {
+    for (size_t row = 0; row < rows; ++row) {
+      heap_.push_back(shares.now(row));
+      make_exact(heap_.back());
+    }
+    std::make_heap(heap_.begin(), heap_.end(), is_less);
+  }
+
+  const Share& best() const { return heap_[0]; }
+
+  void refresh_best() {
+    heap_[0] = shares_.now(heap_[0].row);
+    settle();
+  }
+
+  void remove_best() {
+    heap_[0] = heap_.back();
+    heap_.pop_back();
+    settle();
+  }
+
+ private:
+  static bool is_less(const Share& a, const Share& b) {
+    return a.value != b.value ? a.value < b.value : a.row > b.row;
+  }
+
+  void make_exact(Share& share) {
+    if (share.error > 0) share.value = shares_.exact(share);
+    share.error = 0;
+  }
+
+  bool is_below(Share& a, Share& b) {
+    if (!(std::abs(a.value - b.value) > a.error + b.error)) {
+      make_exact(a);
+      make_exact(b);
+    }
+    return is_less(a, b);
+  }
+
+  // Brings the first to its place.
+  void settle() {
+    size_t place = 0;
+    for (size_t child = 1; child < heap_.size(); child = 2 * place + 1) {
+      if (child + 1 < heap_.size() && is_below(heap_[child], heap_[child + 1])) ++child;
+      if (!is_below(heap_[place], heap_[child])) return;
+      std::swap(heap_[place], heap_[child]);
+      place = child;
+    }
+  }
+
+  Shares& shares_;
+  std::vector<Share> heap_;
+};
+
+}  // namespace
+
+std::vector<size_t> select_greedily(const LossRows& rows, size_t count,
+                                    const std::vector<double>& reference) {
+  const auto shares = make_shares(rows, reference);
+  Candidates left(rows.size(), *shares);
+  std::vector<size_t> selected;
+  while (selected.size() < count) {
+    const auto [value, error, row, round] = left.best();
+    if (round < selected.size()) {
+      left.refresh_best();
+      continue;
+    }
+    selected.push_back(row);
+    shares->select(row);
+    left.remove_best();
+  }
+  return selected;
+}
+
+}  // namespace gallop::tune
