@@ -119,8 +119,10 @@ class NumberAxis : public ParzenAxis {
       });
     }
     if (added_.size() > kFewChanges) {
+      const auto known = static_cast<ptrdiff_t>(order_.size());
       order_.insert(order_.end(), added_.begin(), added_.end());
-      std::sort(order_.begin(), order_.end());
+      std::sort(order_.begin() + known, order_.end());
+      std::inplace_merge(order_.begin(), order_.begin() + known, order_.end());
       return;
     }
     for (const Place& place : added_) {
