@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <span>
@@ -13,6 +14,12 @@ namespace gallop::tune {
 namespace {
 
 using Row = std::vector<double>;
+
+BoxCover::Corner corner(const Row& row) { return {row[0], row[1], row[2]}; }
+
+size_t place_of(const LossRows& rows, const Row& row) {
+  return static_cast<size_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
+}
 
 /// What a row adds to those that were selected at some time.
 struct Share {
@@ -31,6 +38,8 @@ class Shares {
   virtual Share now(size_t row) = 0;
   /// The value of one with an error, without it.
   virtual double exact(const Share& share) const { return share.value; }
+  /// Of the share that a row had last, before it was made exact.
+  virtual double error(size_t /*row*/) const { return 0; }
 
  protected:
   const LossRows& rows_;
@@ -96,10 +105,9 @@ class SharesOfThree final : public SharesOfMany {
   }
 
   double exact(const Share& share) const override { return added(share.row, share.round); }
+  double error(size_t row) const override { return covers_[row].error(); }
 
  private:
-  static BoxCover::Corner corner(const Row& row) { return {row[0], row[1], row[2]}; }
-
   std::vector<BoxCover> covers_;
   std::vector<BoxCover::Corner> selected_;
 };
@@ -170,22 +178,74 @@ class Candidates {
 
 }  // namespace
 
-std::vector<size_t> select_greedily(const LossRows& rows, size_t count,
-                                    const std::vector<double>& reference) {
+GreedySteps select_greedily(const LossRows& rows, size_t count,
+                            const std::vector<double>& reference) {
   const auto shares = make_shares(rows, reference);
   Candidates left(rows.size(), *shares);
-  std::vector<size_t> selected;
-  while (selected.size() < count) {
-    const auto [value, error, row, round] = left.best();
-    if (round < selected.size()) {
+  GreedySteps steps;
+  while (steps.rows.size() < count) {
+    const Share best = left.best();
+    if (best.round < steps.rows.size()) {
       left.refresh_best();
       continue;
     }
-    selected.push_back(row);
-    shares->select(row);
+    steps.rows.push_back(best.row);
+    steps.shares.push_back(best.value);
+    steps.errors.push_back(shares->error(best.row));
+    shares->select(best.row);
     left.remove_best();
   }
-  return selected;
+  return steps;
+}
+
+std::vector<size_t> GreedySelection::select(const LossRows& rows, size_t count,
+                                            const std::vector<double>& reference) {
+  const size_t unchanged = reference == reference_ ? unchanged_steps(rows, count) : 0;
+  if (unchanged < count) {
+    // Some more, as the next time it may be more that are wanted.
+    const size_t more = std::min(rows.size(), count + count / 16 + 8);
+    steps_ = select_greedily(rows, more, reference);
+    reference_ = reference;
+  } else {
+    for (auto* const column : {&steps_.shares, &steps_.errors}) column->resize(unchanged);
+    steps_.rows.resize(unchanged);
+    for (size_t& row : steps_.rows) row = place_of(rows, rows_[row]);
+  }
+  rows_ = rows;
+  return {steps_.rows.begin(), steps_.rows.begin() + static_cast<ptrdiff_t>(count)};
+}
+
+size_t GreedySelection::unchanged_steps(const LossRows& rows, size_t count) const {
+  LossRows come, gone;
+  std::set_difference(rows.begin(), rows.end(), rows_.begin(), rows_.end(),
+                      std::back_inserter(come));
+  std::set_difference(rows_.begin(), rows_.end(), rows.begin(), rows.end(),
+                      std::back_inserter(gone));
+  auto end = steps_.rows.begin() + static_cast<ptrdiff_t>(steps_.rows.size());
+  for (const Row& row : gone) end = std::find(steps_.rows.begin(), end, place_of(rows_, row));
+  auto unchanged = static_cast<size_t>(end - steps_.rows.begin());
+  for (const Row& row : come) {
+    if (unchanged < count) break;
+    unchanged = std::min(unchanged, steps_without(row));
+  }
+  return unchanged;
+}
+
+// That a share is smaller is certain beyond some times the errors: of each there are those of what
+// select_greedily() would find now and would have found before.
+size_t GreedySelection::steps_without(const Row& row) const {
+  constexpr double kErrors = 4;
+  if (row.size() != 3) return 0;
+  BoxCover cover(corner(row), corner(reference_));
+  double share = cover.left();
+  for (size_t step = 0; step < steps_.rows.size(); ++step) {
+    const double least = steps_.shares[step] - kErrors * steps_.errors[step];
+    const double error = kErrors * cover.error();
+    if (!(share + error < least)) share = cover.left();
+    if (!(share + error < least)) return step;
+    cover.add(corner(rows_[steps_.rows[step]]));
+  }
+  return steps_.rows.size();
 }
 
 }  // namespace gallop::tune

@@ -192,6 +192,35 @@ bool is_finite(const Row& row) {
   return std::all_of(row.begin(), row.end(), [](double value) { return std::isfinite(value); });
 }
 
+/// select_by_hypervolume(), where `select` does it with rows of which none is equal to another.
+template <typename Select>
+std::vector<size_t> select_with(const LossRows& losses, size_t count, const Row& reference,
+                                const Select& select) {
+  const LossRows rows = without_nan(losses);
+  LossRows unique;
+  std::vector<size_t> first, equal;
+  for (const size_t index : lexicographic(rows)) {
+    if (!unique.empty() && unique.back() == rows[index]) {
+      equal.push_back(index);
+    } else {
+      unique.push_back(rows[index]);
+      first.push_back(index);
+    }
+  }
+  if (first.size() <= count) {
+    std::sort(equal.begin(), equal.end());
+    equal.resize(std::min(equal.size(), count - first.size()));
+    first.insert(first.end(), equal.begin(), equal.end());
+    return first;
+  }
+  std::vector<size_t> selected = indices_of(count);
+  if (is_finite(reference)) {
+    selected = select(unique);
+  }
+  for (size_t& index : selected) index = first[index];
+  return selected;
+}
+
 }  // namespace
 
 bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
@@ -325,29 +354,16 @@ std::vector<double> hypervolume_contributions(const LossRows& losses,
 
 std::vector<size_t> select_by_hypervolume(const LossRows& losses, size_t count,
                                           const std::vector<double>& reference) {
-  const LossRows rows = without_nan(losses);
-  LossRows unique;
-  std::vector<size_t> first, equal;
-  for (const size_t index : lexicographic(rows)) {
-    if (!unique.empty() && unique.back() == rows[index]) {
-      equal.push_back(index);
-    } else {
-      unique.push_back(rows[index]);
-      first.push_back(index);
-    }
-  }
-  if (first.size() <= count) {
-    std::sort(equal.begin(), equal.end());
-    equal.resize(std::min(equal.size(), count - first.size()));
-    first.insert(first.end(), equal.begin(), equal.end());
-    return first;
-  }
-  std::vector<size_t> selected = indices_of(count);
-  if (is_finite(reference)) {
-    selected = select_greedily(unique, count, reference);
-  }
-  for (size_t& index : selected) index = first[index];
-  return selected;
+  return select_with(losses, count, reference, [&](const LossRows& rows) {
+    return select_greedily(rows, count, reference).rows;
+  });
+}
+
+std::vector<size_t> select_by_hypervolume(const LossRows& losses, size_t count,
+                                          const std::vector<double>& reference,
+                                          GreedySelection& last) {
+  return select_with(losses, count, reference,
+                     [&](const LossRows& rows) { return last.select(rows, count, reference); });
 }
 
 std::vector<std::vector<size_t>> fronts_of(const std::vector<int32_t>& ranks) {

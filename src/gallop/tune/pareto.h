@@ -9,6 +9,8 @@
 // What several objectives come to. All losses are to be small; NaN counts as infinity.
 namespace gallop::tune {
 
+class GreedySelection;
+
 /// Losses of several, a row for each with one number for each objective.
 using LossRows = std::vector<std::vector<double>>;
 
@@ -57,6 +59,11 @@ std::vector<double> hypervolume_contributions(const LossRows& losses,
 /// dimensions", 2016). For rows of one rank; equal ones are taken last.
 std::vector<size_t> select_by_hypervolume(const LossRows& losses, size_t count,
                                           const std::vector<double>& reference);
+
+/// The same, sooner for rows of which few have come or gone since the last call with `last`.
+std::vector<size_t> select_by_hypervolume(const LossRows& losses, size_t count,
+                                          const std::vector<double>& reference,
+                                          GreedySelection& last);
 
 /// Indices of the rows of each rank, rising.
 std::vector<std::vector<size_t>> fronts_of(const std::vector<int32_t>& ranks);

@@ -110,7 +110,7 @@ TEST(GreedySelection, TakesWhatAddedVolumesSayInAllDetails) {
             random_front(random, objectives, objectives == 4 ? 10 : 60, steps, scale);
         const std::vector<double> reference = reference_point(rows);
         const size_t count = (rows.size() + 1) / 2;
-        EXPECT_EQ(select_greedily(rows, count, reference),
+        EXPECT_EQ(select_greedily(rows, count, reference).rows,
                   objectives == 2 ? selected_by_rectangles(rows, count, reference)
                                   : selected_one_by_one(rows, count, reference));
       }
@@ -123,7 +123,34 @@ TEST(GreedySelection, TakesRowsThatAreInfinitelyGoodFirst) {
   const LossRows rows{{-kInfinity, 3, 1}, {0, -kInfinity, 1}, {0, 1, 0.5}, {1, 0, 0.5}, {1, 1, 0}};
   const std::vector<double> reference{4, 4, 4};
   for (size_t count = 0; count <= rows.size(); ++count) {
-    EXPECT_EQ(select_greedily(rows, count, reference), selected_one_by_one(rows, count, reference));
+    EXPECT_EQ(select_greedily(rows, count, reference).rows,
+              selected_one_by_one(rows, count, reference));
+  }
+}
+
+TEST(GreedySelection, KeepsWhatRowsThatComeAndGoLeaveAsItIs) {
+  for (const double steps : {0.0, 8.0, 10.0}) {
+    for (const size_t objectives : {2, 3, 4}) {
+      SCOPED_TRACE(testing::Message() << objectives << " objectives, " << steps << " steps");
+      Random random(6, static_cast<int64_t>(steps));
+      const LossRows all = random_front(random, objectives, objectives == 4 ? 10 : 60, steps, 1);
+      std::vector<bool> is_there(all.size(), true);
+      GreedySelection selection;
+      for (int i = 0; i < 150; ++i) {
+        LossRows rows;
+        for (size_t row = 0; row < all.size(); ++row) {
+          if (is_there[row]) rows.push_back(all[row]);
+        }
+        const size_t count = std::min(rows.size(), rows.size() / 4 + random.below(3));
+        const std::vector<double> reference(objectives, i < 100 ? 2.5 : 2.25);
+        ASSERT_EQ(selection.select(rows, count, reference),
+                  select_greedily(rows, count, reference).rows);
+        for (size_t changes = random.below(3); changes > 0; --changes) {
+          const size_t row = random.below(all.size());
+          is_there[row] = !is_there[row];
+        }
+      }
+    }
   }
 }
 

@@ -115,12 +115,10 @@ std::vector<int64_t> TpeHistory::best_of(const DominationFronts::Front& front, s
     const double* const losses = &front.losses[index * objectives_];
     rows.emplace_back(losses, losses + objectives_);
   }
-  if (selected_.size() != count || selected_of_ != rows) {
-    selected_ = select_by_hypervolume(rows, count, reference_point(rows));
-    selected_of_ = std::move(rows);
-  }
   std::vector<int64_t> best;
-  for (const size_t index : selected_) best.push_back(front.rows[order[index]]);
+  for (const size_t index : select_by_hypervolume(rows, count, reference_point(rows), selection_)) {
+    best.push_back(front.rows[order[index]]);
+  }
   return best;
 }
 

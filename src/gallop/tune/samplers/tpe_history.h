@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gallop/tune/domination_fronts.h"
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/greedy_selection.h"
 #include "gallop/tune/study.h"
 
 namespace gallop::tune {
@@ -70,9 +70,7 @@ class TpeHistory {
   bool counts_running_;
   DominationFronts fronts_;  // With several objectives, what is complete and within its limits.
   std::set<Rank> ranked_;    // All others.
-  // What was selected of a front last.
-  LossRows selected_of_;
-  std::vector<size_t> selected_;
+  GreedySelection selection_;
   std::set<int64_t> changed_, good_;
   std::vector<Entry> entries_;  // By trial.
 };
