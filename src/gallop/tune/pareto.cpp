@@ -40,8 +40,13 @@ std::vector<size_t> lexicographic(const LossRows& losses) {
   return order;
 }
 
-/// For rows that come in lexicographic order: the first front of which none dominates the next
-/// row. With one that does there is one in each front before, so that halving finds it.
+/// Whether a row is nowhere above another. None is NaN.
+bool covers(const Row& row, const Row& other) {
+  return std::equal(row.begin(), row.end(), other.begin(), std::less_equal<>());
+}
+
+/// For different rows that come in lexicographic order: the first front of which none dominates the
+/// next row. With one that does there is one in each front before, so that halving finds it.
 class Fronts {
  public:
   explicit Fronts(const LossRows& losses) : losses_(losses) {}
@@ -66,7 +71,7 @@ class Fronts {
     // With up to two objectives the last one of a front has its smallest last loss.
     if (row.size() <= 2) return losses_[front.back()].back() <= row.back();
     return std::any_of(front.rbegin(), front.rend(),
-                       [&](size_t index) { return dominates(losses_[index], row); });
+                       [&](size_t index) { return covers(losses_[index], row); });
   }
 
   const LossRows& losses_;
@@ -246,12 +251,10 @@ std::vector<size_t> nondominated(const LossRows& losses) {
   std::vector<size_t> front;
   for (const size_t index : lexicographic(rows)) {
     const Row& row = rows[index];
-    const auto covers = [&](size_t other) {
-      return std::equal(rows[other].begin(), rows[other].end(), row.begin(), std::less_equal<>());
-    };
+    const auto covers_row = [&](size_t other) { return covers(rows[other], row); };
     const bool is_covered = row.size() <= 2
                                 ? !front.empty() && rows[front.back()].back() <= row.back()
-                                : std::any_of(front.rbegin(), front.rend(), covers);
+                                : std::any_of(front.rbegin(), front.rend(), covers_row);
     if (!is_covered) front.push_back(index);
   }
   std::sort(front.begin(), front.end());
