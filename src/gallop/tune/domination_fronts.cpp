@@ -133,8 +133,16 @@ bool DominationFronts::dominates_some(const Front& front, const double* losses) 
 }
 
 Front DominationFronts::take_dominated(Front& from, const Front& by) const {
-  return take(from, objectives_,
-              [&](size_t index) { return dominates_some(by, &from.losses[index * objectives_]); });
+  std::vector<double> best(objectives_,
+                           std::numeric_limits<double>::infinity());  // Of all in `by`.
+  for (size_t i = 0; i < by.losses.size(); ++i) {
+    double& loss = best[i % objectives_];
+    loss = std::min(loss, by.losses[i]);
+  }
+  return take(from, objectives_, [&](size_t index) {
+    const double* const losses = &from.losses[index * objectives_];
+    return dominates_row(best.data(), losses, objectives_) && dominates_some(by, losses);
+  });
 }
 
 }  // namespace gallop::tune
