@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 #include "simulation.h"
 
 namespace gallop::tune {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 
 namespace gallop::tune {
 

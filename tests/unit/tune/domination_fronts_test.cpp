@@ -1,11 +1,11 @@
-#include "gallop/tune/domination_fronts.h"
+#include "gallop/tune/pareto/domination_fronts.h"
 
 #include <limits>
 #include <map>
 
 #include <gtest/gtest.h>
 
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/random.h"
 
 namespace gallop::tune {

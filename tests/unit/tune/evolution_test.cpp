@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/samplers/cma_es.h"
 #include "gallop/tune/samplers/nsga2.h"
 #include "told_study.h"

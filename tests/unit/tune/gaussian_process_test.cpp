@@ -13,7 +13,7 @@
 #include "gallop/tune/gaussian_process/model.h"
 #include "gallop/tune/gaussian_process/posterior.h"
 #include "gallop/tune/gaussian_process/time_varying.h"
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/random.h"
 #include "unit/fixtures.h"
 

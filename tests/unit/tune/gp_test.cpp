@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 
 namespace gallop::tune {
 namespace {

@@ -1,4 +1,4 @@
-#include "gallop/tune/greedy_selection.h"
+#include "gallop/tune/pareto/greedy_selection.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gallop/tune/box_cover.h"
+#include "gallop/tune/pareto/box_cover.h"
 #include "gallop/tune/random.h"
 
 namespace gallop::tune {

@@ -1,4 +1,4 @@
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 
 #include <algorithm>
 #include <cmath>

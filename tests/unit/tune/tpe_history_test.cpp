@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/random.h"
 #include "unit/tune/told_study.h"
 

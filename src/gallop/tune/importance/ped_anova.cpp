@@ -8,7 +8,7 @@
 #include "gallop/tune/importance/history.h"
 #include "gallop/tune/importance/importance.h"
 #include "gallop/tune/normal.h"
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 
 namespace gallop::tune {
 

@@ -8,7 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/tune/cma/distribution.h"
 #include "gallop/tune/cma/margin.h"
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/samplers/generations.h"
 #include "gallop/tune/samplers/tpe.h"
 

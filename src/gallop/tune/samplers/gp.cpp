@@ -14,7 +14,7 @@
 #include "gallop/tune/gaussian_process/sample.h"
 #include "gallop/tune/gaussian_process/search.h"
 #include "gallop/tune/normal.h"
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/samplers/sobol.h"
 
 namespace gallop::tune {

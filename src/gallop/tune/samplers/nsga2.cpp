@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/samplers/generations.h"
 
 namespace gallop::tune {

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "gallop/tune/domination_fronts.h"
-#include "gallop/tune/greedy_selection.h"
+#include "gallop/tune/pareto/domination_fronts.h"
+#include "gallop/tune/pareto/greedy_selection.h"
 #include "gallop/tune/study.h"
 
 namespace gallop::tune {

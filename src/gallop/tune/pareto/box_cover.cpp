@@ -1,4 +1,4 @@
-#include "gallop/tune/box_cover.h"
+#include "gallop/tune/pareto/box_cover.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,11 +1,11 @@
-#include "gallop/tune/domination_fronts.h"
+#include "gallop/tune/pareto/domination_fronts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 
 namespace gallop::tune {
 

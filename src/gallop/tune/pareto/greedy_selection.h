@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 
 namespace gallop::tune {
 

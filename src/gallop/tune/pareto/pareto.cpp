@@ -1,4 +1,4 @@
-#include "gallop/tune/pareto.h"
+#include "gallop/tune/pareto/pareto.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "gallop/tune/greedy_selection.h"
+#include "gallop/tune/pareto/greedy_selection.h"
 
 namespace gallop::tune {
 

@@ -1,4 +1,4 @@
-#include "gallop/tune/greedy_selection.h"
+#include "gallop/tune/pareto/greedy_selection.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <set>
 #include <span>
 
-#include "gallop/tune/box_cover.h"
+#include "gallop/tune/pareto/box_cover.h"
 
 namespace gallop::tune {
 
