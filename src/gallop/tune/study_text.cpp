@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +16,7 @@
 #include "gallop/config/json_numbers.h"
 #include "gallop/config/scalar.h"
 #include "gallop/plot/labels.h"
+#include "gallop/tune/chosen.h"
 #include "gallop/tune/trial_words.h"
 
 namespace gallop::tune {
@@ -23,10 +26,41 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostOfResult = 24;
+constexpr std::string_view kSecondsTo = "seconds to ";
+
+const std::vector<std::string> kFirstColumns = {"trial", "state"};
+const std::vector<std::string> kLastColumns = {"seconds", "attempts", "worker", "message"};
+
+// No two have the same name, by which programs find them.
+std::vector<std::string> csv_columns(const Study& study) {
+  std::vector<std::string> columns = kFirstColumns;
+  std::set<std::string> taken(kFirstColumns.begin(), kFirstColumns.end());
+  taken.insert(kLastColumns.begin(), kLastColumns.end());
+  const auto add = [&](std::string name, const char* prefix) {
+    while (!taken.insert(name).second) name.insert(0, prefix);
+    columns.push_back(std::move(name));
+  };
+  for (const auto& objective : study.settings().objectives) add(objective.metric, "metric.");
+  for (const auto& limit : study.settings().limits) add(limit.metric, "limit.");
+  for (const auto& parameter : study.space().parameters()) add(parameter.name, "parameter.");
+  columns.insert(columns.end(), kLastColumns.begin(), kLastColumns.end());
+  return columns;
+}
 
 double seconds_of(const Trial& trial) {
   if (trial.started == 0) return 0;
   return (trial.is_finished() ? trial.ended : seconds_since_1970()) - trial.started;
+}
+
+// Why no more trials come although more are wanted; empty where that is not so.
+std::string exhausted_text(const Study& study) {
+  const bool is_underway = !study.running().empty() || !study.waiting().empty();
+  const bool is_over = study.is_stopped() || study.finished_trials() >= study.wanted_trials();
+  if (is_underway || is_over || study.trials().empty()) return {};
+  if (!make_sampler(study.settings())->is_exhausted(study)) return {};
+  const std::string sampler = name_in(study.settings().sampler);
+  if (sampler == "grid") return "all points of the grid have been tried";
+  return fmt::format("all members of the population have come to the last step of {}", sampler);
 }
 
 }  // namespace
@@ -84,6 +118,11 @@ std::string progress_text(const Study& study) {
   return text + "; stopped" + (reason.empty() ? "" : ": " + reason);
 }
 
+std::string standing_text(const Study& study) {
+  const std::string exhausted = exhausted_text(study);
+  return progress_text(study) + (exhausted.empty() ? "" : "; " + exhausted);
+}
+
 std::string shared_text(const Study& study, size_t trials) {
   const int64_t steps = study.shared_steps();
   if (steps == 0) return {};
@@ -108,6 +147,19 @@ std::string values_text(const Study& study, const Trial& trial) {
                         values[i]);
   }
   return text;
+}
+
+std::string result_text(const Study& study, const Trial& trial) {
+  if (!trial.message.empty()) return printable(trial.message);
+  std::string text = values_text(study, trial);
+  std::string above;
+  for (size_t i = 0; i < trial.violations.size(); ++i) {
+    if (trial.violations[i] <= 0) continue;
+    const Limit& limit = study.settings().limits[i];
+    above += fmt::format("{}{} {:.6g}, above {:.6g}", above.empty() ? "" : "; ",
+                         printable(limit.metric), limit.most + trial.violations[i], limit.most);
+  }
+  return above.empty() ? text : text + " (" + above + ")";
 }
 
 std::string point_text(const Study& study, const Trial& trial, int digits) {
@@ -159,6 +211,22 @@ std::string best_pruned_text(const Study& study) {
   return text;
 }
 
+std::string pruned_text(const Study& study) {
+  const int64_t count = study.count(TrialState::kPruned);
+  if (count == 0 || study.count(TrialState::kComplete) > 0) return {};
+  const std::string best = best_pruned_text(study);
+  if (!best.empty()) {
+    return "no trial ran to its end; the best of those that were pruned, by their last report:\n" +
+           best;
+  }
+  for (const Objective& objective : study.settings().objectives) {
+    if (!objective.metric.starts_with(kSecondsTo)) continue;
+    return fmt::format("none of {} trials has reached {}\n", format_count(count),
+                       printable(objective.metric.substr(kSecondsTo.size())));
+  }
+  return "no trial ran to its end; none of those that were pruned has reported a number\n";
+}
+
 std::string trials_table(const Study& study, size_t trials, size_t columns, size_t most) {
   const size_t all = study.trials().size();
   std::string text;
@@ -170,8 +238,7 @@ std::string trials_table(const Study& study, size_t trials, size_t columns, size
     const bool is_shown =
         static_cast<size_t>(trial.number) + trials >= all || trial.state == TrialState::kRunning;
     if (!is_shown) continue;
-    shown.emplace_back(
-        &trial, trial.message.empty() ? values_text(study, trial) : printable(trial.message));
+    shown.emplace_back(&trial, result_text(study, trial));
   }
   const size_t left_out = shown.size() > most ? shown.size() - most + 1 : 0;
   shown.erase(shown.begin(), shown.begin() + static_cast<ptrdiff_t>(left_out));
@@ -233,12 +300,7 @@ std::string study_json(const Study& study, int indent) {
 }
 
 std::string study_csv(const Study& study) {
-  std::vector<std::string> names = {"trial", "state"};
-  for (const auto& objective : study.settings().objectives) names.push_back(objective.metric);
-  for (const auto& limit : study.settings().limits) names.push_back(limit.metric);
-  for (const auto& parameter : study.space().parameters()) names.push_back(parameter.name);
-  names.insert(names.end(), {"seconds", "attempts", "worker", "message"});
-  std::string text = csv_line(names);
+  std::string text = csv_line(csv_columns(study));
   for (const Trial& trial : study.trials()) {
     std::vector<std::string> fields = {std::to_string(trial.number), state_name(trial.state)};
     const auto values = metrics_of(study, trial);

@@ -22,12 +22,20 @@ std::vector<int64_t> best_trials(const Study& study);
 /// "12 of 30 trials finished (3 pruned, 1 failed), 2 running, 1 waiting"
 std::string progress_text(const Study& study);
 
+/// The same, with "; all points of the grid have been tried" or its like where no more trials come
+/// although more are wanted.
+std::string standing_text(const Study& study);
+
 /// A complete trial's metrics, or the last that another has reported; as users have them, not
 /// losses.
 std::vector<double> metrics_of(const Study& study, const Trial& trial);
 
 /// "accuracy 0.9123", several with commas; the last report of a trial that is not complete.
 std::string values_text(const Study& study, const Trial& trial);
+
+/// The same with what is above a limit, "accuracy 0.9123 (memory_bytes 5, above 4)"; or why a trial
+/// has failed.
+std::string result_text(const Study& study, const Trial& trial);
 
 /// "optimizer.lr=0.12 model.name=mlp", numbers with `digits` digits (0: all).
 std::string point_text(const Study& study, const Trial& trial, int digits);
@@ -42,6 +50,9 @@ std::string shared_text(const Study& study, size_t trials);
 /// The pruned trials whose last reports are best, where no trial is complete: a line a trial, and
 /// no more than a few. Empty for none.
 std::string best_pruned_text(const Study& study);
+/// The same with a line before it; or that none of them has reached the target of "seconds to
+/// METRIC NUMBER". Empty where a trial is complete, or none was pruned.
+std::string pruned_text(const Study& study);
 /// That there are complete trials, and all of them above a limit.
 std::string above_limits_text(const Study& study);
 
@@ -60,7 +71,8 @@ std::string trial_json(const Study& study, const Trial& trial);
 std::string study_json(const Study& study, int indent = 1);
 
 /// All trials as CSV (RFC 4180): number, state, metrics, limits, parameters, seconds, attempts,
-/// worker, message.
+/// worker, message. A name that another column has already gets "metric.", "limit." or "parameter."
+/// before it.
 std::string study_csv(const Study& study);
 
 }  // namespace gallop::tune

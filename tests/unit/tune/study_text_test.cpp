@@ -45,5 +45,66 @@ TEST(TrialsTable, SaysHowManyItLeavesOut) {
   EXPECT_EQ(lines_of(trials_table(busy_study().study, 2, 100, 1)).back(), "  ...  20 more");
 }
 
+// One metric with a limit on memory of 4, and a grid of two points.
+ToldStudy grid_study() {
+  StudySettings settings =
+      ToldStudy::settings_of(Space({{"x", Choices{{"1", "2"}}}}, {}), 1, /*limits=*/1);
+  settings.limits[0].most = 4;
+  settings.sampler = R"({"name":"grid"})";
+  return ToldStudy(settings);
+}
+
+TEST(ResultText, NamesWhatIsAboveALimit) {
+  ToldStudy told = grid_study();
+  told.end(told.start({0}), TrialState::kComplete, {0.5}, {-1});
+  told.end(told.start({1}), TrialState::kComplete, {0.25}, {2});
+  EXPECT_EQ(result_text(told.study, trial_at(told.study, 0)), "loss 0.5");
+  EXPECT_EQ(result_text(told.study, trial_at(told.study, 1)), "loss 0.25 (memory 6, above 4)");
+  EXPECT_NE(trials_table(told.study, 2, 100).find("loss 0.25 (memory 6, above 4)"),
+            std::string::npos);
+}
+
+TEST(StandingText, SaysThatAGridHasNoMorePoints) {
+  ToldStudy told = grid_study();
+  EXPECT_EQ(standing_text(told.study), "0 of 100 trials finished");
+  told.end(told.start({0}), TrialState::kComplete, {0.5}, {0});
+  EXPECT_EQ(standing_text(told.study), "1 of 100 trials finished");
+  const int64_t last = told.start({1});
+  EXPECT_EQ(standing_text(told.study), "1 of 100 trials finished, 1 running");
+  told.end(last, TrialState::kComplete, {0.5}, {0});
+  EXPECT_EQ(standing_text(told.study),
+            "2 of 100 trials finished; all points of the grid have been tried");
+}
+
+TEST(PrunedText, TellsOfReportsOrOfAMissedTarget) {
+  StudySettings settings = ToldStudy::settings_of(Space({{"x", Interval{}}}, {}));
+  ToldStudy reported(settings);
+  EXPECT_EQ(pruned_text(reported.study), "");
+  const int64_t trial = reported.start({0.5});
+  reported.report(trial, 3, 0.25);
+  reported.end(trial, TrialState::kPruned, {});
+  EXPECT_EQ(pruned_text(reported.study),
+            "no trial ran to its end; the best of those that were pruned, by their last report:\n"
+            "  loss 0.25 at step 3, trial 0: x=0.5\n");
+  reported.complete(reported.start({0.5}), 1);
+  EXPECT_EQ(pruned_text(reported.study), "");
+
+  settings.objectives[0].metric = "seconds to accuracy 0.9";
+  ToldStudy missed(settings);
+  missed.end(missed.start({0.5}), TrialState::kPruned, {});
+  missed.end(missed.start({0.25}), TrialState::kPruned, {});
+  EXPECT_EQ(pruned_text(missed.study), "none of 2 trials has reached accuracy 0.9\n");
+}
+
+TEST(StudyCsv, GivesEachColumnANameOfItsOwn) {
+  StudySettings settings = ToldStudy::settings_of(
+      Space({{"loss", Interval{}}, {"seconds", Interval{}}, {"x", Interval{}}}, {}), 1, 1);
+  settings.limits[0].metric = "loss";
+  const std::string csv = study_csv(Study(settings));
+  EXPECT_EQ(csv.substr(0, csv.find('\r')),
+            "trial,state,loss,limit.loss,parameter.loss,parameter.seconds,x,seconds,attempts,"
+            "worker,message");
+}
+
 }  // namespace
 }  // namespace gallop::tune

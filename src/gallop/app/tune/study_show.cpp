@@ -22,24 +22,63 @@ namespace gallop::app {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+constexpr auto kReplace = Json::error_handler_t::replace;
 constexpr size_t kShownTrials = 20;
 const CLI::Range kTrialNumbers(int64_t{0}, int64_t{1'000'000'000});
 
-const tune::Trial& best_trial(const tune::StudyPlace& place, const tune::Study& study) {
-  const auto best = study.objectives() > 1 ? std::optional<int64_t>() : study.best();
-  if (best) return trial_at(study, *best);
-  if (study.objectives() > 1) {
-    throw UsageError(
-        fmt::format("{} has several metrics, and no trial is the best in all; give --trial NUMBER",
-                    place.name));
-  }
+// That some trial can be the best.
+void check_best(const tune::StudyPlace& place, const tune::Study& study) {
+  if (study.best()) return;
   if (study.count(tune::TrialState::kComplete) > 0) throw UsageError(above_limits_text(study));
   throw UsageError(fmt::format("no trial of {} is complete so far", place.name));
+}
+
+const tune::Trial& best_trial(const tune::StudyPlace& place, const tune::Study& study) {
+  check_best(place, study);
+  if (study.objectives() == 1) return trial_at(study, *study.best());
+  throw UsageError(fmt::format(
+      "{} has several metrics, and no trial is the best in all; give --trial NUMBER", place.name));
 }
 
 const tune::Trial& trial_of(const tune::StudyPlace& place, const tune::Study& study,
                             int64_t number) {
   return number < 0 ? best_trial(place, study) : trial_at(study, number);
+}
+
+// "trial 3: loss 0.5"; of one that has not come to its end, also that.
+std::string headline(const tune::Study& study, const tune::Trial& trial) {
+  const std::string result = result_text(study, trial);
+  switch (trial.state) {
+    case tune::TrialState::kComplete: return fmt::format("trial {}: {}", trial.number, result);
+    case tune::TrialState::kRunning:
+      return fmt::format("trial {} still runs: {}", trial.number,
+                         result.empty() ? "it has reported nothing so far" : result + " so far");
+    case tune::TrialState::kWaiting:
+      return fmt::format("trial {} waits to be run{}", trial.number,
+                         result.empty() ? "" : ": " + result + " so far");
+    case tune::TrialState::kPruned:
+    case tune::TrialState::kFailed: break;
+  }
+  return fmt::format("trial {} {}{}{}", trial.number,
+                     trial.state == tune::TrialState::kPruned ? "was pruned" : "has failed",
+                     result.empty() ? "" : ": ", result);
+}
+
+Json object_of(const tune::Study& study, const tune::Trial& trial) {
+  Json object = trial_object(study, trial);
+  const std::string line = shell_line(tune::words_to_repeat(study, trial));
+  if (!line.empty()) object["command"] = line;
+  return object;
+}
+
+void print_front(const tune::Study& study) {
+  Json front = Json::array();
+  for (const int64_t number : best_trials(study)) {
+    front.push_back(object_of(study, trial_at(study, number)));
+  }
+  fmt::print("{}\n", front.dump(-1, ' ', false, kReplace));
 }
 
 }  // namespace
@@ -61,7 +100,7 @@ ExitCode tune_status(const std::vector<std::string>& arguments) {
     fmt::print("{}\n", study_json(study));
     return ExitCode::kDone;
   }
-  fmt::print("study      {}: {}\n", place.folder.string(), progress_text(study));
+  fmt::print("study      {}: {}\n", place.folder.string(), standing_text(study));
   const std::string best = best_text(study);
   if (!best.empty()) fmt::print("best       {}", best);
   fmt::print("{}", shared_text(study, all ? study.trials().size() : kShownTrials));
@@ -80,22 +119,25 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
   bool json = false, command = false;
   int64_t number = -1;
   parser.add_option("--trial", number, "another trial than the best")->check(kTrialNumbers);
-  auto* as_json = parser.add_flag("--json", json, "print JSON");
+  auto* as_json = parser.add_flag("--json", json,
+                                  "print JSON; a list of trials where there are several metrics");
   parser.add_flag("--command", command, "print the command alone")->excludes(as_json);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
-  const bool has_best = number >= 0 || study.best() || study.objectives() > 1;
-  const std::string pruned = has_best ? std::string() : best_pruned_text(study);
-  if (!pruned.empty() && !json && !command) {
-    fmt::print(
-        "no trial of {} ran to its end; the best of those that were pruned, by their last "
-        "report:\n{}'gallop tune best {} --trial NUMBER' shows how to run one\n",
-        place.name, pruned, place.folder.string());
+  const bool is_front = study.objectives() > 1 && number < 0;
+  if (is_front && json) {
+    print_front(study);
     return ExitCode::kDone;
   }
-  const bool is_front = study.objectives() > 1 && number < 0;
-  if (is_front && !command && !json) {
+  const std::string pruned = number < 0 ? pruned_text(study) : std::string();
+  if (!pruned.empty() && !json && !command) {
+    fmt::print("{}'gallop tune best {} --trial NUMBER' shows how to run one\n", pruned,
+               shell_word(place.folder.string()));
+    return ExitCode::kDone;
+  }
+  if (is_front && !command) {
+    check_best(place, study);
     std::fputs(best_text(study).c_str(), stdout);
     return ExitCode::kDone;
   }
@@ -106,13 +148,11 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
         "{} has no command: other programs run its trials, by 'gallop tune ask'", place.name));
   }
   if (json) {
-    auto object = nlohmann::ordered_json::parse(trial_json(study, trial));
-    if (!line.empty()) object["command"] = line;
-    fmt::print("{}\n", object.dump());
+    fmt::print("{}\n", object_of(study, trial).dump(-1, ' ', false, kReplace));
   } else if (command) {
     fmt::print("{}\n", line);
   } else {
-    fmt::print("trial {}: {}\n", trial.number, values_text(study, trial));
+    fmt::print("{}\n", headline(study, trial));
     for (const auto& [name, word] : parameter_words(study.space(), trial.point)) {
       fmt::print("  {:<30} {}\n", name, word);
     }
@@ -135,8 +175,10 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
   parser.add_option("--json", json, "FILE: all that is known");
   parser.add_option("--optuna", optuna,
                     "FILE: a new SQLite file that Optuna and its dashboard open");
-  parser.add_option("--recipe", recipe, "FILE: the recipe of the best trial");
-  parser.add_option("--trial", number, "with --recipe: of this trial")->check(kTrialNumbers);
+  auto* of_recipe = parser.add_option("--recipe", recipe, "FILE: the recipe of the best trial");
+  parser.add_option("--trial", number, "with --recipe: of this trial")
+      ->check(kTrialNumbers)
+      ->needs(of_recipe);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   if (csv.empty() && json.empty() && recipe.empty() && optuna.empty()) {
     throw UsageError("what is to be written? Give --csv, --json, --optuna or --recipe with a file");

@@ -63,7 +63,7 @@ void StudyView::end(const tune::Study& study) {
   if (style_ == Style::kJson) {
     print(study_json(study, /*indent=*/-1), "end");
   } else {
-    fmt::print("{}\n", progress_text(study));
+    fmt::print("{}\n", standing_text(study));
   }
   std::fflush(stdout);
 }
@@ -75,8 +75,8 @@ void StudyView::tell(const tune::Study& study, int64_t number) {
   } else if (style_ == Style::kText && !is_live_) {
     const bool is_best = study.objectives() == 1 && study.best() == number;
     fmt::print("trial {:<5} {:<8}  {}{}  {}\n", number, tune::state_name(trial.state),
-               trial.message.empty() ? values_text(study, trial) : printable(trial.message),
-               is_best ? "  best so far" : "", point_text(study, trial, 4));
+               result_text(study, trial), is_best ? "  best so far" : "",
+               point_text(study, trial, 4));
   }
   std::fflush(stdout);
 }
