@@ -165,6 +165,20 @@ TEST(Importance, IsEqualWhereNothingCanBeTold) {
   EXPECT_THROW(fanova(told.study, {.objective = 1}), UsageError);
 }
 
+TEST(Importance, SaysWhyNothingCanBeTold) {
+  ToldStudy told(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 2, 0);
+  complete(told, {0.25, 0.5}, {1, 2});
+  EXPECT_EQ(no_importance_reason(told.study, 0), "two complete trials or more are wanted");
+  complete(told, {0.75, 0.5}, {1, 2});
+  EXPECT_EQ(no_importance_reason(told.study, {}),
+            "all 2 complete trials have the same loss and loss, so that no parameter matters");
+  complete(told, {0.5, 0.5}, {1, 3});
+  EXPECT_EQ(no_importance_reason(told.study, 0),
+            "all 3 complete trials have the same loss, so that no parameter matters");
+  EXPECT_EQ(no_importance_reason(told.study, 1), "");
+  EXPECT_EQ(no_importance_reason(told.study, {}), "");
+}
+
 TEST(RegressionTree, HasLeavesThatFillTheSpace) {
   const Samples samples{.categories = {{}, {0.25, 0.5, 0.25}, {}},
                         .points = {{0.1, 0, 0.2}, {0.7, 2, 0.9}, {0.4, 1, 0.4}, {0.9, 1, 0.6}},

@@ -26,6 +26,7 @@ std::optional<size_t> metric_of(const tune::Study& study, const std::string& met
                                 const std::string& name) {
   std::vector<std::string> names;
   for (const auto& objective : study.settings().objectives) names.push_back(objective.metric);
+  if (name.empty() && names.size() == 1) return 0;
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
   if (!name.empty() || (method == "fanova" && names.size() > 1)) {
@@ -64,8 +65,10 @@ ExitCode tune_importance(const std::vector<std::string>& arguments) {
   parser.add_flag("--json", json, "print JSON");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::Study study = which.find().read();
-  if (!study.best()) throw UsageError("no trial is complete so far");
-  const std::vector<double> shares = shares_of(study, method, metric_of(study, method, metric));
+  const auto objective = metric_of(study, method, metric);
+  const std::string reason = tune::no_importance_reason(study, objective);
+  if (!reason.empty()) throw UsageError("importance: " + reason);
+  const std::vector<double> shares = shares_of(study, method, objective);
   std::vector<size_t> order(shares.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <regex>
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kMostReports = 0x1p53;
+constexpr double kLargest = std::numeric_limits<double>::max();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::string_view kBest = "best_";
 constexpr std::string_view kSecondsTo = "seconds to ";
 
@@ -29,12 +32,20 @@ bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// As Python writes numbers that JSON has not: NaN, Infinity.
+// As Python writes numbers that JSON has not: NaN, Infinity. JSON has nothing for an infinite one,
+// and the largest stands for it, which also does no harm within a text.
 Json parsed(std::string_view line) {
   Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
-  static const std::regex kNoNumber("-?\\b(NaN|Infinity)\\b");
-  return Json::parse(std::regex_replace(std::string(line), kNoNumber, "null"), nullptr, false);
+  static const std::regex kNan("-?\\bNaN\\b"), kInfinity("\\bInfinity\\b");
+  const std::string text = std::regex_replace(std::string(line), kNan, "null");
+  return Json::parse(std::regex_replace(text, kInfinity, fmt::format("{}", kLargest)), nullptr,
+                     /*allow_exceptions=*/false);
+}
+
+double number_of(const Json& json) {
+  const double number = json.is_number() ? json.get<double>() : std::nan("");
+  return std::abs(number) == kLargest ? std::copysign(kInfinite, number) : number;
 }
 
 // A bar of progress, which programs draw over and over from the beginning of the line, and the
@@ -129,8 +140,7 @@ std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   };
   const double seconds = number("training_seconds");
   for (const auto& [name, value] : json.items()) {
-    if (value.is_number()) note(name, value.get<double>(), seconds);
-    if (value.is_null()) note(name, std::nan(""), seconds);
+    if (value.is_number() || value.is_null()) note(name, number_of(value), seconds);
   }
   const std::string& metric = settings_.objectives.front().metric;
   const std::string plain = metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric;
@@ -143,7 +153,8 @@ std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   // What is no place in a training, as -1, is no number of a report.
   const bool is_place = place >= 0 && place < kMostReports;
   reports_ = is_place ? static_cast<int64_t>(std::ceil(place - 1e-6)) : reports_ + 1;
-  return Report{reports_, *value, is_earlier};
+  // What is not finite is as bad as any, whatever its sign.
+  return Report{reports_, std::isfinite(*value) ? *value : std::nan(""), is_earlier};
 }
 
 bool TrialMetrics::is_settled() const {

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/importance/importance.h"
 
 namespace gallop::tune {
 
@@ -22,6 +24,26 @@ std::vector<const Trial*> judged_trials(const Study& study, std::optional<size_t
     if (is_judged(trial)) trials.push_back(&trial);
   }
   return trials;
+}
+
+std::string no_importance_reason(const Study& study, std::optional<size_t> objective) {
+  const auto trials = judged_trials(study, objective);
+  if (trials.size() < 2) return "two complete trials or more are wanted";
+  const size_t first = objective.value_or(0);
+  const size_t last = objective ? first + 1 : study.objectives();
+  const auto is_as_the_first = [&](const Trial* trial) {
+    const auto& losses = trials.front()->losses;
+    return std::equal(trial->losses.begin() + static_cast<std::ptrdiff_t>(first),
+                      trial->losses.begin() + static_cast<std::ptrdiff_t>(last),
+                      losses.begin() + static_cast<std::ptrdiff_t>(first));
+  };
+  if (!std::all_of(trials.begin(), trials.end(), is_as_the_first)) return {};
+  std::vector<std::string> metrics;
+  for (size_t i = first; i < last; ++i) {
+    metrics.push_back(printable(study.settings().objectives[i].metric));
+  }
+  return fmt::format("all {} complete trials have the same {}, so that no parameter matters",
+                     trials.size(), join_names(metrics, "and"));
 }
 
 std::vector<double> as_shares(std::vector<double> values) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gallop/tune/study.h"
@@ -10,6 +11,10 @@
 // answer with a number of at least 0 for each parameter in the order of the space, whose sum is 1;
 // all are equal where nothing can be told.
 namespace gallop::tune {
+
+/// Why nothing can be told of an objective, or of all of them: there are too few trials, or all
+/// came to the same. Empty where something can.
+std::string no_importance_reason(const Study& study, std::optional<size_t> objective);
 
 struct PedAnovaOptions {
   /// What matters is to be among so large a share of the best trials,

@@ -182,9 +182,8 @@ std::vector<plot::Plot> contours(const Study& study, const PlotChoice& choice) {
 
 std::string no_importance(const Study& study, const PlotChoice& choice) {
   for (const size_t i : objectives_of(study, choice)) {
-    if (judged_trials(study, i).size() < 2) {
-      return "two complete trials or more are wanted";
-    }
+    const std::string reason = no_importance_reason(study, i);
+    if (!reason.empty()) return reason;
   }
   return no_parameter(study);
 }
