@@ -9,6 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/expression.h"
 #include "gallop/config/scalar.h"
 #include "gallop/tune/chosen.h"
 #include "gallop/tune/store.h"
@@ -392,6 +393,27 @@ class Reader {
   Problems& problems_;
 };
 
+// What is wrong with a formula by itself, and with the names in it.
+void check_constraint(const Node& item, const std::vector<std::string>& names, Problems& problems) {
+  if (item.kind != Node::Kind::kScalar) {
+    problems.add(item.origin, "constraints", "expected a formula, as a < b; in quotes if need be");
+    return;
+  }
+  try {
+    const config::Expression formula(item.scalar);
+    for (const std::string& name : formula.names()) {
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      // Of names such as x any other is near.
+      const std::string nearest = name.size() > 2 ? nearest_name(name, names) : "";
+      problems.add(item.origin, "constraints",
+                   fmt::format("there is no parameter '{}'{}", printable(name),
+                               nearest.empty() ? "" : ", did you mean '" + nearest + "'?"));
+    }
+  } catch (const UsageError& error) {
+    problems.add(item.origin, "constraints", error.what());
+  }
+}
+
 Space read_space(const Node& root, Problems& problems) {
   const Node* const parameters = root.find("parameters");
   if (parameters == nullptr) {
@@ -399,13 +421,12 @@ Space read_space(const Node& root, Problems& problems) {
     problems.throw_if_any();
   }
   std::vector<Parameter> read = read_parameters(*parameters, problems);
+  std::vector<std::string> names;
+  for (const Parameter& parameter : read) names.push_back(parameter.name);
   std::vector<std::string> constraints;
   if (const Node* const list = root.find("constraints")) {
     for (const Node& item : items_of(*list, "constraints", problems)) {
-      if (item.kind != Node::Kind::kScalar) {
-        problems.add(item.origin, "constraints",
-                     "expected a formula, as a < b; in quotes if need be");
-      }
+      check_constraint(item, names, problems);
       constraints.push_back(item.scalar);
     }
   }
@@ -415,6 +436,26 @@ Space read_space(const Node& root, Problems& problems) {
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", parameters->origin.describe(), error.what()));
   }
+}
+
+// What a parameter of every trial sets, or what lies within it, would not count as a fixed option.
+void check_options(const Node& root, const Space& space, Problems& problems) {
+  const Node* const options = root.find("options");
+  if (options == nullptr) return;
+  const auto check = [&](const auto& self, const Node& map, const std::string& prefix) -> void {
+    for (const Node::Entry& entry : map.entries) {
+      const std::string name = prefix + entry.key;
+      for (const Parameter& parameter : space.parameters()) {
+        if (parameter.condition) continue;
+        if (name != parameter.name && !name.starts_with(parameter.name + ".")) continue;
+        problems.add(entry.origin, "options." + name,
+                     fmt::format("is set by the parameter '{}'; leave one out",
+                                 printable(parameter.name)));
+      }
+      self(self, entry.value, name + ".");
+    }
+  };
+  check(check, *options, "");
 }
 
 bool is_utf8(const std::string& text) {
@@ -470,6 +511,7 @@ Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const s
   }
   Reader(root, problems).read(sweep);
   sweep.settings.space = read_space(root, problems);
+  check_options(root, sweep.settings.space, problems);
   if (const Node* const start = root.find("start")) {
     for (const Node& item : items_of(*start, "start", problems)) {
       const size_t mistakes = problems.list().size();

@@ -94,6 +94,10 @@ TEST(Nni, HasNestedChoices) {
 
 TEST(Nni, RefusesByNameWhatASweepCannotSay) {
   EXPECT_EQ(mistake_in("[1]"), "space.json: not a search space of NNI, a map in JSON");
+  EXPECT_EQ(mistake_in(R"({"x": {"y": 1}, "y": 2, "x": {"_type": "choice", "_value": [1]}})"),
+            "space.json: x: this key is given twice");
+  EXPECT_EQ(mistake_in(R"({"x": {"_type": "choice", "_value": [1], "_value": [2]}})"),
+            "space.json: _value: this key is given twice");
   EXPECT_EQ(mistake_in("{"), "space.json: not a search space of NNI, a map in JSON");
   const auto of = [](const std::string& definition) {
     return mistake_in("{\"x\": " + definition + "}");

@@ -172,6 +172,25 @@ TEST(Sweep, OfWandbMayHaveANameForPeople) {
   EXPECT_EQ(parse("name: My first sweep!\n" + rest).settings.name, "My first sweep!");
 }
 
+TEST(Sweep, HasNoFixedOptionThatAParameterSets) {
+  const std::string start =
+      "recipe: a\nmetric: loss\nparameters:\n  model: [mlp, cnn]\n  train.epochs: [1, 2]\n"
+      "  kind: {cases: {a: {train.steps: [1, 2]}, b: }}\n";
+  const auto wrong = [&](const std::string& options) {
+    return mistake(start + "options: " + options);
+  };
+  EXPECT_EQ(wrong("{data.batch: 2, train.epochs: 3}"),
+            "sweep.yaml:7:26: options.train.epochs: is set by the parameter 'train.epochs'; leave "
+            "one out");
+  EXPECT_EQ(wrong("{train: {epochs: 3}}"),
+            "sweep.yaml:7:19: options.train.epochs: is set by the parameter 'train.epochs'; leave "
+            "one out");
+  EXPECT_NE(wrong("{model.hidden: [8]}").find("is set by the parameter 'model'"),
+            std::string::npos);
+  // It counts where the parameter has no value.
+  EXPECT_EQ(wrong("{train.steps: 3, models: 1}"), "");
+}
+
 TEST(Sweep, WantsAccuraciesToBeLarge) {
   const auto is_maximized = [](const std::string& metric) {
     return parse("recipe: a\nmetric: " + metric + "\nparameters: {a: [1, 2]}\n")
@@ -196,6 +215,10 @@ TEST(Sweep, PassesNothingOverThatHasTheWrongForm) {
   names("constraints: a < 3", "sweep.yaml:4:14: constraints: expected a list");
   names("constraints: [{a: 3}]", "expected a formula");
   names("limits: [loss]", "limits: expected a map");
+  names("constraints: [b < 3, a +, aa]\n",
+        "sweep.yaml:4:15: constraints: there is no parameter 'b'\n"
+        "sweep.yaml:4:22: constraints: 'a +': at letter 4: a value is missing\n"
+        "sweep.yaml:4:27: constraints: there is no parameter 'aa'");
   names("options: [b]", "options: expected a map");
   names("name: [b]", "name: expected a text");
   names("workers: 4294967296", "workers: expected a whole number from 1 to 1024");
