@@ -41,5 +41,14 @@ TEST(OptunaExport, WritesANewFile) {
   EXPECT_THROW(export_to_optuna(tuner.study(), folder.path() / "none" / "a.db"), DeviceError);
 }
 
+TEST(OptunaExport, LeavesNothingBehindWhereItFails) {
+  const TemporaryFolder folder(fs::temp_directory_path(), "gallop-optuna-");
+  // JSON is UTF-8.
+  const Study study(StudySettings{
+      .name = "a", .space = Space({{"x", Interval{}}}, {}), .objectives = {{"\xff", true}}});
+  EXPECT_ANY_THROW(export_to_optuna(study, folder.path() / "optuna.db"));
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 }  // namespace
 }  // namespace gallop::tune

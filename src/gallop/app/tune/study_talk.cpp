@@ -10,6 +10,7 @@
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/which_study.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/text.h"
 #include "gallop/tune/study_text.h"
 #include "gallop/tune/trial_words.h"
 
@@ -28,6 +29,14 @@ const char* verdict_name(tune::Verdict verdict) {
     case tune::Verdict::kAbandon: return "abandon";
   }
   return "";
+}
+
+// CLI11 takes -.5 for an option, -0.5 for a number.
+std::vector<std::string> with_leading_zeros(std::vector<std::string> words) {
+  for (std::string& word : words) {
+    if (word.starts_with("-.") && parse_number<double>(word)) word.insert(1, "0");
+  }
+  return words;
 }
 
 }  // namespace
@@ -88,7 +97,7 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   parser.add_option("--message", outcome.message, "why it failed");
   parser.add_option("--limited", outcome.limited, "one for each limit, in their order");
   parser.add_option("--attempt", attempt, "as ask told it; the last by default");
-  if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
+  if (!parse_arguments(parser, with_leading_zeros(arguments))) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
   const auto broker = place.open_broker();

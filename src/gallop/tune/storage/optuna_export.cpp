@@ -4,6 +4,7 @@
 #include <ctime>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -258,12 +259,7 @@ class Writer {
                               "VALUES (?, ?, ?)"};
 };
 
-}  // namespace
-
-void export_to_optuna(const Study& study, const fs::path& path) {
-  if (fs::exists(path)) {
-    throw UsageError(fmt::format("{} is there already", printable(path.string())));
-  }
+void write_database(const Study& study, const fs::path& path) {
   SqliteDatabase database(path, /*create=*/true);
   SqliteTransaction transaction(database);
   database.execute(kTables);
@@ -271,6 +267,23 @@ void export_to_optuna(const Study& study, const fs::path& path) {
   writer.write_study();
   for (const Trial& trial : study.trials()) writer.write(trial);
   transaction.commit();
+}
+
+}  // namespace
+
+void export_to_optuna(const Study& study, const fs::path& path) {
+  if (fs::exists(path)) {
+    throw UsageError(fmt::format("{} is there already", printable(path.string())));
+  }
+  try {
+    write_database(study, path);
+  } catch (...) {
+    // It would stand in the way of the next try.
+    std::error_code error;
+    fs::remove(path, error);
+    fs::remove(path.string() + "-journal", error);
+    throw;
+  }
 }
 
 }  // namespace gallop::tune
