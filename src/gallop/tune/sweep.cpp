@@ -299,8 +299,8 @@ class Reader {
     return halving(*node, min_iter, max_iter, brackets, eta.value_or(kUsualEta));
   }
 
-  // W&B's trials are compared at min_iter and its multiples by eta, or at the s steps before
-  // max_iter that have such distances.
+  // W&B's trials are compared at min_iter and its multiples by eta, or at the s parts of max_iter
+  // by eta, its square, and so on.
   std::string halving(const Node& node, std::optional<int64_t> min_iter,
                       std::optional<int64_t> max_iter, std::optional<int64_t> brackets,
                       int64_t eta) {
@@ -308,10 +308,11 @@ class Reader {
     if (max_iter && (min_iter || !brackets)) {
       problems_.add(node.origin, "early_terminate", "expected min_iter, or max_iter and s");
     } else if (max_iter) {
-      int64_t first = *max_iter / eta, last = eta;
-      for (int64_t more = 1; more < *brackets && first / eta > 0; ++more, last *= eta) first /= eta;
-      pruner["min_resource"] = std::max<int64_t>(first, 1);
-      pruner["max_resource"] = std::max<int64_t>(first, 1) * last;
+      if (*max_iter < eta) {
+        problems_.add(node.origin, "early_terminate", "max_iter is below eta: it has no rung");
+      }
+      pruner["max_resource"] = *max_iter;
+      pruner["rungs"] = *brackets;
     } else if (min_iter) {
       pruner["min_resource"] = *min_iter;
     }
@@ -448,9 +449,9 @@ void check_options(const Node& root, const Space& space, Problems& problems) {
       for (const Parameter& parameter : space.parameters()) {
         if (parameter.condition) continue;
         if (name != parameter.name && !name.starts_with(parameter.name + ".")) continue;
-        problems.add(entry.origin, "options." + name,
-                     fmt::format("is set by the parameter '{}'; leave one out",
-                                 printable(parameter.name)));
+        problems.add(
+            entry.origin, "options." + name,
+            fmt::format("is set by the parameter '{}'; leave one out", printable(parameter.name)));
       }
       self(self, entry.value, name + ".");
     }

@@ -90,6 +90,7 @@ const std::vector<std::string> kPruners = {
     "{name: successive-halving, reduction_factor: 2}",
     "{name: successive-halving, min_resource: 2, bootstrap_count: 2}",
     "{name: successive-halving, min_resource: 2, max_resource: 8}",
+    "{name: successive-halving, max_resource: 11, rungs: 2, reduction_factor: 3}",
     "{name: hyperband, reduction_factor: 2}",
     "{name: hyperband, max_resource: 20}",
     "{name: asha, reduction_factor: 2}",
@@ -175,6 +176,8 @@ TEST(Pruners, RefuseOptionsThatContradictEachOther) {
             "pruner threshold: lower is above upper");
   EXPECT_EQ(said("{name: successive-halving, bootstrap_count: 1}"),
             "pruner successive-halving: bootstrap_count needs a min_resource");
+  EXPECT_EQ(said("{name: successive-halving, rungs: 2}"),
+            "pruner successive-halving: rungs needs a max_resource, and no min_resource");
   EXPECT_EQ(said("{name: hyperband, bootstrap_count: 1}"),
             "pruner hyperband: bootstrap_count needs a max_resource");
   EXPECT_EQ(said("{name: hyperband, min_resource: 5, max_resource: 4}"),
@@ -256,6 +259,30 @@ TEST(SuccessiveHalving, EndsNoTrialThatIsNearlyWhole) {
       EXPECT_EQ(pruner->should_stop(told.study, told.trial(number)), loss > 1 && step == 3);
     }
   }
+}
+
+// As W&B has them: no powers of the factor times a whole number.
+TEST(SuccessiveHalving, HasRungsAtPartsOfTheWhole) {
+  const auto compared = [](const std::string& more) {
+    Told told(plain_settings());
+    const auto pruner = build_pruner(
+        "{name: successive-halving, max_resource: 100, reduction_factor: 3, " + more + "}",
+        told.study.settings());
+    std::vector<int64_t> steps;
+    for (const double loss : {1.0, 2.0}) {
+      const int64_t number = told.queue();
+      told.start(number);
+      for (int64_t step = 1; step <= 120; ++step) {
+        told.report(number, step, loss);
+        if (pruner->should_stop(told.study, told.trial(number))) steps.push_back(step);
+      }
+    }
+    return steps;
+  };
+  EXPECT_EQ(compared("rungs: 3"), (std::vector<int64_t>{3, 11, 33}));
+  EXPECT_EQ(compared("rungs: 9"), (std::vector<int64_t>{1, 3, 11, 33}));
+  EXPECT_EQ(compared("rungs: 3, min_early_stopping_rate: 1"), (std::vector<int64_t>{11, 33}));
+  EXPECT_EQ(compared("rungs: 3, min_early_stopping_rate: 7"), std::vector<int64_t>());
 }
 
 TEST(SuccessiveHalving, ComparesATrialOnceAtAReportThatPassesSeveralRungs) {

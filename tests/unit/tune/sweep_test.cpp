@@ -146,13 +146,8 @@ TEST(Sweep, MayPruneAsWandbDoes) {
   };
   EXPECT_EQ(pruner("{type: hyperband, min_iter: 3}"),
             R"({"name":"successive-halving","min_resource":3,"reduction_factor":3})");
-  // W&B compares at 3 and 9 of 27 steps, and at 11 and 33 of 100.
-  EXPECT_EQ(pruner("{type: hyperband, max_iter: 27, s: 2, strict: True}"),
-            R"({"name":"successive-halving","min_resource":3,"max_resource":27,)"
-            R"("reduction_factor":3})");
-  EXPECT_EQ(pruner("{type: hyperband, max_iter: 100, s: 2, eta: 3}"),
-            R"({"name":"successive-halving","min_resource":11,"max_resource":99,)"
-            R"("reduction_factor":3})");
+  EXPECT_EQ(pruner("{type: hyperband, max_iter: 100, s: 3, strict: True}"),
+            R"({"name":"successive-halving","max_resource":100,"rungs":3,"reduction_factor":3})");
   const auto wrong = [&](const std::string& text) {
     return mistake(
         "program: a\nmethod: grid\nmetric: loss\nparameters: {a: [1, 2]}\n"
@@ -162,6 +157,8 @@ TEST(Sweep, MayPruneAsWandbDoes) {
   EXPECT_NE(wrong("{type: envelope}").find("early_terminate.type: expected hyperband"),
             std::string::npos);
   EXPECT_NE(wrong("{type: hyperband, max_iter: 27}").find("expected min_iter, or max_iter and s"),
+            std::string::npos);
+  EXPECT_NE(wrong("{type: hyperband, max_iter: 2, s: 1}").find("max_iter is below eta"),
             std::string::npos);
   EXPECT_NE(wrong("{type: hyperband, eta: 1}").find("early_terminate.eta"), std::string::npos);
 }

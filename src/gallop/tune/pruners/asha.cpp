@@ -15,7 +15,7 @@ class Stopping final : public Pruner {
  public:
   explicit Stopping(const AshaConfig& config)
       : percent_(100.0 / static_cast<double>(config.reduction_factor)),
-        brackets_({config.min_resource}, config.reduction_factor) {}
+        brackets_({Rungs(config.min_resource, config.reduction_factor)}) {}
 
   bool should_stop(const Study& study, const Trial& trial) override {
     if (trial.reports.empty()) return false;

@@ -1,5 +1,7 @@
 #include "gallop/tune/pruners/hyperband.h"
 
+#include <utility>
+
 #include "gallop/base/error.h"
 #include "gallop/tune/pruners/rungs.h"
 #include "gallop/tune/pruners/successive_halving.h"
@@ -37,9 +39,11 @@ class Hyperband final : public Pruner {
     if (trial.reports.empty() || whole == 0) return false;
     if (!brackets_ || whole != whole_) {
       const Rungs rungs(config_.min_resource, config_.reduction_factor);
-      std::vector<int64_t> firsts;
-      for (size_t i = 0; i < sizes_for(whole).size(); ++i) firsts.push_back(rungs.step(i));
-      brackets_.emplace(firsts, config_.reduction_factor);
+      std::vector<Rungs> brackets;
+      for (size_t i = 0; i < sizes_for(whole).size(); ++i) {
+        brackets.emplace_back(rungs.step(i), config_.reduction_factor);
+      }
+      brackets_.emplace(std::move(brackets));
       whole_ = whole;
     }
     brackets_->follow(study);

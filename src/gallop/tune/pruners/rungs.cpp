@@ -7,8 +7,9 @@
 namespace gallop::tune {
 
 int64_t Rungs::step(size_t rung) const {
-  int64_t step = first_;
-  for (; rung > 0; --rung) {
+  if (rung < firsts_.size()) return firsts_[rung];
+  int64_t step = firsts_.back();
+  for (size_t last = firsts_.size() - 1; last < rung; ++last) {
     if (step > std::numeric_limits<int64_t>::max() / factor_) {
       return std::numeric_limits<int64_t>::max();
     }
@@ -65,10 +66,6 @@ size_t Rungs::first_of_last_report(const Trial& trial) const {
   size_t rung = passages.size();
   while (rung > 0 && passages[rung - 1].report + 1 == trial.reports.size()) --rung;
   return rung;
-}
-
-Brackets::Brackets(const std::vector<int64_t>& firsts, int64_t factor) {
-  for (const int64_t first : firsts) rungs_.emplace_back(first, factor);
 }
 
 void Brackets::follow(const Study& study) {

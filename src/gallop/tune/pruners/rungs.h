@@ -10,8 +10,8 @@
 
 namespace gallop::tune {
 
-/// Losses of the trials of one bracket at the steps at which they are compared: `first`,
-/// `first` * `factor`, `first` * `factor`^2, and so on without an end.
+/// Losses of the trials of one bracket at the steps at which they are compared: `firsts`, which
+/// rise, and then the last of these times `factor`, `factor`^2, and so on without an end.
 ///
 /// A trial passes a rung with its first report at or after the rung's step that is not NaN.
 class Rungs {
@@ -19,7 +19,9 @@ class Rungs {
   /// Loss and number of a trial.
   using Entry = std::pair<double, int64_t>;
 
-  Rungs(int64_t first, int64_t factor) : first_(first), factor_(factor) {}
+  Rungs(std::vector<int64_t> firsts, int64_t factor)
+      : firsts_(std::move(firsts)), factor_(factor) {}
+  Rungs(int64_t first, int64_t factor) : Rungs(std::vector{first}, factor) {}
 
   /// The largest number where it is larger.
   int64_t step(size_t rung) const;
@@ -56,7 +58,8 @@ class Rungs {
   void pass(const Trial& trial, Followed& followed);
   void forget(const Trial& trial, Followed& followed);
 
-  int64_t first_, factor_;
+  std::vector<int64_t> firsts_;
+  int64_t factor_;
   std::vector<std::vector<Entry>> rungs_;
   std::unordered_map<int64_t, Followed> trials_;
 };
@@ -64,8 +67,7 @@ class Rungs {
 /// The rungs of each bracket of a study.
 class Brackets {
  public:
-  /// One for each first step.
-  Brackets(const std::vector<int64_t>& firsts, int64_t factor);
+  explicit Brackets(std::vector<Rungs> rungs) : rungs_(std::move(rungs)) {}
 
   void follow(const Study& study);
   /// Those of a trial's bracket; of the last one where there are fewer by now.

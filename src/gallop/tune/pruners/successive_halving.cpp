@@ -16,11 +16,11 @@ class SuccessiveHalving final : public Pruner {
   explicit SuccessiveHalving(const SuccessiveHalvingConfig& config) : config_(config) {}
 
   bool should_stop(const Study& study, const Trial& trial) override {
-    const int64_t first = first_rung(study);
-    if (trial.reports.empty() || first == 0) return false;
-    if (!brackets_ || first != first_) {
-      brackets_.emplace(std::vector{first}, config_.reduction_factor);
-      first_ = first;
+    const std::vector<int64_t> firsts = first_rungs(study);
+    if (trial.reports.empty() || firsts.empty()) return false;
+    if (!brackets_ || firsts != firsts_) {
+      brackets_.emplace(std::vector{Rungs(firsts, config_.reduction_factor)});
+      firsts_ = firsts;
     }
     brackets_->follow(study);
     if (config_.max_resource > 0 && trial.reports.back().step >= config_.max_resource) return false;
@@ -28,20 +28,38 @@ class SuccessiveHalving final : public Pruner {
   }
 
  private:
-  // 0 where it is not known yet.
-  int64_t first_rung(const Study& study) const {
+  // None where they are not known yet.
+  std::vector<int64_t> first_rungs(const Study& study) const {
+    const auto left_out = static_cast<size_t>(config_.min_early_stopping_rate);
+    if (config_.rungs > 0) {
+      std::vector<int64_t> steps = parts_of_whole();
+      steps.erase(steps.begin(),
+                  steps.begin() + static_cast<ptrdiff_t>(std::min(left_out, steps.size() - 1)));
+      return steps;
+    }
     int64_t resource = config_.min_resource;
     if (resource == 0) {
       const auto whole = first_complete_length(study);
-      if (!whole) return 0;
+      if (!whole) return {};
       resource = std::max<int64_t>(*whole / kShareOfWhole, 1);
     }
-    return Rungs(resource, config_.reduction_factor)
-        .step(static_cast<size_t>(config_.min_early_stopping_rate));
+    return {Rungs(resource, config_.reduction_factor).step(left_out)};
+  }
+
+  // Rising, up to the whole.
+  std::vector<int64_t> parts_of_whole() const {
+    std::vector<int64_t> steps = {config_.max_resource};
+    for (int64_t rung = 0; rung < config_.rungs; ++rung) {
+      const int64_t part = steps.back() / config_.reduction_factor;
+      if (part == 0) break;
+      steps.push_back(part);
+    }
+    std::reverse(steps.begin(), steps.end());
+    return steps;
   }
 
   SuccessiveHalvingConfig config_;
-  int64_t first_ = 0;
+  std::vector<int64_t> firsts_;
   std::optional<Brackets> brackets_;
 };
 
@@ -65,6 +83,11 @@ void visit(config::Visitor& visitor, SuccessiveHalvingConfig& config) {
                  .help = "step from which on no trial ends, as it is nearly whole; 0: none",
                  .min = 0},
                 config.max_resource);
+  visitor.field({.name = "rungs",
+                 .help = "so many rungs, at max_resource / reduction_factor, / its square, and so "
+                         "on; 0: from min_resource on",
+                 .min = 0},
+                config.rungs);
   visitor.field(kReductionFactor, config.reduction_factor);
   visitor.field({.name = "min_early_stopping_rate",
                  .help = "so many rungs are left out at the beginning",
@@ -76,7 +99,10 @@ void visit(config::Visitor& visitor, SuccessiveHalvingConfig& config) {
 std::unique_ptr<Pruner> make_successive_halving(const SuccessiveHalvingConfig& config,
                                                 const StudySettings& settings) {
   check_one_objective(settings, "pruner successive-halving");
-  if (config.bootstrap_count > 0 && config.min_resource == 0) {
+  if (config.rungs > 0 && (config.min_resource > 0 || config.max_resource == 0)) {
+    throw UsageError("pruner successive-halving: rungs needs a max_resource, and no min_resource");
+  }
+  if (config.bootstrap_count > 0 && config.min_resource == 0 && config.rungs == 0) {
     throw UsageError("pruner successive-halving: bootstrap_count needs a min_resource");
   }
   return std::make_unique<SuccessiveHalving>(config);

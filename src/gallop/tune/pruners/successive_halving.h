@@ -12,6 +12,9 @@ namespace gallop::tune {
 struct SuccessiveHalvingConfig {
   int64_t min_resource = 0;  ///< Step of the first rung; 0: a hundredth of the first whole trial.
   int64_t max_resource = 0;  ///< From this step on no trial ends; 0: there is no such step.
+  /// Above 0: so many rungs, at max_resource divided by reduction_factor, by its square, and so on,
+  /// without those below 1; min_resource is 0 then.
+  int64_t rungs = 0;
   int64_t reduction_factor = 4;
   int64_t min_early_stopping_rate = 0;  ///< So many rungs are left out at the beginning.
   int64_t bootstrap_count = 0;          ///< So many trials end at each rung whatever they are.
