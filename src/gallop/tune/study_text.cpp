@@ -63,6 +63,26 @@ std::string exhausted_text(const Study& study) {
   return fmt::format("all members of the population have come to the last step of {}", sampler);
 }
 
+// The pruned trials whose last reports are best: a line a trial, and no more than a few.
+std::string best_pruned_text(const Study& study) {
+  constexpr size_t kShown = 5;
+  std::vector<const Trial*> pruned;
+  for (const Trial& trial : study.trials()) {
+    const bool has_report = !trial.reports.empty() && !std::isnan(trial.reports.back().loss);
+    if (trial.state == TrialState::kPruned && has_report) pruned.push_back(&trial);
+  }
+  std::stable_sort(pruned.begin(), pruned.end(), [](const Trial* a, const Trial* b) {
+    return a->reports.back().loss < b->reports.back().loss;
+  });
+  if (pruned.size() > kShown) pruned.resize(kShown);
+  std::string text;
+  for (const Trial* trial : pruned) {
+    text += fmt::format("  {} at step {}, trial {}: {}\n", values_text(study, *trial),
+                        trial->reports.back().step, trial->number, point_text(study, *trial, 4));
+  }
+  return text;
+}
+
 }  // namespace
 
 const Trial& trial_at(const Study& study, int64_t number) {
@@ -190,25 +210,6 @@ std::string above_limits_text(const Study& study) {
   }
   return fmt::format("of {} complete trials none is within the limits ({})",
                      study.count(TrialState::kComplete), join_names(limits, "and"));
-}
-
-std::string best_pruned_text(const Study& study) {
-  constexpr size_t kShown = 5;
-  std::vector<const Trial*> pruned;
-  for (const Trial& trial : study.trials()) {
-    const bool has_report = !trial.reports.empty() && !std::isnan(trial.reports.back().loss);
-    if (trial.state == TrialState::kPruned && has_report) pruned.push_back(&trial);
-  }
-  std::stable_sort(pruned.begin(), pruned.end(), [](const Trial* a, const Trial* b) {
-    return a->reports.back().loss < b->reports.back().loss;
-  });
-  if (pruned.size() > kShown) pruned.resize(kShown);
-  std::string text;
-  for (const Trial* trial : pruned) {
-    text += fmt::format("  {} at step {}, trial {}: {}\n", values_text(study, *trial),
-                        trial->reports.back().step, trial->number, point_text(study, *trial, 4));
-  }
-  return text;
 }
 
 std::string pruned_text(const Study& study) {

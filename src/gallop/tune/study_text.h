@@ -47,11 +47,9 @@ std::string best_text(const Study& study);
 /// none were.
 std::string shared_text(const Study& study, size_t trials);
 
-/// The pruned trials whose last reports are best, where no trial is complete: a line a trial, and
-/// no more than a few. Empty for none.
-std::string best_pruned_text(const Study& study);
-/// The same with a line before it; or that none of them has reached the target of "seconds to
-/// METRIC NUMBER". Empty where a trial is complete, or none was pruned.
+/// The pruned trials whose last reports are best, where no trial is complete, or that none of them
+/// has reached the target of "seconds to METRIC NUMBER". Empty where a trial is complete, or none
+/// was pruned.
 std::string pruned_text(const Study& study);
 /// That there are complete trials, and all of them above a limit.
 std::string above_limits_text(const Study& study);

@@ -231,11 +231,9 @@ StudyEnd take_part(Arguments& arguments, const launch::World& world, const tune:
 void show_best(const tune::StudyPlace& place) {
   const tune::Study study = place.read();
   const std::string best = best_text(study);
-  if (best.empty() && study.count(tune::TrialState::kPruned) > 0) {
-    fmt::print(
-        "no trial ran to its end; the best of those that were pruned, by their last "
-        "report:\n{}",
-        best_pruned_text(study));
+  const std::string pruned = pruned_text(study);
+  if (!pruned.empty()) {
+    fmt::print("{}", pruned);
     return;
   }
   if (best.empty() && study.count(tune::TrialState::kComplete) > 0) {
