@@ -128,5 +128,16 @@ TEST(GridSampler, RefusesWhatItCannotCount) {
   EXPECT_EQ(refusal(Space({{"one", Interval{.low = 2, .high = 2}}}, {})), "");
 }
 
+// A walk through all of it would take months.
+TEST(GridSampler, GivesUpWhereConstraintsAllowHardlyAnything) {
+  const Space space({{"a", steps(1, 100'000)}, {"b", steps(1, 100'000)}, {"c", steps(1, 100'000)}},
+                    {"a + b + c < 3"});
+  const StudySettings settings = ToldStudy::settings_of(space);
+  const Study study(settings);
+  const auto sampler = make_grid({}, settings);
+  EXPECT_THROW(sampler->ask(study, 0), UsageError);
+  EXPECT_FALSE(sampler->is_exhausted(study));
+}
+
 }  // namespace
 }  // namespace gallop::tune

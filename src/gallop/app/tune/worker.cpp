@@ -31,10 +31,12 @@ std::vector<Override> overrides_of(const std::vector<std::string>& options) {
   return overrides;
 }
 
-// That the constraints allow something, which a grid finds out by itself, is known before a study
-// is made.
+// That the constraints allow something is known before a study is made.
 void check_constraints(const tune::StudySettings& settings) {
-  if (tune::name_in(settings.sampler) == "grid") return;
+  if (tune::name_in(settings.sampler) == "grid") {
+    if (tune::make_sampler(settings)->ask(tune::Study(settings), 0)) return;
+    throw UsageError("sampler grid: the constraints allow no point of the grid");
+  }
   tune::Random random(settings.seed, 0);
   tune::random_point(settings.space, random);
 }

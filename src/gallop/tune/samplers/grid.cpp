@@ -16,7 +16,8 @@ namespace gallop::tune {
 namespace {
 
 constexpr double kMostPoints = 1e15;
-constexpr int64_t kMostValues = 1'000'000;  // Of one parameter: they are kept.
+constexpr int64_t kMostValues = 1'000'000;     // Of one parameter: they are kept.
+constexpr int64_t kMostForbidden = 2'000'000;  // In a row; a large grid could take years.
 
 std::vector<double> values_of(const Choices& choices) {
   std::vector<double> values;
@@ -50,7 +51,7 @@ std::vector<double> values_of(const std::string& name, const Interval& interval,
 class Combinations {
  public:
   Combinations(const Space& space, const GridConfig& config)
-      : values_(space.size()), children_(space.size()), counts_(space.size()) {
+      : values_(space.size()), children_(space.size()), counts_(space.size()), ends_(space.size()) {
     std::string without_end;
     for (size_t i = 0; i < space.size(); ++i) {
       const Interval* const interval = space[i].interval();
@@ -97,6 +98,7 @@ class Combinations {
     }
     for (const Parameters& children : children_[parameter]) {
       counts_[parameter] += product(children);
+      ends_[parameter].push_back(counts_[parameter]);
     }
     if (!space[parameter].condition) roots_.insert(roots_.begin(), parameter);
   }
@@ -117,19 +119,18 @@ class Combinations {
   }
 
   void decide(size_t parameter, int64_t index, Point& point) const {
-    for (size_t i = 0; i < values_[parameter].size(); ++i) {
-      const auto count = static_cast<int64_t>(product(children_[parameter][i]));
-      if (index < count) {
-        point[parameter] = values_[parameter][i];
-        return decide(children_[parameter][i], index, point);
-      }
-      index -= count;
-    }
+    const auto& ends = ends_[parameter];
+    const auto value = static_cast<size_t>(
+        std::upper_bound(ends.begin(), ends.end(), static_cast<double>(index)) - ends.begin());
+    point[parameter] = values_[parameter][value];
+    const double begin = value == 0 ? 0 : ends[value - 1];
+    decide(children_[parameter][value], index - static_cast<int64_t>(begin), point);
   }
 
   std::vector<std::vector<double>> values_;
   std::vector<std::vector<Parameters>> children_;  // For each value of each parameter.
   std::vector<double> counts_;                     // Combinations from each parameter on.
+  std::vector<std::vector<double>> ends_;          // The same up to each of its values.
   Parameters roots_;
 };
 
@@ -142,11 +143,15 @@ class GridSampler final : public Sampler {
 
   std::optional<Proposal> ask(const Study& study, int64_t /*number*/) override {
     auto point = next(study);
-    if (!point) return std::nullopt;
-    return Proposal{.point = std::move(*point)};
+    if (point) return Proposal{.point = std::move(*point)};
+    if (!gives_up_) return std::nullopt;
+    throw UsageError(fmt::format(
+        "sampler grid: of {:.3g} points the constraints allow none of {} in a row; make "
+        "the grid smaller, or search with another sampler",
+        static_cast<double>(combinations_.size()), format_count(kMostForbidden)));
   }
 
-  bool is_exhausted(const Study& study) const override { return !next(study); }
+  bool is_exhausted(const Study& study) const override { return !next(study) && !gives_up_; }
 
  private:
   static std::string key(const Point& point) {
@@ -163,12 +168,17 @@ class GridSampler final : public Sampler {
       tried_.clear();
       seen_ = 0;
       place_ = 0;
+      forbidden_ = 0;
+      gives_up_ = false;
       study_ = &study;
     }
     for (; seen_ < study.trials().size(); ++seen_) tried_.insert(key(study.trials()[seen_].point));
-    for (; place_ < combinations_.size(); ++place_) {
+    for (; place_ < combinations_.size() && !gives_up_; ++place_) {
       Point point = combinations_.at(shuffle_ ? order_(place_) : place_);
-      if (study.space().allows(point) && !tried_.contains(key(point))) return point;
+      const bool is_allowed = study.space().allows(point);
+      if (is_allowed && !tried_.contains(key(point))) return point;
+      forbidden_ = is_allowed ? 0 : forbidden_ + 1;
+      gives_up_ = forbidden_ > kMostForbidden;
     }
     return std::nullopt;
   }
@@ -180,6 +190,8 @@ class GridSampler final : public Sampler {
   mutable const Study* study_ = nullptr;
   mutable size_t seen_ = 0;
   mutable int64_t place_ = 0;
+  mutable int64_t forbidden_ = 0;  // In a row, just before it.
+  mutable bool gives_up_ = false;
   mutable std::unordered_set<std::string> tried_;
 };
 
