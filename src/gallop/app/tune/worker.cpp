@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/tune/trial_run.h"
@@ -21,6 +24,7 @@ namespace gallop::app {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(200);
+constexpr double kRounding = 1e-6;  // Of a number of evaluations.
 
 std::vector<Override> overrides_of(const std::vector<std::string>& options) {
   std::vector<Override> overrides;
@@ -49,17 +53,38 @@ void check_command(const tune::StudySettings& settings, const tune::RunSpec& spe
                       tune::Variables::kFilled);
 }
 
-}  // namespace
+// How many evaluations a recipe has, its end included, where its options say that.
+std::optional<int64_t> evaluations(const train::TrainConfig& train, const ReportUnit& unit) {
+  if (unit.of_epochs == train.steps.has_value()) return std::nullopt;
+  const double length = unit.of_epochs ? train.epochs : static_cast<double>(*train.steps);
+  return static_cast<int64_t>(std::ceil(length / unit.every - kRounding));
+}
 
-ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
-  if (spec.recipe.empty()) return {};
+// Members of a population that are to train beyond their recipe's end would fail there one by one.
+void check_population(const tune::StudySettings& settings, const train::TrainConfig& train,
+                      const ReportUnit& unit) {
+  const auto sampler = nlohmann::json::parse(settings.sampler);
+  const auto last = sampler.find("last");
+  const auto most = evaluations(train, unit);
+  const bool varies = settings.space.find("train.epochs") || settings.space.find("train.steps");
+  if (last == sampler.end() || !most || varies || last->get<int64_t>() <= *most) return;
+  throw UsageError(fmt::format("sampler {}: last is evaluation {}, and the recipe ends with {}",
+                               tune::name_in(settings.sampler), last->get<int64_t>(), *most));
+}
+
+// Of the recipe with the options of a point of the space.
+train::TrainConfig training_of(const tune::StudySettings& settings, const tune::RunSpec& spec) {
   tune::Random random(settings.seed, 0);
   const tune::Point point = tune::random_point(settings.space, random);
   const Families families;
-  const auto resolved =
-      load_recipe(families, spec.recipe, overrides_of(recipe_options(spec, settings.space, point)));
+  return load_recipe(families, spec.recipe,
+                     overrides_of(recipe_options(spec, settings.space, point)))
+      .recipe.train;
+}
+
+ReportUnit unit_of(const train::TrainConfig& train) {
   using Unit = train::Interval::Unit;
-  const train::Interval interval = train::Interval::parse(resolved.recipe.train.evaluate_every);
+  const train::Interval interval = train::Interval::parse(train.evaluate_every);
   switch (interval.unit) {
     case Unit::kEpochs: return {.every = interval.count, .of_epochs = true};
     case Unit::kSteps: return {.every = interval.count, .of_epochs = false};
@@ -68,14 +93,28 @@ ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec&
   throw UsageError(
       fmt::format("train.evaluate_every is '{}': trials are compared by evaluations, which must "
                   "come every so many epochs or steps",
-                  resolved.recipe.train.evaluate_every));
+                  train.evaluate_every));
+}
+
+ReportUnit checked_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+  if (spec.recipe.empty()) return {};
+  const train::TrainConfig train = training_of(settings, spec);
+  const ReportUnit unit = unit_of(train);
+  check_population(settings, train, unit);
+  return unit;
+}
+
+}  // namespace
+
+ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+  return spec.recipe.empty() ? ReportUnit() : unit_of(training_of(settings, spec));
 }
 
 void check_study(const tune::StudySettings& settings) {
   const tune::RunSpec spec = tune::parse_run_spec(settings.run);
   tune::make_sampler(settings);
   tune::make_pruner(settings);
-  const TrialMetrics metrics(settings, spec, report_unit(settings, spec));
+  const TrialMetrics metrics(settings, spec, checked_unit(settings, spec));
   shared_checkpoints(settings, spec);
   check_constraints(settings);
   check_command(settings, spec);
