@@ -8,6 +8,7 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,7 @@ constexpr double kGraceSeconds = 30;
 // For what a trial leaves behind to print the last that it was given, as 'tee' does.
 constexpr double kLeftSeconds = 2;
 constexpr double kRequestSeconds = 1;
+constexpr std::string_view kSecondsTo = "seconds to ";
 constexpr int kLookMilliseconds = 100;
 constexpr size_t kLongestSaid = 400;  // Of the last line, for a message.
 
@@ -202,13 +204,21 @@ class Run {
     return metric == "joules" ? std::optional(joules_) : metrics_.value_of(metric);
   }
 
+  // "accuracy came to 0.81 at best", of "seconds to accuracy 0.9"; empty where it was never told.
+  std::string nearest_to(const std::string& target) const {
+    const size_t begin = kSecondsTo.size();
+    const std::string name = target.substr(begin, target.find(' ', begin) - begin);
+    const auto best = metrics_.value_of("best_" + name);
+    return best ? fmt::format("{} came to {:.6g} at best", printable(name), *best) : "";
+  }
+
   tune::Outcome outcome() const {
     tune::Outcome outcome;
     for (const auto& objective : broker_.settings().objectives) {
       const auto value = value_of(objective.metric);
-      // A target that is never reached has no time; what it came to is known by its reports.
-      if (!value && objective.metric.starts_with("seconds to ")) {
-        return {.state = tune::TrialState::kPruned};
+      // A target that is never reached has no time.
+      if (!value && objective.metric.starts_with(kSecondsTo)) {
+        return {.state = tune::TrialState::kPruned, .message = nearest_to(objective.metric)};
       }
       if (!value) return failed_without(objective.metric);
       outcome.values.push_back(*value);
