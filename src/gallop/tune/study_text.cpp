@@ -55,9 +55,8 @@ double seconds_of(const Trial& trial) {
 // Why no more trials come although more are wanted; empty where that is not so.
 std::string exhausted_text(const Study& study) {
   const bool is_underway = !study.running().empty() || !study.waiting().empty();
-  const bool is_over = study.is_stopped() || study.finished_trials() >= study.wanted_trials();
-  if (is_underway || is_over || study.trials().empty()) return {};
-  if (!make_sampler(study.settings())->is_exhausted(study)) return {};
+  if (is_underway || study.is_stopped() || study.has_all_trials()) return {};
+  if (study.trials().empty() || !make_sampler(study.settings())->is_exhausted(study)) return {};
   const std::string sampler = name_in(study.settings().sampler);
   if (sampler == "grid") return "all points of the grid have been tried";
   return fmt::format("all members of the population have come to the last step of {}", sampler);

@@ -46,8 +46,9 @@ std::string name_of(const StudyRunConfig& config) {
 std::vector<Worker> workers_of(const tune::StudyPlace& place, const StudyRunConfig& config,
                                const DataSharing& sharing) {
   std::vector<int> cores = side_by_side(cores_given());
-  if (config.cores > 0)
+  if (config.cores > 0) {
     cores.resize(static_cast<size_t>(config.workers) * static_cast<size_t>(config.cores));
+  }
   std::vector<Worker> workers;
   for (int i = 0; i < config.workers; ++i) {
     Worker worker{.name = fmt::format("{}/{}", name_of(config), i),
