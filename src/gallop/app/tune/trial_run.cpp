@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -221,6 +222,10 @@ class Run {
         return {.state = tune::TrialState::kPruned, .message = nearest_to(objective.metric)};
       }
       if (!value) return failed_without(objective.metric);
+      if (std::isnan(*value) && objective.metric.starts_with(kSecondsTo)) {
+        return failed(fmt::format("it has not printed 'training_seconds', by which '{}' counts",
+                                  printable(objective.metric)));
+      }
       outcome.values.push_back(*value);
     }
     for (const auto& limit : broker_.settings().limits) {
