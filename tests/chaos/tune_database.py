@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+import runs
 import tune
 
 SWEEP = """
@@ -64,11 +65,8 @@ def expect(code, what, process):
 
 
 def wait_for(what, is_so):
-    deadline = time.monotonic() + HANGS_SECONDS
-    while not is_so():
-        if time.monotonic() > deadline:
-            sys.exit(f"not within {HANGS_SECONDS} s: {what}")
-        time.sleep(0.05)
+    if not runs.holds_within(HANGS_SECONDS, is_so):
+        sys.exit(f"not within {HANGS_SECONDS} s: {what}")
 
 
 def refuses_what_is_wrong(place):
@@ -85,11 +83,11 @@ def runs_each_trial_once(places):
     processes = [place.search(SWEEP, "sweep") for place in places]
     for process in processes:
         expect(0, "8 of 8 trials finished", process)
-    runs = collections.Counter()
+    times = collections.Counter()
     for place in set(places):
-        runs.update(place.outputs("sweep"))
-    if runs != {f"{trial:04}.log": 1 for trial in range(8)}:
-        sys.exit(f"not each trial was run once: {runs}")
+        times.update(place.outputs("sweep"))
+    if times != {f"{trial:04}.log": 1 for trial in range(8)}:
+        sys.exit(f"not each trial was run once: {times}")
 
 
 def ends_while_the_database_is_away(place, database):

@@ -1,17 +1,8 @@
 #include "gallop/tune/lineage.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace gallop::tune {
 
 namespace {
-
-bool is_same(const Point& a, const Point& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double one, double other) {
-    return one == other || (std::isnan(one) && std::isnan(other));
-  });
-}
 
 int64_t end_of(const Trial& trial) {
   return trial.reports.empty() ? trial.last_step : trial.reports.back().step;
@@ -27,7 +18,7 @@ std::vector<Stretch> lineage(const Study& study, int64_t trial) {
   std::vector<Stretch> stretches;
   for (auto one = chain.rbegin(); one != chain.rend(); ++one) {
     const int64_t first = stretches.empty() ? 0 : stretches.back().last_step;
-    if (stretches.empty() || !is_same(stretches.back().point, (*one)->point)) {
+    if (stretches.empty() || !is_same_point(stretches.back().point, (*one)->point)) {
       stretches.push_back({.first_step = first, .point = (*one)->point});
     }
     stretches.back().last_step = end_of(**one);

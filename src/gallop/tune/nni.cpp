@@ -209,28 +209,26 @@ class Writer {
   std::string mistakes_;
 };
 
-// JSON itself takes the last of several entries with one key.
-std::string key_that_is_twice(const std::string& json) {
+// JSON itself takes the last of several entries with one key, which is told in `twice`.
+Json parse_json(const std::string& json, std::string& twice) {
   std::vector<std::set<std::string>> keys;  // Of the maps around a place.
-  std::string twice;
   const auto look = [&](int /*depth*/, Json::parse_event_t event, const Json& parsed) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(parsed).second) twice = parsed;
     return true;
   };
-  [[maybe_unused]] const Json whole = Json::parse(json, look, /*allow_exceptions=*/false);
-  return twice;
+  return Json::parse(json, look, /*allow_exceptions=*/false);
 }
 
 }  // namespace
 
 std::string sweep_of_nni(const std::string& json, const std::string& file_name) {
-  const Json space = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  std::string twice;
+  const Json space = parse_json(json, twice);
   if (!space.is_object()) {
     throw UsageError(fmt::format("{}: not a search space of NNI, a map in JSON", file_name));
   }
-  const std::string twice = key_that_is_twice(json);
   if (!twice.empty()) {
     throw UsageError(fmt::format("{}: {}: this key is given twice", file_name, printable(twice)));
   }

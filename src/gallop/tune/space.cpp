@@ -331,6 +331,12 @@ void Space::drop_inactive(Point& point) const {
   }
 }
 
+bool is_same_point(const Point& a, const Point& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double one, double other) {
+    return one == other || (std::isnan(one) && std::isnan(other));
+  });
+}
+
 bool Space::contains(const Point& point) const {
   if (point.size() != size()) return false;
   for (size_t i = 0; i < size(); ++i) {

@@ -51,6 +51,9 @@ struct Parameter {
 /// condition of a parameter does not hold.
 using Point = std::vector<double>;
 
+/// Whether all values are, and the same parameters have none.
+bool is_same_point(const Point& a, const Point& b);
+
 constexpr double kInactive = std::numeric_limits<double>::quiet_NaN();
 
 struct Range {

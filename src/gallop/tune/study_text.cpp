@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 #include "gallop/config/scalar.h"
 #include "gallop/plot/labels.h"
 #include "gallop/tune/chosen.h"
+#include "gallop/tune/target_metric.h"
 #include "gallop/tune/trial_words.h"
 
 namespace gallop::tune {
@@ -26,7 +26,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostOfResult = 24;
-constexpr std::string_view kSecondsTo = "seconds to ";
 
 const std::vector<std::string> kFirstColumns = {"trial", "state"};
 const std::vector<std::string> kLastColumns = {"seconds", "attempts", "worker", "message"};

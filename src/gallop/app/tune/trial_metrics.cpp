@@ -11,6 +11,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/target_metric.h"
 
 namespace gallop::app {
 
@@ -22,7 +23,6 @@ constexpr double kMostReports = 0x1p53;
 constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::string_view kBest = "best_";
-constexpr std::string_view kSecondsTo = "seconds to ";
 
 constexpr std::array kEvaluated = {"loss", "accuracy", "top5"};
 constexpr std::array kOfRecipes = {"training_seconds", "seconds", "memory_bytes", "joules"};
@@ -72,7 +72,7 @@ TrialMetrics::TrialMetrics(const tune::StudySettings& settings, const tune::RunS
     : settings_(settings), is_recipe_(!spec.recipe.empty()), unit_(unit) {
   const auto check = [&](const std::string& metric) {
     std::string_view plain = metric;
-    const auto target = target_of(metric);
+    const auto target = tune::parse_target_metric(metric);
     if (target) plain = target->metric;
     if (plain.starts_with(kBest)) plain.remove_prefix(kBest.size());
     const bool is_known = is_one_of(kEvaluated, plain) || is_one_of(kOfRecipes, metric);
@@ -84,16 +84,6 @@ TrialMetrics::TrialMetrics(const tune::StudySettings& settings, const tune::RunS
   };
   for (const auto& objective : settings.objectives) check(objective.metric);
   for (const auto& limit : settings.limits) check(limit.metric);
-}
-
-std::optional<TrialMetrics::Target> TrialMetrics::target_of(const std::string& metric) {
-  if (!metric.starts_with(kSecondsTo)) return std::nullopt;
-  const std::string rest = metric.substr(kSecondsTo.size());
-  const size_t blank = rest.find(' ');
-  if (blank == std::string::npos) return std::nullopt;
-  const auto value = parse_number<double>(std::string_view(rest).substr(blank + 1));
-  if (!value) return std::nullopt;
-  return Target{rest.substr(0, blank), *value};
 }
 
 // Of a metric that no objective names, accuracies alone are to be large.
@@ -114,7 +104,7 @@ void TrialMetrics::note(const std::string& name, double value, double seconds) {
     derived_[best] = value;
   }
   for (const auto& objective : settings_.objectives) {
-    const auto target = target_of(objective.metric);
+    const auto target = tune::parse_target_metric(objective.metric);
     if (!target || target->metric != name || derived_.contains(objective.metric)) continue;
     if (sign * value <= sign * target->value) derived_[objective.metric] = seconds;
   }
@@ -158,10 +148,10 @@ std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
 }
 
 bool TrialMetrics::is_settled() const {
-  return std::all_of(settings_.objectives.begin(), settings_.objectives.end(),
-                     [&](const auto& objective) {
-                       return target_of(objective.metric) && derived_.contains(objective.metric);
-                     });
+  return std::all_of(
+      settings_.objectives.begin(), settings_.objectives.end(), [&](const auto& objective) {
+        return tune::parse_target_metric(objective.metric) && derived_.contains(objective.metric);
+      });
 }
 
 std::optional<double> TrialMetrics::value_of(const std::string& metric) const {

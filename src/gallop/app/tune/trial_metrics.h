@@ -46,11 +46,6 @@ class TrialMetrics {
   std::optional<double> value_of(const std::string& metric) const;
 
  private:
-  struct Target {
-    std::string metric;
-    double value = 0;
-  };
-  static std::optional<Target> target_of(const std::string& metric);
   bool is_smaller_better(const std::string& metric) const;
   void note(const std::string& name, double value, double seconds);
   bool counts(const std::string& event) const;

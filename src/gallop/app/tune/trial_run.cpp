@@ -9,7 +9,6 @@
 #include <csignal>
 #include <memory>
 #include <optional>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -22,6 +21,7 @@
 #include "gallop/base/text.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/tune/patience.h"
+#include "gallop/tune/target_metric.h"
 #include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
@@ -34,7 +34,6 @@ constexpr double kGraceSeconds = 30;
 // For what a trial leaves behind to print the last that it was given, as 'tee' does.
 constexpr double kLeftSeconds = 2;
 constexpr double kRequestSeconds = 1;
-constexpr std::string_view kSecondsTo = "seconds to ";
 constexpr int kLookMilliseconds = 100;
 constexpr size_t kLongestSaid = 400;  // Of the last line, for a message.
 
@@ -206,11 +205,11 @@ class Run {
   }
 
   // "accuracy came to 0.81 at best", of "seconds to accuracy 0.9"; empty where it was never told.
-  std::string nearest_to(const std::string& target) const {
-    const size_t begin = kSecondsTo.size();
-    const std::string name = target.substr(begin, target.find(' ', begin) - begin);
-    const auto best = metrics_.value_of("best_" + name);
-    return best ? fmt::format("{} came to {:.6g} at best", printable(name), *best) : "";
+  std::string nearest_to(const std::string& metric) const {
+    const auto target = tune::parse_target_metric(metric);
+    const auto best = target ? metrics_.value_of("best_" + target->metric) : std::nullopt;
+    if (!best) return {};
+    return fmt::format("{} came to {:.6g} at best", printable(target->metric), *best);
   }
 
   tune::Outcome outcome() const {
@@ -218,11 +217,11 @@ class Run {
     for (const auto& objective : broker_.settings().objectives) {
       const auto value = value_of(objective.metric);
       // A target that is never reached has no time.
-      if (!value && objective.metric.starts_with(kSecondsTo)) {
+      if (!value && objective.metric.starts_with(tune::kSecondsTo)) {
         return {.state = tune::TrialState::kPruned, .message = nearest_to(objective.metric)};
       }
       if (!value) return failed_without(objective.metric);
-      if (std::isnan(*value) && objective.metric.starts_with(kSecondsTo)) {
+      if (std::isnan(*value) && objective.metric.starts_with(tune::kSecondsTo)) {
         return failed(fmt::format("it has not printed 'training_seconds', by which '{}' counts",
                                   printable(objective.metric)));
       }

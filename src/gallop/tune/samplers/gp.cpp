@@ -281,11 +281,8 @@ std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
   set_pending(study, models);
   const std::vector<Point> points = promising(study, number, trials, models);
   const auto was_tried = [&study](const Point& point) {
-    return std::any_of(study.trials().begin(), study.trials().end(), [&point](const Trial& trial) {
-      return std::equal(point.begin(), point.end(), trial.point.begin(), [](double a, double b) {
-        return a == b || (std::isnan(a) && std::isnan(b));
-      });
-    });
+    return std::any_of(study.trials().begin(), study.trials().end(),
+                       [&point](const Trial& trial) { return is_same_point(point, trial.point); });
   };
   const auto first_new = std::find_if_not(points.begin(), points.end(), was_tried);
   return Proposal{.point = first_new == points.end() ? points.front() : *first_new};

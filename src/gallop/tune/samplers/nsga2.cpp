@@ -29,11 +29,6 @@ bool beats(const Individual& a, const Individual& b) {
   return dominates(a.losses, b.losses);
 }
 
-bool is_same(const Point& a, const Point& b) {
-  return std::equal(a.begin(), a.end(), b.begin(),
-                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
-}
-
 /// The best by rank, and of the last rank that has room the least crowded.
 std::vector<Individual> selected(const std::vector<Individual>& all, size_t count) {
   LossRows losses;
@@ -165,7 +160,7 @@ Point Evolution::child(const Study& study, Random& random) const {
 
 bool Evolution::is_known(const Point& point) const {
   const auto has_it = [&](const Individual& individual) {
-    return is_same(individual.point, point);
+    return is_same_point(individual.point, point);
   };
   return std::any_of(parents_.begin(), parents_.end(), has_it) ||
          std::any_of(members_.begin(), members_.end(), has_it);
