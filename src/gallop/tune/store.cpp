@@ -19,14 +19,16 @@ constexpr size_t kMostLetters = 100;
 
 std::unique_ptr<StudyStore> open_store(const std::string& where,
                                        [[maybe_unused]] const Patience& patience) {
-  if (!where.starts_with("postgresql://") && !where.starts_with("postgres://")) {
-    return open_sqlite(where);
-  }
+  if (!is_database(where)) return open_sqlite(where);
 #if GALLOP_POSTGRESQL
   return open_postgresql(where, patience);
 #else
   throw UsageError("postgresql:// cannot be used: this Gallop was built without libpq");
 #endif
+}
+
+bool is_database(const std::string& where) {
+  return where.starts_with("postgresql://") || where.starts_with("postgres://");
 }
 
 bool is_study_name(const std::string& name) {

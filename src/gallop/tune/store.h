@@ -48,6 +48,9 @@ class StudyStore {
 /// minutes are taken. Where it is not there, calls throw StudyUnreachable.
 std::unique_ptr<StudyStore> open_store(const std::string& where, const Patience& patience = {});
 
+/// Whether this is the address of a database, "postgresql://...".
+bool is_database(const std::string& where);
+
 /// Whether this can be the name of a study.
 bool is_study_name(const std::string& name);
 /// Throws UsageError where it cannot.

@@ -33,7 +33,10 @@ StudyPlace StudyPlace::at(const fs::path& folder) {
   const fs::path whole = fs::absolute(folder).lexically_normal();
   place.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   place.store = (folder / kDatabase).string();
-  if (place.is_in_database()) place.store = read_file(folder / kStore, kLongestStore);
+  std::error_code error;
+  if (fs::exists(folder / kStore, error)) {
+    place.store = read_file(folder / kStore, kLongestStore);
+  }
   return place;
 }
 
@@ -43,11 +46,6 @@ void StudyPlace::set_store(const fs::path& folder, const std::string& store) {
 }
 
 fs::path StudyPlace::address_file() const { return file_beside(store, name, "address"); }
-
-bool StudyPlace::is_in_database() const {
-  std::error_code error;
-  return fs::exists(folder / kStore, error);
-}
 
 Study StudyPlace::read(double patience_seconds) const {
   const std::string leader = leader_elsewhere();

@@ -37,7 +37,7 @@ struct StudyPlace {
   Study read(double patience_seconds = 0) const;
   /// Where a process that leads it on this or another host can be found.
   fs::path address_file() const;
-  bool is_in_database() const;
+  bool is_in_database() const { return is_database(store); }
   /// To take part in it: by itself, or by the process that leads it. One that does not answer, as
   /// it takes part for a moment, is waited for for seconds; throws StudyUnreachable then. A
   /// database is waited for as `goes_on` says (Patience).

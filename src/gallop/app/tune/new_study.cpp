@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -46,15 +45,6 @@ std::string difference(tune::StudySettings before, const tune::StudySettings& no
   return "the metrics or limits";
 }
 
-void check_same(const std::string& study, const tune::StudySettings& there,
-                const tune::StudySettings& wanted) {
-  const std::string changed = difference(there, wanted);
-  if (changed.empty()) return;
-  throw UsageError(fmt::format(
-      "there is a study {} already, which differs in {}; take another --name, or remove it", study,
-      changed));
-}
-
 // Two processes that make a study at once would make it twice, or one go on with half of it.
 FileLock take_making_lock(const fs::path& folder) {
   const double until = monotonic_seconds() + kMakingSeconds;
@@ -68,19 +58,14 @@ FileLock take_making_lock(const fs::path& folder) {
                                 folder.string(), kMakingSeconds));
 }
 
-bool is_same_point(const tune::Point& a, const tune::Point& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double one, double other) {
-    return one == other || (std::isnan(one) && std::isnan(other));
-  });
-}
-
 // Those of the sweep's points to begin with that are no trial's.
 std::vector<tune::Point> untried(const std::vector<tune::Point>& start, const tune::Study& study) {
   std::vector<tune::Point> points = start;
   std::erase_if(points, [&](const tune::Point& point) {
     const auto& trials = study.trials();
-    return std::any_of(trials.begin(), trials.end(),
-                       [&](const tune::Trial& trial) { return is_same_point(trial.point, point); });
+    return std::any_of(trials.begin(), trials.end(), [&](const tune::Trial& trial) {
+      return tune::is_same_point(trial.point, point);
+    });
   });
   return points;
 }
@@ -88,7 +73,7 @@ std::vector<tune::Point> untried(const std::vector<tune::Point>& start, const tu
 void go_on(const StudyPlace& place, tune::StudyStore& store, const NewStudy& wanted,
            const tune::Sweep& sweep) {
   const tune::Study study = place.read();
-  check_same(place.folder.string(), study.settings(), sweep.settings);
+  require_same(place, study.settings(), sweep.settings);
   if (!wanted.earlier.empty() && study.taken_over() == 0) {
     throw UsageError(
         fmt::format("--warm-start: {} is there already, and only a new study takes over trials; "
@@ -121,22 +106,11 @@ std::vector<tune::Event> first_events(const tune::Sweep& sweep, const std::strin
   return kept.events();
 }
 
-// Where the study is kept from now on, once it is known that it can be.
-void choose_store(const fs::path& folder, const std::string& store,
-                  const tune::StudySettings& wanted) {
-  if (store.empty()) return;
-  if (!store.starts_with("postgresql://") && !store.starts_with("postgres://")) {
-    throw UsageError(
-        "--store: expected postgresql://USER@HOST/DATABASE; without --store a study is "
-        "kept in a file");
-  }
-  const auto database = tune::open_store(store);
-  const auto names = database->names();
-  if (std::find(names.begin(), names.end(), wanted.name) != names.end()) {
-    check_same(fmt::format("'{}' in the database", wanted.name),
-               database->read(wanted.name).settings(), wanted);
-  }
-  StudyPlace::set_store(folder, store);
+void check_database(const std::string& store) {
+  if (tune::is_database(store)) return;
+  throw UsageError(
+      "--store: expected postgresql://USER@HOST/DATABASE; without --store a study is "
+      "kept in a file");
 }
 
 // A study is where it was made, whatever is said now.
@@ -177,9 +151,13 @@ StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const st
   make_folders(folder);
   const FileLock lock = take_making_lock(folder);
   const bool is_there = tune::is_study(folder);
-  if (!is_there) choose_store(folder, wanted.store, sweep.settings);
   StudyPlace place = StudyPlace::at(folder);
-  check_store(place, wanted.store);
+  if (is_there) {
+    check_store(place, wanted.store);
+  } else if (!wanted.store.empty()) {
+    check_database(wanted.store);
+    place.store = wanted.store;
+  }
   const auto store = place.open_store();
   if (is_there && place.is_led()) {
     if (!wanted.may_be_led) go_on(place, *store, wanted, sweep);
@@ -189,6 +167,7 @@ StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const st
       is_there || place.is_in_database() ? store->names() : std::vector<std::string>();
   if (std::find(names.begin(), names.end(), place.name) != names.end()) {
     go_on(place, *store, wanted, sweep);
+    if (!is_there) StudyPlace::set_store(folder, wanted.store);
     return place;
   }
   write_file_atomically(folder / "sweep.yaml", text);
@@ -196,6 +175,7 @@ StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const st
     earlier = tune::find_study(wanted.studies, wanted.earlier).read();
   }
   const auto events = first_events(sweep, wanted.earlier, earlier);
+  if (!is_there) StudyPlace::set_store(folder, wanted.store);
   try {
     store->create(sweep.settings, events);
   } catch (const tune::StudyExists&) {
@@ -207,7 +187,14 @@ StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const st
 
 void require_same(const StudyPlace& place, const tune::StudySettings& there,
                   const tune::StudySettings& wanted) {
-  check_same(place.folder.string(), there, wanted);
+  const std::string changed = difference(there, wanted);
+  if (changed.empty()) return;
+  const std::string where = tune::is_study(place.folder)
+                                ? place.folder.string()
+                                : fmt::format("'{}' in the database", place.name);
+  throw UsageError(fmt::format(
+      "there is a study {} already, which differs in {}; take another --name, or remove it", where,
+      changed));
 }
 
 }  // namespace gallop::app

@@ -214,9 +214,12 @@ StudyEnd take_part(Arguments& arguments, const launch::World& world, const tune:
   const bool is_first = world.rank == 0;
   const bool is_alone = world.size == 1 && !arguments.joins;
   // The same after a restart, so that each worker takes up the trial that it had.
-  if (is_alone && !place.is_in_database()) arguments.run.name = host_name();
-  const auto name = is_alone && place.is_in_database() ? take_name(place.folder, arguments.run.name)
-                                                       : std::nullopt;
+  std::optional<FileLock> name;
+  if (is_alone && place.is_in_database()) {
+    name = take_name(place.folder, arguments.run.name);
+  } else if (is_alone) {
+    arguments.run.name = host_name();
+  }
   if (is_alone || (place.is_in_database() && is_first)) {
     return run_study(place, arguments.run, !arguments.joins, stop);
   }
