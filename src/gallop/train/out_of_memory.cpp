@@ -1,5 +1,6 @@
 #include "gallop/train/out_of_memory.h"
 
+#include <array>
 #include <new>
 #include <string_view>
 
@@ -11,10 +12,21 @@ namespace gallop::train {
 
 namespace {
 
-// LibTorch's allocator of the CPU has no error of its own.
-size_t find_allocator(std::string_view message) {
-  const size_t at = message.find("DefaultCPUAllocator: can't allocate memory");
-  return at != std::string_view::npos ? at : message.find("DefaultCPUAllocator: not enough memory");
+// LibTorch's allocator of the CPU has no error of its own, nor have contexts and streams of a GPU,
+// the libraries that compute there, and what they keep.
+constexpr std::array<std::string_view, 6> kWords = {"DefaultCPUAllocator: can't allocate memory",
+                                                    "DefaultCPUAllocator: not enough memory",
+                                                    "CUDA error: out of memory",
+                                                    "CUBLAS_STATUS_ALLOC_FAILED",
+                                                    "CUDNN_STATUS_ALLOC_FAILED",
+                                                    "CUSOLVER_STATUS_ALLOC_FAILED"};
+
+size_t find_words(std::string_view message) {
+  for (const std::string_view words : kWords) {
+    const size_t at = message.find(words);
+    if (at != std::string_view::npos) return at;
+  }
+  return std::string_view::npos;
 }
 
 std::string first_line(const std::string& text) {
@@ -30,7 +42,7 @@ std::optional<std::string> out_of_memory(const std::exception_ptr& error) {
     return first_line(full.what_without_backtrace());
   } catch (const c10::Error& other) {
     const std::string text = other.what_without_backtrace();
-    const size_t at = find_allocator(text);
+    const size_t at = find_words(text);
     if (at != std::string::npos) return first_line(text.substr(at));
   } catch (const std::bad_alloc&) {
     return "the system has no memory to give";

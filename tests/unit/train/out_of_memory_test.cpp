@@ -34,6 +34,11 @@ TEST(OutOfMemory, IsToldFromOtherErrors) {
             std::string::npos);
   EXPECT_EQ(told([] { C10_THROW_ERROR(OutOfMemoryError, "CUDA out of memory.\nMore"); }),
             "CUDA out of memory.");
+  // As LibTorch tells it where a GPU has no room for a context or for a library.
+  EXPECT_EQ(told([] { TORCH_CHECK(false, "CUDA error: out of memory\nSearch for it"); }),
+            "CUDA error: out of memory");
+  EXPECT_EQ(told([] { TORCH_CHECK(false, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when x"); }),
+            "CUBLAS_STATUS_ALLOC_FAILED when x");
   EXPECT_THROW(told([] { throw std::runtime_error("x"); }), std::runtime_error);
   EXPECT_THROW(told([] { TORCH_CHECK(false, "x"); }), c10::Error);
 }
