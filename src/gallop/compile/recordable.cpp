@@ -13,8 +13,10 @@ using torch::jit::Stack;
 // Change the memory behind a tensor, not only what it holds.
 constexpr std::array<std::string_view, 4> kChangesStorage = {"aten::set_", "aten::resize_",
                                                              "aten::resize_as_", "aten::set_data"};
-// Their results are numbers, but follow from sizes alone.
-constexpr std::array<std::string_view, 1> kAsksForSizes = {"aten::_fused_sdp_choice"};
+// What is a number among their results follows from sizes alone.
+constexpr std::array<std::string_view, 3> kAsksForSizes = {
+    "aten::_fused_sdp_choice", "aten::_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_flash_attention"};
 
 template <typename List>
 bool is_one_of(const List& list, std::string_view name) {

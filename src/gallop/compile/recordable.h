@@ -20,7 +20,8 @@ std::string unusual(const at::Tensor& tensor);
 /// who uses the tensor later says how.
 bool changes_only_sizes(const c10::OperatorHandle& op);
 
-/// Whether the results are numbers that follow from sizes alone, and the call is no node.
+/// Whether what is a number among the results follows from sizes alone. A call with nothing else is
+/// no node.
 bool asks_for_sizes(const c10::OperatorHandle& op);
 
 }  // namespace gallop::compile
