@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -24,6 +26,15 @@ constexpr bool kBuiltWithCuda = GALLOP_CUDA != 0;
 
 bool has_nvidia_driver() { return fs::exists("/dev/nvidiactl"); }
 
+// A run that was killed goes on bit for bit, so what computes a step may not leave its sums to
+// chance. Attention too: LibTorch takes its flash attention for cuDNN's then. An operator that has
+// no such form is an error; no model of ours has one.
+void compute_in_one_order() {
+  at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+}
+
 // Only this library registers CUDA's kernels, so a machine without a GPU never loads its 500 MB.
 void load_cuda() {
   if (!kBuiltWithCuda) {
@@ -36,6 +47,9 @@ void load_cuda() {
         "train.device is cuda, but this machine has no NVIDIA driver (/dev/nvidiactl); "
         "use train.device=cpu or auto");
   }
+  // cuBLAS reads it when it is loaded: without it products may have sums in another order
+  // (docs.nvidia.com/cuda/cublas, results reproducibility). An own value of the user's stays.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     throw DeviceError(fmt::format(
         "cannot load LibTorch's CUDA library: {}; tools/fetch-libtorch --cuda gets what it needs",
@@ -44,6 +58,7 @@ void load_cuda() {
   if (!at::hasCUDA()) {
     throw DeviceError("LibTorch's CUDA library finds no GPU that it can use; see nvidia-smi");
   }
+  compute_in_one_order();
 }
 
 c10::Device gpu_of_this_process() {
@@ -77,11 +92,16 @@ std::optional<int> capability_of(c10::Device device) {
   return driver->capability(device.has_index() ? device.index() : 0);
 }
 
-std::string use_gpu_kernels(c10::Device device) {
-  if (!device.is_cuda() || !kernel::kernels_are_allowed()) return {};
+GpuKernels::GpuKernels(c10::Device device) {
+  if (!device.is_cuda() || !kernel::kernels_are_allowed()) return;
   auto launcher = std::make_shared<compile::NvrtcLauncher>();
-  kernel::set_cuda_launcher(launcher);
-  return launcher->lost(device);
+  lost_ = launcher->lost(device);
+  before_ = kernel::set_cuda_launcher(std::move(launcher));
+  is_set_ = true;
+}
+
+GpuKernels::~GpuKernels() {
+  if (is_set_) kernel::set_cuda_launcher(std::move(before_));
 }
 
 }  // namespace gallop::app

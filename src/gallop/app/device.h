@@ -1,9 +1,14 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <c10/core/Device.h>
+
+namespace gallop::kernel {
+class CudaLauncher;
+}
 
 namespace gallop::app {
 
@@ -21,8 +26,21 @@ DeviceChoice choose_device(const std::string& name);
 /// driver does not tell.
 std::optional<int> capability_of(c10::Device device);
 
-/// Has a GPU compute with our kernels from here on, where it can have them. Returns why not, in one
-/// line, else nothing.
-std::string use_gpu_kernels(c10::Device device);
+/// Has a GPU compute with our kernels for as long as this lives, where it can have them.
+class GpuKernels {
+ public:
+  explicit GpuKernels(c10::Device device);
+  ~GpuKernels();
+  GpuKernels(const GpuKernels&) = delete;
+  GpuKernels& operator=(const GpuKernels&) = delete;
+
+  /// Why it cannot have them, in one line; else empty.
+  const std::string& lost() const { return lost_; }
+
+ private:
+  bool is_set_ = false;
+  std::shared_ptr<kernel::CudaLauncher> before_;
+  std::string lost_;
+};
 
 }  // namespace gallop::app

@@ -53,7 +53,8 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   note(choice.note);
   require_precision();
   if (collectives_ != nullptr) require_shareable();
-  note(use_gpu_kernels(device_));
+  gpu_kernels_.emplace(device_);
+  note(gpu_kernels_->lost());
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
   build_schedules(families);

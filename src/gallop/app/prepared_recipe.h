@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gallop/app/device.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
 #include "gallop/app/trained_run.h"
@@ -96,6 +98,7 @@ class PreparedRecipe {
   ResolvedRecipe resolved_;
   Hardware hardware_;
   c10::Device device_ = c10::kCPU;
+  std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
   data::TrainingData data_;
   RunInputs inputs_;
   train::TestViews views_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
@@ -36,6 +37,7 @@
 #include "unit/compile/cache_folder.h"
 #include "unit/compile/emulated_launcher.h"
 #include "unit/compile/fake_driver.h"
+#include "unit/compile/update_parameters.h"
 
 namespace gallop::compile {
 namespace {
@@ -67,79 +69,6 @@ TEST(CudaDropout, DropsTheNumbersOfTheCpu) {
     }
   }
 }
-
-/// Parameters of many sizes, of which every third has a gradient in bf16, for a rule.
-struct Parameters {
-  kernel::OptimizerStep step;
-
-  Parameters(const kernel::UpdateRule& rule, size_t count) {
-    const int64_t sizes[] = {1, 5, 255, 4095, 4096, 4097, 9000};
-    step.rule = rule.name;
-    for (int i = 0; i < rule.options; ++i) step.options.push_back(i % 2 == 0 ? 0.9 : 0.75);
-    for (size_t i = 0; i < count; ++i) {
-      const int64_t size = sizes[i % std::size(sizes)];
-      step.parameters.push_back(at::randn({size}));
-      step.gradients.push_back(at::randn({size}) * std::pow(10.0, static_cast<double>(i % 5) - 3));
-      if (i % 3 == 0) step.gradients.back() = step.gradients.back().to(at::kBFloat16);
-      step.weight_decays.push_back(i % 2 == 0 ? 0.01 : 0);
-      step.lr_factors.push_back(i % 4 == 0 ? 0.5 : 1);
-      step.shadows.push_back(i % 2 == 0 ? at::zeros({size}, at::kBFloat16) : at::Tensor());
-      step.indices.push_back(static_cast<int64_t>(count - 1 - i));
-    }
-    // Some states are squares.
-    for (size_t k = 0; k < static_cast<size_t>(rule.states) * count; ++k) {
-      step.states.push_back(at::rand_like(step.parameters[k % count]) + 0.1);
-    }
-    step.steps = at::zeros({static_cast<int64_t>(count)});
-    for (size_t i = 0; i < count; i += 2) step.steps[static_cast<int64_t>(i)] = i;
-    if (rule.running > 0) {
-      step.running = at::rand({static_cast<int64_t>(count), rule.running}, at::kDouble);
-    }
-    step.lr = at::full({}, 0.1F);
-    step.divisor = at::full({}, 4.0F);
-    step.skip = at::zeros({});
-  }
-
-  Parameters clone() const {
-    Parameters copy = *this;
-    for (Tensors* list : {&copy.step.parameters, &copy.step.shadows, &copy.step.states}) {
-      for (at::Tensor& tensor : *list) tensor = tensor.defined() ? tensor.clone() : tensor;
-    }
-    copy.step.steps = step.steps.clone();
-    if (step.running.defined()) copy.step.running = step.running.clone();
-    return copy;
-  }
-
-  // Relative to what a step changes at most.
-  void expect_near(const Parameters& other) const {
-    const auto near = [](const at::Tensor& a, const at::Tensor& b, const char* what, size_t i) {
-      const double error = (a - b).abs().max().item<double>();
-      EXPECT_LE(error, 6e-7 * std::max(1.0, b.abs().max().item<double>())) << what << ' ' << i;
-    };
-    for (size_t i = 0; i < step.parameters.size(); ++i) {
-      near(step.parameters[i], other.step.parameters[i], "parameter", i);
-      for (const auto* update : {&step, &other.step}) {
-        if (!update->shadows[i].defined()) continue;
-        EXPECT_TRUE(at::equal(update->shadows[i], update->parameters[i].to(at::kBFloat16)));
-      }
-    }
-    for (size_t k = 0; k < step.states.size(); ++k) {
-      near(step.states[k], other.step.states[k], "state", k);
-    }
-    EXPECT_TRUE(at::equal(step.steps, other.step.steps));
-    if (step.running.defined()) near(step.running, other.step.running, "running", 0);
-  }
-
-  void expect_equal(const Parameters& other) const {
-    for (size_t i = 0; i < step.parameters.size(); ++i) {
-      EXPECT_TRUE(at::equal(step.parameters[i], other.step.parameters[i]));
-    }
-    for (size_t k = 0; k < step.states.size(); ++k) {
-      EXPECT_TRUE(at::equal(step.states[k], other.step.states[k]));
-    }
-    EXPECT_TRUE(at::equal(step.steps, other.step.steps));
-  }
-};
 
 void expect_same_norm(const at::Tensor& found, const at::Tensor& wanted) {
   EXPECT_EQ(found.scalar_type(), at::kDouble);
@@ -456,17 +385,21 @@ TEST_F(CudaTexts, CompileForTwoGpus) {
 }
 
 TEST_F(CudaTexts, StartOnTheStream) {
-  const CudaTextKernels kernels(compiler_, 0, kFakeDriver);
+  CudaTextKernels kernels(compiler_, 0, kFakeDriver);
   ASSERT_EQ(kernels.lost(), "");
   std::vector<uint64_t> slots(kernel::kCudaSlots);
   slots[0] = 77;
   kernel::CudaLaunch launch{.text = kernel::kUpdateText,
+                            .part = "sgd",
                             .kernel = "gallop_update_sgd",
                             .blocks = 5,
                             .device = {c10::kCUDA, 0},
                             .slots = slots};
   kernels.launch(launch, reinterpret_cast<void*>(0x88));
   EXPECT_EQ(told(), "gallop_update_sgd grid 5 1 block 256 1 stream 0x88 first 77\n");
+  // A thread that nothing has been started from, as autograd's.
+  std::thread([&] { kernels.launch(launch, nullptr); }).join();
+  EXPECT_EQ(told(), "gallop_update_sgd grid 5 1 block 256 1 stream 0 first 77\n");
   launch.kernel = "gallop_nothing";
   EXPECT_THROW(kernels.launch(launch, nullptr), InternalError);
   launch.kernel = "gallop_update_sgd";
@@ -482,8 +415,8 @@ TEST_F(CudaTexts, StartOnTheStream) {
 }
 
 TEST_F(CudaTexts, SayWhatIsMissing) {
-  EXPECT_NE(CudaTextKernels(compiler_, 0, "libcuda-of-nobody.so").lost().find("cannot be loaded"),
-            std::string::npos);
+  const std::string without = CudaTextKernels(compiler_, 0, "libcuda-of-nobody.so").lost();
+  EXPECT_NE(without.find("cannot be loaded"), std::string::npos) << without;
   CudaCompiler none({.libraries = {"libnvrtc-of-nobody.so"}, .cache_folder = folder_.path()});
   EXPECT_NE(CudaTextKernels(none, 0, kFakeDriver).lost().find("there is no NVRTC"),
             std::string::npos);

@@ -31,7 +31,8 @@ struct CudaCompilerOptions {
 class CudaCompiler {
  public:
   explicit CudaCompiler(CudaCompilerOptions options = {});
-  /// What waits is told that the program ended.
+  /// What waits is told that the program ended; what NVRTC is at is waited for. To be destroyed
+  /// while main() runs: when that has ended, so have objects of NVRTC.
   ~CudaCompiler();
   CudaCompiler(const CudaCompiler&) = delete;
   CudaCompiler& operator=(const CudaCompiler&) = delete;

@@ -21,6 +21,9 @@ struct CudaDriver::Functions {
   int (*error_text)(int, const char**) = nullptr;
   int (*get_device)(int*, int) = nullptr;
   int (*get_attribute)(int*, int, int) = nullptr;
+  int (*get_context)(void**) = nullptr;
+  int (*set_context)(void*) = nullptr;
+  int (*retain_context)(void**, int) = nullptr;
   int (*load_module)(void**, const void*) = nullptr;
   int (*unload_module)(void*) = nullptr;
   int (*get_function)(void**, void*, const char*) = nullptr;
@@ -34,6 +37,9 @@ struct CudaDriver::Functions {
     finder.find(error_text, "cuGetErrorString");
     finder.find(get_device, "cuDeviceGet");
     finder.find(get_attribute, "cuDeviceGetAttribute");
+    finder.find(get_context, "cuCtxGetCurrent");
+    finder.find(set_context, "cuCtxSetCurrent");
+    finder.find(retain_context, "cuDevicePrimaryCtxRetain");
     finder.find(load_module, "cuModuleLoadData");
     finder.find(unload_module, "cuModuleUnload");
     finder.find(get_function, "cuModuleGetFunction");
@@ -84,7 +90,19 @@ int CudaDriver::capability(int device) const {
   return major * 10 + minor;
 }
 
-std::shared_ptr<void> CudaDriver::load(const std::string& image) const {
+void CudaDriver::need_context(int device) const {
+  void* context = nullptr;
+  check(functions_->get_context(&context), "cannot tell a thread's context");
+  if (context != nullptr) return;
+  int handle = 0;
+  check(functions_->get_device(&handle, device), "cannot find the GPU");
+  // Never released: the process has it for good.
+  check(functions_->retain_context(&context, handle), "cannot make a context");
+  check(functions_->set_context(context), "cannot take a context");
+}
+
+std::shared_ptr<void> CudaDriver::load(const std::string& image, int device) const {
+  need_context(device);
   void* module = nullptr;
   check(functions_->load_module(&module, image.c_str()), "cannot load a kernel");
   return {module, [functions = functions_](void* handle) { functions->unload_module(handle); }};
@@ -96,8 +114,10 @@ void* CudaDriver::find(const std::shared_ptr<void>& module, const std::string& n
   return function;
 }
 
-void CudaDriver::launch(void* function, std::array<uint32_t, 2> grid, std::array<uint32_t, 2> block,
-                        void* stream, std::vector<uint64_t>& slots) const {
+void CudaDriver::launch(int device, void* function, std::array<uint32_t, 2> grid,
+                        std::array<uint32_t, 2> block, void* stream,
+                        std::vector<uint64_t>& slots) const {
+  need_context(device);
   std::array<void*, 1> arguments = {slots.data()};
   check(functions_->launch(function, grid[0], grid[1], 1, block[0], block[1], 1, 0, stream,
                            arguments.data(), nullptr),

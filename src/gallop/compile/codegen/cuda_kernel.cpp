@@ -24,6 +24,7 @@ std::unique_ptr<CudaKernel> CudaKernel::make(const LoopProgram& program, CudaCom
                                              int device, const std::string& driver) {
   auto kernel = std::make_unique<CudaKernel>();
   kernel->plan_ = cuda_plan(program);
+  kernel->device_ = device;
   const KernelSource source = cuda_source(kernel->plan_);
   kernel->symbol_ = source.symbol;
   std::string missing;
@@ -58,7 +59,7 @@ void CudaKernel::load_once() {
     return;
   }
   try {
-    module_ = driver_->load(binary.image);
+    module_ = driver_->load(binary.image, device_);
     if (plan_.width > 1) aligned_ = driver_->find(module_, symbol_ + "_aligned");
     if (!plan_.loop.column_reductions.empty()) {
       columns_ = driver_->find(module_, symbol_ + "_columns");
@@ -75,12 +76,12 @@ void CudaKernel::launch(const std::vector<const void*>& inputs, const std::vecto
   if (plain_ == nullptr) throw InternalError("loop kernel: it is not loaded: " + lost_);
   auto slots = cuda_arguments(plan_, inputs, outputs, totals);
   void* main = is_aligned(plan_, inputs, outputs) ? aligned_ : plain_;
-  driver_->launch(main, plan_.grid, plan_.block, stream, slots);
+  driver_->launch(device_, main, plan_.grid, plan_.block, stream, slots);
   if (columns_ != nullptr) {
-    driver_->launch(columns_, {plan_.last_grid, 1}, plan_.last_block, stream, slots);
+    driver_->launch(device_, columns_, {plan_.last_grid, 1}, plan_.last_block, stream, slots);
   }
   if (totals_ != nullptr) {
-    driver_->launch(totals_, {1, 1}, {plan_.total_block, 1}, stream, slots);
+    driver_->launch(device_, totals_, {1, 1}, {plan_.total_block, 1}, stream, slots);
   }
 }
 

@@ -22,8 +22,7 @@ class CudaKernel {
 
   bool has_driver() const { return driver_ != nullptr; }
   bool is_done() const;
-  /// Waits for the compiler, then loads the kernel into the thread's current context. True where it
-  /// can run.
+  /// Waits for the compiler, then loads the kernel. True where it can run.
   bool load();
   /// Why it cannot run, or that the disk cache is of no use; empty before it is done.
   const std::string& lost() const { return lost_; }
@@ -40,6 +39,7 @@ class CudaKernel {
 
   CudaPlan plan_;
   std::string symbol_;
+  int device_ = 0;
   std::shared_ptr<const CudaDriver> driver_;
   std::shared_future<CudaBinary> binary_;
   std::once_flag once_;

@@ -12,29 +12,39 @@
 
 namespace gallop::compile {
 
-/// One of the texts of kernel/cuda with what it stands behind but for cuda_prefix(). Throws
-/// InternalError for another path.
-KernelSource cuda_text(const std::string& path);
+/// One of the texts of kernel/cuda with what it stands behind but for cuda_prefix(); of a text in
+/// parts only this one, or all. Throws InternalError where there is none.
+KernelSource cuda_text(const std::string& path, const std::string& part = {});
 /// The names of its kernels. Throws likewise.
-const std::vector<std::string>& cuda_text_kernels(const std::string& path);
+std::vector<std::string> cuda_text_kernels(const std::string& path, const std::string& part = {});
 
-/// All texts of kernel/cuda on one GPU.
+/// The texts of kernel/cuda on one GPU.
 class CudaTextKernels {
  public:
-  /// Waits for the compiler, then loads them into the thread's current context. Without NVRTC or a
-  /// driver, or where that fails, lost() says so.
+  /// Waits for the compiler and loads those without parts. Without NVRTC or a driver, or where that
+  /// fails, lost() says so.
   CudaTextKernels(CudaCompiler& compiler, int device, const std::string& driver);
 
   /// One line; empty where all can run.
   const std::string& lost() const { return lost_; }
-  /// Throws DeviceError, and InternalError where there is no such kernel.
-  void launch(const kernel::CudaLaunch& launch, void* stream) const;
+  /// Compiles and loads a part when it is first needed: those of all rules take NVRTC 20 s. Throws
+  /// DeviceError, and InternalError where there is no such kernel.
+  void launch(const kernel::CudaLaunch& launch, void* stream);
 
  private:
+  struct Wanted {
+    std::string path, part;
+  };
+  void load(const std::vector<Wanted>& texts);
+  void* function_of(const kernel::CudaLaunch& launch);
+
+  CudaCompiler& compiler_;
+  int device_;
+  std::string lost_;
   std::shared_ptr<const CudaDriver> driver_;
+  std::mutex mutex_;
   std::vector<std::shared_ptr<void>> modules_;
   std::map<std::string, void*> functions_;  // By name, which no two texts share.
-  std::string lost_;
 };
 
 /// The launcher for this machine's GPUs.

@@ -21,7 +21,9 @@ std::string cuda_kernel_of(const char* name, c10::ScalarType format) {
   }
 }
 
-void set_cuda_launcher(std::shared_ptr<CudaLauncher> launcher) { chosen() = std::move(launcher); }
+std::shared_ptr<CudaLauncher> set_cuda_launcher(std::shared_ptr<CudaLauncher> launcher) {
+  return std::exchange(chosen(), std::move(launcher));
+}
 
 CudaLauncher* cuda_launcher_for(c10::Device device) {
   CudaLauncher* launcher = chosen().get();

@@ -15,6 +15,7 @@ namespace gallop::kernel {
 /// A start of a kernel that is written in CUDA C++.
 struct CudaLaunch {
   const char* text;             ///< The header with it, as in #include, such as kDropoutText.
+  std::string part{};           ///< Of a text in parts that are compiled apart: the one with it.
   std::string kernel;           ///< Its name there.
   uint32_t blocks = 1;          ///< Of kCudaThreads each.
   c10::Device device;           ///< On its current stream.
@@ -40,8 +41,8 @@ class CudaLauncher {
 };
 
 /// The one that operators of this module use for tensors on a GPU; null (as at first) leaves them
-/// to LibTorch. Not to be changed while others compute.
-void set_cuda_launcher(std::shared_ptr<CudaLauncher> launcher);
+/// to LibTorch. Not to be changed while others compute. Returns the one before.
+std::shared_ptr<CudaLauncher> set_cuda_launcher(std::shared_ptr<CudaLauncher> launcher);
 /// Null where there is none, or the device cannot have the kernels.
 CudaLauncher* cuda_launcher_for(c10::Device device);
 

@@ -144,10 +144,10 @@ class Update {
   }
 
   void launch(const char* part, int64_t blocks, const std::vector<uint64_t>& slots) {
-    const std::string kernel =
-        std::string("gallop_") + part + "_" + (rule_ == nullptr ? kNorm : rule_->name);
+    const std::string rule = rule_ == nullptr ? kNorm : rule_->name;
     launcher_.launch({.text = kUpdateText,
-                      .kernel = kernel,
+                      .part = rule,
+                      .kernel = std::string("gallop_") + part + "_" + rule,
                       .blocks = static_cast<uint32_t>(blocks),
                       .device = device_,
                       .slots = slots});
@@ -202,15 +202,16 @@ at::Tensor norm_on_gpu(CudaLauncher& launcher, at::TensorList tensors) {
 }
 
 std::vector<UpdateKernel> update_kernels() {
-  std::vector<UpdateKernel> kernels = {{"gallop_update_norm", "norm_of"},
-                                       {"gallop_finish_norm", "finish_by<NoRule>"}};
+  std::vector<UpdateKernel> kernels = {{"gallop_update_norm", "norm_of", kNorm},
+                                       {"gallop_finish_norm", "finish_by<NoRule>", kNorm}};
   for (const UpdateRule& rule : update_rules()) {
     std::vector<const char*> parts = {"update", "finish"};
     if (rule.measures != Measures::kNothing) parts.insert(parts.end(), {"measure", "join"});
     for (const std::string part : parts) {
       kernels.push_back({"gallop_" + part + "_" + rule.name,
-                         (part == "join" ? "join_measures" : part) + "_by<RuleOf<" +
-                             std::to_string(rule.number) + ", UpdateRules>::Type>"});
+                         (part == "join" ? "join_measures" : part) + "_by<gallop::kernel::RuleOf<" +
+                             std::to_string(rule.number) + ", gallop::kernel::UpdateRules>::Type>",
+                         rule.name});
     }
   }
   return kernels;

@@ -15,9 +15,10 @@ namespace gallop::kernel {
 at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step);
 at::Tensor norm_on_gpu(CudaLauncher& launcher, at::TensorList tensors);
 
-/// A kernel of the text kUpdateText, and the function of update_cuda.h that it consists of.
+/// A kernel of the text kUpdateText, the function of update_cuda.h that it consists of, and the
+/// part of the text: the rule's name, or "norm".
 struct UpdateKernel {
-  std::string name, function;
+  std::string name, function, part;
 };
 /// Those of all rules.
 std::vector<UpdateKernel> update_kernels();
