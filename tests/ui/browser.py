@@ -122,6 +122,10 @@ class Browser:
     def actions(self):
         return ActionChains(self.driver)
 
+    def let_go(self):
+        """Of every key and button that is held."""
+        ActionChains(self.driver).reset_actions()
+
     def click(self, selector):
         self.one(selector).click()
 

@@ -1042,6 +1042,7 @@ def main():
                 failed += 1
                 print(f"FAILED  {name}: {type(failure).__name__}: {(str(failure) or '-').splitlines()[0]}", flush=True)
                 browser.complaints()
+                browser.let_go()  # What it held, as Shift, would be held in all tests that follow.
         return 1 if failed else 0
 
 
