@@ -76,6 +76,7 @@ export class ChartGrid {
       element.remove();
       this.sections.delete(name);
     }
+    let place = this.element.firstElementChild;
     for (const name of names) {
       const section = this.sections.get(name) ?? this.makeSection(name);
       const list = bySection.get(name).sort(byName);
@@ -86,7 +87,9 @@ export class ChartGrid {
         section.grid.append(card.element);
         this.observer.observe(card.element);
       }
-      this.element.append(section.element);
+      // One that is where it belongs stays: put there again, it would lose the focus and the press of a button.
+      if (section.element === place) place = place.nextElementSibling;
+      else this.element.insertBefore(section.element, place);
     }
     this.search();
   }
