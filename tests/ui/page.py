@@ -960,6 +960,49 @@ def what_changes_is_shown_without_moving(browser, api, server, program):
 
 
 @own_test
+def a_click_outlives_what_changes_meanwhile(browser, api, server, program):
+    """Browsers tell nobody of a click where its element goes between press and release."""
+    table(browser)
+    link = lambda name: browser.run("return [...document.querySelectorAll('.row:not([hidden]) .name a, .plain tbody th a')].find((one) => one.textContent === arguments[0])", name)
+    browser.actions().click_and_hold(link("unfinished")).perform()
+    made_runs.append(server.folder, "unfinished", 6000, {"accuracy": 0.8765})
+    browser.until("its new value", lambda: browser.all(".row [title='0.8765']"))
+    browser.actions().release().perform()
+    browser.until("its page", lambda: browser.text("h1"), "unfinished")
+
+    table(browser)
+    total = api.get("runs", limit=1)["total"]
+    browser.run("document.querySelector('#runs').scrollTop = 640")
+    browser.until("scrolled", lambda: "unfinished" not in shown_names(browser))
+    name = browser.run("const { left, top } = document.querySelector('#runs').getBoundingClientRect();"
+                       "return document.elementFromPoint(left + 60, top + 200).closest('.row').querySelector('a').textContent")
+    browser.actions().click_and_hold(link(name)).perform()
+    made_runs.write_run(server.folder, RUNS + 20, "just-begun-above")
+    browser.until("one more above", lambda: browser.text(".count"), f"{total + 1:,} runs")
+    browser.actions().release().perform()
+    browser.until("its page", lambda: browser.text("h1"), name)
+
+    table(browser)
+    names = first_names(browser, 3)
+    boxes = browser.all(".row .cell.name input")
+    browser.actions().click_and_hold(boxes[1]).perform()
+    browser.run("import('/chosen.js').then(({ choose }) => choose([arguments[0]]))", names[2])
+    browser.until("another is chosen", lambda: browser.text("#compare"), "Compare 1")
+    browser.until("and shown so", boxes[2].is_selected)
+    browser.actions().release().perform()
+    browser.until("both", lambda: browser.text("#compare"), "Compare 2")
+
+    search(program, server.folder, 12)
+    browser.open("#/sweeps")
+    browser.until("its progress", lambda: browser.text(".progress"), "12 of 12")
+    browser.actions().click_and_hold(link("tiny")).perform()
+    search(program, server.folder, 14)
+    browser.until("more of it", lambda: browser.text(".progress"), "14 of 14")
+    browser.actions().release().perform()
+    browser.until("its page", lambda: browser.text("h1"), "tiny")
+
+
+@own_test
 def without_runs_the_page_says_what_to_do(browser, api, server, program):
     with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder, serving(program, folder) as empty:
         other = Browser(empty.address)

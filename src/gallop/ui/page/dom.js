@@ -1,11 +1,13 @@
 // Makes elements. What is shown becomes text nodes, never markup, so that no name of a run can become part of the page.
 
 const SVG = "http://www.w3.org/2000/svg";
+const listening = new WeakSet(); // Elements that call something.
 
 function set(element, name, value) {
   if (value === undefined || value === null || value === false) return;
   if (name.startsWith("on")) {
     element.addEventListener(name.slice(2), value);
+    listening.add(element);
   } else if (name === "style") {
     for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
   } else if (name === "value" || name === "checked" || name === "indeterminate") {
@@ -41,6 +43,53 @@ export function s(tag, attributes, ...children) {
 export function replace(element, ...children) {
   element.replaceChildren();
   append(element, children);
+  return element;
+}
+
+// What a reader clicks for: an element that leads elsewhere or is of something else is another one.
+const MEANING = ["href", "aria-label", "data-key"];
+const STATES = ["checked", "indeterminate"];
+
+// What an element calls knows what it was made from: the new one has to take the place of the old.
+function canStay(there, wanted) {
+  if (there.nodeName !== wanted.nodeName) return false;
+  if (there.nodeType !== Node.ELEMENT_NODE) return true;
+  return !listening.has(there) && !listening.has(wanted) && MEANING.every((name) => there.getAttribute(name) === wanted.getAttribute(name));
+}
+
+function become(there, wanted) {
+  if (there.nodeType !== Node.ELEMENT_NODE) {
+    if (there.data !== wanted.data) there.data = wanted.data;
+    return;
+  }
+  for (const { name } of [...there.attributes]) if (!wanted.hasAttribute(name)) there.removeAttribute(name);
+  for (const { name, value } of wanted.attributes) {
+    if (there.getAttribute(name) === value) continue;
+    if (name === "style") there.style.cssText = value; // The policy of the page forbids it as an attribute.
+    else there.setAttribute(name, value);
+  }
+  for (const name of STATES) if (there[name] !== wanted[name]) there[name] = wanted[name];
+  renewChildren(there, [...wanted.childNodes]);
+}
+
+function renewChildren(element, wanted) {
+  const before = [...element.childNodes];
+  for (const [i, child] of wanted.entries()) {
+    if (i >= before.length) element.append(child);
+    else if (canStay(before[i], child)) become(before[i], child);
+    else before[i].replaceWith(child);
+  }
+  for (const child of before.slice(wanted.length)) child.remove();
+}
+
+/**
+ * As replace(), for what is shown again and again: elements that are there stay and become as those that are wanted. Where an
+ * element goes between press and release of a button, browsers tell nobody of the click.
+ */
+export function renew(element, ...children) {
+  const wanted = document.createDocumentFragment();
+  append(wanted, children);
+  renewChildren(element, [...wanted.childNodes]);
   return element;
 }
 

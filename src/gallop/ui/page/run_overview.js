@@ -1,7 +1,7 @@
 // What a run is and what became of it, at a glance.
 
 import { numberOf } from "./api.js";
-import { h, replace } from "./dom.js";
+import { h, renew, replace } from "./dom.js";
 import { counted, exactNumber, formatBytes, formatDuration, formatNumber, formatTime, timeElement } from "./format.js";
 import { Labels } from "./labels.js";
 import { box, facts, plainTable } from "./tables.js";
@@ -87,10 +87,10 @@ export function showOverview(root, run) {
     h("div", { class: "stack" }, box("Run", about), box("Tags and note", labels.children()), box("Made by", made), box("Checkpoints", checkpoints)),
     box("Metrics", metrics)));
   const update = (now) => {
-    replace(about, runFacts(now));
-    replace(made, madeFacts(now));
-    replace(checkpoints, checkpointTable(now));
-    replace(metrics, metricTable(now));
+    renew(about, runFacts(now));
+    renew(made, madeFacts(now));
+    renew(checkpoints, checkpointTable(now));
+    renew(metrics, metricTable(now));
     labels.update(now);
   };
   update(run);

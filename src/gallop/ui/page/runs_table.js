@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { choose, chooseNone, chosen, chosenNames, isChosen } from "./chosen.js";
 import { OWN_COLUMNS, cellContent, isText, keepColumns, kindOf, knownColumns, openColumnChooser, setWidth, shownColumns, titleOf,
   widthOf } from "./columns.js";
-import { debounced, h, replace } from "./dom.js";
+import { debounced, h, renew, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
 import { both, equalTo } from "./filters.js";
 import { counted, formatNumber } from "./format.js";
@@ -101,7 +101,8 @@ class RunsTable {
     }
     if (this.signal.aborted) return;
     this.list = new VirtualList({ scroller: this.grid, body: this.body, rowHeight: ROW_PX, headHeight: ROW_PX,
-      source: this.makeSource(), render: (element, item, index) => this.renderRow(element, item, index) });
+      source: this.makeSource(), keyOf: (item) => (item.group ? `group ${item.group.value ?? ""}` : `run ${item.name}`),
+      render: (element, item, index) => this.renderRow(element, item, index) });
     this.drawHead();
     this.drawChosen();
     if (kept.address === link("", this.query)) {
@@ -111,16 +112,18 @@ class RunsTable {
     this.list.drawNow();
   }
 
+  // Gives whether other columns are shown.
   async readColumns() {
     const known = await knownColumns(this.signal);
     if (known.length === this.known.length && known.every((name, i) => name === this.known[i])) return false;
+    const before = String(this.columns);
     this.known = known;
     this.columns = shownColumns(known);
     const groupable = ["state", ...known.filter((column) => !column.startsWith("metrics."))];
     if (this.group && !groupable.includes(this.group)) groupable.push(this.group);
     replace(this.groupSelect, h("option", { value: "" }, "nothing"),
       groupable.map((column) => h("option", { value: column, selected: column === this.group }, column.replace("params.", ""))));
-    return true;
+    return String(this.columns) !== before;
   }
 
   // What its address says.
@@ -299,7 +302,6 @@ class RunsTable {
     element.removeAttribute("title");
     if (!item) {
       element.classList.add("waiting");
-      replace(element);
     } else if (item.group) {
       this.renderGroup(element, item);
     } else {
@@ -313,7 +315,7 @@ class RunsTable {
     element.setAttribute("aria-selected", String(isChosen(run.name)));
     element.classList.toggle("troubled", Boolean(run.trouble));
     element.style.setProperty("--run", look?.color ?? "transparent");
-    replace(element, this.shown.map((column, i) => {
+    renew(element, this.shown.map((column, i) => {
       const cell = h("div", { role: "gridcell", "aria-colindex": i + 1, class: `cell ${isText(column) ? "" : "number"}` });
       if (column !== "name") return replace(cell, cellContent(column, run, run.cells[column]));
       cell.classList.add("name");
@@ -331,7 +333,7 @@ class RunsTable {
     element.setAttribute("aria-expanded", String(isOpen));
     element.setAttribute("aria-selected", String(all));
     element.style.setProperty("--run", "transparent");
-    replace(element, h("div", { role: "gridcell", class: "cell name", "aria-colindex": 1 },
+    renew(element, h("div", { role: "gridcell", class: "cell name", "aria-colindex": 1 },
       h("input", { type: "checkbox", tabindex: -1, checked: all, indeterminate: !all && group.runs.some(isChosen),
         "aria-label": `Choose all of ${group.value ?? "none"}` }),
       h("span", { class: "twist", "aria-hidden": "true" }, isOpen ? "▾" : "▸"),
@@ -350,7 +352,8 @@ class RunsTable {
     const isEmpty = source.isLoaded && matching === 0;
     this.grid.hidden = isEmpty;
     this.empty.hidden = !isEmpty;
-    if (isEmpty) {
+    if (isEmpty && this.emptyOf !== isFiltered) {
+      this.emptyOf = isFiltered;
       replace(this.empty, isFiltered
         ? [h("h2", {}, "No run fulfills this filter"), h("button", { type: "button", onclick: () => {
           this.input.value = "";

@@ -2,7 +2,7 @@
 
 import { address, get, numberOf } from "./api.js";
 import { stateElement } from "./columns.js";
-import { h, options, replace } from "./dom.js";
+import { h, options, renew, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
 import { counted, exactNumber, formatDuration, formatNumber, timeElement } from "./format.js";
 import { onChange } from "./live.js";
@@ -61,9 +61,9 @@ class SweepPage {
     this.sweep = sweep;
     this.version += 1;
     this.head.hidden = false;
-    replace(this.state, stateElement(sweep.state));
+    renew(this.state, stateElement(sweep.state));
     const filter = `tags.sweep = ${quoted(this.name)}`;
-    replace(this.links, sweep.runs > 0 && [h("a", { class: "button", href: link("", { filter }) }, counted(sweep.runs, "run")),
+    renew(this.links, sweep.runs > 0 && [h("a", { class: "button", href: link("", { filter }) }, counted(sweep.runs, "run")),
       h("a", { class: "button", href: link("compare", { filter }) }, "Compare")]);
     if (isFirst) this.show(this.view);
     else this.update();
@@ -95,10 +95,11 @@ class SweepPage {
   }
 
   showOverview() {
+    const place = h("div", { class: "boxes overview" });
     const draw = () => {
       const { sweep } = this;
       const plots = OVERVIEW_PLOTS.filter((kind) => sweep.plots.some((plot) => plot.kind === kind));
-      replace(this.panel, h("div", { class: "boxes overview" },
+      renew(place,
         h("div", { class: "stack" }, box("Sweep", facts([
           ["Trials", progressElement(sweep)],
           sweep.created > 0 && ["Began", timeElement(sweep.created)],
@@ -109,8 +110,9 @@ class SweepPage {
           ["State", sweep.progress],
         ])), box(sweep.objectives.length > 1 ? "Best trials" : "Best trial", this.bestElement())),
         h("div", { class: "stack" }, plots.length > 0 ? plots.map((kind) => box(titleOfPlot(kind), this.plot(kind)))
-          : box("Results", h("p", { class: "muted" }, "No trial is complete yet.")))));
+          : box("Results", h("p", { class: "muted" }, "No trial is complete yet."))));
     };
+    replace(this.panel, place);
     draw();
     return draw;
   }
@@ -155,7 +157,13 @@ class SweepPage {
   showTrials() {
     const { query } = parse(location.hash);
     const sorting = { by: one(query, "sort", "trial"), isDown: one(query, "down") === "1" };
-    const table = h("div", {});
+    const table = h("div", { onclick: ({ target }) => {
+      const key = target.closest("[data-key]")?.dataset.key;
+      if (key === undefined) return;
+      Object.assign(sorting, { by: key, isDown: sorting.by === key && !sorting.isDown });
+      amend({ sort: key, down: sorting.isDown ? "1" : "" });
+      draw();
+    } });
     const draw = () => {
       const { sweep } = this;
       const columns = [
@@ -175,13 +183,9 @@ class SweepPage {
         if (isMissing(a) || isMissing(b)) return Number(isMissing(a)) - Number(isMissing(b));
         return (a < b ? -1 : a > b ? 1 : 0) * (sorting.isDown ? -1 : 1);
       });
-      const heads = columns.map(({ key, text, isNumber }) => ({ isNumber, text: h("button", { type: "button", class: "sort", onclick: () => {
-        Object.assign(sorting, { by: key, isDown: sorting.by === key && !sorting.isDown });
-        amend({ sort: key, down: sorting.isDown ? "1" : "" });
-        draw();
-        table.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
-      }, "data-key": key }, text, sorting.by === key && h("span", { class: "arrow" }, sorting.isDown ? " ↓" : " ↑")) }));
-      replace(table, plainTable(heads, sorted.slice(0, LISTED).map((trial) => ({ cells: columns.map(({ show }) => show(trial)) }))),
+      const heads = columns.map(({ key, text, isNumber }) => ({ isNumber, text: h("button", { type: "button", class: "sort", "data-key": key }, text,
+        sorting.by === key && h("span", { class: "arrow" }, sorting.isDown ? " ↓" : " ↑")) }));
+      renew(table, plainTable(heads, sorted.slice(0, LISTED).map((trial) => ({ cells: columns.map(({ show }) => show(trial)) }))),
         sorted.length > LISTED && h("p", { class: "muted" }, `and ${formatNumber(sorted.length - LISTED)} more`));
     };
     replace(this.panel, h("div", { class: "boxes" }, h("section", { class: "box" }, table)));

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { stateElement } from "./columns.js";
-import { h, replace } from "./dom.js";
+import { h, renew, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
 import { counted, exactNumber, formatNumber, timeElement } from "./format.js";
 import { onChange } from "./live.js";
@@ -56,12 +56,12 @@ export function showSweeps(root, route, session, signal) {
     if (text === shown) return;
     shown = text;
     if (sweeps.length === 0) {
-      replace(panel, h("div", { class: "empty" }, h("h2", {}, "No sweeps yet"), h("p", {}, "A sweep tries many values of options and finds the best. To begin one:"),
+      renew(panel, h("div", { class: "empty" }, h("h2", {}, "No sweeps yet"), h("p", {}, "A sweep tries many values of options and finds the best. To begin one:"),
         h("pre", { class: "command" }, "gallop tune SWEEP")));
       return;
     }
     sweeps.sort((a, b) => (b.created ?? 0) - (a.created ?? 0));
-    replace(panel, h("section", { class: "box" }, plainTable([{ text: "sweep" }, { text: "state" }, { text: "trials" }, { text: "metric" },
+    renew(panel, h("section", { class: "box" }, plainTable([{ text: "sweep" }, { text: "state" }, { text: "trials" }, { text: "metric" },
       { text: "best", isNumber: true }, { text: "sampler" }, { text: "pruner" }, { text: "began" }], sweeps.map(rowOf))));
   }
 

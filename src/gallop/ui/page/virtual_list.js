@@ -7,11 +7,14 @@ const BESIDE = 6; // Rows above and below the seen ones.
 export class VirtualList {
   /**
    * `scroller` scrolls, `body` within it is as high as all rows. `render(element, item, index)` fills a row;
-   * item is undefined where it is still to come. `headHeight`: of what covers the top of the scroller.
+   * item is undefined where it is still to come. `keyOf(item)` is a text that tells items apart: a row that moves keeps its
+   * element, and an element that goes to another item is empty when it comes to `render`. `headHeight`: of what covers the top
+   * of the scroller.
    */
-  constructor({ scroller, body, rowHeight, headHeight, source, render }) {
-    Object.assign(this, { scroller, body, rowHeight, headHeight, source, render });
-    this.slots = []; // Elements, the row of index i in the slot i % slots.length.
+  constructor({ scroller, body, rowHeight, headHeight, source, keyOf, render }) {
+    Object.assign(this, { scroller, body, rowHeight, headHeight, source, keyOf, render });
+    this.slots = []; // {element, index, item, key, isOld}
+    this.shown = new Map(); // Slots by index.
     this.draw = oncePerFrame(() => this.drawNow());
     scroller.addEventListener("scroll", this.draw, { passive: true });
     this.observer = new ResizeObserver(this.draw);
@@ -33,7 +36,7 @@ export class VirtualList {
 
   /** Fills every row again, as what it depends on besides its item has changed. */
   invalidate() {
-    for (const slot of this.slots) slot.key = null;
+    for (const slot of this.slots) slot.isOld = true;
     this.draw();
   }
 
@@ -44,17 +47,38 @@ export class VirtualList {
     const first = Math.max(0, this.firstSeen() - BESIDE);
     source.need(first, first + wanted - 1);
     body.style.setProperty("height", `${source.length * rowHeight}px`);
-    for (let index = first; index < first + this.slots.length; ++index) {
-      const slot = this.slots[index % this.slots.length];
-      const isThere = index < source.length;
-      slot.element.hidden = !isThere;
-      const item = isThere ? source.at(index) : undefined;
-      if (!isThere || (slot.key !== null && slot.index === index && slot.key === item)) continue;
-      slot.index = index;
-      slot.key = item;
+    const rows = [];
+    for (let index = first; index < Math.min(first + this.slots.length, source.length); ++index) {
+      const item = source.at(index);
+      rows.push({ index, item, key: item === undefined ? index : this.keyOf(item) });
+    }
+    this.place(rows);
+    for (const { index, item, key } of rows) {
+      const slot = this.shown.get(index);
+      if (slot.key !== key) slot.element.replaceChildren();
+      else if (!slot.isOld && slot.index === index && slot.item === item) continue;
+      Object.assign(slot, { index, item, key, isOld: false });
       slot.element.style.setProperty("transform", `translateY(${index * rowHeight}px)`);
       this.render(slot.element, item, index);
     }
+  }
+
+  // Gives each row the slot that has its key, or else one that no other row has.
+  place(rows) {
+    const known = new Map(this.slots.map((slot) => [slot.key, slot]));
+    const free = new Set(this.slots);
+    this.shown.clear();
+    for (const { index, key } of rows) {
+      const slot = known.get(key);
+      if (free.delete(slot)) this.shown.set(index, slot);
+    }
+    for (const { index } of rows) {
+      if (this.shown.has(index)) continue;
+      const [slot] = free;
+      free.delete(slot);
+      this.shown.set(index, slot);
+    }
+    for (const slot of this.slots) slot.element.hidden = free.has(slot);
   }
 
   makeSlots(count) {
@@ -64,8 +88,7 @@ export class VirtualList {
 
   /** The element of a row; undefined where it is not made. */
   elementAt(index) {
-    const slot = this.slots[index % this.slots.length];
-    return slot?.index === index && !slot.element.hidden ? slot.element : undefined;
+    return this.shown.get(index)?.element;
   }
 
   /** Scrolls as little as needed to show a row. */
