@@ -295,9 +295,9 @@ void PreparedRecipe::choose_format() {
   model_->to(device_, format_.channels_last);
   if (teacher_) teacher_->model->to(device_, format_.channels_last);
   resolve("train.precision", config.precision, precision::name_of(format_.precision));
-  // Nothing has been compiled on a GPU yet.
   if (config.compile == "auto") {
-    resolve("train.compile", config.compile, device_.is_cpu() ? "true" : "false");
+    const bool can = device_.is_cpu() || collectives_ == nullptr || collectives_->size() == 1;
+    resolve("train.compile", config.compile, can ? "true" : "false");
   }
   resolve("train.channels_last", config.channels_last, format_.channels_last ? "true" : "false");
 }

@@ -118,8 +118,8 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
            .choices = {"auto", "true", "false"}},
           c.channels_last);
   v.field({.name = "compile",
-           .help = "run a recorded step that passes have made faster; auto: on the CPU; verify: "
-                   "also hold it against the step itself every 100 steps",
+           .help = "run a recorded step that passes have made faster; auto: but for several "
+                   "processes on GPUs; verify: also hold it against the step itself every 100 steps",
            .choices = {"auto", "true", "false", "verify"}},
           c.compile);
   v.field({.name = "accumulate",
