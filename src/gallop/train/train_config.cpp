@@ -117,11 +117,12 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
            .help = "memory order of images; auto measures which is faster",
            .choices = {"auto", "true", "false"}},
           c.channels_last);
-  v.field({.name = "compile",
-           .help = "run a recorded step that passes have made faster; auto: but for several "
-                   "processes on GPUs; verify: also hold it against the step itself every 100 steps",
-           .choices = {"auto", "true", "false", "verify"}},
-          c.compile);
+  v.field(
+      {.name = "compile",
+       .help = "run a recorded step that passes have made faster; auto: but for several "
+               "processes on GPUs; verify: also hold it against the step itself every 100 steps",
+       .choices = {"auto", "true", "false", "verify"}},
+      c.compile);
   v.field({.name = "accumulate",
            .help = "micro-batches that a batch is computed in, to save memory",
            .min = 1},
