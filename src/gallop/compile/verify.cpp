@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
@@ -25,9 +26,11 @@ bool is_narrow(at::ScalarType type) { return type == c10::kBFloat16 || type == c
 
 double allowed(at::ScalarType type) { return is_narrow(type) ? 0.5 : 0.01; }
 
-// Of a tensor on the way to a change: in fp32 it may come of narrower ones.
+// Of a tensor on the way to a change: in fp32 it may come of narrower ones, or of products in tf32,
+// which has the digits of fp16.
 double allowed_within(const Graph& graph, at::ScalarType type) {
-  const bool any = std::any_of(graph.views.begin(), graph.views.end(),
+  const bool any = at::globalContext().allowTF32CuBLAS() ||
+                   std::any_of(graph.views.begin(), graph.views.end(),
                                [](const View& view) { return is_narrow(view.dtype); });
   return allowed(any ? c10::kBFloat16 : type);
 }
