@@ -133,7 +133,7 @@ export class CurveCard {
     this.wide = h("button", { type: "button", class: "quiet", title: "Large or small", "aria-label": "Large or small",
       "aria-pressed": String(this.element.classList.contains("wide")), onclick: () => this.toggleWide() }, "⤢");
     this.tools = h("span", { class: "tools" });
-    this.legend = h("div", { class: "legend" });
+    this.legend = h("div", { class: "legend idle" }); // As nobody points at it yet.
     replace(this.element, h("figcaption", {}, h("span", { class: "ellipsis", title: this.metric }, this.context.title?.(this.metric) ?? this.metric), this.whole, this.tools, this.wide),
       this.error, this.plot, this.legend);
     this.listen();
