@@ -455,7 +455,7 @@ def dragging_zooms_exactly(browser, api):
     asked = browser.until("exact points", lambda: browser.requests("from="))[0]
     begin, end = (float(re.search(rf"[?&]{name}=([^&]+)", asked)[1]) for name in ("from", "to"))
     expect("what is shown", [chart(browser, "loss", "chart.scales.x.min"), chart(browser, "loss", "chart.scales.x.max")], [begin, end])
-    browser.actions().double_click(browser.one(f"{card('loss')} .plot")).perform()
+    browser.double_click(browser.one(f"{card('loss')} .plot"))
     browser.until("all again", lambda: chart(browser, "loss", "chart.scales.x.max") > end)
 
 
@@ -605,7 +605,7 @@ def a_double_click_lets_a_range_go(browser, api):
     axis = browser.all(".brush-area")[-1]
     browser.actions().move_to_element(axis).click_and_hold().move_by_offset(0, -60).release().perform()
     browser.until("a range", lambda: browser.all(".brush:not([hidden])"))
-    browser.actions().double_click(axis).perform()
+    browser.double_click(axis)
     browser.until("none", lambda: len(browser.all(".brush:not([hidden])")) + len(browser.all(".run-line.out")), 0)
 
 
