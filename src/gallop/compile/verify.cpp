@@ -26,13 +26,16 @@ bool is_narrow(at::ScalarType type) { return type == c10::kBFloat16 || type == c
 
 double allowed(at::ScalarType type) { return is_narrow(type) ? 0.5 : 0.01; }
 
-// Of a tensor on the way to a change: in fp32 it may come of narrower ones, or of products in tf32,
-// which has the digits of fp16.
-double allowed_within(const Graph& graph, at::ScalarType type) {
-  const bool any = at::globalContext().allowTF32CuBLAS() ||
-                   std::any_of(graph.views.begin(), graph.views.end(),
-                               [](const View& view) { return is_narrow(view.dtype); });
-  return allowed(any ? c10::kBFloat16 : type);
+// Whether a tensor in fp32 on the way to a change may come of narrower ones, or of products in
+// tf32, which has the digits of fp16: then as much is allowed as for those.
+bool computes_narrow(const Graph& graph) {
+  return at::globalContext().allowTF32CuBLAS() ||
+         std::any_of(graph.views.begin(), graph.views.end(),
+                     [](const View& view) { return is_narrow(view.dtype); });
+}
+
+double allowed_within(bool is_narrow_step, at::ScalarType type) {
+  return allowed(is_narrow_step ? c10::kBFloat16 : type);
 }
 
 double rms_of(const at::Tensor& tensor) {
@@ -170,7 +173,7 @@ Trial run_on_trial(const Graph& graph, const std::vector<at::Tensor>& inputs,
   return trial;
 }
 
-std::string compare(const Graph& plain, const std::vector<std::vector<Moment>>& sources,
+std::string compare(bool is_narrow_step, const std::vector<std::vector<Moment>>& sources,
                     const Values& wanted, const Values& got) {
   for (const auto& group : sources) {
     double squares = 0, count = 0;
@@ -190,7 +193,7 @@ std::string compare(const Graph& plain, const std::vector<std::vector<Moment>>& 
         continue;
       }
       const double error = error_of(a->second.reshape_as(b->second), b->second, floor);
-      if (error > allowed_within(plain, b->second.scalar_type())) {
+      if (error > allowed_within(is_narrow_step, b->second.scalar_type())) {
         return fmt::format("what state is changed by differs by {:.2g} of its size", error);
       }
     }
@@ -198,7 +201,7 @@ std::string compare(const Graph& plain, const std::vector<std::vector<Moment>>& 
   return {};
 }
 
-std::string first_difference(const Graph& plain, const Graph& graph,
+std::string first_difference(bool is_narrow_step, const Graph& plain, const Graph& graph,
                              const std::vector<at::Tensor>& inputs) {
   const Values wanted = run_on_trial(plain, inputs, nullptr).values;
   std::string found;
@@ -213,7 +216,7 @@ std::string first_difference(const Graph& plain, const Graph& graph,
       return;
     }
     const double error = error_of(tensor, same->second);
-    if (error > allowed_within(plain, tensor.scalar_type())) {
+    if (error > allowed_within(is_narrow_step, tensor.scalar_type())) {
       found = fmt::format("; the first to differ is {}, by {:.2g}", name_of(node.op), error);
     }
   });
@@ -227,14 +230,16 @@ std::string find_difference(const Function& function, const Graph& graph,
                             const std::vector<at::Tensor>& inputs) {
   const Recording recording = record_while_further([&] { return record(function, inputs); });
   const auto sources = sources_of_changes(recording.graph);
+  const bool is_narrow_step = computes_narrow(recording.graph);
   std::set<Moment> kept;
   for (const auto& group : sources) kept.insert(group.begin(), group.end());
   const Trial wanted = run_on_trial(recording.graph, inputs, &kept);
   const Trial got = run_on_trial(graph, inputs, &kept);
   const at::NoGradGuard no_grad;
   std::string found = compare(recording, got.recording);
-  if (found.empty()) found = compare(recording.graph, sources, wanted.values, got.values);
-  return found.empty() ? found : found + first_difference(recording.graph, graph, inputs);
+  if (found.empty()) found = compare(is_narrow_step, sources, wanted.values, got.values);
+  if (found.empty()) return found;
+  return found + first_difference(is_narrow_step, recording.graph, graph, inputs);
 }
 
 }  // namespace gallop::compile
