@@ -76,7 +76,7 @@ const Text& text_at(const std::string& path) {
   throw InternalError(path + " has no kernels for GPUs");
 }
 
-std::vector<TextKernel> kernels_of(const Text& text, const std::string& part) {
+std::vector<TextKernel> kernels_in(const Text& text, const std::string& part) {
   std::vector<TextKernel> kernels;
   for (const TextKernel& kernel : text.kernels) {
     if (part.empty() || part == kernel.part) kernels.push_back(kernel);
@@ -93,7 +93,7 @@ KernelSource cuda_text(const std::string& path, const std::string& part) {
                      cuda_header("gallop/kernel/cuda/kernel_cuda.h");
   for (const char* header : known.before) text += cuda_header(header);
   text += cuda_header(path) + "namespace gallop_cuda {\n";
-  for (const TextKernel& kernel : kernels_of(known, part)) text += kernel.definition;
+  for (const TextKernel& kernel : kernels_in(known, part)) text += kernel.definition;
   text += "}  // namespace gallop_cuda\n";
   std::string symbol = "gallop_" + xxh3_128(text);
   return {.symbol = std::move(symbol), .text = std::move(text)};
@@ -101,7 +101,7 @@ KernelSource cuda_text(const std::string& path, const std::string& part) {
 
 std::vector<std::string> cuda_text_kernels(const std::string& path, const std::string& part) {
   std::vector<std::string> names;
-  for (const TextKernel& kernel : kernels_of(text_at(path), part)) names.push_back(kernel.name);
+  for (const TextKernel& kernel : kernels_in(text_at(path), part)) names.push_back(kernel.name);
   return names;
 }
 
