@@ -118,15 +118,7 @@ TEST_F(Gpu, LoopsComputeWhatTheProgramSays) {
   constexpr int64_t kForms = 80;
   const CacheFolder folder;
   CudaCompiler compiler({.libraries = {}, .cache_folder = folder.path(), .threads = 8});
-  std::vector<LoopCase> cases;
-  for (int64_t form = 0; form < kForms; ++form) {
-    const LoopProgram program = random.make();
-    cases.push_back(make_case(random, program));
-    cases.push_back(make_case(random, random.resized(program)));
-    for (const int64_t unit : {4, 8}) {
-      cases.push_back(make_case(random, random.resized(program, unit)));
-    }
-  }
+  const std::vector<LoopCase> cases = make_cases_for_gpus(random, kForms);
   std::vector<std::unique_ptr<CudaKernel>> kernels;
   for (const LoopCase& c : cases) {
     kernels.push_back(CudaKernel::make(c.program, compiler, device_.index(), "libcuda.so.1"));

@@ -35,17 +35,9 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
   constexpr int64_t kForms = 40;
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path()});
-  std::vector<LoopCase> cases;
+  const std::vector<LoopCase> cases = make_cases_for_gpus(random, kForms);
   std::vector<CudaPlan> plans;
   std::vector<KernelSource> sources;
-  for (int64_t form = 0; form < kForms; ++form) {
-    const LoopProgram program = random.make();
-    cases.push_back(make_case(random, program));
-    cases.push_back(make_case(random, random.resized(program)));
-    for (const int64_t unit : {4, 8}) {
-      cases.push_back(make_case(random, random.resized(program, unit)));
-    }
-  }
   for (const LoopCase& c : cases) {
     plans.push_back(cuda_plan(c.program, /*busy_threads=*/1));
     // What only loops of gigabytes or of very long rows get.

@@ -63,6 +63,19 @@ LoopCase make_case(RandomPrograms& random, LoopProgram program) {
   return result;
 }
 
+std::vector<LoopCase> make_cases_for_gpus(RandomPrograms& random, int64_t programs) {
+  std::vector<LoopCase> cases;
+  for (int64_t i = 0; i < programs; ++i) {
+    const LoopProgram program = random.make();
+    cases.push_back(make_case(random, program));
+    cases.push_back(make_case(random, random.resized(program)));
+    for (const int64_t unit : {4, 8}) {
+      cases.push_back(make_case(random, random.resized(program, unit)));
+    }
+  }
+  return cases;
+}
+
 std::string describe(const LoopProgram& program) {
   std::string text = fmt::format("row_dims {} sizes", program.row_dims);
   for (const int64_t size : program.sizes) text += fmt::format(" {}", size);

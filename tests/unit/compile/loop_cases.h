@@ -20,6 +20,10 @@ struct LoopCase {
 
 LoopCase make_case(RandomPrograms& random, LoopProgram program);
 
+/// Random programs for GPUs, each in four sizes: any two, and multiples of 4 and 8, of which
+/// kernels read and write several numbers at once.
+std::vector<LoopCase> make_cases_for_gpus(RandomPrograms& random, int64_t programs);
+
 /// The program as text, for messages.
 std::string describe(const LoopProgram& program);
 
