@@ -45,16 +45,15 @@ class Gpu:
         self.program, self.folder = program, folder
         make_data.make(str(folder), ["idx", "images", "2048"])
         make_data.make(str(folder), ["text", "text", "2000"])
+        for model, optimizer in itertools.product(MODELS, OPTIMIZERS):
+            data = (f"{{name: text, path: {folder}/text/text.txt, batch: 16, context: 32, validation: 0.1}}" if model == "gpt" else
+                    f"{{name: mnist, path: {folder}/images, batch: 64}}")
+            pathlib.Path(self.recipe(model, optimizer)).write_text(
+                f"data: {data}\nmodel: {MODELS[model]}\noptimizer: {{name: {optimizer}}}\n"
+                f"train: {{device: cuda, steps: {STEPS}, evaluate_every: never, checkpoint_every: never}}\n")
 
-    def recipe(self, model, optimizer="adamw", batch=64, rest=""):
-        text = MODELS.get(model, model).startswith("{name: gpt")
-        data = (f"{{name: text, path: {self.folder}/text/text.txt, batch: 16, context: 32, validation: 0.1}}" if text else
-                f"{{name: mnist, path: {self.folder}/images, batch: {batch}}}")
-        name = hashlib.sha256(f"{model}{optimizer}{batch}{rest}".encode()).hexdigest()[:12]
-        path = self.folder / f"{name}.yaml"
-        path.write_text(f"data: {data}\nmodel: {MODELS.get(model, model)}\noptimizer: {{name: {optimizer}}}\n"
-                        f"train: {{device: cuda, steps: {STEPS}, evaluate_every: never, checkpoint_every: never{rest}}}\n")
-        return str(path)
+    def recipe(self, model, optimizer="adamw"):
+        return str(self.folder / f"{model}-{optimizer}.yaml")
 
     def run(self, *words):
         done = subprocess.run([self.program, *words], capture_output=True, text=True, cwd=self.folder, timeout=300,
