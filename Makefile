@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 # Tests that train use every core by themselves.
 TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 
-.PHONY: build train test chaos conformance parity lint format benchmark install clean help configure
+.PHONY: build train test interop chaos conformance parity lint format benchmark install clean help configure
 
 build: configure ## build everything (the default)
 	cmake --build --preset $(PRESET)
@@ -16,6 +16,9 @@ train: configure ## build the program and train on Fashion-MNIST
 
 test: build ## build and run every test
 	ctest --preset $(PRESET) --parallel $(TEST_JOBS)
+
+interop: build ## compare with TensorBoard, MLflow, Optuna, safetensors, torchrun, Open MPI and Slurm, installed first (15 minutes)
+	tools/interop $(BUILD)
 
 chaos: build ## let everything go wrong that docs/faults.md lists, and compare weights (an hour)
 	tests/chaos/tune.py $(BUILD)/tests/tune_program --storage sqlite --kills 50 --trials 400

@@ -32,6 +32,11 @@ def skip(why):
     sys.exit(SKIPPED)
 
 
+def test_python():
+    """The Python whose packages are compared with: GALLOP_TEST_PYTHON, or the one that runs the tests."""
+    return os.environ.get("GALLOP_TEST_PYTHON") or sys.executable
+
+
 def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
