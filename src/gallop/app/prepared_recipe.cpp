@@ -60,8 +60,8 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   build_schedules(families);
   inputs_ = inputs_of(data_, recipe());
   views_ = train::test_views(recipe().evaluate, inputs_.task());
-  model_ = families.models.build(recipe().model, inputs_.task(),
-                                 model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+  model_ = build_model(families, resolved_, inputs_.task(),
+                       model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input.cpu());
   }

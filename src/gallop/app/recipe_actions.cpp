@@ -8,6 +8,7 @@
 #include "gallop/app/schedule_plots.h"
 #include "gallop/app/terminal.h"
 #include "gallop/config/resolve.h"
+#include "gallop/model/layers_model.h"
 
 namespace gallop::app {
 
@@ -26,6 +27,7 @@ void print_recipe_options() {
   print_members("data", families.readers);
   print_members("data.augment", families.augmentations);
   print_members("model", families.models);
+  print_members("model.layers", model::layer_catalog());
   print_members("optimizer", families.optimizers);
   print_members("optimizer.wrap", families.wrappers);
   print_members("schedule", families.schedules);

@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/config/option_error.h"
 
 namespace gallop::app {
 
@@ -28,6 +29,15 @@ data::TrainingData open_data_for(const Families& families, Recipe recipe, const 
   data::TrainingData data = open_data(families, recipe);
   check_fits(inputs_of(data, recipe), inputs);
   return data;
+}
+
+std::unique_ptr<model::Model> build_model(const Families& families, const ResolvedRecipe& resolved,
+                                          const model::Task& task, model::InitialWeights weights) {
+  try {
+    return families.models.build(resolved.recipe.model, task, weights);
+  } catch (const config::OptionError& error) {
+    config::throw_with_origin(error, resolved.written);
+  }
 }
 
 namespace {

@@ -38,8 +38,9 @@ std::string unknown_name(const char* what, const std::string& name,
 
 class Reader final : public Visitor {
  public:
-  Reader(const Node& map, std::string prefix, Problems& problems)
-      : map_(map), prefix_(std::move(prefix)), problems_(problems) {}
+  /// `first`: a value that stands alone in place of a map, for the first field.
+  Reader(const Node& map, std::string prefix, Problems& problems, const Node* first = nullptr)
+      : map_(map), prefix_(std::move(prefix)), problems_(problems), first_(first) {}
 
   void field(const Field& field, bool& value) override {
     if (const Node* node = take(field)) {
@@ -167,25 +168,30 @@ class Reader final : public Visitor {
     }
   }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
-    static const Node kEmpty = [] {
-      Node node;
-      node.kind = Node::Kind::kMap;
-      return node;
-    }();
     const Node* node = take(field);
     if (node != nullptr && node->kind != Node::Kind::kMap && !is_null(*node)) {
       problem(field, *node, fmt::format("must be a map of options, not {}", shown(*node)));
       return;
     }
-    Reader reader(node != nullptr && node->kind == Node::Kind::kMap ? *node : kEmpty, key_of(field),
-                  problems_);
+    Reader reader(node != nullptr && node->kind == Node::Kind::kMap ? *node : empty_map(),
+                  key_of(field), problems_);
     visit_fields(reader);
     reader.check_unknown();
   }
 
  private:
+  static const Node& empty_map() {
+    static const Node kEmpty = [] {
+      Node node;
+      node.kind = Node::Kind::kMap;
+      return node;
+    }();
+    return kEmpty;
+  }
+
   const Node* take(const Field& field) {
     known_.emplace_back(field.name);
+    if (first_ != nullptr && known_.size() == 1) return first_;
     return map_.find(field.name);
   }
   std::string key_of(const Field& field) const { return join_key(prefix_, field.name); }
@@ -246,7 +252,7 @@ class Reader final : public Visitor {
     value = std::move(read);
   }
 
-  // `name` or `{name: {options}}`.
+  // `name`, `{name: {options}}`, or `{name: VALUE}` with the first option alone.
   void read_item(const Node& item, const std::string& key, ComponentList& list) {
     const bool is_name = item.kind == Node::Kind::kScalar;
     if (!is_name && (item.kind != Node::Kind::kMap || item.entries.size() != 1)) {
@@ -264,13 +270,16 @@ class Reader final : public Visitor {
     Component component(list.catalog(), name);
     if (!is_name) {
       const Node& options = item.entries.front().value;
-      if (options.kind == Node::Kind::kMap) {
-        Reader reader(options, join_key(key, name), problems_);
+      const bool is_map = options.kind == Node::Kind::kMap;
+      if (is_map || !is_null(options)) {
+        Reader reader(is_map ? options : empty_map(), join_key(key, name), problems_,
+                      is_map ? nullptr : &options);
         component.visit_fields(reader);
         reader.check_unknown();
-      } else if (!is_null(options)) {
-        problems_.add(options.origin, join_key(key, name),
-                      fmt::format("must be a map of options, not {}", shown(options)));
+        if (!is_map && reader.known_.empty()) {
+          problems_.add(options.origin, join_key(key, name),
+                        fmt::format("has no options, but {} is given", shown(options)));
+        }
       }
     }
     list.items.push_back(std::move(component));
@@ -279,6 +288,7 @@ class Reader final : public Visitor {
   const Node& map_;
   std::string prefix_;
   Problems& problems_;
+  const Node* first_;
   std::vector<std::string> known_;
   bool unknown_allowed_ = false;
 };
