@@ -92,13 +92,13 @@ function(gallop_cpu_bodies name)
   endforeach()
 endfunction()
 
-# gallop_test(NAME [LABELS label...] [DEPS module...] [LARGE suite...]): one GoogleTest program from tests/unit/NAME/.
-# Each test is a process of its own, but for those of LARGE suites, of which there are so many that starting LibTorch
-# would take longer than they do, or which prepare much for all: these run in eight shares. Tests run side by side, and
-# with a thread for every core each they wait for one another three times as long as they compute. So each has one thread
-# but where it asks for more, and the first share two.
+# gallop_test(NAME [LABELS label...] [DEPS module...] [SHARDS count]): one GoogleTest program from tests/unit/NAME/.
+# Starting LibTorch takes longer than most tests, so each shard (unit.NAME, or unit.NAME.1 and so on) is one process, in
+# which tests/unit/run_suite.py names each test that fails. Tests run side by side, and with a thread for every core each
+# they wait for one another three times as long as they compute. So each has one thread but where it asks for more, and
+# the first shard of several has two.
 function(gallop_test name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LABELS;LARGE" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "DEPS;LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${name}/*.cpp)
   set(target test_${name})
   set(kind test)
@@ -117,22 +117,22 @@ function(gallop_test name)
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
   gallop_runs_once(${target})
   gallop_precompile(${target} ${kind})
-  list(TRANSFORM ARG_LARGE APPEND ".*" OUTPUT_VARIABLE large)
-  list(JOIN large ":" large)
-  gtest_discover_tests(${target} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST TEST_FILTER "-${large}"
-                       PROPERTIES LABELS "unit;${ARG_LABELS}" ENVIRONMENT OMP_NUM_THREADS=1)
-  if(NOT ARG_LARGE)
-    return()
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
   endif()
-  foreach(share RANGE 1 8)
-    math(EXPR index "${share} - 1")
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    set(test unit.${name})
     set(threads 1)
-    if(share EQUAL 1)
-      set(threads 2)
+    if(ARG_SHARDS GREATER 1)
+      string(APPEND test .${shard})
+      if(shard EQUAL 1)
+        set(threads 2)
+      endif()
     endif()
-    add_test(NAME ${name}.large_suites_${share} COMMAND ${target} --gtest_brief=1 --gtest_filter=${large})
-    set_tests_properties(${name}.large_suites_${share} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 1500
-                         ENVIRONMENT "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${index};OMP_NUM_THREADS=${threads}")
+    add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/run_suite.py
+                                  $<TARGET_FILE:${target}> --name ${test} --shard ${shard}/${ARG_SHARDS})
+    set_tests_properties(${test} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 7200 PROCESSORS ${threads}
+                                            ENVIRONMENT OMP_NUM_THREADS=${threads})
   endforeach()
 endfunction()
 
