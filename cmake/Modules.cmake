@@ -102,7 +102,7 @@ function(gallop_test name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${name}/*.cpp)
   set(target test_${name})
   set(kind test)
-  add_executable(${target} ${sources})
+  add_executable(${target} ${sources} ${CMAKE_CURRENT_SOURCE_DIR}/unit/left_behind.cpp)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE gallop_fixtures)
   foreach(dep IN LISTS ARG_DEPS)
@@ -132,7 +132,7 @@ function(gallop_test name)
     add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/run_suite.py
                                   $<TARGET_FILE:${target}> --name ${test} --shard ${shard}/${ARG_SHARDS})
     set_tests_properties(${test} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 7200 PROCESSORS ${threads}
-                                            ENVIRONMENT OMP_NUM_THREADS=${threads})
+                                            COST ${ARG_SHARDS}0 ENVIRONMENT OMP_NUM_THREADS=${threads})
   endforeach()
 endfunction()
 

@@ -1,4 +1,5 @@
 // Tests that pass, fail, crash and hang, for tests/tools/run_suite_test and run_tests_test.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -74,6 +75,13 @@ TEST(MadeUp, FailsOnce) {
   if (file == nullptr || std::filesystem::exists(file)) return;
   std::ofstream(file) << "failed";
   FAIL() << "the first failure";
+}
+
+TEST(MadeUp, LeavesNothingBehind) {
+  if (!asked("leave")) return;
+  setenv("MADE_UP_LEFT", "a value", 1);
+  std::signal(SIGUSR1, SIG_IGN);
+  umask(0123);
 }
 
 TEST(MadeUp, DISABLED_Never) { FAIL(); }
