@@ -92,13 +92,13 @@ function(gallop_cpu_bodies name)
   endforeach()
 endfunction()
 
-# gallop_test(NAME [LABELS label...] [DEPS module...] [SHARDS count]): one GoogleTest program from tests/unit/NAME/.
+# gallop_test(NAME [LONG] [LABELS label...] [DEPS module...] [SHARDS count]): one GoogleTest program from tests/unit/NAME/.
 # Starting LibTorch takes longer than most tests, so each shard (unit.NAME, or unit.NAME.1 and so on) is one process, in
 # which tests/unit/run_suite.py names each test that fails. Tests run side by side, and with a thread for every core each
 # they wait for one another three times as long as they compute. So each has one thread but where it asks for more, and
-# the first shard of several has two.
+# the first shard of several has two. LONG: some tests are instantiated as Long/..., which `make test-long` runs.
 function(gallop_test name)
-  cmake_parse_arguments(ARG "" "SHARDS" "DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "SHARDS" "DEPS;LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${name}/*.cpp)
   set(target test_${name})
   set(kind test)
@@ -134,6 +134,11 @@ function(gallop_test name)
     set_tests_properties(${test} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 7200 PROCESSORS ${threads}
                                             COST ${ARG_SHARDS}0 ENVIRONMENT OMP_NUM_THREADS=${threads})
   endforeach()
+  if(ARG_LONG)
+    add_test(NAME unit.${name}.long COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/run_suite.py
+                                            $<TARGET_FILE:${target}> --name unit.${name}.long --long)
+    set_tests_properties(unit.${name}.long PROPERTIES LABELS "long;${ARG_LABELS}" TIMEOUT 7200 ENVIRONMENT OMP_NUM_THREADS=1)
+  endif()
 endfunction()
 
 # gallop_fuzz(NAME [DEPS module...] [SOURCES file...]): tests/fuzz/NAME_fuzz.cpp over deterministic mutations of its seeds.

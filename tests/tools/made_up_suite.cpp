@@ -96,6 +96,8 @@ TEST_P(Odd, Parameters) {
 
 INSTANTIATE_TEST_SUITE_P(Some, Odd, testing::Values("a, where b (3 ms)", "two\nlines"));
 
+INSTANTIATE_TEST_SUITE_P(Long, Odd, testing::Values("long"));
+
 class SetUp : public testing::Test {
  protected:
   static void SetUpTestSuite() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the tests of a GoogleTest program in one process and reports each that fails.
 
-  tests/unit/run_suite.py PROGRAM [--shard K/N] [--name NAME] [--limit S] [GTEST_ARGUMENT...]
+  tests/unit/run_suite.py PROGRAM [--shard K/N | --long] [--name NAME] [--limit S] [GTEST_ARGUMENT...]
 
-A test that crashes or hangs fails by its name, and those after it run in a new process. Tests that
+Instantiations of the name Long are for --long alone. A test that crashes or hangs fails by its name, and those after it run in a new process. Tests that
 tests/unit/own_process.txt names run in processes of their own. GALLOP_TEST_CASE=SUITE.TEST runs that
 test alone; GALLOP_TEST_RESULTS=FOLDER receives NAME.json with the counts and the failures' output.
 Exit code: 0 all passed or skipped, 1 a test failed, 2 wrong use.
@@ -225,6 +225,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--shard", type=parse_shard, default=(1, 1))
+    parser.add_argument("--long", action="store_true")
     parser.add_argument("--name")
     parser.add_argument("--limit", type=float, default=HANGS_SECONDS)
     parser.add_argument("--own-process", type=pathlib.Path, default=OWN_PROCESS, help="another file of such tests")
@@ -242,7 +243,7 @@ def main():
     for missing in sorted(own - set(names)) if not arguments else ():
         fail(f"{options.own_process} names {module}.{missing}, and there is no such test")
     index, count = options.shard
-    names = names[index - 1::count]
+    names = [test for test in names if test.startswith("Long/") == options.long][index - 1::count]
     case = os.environ.get("GALLOP_TEST_CASE")
     if case:
         if case not in names:
