@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,9 @@ extern char** environ;
 namespace gallop {
 namespace {
 
+// Set once by the program itself, for libraries that it may load later.
+const std::set<std::string> kOfTheProgram = {"CUBLAS_WORKSPACE_CONFIG", "NCCL_SOCKET_IFNAME"};
+
 using Facts = std::map<std::string, std::string>;
 
 Facts facts_of_process() {
@@ -25,7 +29,8 @@ Facts facts_of_process() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const size_t end = text.find('=');
-    facts["environment variable " + text.substr(0, end)] = text.substr(end + 1);
+    const std::string name = text.substr(0, end);
+    if (!kOfTheProgram.contains(name)) facts["environment variable " + name] = text.substr(end + 1);
   }
   for (const auto& [name, resource] :
        {std::pair("RLIMIT_FSIZE", RLIMIT_FSIZE), std::pair("RLIMIT_NOFILE", RLIMIT_NOFILE),
