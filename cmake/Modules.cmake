@@ -92,13 +92,14 @@ function(gallop_cpu_bodies name)
   endforeach()
 endfunction()
 
-# gallop_test(NAME [LONG] [LABELS label...] [DEPS module...] [SHARDS count]): one GoogleTest program from tests/unit/NAME/.
-# Starting LibTorch takes longer than most tests, so each shard (unit.NAME, or unit.NAME.1 and so on) is one process, in
-# which tests/unit/run_suite.py names each test that fails. Tests run side by side, and with a thread for every core each
-# they wait for one another three times as long as they compute. So each has one thread but where it asks for more, and
-# the first shard of several has two. LONG: some tests are instantiated as Long/..., which `make test-long` runs.
+# gallop_test(NAME [LONG] [LABELS label...] [DEPS module...] [SHARDS count] [PARALLEL suite...]): one GoogleTest program from
+# tests/unit/NAME/. Starting LibTorch takes longer than most tests, so each shard (unit.NAME, or unit.NAME.1 and so on) is one
+# process, in which tests/unit/run_suite.py names each test that fails. Tests run side by side, and with a thread for every
+# core each they wait for one another three times as long as they compute. So each has one thread but where it asks for more;
+# an eighth of the suites of PARALLEL runs again with two (unit.NAME.threads).
+# LONG: some tests are instantiated as Long/..., which `make test-long` runs (unit.NAME.long).
 function(gallop_test name)
-  cmake_parse_arguments(ARG "LONG" "SHARDS" "DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "SHARDS" "DEPS;LABELS;PARALLEL" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${name}/*.cpp)
   set(target test_${name})
   set(kind test)
@@ -117,28 +118,31 @@ function(gallop_test name)
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
   gallop_runs_once(${target})
   gallop_precompile(${target} ${kind})
-  if(NOT ARG_SHARDS)
-    set(ARG_SHARDS 1)
+
+  if(NOT ARG_SHARDS OR ARG_SHARDS EQUAL 1)
+    gallop_suite(${name} unit "${ARG_LABELS}" 1)
+  else()
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      gallop_suite(${name}.${shard} unit "${ARG_LABELS}" 1 --shard ${shard}/${ARG_SHARDS})
+    endforeach()
   endif()
-  foreach(shard RANGE 1 ${ARG_SHARDS})
-    set(test unit.${name})
-    set(threads 1)
-    if(ARG_SHARDS GREATER 1)
-      string(APPEND test .${shard})
-      if(shard EQUAL 1)
-        set(threads 2)
-      endif()
-    endif()
-    add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/run_suite.py
-                                  $<TARGET_FILE:${target}> --name ${test} --shard ${shard}/${ARG_SHARDS})
-    set_tests_properties(${test} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 7200 PROCESSORS ${threads}
-                                            COST ${ARG_SHARDS}0 ENVIRONMENT OMP_NUM_THREADS=${threads})
-  endforeach()
+  if(ARG_PARALLEL)
+    list(TRANSFORM ARG_PARALLEL APPEND ".*")
+    list(JOIN ARG_PARALLEL ":" filter)
+    gallop_suite(${name}.threads unit "${ARG_LABELS}" 2 --shard 1/8 --gtest_filter=${filter})
+  endif()
   if(ARG_LONG)
-    add_test(NAME unit.${name}.long COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/run_suite.py
-                                            $<TARGET_FILE:${target}> --name unit.${name}.long --long)
-    set_tests_properties(unit.${name}.long PROPERTIES LABELS "long;${ARG_LABELS}" TIMEOUT 7200 ENVIRONMENT OMP_NUM_THREADS=1)
+    gallop_suite(${name}.long long "${ARG_LABELS}" 1 --long)
   endif()
+endfunction()
+
+# gallop_suite(NAME KIND LABELS THREADS [argument...]): a test unit.NAME that runs some tests of the caller's program.
+function(gallop_suite name kind labels threads)
+  add_test(NAME unit.${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/run_suite.py
+                                     $<TARGET_FILE:${target}> --name unit.${name} ${ARGN})
+  # Each test has its own limit; the longest programs begin first.
+  set_tests_properties(unit.${name} PROPERTIES LABELS "${kind};${labels}" TIMEOUT 7200 PROCESSORS ${threads} COST 30
+                                               ENVIRONMENT OMP_NUM_THREADS=${threads})
 endfunction()
 
 # gallop_fuzz(NAME [DEPS module...] [SOURCES file...]): tests/fuzz/NAME_fuzz.cpp over deterministic mutations of its seeds.

@@ -13,6 +13,7 @@ import argparse
 import collections
 import contextlib
 import ctypes
+import fnmatch
 import json
 import os
 import pathlib
@@ -238,8 +239,11 @@ def main():
     name = options.name or module
     own = read_own_process(options.own_process, module)
     names = list_tests(options.program, arguments)
-    if not names:
-        fail(f"{options.program} has no test with {arguments}")
+    patterns = [pattern for word in arguments if word.startswith("--gtest_filter=")
+                for pattern in word.removeprefix("--gtest_filter=").partition("-")[0].split(":") if pattern]
+    for pattern in patterns or ["*"]:
+        if not any(fnmatch.fnmatchcase(test, pattern) for test in names):
+            fail(f"{options.program} has no test {pattern}")
     for missing in sorted(own - set(names)) if not arguments else ():
         fail(f"{options.own_process} names {module}.{missing}, and there is no such test")
     index, count = options.shard
