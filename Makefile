@@ -2,8 +2,8 @@
 PRESET ?= release
 PREFIX ?= /usr/local
 BUILD := build/$(PRESET)
-# Tests that train use every core by themselves.
-TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
+# One more than there are cores, as some tests wait for most of their time; each may need a gigabyte of memory.
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$(((n < 4 ? n : 4) + 1)))
 
 .PHONY: build train test test-rerun test-long interop chaos conformance parity lint tidy format benchmark install clean help configure
 
