@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "unit/variable.h"
 
 namespace gallop::tune {
 namespace {
@@ -48,9 +49,11 @@ TEST(TrialWords, HavePythonsBooleansInSweepsOfWandb) {
 }
 
 TEST(TrialWords, StandForOneParameterOrVariable) {
-  ASSERT_EQ(setenv("GALLOP_TEST_WORD", "here", 1), 0);
-  EXPECT_EQ(words_of("{{{lr}}} ${envvar:GALLOP_TEST_WORD}/{fast}"), (Words{"{0.5} here/true"}));
-  ASSERT_EQ(unsetenv("GALLOP_TEST_WORD"), 0);
+  {
+    const Variable word("GALLOP_TEST_WORD", "here");
+    EXPECT_EQ(words_of("{{{lr}}} ${envvar:GALLOP_TEST_WORD}/{fast}"), (Words{"{0.5} here/true"}));
+  }
+  const Variable none("GALLOP_TEST_WORD", std::nullopt);
   EXPECT_THROW(words_of("${envvar:GALLOP_TEST_WORD}"), UsageError);
   EXPECT_EQ(words_of("${envvar:GALLOP_TEST_WORD}", Variables::kNamed),
             (Words{"${envvar:GALLOP_TEST_WORD}"}));
