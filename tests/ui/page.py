@@ -677,6 +677,28 @@ def a_run_says_what_it_has_cost(browser, api, server, program):
         expect("CO2", browser.run(facts)["CO2"], f"{told['co2_grams']:.3g} g")
 
 
+@own_test
+def nan_sorts_last_and_is_neither_least_nor_most(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
+        made_runs.write_run_of_nan(folder, 1, "nan")
+        made_runs.write_run(folder, 2, "good")
+        made_runs.write_run(folder, 3, "better")
+        with serving(program, folder) as other:
+            browser.driver.get(f"{other.address}#/")
+            browser.until("rows", lambda: len(shown_names(browser)), 3)
+            browser.click('[data-column="metrics.accuracy"]')
+            browser.until("highest first", lambda: shown_names(browser), ["better", "good", "nan"])
+            browser.click('[data-column="metrics.accuracy"]')
+            browser.until("lowest first", lambda: shown_names(browser), ["good", "better", "nan"])
+            browser.driver.get(f"{other.address}#/run?name=nan")
+            cells = ("return [...document.querySelectorAll('.overview > .box tbody tr')].map((row) => "
+                     "[...row.children].map((cell) => cell.textContent))")
+            browser.until("last, min, max and points", lambda: browser.run(cells), [["accuracy", "NaN2,000", "–", "–", "2"]])
+            browser.driver.get(f"{other.address}#/run?name=nan&view=curves")
+            legend = f"return [...document.querySelectorAll('{card('accuracy')} tbody td.value[title]')].map((cell) => cell.title)"
+            browser.until("latest, min and max", lambda: browser.run(legend), ["NaN at step 2,000", "", ""])
+
+
 @test
 def a_run_without_a_report_says_how_to_make_one(browser, api):
     name = compared(api, 1)[0]

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "gallop/base/metric_order.h"
+
 namespace gallop::schedule {
 
 namespace {
@@ -50,7 +52,8 @@ class Plateau final : public Schedule {
   bool is_better(double found) const {
     const double share = config_.threshold_mode == "rel" ? config_.threshold : 0;
     const double step = config_.threshold_mode == "abs" ? config_.threshold : 0;
-    return rises() ? found > best_ * (1 + share) + step : found < best_ * (1 - share) - step;
+    return rises() ? gallop::is_better(found, best_ * (1 + share) + step, Better::kLarger)
+                   : gallop::is_better(found, best_ * (1 - share) - step, Better::kSmaller);
   }
 
   PlateauConfig config_;

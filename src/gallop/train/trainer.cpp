@@ -88,6 +88,7 @@ Outcome Trainer::Impl::finish(bool finished) {
   // Those of a run that ends early, or without an evaluation.
   finished = finished && recompute_statistics();
   if (finished) outcome.ended_early = why_early();
+  if (finished && outcome.last && progress.best_step < 0) note_without_best();
   if (finished && config.early_stopping.restore_best) restore_best();
   if (saved_step != progress.step) save(false);
   finish_saving();

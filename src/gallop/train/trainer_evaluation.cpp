@@ -78,6 +78,11 @@ bool Trainer::Impl::is_out_of_patience() const {
   return patience > 0 && progress.evaluations_without_gain >= patience;
 }
 
+void Trainer::Impl::note_without_best() {
+  tell(&Observer::noted,
+       fmt::format("no evaluation has a finite {}, so there is no best checkpoint", metric()));
+}
+
 std::string Trainer::Impl::why_early() const {
   if (is_last()) return {};
   return fmt::format("no better {} in {} evaluations", metric(), progress.evaluations_without_gain);

@@ -96,6 +96,7 @@ struct Trainer::Impl {
   const char* metric() const;
   double score(const Tally& tally) const;
   bool is_out_of_patience() const;
+  void note_without_best();
   std::string why_early() const;
 
   // Comparison with the other processes.

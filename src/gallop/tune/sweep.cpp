@@ -13,6 +13,8 @@
 #include "gallop/config/scalar.h"
 #include "gallop/tune/chosen.h"
 #include "gallop/tune/store.h"
+#include "gallop/tune/trial_words.h"
+#include "gallop/tune/wandb.h"
 
 namespace gallop::tune {
 
@@ -346,6 +348,8 @@ class Reader {
     if (is_command) {
       run.command = command_words(command, program);
       run.python_words = is_of_wandb();
+      const Node* const parameters = root_.find("parameters");
+      if (is_of_wandb() && parameters != nullptr) run.nested = nested_parameters(*parameters);
     }
     if (const Node* const share = root_.find("share")) {
       run.share = read_share(*share);
@@ -371,6 +375,10 @@ class Reader {
       problems_.add(command->origin, "command", "expected a list of words");
     }
     for (const Node& item : command->items) {
+      if (item.kind != Node::Kind::kScalar) {
+        problems_.add(item.origin, "command", "expected a list of words; a list or map is none");
+        continue;
+      }
       // Of W&B: the words before and for the program.
       if (item.scalar == "${env}") {
         words.emplace_back("/usr/bin/env");
@@ -380,6 +388,8 @@ class Reader {
         if (program == nullptr) problems_.add(item.origin, "command", "there is no 'program'");
         words.push_back(program == nullptr ? std::string() : program->scalar);
       } else {
+        const std::string mistake = wrong_macro(item.scalar);
+        if (!mistake.empty()) problems_.add(item.origin, "command", mistake);
         words.push_back(item.scalar);
       }
     }
@@ -476,6 +486,7 @@ std::string to_json(const RunSpec& spec) {
   for (const auto& [name, value] : spec.options) json["options"][name] = value;
   if (!spec.command.empty()) json["command"] = spec.command;
   if (spec.python_words) json["python_words"] = true;
+  if (!spec.nested.empty()) json["nested"] = spec.nested;
   if (spec.share) json["share"] = *spec.share;
   return json.dump();
 }
@@ -487,6 +498,7 @@ RunSpec parse_run_spec(std::string_view text) {
     spec.recipe = json.value("recipe", "");
     spec.command = json.value("command", std::vector<std::string>());
     spec.python_words = json.value("python_words", false);
+    spec.nested = json.value("nested", std::vector<std::string>());
     if (json.contains("share")) spec.share = json.at("share").get<int64_t>();
     if (json.contains("options")) {
       for (const auto& [name, value] : json.at("options").items()) {
@@ -502,7 +514,7 @@ RunSpec parse_run_spec(std::string_view text) {
 Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name) {
   // A study is kept as JSON, which is UTF-8.
   if (!is_utf8(yaml)) throw UsageError(fmt::format("{}: not UTF-8", printable(file_name)));
-  const Node root = config::parse_yaml(yaml, file_name);
+  Node root = config::parse_yaml(yaml, file_name);
   Problems problems;
   Sweep sweep{.settings = {.name = name}};
   if (root.kind != Node::Kind::kMap) {
@@ -510,6 +522,8 @@ Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const s
                  "a sweep is a map with 'parameters' and 'metric'");
     problems.throw_if_any();
   }
+  Node* const parameters = root.find("parameters");
+  if (parameters != nullptr && root.find("method") != nullptr) read_as_yaml_1_1(*parameters);
   Reader(root, problems).read(sweep);
   sweep.settings.space = read_space(root, problems);
   check_options(root, sweep.settings.space, problems);

@@ -19,11 +19,15 @@ struct RunSpec {
   /// The words of a command. `{lr}` in a word stands for the value of the parameter lr, and
   /// `${envvar:HOME}` for an environment variable; a word `${args}` for `--NAME=VALUE` of all,
   /// `${args_no_hyphens}` for `NAME=VALUE`, `${args_no_boolean_flags}` for `--NAME` where the value
-  /// is true and nothing where it is false, `${args_json}` for all as one word of JSON, and
-  /// `${args_json_file}` for a file that has this.
+  /// is true and nothing where it is false, `${args_no_equals}` for the words `--NAME` and `VALUE`,
+  /// `${args_append_hydra}` for `+NAME=VALUE`, `${args_override_hydra}` for `++NAME=VALUE`,
+  /// `${args_json}` for all as one word of JSON, and `${args_json_file}` for a file that has this.
   std::vector<std::string> command{};
-  /// In these words booleans are True and False, as W&B passes them to Python programs.
+  /// In these words values are as Python writes them (True, None, ['a']), as W&B passes them, and
+  /// braces that hold no parameter's name are left as they are.
   bool python_words = false;
+  /// Names of nested parameters, each of which is one word of a command.
+  std::vector<std::string> nested{};
   /// So many checkpoints of a recipe's trial are kept along the way for trials that begin alike,
   /// which then share its steps; 0: trials share none. Nothing where the sweep does not say.
   std::optional<int64_t> share{};

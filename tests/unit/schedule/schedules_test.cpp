@@ -1,5 +1,6 @@
 // Schedules by their papers' formulas where PyTorch has none, and what is refused.
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -94,6 +95,22 @@ TEST(Plateau, FollowsOnlyEvaluationsOfItsPart) {
   schedule->evaluated(0.7, {.loss = 1});
   EXPECT_EQ(schedule->factor(0.8), 0.1);
   EXPECT_EQ(schedule->factor(0.2), 1);
+}
+
+TEST(Plateau, TakesNaNForNoProgress) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto decays_after = [](const std::vector<double>& losses) {
+    const auto schedule = build("{name: reduce-on-plateau, patience: 1}");
+    for (size_t i = 0; i < losses.size(); ++i) {
+      schedule->evaluated(0, {.loss = losses[i]});
+      if (schedule->factor(0) < 1) return i + 1;
+    }
+    return size_t{0};
+  };
+  EXPECT_EQ(decays_after({kNan, 1, 0.5, kNan, 0.25}), 0u);
+  EXPECT_EQ(decays_after({1, kNan, kNan}), 3u);
+  EXPECT_EQ(decays_after({-kInfinity, 1, 0.5, 0.25}), 0u);
 }
 
 TEST(Refused, ContradictionsByName) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
+#include "gallop/base/metric_order.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/target_metric.h"
 
@@ -97,16 +98,15 @@ bool TrialMetrics::is_smaller_better(const std::string& metric) const {
 
 void TrialMetrics::note(const std::string& name, double value, double seconds) {
   last_[name] = value;
-  const double sign = is_smaller_better(name) ? 1 : -1;
-  const std::string best = std::string(kBest) + name;
-  const auto found = derived_.find(best);
-  if (found == derived_.end() || std::isnan(found->second) || sign * value < sign * found->second) {
-    derived_[best] = value;
-  }
+  const Better better = is_smaller_better(name) ? Better::kSmaller : Better::kLarger;
+  const double sign = better == Better::kSmaller ? 1 : -1;
+  const auto [best, is_new] = derived_.try_emplace(std::string(kBest) + name, value);
+  if (!is_new && is_better(value, best->second, better)) best->second = value;
   for (const auto& objective : settings_.objectives) {
     const auto target = tune::parse_target_metric(objective.metric);
     if (!target || target->metric != name || derived_.contains(objective.metric)) continue;
-    if (sign * value <= sign * target->value) derived_[objective.metric] = seconds;
+    const bool is_reached = std::isfinite(value) && sign * value <= sign * target->value;
+    if (is_reached) derived_[objective.metric] = seconds;
   }
 }
 
