@@ -8,6 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/part.h"
+#include "gallop/data/shard_paths.h"
 
 namespace gallop::data {
 
@@ -62,6 +63,18 @@ std::vector<fs::path> data_folders() {
   return folders;
 }
 
+namespace {
+
+std::vector<fs::path> places_of(const fs::path& given) {
+  std::vector<fs::path> places{given};
+  if (given.is_relative()) {
+    for (const fs::path& folder : data_folders()) places.push_back(folder / given);
+  }
+  return places;
+}
+
+}  // namespace
+
 fs::path find_data_set(const Wanted& wanted, const std::string& path) {
   std::vector<fs::path> places;
   if (!path.empty()) {
@@ -83,17 +96,33 @@ fs::path find_user_data(const std::string& reader, const std::string& path) {
   if (path.empty()) {
     throw DataError(fmt::format("data.path is not set; the reader '{}' needs it", reader));
   }
-  const fs::path given = expand_home(path);
-  std::vector<fs::path> places{given};
-  if (given.is_relative()) {
-    for (const fs::path& folder : data_folders()) places.push_back(folder / given);
-  }
   std::vector<std::string> looked;
-  for (const fs::path& place : places) {
+  for (const fs::path& place : places_of(expand_home(path))) {
     if (is_there(place)) return place;
     looked.push_back(printable(place.string()));
   }
   throw DataError(fmt::format("data.path: none of these exists: {}", join_names(looked)));
+}
+
+std::string absolute_data_path(const std::string& path) {
+  if (path.empty() || path.starts_with("~/") || fs::path(path).is_absolute()) return path;
+  const size_t brace = path.find('{');
+  // Of a pattern, its first name stands for all of them.
+  std::string first = path;
+  if (brace != std::string::npos) {
+    try {
+      first = expand_braces(path).front();
+    } catch (const DataError&) {
+      return path;
+    }
+  }
+  for (const fs::path& place : places_of(first)) {
+    if (!is_there(place)) continue;
+    std::string folder = fs::absolute(place).string();
+    folder.erase(folder.size() - first.size());
+    return (fs::path(folder) / path).lexically_normal().string();
+  }
+  return path;
 }
 
 }  // namespace gallop::data
