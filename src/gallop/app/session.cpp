@@ -25,6 +25,8 @@ data::TrainingData open_data(const Families& families, const Recipe& recipe) {
 data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs) {
   recipe.data.mean = inputs.mean;
   recipe.data.deviation = inputs.deviation;
+  // Other data may be all gray, or the first to have color.
+  if (recipe.data.channels == 0) recipe.data.channels = inputs.channels;
   data::TrainingData data = open_data(families, recipe);
   check_fits(inputs_of(data, recipe), inputs);
   return data;
