@@ -1,5 +1,6 @@
 #include "gallop/app/recipe.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
 #include "gallop/config/scalar.h"
+#include "gallop/data/find.h"
 
 namespace gallop::app {
 
@@ -66,6 +68,14 @@ void read(ResolvedRecipe& resolved, config::Problems& problems) {
       resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
       problems);
   problems.throw_if_any();
+}
+
+// Whether nothing is said in it: no text, comments alone, "{}", or sections of that kind.
+bool is_empty(const config::Node& node) {
+  if (node.kind == config::Node::Kind::kNull) return true;
+  return node.kind == config::Node::Kind::kMap &&
+         std::all_of(node.entries.begin(), node.entries.end(),
+                     [](const config::Node::Entry& entry) { return is_empty(entry.value); });
 }
 
 bool is_path(const std::string& text) {
@@ -128,6 +138,15 @@ void ResolvedRecipe::resolve(const std::string& path, const std::string& found) 
   read(*this, problems);
 }
 
+void ResolvedRecipe::make_data_path_absolute() {
+  const std::string path = data::absolute_data_path(recipe.data.path);
+  if (path == recipe.data.path) return;
+  recipe.data.path = path;
+  config::Node* data = written.find("data");
+  config::Node* node = data != nullptr ? data->find("path") : nullptr;
+  if (node != nullptr) *node = config::Node::make_scalar(path, node->origin);
+}
+
 std::string ResolvedRecipe::to_yaml(bool show_origins) {
   const auto fields = [this](config::Visitor& visitor) { visit(visitor, recipe); };
   return config::to_yaml(config::write_fields(fields, written), show_origins);
@@ -137,6 +156,13 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
                             const std::string& file_name, const std::vector<Override>& overrides) {
   ResolvedRecipe resolved{Recipe(families), fs::path(file_name).stem().string(),
                           config::parse_yaml(yaml, file_name)};
+  if (is_empty(resolved.written)) {
+    throw UsageError(fmt::format(
+        "{}: the recipe is empty; it must say at least what to train on and what to train, as in "
+        "'data: {{name: folder, path: pictures}}' and 'model: {{name: resnet}}'; 'gallop recipes' "
+        "lists those that come with Gallop",
+        printable(file_name)));
+  }
   config::Problems problems;
   for (const auto& [path, value] : overrides) {
     config::apply_override(resolved.written, path, config::parse_override_value(value, path),

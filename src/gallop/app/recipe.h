@@ -62,6 +62,10 @@ struct ResolvedRecipe {
   /// Puts what was measured in the place of an option, "train.precision".
   void resolve(const std::string& path, const std::string& found);
 
+  /// So that the recipe of a run finds its data from every folder. A path that leads nowhere from
+  /// the present one stays as it is.
+  void make_data_path_absolute();
+
   /// The recipe in full, as YAML.
   std::string to_yaml(bool show_origins);
 };

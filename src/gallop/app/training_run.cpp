@@ -62,7 +62,8 @@ class PreparedRun final : public TrainingRun {
     info.processes = team_.size();
     for (const auto& file : data().parts->files) {
       std::error_code ignored;
-      info.data_files.push_back({file, static_cast<int64_t>(fs::file_size(file, ignored))});
+      info.data_files.push_back({fs::absolute(file).lexically_normal().string(),
+                                 static_cast<int64_t>(fs::file_size(file, ignored))});
     }
     return info;
   }
@@ -144,6 +145,7 @@ class PreparedRun final : public TrainingRun {
       log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, varied,
                   launch::read_world(launch::process_environment()).local_size);
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
+      for (const std::string& line : data().notes) log->noted("data: " + line);
       identity.emplace(path_, identity_question(data().parts->files, path_.parent_path(),
                                                 newest ? newest->step : 0));
       if (mlflow_) pusher.emplace(path_, *mlflow_);
@@ -407,6 +409,7 @@ std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
         "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
         "change it");
   }
+  resolved.make_data_path_absolute();
   Plan plan{.resolved = std::move(resolved), .folder = std::move(folder), .overrides = overrides};
   plan_sharing(families, place, plan);
   return plan;
@@ -421,6 +424,7 @@ std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
     refuse_existing_run(runs / place.name);
   }
   Plan plan{.resolved = load_recipe(families, recipe, overrides)};
+  plan.resolved.make_data_path_absolute();
   plan_sharing(families, place, plan);
   return plan;
 }
