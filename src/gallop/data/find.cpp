@@ -104,8 +104,10 @@ fs::path find_user_data(const std::string& reader, const std::string& path) {
   throw DataError(fmt::format("data.path: none of these exists: {}", join_names(looked)));
 }
 
-std::string absolute_data_path(const std::string& path) {
-  if (path.empty() || path.starts_with("~/") || fs::path(path).is_absolute()) return path;
+std::string absolute_data_path(const std::string& given) {
+  if (given.empty() || given.starts_with("~/") || fs::path(given).is_absolute()) return given;
+  std::string path = given;
+  while (path.starts_with("./")) path.erase(0, 2);
   const size_t brace = path.find('{');
   // Of a pattern, its first name stands for all of them.
   std::string first = path;
@@ -113,16 +115,16 @@ std::string absolute_data_path(const std::string& path) {
     try {
       first = expand_braces(path).front();
     } catch (const DataError&) {
-      return path;
+      return given;
     }
   }
   for (const fs::path& place : places_of(first)) {
     if (!is_there(place)) continue;
     std::string folder = fs::absolute(place).string();
     folder.erase(folder.size() - first.size());
-    return (fs::path(folder) / path).lexically_normal().string();
+    return folder + path;
   }
-  return path;
+  return given;
 }
 
 }  // namespace gallop::data

@@ -33,6 +33,6 @@ fs::path find_user_data(const std::string& reader, const std::string& path);
 
 /// The absolute path of what find_user_data() finds for `data.path`, which may be a pattern of
 /// shards; the path as it is where it is empty, begins with "~/" or leads nowhere.
-std::string absolute_data_path(const std::string& path);
+std::string absolute_data_path(const std::string& given);
 
 }  // namespace gallop::data

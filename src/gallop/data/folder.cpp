@@ -184,9 +184,14 @@ class FolderReader {
     if (is_first) classes_ = top.folders;
     if (!is_first && !skips_.skips()) check_same_classes(path, top.folders, classes_);
     std::vector<FolderListing> listings(top.folders.size());
+    std::vector<std::string> errors(top.folders.size());
     run_parallel(context_.threads, static_cast<int64_t>(listings.size()), [&](int64_t i) {
       const auto at = static_cast<size_t>(i);
-      listings[at] = list_folder(path / top.folders[at]);
+      try {
+        listings[at] = list_folder(path / top.folders[at]);
+      } catch (const DataError& error) {
+        errors[at] = error.what();
+      }
     });
     Ignored ignored(path);
     ignored.add("", top.others);
@@ -197,6 +202,10 @@ class FolderReader {
     }
     auto images = std::make_unique<FolderImages>(path, classes_, context_.orient);
     for (size_t i = 0; i < listings.size(); ++i) {
+      if (!errors[i].empty()) {
+        skips_.add("folder that cannot be read", errors[i]);
+        continue;
+      }
       add_class(path, top.folders[i], listings[i], *images);
       ignored.add(top.folders[i] + "/", listings[i].folders);
       ignored.add(top.folders[i] + "/", listings[i].others);

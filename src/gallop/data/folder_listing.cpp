@@ -41,14 +41,17 @@ void sort_in(const dirent& entry, int folder, FolderListing& listing) {
     return;
   }
   const mode_t type = type_of(entry, folder);
+  const int error = errno;
+  // A link to nowhere without an ending may stand for a class.
+  const bool is_lost_folder = type == 0 && name.find('.') == std::string::npos;
   if (type == S_IFDIR) {
     listing.folders.push_back(name);
-  } else if (has_image_ending(name)) {
+  } else if (has_image_ending(name) || is_lost_folder) {
     if (type == S_IFREG) {
       listing.images.push_back(name);
     } else {
       listing.unusable.push_back({name, "file that cannot be opened",
-                                  type == 0 ? "cannot open: " + reason(errno) : "is no file"});
+                                  type == 0 ? "cannot open: " + reason(error) : "is no file"});
     }
   } else if (is_unread_image(name)) {
     listing.unusable.push_back({name, "image of another format",

@@ -190,8 +190,13 @@ class TarSet {
     const ShardCache cache{.folder = user_cache_folder() / "shards"};
     run_parallel(context_.threads, static_cast<int64_t>(paths_.size()), [&](int64_t i) {
       const auto at = static_cast<size_t>(i);
-      const FileDescriptor file = open_for_reading(paths_[at].path);
-      shards_[at] = read_shard_cached(file, paths_[at].path, context_.skip_broken, cache);
+      try {
+        const FileDescriptor file = open_for_reading(paths_[at].path);
+        shards_[at] = read_shard_cached(file, paths_[at].path, context_.skip_broken, cache);
+      } catch (const DataError& error) {
+        if (!context_.skip_broken) throw;
+        shards_[at].damage = error.what();
+      }
     });
     for (const Shard& shard : shards_) {
       skips_.add(shard.skips);

@@ -1,13 +1,34 @@
 #include "gallop/data/find.h"
 
+#include <cstdlib>
+
 #include "gallop/config/component.h"
 #include "gallop/data/dataset.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/format_files.h"
-#include "unit/variable.h"
 
 namespace gallop::data {
 namespace {
+
+// Sets a variable of the environment until the end of the test.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (old_) {
+      setenv(name_, old_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
 
 Wanted wanted(const std::string& command = "") {
   return {.name = "shapes", .command = command, .missing = [](const fs::path& folder) {
@@ -70,7 +91,10 @@ TEST(AbsoluteDataPath, LeadsToTheSameDataFromEverywhere) {
   // The folder may be reached through links.
   const std::string folder = fs::current_path().string();
   EXPECT_EQ(absolute_data_path("a"), folder + "/a");
-  EXPECT_EQ(absolute_data_path("./a/../a/b.txt"), folder + "/a/b.txt");
+  EXPECT_EQ(absolute_data_path("././a/b.txt"), folder + "/a/b.txt");
+  EXPECT_EQ(absolute_data_path("a/../a/b.txt"), folder + "/a/../a/b.txt") << "a may be a link";
+  EXPECT_EQ(absolute_data_path("a/"), folder + "/a/");
+  EXPECT_EQ(absolute_data_path("."), folder + "/.");
   EXPECT_EQ(absolute_data_path("s-{01..02}.tar"), folder + "/s-{01..02}.tar");
   EXPECT_EQ(absolute_data_path("other/c.txt"), own.name() + "/other/c.txt");
   EXPECT_EQ(absolute_data_path("shards/{t,u}-7.tar"), own.name() + "/shards/{t,u}-7.tar");

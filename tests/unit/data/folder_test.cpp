@@ -151,6 +151,7 @@ TEST(Folder, FollowsLinks) {
   fs::create_symlink(folder.path() / "elsewhere.bin", folder.path() / "data/cat/2.jpg");
   fs::create_symlink(folder.path() / "nowhere", folder.path() / "data/cat/3.jpg");
   fs::create_symlink(folder.path() / "data/cat", folder.path() / "data/dog");
+  fs::create_symlink(folder.path() / "nowhere", folder.path() / "data/notes.txt");
   const auto error = data_error([&] { read_folder({}, {.path = folder.name() + "/data"}); });
   EXPECT_TRUE(contains(error, "/data/cat/3.jpg: cannot open: No such file"));
   const auto parts = read_folder({}, {.path = folder.name() + "/data", .skip_broken = true});
@@ -160,6 +161,9 @@ TEST(Folder, FollowsLinks) {
   ASSERT_EQ(parts->skipped.size(), 1u);
   EXPECT_EQ(parts->skipped[0].reason, "file that cannot be opened");
   EXPECT_EQ(parts->skipped[0].count, 2) << "the link is seen from both classes";
+  fs::create_symlink(folder.path() / "nowhere", folder.path() / "data/horse");
+  EXPECT_TRUE(contains(data_error([&] { read_folder({}, {.path = folder.name() + "/data"}); }),
+                       "/data/horse: cannot open: No such file"));
 }
 
 TEST(Folder, ReadsHeadersAndTurnsImages) {

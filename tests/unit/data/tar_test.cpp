@@ -143,6 +143,12 @@ TEST(TarSet, NamesShardAndMemberOfDamage) {
   const auto parts = read(folder.name(), {}, true);
   EXPECT_GE(parts->train_images->size(), 4);
   EXPECT_TRUE(contains(parts->skipped[0].first, cut.string() + ": truncated"));
+  fs::create_symlink(folder.path() / "none", folder.path() / "a-2.tar");
+  EXPECT_TRUE(contains(data_error([&] { read(folder.name()); }), "a-1.tar: truncated"));
+  const auto more = read(folder.name(), {}, true);
+  ASSERT_EQ(more->skipped.size(), 1u);
+  EXPECT_EQ(more->skipped[0].count, 2) << "one is cut, and one is a link to nowhere";
+  fs::remove(folder.path() / "a-2.tar");
   fs::remove(folder.path() / "a-0.tar");
   folder.add("a-1.tar", "no tar");
   EXPECT_TRUE(contains(data_error([&] { read(folder.name(), {}, true); }), "not a tar archive"));
