@@ -1,5 +1,6 @@
 // Steps with every loss: in micro-batches, compiled, and shared by processes.
 #include <cmath>
+#include <functional>
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -23,9 +24,11 @@ class AnyOutputs final : public model::Model {
   explicit AnyOutputs(std::vector<int64_t> sizes) : sizes_(std::move(sizes)) {
     int64_t outputs = 1;
     for (const int64_t size : sizes_) outputs *= size;
-    seed_step(3, 0, at::kCPU);
-    parameters_.push_back({"weight", at::randn({outputs, 6}).set_requires_grad(true)});
-    parameters_.push_back({"bias", at::randn({outputs}).set_requires_grad(true)});
+    // Threads that stand for processes have one generator.
+    const auto numbers = [](int64_t count) { return at::arange(count).mul(12.9898).sin(); };
+    parameters_.push_back(
+        {"weight", numbers(outputs * 6).reshape({outputs, 6}).set_requires_grad(true)});
+    parameters_.push_back({"bias", numbers(outputs).set_requires_grad(true)});
   }
   at::Tensor forward(const at::Tensor& input) override {
     std::vector<int64_t> sizes = {input.size(0)};
@@ -62,7 +65,7 @@ struct LossCase {
 };
 void PrintTo(const LossCase& tested, std::ostream* out) { *out << tested.name; }
 
-struct Trained {
+struct Steps {
   std::vector<StepResult> steps;
   NamedTensors parameters;
 };
@@ -78,8 +81,8 @@ Batches batches_of(const LossCase& tested) {
   return batches;
 }
 
-Trained train(const LossCase& tested, const Batches& batches, bool compiled,
-              const std::string& strategy_name = {}, parallel::Collectives* collectives = nullptr) {
+Steps train(const LossCase& tested, const Batches& batches, bool compiled,
+            const std::string& strategy_name = {}, parallel::Collectives* collectives = nullptr) {
   AnyOutputs model(tested.outputs), teacher({kClasses});
   for (const auto& parameter : teacher.parameters()) parameter.tensor.set_requires_grad(false);
   const auto optimizer = optim::make_wrapped("sgd momentum=0.9", "[]", model.parameters(),
@@ -100,7 +103,7 @@ Trained train(const LossCase& tested, const Batches& batches, bool compiled,
     config.strategy = strategy.get();
   }
   TrainStep step(model, *optimizer, config);
-  Trained trained;
+  Steps result;
   for (size_t i = 0; i < batches.size(); ++i) {
     const auto& [input, target] = batches[i];
     const int64_t rows = input.size(0);
@@ -109,20 +112,20 @@ Trained train(const LossCase& tested, const Batches& batches, bool compiled,
       begin = rows * collectives->rank() / collectives->size();
       end = rows * (collectives->rank() + 1) / collectives->size();
     }
-    trained.steps.push_back(step.run(input.slice(0, begin, end), target.slice(0, begin, end),
-                                     static_cast<int64_t>(i), 0.01, /*count_guesses=*/true, {},
-                                     {.rows = rows}));
+    result.steps.push_back(step.run(input.slice(0, begin, end), target.slice(0, begin, end),
+                                    static_cast<int64_t>(i), 0.01, /*count_guesses=*/true, {},
+                                    {.rows = rows}));
   }
   if (compiled) {
     EXPECT_TRUE(step.compile_report()->reasons.empty()) << step.compile_report()->reasons.front();
   }
   for (const auto& [name, tensor] : model.parameters()) {
-    trained.parameters.push_back({name, tensor.detach().clone()});
+    result.parameters.push_back({name, tensor.detach().clone()});
   }
-  return trained;
+  return result;
 }
 
-void expect_close(const Trained& found, const Trained& wanted) {
+void expect_close(const Steps& found, const Steps& wanted) {
   for (size_t i = 0; i < wanted.steps.size(); ++i) {
     const StepResult &one = found.steps[i], &other = wanted.steps[i];
     EXPECT_EQ(one.tally.count, other.tally.count) << "step " << i;
@@ -138,9 +141,9 @@ void expect_close(const Trained& found, const Trained& wanted) {
   }
 }
 
-Trained train_together(int size, const LossCase& tested, const Batches& batches, bool compiled,
-                       const std::string& strategy) {
-  std::vector<Trained> all(static_cast<size_t>(size));
+Steps train_together(int size, const LossCase& tested, const Batches& batches, bool compiled,
+                     const std::string& strategy) {
+  std::vector<Steps> all(static_cast<size_t>(size));
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   parallel::run_together(size, [&](parallel::Collectives& collectives) {
@@ -149,7 +152,7 @@ Trained train_together(int size, const LossCase& tested, const Batches& batches,
         train(tested, batches, compiled, strategy, &collectives);
   });
   at::set_num_threads(threads);
-  for (const Trained& one : all) {
+  for (const Steps& one : all) {
     for (size_t i = 0; i < one.parameters.size(); ++i) {
       EXPECT_TRUE(at::equal(one.parameters[i].tensor, all.front().parameters[i].tensor));
     }
@@ -186,7 +189,7 @@ TEST_P(LossStep, TakesTheMeanOverTheWholeBatch) {
 TEST_P(LossStep, IsTheSameInPartsCompiledAndShared) {
   const LossCase& tested = GetParam();
   const Batches batches = batches_of(tested);
-  const Trained alone = train(tested, batches, /*compiled=*/false);
+  const Steps alone = train(tested, batches, /*compiled=*/false);
   expect_close(train(tested, batches, /*compiled=*/true), alone);
   for (const int64_t accumulate : {2, 5}) {
     LossCase cut = tested;
@@ -197,11 +200,11 @@ TEST_P(LossStep, IsTheSameInPartsCompiledAndShared) {
     }
   }
   for (const std::string strategy : {"ddp", "deterministic"}) {
-    std::optional<Trained> of_one;
+    std::optional<Steps> of_one;
     for (const int size : {1, 2, 3, 4}) {
       const bool compiled = size % 2 == 0;
       SCOPED_TRACE(testing::Message() << size << " " << strategy << (compiled ? " compiled" : ""));
-      const Trained shared = train_together(size, tested, batches, compiled, strategy);
+      const Steps shared = train_together(size, tested, batches, compiled, strategy);
       expect_close(shared, alone);
       if (strategy == "ddp" || compiled) continue;
       if (!of_one) of_one = shared;
@@ -296,7 +299,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(LossStep, IsTheSameWhereItsNumbersArriveLate) {
   LossCase tested{"Late", kWeighted, {5}, ignored_class_labels};
   const Batches batches = batches_of(tested);
-  const Trained wanted = train(tested, batches, /*compiled=*/false);
+  const Steps wanted = train(tested, batches, /*compiled=*/false);
   int64_t pushes = 0, waits = 0;
   tested.config.make_readings = [&](c10::Device, int64_t most_numbers) {
     return std::make_unique<LateReadings>(pushes, waits, most_numbers);
