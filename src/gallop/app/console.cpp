@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -28,10 +29,11 @@ constexpr double kPlainInterval = 10;
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
-std::string step_text(const StepEvent& event, const ConsoleLabels& labels, double accuracy) {
+std::string step_text(const StepEvent& event, const ConsoleLabels& labels,
+                      std::optional<double> accuracy) {
   std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {:.4f}", event.epoch, event.step,
                                  event.steps, event.loss);
-  if (labels.classifies) text += fmt::format("  acc {:.1f} %", 100 * accuracy);
+  if (labels.classifies && accuracy) text += fmt::format("  acc {:.1f} %", 100 * *accuracy);
   text += fmt::format("  lr {:.3g}  {} {}/s  waiting {:.1f} %  ETA {}", event.lr,
                       format_count(std::llround(event.samples_per_second *
                                                 static_cast<double>(labels.items_per_sample))),
@@ -112,7 +114,7 @@ class TextConsole final : public train::Observer {
   TextConsole(ConsoleStyle style, const ConsoleLabels& labels) : style_(style), labels_(labels) {}
 
   void stepped(const StepEvent& event) override {
-    if (event.accuracy) accuracy_ = *event.accuracy;
+    if (event.accuracy) accuracy_ = event.accuracy;
     if (style_ == ConsoleStyle::kQuiet) return;
     const double now = monotonic_seconds();
     const double interval = style_ == ConsoleStyle::kLive ? kLiveInterval : kPlainInterval;
@@ -166,7 +168,7 @@ class TextConsole final : public train::Observer {
   ConsoleStyle style_;
   ConsoleLabels labels_;
   double shown_at_ = 0;
-  double accuracy_ = 0;
+  std::optional<double> accuracy_;
   bool live_ = false;
 };
 

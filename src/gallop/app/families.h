@@ -7,6 +7,7 @@
 #include "gallop/optim/wrapper.h"
 #include "gallop/parallel/strategy.h"
 #include "gallop/schedule/schedule.h"
+#include "gallop/train/losses/loss.h"
 
 namespace gallop::app {
 
@@ -17,6 +18,7 @@ struct Families {
   model::ModelRegistry models = model::built_in_models();
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
   optim::WrapperRegistry wrappers = optim::built_in_wrappers();
+  train::LossRegistry losses = train::built_in_losses();
   schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
   parallel::StrategyRegistry strategies = parallel::built_in_strategies();
 };

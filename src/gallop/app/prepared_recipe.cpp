@@ -59,6 +59,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   for (const auto& line : data_.notes) note(line);
   build_schedules(families);
   inputs_ = inputs_of(data_, recipe());
+  build_loss(families);
   views_ = train::test_views(recipe().evaluate, inputs_.task());
   model_ = build_model(families, resolved_, inputs_.task(),
                        model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
@@ -72,7 +73,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
     precision::keep_in_bf16(model_->parameters());
   }
   build_optimizer(families);
-  varied_.check(recipe(), *optimizer_);
+  varied_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
   if (collectives_ != nullptr) build_strategy(families);
 }
@@ -137,6 +138,20 @@ std::string PreparedRecipe::teacher() const {
       .model_checksum(teacher_->checkpoint);
 }
 
+void PreparedRecipe::build_loss(const Families& families) {
+  const data::RowShape target = data_.train->target_shape();
+  const model::Task task = inputs_.task();
+  // A prediction for each target.
+  train::LossContext context{.output_sizes = target.sizes,
+                             .target_sizes = target.sizes,
+                             .target_type = target.dtype,
+                             .classes = task.classes,
+                             .device = device_,
+                             .label_smoothing = recipe().train.label_smoothing};
+  context.output_sizes.push_back(task.classes);
+  loss_ = train::build_loss(families.losses, recipe().loss, context);
+}
+
 void PreparedRecipe::build_schedules(const Families& families) {
   const train::TrainConfig& config = recipe().train;
   const bool evaluates = data_.evaluation() != nullptr;
@@ -181,9 +196,9 @@ std::vector<std::string> PreparedRecipe::shared_gradient_order() {
   std::istringstream lines(parallel::ask_first(collectives_, [&] {
     const data::Batch some = first_batch(kOrderSamples);
     train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-    return fmt::format(
-        "{}", fmt::join(train::gradient_order(*model_, some.input, some.target, format_.precision),
-                        "\n"));
+    return fmt::format("{}", fmt::join(train::gradient_order(*model_, some.input, some.target,
+                                                             format_.precision, *loss_),
+                                       "\n"));
   }));
   std::vector<std::string> order;
   for (std::string name; std::getline(lines, name);) order.push_back(name);
@@ -235,7 +250,8 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .clip_value = recipe.clip_value,
                            .clip_adaptive = recipe.clip_adaptive,
                            .sam = recipe.sam,
-                           .label_smoothing = recipe.label_smoothing,
+                           .loss = loss_,
+                           .every_target_counts = data_.train->every_target_counts(),
                            .seed = static_cast<uint64_t>(recipe.seed)};
   config.strategy = strategy_.get();
   if (recipe.spikes.action != "none") config.spikes = recipe.spikes;
@@ -332,8 +348,11 @@ void PreparedRecipe::choose_recomputed_blocks() {
     const int64_t rows = (batch + config.accumulate - 1) / config.accumulate;
     const data::Batch some = first_batch(train::kMeasuredRows);
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
-    train::RecomputeMeasure measure{
-        .input = some.input, .target = some.target, .precision = format_.precision, .rows = rows};
+    train::RecomputeMeasure measure{.input = some.input,
+                                    .target = some.target,
+                                    .precision = format_.precision,
+                                    .loss = loss_,
+                                    .rows = rows};
     for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()})
       measure.state_bytes += train::bytes_of(list);
     const auto choice = train::choose_blocks(*model_, measure, *most_bytes);
@@ -351,7 +370,7 @@ std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
       std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedSamples));
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-  return train::time_formats(*model_, batch.input, batch.target, formats);
+  return train::time_formats(*model_, batch.input, batch.target, formats, *loss_);
 }
 
 void PreparedRecipe::resolve(const std::string& path, const std::string& value,

@@ -78,6 +78,7 @@ class PreparedRecipe {
   using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
 
   data::Batch first_of(data::LoaderConfig config) const;
+  void build_loss(const Families& families);
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
   void build_strategy(const Families& families);
@@ -102,6 +103,7 @@ class PreparedRecipe {
   data::TrainingData data_;
   RunInputs inputs_;
   train::TestViews views_;
+  std::shared_ptr<const train::Loss> loss_;
   train::StepFormat format_;
   std::string measured_;
   std::string recomputed_;

@@ -21,6 +21,7 @@ Recipe::Recipe(const Families& families)
       wrap(families.wrappers),
       schedule(families.schedules, "constant"),
       vary(families.schedules),
+      loss(families.losses, "cross-entropy"),
       strategy(families.strategies, "ddp") {}
 
 namespace {
@@ -51,6 +52,16 @@ void visit(config::Visitor& visitor, OptimizerSection& section) {
   visitor.field({.name = "name", .help = "the rule that updates the weights"}, section.optimizer);
   visitor.field({.name = "wrap", .help = "averages or slow weights around it"}, section.wrap);
   schedule::visit_lr_scaling(visitor, section.lr_scaling);
+}
+
+struct TrainSection {
+  train::TrainConfig& train;
+  config::Component& loss;
+};
+
+void visit(config::Visitor& visitor, TrainSection& section) {
+  visit_choice(visitor, "loss", "what is minimized", section.loss);
+  visit(visitor, section.train);
 }
 
 struct ParallelSection {
@@ -117,7 +128,8 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "optimizer", .help = ""}, optimizer);
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
-  visitor.section({.name = "train", .help = ""}, recipe.train);
+  TrainSection train{recipe.train, recipe.loss};
+  visitor.section({.name = "train", .help = ""}, train);
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
   ParallelSection parallel{recipe.strategy, recipe.limits};
   visitor.section({.name = "parallel", .help = ""}, parallel);

@@ -41,6 +41,7 @@ struct Recipe {
   config::Component schedule;
   VaryConfig vary;
   train::TrainConfig train;
+  config::Component loss;  ///< Of the `train:` section.
   train::TestConfig evaluate;
   config::Component strategy;  ///< How several processes share the work.
   parallel::Limits limits;

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "gallop/base/text.h"
+#include "gallop/config/choice.h"
 #include "gallop/config/component.h"
 #include "gallop/config/field_text.h"
 #include "gallop/config/resolve.h"
@@ -111,10 +113,12 @@ class Reader final : public Visitor {
                     ? unknown_name(value.catalog().family(), node->scalar, value.catalog().names())
                     : fmt::format("must be a name, not {}", shown(*node)));
         unknown_allowed_ = true;  // the other keys belong to a member that is not known
+        chooses_ |= field.name == std::string_view("name");
         return;
       }
       value = Component(value.catalog(), node->scalar);
     }
+    chooses_ |= field.name == std::string_view("name");
     value.visit_fields(*this);
   }
 
@@ -170,6 +174,7 @@ class Reader final : public Visitor {
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
     const Node* node = take(field);
     if (node != nullptr && node->kind != Node::Kind::kMap && !is_null(*node)) {
+      if (read_choice(field, *node, visit_fields)) return;
       problem(field, *node, fmt::format("must be a map of options, not {}", shown(*node)));
       return;
     }
@@ -187,6 +192,20 @@ class Reader final : public Visitor {
       return node;
     }();
     return kEmpty;
+  }
+
+  // A name alone, of a section that chooses a member of a family; false where it does not.
+  bool read_choice(const Field& field, const Node& node,
+                   const std::function<void(Visitor&)>& visit_fields) {
+    if (node.kind != Node::Kind::kScalar) return false;
+    const Node map = choice_of(node);
+    Problems problems;
+    Reader reader(map, key_of(field), problems);
+    visit_fields(reader);
+    if (!reader.chooses_) return false;
+    reader.check_unknown();
+    for (const Problem& one : problems.list()) problems_.add(one.origin, one.key, one.message);
+    return true;
   }
 
   const Node* take(const Field& field) {
@@ -291,6 +310,7 @@ class Reader final : public Visitor {
   const Node* first_;
   std::vector<std::string> known_;
   bool unknown_allowed_ = false;
+  bool chooses_ = false;  // A member of a family, by its name.
 };
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "gallop/base/clock.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/train/kept_tensors.h"
-#include "gallop/train/loss.h"
 
 namespace gallop::train {
 
@@ -26,14 +25,14 @@ constexpr int64_t kFewRows = 4;
 constexpr double kHopeless = 1.5;
 
 double time_pass(model::Model& model, const NamedTensors& parameters, const at::Tensor& input,
-                 const at::Tensor& target, Precision precision) {
+                 const at::Tensor& target, Precision precision, const Loss& loss_function) {
   optim::drop_gradients(parameters);
   const precision::Tf32Guard tf32(precision, input.device().type());
   const double start = monotonic_seconds();
   at::Tensor loss;
   {
     const precision::AutocastGuard autocast(precision, input.device().type());
-    loss = cross_entropy_sum(model.forward(input), target, 0);
+    loss = loss_function.sum({model.forward(input)}, {{"input", input}, {"target", target}});
   }
   loss.backward();
   // Reading a gradient waits for the device.
@@ -44,14 +43,14 @@ double time_pass(model::Model& model, const NamedTensors& parameters, const at::
 
 // How many rows of the batch a pass in this format needs to take long, all if they are too few.
 int64_t rows_to_time(model::Model& model, const at::Tensor& input, const at::Tensor& target,
-                     const StepFormat& format) {
+                     const StepFormat& format, const Loss& loss) {
   const int64_t all = input.size(0);
   model.to(input.device(), format.channels_last);
   for (int64_t rows = std::min(kFewRows, all);;) {
     double time = std::numeric_limits<double>::max();
     for (int pass = 0; pass < 2; ++pass) {
       time = std::min(time, time_pass(model, model.parameters(), input.narrow(0, 0, rows),
-                                      target.narrow(0, 0, rows), format.precision));
+                                      target.narrow(0, 0, rows), format.precision, loss));
     }
     if (rows == all || time >= kLongMilliseconds) return rows;
     const auto needed = std::ceil(static_cast<double>(rows) * kLongMilliseconds / time);
@@ -87,13 +86,13 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
 
 std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& input,
                                        const at::Tensor& target,
-                                       const std::vector<StepFormat>& formats) {
+                                       const std::vector<StepFormat>& formats, const Loss& loss) {
   const KeptTensors statistics(model.buffers());
   std::vector<FormatTiming> timings;
   for (const auto& format : formats) {
     timings.push_back({format, std::numeric_limits<double>::max()});
   }
-  const int64_t rows = rows_to_time(model, input, target, formats.back());
+  const int64_t rows = rows_to_time(model, input, target, formats.back(), loss);
   const at::Tensor some = input.narrow(0, 0, rows), their_target = target.narrow(0, 0, rows);
   double best = std::numeric_limits<double>::max();
   for (int pass = 0; pass <= kPasses; ++pass) {
@@ -101,7 +100,7 @@ std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& in
       if (pass > 1 && timing.milliseconds > kHopeless * best) continue;
       model.to(input.device(), timing.format.channels_last);
       const double time =
-          time_pass(model, model.parameters(), some, their_target, timing.format.precision);
+          time_pass(model, model.parameters(), some, their_target, timing.format.precision, loss);
       if (pass > 0) timing.milliseconds = std::min(timing.milliseconds, time);
       if (pass > 0) best = std::min(best, time);
     }

@@ -7,6 +7,7 @@
 
 #include "gallop/model/model.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/losses/loss.h"
 
 namespace gallop::train {
 
@@ -39,7 +40,7 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
 /// is left in the first format's memory order.
 std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& input,
                                        const at::Tensor& target,
-                                       const std::vector<StepFormat>& formats);
+                                       const std::vector<StepFormat>& formats, const Loss& loss);
 
 /// The fastest, where it is at least 5 % faster than those before it.
 StepFormat pick_format(const std::vector<FormatTiming>& timings);
