@@ -7,6 +7,7 @@
 #include "gallop/optim/wrapper.h"
 #include "gallop/parallel/strategy.h"
 #include "gallop/schedule/schedule.h"
+#include "gallop/train/metrics/metric.h"
 
 namespace gallop::app {
 
@@ -19,6 +20,7 @@ struct Families {
   optim::WrapperRegistry wrappers = optim::built_in_wrappers();
   schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
   parallel::StrategyRegistry strategies = parallel::built_in_strategies();
+  train::MetricRegistry metrics = train::built_in_metrics();
 };
 
 }  // namespace gallop::app

@@ -101,6 +101,7 @@ class PreparedRecipe {
   std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
   data::TrainingData data_;
   RunInputs inputs_;
+  std::shared_ptr<const train::MetricSet> metrics_;
   train::TestViews views_;
   train::StepFormat format_;
   std::string measured_;

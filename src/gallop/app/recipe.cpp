@@ -19,6 +19,7 @@ Recipe::Recipe(const Families& families)
       wrap(families.wrappers),
       schedule(families.schedules, "constant"),
       vary(families.schedules),
+      metric(families.metrics),
       strategy(families.strategies, "ddp") {}
 
 namespace {
@@ -51,6 +52,21 @@ void visit(config::Visitor& visitor, OptimizerSection& section) {
   schedule::visit_lr_scaling(visitor, section.lr_scaling);
 }
 
+struct TrainSection {
+  train::TrainConfig& train;
+  train::MetricChoice& metric;
+};
+
+void visit(config::Visitor& visitor, TrainSection& section) {
+  visit(visitor, section.train);
+  visit_choice(visitor, "metric",
+               "decides which evaluation is the best, for checkpoints and early stopping; "
+               "metric: NAME is short for it",
+               section.metric.deciding);
+  visitor.field({.name = "metrics", .help = "what evaluations report besides"},
+                section.metric.further);
+}
+
 struct ParallelSection {
   config::Component& strategy;
   parallel::Limits& limits;
@@ -66,6 +82,11 @@ void read(ResolvedRecipe& resolved, config::Problems& problems) {
       resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
       problems);
   problems.throw_if_any();
+}
+
+// A recipe may say `train: {metric: f1}` for `train: {metric: {name: f1}}`.
+void expand_short_forms(config::Node& recipe) {
+  if (config::Node* const train = recipe.find("train")) train::expand_metric(*train);
 }
 
 bool is_path(const std::string& text) {
@@ -107,7 +128,8 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "optimizer", .help = ""}, optimizer);
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
-  visitor.section({.name = "train", .help = ""}, recipe.train);
+  TrainSection train{recipe.train, recipe.metric};
+  visitor.section({.name = "train", .help = ""}, train);
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
   ParallelSection parallel{recipe.strategy, recipe.limits};
   visitor.section({.name = "parallel", .help = ""}, parallel);
@@ -130,7 +152,9 @@ void ResolvedRecipe::resolve(const std::string& path, const std::string& found) 
 
 std::string ResolvedRecipe::to_yaml(bool show_origins) {
   const auto fields = [this](config::Visitor& visitor) { visit(visitor, recipe); };
-  return config::to_yaml(config::write_fields(fields, written), show_origins);
+  config::Node all = config::write_fields(fields, written);
+  train::shorten_metric(*all.find("train"));
+  return config::to_yaml(all, show_origins);
 }
 
 ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
@@ -138,9 +162,11 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
   ResolvedRecipe resolved{Recipe(families), fs::path(file_name).stem().string(),
                           config::parse_yaml(yaml, file_name)};
   config::Problems problems;
+  expand_short_forms(resolved.written);
   for (const auto& [path, value] : overrides) {
     config::apply_override(resolved.written, path, config::parse_override_value(value, path),
                            problems);
+    expand_short_forms(resolved.written);
   }
   read(resolved, problems);
   train::check(resolved.recipe.train);

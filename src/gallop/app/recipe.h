@@ -12,6 +12,7 @@
 #include "gallop/parallel/collectives.h"
 #include "gallop/schedule/lr_scaling.h"
 #include "gallop/schedule/variation.h"
+#include "gallop/train/metrics/metric_set.h"
 #include "gallop/train/test_views.h"
 #include "gallop/train/train_config.h"
 
@@ -41,6 +42,7 @@ struct Recipe {
   config::Component schedule;
   VaryConfig vary;
   train::TrainConfig train;
+  train::MetricChoice metric;  ///< In its section `train`.
   train::TestConfig evaluate;
   config::Component strategy;  ///< How several processes share the work.
   parallel::Limits limits;
