@@ -84,11 +84,6 @@ void read(ResolvedRecipe& resolved, config::Problems& problems) {
   problems.throw_if_any();
 }
 
-// A recipe may say `train: {metric: f1}` for `train: {metric: {name: f1}}`.
-void expand_short_forms(config::Node& recipe) {
-  if (config::Node* const train = recipe.find("train")) train::expand_metric(*train);
-}
-
 bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml");
 }
@@ -152,9 +147,7 @@ void ResolvedRecipe::resolve(const std::string& path, const std::string& found) 
 
 std::string ResolvedRecipe::to_yaml(bool show_origins) {
   const auto fields = [this](config::Visitor& visitor) { visit(visitor, recipe); };
-  config::Node all = config::write_fields(fields, written);
-  train::shorten_metric(*all.find("train"));
-  return config::to_yaml(all, show_origins);
+  return config::to_yaml(config::write_fields(fields, written), show_origins);
 }
 
 ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
@@ -162,11 +155,9 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
   ResolvedRecipe resolved{Recipe(families), fs::path(file_name).stem().string(),
                           config::parse_yaml(yaml, file_name)};
   config::Problems problems;
-  expand_short_forms(resolved.written);
   for (const auto& [path, value] : overrides) {
     config::apply_override(resolved.written, path, config::parse_override_value(value, path),
                            problems);
-    expand_short_forms(resolved.written);
   }
   read(resolved, problems);
   train::check(resolved.recipe.train);

@@ -1,7 +1,6 @@
 #include "gallop/train/progress.h"
 
 #include <charconv>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -54,10 +53,6 @@ void read_value(const std::map<std::string, std::string>& map, const std::string
 
 bool Progress::note_evaluation(double score, double min_change) {
   evaluated_step = step;
-  if (std::isnan(score)) {  // As bad as any.
-    evaluations_without_gain += 1;
-    return false;
-  }
   if (best_step < 0 || score > score_to_beat + min_change) {
     score_to_beat = score;
     evaluations_without_gain = 0;

@@ -27,8 +27,7 @@ struct Progress {
   int64_t splits = 1;  ///< See TrainStep::splits().
 
   /// Notes an evaluation; true where it is the best so far. Higher scores are better. It is a gain
-  /// where it is better by more than `min_change` than the last that was. What is not a number is
-  /// neither.
+  /// where it is better by more than `min_change` than the last that was.
   bool note_evaluation(double score, double min_change);
 
   /// As written to a checkpoint, with the loader's four integers; numbers read back exactly.

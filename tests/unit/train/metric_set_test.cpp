@@ -7,8 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/config/node.h"
-#include "gallop/config/resolve.h"
 #include "gallop/model/mlp.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/metrics/loss_metrics.h"
@@ -74,19 +72,6 @@ TEST(MetricSet, IsKnownWithoutDataButForTheNamesOfClasses) {
   EXPECT_FALSE(reported[3].higher_is_better);
   EXPECT_FALSE(reported[4].is_single);
   EXPECT_TRUE(reported[5].higher_is_better);
-}
-
-TEST(MetricSet, HasAShortFormInRecipes) {
-  config::Node section = config::parse_yaml("metric: f1", "r.yaml");
-  expand_metric(section);
-  EXPECT_EQ(config::to_yaml(section, false), "metric:\n  name: f1\n");
-  shorten_metric(section);
-  EXPECT_EQ(config::to_yaml(section, false), "metric: f1\n");
-  section = config::parse_yaml("metric: {name: f1, average: micro}", "r.yaml");
-  const std::string text = config::to_yaml(section, false);
-  expand_metric(section);
-  shorten_metric(section);
-  EXPECT_EQ(config::to_yaml(section, false), text);
 }
 
 // Every metric of a task, in as many processes as may be: the same bits.

@@ -98,6 +98,21 @@ TEST(Metrics, AnyPartitionGivesTheSameBits) {
   }
 }
 
+TEST(Metrics, TakeClassesAsTheSecondDimensionToo) {
+  for (const MetricCase& tested : metric_cases()) {
+    if (tested.name != "pixels") continue;
+    for (const auto& [text, wanted] : tested.values.items()) {
+      if (wanted.is_array()) continue;
+      const auto metric = metric_of(text, tested.task);
+      const auto state = metric->make_state();
+      state->add({.outputs = tested.all.outputs.movedim(-1, 1), .target = tested.all.target});
+      expect_value(metric->values(*state).front(), wanted, tolerance_of(*metric));
+    }
+    return;
+  }
+  FAIL() << "no such case";
+}
+
 TEST(Metrics, OfNothingAreUndefined) {
   using Target = MetricTask::Target;
   const MetricRegistry registry = built_in_metrics();

@@ -1,7 +1,5 @@
 #include "gallop/train/progress.h"
 
-#include <cmath>
-
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -29,22 +27,6 @@ TEST(Progress, SurvivesACheckpointExactly) {
   auto map = progress.to_map(loader);
   map.erase("splits");
   EXPECT_EQ(Progress::from_map(map, loaded).splits, 1);
-}
-
-TEST(Progress, AScoreThatIsNoNumberIsNeitherBestNorAGain) {
-  const double nan = std::nan("");
-  Progress progress;
-  EXPECT_FALSE(progress.note_evaluation(nan, 0));
-  EXPECT_EQ(progress.best_step, -1);
-  EXPECT_EQ(progress.evaluations_without_gain, 1);
-  progress.step = 1;
-  EXPECT_TRUE(progress.note_evaluation(-5, 0));
-  EXPECT_EQ(progress.evaluations_without_gain, 0);
-  progress.step = 2;
-  EXPECT_FALSE(progress.note_evaluation(nan, 0));
-  EXPECT_EQ(progress.evaluations_without_gain, 1);
-  EXPECT_EQ(progress.best_step, 1);
-  EXPECT_EQ(progress.best_score, -5);
 }
 
 // A number that follows what it is told.

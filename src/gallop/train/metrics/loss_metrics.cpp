@@ -128,7 +128,8 @@ Tally tally_of(const at::Tensor& logits, const at::Tensor& target) {
 }
 
 void TallyState::add(const Predictions& batch) {
-  tally_.add(tally_of(batch.outputs, batch.target));
+  const ClassRows rows = class_rows(batch);
+  tally_.add(tally_of(rows.logits, rows.target));
 }
 void TallyState::merge(const MetricState& other) {
   tally_.add(dynamic_cast<const TallyState&>(other).tally_);

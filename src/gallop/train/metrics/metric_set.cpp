@@ -12,9 +12,6 @@ namespace gallop::train {
 
 namespace {
 
-constexpr const char* kMetric = "metric";
-constexpr const char* kName = "name";
-
 bool is_in_every_evaluation(const Metric& metric) {
   const std::string name = metric.name();
   return metric.state_key() == kTallyKey &&
@@ -63,28 +60,13 @@ std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
   return all;
 }
 
-void expand_metric(config::Node& section) {
-  config::Node* const metric = section.find(kMetric);
-  if (metric == nullptr || metric->kind != config::Node::Kind::kScalar) return;
-  const config::Node name = *metric;
-  *metric = {.origin = name.origin};
-  metric->at_or_add(kName, name.origin) = name;
-}
-
-void shorten_metric(config::Node& section) {
-  config::Node* const metric = section.find(kMetric);
-  if (metric == nullptr || metric->entries.size() != 1) return;
-  const config::Node name = *metric->find(kName);
-  *metric = name;
-}
-
 MetricSet::MetricSet(const MetricRegistry& registry, const MetricChoice& choice,
                      const MetricTask& task)
     : deciding_(registry.build(choice.deciding, task)) {
   if (!deciding_->is_single()) {
     throw UsageError(fmt::format(
-        "train.metric: '{}' with average: per-class is a number for each class, of which none "
-        "tells the best evaluation; take another average, and put it in train.metrics",
+        "train.metric: '{}' with average: per-class is a number for each class, and none of them "
+        "decides which evaluation is the best; take another average, and put it in train.metrics",
         choice.deciding.name()));
   }
   const auto report = [this](const std::shared_ptr<const Metric>& metric) {

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "gallop/config/node.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/train/loss.h"
 #include "gallop/train/metrics/metric.h"
@@ -18,11 +17,6 @@ struct MetricChoice {
   config::Component deciding;     ///< Decides which evaluation is the best.
   config::ComponentList further;  ///< Reported besides.
 };
-
-/// `metric: f1` in a map, in short for `metric: {name: f1}`, is replaced by that, and the inverse
-/// where there are no options. For maps as a recipe's train section has them.
-void expand_metric(config::Node& section);
-void shorten_metric(config::Node& section);
 
 /// The names of every evaluation, besides those of a MetricSet.
 inline constexpr const char* kEvaluatedNames[] = {"loss", "accuracy", "top5"};
