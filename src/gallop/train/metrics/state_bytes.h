@@ -38,7 +38,7 @@ class BytesReader {
 
   template <typename T>
   void get(T& value) {
-    std::memcpy(&value, take(1, sizeof(T)), sizeof(T));
+    std::memcpy(static_cast<void*>(&value), take(1, sizeof(T)), sizeof(T));
   }
   template <typename T>
   void get(std::vector<T>& values) {
@@ -46,7 +46,7 @@ class BytesReader {
     get(size);
     const char* const from = take(size, sizeof(T));
     values.resize(size);
-    if (size > 0) std::memcpy(values.data(), from, size * sizeof(T));
+    if (size > 0) std::memcpy(static_cast<void*>(values.data()), from, size * sizeof(T));
   }
   void get(std::string& text) {
     std::vector<char> letters;
