@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/metric_text.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/memory.h"
@@ -55,6 +56,9 @@ std::string evaluation_text(const EvaluationEvent& event, const ConsoleLabels& l
     text += fmt::format("  accuracy {}  top-5 {}", percent(tally.accuracy()),
                         percent(tally.top5_accuracy()));
   }
+  for (const train::MetricValue& metric : event.evaluation.metrics) {
+    text += fmt::format("  {} {}", printable(metric.name), metric_text(metric));
+  }
   if (const auto& one = event.evaluation.one_view) {
     text += fmt::format("  one view {}", percent(one->accuracy()));
   }
@@ -85,6 +89,9 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
       row(labels.part + " accuracy", accuracy);
     }
     row(labels.part + " loss", fmt::format("{:.4f}", tally.loss()));
+    for (const train::MetricValue& metric : outcome.last->evaluation.metrics) {
+      row(labels.part + " " + printable(metric.name), metric_text(metric));
+    }
   }
   if (outcome.restored_step >= 0) {
     row("weights", fmt::format("those of step {}, the best", outcome.restored_step));
@@ -228,6 +235,9 @@ class JsonConsole final : public train::Observer {
         {"accuracy", tally.accuracy()}, {"top5", tally.top5_accuracy()},
         {"targets", tally.count},       {"seconds", event.evaluation.seconds},
         {"best", event.best},           {"training_seconds", event.training_seconds}};
+    for (const train::MetricValue& metric : event.evaluation.metrics) {
+      object[metric.name] = metric_json(metric);
+    }
     if (const auto& one = event.evaluation.one_view) {
       object["one_view"] = {{"loss", one->loss()}, {"accuracy", one->accuracy()}};
     }

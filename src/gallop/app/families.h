@@ -8,6 +8,7 @@
 #include "gallop/parallel/strategy.h"
 #include "gallop/schedule/schedule.h"
 #include "gallop/train/losses/loss.h"
+#include "gallop/train/metrics/metric.h"
 
 namespace gallop::app {
 
@@ -21,6 +22,7 @@ struct Families {
   train::LossRegistry losses = train::built_in_losses();
   schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
   parallel::StrategyRegistry strategies = parallel::built_in_strategies();
+  train::MetricRegistry metrics = train::built_in_metrics();
 };
 
 }  // namespace gallop::app

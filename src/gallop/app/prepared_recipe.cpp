@@ -57,9 +57,11 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   note(gpu_kernels_->lost());
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
-  build_schedules(families);
   inputs_ = inputs_of(data_, recipe());
   build_loss(families);
+  metrics_ =
+      std::make_shared<train::MetricSet>(families.metrics, recipe().metric, inputs_.metric_task());
+  build_schedules(families);
   views_ = train::test_views(recipe().evaluate, inputs_.task());
   model_ = build_model(families, resolved_, inputs_.task(),
                        model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
@@ -159,10 +161,13 @@ void PreparedRecipe::build_schedules(const Families& families) {
       train::Length::of(config, recipe().data.batch, data_.train->size()).for_schedules();
   schedule_ = families.schedules.build(recipe().schedule, length);
   train::check_schedule(*schedule_, config, evaluates);
+  train::check_followed(*schedule_, metrics_.get());
   train::check_snapshots(*schedule_, config);
   varied_ = VariedValues(recipe(), length, *schedule_);
   for (const auto& one : varied()) {
-    if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
+    if (one.schedule == nullptr) continue;
+    train::check_schedule(*one.schedule, config, evaluates);
+    train::check_followed(*one.schedule, metrics_.get());
   }
 }
 
@@ -238,7 +243,8 @@ train::EvaluateConfig PreparedRecipe::evaluate_config() const {
           .precision = precision::for_evaluation(format_.precision),
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
-          .collectives = collectives_};
+          .collectives = collectives_,
+          .metrics = metrics_};
 }
 
 train::StepConfig PreparedRecipe::step_config() const {

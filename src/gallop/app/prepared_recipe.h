@@ -102,6 +102,7 @@ class PreparedRecipe {
   std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
   data::TrainingData data_;
   RunInputs inputs_;
+  std::shared_ptr<const train::MetricSet> metrics_;
   train::TestViews views_;
   std::shared_ptr<const train::Loss> loss_;
   train::StepFormat format_;

@@ -22,6 +22,7 @@ Recipe::Recipe(const Families& families)
       schedule(families.schedules, "constant"),
       vary(families.schedules),
       loss(families.losses, "cross-entropy"),
+      metric(families.metrics),
       strategy(families.strategies, "ddp") {}
 
 namespace {
@@ -57,11 +58,18 @@ void visit(config::Visitor& visitor, OptimizerSection& section) {
 struct TrainSection {
   train::TrainConfig& train;
   config::Component& loss;
+  train::MetricChoice& metric;
 };
 
 void visit(config::Visitor& visitor, TrainSection& section) {
   visit_choice(visitor, "loss", "what is minimized", section.loss);
   visit(visitor, section.train);
+  visit_choice(visitor, "metric",
+               "decides which evaluation is the best, for checkpoints and early stopping; "
+               "metric: NAME is short for it",
+               section.metric.deciding);
+  visitor.field({.name = "metrics", .help = "what evaluations report besides"},
+                section.metric.further);
 }
 
 struct ParallelSection {
@@ -128,7 +136,7 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "optimizer", .help = ""}, optimizer);
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
-  TrainSection train{recipe.train, recipe.loss};
+  TrainSection train{recipe.train, recipe.loss, recipe.metric};
   visitor.section({.name = "train", .help = ""}, train);
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
   ParallelSection parallel{recipe.strategy, recipe.limits};

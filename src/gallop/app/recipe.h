@@ -12,6 +12,7 @@
 #include "gallop/parallel/collectives.h"
 #include "gallop/schedule/lr_scaling.h"
 #include "gallop/schedule/variation.h"
+#include "gallop/train/metrics/metric_set.h"
 #include "gallop/train/test_views.h"
 #include "gallop/train/train_config.h"
 
@@ -42,6 +43,7 @@ struct Recipe {
   VaryConfig vary;
   train::TrainConfig train;
   config::Component loss;  ///< Of the `train:` section.
+  train::MetricChoice metric;  ///< In its section `train`.
   train::TestConfig evaluate;
   config::Component strategy;  ///< How several processes share the work.
   parallel::Limits limits;

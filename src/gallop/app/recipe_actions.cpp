@@ -32,6 +32,7 @@ void print_recipe_options() {
   print_members("optimizer.wrap", families.wrappers);
   print_members("schedule", families.schedules);
   print_members("train.loss", families.losses);
+  print_members("train.metrics", families.metrics);
 }
 
 void draw_schedule(const std::string& recipe, const std::vector<Override>& overrides,

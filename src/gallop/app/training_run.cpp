@@ -173,8 +173,7 @@ class PreparedRun final : public TrainingRun {
                                     .stop = stop,
                                     .until = until_,
                                     .keep_at = steps_to_keep(),
-                                    .teacher = prepared_.teacher(),
-                                    .text = data().is_text()};
+                                    .teacher = prepared_.teacher()};
     train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
                            prepared_.training_loader(), prepared_.evaluate_config());
     if (goes_on) trainer.resume(newest);

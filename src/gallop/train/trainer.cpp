@@ -1,11 +1,13 @@
 #include "gallop/train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/progress.h"
+#include "gallop/base/text.h"
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {
@@ -45,6 +47,7 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
                                  .seconds = together.limits().other}) {
   for (const auto& [name, schedule] : schedules()) {
     check_schedule(*schedule, config, parts.evaluation_samples != nullptr);
+    check_followed(*schedule, evaluate_config.metrics.get());
   }
   together.start_alike(state().model);
 }
@@ -155,6 +158,22 @@ void check_schedule(const schedule::Schedule& schedule, const TrainConfig& confi
   throw UsageError(fmt::format(
       "the schedule follows evaluations, but there are none: {}",
       evaluates ? "train.evaluate_every is never" : "the data have no part to evaluate on"));
+}
+
+void check_followed(const schedule::Schedule& schedule, const MetricSet* metrics) {
+  const std::vector<std::string> known =
+      metrics != nullptr
+          ? metrics->single_names()
+          : std::vector<std::string>(std::begin(kEvaluatedNames), std::end(kEvaluatedNames));
+  for (const std::string& name : schedule.followed_metrics()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = nearest_name(name, known);
+    throw UsageError(fmt::format(
+        "the schedule follows the metric '{}', which evaluations do not have{} They have {}; "
+        "train.metrics adds others",
+        printable(name), nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest),
+        join_names(known, "and")));
+  }
 }
 
 void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,11 +30,11 @@ constexpr int64_t kMostWorkers = 1024;
 constexpr int64_t kMostCores = 65536;
 constexpr int64_t kUsualEta = 3;  // W&B's.
 
-// Of recipes; of other metrics nobody here knows.
-bool is_to_be_large(const std::string& metric) {
-  const std::string plain = metric.starts_with("best_") ? metric.substr(5) : metric;
-  return plain == "accuracy" || plain == "top5";
-}
+using IsLarge = std::function<bool(const std::string&)>;
+
+constexpr std::string_view kBest = "best_";
+
+bool is_accuracy(const std::string& metric) { return metric == "accuracy" || metric == "top5"; }
 
 // The items of a list; a mistake where it is something else.
 const std::vector<Node>& items_of(const Node& node, const char* key, Problems& problems) {
@@ -49,7 +50,8 @@ const std::vector<Node::Entry>& entries_of(const Node& node, const char* key, Pr
 /// Reads the keys of a sweep besides its parameters.
 class Reader {
  public:
-  Reader(const Node& root, Problems& problems) : root_(root), problems_(problems) {}
+  Reader(const Node& root, const IsLarge& is_large, Problems& problems)
+      : root_(root), is_large_(is_large ? is_large : is_accuracy), problems_(problems) {}
 
   void read(Sweep& sweep) {
     check_keys();
@@ -78,6 +80,10 @@ class Reader {
   }
 
  private:
+  bool is_to_be_large(const std::string& metric) const {
+    return is_large_(metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric);
+  }
+
   bool is_of_wandb() const { return root_.find("method") != nullptr; }
 
   void check_keys() {
@@ -401,6 +407,7 @@ class Reader {
   }
 
   const Node& root_;
+  IsLarge is_large_;
   Problems& problems_;
 };
 
@@ -511,7 +518,8 @@ RunSpec parse_run_spec(std::string_view text) {
   }
 }
 
-Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name) {
+Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name,
+                  const IsLarge& is_to_be_large) {
   // A study is kept as JSON, which is UTF-8.
   if (!is_utf8(yaml)) throw UsageError(fmt::format("{}: not UTF-8", printable(file_name)));
   Node root = config::parse_yaml(yaml, file_name);
@@ -524,7 +532,7 @@ Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const s
   }
   Node* const parameters = root.find("parameters");
   if (parameters != nullptr && root.find("method") != nullptr) read_as_yaml_1_1(*parameters);
-  Reader(root, problems).read(sweep);
+  Reader(root, is_to_be_large, problems).read(sweep);
   sweep.settings.space = read_space(root, problems);
   check_options(root, sweep.settings.space, problems);
   if (const Node* const start = root.find("start")) {

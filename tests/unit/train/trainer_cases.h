@@ -183,7 +183,7 @@ class Trainers : public testing::Test {
                      .observers = {&run->told, &stops},
                      .stop = stop,
                      .teacher = teacher_},
-                    config, step_config, loader, {.loader = loader});
+                    config, step_config, loader, {.loader = loader, .metrics = metrics_});
     if (resume_from_) {
       trainer.resume(*resume_from_);
     } else if (const auto newest = checkpoints.newest()) {
@@ -202,7 +202,16 @@ class Trainers : public testing::Test {
     return run;
   }
 
+  // With `deciding` as what tells the best evaluation.
+  std::shared_ptr<const MetricSet> metrics_of(const std::string& deciding) const {
+    const MetricRegistry registry = built_in_metrics();
+    MetricChoice choice(registry);
+    choice.deciding = config::component_of(registry, deciding);
+    return std::make_shared<MetricSet>(registry, choice, MetricTask{.classes = 3});
+  }
+
   fs::path folder_;
+  std::shared_ptr<const MetricSet> metrics_;  // Without them, the usual ones.
   std::string optimizer_ = "sgd", wrappers_ = "[]";
   std::optional<CheckpointInfo> resume_from_;
   std::string teacher_;
