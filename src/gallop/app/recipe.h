@@ -42,7 +42,7 @@ struct Recipe {
   config::Component schedule;
   VaryConfig vary;
   train::TrainConfig train;
-  config::Component loss;  ///< Of the `train:` section.
+  config::Component loss;      ///< Of the `train:` section.
   train::MetricChoice metric;  ///< In its section `train`.
   train::TestConfig evaluate;
   config::Component strategy;  ///< How several processes share the work.

@@ -24,16 +24,11 @@ struct FamilyAt {
 };
 
 std::vector<FamilyAt> families_in(const Families& families) {
-  return {{"data", families.readers},
-          {"data.augment", families.augmentations},
-          {"model", families.models},
-          {"model.layers", model::layer_catalog()},
-          {"optimizer", families.optimizers},
-          {"optimizer.wrap", families.wrappers},
-          {"schedule", families.schedules},
-          {"train.loss", families.losses},
-          {"train.metrics", families.metrics},
-          {"parallel", families.strategies}};
+  return {{"data", families.readers},          {"data.augment", families.augmentations},
+          {"model", families.models},          {"model.layers", model::layer_catalog()},
+          {"optimizer", families.optimizers},  {"optimizer.wrap", families.wrappers},
+          {"schedule", families.schedules},    {"train.loss", families.losses},
+          {"train.metrics", families.metrics}, {"parallel", families.strategies}};
 }
 
 // Whether `key` is `path` or one of the options below it.

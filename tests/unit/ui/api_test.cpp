@@ -222,8 +222,7 @@ TEST_F(Api, HasNoLeastOrMostOfWhatIsNeverFinite) {
   EXPECT_EQ(curve.at("least"), nullptr);
   EXPECT_EQ(curve.at("most"), nullptr);
   EXPECT_EQ(names_of(get("runs?sort=metrics.accuracy")), (Names{"b", "a"}));
-  EXPECT_EQ(names_of(get("runs?sort=metrics.accuracy&descending=1")),
-            (Names{"b", "a"}));
+  EXPECT_EQ(names_of(get("runs?sort=metrics.accuracy&descending=1")), (Names{"b", "a"}));
 }
 
 TEST_F(Api, ReducesCurvesAndExportsThemWhole) {
