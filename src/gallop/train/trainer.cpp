@@ -36,9 +36,9 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
       length(Length::of(config, loader_config.batch, parts.train_samples.size())),
       holds(step.most_behind()),
       pause_step(length.step_of(parts.until)),
-      evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
-      checkpoint_due(Interval::parse(config.checkpoint_every), loader.batches_per_epoch()),
-      comparison_due(Interval::parse(config.compare_every), loader.batches_per_epoch()),
+      evaluation_due(Interval::parse(config.evaluate_every), length),
+      checkpoint_due(Interval::parse(config.checkpoint_every), length),
+      comparison_due(Interval::parse(config.compare_every), length),
       record_every(std::max<int64_t>(1, length.steps / 500)),
       writer(parts.checkpoints, {.in_background = config.checkpoint_in_background,
                                  .rank = together.rank(),
@@ -178,6 +178,16 @@ Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
 Trainer::~Trainer() = default;
 
 void Trainer::resume(const std::optional<CheckpointInfo>& checkpoint) { impl_->resume(checkpoint); }
+
+bool Trainer::has_ended() const {
+  const bool is_evaluated = impl_->parts.evaluation_samples == nullptr ||
+                            impl_->progress.evaluated_step == impl_->progress.step;
+  return (impl_->is_last() && is_evaluated) || impl_->is_out_of_patience();
+}
+
+void Trainer::observe(std::vector<Observer*> observers) {
+  impl_->parts.observers = std::move(observers);
+}
 
 Outcome Trainer::run() { return impl_->run(); }
 
