@@ -33,7 +33,8 @@ void note(const std::string& line) {
 }  // namespace
 
 PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved,
-                               const std::string& runs, parallel::Collectives* collectives)
+                               const std::string& runs, parallel::Collectives* collectives,
+                               const std::map<std::string, std::string>& resumed)
     : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
   if (resolved_.is_auto("data", "batch")) {
     throw UsageError(
@@ -57,6 +58,9 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   note(gpu_kernels_->lost());
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
+  const int64_t batch = recipe().data.batch, size = data_.train->size();
+  history_ = resumed.empty() ? train::BatchHistory(batch, size)
+                             : train::BatchHistory::resumed(resumed, batch, size);
   build_schedules(families);
   inputs_ = inputs_of(data_, recipe());
   views_ = train::test_views(recipe().evaluate, inputs_.task());
@@ -140,12 +144,11 @@ std::string PreparedRecipe::teacher() const {
 void PreparedRecipe::build_schedules(const Families& families) {
   const train::TrainConfig& config = recipe().train;
   const bool evaluates = data_.evaluation() != nullptr;
-  const schedule::RunLength length =
-      train::Length::of(config, recipe().data.batch, data_.train->size()).for_schedules();
-  schedule_ = families.schedules.build(recipe().schedule, length);
+  const schedule::RunLength run_length = length().for_schedules();
+  schedule_ = families.schedules.build(recipe().schedule, run_length);
   train::check_schedule(*schedule_, config, evaluates);
   train::check_snapshots(*schedule_, config);
-  varied_ = VariedValues(recipe(), length, *schedule_);
+  varied_ = VariedValues(recipe(), run_length, *schedule_);
   for (const auto& one : varied()) {
     if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
   }
@@ -155,12 +158,11 @@ void PreparedRecipe::build_optimizer(const Families& families) {
   const NamedTensors parameters = model_->parameters();
   auto optimizer = families.optimizers.build(recipe().optimizer, parameters);
   train::check_optimizer(step_config(), *optimizer);
-  const auto length = train::Length::of(recipe().train, recipe().data.batch, data_.train->size());
   optimizer_ = optim::wrap(families.wrappers, recipe().wrap,
                            {.optimizer = std::move(optimizer),
                             .parameters = parameters,
                             .buffers = model_->buffers(),
-                            .length = length.for_schedules()});
+                            .length = length().for_updates()});
 }
 
 // Last, as the order of gradients depends on all that a step does.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,9 +33,11 @@ class PreparedRecipe {
  public:
   /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `families` must
   /// outlive it. `runs` is where a run that it names as a teacher is looked for. With `collectives`
-  /// it is prepared together with other processes, which do the same.
+  /// it is prepared together with other processes, which do the same. `resumed`: of the checkpoint
+  /// (TrainingState::trainer) that a run continues from; empty for a new one.
   PreparedRecipe(const Families& families, ResolvedRecipe resolved,
-                 const std::string& runs = "runs", parallel::Collectives* collectives = nullptr);
+                 const std::string& runs = "runs", parallel::Collectives* collectives = nullptr,
+                 const std::map<std::string, std::string>& resumed = {});
 
   ResolvedRecipe& resolved() { return resolved_; }
   Recipe& recipe() { return resolved_.recipe; }
@@ -48,6 +51,7 @@ class PreparedRecipe {
   optim::Optimizer& optimizer() { return *optimizer_; }
   schedule::Schedule& schedule() { return *schedule_; }
   const VariedValues& varied_values() const { return varied_; }
+  train::Length length() const { return train::Length::of(recipe().train, history_); }
   std::vector<train::VariedValue> varied() const { return varied_.for_training(); }
   /// Of all learning rates, by the recipe's batch.
   double lr_factor() const;
@@ -100,6 +104,7 @@ class PreparedRecipe {
   c10::Device device_ = c10::kCPU;
   std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
   data::TrainingData data_;
+  train::BatchHistory history_{1, 1};
   RunInputs inputs_;
   train::TestViews views_;
   train::StepFormat format_;
