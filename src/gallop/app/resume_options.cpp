@@ -193,7 +193,8 @@ std::vector<OptionChange> changed_options(ResolvedRecipe& run, ResolvedRecipe& w
         wanted.recipe.strategy.name() == "deterministic") {
       continue;
     }
-    if (option == "data.path" && is_one_place(run.recipe.data.path, wanted.recipe.data.path)) {
+    if (option == "data.path" && (is_one_place(run.recipe.data.path, wanted.recipe.data.path) ||
+                                  (is_continued && wanted.recipe.data.path.empty()))) {
       continue;
     }
     OptionChange change{option, in_run, value, {}};

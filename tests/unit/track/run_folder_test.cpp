@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -154,6 +155,29 @@ TEST_F(Runs, AreContinuedButNotMadeTwice) {
   EXPECT_NE(error_of([&] { RunFolder::open(runs_ / "none"); }).find("none: no run"),
             std::string::npos);
   EXPECT_FALSE(fs::exists(runs_ / "none"));
+}
+
+// Who continues a run first looks whether it can, and must leave no trace where it cannot.
+TEST_F(Runs, AreHeldWithoutAWriteUntilTheyAreClaimed) {
+  { const RunFolder run = RunFolder::create(runs_, "r", "a: 1\n", example()); }
+  const fs::path lock = runs_ / "r" / "lock";
+  std::ofstream(lock) << "process 1 on gone";
+  const auto time = fs::last_write_time(lock) - std::chrono::hours(1);
+  fs::last_write_time(lock, time);
+  {
+    RunFolder run = RunFolder::open(runs_ / "r");
+    EXPECT_TRUE(RunFolder::is_trained(run.path()));
+    EXPECT_EQ(fs::last_write_time(lock), time);
+    EXPECT_EQ(FileLock::owner_of(lock), "process 1 on gone");
+    run.claim();
+    EXPECT_NE(FileLock::owner_of(lock).find(fmt::format("process {} on ", getpid())),
+              std::string::npos);
+  }
+  fs::remove(lock);
+  RunFolder run = RunFolder::open(runs_ / "r");
+  EXPECT_FALSE(fs::exists(lock));
+  run.claim();
+  EXPECT_TRUE(RunFolder::is_trained(run.path()));
 }
 
 TEST_F(Runs, TakeOverAFolderThatNeverBecameARun) {

@@ -1,0 +1,93 @@
+#include "gallop/track/data_listing.h"
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/temporary_folder.h"
+#include "unit/base/error_of.h"
+
+namespace gallop::track {
+namespace {
+
+class DataListing : public testing::Test {
+ protected:
+  fs::path at(const std::string& name) const { return folder_.path() / name; }
+  void write(const std::string& name, const std::string& text) const {
+    make_folders(at(name).parent_path());
+    write_file_atomically(at(name), text);
+  }
+  Content list(size_t most = kMostListed) const {
+    return list_data({at("data/train").string(), at("data/test").string()}, most);
+  }
+
+  TemporaryFolder folder_{fs::temp_directory_path(), "gallop-listing-"};
+};
+
+TEST_F(DataListing, NamesWhatWasAddedRemovedRenamedAndResized) {
+  write("data/train/cat/1.png", "abc");
+  write("data/train/cat/2.png", "abcd");
+  write("data/train/dog/1.png", "abc");
+  write("data/test/cat/1.png", "abc");
+  const Content before = list();
+  ASSERT_EQ(before.files.size(), 4U);
+  EXPECT_EQ(before.files[0].name, "test/cat/1.png");
+  EXPECT_EQ(describe(difference(before, list())), "");
+  // Hidden files are no data, and a set may move.
+  write("data/train/.cache/1", "");
+  fs::rename(at("data"), at("moved"));
+  EXPECT_EQ(describe(difference(
+                before, list_data({at("moved/train").string() + "/", at("moved/test").string()}))),
+            "");
+  fs::rename(at("moved"), at("data"));
+  write("data/train/cat/2.png", "abcde");
+  EXPECT_EQ(describe(difference(before, list())), "1 file changed (train/cat/2.png)");
+  fs::rename(at("data/train/dog/1.png"), at("data/train/dog/3.png"));
+  EXPECT_EQ(describe(difference(before, list())),
+            "1 file added (train/dog/3.png), 1 removed (train/dog/1.png), 1 changed "
+            "(train/cat/2.png)");
+  for (const char* name : {"a", "b", "c", "d"}) write(std::string("data/test/cat/") + name, "");
+  EXPECT_EQ(describe(difference(before, list())),
+            "5 files added (test/cat/a, test/cat/b, test/cat/c, ...), 1 removed (train/dog/1.png), "
+            "1 changed (train/cat/2.png)");
+}
+
+TEST_F(DataListing, OfVeryManyFilesHasAnEntryForEachFolder) {
+  write("data/train/cat/1.png", "abc");
+  write("data/train/cat/2.png", "abcd");
+  write("data/train/dog/1.png", "abc");
+  write("data/test/cat/1.png", "abc");
+  const Content before = list(3);
+  ASSERT_EQ(before.files.size(), 3U);
+  EXPECT_EQ(before.files[1].name, "train/cat/");
+  EXPECT_EQ(before.files[1].bytes, 7);
+  fs::rename(at("data/train/cat/1.png"), at("data/train/cat/3.png"));
+  EXPECT_EQ(describe(difference(before, list(3))), "1 file changed (train/cat/)");
+}
+
+TEST_F(DataListing, IsReadBackAndDamageIsNoticed) {
+  write("data/train/cat/1.png", "abc");
+  write("data/test/with blanks.png", "");
+  const Content listing = list();
+  EXPECT_FALSE(read_data_listing(folder_.path()));
+  write_data_listing(folder_.path(), listing);
+  const auto again = read_data_listing(folder_.path());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(describe(difference(listing, *again)), "");
+  EXPECT_EQ(again->bytes(), 3);
+  const std::string text = read_file(at("data-files.txt"));
+  for (size_t i = 0; i < text.size(); ++i) {
+    std::string damaged = text;
+    damaged[i] ^= 1;
+    write("data-files.txt", damaged);
+    EXPECT_NE(error_of([&] { read_data_listing(folder_.path()); }).find("damaged"),
+              std::string::npos)
+        << i;
+  }
+  write("data-files.txt", "");
+  EXPECT_NE(error_of([&] { read_data_listing(folder_.path()); }).find("damaged"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { list_data({at("nowhere").string()}); }).find("nowhere: cannot be read"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace gallop::track
