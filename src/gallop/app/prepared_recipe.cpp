@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "gallop/app/device.h"
+#include "gallop/app/print.h"
 #include "gallop/app/session.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
@@ -26,8 +27,20 @@ constexpr int64_t kTimedTexts = 4;
 constexpr int64_t kOrderSamples = 4;
 constexpr int64_t kVerifyEvery = 100;  // Steps.
 
+// Of options that have no effect in a run of this length, as in a short try of a recipe.
+std::string early_stopping_note(const train::TrainConfig& config, const train::Length& length) {
+  const auto every = train::Interval::parse(config.evaluate_every);
+  const bool is_wanted = config.early_stopping.patience > 0 || config.early_stopping.restore_best;
+  const bool is_by_time = every.unit == train::Interval::Unit::kSeconds;
+  if (!is_wanted || is_by_time || length.step_of(every) < length.steps) return {};
+  return fmt::format(
+      "train.early_stopping has no effect: with train.evaluate_every='{}' this run of {} steps is "
+      "evaluated only at its end",
+      config.evaluate_every, length.steps);
+}
+
 void note(const std::string& line) {
-  if (!line.empty()) fmt::print(stderr, "gallop: warning: {}\n", printable(line));
+  if (!line.empty()) print_error("gallop: warning: {}\n", printable(line));
 }
 
 }  // namespace
@@ -61,11 +74,14 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   const int64_t batch = recipe().data.batch, size = data_.train->size();
   history_ = resumed.empty() ? train::BatchHistory(batch, size)
                              : train::BatchHistory::resumed(resumed, batch, size);
-  build_schedules(families);
   inputs_ = inputs_of(data_, recipe());
+  build_loss(families);
+  metrics_ =
+      std::make_shared<train::MetricSet>(families.metrics, recipe().metric, inputs_.metric_task());
+  build_schedules(families);
   views_ = train::test_views(recipe().evaluate, inputs_.task());
-  model_ = families.models.build(recipe().model, inputs_.task(),
-                                 model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+  model_ = build_model(families, resolved_, inputs_.task(),
+                       model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input.cpu());
   }
@@ -76,7 +92,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
     precision::keep_in_bf16(model_->parameters());
   }
   build_optimizer(families);
-  varied_.check(recipe(), *optimizer_);
+  varied_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
   if (collectives_ != nullptr) build_strategy(families);
 }
@@ -141,16 +157,36 @@ std::string PreparedRecipe::teacher() const {
       .model_checksum(teacher_->checkpoint);
 }
 
+void PreparedRecipe::build_loss(const Families& families) {
+  const data::RowShape target = data_.train->target_shape();
+  const model::Task task = inputs_.task();
+  // A prediction for each target.
+  train::LossContext context{.output_sizes = target.sizes,
+                             .target_sizes = target.sizes,
+                             .target_type = target.dtype,
+                             .classes = task.classes,
+                             .device = device_,
+                             .label_smoothing = recipe().train.label_smoothing};
+  context.output_sizes.push_back(task.classes);
+  loss_ = train::build_loss(families.losses, recipe().loss, context);
+}
+
 void PreparedRecipe::build_schedules(const Families& families) {
   const train::TrainConfig& config = recipe().train;
   const bool evaluates = data_.evaluation() != nullptr;
-  const schedule::RunLength run_length = length().for_schedules();
+  const train::Length of_run = length();
+  train::check_evaluations(config, evaluates);
+  note(early_stopping_note(config, of_run));
+  const schedule::RunLength run_length = of_run.for_schedules();
   schedule_ = families.schedules.build(recipe().schedule, run_length);
   train::check_schedule(*schedule_, config, evaluates);
+  train::check_followed(*schedule_, metrics_.get());
   train::check_snapshots(*schedule_, config);
   varied_ = VariedValues(recipe(), run_length, *schedule_);
   for (const auto& one : varied()) {
-    if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
+    if (one.schedule == nullptr) continue;
+    train::check_schedule(*one.schedule, config, evaluates);
+    train::check_followed(*one.schedule, metrics_.get());
   }
 }
 
@@ -183,9 +219,9 @@ std::vector<std::string> PreparedRecipe::shared_gradient_order() {
   std::istringstream lines(parallel::ask_first(collectives_, [&] {
     const data::Batch some = first_batch(kOrderSamples);
     train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-    return fmt::format(
-        "{}", fmt::join(train::gradient_order(*model_, some.input, some.target, format_.precision),
-                        "\n"));
+    return fmt::format("{}", fmt::join(train::gradient_order(*model_, some.input, some.target,
+                                                             format_.precision, *loss_),
+                                       "\n"));
   }));
   std::vector<std::string> order;
   for (std::string name; std::getline(lines, name);) order.push_back(name);
@@ -202,14 +238,17 @@ void PreparedRecipe::choose_buckets(const BuildStrategy& build) {
     trial.resolve("parallel.bucket", size);
     return build(trial.recipe);
   };
-  const auto timings = train::time_buckets({.model = *model_,
-                                            .optimizer = *optimizer_,
-                                            .batch = batch,
-                                            .step = step_config(),
-                                            .make_strategy = with_buckets_of},
-                                           *collectives_);
-  buckets_ = train::describe_choice(timings);
-  resolved_.resolve("parallel.bucket", train::pick_bucket(timings));
+  const auto choice =
+      train::choose_bucket({.model = *model_,
+                            .optimizer = *optimizer_,
+                            .batch = batch,
+                            .step = step_config(),
+                            .make_strategy = with_buckets_of,
+                            .uses = samples_of_run() / static_cast<double>(batch.whole_size)},
+                           *collectives_);
+  buckets_ = train::describe_bucket(choice);
+  if (choice.rounds > 0) keep_choice("parallel.bucket=auto", choice, /*scale=*/1);
+  resolved_.resolve("parallel.bucket", choice.candidates[choice.chosen].name);
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {
@@ -225,7 +264,8 @@ train::EvaluateConfig PreparedRecipe::evaluate_config() const {
           .precision = precision::for_evaluation(format_.precision),
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
-          .collectives = collectives_};
+          .collectives = collectives_,
+          .metrics = metrics_};
 }
 
 train::StepConfig PreparedRecipe::step_config() const {
@@ -237,7 +277,8 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .clip_value = recipe.clip_value,
                            .clip_adaptive = recipe.clip_adaptive,
                            .sam = recipe.sam,
-                           .label_smoothing = recipe.label_smoothing,
+                           .loss = loss_,
+                           .every_target_counts = data_.train->every_target_counts(),
                            .seed = static_cast<uint64_t>(recipe.seed)};
   config.strategy = strategy_.get();
   if (recipe.spikes.action != "none") config.spikes = recipe.spikes;
@@ -306,16 +347,31 @@ void PreparedRecipe::choose_format() {
 
 // Measured by one process, for all.
 size_t PreparedRecipe::best_of(const std::vector<train::StepFormat>& formats) {
-  const auto measure = [&] {
-    const auto timings = time_on_samples(formats);
-    for (const auto& timing : timings) {
-      measured_ += fmt::format("{}{} {:.1f} ms", measured_.empty() ? "" : ", ",
-                               timing.format.describe(), timing.milliseconds);
+  const auto choose = [&] {
+    const train::FormatChoice choice = measure(formats);
+    measured_ = choice.measured.times(choice.scale);
+    std::string open;
+    for (const auto& [option, value] : {std::pair("train.precision", recipe().train.precision),
+                                        {"train.channels_last", recipe().train.channels_last}}) {
+      if (value == "auto") open += fmt::format("{}{}=auto", open.empty() ? "" : " ", option);
     }
-    const auto best = std::find(formats.begin(), formats.end(), train::pick_format(timings));
-    return std::to_string(best - formats.begin());
+    keep_choice(open, choice.measured, choice.scale);
+    return std::to_string(choice.measured.chosen);
   };
-  return std::stoul(parallel::ask_first(collectives_, measure));
+  return std::stoul(parallel::ask_first(collectives_, choose));
+}
+
+// A choice that a busy machine may have decided is worth a word.
+void PreparedRecipe::keep_choice(const std::string& options, const train::MeasuredChoice& choice,
+                                 double scale) {
+  choices_.push_back({.options = options,
+                      .evidence = choice.evidence(scale),
+                      .is_uncertain = choice.is_uncertain()});
+  if (!choice.is_uncertain() || (collectives_ != nullptr && collectives_->rank() > 0)) return;
+  note(
+      fmt::format("the machine is busy with other programs, so that what {} chose may not be the "
+                  "fastest: {}",
+                  options, choices_.back().evidence));
 }
 
 void PreparedRecipe::choose_recomputed_blocks() {
@@ -334,8 +390,11 @@ void PreparedRecipe::choose_recomputed_blocks() {
     const int64_t rows = (batch + config.accumulate - 1) / config.accumulate;
     const data::Batch some = first_batch(train::kMeasuredRows);
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
-    train::RecomputeMeasure measure{
-        .input = some.input, .target = some.target, .precision = format_.precision, .rows = rows};
+    train::RecomputeMeasure measure{.input = some.input,
+                                    .target = some.target,
+                                    .precision = format_.precision,
+                                    .loss = loss_,
+                                    .rows = rows};
     for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()})
       measure.state_bytes += train::bytes_of(list);
     const auto choice = train::choose_blocks(*model_, measure, *most_bytes);
@@ -347,13 +406,21 @@ void PreparedRecipe::choose_recomputed_blocks() {
                             std::count(chosen.begin(), chosen.end(), true), blocks, recomputed_);
 }
 
-std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
-    const std::vector<train::StepFormat>& formats) {
-  const data::Batch batch = first_batch(
-      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedSamples));
+train::FormatChoice PreparedRecipe::measure(const std::vector<train::StepFormat>& formats) {
+  const int64_t rows =
+      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedSamples);
+  const data::Batch batch = first_batch(rows);
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-  return train::time_formats(*model_, batch.input, batch.target, formats);
+  return train::choose_format(*model_, batch.input, batch.target, formats, *loss_,
+                              samples_of_run() / static_cast<double>(batch.input.size(0)));
+}
+
+// Samples that are still to be trained with, at most.
+double PreparedRecipe::samples_of_run() const {
+  const Recipe& recipe = resolved_.recipe;
+  return static_cast<double>(
+      train::Length::of(recipe.train, recipe.data.batch, data_.train->size()).samples);
 }
 
 void PreparedRecipe::resolve(const std::string& path, const std::string& value,

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "gallop/app/identity.h"
+#include "gallop/app/print.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/track/data_listing.h"
 #include "gallop/track/log.h"
@@ -28,7 +30,7 @@ bool is_finished(const fs::path& folder) {
 }
 
 void say_damaged(const std::string& damage) {
-  fmt::print(stderr, "gallop: {}; going on from the checkpoint before it\n", damage);
+  print_error("gallop: {}; going on from the checkpoint before it\n", damage);
 }
 
 void plan_sharing(const Families& families, const RunPlace& place, RunPlan& plan) {
@@ -90,11 +92,12 @@ std::optional<RunPlan> plan_existing(const Families& families, const RunPlace& p
   Asked asked = ask();
   if (finished && overrides.empty() && asked.changes.empty()) {
     fmt::print(
-        "nothing to resume: {} is finished. To train longer: gallop train --resume {} "
+        "nothing to resume: {} is finished. To train longer, with a higher train.epochs: {} "
         "train.epochs=...\n",
-        path.string(), path.string());
+        printable(path.string()), shell_line({"gallop", "train", "--resume", path.string()}));
     return std::nullopt;
   }
+  asked.resolved.make_data_path_absolute();
   RunPlan plan{.resolved = std::move(asked.resolved),
                .folder = std::move(folder),
                .changes = std::move(asked.changes),
@@ -173,6 +176,7 @@ std::optional<RunPlan> plan_start(const Families& families, const RunPlace& plac
     refuse_existing_run(path);
   }
   RunPlan plan{.resolved = load_recipe(families, recipe, overrides)};
+  plan.resolved.make_data_path_absolute();
   plan_sharing(families, place, plan);
   return plan;
 }

@@ -16,6 +16,7 @@
 #include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/left_over.h"
 #include "gallop/base/text.h"
 
 namespace gallop::track {
@@ -199,6 +200,7 @@ void RunFolder::claim() {
   } else {
     lock_ = make_lock(path_);
   }
+  remove_left_files(path_);
 }
 
 bool RunFolder::is_run(const fs::path& folder) {

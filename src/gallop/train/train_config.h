@@ -54,7 +54,6 @@ struct TrainConfig {
   int64_t seed = 1;
   int64_t threads = 0;
   std::string evaluate_every = "1 epoch";
-  std::string metric = "auto";
   EarlyStoppingConfig early_stopping;
   std::string checkpoint_every = "10 min";
   int64_t keep_checkpoints = 2;
@@ -72,5 +71,8 @@ void visit(config::Visitor& visitor, TrainConfig& config);
 
 /// Throws UsageError where options contradict each other.
 void check(const TrainConfig& config);
+
+/// Throws UsageError for early stopping where the data have no part to evaluate on.
+void check_evaluations(const TrainConfig& config, bool evaluates);
 
 }  // namespace gallop::train

@@ -1,11 +1,13 @@
 #include "gallop/train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/progress.h"
+#include "gallop/base/text.h"
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {
@@ -45,6 +47,7 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
                                  .seconds = together.limits().other}) {
   for (const auto& [name, schedule] : schedules()) {
     check_schedule(*schedule, config, parts.evaluation_samples != nullptr);
+    check_followed(*schedule, evaluate_config.metrics.get());
   }
   together.start_alike(state().model);
 }
@@ -88,6 +91,7 @@ Outcome Trainer::Impl::finish(bool finished) {
   // Those of a run that ends early, or without an evaluation.
   finished = finished && recompute_statistics();
   if (finished) outcome.ended_early = why_early();
+  if (finished && outcome.last && progress.best_step < 0) note_without_best();
   if (finished && config.early_stopping.restore_best) restore_best();
   if (saved_step != progress.step) save(false);
   finish_saving();
@@ -153,7 +157,26 @@ void check_schedule(const schedule::Schedule& schedule, const TrainConfig& confi
   if (schedule.state().empty() || (evaluates && config.evaluate_every != "never")) return;
   throw UsageError(fmt::format(
       "the schedule follows evaluations, but there are none: {}",
-      evaluates ? "train.evaluate_every is never" : "the data have no part to evaluate on"));
+      evaluates ? "train.evaluate_every is never; set it, for example to '1 epoch', or take "
+                  "another schedule.name"
+                : "the data have no part to evaluate on; set data.validation, or take another "
+                  "schedule.name"));
+}
+
+void check_followed(const schedule::Schedule& schedule, const MetricSet* metrics) {
+  const std::vector<std::string> known =
+      metrics != nullptr
+          ? metrics->single_names()
+          : std::vector<std::string>(std::begin(kEvaluatedNames), std::end(kEvaluatedNames));
+  for (const std::string& name : schedule.followed_metrics()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = nearest_name(name, known);
+    throw UsageError(fmt::format(
+        "the schedule follows the metric '{}', which evaluations do not have{} They have {}; "
+        "train.metrics adds others",
+        printable(name), nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest),
+        join_names(known, "and")));
+  }
 }
 
 void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config) {
@@ -167,11 +190,7 @@ Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
                  const StepConfig& step_config, const data::LoaderConfig& loader_config,
                  const EvaluateConfig& evaluate_config)
     : impl_(std::make_unique<Impl>(parts, config, step_config, loader_config, evaluate_config)) {
-  if (config.early_stopping.patience > 0 && parts.evaluation_samples == nullptr) {
-    throw UsageError(
-        "train.early_stopping.patience needs evaluations, but the data have no part to evaluate "
-        "on; set data.validation, or patience to 0");
-  }
+  check_evaluations(config, parts.evaluation_samples != nullptr);
   check_snapshots(parts.schedule, config);
 }
 

@@ -48,12 +48,15 @@ struct TrainerParts {
   bool allow_changed_data = false;
   /// What tells the teacher of StepConfig::distill from others, for checkpoints; empty without.
   std::string teacher{};
-  bool text = false;  ///< The metric that "auto" stands for is the loss, not the accuracy.
 };
 
 /// Throws UsageError where a schedule follows evaluations and there are none. `evaluates`: there
 /// are samples to evaluate on.
 void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates);
+
+/// Throws UsageError where a schedule follows a metric that is not among those of evaluations,
+/// which without `metrics` have loss, accuracy and top5.
+void check_followed(const schedule::Schedule& schedule, const MetricSet* metrics);
 
 /// Throws UsageError where the end of each cycle is to be kept and the schedule has no cycles.
 void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config);

@@ -93,9 +93,10 @@ struct Trainer::Impl {
   // Evaluation. False where a stop request came first.
   bool evaluate_now();
   bool recompute_statistics();
-  const char* metric() const;
-  double score(const Tally& tally) const;
+  std::string metric() const;
+  double score(const Evaluation& evaluation) const;
   bool is_out_of_patience() const;
+  void note_without_best();
   std::string why_early() const;
 
   // Comparison with the other processes.

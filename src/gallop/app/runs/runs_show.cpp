@@ -1,13 +1,15 @@
+#include <cmath>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/runs/run_table.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/run_folder.h"
@@ -44,7 +46,7 @@ void print_command(const fs::path& folder) {
   try {
     const track::RunInfo info = track::RunFolder::read_info(folder);
     if (info.command_line.empty()) return;  // Of another program.
-    fmt::print("command    {}\n", printable(fmt::format("{}", fmt::join(info.command_line, " "))));
+    fmt::print("command    {}\n", printable(shell_line(info.command_line)));
     fmt::print("program    gallop {}\n", printable(info.version));
     fmt::print("machine    {}, {} cores of {}\n", printable(info.hardware.host),
                info.hardware.cores, printable(info.hardware.cpu_model));
@@ -70,8 +72,13 @@ void print(const fs::path& folder, const RunSummary& run) {
                "max", "at step");
   }
   for (const auto& [name, metric] : run.metrics) {
-    fmt::print("{:<28}{:>12.5g}{:>12.5g}  {:<9}{:>12.5g}  {:<9}\n", printable(name), metric.last,
-               metric.least, metric.least_step, metric.most, metric.most_step);
+    // Where no point is finite there is neither a least nor a most.
+    const bool has_ends = std::isfinite(metric.least);
+    const auto number = [&](double value) { return has_ends ? fmt::format("{:.5g}", value) : "-"; };
+    const auto step = [&](int64_t at) { return has_ends ? fmt::format("{}", at) : "-"; };
+    fmt::print("{:<28}{:>12.5g}{:>12}  {:<9}{:>12}  {:<9}\n", printable(name), metric.last,
+               number(metric.least), step(metric.least_step), number(metric.most),
+               step(metric.most_step));
   }
   fmt::print("\nits recipe: {}\n", printable((folder / "recipe.yaml").string()));
   const fs::path origins = folder / "origins.yaml";
