@@ -2,18 +2,30 @@
 
 #include <fmt/format.h>
 
-#include "gallop/config/resolve.h"
-
 namespace gallop::app {
+
+std::vector<config::FieldHelp> options_of(const std::string& section,
+                                          const config::Catalog& catalog,
+                                          const config::Catalog::Member& member) {
+  const auto options = member.make_options(catalog);
+  return config::describe_fields([&](config::Visitor& visitor) { options->visit_fields(visitor); },
+                                 section);
+}
+
+void print_option(const config::FieldHelp& line) {
+  fmt::print("  {:<34} {}  [{}; default {}]\n", line.key, line.help, line.type, line.initial);
+}
+
+void print_member(const std::string& section, const config::Catalog& catalog,
+                  const config::Catalog::Member& member) {
+  fmt::print("{}: {}  {}\n", section, member.name, member.help);
+  for (const auto& line : options_of(section, catalog, member)) print_option(line);
+}
 
 void print_members(const std::string& section, const config::Catalog& catalog) {
   for (const auto& member : catalog.members()) {
-    fmt::print("\n{}: {}  {}\n", section, member.name, member.help);
-    const auto options = member.make_options(catalog);
-    const auto visit_fields = [&](config::Visitor& visitor) { options->visit_fields(visitor); };
-    for (const auto& line : config::describe_fields(visit_fields, section)) {
-      fmt::print("  {:<34} {}  [{}; default {}]\n", line.key, line.help, line.type, line.initial);
-    }
+    fmt::print("\n");
+    print_member(section, catalog, member);
   }
 }
 

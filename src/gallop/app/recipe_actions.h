@@ -9,9 +9,6 @@ namespace gallop::app {
 
 // What 'gallop recipes' does by all that a recipe may name.
 
-/// Prints every key that a recipe may have, from the visitors that read it.
-void print_recipe_options();
-
 /// Draws the schedule of a recipe, by name or path: in the terminal and, where it is named, in an
 /// SVG file.
 void draw_schedule(const std::string& recipe, const std::vector<Override>& overrides,

@@ -10,7 +10,9 @@
 #include "gallop/app/built_in_recipes.h"
 #include "gallop/app/command.h"
 #include "gallop/app/recipe_actions.h"
+#include "gallop/app/recipe_options.h"
 #include "gallop/base/file.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -72,18 +74,25 @@ void copy_recipe(const std::string& name, std::string target) {
     throw UsageError(fmt::format("{} exists already; give another name as third argument", target));
   }
   write_file_atomically(target, recipe.yaml);
-  fmt::print("{} copied to {}. Edit it, then: gallop train {}\n", name, target, target);
+  fmt::print("{} copied to {}. Edit it, then: {}\n", name, printable(target),
+             shell_line({"gallop", "train", target}));
 }
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "List the recipes that come with Gallop, show one, copy one to edit it, list every option\n"
-      "that a recipe may have, draw the schedule of a recipe, or list all schedules.\n\n"
-      "Example: gallop recipes copy cifar10 my.yaml",
+      "List the recipes that come with Gallop, show one, copy one to edit it, list the options "
+      "that\n"
+      "a recipe may have, draw the schedule of a recipe, or list all schedules.\n\n"
+      "Example: gallop recipes copy cifar10 my.yaml\n"
+      "         gallop recipes options                    all options\n"
+      "         gallop recipes options optimizer.adamw    those of one optimizer\n"
+      "         gallop recipes options train              those of one section",
       "gallop recipes");
   parser.add_option("ACTION", arguments.action, "list, show, copy, options, schedule or schedules")
       ->check(CLI::IsMember({"list", "show", "copy", "options", "schedule", "schedules"}));
-  parser.add_option("RECIPE", arguments.recipe, "the recipe; for schedule also a file");
+  parser.add_option("RECIPE", arguments.recipe,
+                    "the recipe; for schedule also a file; for options what to "
+                    "list");
   parser.add_option("FILE", arguments.target, "where to copy it; RECIPE.yaml by default");
   parser.add_option("--svg", arguments.svg, "FILE: draw the schedules there, for a browser");
   std::vector<std::string> rest = words;
@@ -102,7 +111,7 @@ ExitCode run_recipes(const std::vector<std::string>& arguments) {
   if (action == "list") {
     list_recipes();
   } else if (action == "options") {
-    print_recipe_options();
+    print_recipe_options(parsed.recipe);
   } else if (action == "schedules") {
     list_schedules(parsed.svg);
   } else if (action == "schedule") {

@@ -4,6 +4,7 @@
 #include "gallop/app/command.h"
 #include "gallop/app/programs.h"
 #include "gallop/app/recipe_actions.h"
+#include "gallop/app/recipe_options.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/trial_recipe.h"
@@ -25,7 +26,7 @@ ExitCode run_env(const Words& /*arguments*/) { become_full_program(); }
 ExitCode runs_verify(const Words& /*arguments*/) { become_full_program(); }
 ExitCode runs_reproduce(const Words& /*arguments*/) { become_full_program(); }
 
-void print_recipe_options() { become_full_program(); }
+void print_recipe_options(const std::string& /*key*/) { become_full_program(); }
 void draw_schedule(const std::string& /*recipe*/, const std::vector<Override>& /*overrides*/,
                    const std::string& /*svg*/) {
   become_full_program();

@@ -1,0 +1,142 @@
+#include "gallop/app/recipe_options.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gallop/app/family_help.h"
+#include "gallop/app/recipe.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/config/resolve.h"
+
+namespace gallop::app {
+
+namespace {
+
+/// A plug-in family and the key under which a recipe chooses from it.
+struct FamilyAt {
+  std::string key;
+  const config::Catalog& catalog;
+};
+
+std::vector<FamilyAt> families_in(const Families& families) {
+  return {{"data", families.readers},
+          {"data.augment", families.augmentations},
+          {"model", families.models},
+          {"optimizer", families.optimizers},
+          {"optimizer.wrap", families.wrappers},
+          {"schedule", families.schedules},
+          {"parallel", families.strategies}};
+}
+
+// Whether `key` is `path` or one of the options below it.
+bool is_within(const std::string& key, const std::string& path) {
+  return key.starts_with(path) && (key.size() == path.size() || key[path.size()] == '.');
+}
+
+// Options that do not depend on which members are chosen.
+std::vector<config::FieldHelp> common_options(const Families& families) {
+  std::set<std::string> of_members;
+  for (const FamilyAt& family : families_in(families)) {
+    for (const auto& member : family.catalog.members()) {
+      for (const auto& line : options_of(family.key, family.catalog, member)) {
+        of_members.insert(line.key);
+      }
+    }
+  }
+  Recipe recipe(families);
+  auto lines =
+      config::describe_fields([&](config::Visitor& visitor) { visit(visitor, recipe); }, "");
+  std::erase_if(lines, [&](const auto& line) { return of_members.contains(line.key); });
+  return lines;
+}
+
+// All that may be asked for by name.
+std::vector<std::string> known_keys(const Families& families,
+                                    const std::vector<config::FieldHelp>& common) {
+  std::set<std::string> keys;
+  for (const auto& line : common) {
+    for (size_t dot = line.key.find('.'); dot != std::string::npos;
+         dot = line.key.find('.', dot + 1)) {
+      keys.insert(line.key.substr(0, dot));
+    }
+    keys.insert(line.key);
+  }
+  for (const FamilyAt& family : families_in(families)) {
+    keys.insert(family.key);
+    for (const auto& member : family.catalog.members()) {
+      keys.insert(family.key + "." + member.name);
+      for (const auto& line : options_of(family.key, family.catalog, member)) keys.insert(line.key);
+    }
+  }
+  return {keys.begin(), keys.end()};
+}
+
+void print_all(const Families& families) {
+  fmt::print("{}",
+             "'gallop recipes options optimizer.adamw' prints those of one optimizer; so it is "
+             "with\nother families, sections (train) and options (train.clip).\n\n"
+             "Options of every recipe\n");
+  for (const auto& line : common_options(families)) print_option(line);
+  for (const FamilyAt& family : families_in(families)) print_members(family.key, family.catalog);
+}
+
+// Those of members that have an option of this name. False where none has.
+bool print_option_of_members(const Families& families, const std::string& key) {
+  bool is_known = false;
+  for (const FamilyAt& family : families_in(families)) {
+    for (const auto& member : family.catalog.members()) {
+      for (const auto& line : options_of(family.key, family.catalog, member)) {
+        if (line.key != key) continue;
+        if (is_known) fmt::print("\n");
+        fmt::print("{}: {}\n", family.key, member.name);
+        print_option(line);
+        is_known = true;
+      }
+    }
+  }
+  return is_known;
+}
+
+// A whole family, or one of its members. False where the key names neither.
+bool print_family(const Families& families, const std::string& key) {
+  for (const FamilyAt& family : families_in(families)) {
+    if (key == family.key) {
+      print_members(family.key, family.catalog);
+      return true;
+    }
+    for (const auto& member : family.catalog.members()) {
+      if (key != family.key + "." + member.name) continue;
+      print_member(family.key, family.catalog, member);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void print_recipe_options(const std::string& key) {
+  const Families families;
+  if (key.empty()) return print_all(families);
+  const auto common = common_options(families);
+  bool is_known = false;
+  for (const auto& line : common) {
+    if (!is_within(line.key, key)) continue;
+    print_option(line);
+    is_known = true;
+  }
+  // A section and a family may have the same name: then both are printed.
+  is_known |= print_family(families, key);
+  if (is_known || print_option_of_members(families, key)) return;
+  const std::string nearest = nearest_name(key, known_keys(families, common));
+  throw UsageError(fmt::format(
+      "recipes have no section, family, member or option '{}'{}; 'gallop recipes options' lists "
+      "all, and 'gallop recipes options optimizer.adamw' those of one member",
+      printable(key), nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
+}  // namespace gallop::app
