@@ -144,6 +144,7 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
   }
   read(resolved, problems);
   train::check(resolved.recipe.train);
+  train::check(resolved.recipe.evaluate);
   schedule::check(resolved.recipe.lr_scaling, resolved.is_auto("optimizer", "lr"));
   return resolved;
 }

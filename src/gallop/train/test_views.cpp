@@ -33,6 +33,16 @@ void visit(config::Visitor& v, TestConfig& c) {
           c.tta_in_training);
 }
 
+void check(const TestConfig& config) {
+  const bool translates =
+      std::find(config.tta.begin(), config.tta.end(), kTranslate) != config.tta.end();
+  if (translates || config.tta_pixels == TestConfig().tta_pixels) return;
+  throw UsageError(fmt::format(
+      "evaluate.tta_pixels={} is how far translate moves an image, and evaluate.tta has no "
+      "translate; give evaluate.tta=[translate], or leave tta_pixels out",
+      config.tta_pixels));
+}
+
 TestViews test_views(const TestConfig& config, const model::Task& task) {
   const auto times = [&](const char* name) {
     return std::count(config.tta.begin(), config.tta.end(), name);

@@ -20,6 +20,9 @@ struct TestConfig {
 
 void visit(config::Visitor& visitor, TestConfig& config);
 
+/// Throws UsageError for options that have no effect without others.
+void check(const TestConfig& config);
+
 /// Test-time augmentation: what images are also looked at as. Logits of all views are averaged, as
 /// airbench does (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024).
 struct TestViews {

@@ -74,6 +74,9 @@ std::string wrong_memory(const std::string& text) {
 
 }  // namespace
 
+// As of data.threads. Far more threads than cores take a step in minutes.
+constexpr double kMostThreads = 1024;
+
 void visit(config::Visitor& v, RecomputeConfig& c) {
   v.field({.name = "every",
            .help = "activation checkpointing: every so many blocks one is computed again in the "
@@ -163,7 +166,10 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.field(
       {.name = "seed", .help = "decides initial weights, order, augmentation, dropout", .min = 0},
       c.seed);
-  v.field({.name = "threads", .help = "threads that compute a step; 0 takes every core", .min = 0},
+  v.field({.name = "threads",
+           .help = "threads that compute a step; 0 takes every core",
+           .min = 0,
+           .max = kMostThreads},
           c.threads);
   v.field({.name = "evaluate_every",
            .help = "'500 steps', '1 epoch', '10 min', 'never'; the end is always evaluated",
@@ -209,9 +215,47 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.section({.name = "spikes", .help = ""}, c.spikes);
 }
 
+// Options that follow evaluations of which there is at most one, at the end.
+static void require_evaluations(const EarlyStoppingConfig& config, const std::string& why,
+                                const std::string& remedy) {
+  const bool has_patience = config.patience > 0;
+  if (!has_patience && !config.restore_best) return;
+  throw UsageError(
+      fmt::format("train.early_stopping.{} needs evaluations during the run, but {}; set {}, or {}",
+                  has_patience ? fmt::format("patience={}", config.patience) : "restore_best=true",
+                  why, remedy, has_patience ? "patience to 0" : "restore_best to false"));
+}
+
+static void check(const EarlyStoppingConfig& config, const std::string& evaluate_every) {
+  if (config.patience == 0 && config.min_change != EarlyStoppingConfig().min_change) {
+    throw UsageError(
+        fmt::format("train.early_stopping.min_change={:g} is what patience counts by, and "
+                    "train.early_stopping.patience is 0; give a patience, or leave min_change out",
+                    config.min_change));
+  }
+  if (evaluate_every == "never") {
+    require_evaluations(config, "train.evaluate_every is never",
+                        "train.evaluate_every, for example to '1 epoch'");
+  }
+}
+
+void check_evaluations(const TrainConfig& config, bool evaluates) {
+  if (!evaluates) {
+    require_evaluations(config.early_stopping, "the data have no part to evaluate on",
+                        "data.validation, for example to 0.1");
+  }
+}
+
 void check(const TrainConfig& config) {
   check(config.distill);
   check(config.spikes);
+  check(config.early_stopping, config.evaluate_every);
+  if (config.distill.weight == 1 && !config.distill.teacher.empty() && config.label_smoothing > 0) {
+    throw UsageError(fmt::format(
+        "train.label_smoothing={:g} changes the labels, and with train.distill.weight=1 the loss "
+        "takes the teacher's alone; set label_smoothing to 0, or weight below 1",
+        config.label_smoothing));
+  }
   if (config.precision != "fp16" && config.loss_scale != precision::GradScalerConfig()) {
     throw UsageError(
         fmt::format("train.loss_scale is what fp16 needs, and train.precision is {}; set "

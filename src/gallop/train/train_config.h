@@ -73,4 +73,7 @@ void visit(config::Visitor& visitor, TrainConfig& config);
 /// Throws UsageError where options contradict each other.
 void check(const TrainConfig& config);
 
+/// Throws UsageError for early stopping where the data have no part to evaluate on.
+void check_evaluations(const TrainConfig& config, bool evaluates);
+
 }  // namespace gallop::train

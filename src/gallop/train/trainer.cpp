@@ -153,7 +153,10 @@ void check_schedule(const schedule::Schedule& schedule, const TrainConfig& confi
   if (schedule.state().empty() || (evaluates && config.evaluate_every != "never")) return;
   throw UsageError(fmt::format(
       "the schedule follows evaluations, but there are none: {}",
-      evaluates ? "train.evaluate_every is never" : "the data have no part to evaluate on"));
+      evaluates ? "train.evaluate_every is never; set it, for example to '1 epoch', or take "
+                  "another schedule.name"
+                : "the data have no part to evaluate on; set data.validation, or take another "
+                  "schedule.name"));
 }
 
 void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config) {
@@ -167,11 +170,7 @@ Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
                  const StepConfig& step_config, const data::LoaderConfig& loader_config,
                  const EvaluateConfig& evaluate_config)
     : impl_(std::make_unique<Impl>(parts, config, step_config, loader_config, evaluate_config)) {
-  if (config.early_stopping.patience > 0 && parts.evaluation_samples == nullptr) {
-    throw UsageError(
-        "train.early_stopping.patience needs evaluations, but the data have no part to evaluate "
-        "on; set data.validation, or patience to 0");
-  }
+  check_evaluations(config, parts.evaluation_samples != nullptr);
   check_snapshots(parts.schedule, config);
 }
 
