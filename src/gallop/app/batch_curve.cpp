@@ -45,6 +45,7 @@ std::string batch_curve_json(const std::string& recipe, const FoundBatch& found)
   if (found.critical) object["critical"] = *found.critical;
   object["batch"] = found.suggested();
   object["seconds"] = found.seconds;
+  object["busy"] = found.busy;
   return object.dump();
 }
 
@@ -60,6 +61,10 @@ std::string why_suggested(const FoundBatch& found) {
   } else if (found.noise_takes) {
     text += fmt::format("; the critical batch was not measured, which would take {}",
                         format_duration(*found.noise_takes));
+  }
+  if (found.is_uncertain()) {
+    text += fmt::format(", measured while the machine was busy with other programs ({:.0f} %)",
+                        100 * found.busy);
   }
   return text;
 }

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/prepared_recipe.h"
 #include "gallop/app/probe_child.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/memory.h"
@@ -138,9 +137,14 @@ class Finder {
     for (int64_t batch = std::min(question_.batch, kTimedSamples); batch > 0; batch /= 2) {
       const auto format = run("format", batch);
       if (!format) continue;
-      for (const auto& [path, value] : format->items()) {
+      for (const auto& [path, value] : format->at("format").items()) {
         found_.format.push_back({path, value.get<std::string>()});
         trial_.overrides.push_back(found_.format.back());
+      }
+      for (const auto& choice : format->value("choices", Json::array())) {
+        found_.choices.push_back({.options = choice.at("options"),
+                                  .evidence = choice.at("evidence"),
+                                  .is_uncertain = choice.at("is_uncertain")});
       }
       return true;
     }
@@ -159,6 +163,7 @@ class Finder {
       found_.why_too_large = fmt::format("more than {}", format_bytes(limits_.bytes));
       return {};
     }
+    found_.busy = std::max(found_.busy, point->at("busy").get<double>());
     return schedule::BatchPoint{.batch = point->at("batch"),
                                 .samples_per_second = point->at("samples_per_second"),
                                 .bytes = point->at("bytes")};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gallop/app/batch_trial.h"
+#include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/team.h"
 #include "gallop/base/stop.h"
@@ -36,7 +37,11 @@ struct FoundBatch {
   int64_t limit_bytes = 0, samples = 0;  ///< That there are.
   double seconds = 0;                    ///< That all took.
   std::vector<Override> format{};        ///< What the recipe left open of it, as measured.
+  std::vector<MadeChoice> choices{};     ///< How that was chosen.
+  double busy = 0;  ///< Of the batch that was disturbed most: MeasuredCost::busy.
 
+  /// Whether other programs may have decided which batch seems fast.
+  bool is_uncertain() const { return busy > train::MeasuredChoiceConfig().busy; }
   int64_t fastest() const { return schedule::fastest_from(search.points); }
   int64_t suggested() const { return schedule::suggested_batch(search, critical); }
 };

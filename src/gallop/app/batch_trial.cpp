@@ -26,7 +26,15 @@ using Json = nlohmann::ordered_json;
 
 Json probe_format(PreparedRecipe& prepared) {
   const train::TrainConfig& train = prepared.recipe().train;
-  return {{"train.precision", train.precision}, {"train.channels_last", train.channels_last}};
+  Json result = {
+      {"format",
+       {{"train.precision", train.precision}, {"train.channels_last", train.channels_last}}}};
+  for (const MadeChoice& choice : prepared.choices()) {
+    result["choices"].push_back({{"options", choice.options},
+                                 {"evidence", choice.evidence},
+                                 {"is_uncertain", choice.is_uncertain}});
+  }
+  return result;
 }
 
 // Of all processes of a host, the one with most.
@@ -53,7 +61,8 @@ Json probe_speed(PreparedRecipe& prepared, const Team& team, const StopRequest& 
   const auto count = static_cast<double>(samples.whole_size);
   Json result = {{"batch", samples.whole_size},
                  {"samples", prepared.data().train->size()},
-                 {"samples_per_second", count / speed->step_seconds}};
+                 {"samples_per_second", count / speed->step_seconds},
+                 {"busy", speed->busy}};
   if (prepared.device().is_cpu()) {
     result["bytes"] = bytes_of_host(team, peak_resident_bytes());
   } else {

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "gallop/app/device.h"
+#include "gallop/app/print.h"
 #include "gallop/app/session.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
@@ -26,8 +27,20 @@ constexpr int64_t kTimedTexts = 4;
 constexpr int64_t kOrderSamples = 4;
 constexpr int64_t kVerifyEvery = 100;  // Steps.
 
+// Of options that have no effect in a run of this length, as in a short try of a recipe.
+std::string early_stopping_note(const train::TrainConfig& config, const train::Length& length) {
+  const auto every = train::Interval::parse(config.evaluate_every);
+  const bool is_wanted = config.early_stopping.patience > 0 || config.early_stopping.restore_best;
+  const bool is_by_time = every.unit == train::Interval::Unit::kSeconds;
+  if (!is_wanted || is_by_time || length.step_of(every) < length.steps) return {};
+  return fmt::format(
+      "train.early_stopping has no effect: with train.evaluate_every='{}' this run of {} steps is "
+      "evaluated only at its end",
+      config.evaluate_every, length.steps);
+}
+
 void note(const std::string& line) {
-  if (!line.empty()) fmt::print(stderr, "gallop: warning: {}\n", printable(line));
+  if (!line.empty()) print_error("gallop: warning: {}\n", printable(line));
 }
 
 }  // namespace
@@ -140,8 +153,10 @@ std::string PreparedRecipe::teacher() const {
 void PreparedRecipe::build_schedules(const Families& families) {
   const train::TrainConfig& config = recipe().train;
   const bool evaluates = data_.evaluation() != nullptr;
-  const schedule::RunLength length =
-      train::Length::of(config, recipe().data.batch, data_.train->size()).for_schedules();
+  const auto of_run = train::Length::of(config, recipe().data.batch, data_.train->size());
+  train::check_evaluations(config, evaluates);
+  note(early_stopping_note(config, of_run));
+  const schedule::RunLength length = of_run.for_schedules();
   schedule_ = families.schedules.build(recipe().schedule, length);
   train::check_schedule(*schedule_, config, evaluates);
   train::check_snapshots(*schedule_, config);
@@ -200,14 +215,17 @@ void PreparedRecipe::choose_buckets(const BuildStrategy& build) {
     trial.resolve("parallel.bucket", size);
     return build(trial.recipe);
   };
-  const auto timings = train::time_buckets({.model = *model_,
-                                            .optimizer = *optimizer_,
-                                            .batch = batch,
-                                            .step = step_config(),
-                                            .make_strategy = with_buckets_of},
-                                           *collectives_);
-  buckets_ = train::describe_choice(timings);
-  resolved_.resolve("parallel.bucket", train::pick_bucket(timings));
+  const auto choice =
+      train::choose_bucket({.model = *model_,
+                            .optimizer = *optimizer_,
+                            .batch = batch,
+                            .step = step_config(),
+                            .make_strategy = with_buckets_of,
+                            .uses = samples_of_run() / static_cast<double>(batch.whole_size)},
+                           *collectives_);
+  buckets_ = train::describe_bucket(choice);
+  if (choice.rounds > 0) keep_choice("parallel.bucket=auto", choice, /*scale=*/1);
+  resolved_.resolve("parallel.bucket", choice.candidates[choice.chosen].name);
 }
 
 data::LoaderConfig PreparedRecipe::training_loader() const {
@@ -304,16 +322,31 @@ void PreparedRecipe::choose_format() {
 
 // Measured by one process, for all.
 size_t PreparedRecipe::best_of(const std::vector<train::StepFormat>& formats) {
-  const auto measure = [&] {
-    const auto timings = time_on_samples(formats);
-    for (const auto& timing : timings) {
-      measured_ += fmt::format("{}{} {:.1f} ms", measured_.empty() ? "" : ", ",
-                               timing.format.describe(), timing.milliseconds);
+  const auto choose = [&] {
+    const train::FormatChoice choice = measure(formats);
+    measured_ = choice.measured.times(choice.scale);
+    std::string open;
+    for (const auto& [option, value] : {std::pair("train.precision", recipe().train.precision),
+                                        {"train.channels_last", recipe().train.channels_last}}) {
+      if (value == "auto") open += fmt::format("{}{}=auto", open.empty() ? "" : " ", option);
     }
-    const auto best = std::find(formats.begin(), formats.end(), train::pick_format(timings));
-    return std::to_string(best - formats.begin());
+    keep_choice(open, choice.measured, choice.scale);
+    return std::to_string(choice.measured.chosen);
   };
-  return std::stoul(parallel::ask_first(collectives_, measure));
+  return std::stoul(parallel::ask_first(collectives_, choose));
+}
+
+// A choice that a busy machine may have decided is worth a word.
+void PreparedRecipe::keep_choice(const std::string& options, const train::MeasuredChoice& choice,
+                                 double scale) {
+  choices_.push_back({.options = options,
+                      .evidence = choice.evidence(scale),
+                      .is_uncertain = choice.is_uncertain()});
+  if (!choice.is_uncertain() || (collectives_ != nullptr && collectives_->rank() > 0)) return;
+  note(
+      fmt::format("the machine is busy with other programs, so that what {} chose may not be the "
+                  "fastest: {}",
+                  options, choices_.back().evidence));
 }
 
 void PreparedRecipe::choose_recomputed_blocks() {
@@ -345,13 +378,21 @@ void PreparedRecipe::choose_recomputed_blocks() {
                             std::count(chosen.begin(), chosen.end(), true), blocks, recomputed_);
 }
 
-std::vector<train::FormatTiming> PreparedRecipe::time_on_samples(
-    const std::vector<train::StepFormat>& formats) {
-  const data::Batch batch = first_batch(
-      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedSamples));
+train::FormatChoice PreparedRecipe::measure(const std::vector<train::StepFormat>& formats) {
+  const int64_t rows =
+      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedSamples);
+  const data::Batch batch = first_batch(rows);
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-  return train::time_formats(*model_, batch.input, batch.target, formats);
+  return train::choose_format(*model_, batch.input, batch.target, formats,
+                              samples_of_run() / static_cast<double>(batch.input.size(0)));
+}
+
+// Samples that are still to be trained with, at most.
+double PreparedRecipe::samples_of_run() const {
+  const Recipe& recipe = resolved_.recipe;
+  return static_cast<double>(
+      train::Length::of(recipe.train, recipe.data.batch, data_.train->size()).samples);
 }
 
 void PreparedRecipe::resolve(const std::string& path, const std::string& value,

@@ -25,6 +25,13 @@ namespace gallop::app {
 /// start.
 inline constexpr int64_t kTimedSamples = 32;
 
+/// Options that were left open and chosen by measuring.
+struct MadeChoice {
+  std::string options;   ///< "train.precision=auto train.channels_last=auto", to choose again.
+  std::string evidence;  ///< In one line.
+  bool is_uncertain = false;
+};
+
 /// A recipe made ready to train: its data are read, and its model and optimizer stand on the
 /// device, in the format that the recipe asks for. What the recipe leaves open is measured, and
 /// stands in the recipe then. No run folder is needed or made.
@@ -73,6 +80,8 @@ class PreparedRecipe {
   std::string describe_training() const;
   /// How `parallel.bucket: auto` was resolved; empty where it was not.
   const std::string& buckets() const { return buckets_; }
+  /// What was chosen by measuring, in this process or by the first for all.
+  const std::vector<MadeChoice>& choices() const { return choices_; }
 
  private:
   using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
@@ -91,7 +100,9 @@ class PreparedRecipe {
   void open_teacher(const Families& families, const std::string& runs);
   void choose_recomputed_blocks();
   void resolve(const std::string& path, const std::string& value, const std::string& found);
-  std::vector<train::FormatTiming> time_on_samples(const std::vector<train::StepFormat>& formats);
+  train::FormatChoice measure(const std::vector<train::StepFormat>& formats);
+  double samples_of_run() const;
+  void keep_choice(const std::string& options, const train::MeasuredChoice& choice, double scale);
 
   std::unique_ptr<parallel::Collectives> alone_;
   parallel::Collectives* collectives_;
@@ -106,6 +117,7 @@ class PreparedRecipe {
   std::string measured_;
   std::string recomputed_;
   std::string buckets_;
+  std::vector<MadeChoice> choices_;
   std::unique_ptr<model::Model> model_;
   std::optional<TrainedRun> teacher_;
   std::unique_ptr<optim::Optimizer> optimizer_;

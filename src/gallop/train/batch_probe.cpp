@@ -6,6 +6,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/train/measured_choice.h"
 #include "gallop/train/trial_config.h"
 
 namespace gallop::train {
@@ -14,7 +15,7 @@ namespace {
 
 // A compiled step is recorded twice, and runs from its plan from then on.
 constexpr int64_t kWarmUpSteps = 3, kTimedSteps = 3, kMostSteps = 200;
-constexpr double kSeconds = 1;
+constexpr double kSeconds = 1, kBusySeconds = 4;
 
 // Leaves the weights alone: for gradients that are only looked at.
 class NoUpdate final : public optim::Optimizer {
@@ -57,28 +58,32 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
   TrainStep step(model, optimizer, step_config);
   const bool is_shared = step_config.strategy != nullptr;
   const std::vector<double> varied(step_config.varied.size(), 0.0);
-  std::vector<double> seconds;
+  MeasuredCost least;
+  int64_t timed_steps = 0;
   bool is_enough = false;
   double timed = monotonic_seconds();
   for (int64_t number = 0; number < kMostSteps; ++number) {
     if (number == kWarmUpSteps) timed = monotonic_seconds();
-    const double start = monotonic_seconds();
+    const CostMeter meter(/*works=*/false);
     // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
     const StepResult result =
         step.run(batch.input, batch.target, number, 0, /*count_guesses=*/false, varied,
                  {.rows = batch.whole_size, .wishes = {is_enough || stop.requested()}});
-    const double now = monotonic_seconds();
+    const MeasuredCost cost = meter.read();
     if (stop.requested() && !is_shared) return {};
     if (number >= kWarmUpSteps) {
-      seconds.push_back(now - start);
-      const bool has_some = static_cast<int64_t>(seconds.size()) >= kTimedSteps;
+      if (timed_steps == 0 || cost.seconds < least.seconds) least = cost;
+      timed_steps += 1;
+      const double taken = monotonic_seconds() - timed;
       // Long steps vary less.
-      is_enough = (has_some && now - timed > kSeconds) || now - start > kSeconds;
+      const bool has_some = timed_steps >= kTimedSteps || cost.seconds > kSeconds;
+      const bool is_busy = least.busy > MeasuredChoiceConfig().busy;
+      is_enough = has_some && taken > (is_busy ? kBusySeconds : kSeconds);
     }
     if (is_shared ? wishes_stop(result) : is_enough) break;
   }
-  if (stop.requested() || seconds.empty()) return {};
-  return BatchSpeed{.step_seconds = median(seconds), .splits = step.splits()};
+  if (stop.requested() || timed_steps == 0) return {};
+  return BatchSpeed{.step_seconds = least.seconds, .busy = least.busy, .splits = step.splits()};
 }
 
 std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,

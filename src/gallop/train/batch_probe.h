@@ -14,11 +14,13 @@ namespace gallop::train {
 
 /// How fast steps are with a batch.
 struct BatchSpeed {
-  double step_seconds = 0;  ///< Median.
+  double step_seconds = 0;  ///< Least of all steps.
+  double busy = 0;          ///< MeasuredCost::busy of that step.
   int64_t splits = 1;       ///< Into how many micro-batches it had to be split; see TrainStep.
 };
 
-/// Takes steps with one batch until they are what all further ones are, then for about a second.
+/// Takes steps with one batch until they are what all further ones are, then for about a second,
+/// and on a busy machine for a few more until one is found that nothing has disturbed.
 /// Nothing where a stop is asked for. Weights are not as before afterwards. Of processes that share
 /// steps each gives its part of the batch, and all take as many steps.
 std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& optimizer,

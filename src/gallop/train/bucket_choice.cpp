@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "gallop/base/clock.h"
 #include "gallop/parallel/ddp.h"
@@ -18,10 +18,11 @@ namespace {
 
 constexpr std::array<const char*, 4> kSizes = {parallel::kDefaultBucket, "1 MiB", "4 MiB",
                                                "100 MiB"};
-constexpr double kWorthwhile = 0.95;
 // A compiled step is recorded twice, and runs from its plan from then on.
-constexpr int64_t kWarmUpSteps = 3, kLeastSteps = 5, kMostSteps = 30;
-constexpr double kSeconds = 1;
+constexpr int64_t kWarmUpSteps = 3, kLeastSteps = 3, kMostSteps = 15;
+constexpr double kSeconds = 0.4;  // Of a round of one size.
+// A round records its steps again.
+constexpr int64_t kRounds = 2, kCloseRounds = 3, kMostRounds = 12;
 
 // Sizes of all that a strategy works on: buckets that are divided alike have the same.
 std::vector<int64_t> sizes_of(const parallel::Strategy& strategy) {
@@ -30,22 +31,36 @@ std::vector<int64_t> sizes_of(const parallel::Strategy& strategy) {
   return sizes;
 }
 
-double slowest(parallel::Collectives& collectives, double seconds) {
-  std::vector<double> all(static_cast<size_t>(collectives.size()));
-  all[static_cast<size_t>(collectives.rank())] = seconds;
+// That of the process that took longest, which has all wait.
+MeasuredCost slowest(parallel::Collectives& collectives, const MeasuredCost& cost) {
+  constexpr size_t kNumbers = 3;
+  const auto rank = static_cast<size_t>(collectives.rank());
+  std::vector<double> all(kNumbers * static_cast<size_t>(collectives.size()));
+  all[kNumbers * rank] = cost.seconds;
+  all[kNumbers * rank + 1] = cost.busy;
+  all[kNumbers * rank + 2] = cost.spent;
   all = parallel::sum_over_all(collectives, all);
-  return *std::max_element(all.begin(), all.end());
+  MeasuredCost most;
+  for (size_t i = 0; i < all.size(); i += kNumbers) {
+    most.seconds = std::max(most.seconds, all[i]);
+    most.busy = std::max(most.busy, all[i + 1]);
+    most.spent = std::max(most.spent, all[i + 2]);
+  }
+  return most;
 }
 
-double step_seconds(const BucketTrial& trial, const std::string& size,
-                    parallel::Collectives& collectives) {
+MeasuredCost measure_steps(const BucketTrial& trial, const std::string& size,
+                           parallel::Collectives& collectives) {
+  const CostMeter whole(/*works=*/false);
   const auto strategy = trial.make_strategy(size);
   StepConfig config = for_trials(trial.step);
   config.strategy = strategy.get();
   TrainStep step(trial.model, trial.optimizer, config);
   std::vector<double> seconds;
+  std::optional<CostMeter> meter;
   int64_t last = kWarmUpSteps + kMostSteps;
   for (int64_t number = 0; number < last; ++number) {
+    if (number == kWarmUpSteps) meter.emplace(/*works=*/false);
     const double start = monotonic_seconds();
     // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
     step.run(trial.batch.input, trial.batch.target, number, 0, /*count_guesses=*/false, {},
@@ -54,50 +69,43 @@ double step_seconds(const BucketTrial& trial, const std::string& size,
     if (number >= kWarmUpSteps) seconds.push_back(taken);
     if (number != kWarmUpSteps) continue;
     // All take as many.
-    const double fit = kSeconds / slowest(collectives, taken);
+    const double fit = kSeconds / slowest(collectives, {.seconds = taken}).seconds;
     last = number + std::clamp(static_cast<int64_t>(fit), kLeastSteps, kMostSteps);
   }
-  return slowest(collectives, median(seconds));
+  return slowest(
+      collectives,
+      {.seconds = median(seconds), .busy = meter->read().busy, .spent = whole.read().seconds});
 }
 
 }  // namespace
 
-std::vector<BucketTiming> time_buckets(const BucketTrial& trial,
-                                       parallel::Collectives& collectives) {
-  std::vector<BucketTiming> timings;
+MeasuredChoice choose_bucket(const BucketTrial& trial, parallel::Collectives& collectives) {
+  std::vector<std::string> sizes;
   std::set<std::vector<int64_t>> seen;
   for (const char* const size : kSizes) {
-    if (seen.insert(sizes_of(*trial.make_strategy(size))).second) timings.push_back({size});
+    if (seen.insert(sizes_of(*trial.make_strategy(size))).second) sizes.emplace_back(size);
   }
-  if (timings.size() == 1) return timings;
+  if (sizes.size() == 1) return {.candidates = {{.name = sizes.front()}}};
   KeptTensors kept(trial.model.parameters());
   for (const auto& list : {trial.model.buffers(), trial.optimizer.state()}) kept.keep(list);
   trial.model.set_training(true);
-  for (BucketTiming& timing : timings) {
-    timing.milliseconds = 1000 * step_seconds(trial, timing.size, collectives);
-  }
+  MeasuredChoice choice = choose_by_measuring(
+      sizes, [&](size_t candidate) { return measure_steps(trial, sizes[candidate], collectives); },
+      {.rounds = kRounds,
+       .close_rounds = kCloseRounds,
+       .most_rounds = kMostRounds,
+       .uses = trial.uses});
   kept.put_back();
-  return timings;
+  return choice;
 }
 
-std::string pick_bucket(const std::vector<BucketTiming>& timings) {
-  const auto fastest = std::min_element(
-      timings.begin(), timings.end(),
-      [](const auto& one, const auto& other) { return one.milliseconds < other.milliseconds; });
-  const bool is_clear = fastest->milliseconds < kWorthwhile * timings.front().milliseconds;
-  return is_clear ? fastest->size : timings.front().size;
-}
-
-std::string describe_choice(const std::vector<BucketTiming>& timings) {
-  if (timings.size() == 1) {
+std::string describe_bucket(const MeasuredChoice& choice) {
+  const std::string& size = choice.candidates[choice.chosen].name;
+  if (choice.rounds == 0) {
     return fmt::format("{} (not measured: no other size divides the gradients in another way)",
-                       timings.front().size);
+                       size);
   }
-  std::vector<std::string> all;
-  for (const auto& [size, milliseconds] : timings) {
-    all.push_back(fmt::format("{} {:.1f} ms", size, milliseconds));
-  }
-  return fmt::format("{} (measured {})", pick_bucket(timings), fmt::join(all, ", "));
+  return fmt::format("{} (measured {})", size, choice.times());
 }
 
 }  // namespace gallop::train

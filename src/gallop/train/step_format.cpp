@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "gallop/base/clock.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/train/kept_tensors.h"
 #include "gallop/train/loss.h"
@@ -17,19 +16,21 @@ namespace {
 
 using precision::Precision;
 
-constexpr int kPasses = 3;
-constexpr double kWorthwhile = 0.95;
 // A pass that takes as long is timed well enough with fewer rows than the batch has.
-constexpr double kLongMilliseconds = 15;
+constexpr double kLongSeconds = 0.015;
 constexpr int64_t kFewRows = 4;
-// So much slower, a format need not be timed again.
-constexpr double kHopeless = 1.5;
 
-double time_pass(model::Model& model, const NamedTensors& parameters, const at::Tensor& input,
-                 const at::Tensor& target, Precision precision) {
+struct Pass {
+  MeasuredCost cost;
+  double work_seconds = 0;  ///< What of it does not depend on what else the machine does.
+};
+
+Pass time_pass(model::Model& model, const NamedTensors& parameters, const at::Tensor& input,
+               const at::Tensor& target, Precision precision) {
   optim::drop_gradients(parameters);
   const precision::Tf32Guard tf32(precision, input.device().type());
-  const double start = monotonic_seconds();
+  const bool works = input.device().is_cpu();
+  const CostMeter meter(works);
   at::Tensor loss;
   {
     const precision::AutocastGuard autocast(precision, input.device().type());
@@ -39,7 +40,9 @@ double time_pass(model::Model& model, const NamedTensors& parameters, const at::
   // Reading a gradient waits for the device.
   const at::Tensor& gradient = parameters.front().tensor.grad();
   if (gradient.defined()) gradient.reshape(-1).slice(0, 0, 1).cpu();
-  return 1000 * (monotonic_seconds() - start);
+  const double work_seconds = meter.thread_seconds();
+  const MeasuredCost cost = meter.read();
+  return {.cost = cost, .work_seconds = works ? work_seconds : cost.seconds};
 }
 
 // How many rows of the batch a pass in this format needs to take long, all if they are too few.
@@ -51,10 +54,11 @@ int64_t rows_to_time(model::Model& model, const at::Tensor& input, const at::Ten
     double time = std::numeric_limits<double>::max();
     for (int pass = 0; pass < 2; ++pass) {
       time = std::min(time, time_pass(model, model.parameters(), input.narrow(0, 0, rows),
-                                      target.narrow(0, 0, rows), format.precision));
+                                      target.narrow(0, 0, rows), format.precision)
+                                .work_seconds);
     }
-    if (rows == all || time >= kLongMilliseconds) return rows;
-    const auto needed = std::ceil(static_cast<double>(rows) * kLongMilliseconds / time);
+    if (rows == all || time >= kLongSeconds) return rows;
+    const auto needed = std::ceil(static_cast<double>(rows) * kLongSeconds / time);
     rows = std::min(all, std::max(2 * rows, static_cast<int64_t>(needed)));
   }
 }
@@ -85,42 +89,30 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
   return formats;
 }
 
-std::vector<FormatTiming> time_formats(model::Model& model, const at::Tensor& input,
-                                       const at::Tensor& target,
-                                       const std::vector<StepFormat>& formats) {
+FormatChoice choose_format(model::Model& model, const at::Tensor& input, const at::Tensor& target,
+                           const std::vector<StepFormat>& formats, double uses) {
   const KeptTensors statistics(model.buffers());
-  std::vector<FormatTiming> timings;
-  for (const auto& format : formats) {
-    timings.push_back({format, std::numeric_limits<double>::max()});
-  }
   const int64_t rows = rows_to_time(model, input, target, formats.back());
   const at::Tensor some = input.narrow(0, 0, rows), their_target = target.narrow(0, 0, rows);
-  double best = std::numeric_limits<double>::max();
-  for (int pass = 0; pass <= kPasses; ++pass) {
-    for (auto& timing : timings) {
-      if (pass > 1 && timing.milliseconds > kHopeless * best) continue;
-      model.to(input.device(), timing.format.channels_last);
-      const double time =
-          time_pass(model, model.parameters(), some, their_target, timing.format.precision);
-      if (pass > 0) timing.milliseconds = std::min(timing.milliseconds, time);
-      if (pass > 0) best = std::min(best, time);
-    }
+  const auto measure = [&](size_t candidate) {
+    const StepFormat& format = formats[candidate];
+    model.to(input.device(), format.channels_last);
+    return time_pass(model, model.parameters(), some, their_target, format.precision).cost;
+  };
+  std::vector<std::string> names;
+  for (size_t i = 0; i < formats.size(); ++i) {
+    names.push_back(formats[i].describe());
+    measure(i);  // To warm up.
   }
-  const double whole = static_cast<double>(input.size(0)) / static_cast<double>(rows);
-  for (auto& timing : timings) timing.milliseconds *= whole;
+  FormatChoice choice;
+  choice.scale = static_cast<double>(input.size(0)) / static_cast<double>(rows);
+  choice.measured = choose_by_measuring(names, measure, {.uses = choice.scale * uses});
+  choice.format = formats[choice.measured.chosen];
 
   optim::drop_gradients(model.parameters());
   model.to(input.device(), formats.front().channels_last);
   statistics.put_back();
-  return timings;
-}
-
-StepFormat pick_format(const std::vector<FormatTiming>& timings) {
-  const FormatTiming* best = &timings.front();
-  for (const auto& timing : timings) {
-    if (timing.milliseconds < kWorthwhile * best->milliseconds) best = &timing;
-  }
-  return best->format;
+  return choice;
 }
 
 }  // namespace gallop::train

@@ -13,13 +13,12 @@
 namespace gallop::train {
 namespace {
 
-TEST(BucketChoice, TakesAnotherSizeOnlyWhereItIsClearlyFaster) {
-  EXPECT_EQ(pick_bucket({{"25 MiB", 100}, {"1 MiB", 96}, {"4 MiB", 97}}), "25 MiB");
-  EXPECT_EQ(pick_bucket({{"25 MiB", 100}, {"1 MiB", 90}, {"4 MiB", 80}, {"100 MiB", 120}}),
-            "4 MiB");
-  EXPECT_EQ(pick_bucket({{"25 MiB", 0}}), "25 MiB");
-  EXPECT_EQ(describe_choice({{"25 MiB", 14.12}, {"4 MiB", 12.26}}),
-            "4 MiB (measured 25 MiB 14.1 ms, 4 MiB 12.3 ms)");
+TEST(BucketChoice, IsDescribedWithWhatWasMeasured) {
+  MeasuredChoice choice{
+      .chosen = 1,
+      .candidates = {{.name = "25 MiB", .seconds = 0.01412}, {.name = "4 MiB", .seconds = 0.01226}},
+      .rounds = 2};
+  EXPECT_EQ(describe_bucket(choice), "4 MiB (measured 25 MiB 14.1 ms, 4 MiB 12.3 ms)");
 }
 
 // About so many bytes of gradients in three layers.
@@ -28,8 +27,8 @@ std::unique_ptr<model::Model> mlp_of_bytes(int64_t bytes) {
   return make_mlp({.hidden = {width, width, width}}, kImages, 1);
 }
 
-std::vector<BucketTiming> time_together(parallel::Collectives& collectives, Trainee& trainee,
-                                        bool compiled) {
+MeasuredChoice choose_together(parallel::Collectives& collectives, Trainee& trainee,
+                               bool compiled) {
   data::Batch batch;
   const int64_t rows = 7;
   const int64_t own = rows * (collectives.rank() + 1) / collectives.size() -
@@ -38,17 +37,17 @@ std::vector<BucketTiming> time_together(parallel::Collectives& collectives, Trai
   batch.whole_size = rows;
   StepConfig step;
   if (compiled) step.compile = compile::CompileConfig();
-  return time_buckets({.model = *trainee.model,
-                       .optimizer = *trainee.optimizer,
-                       .batch = batch,
-                       .step = step,
-                       .make_strategy =
-                           [&](const std::string& size) {
-                             return parallel::make_ddp(
-                                 {.bucket = size}, collectives,
-                                 {trainee.model->parameters(), trainee.model->buffers()});
-                           }},
-                      collectives);
+  return choose_bucket({.model = *trainee.model,
+                        .optimizer = *trainee.optimizer,
+                        .batch = batch,
+                        .step = step,
+                        .make_strategy =
+                            [&](const std::string& size) {
+                              return parallel::make_ddp(
+                                  {.bucket = size}, collectives,
+                                  {trainee.model->parameters(), trainee.model->buffers()});
+                            }},
+                       collectives);
 }
 
 TEST(BucketChoice, AllAgreeAndNothingHasHappened) {
@@ -63,19 +62,20 @@ TEST(BucketChoice, AllAgreeAndNothingHasHappened) {
       for (const auto& [name, tensor] : trainee.everything()) {
         before.push_back({name, tensor.detach().clone()});
       }
-      const auto timings = time_together(collectives, trainee, compiled);
+      const MeasuredChoice choice = choose_together(collectives, trainee, compiled);
+      const auto& sizes = choice.candidates;
       // All in one of 25 MiB; in two and in several; 100 MiB is one again.
-      ASSERT_EQ(timings.size(), 3);
-      EXPECT_EQ(timings[0].size, "25 MiB");
-      EXPECT_EQ(timings[1].size, "1 MiB");
-      EXPECT_EQ(timings[2].size, "4 MiB");
-      for (const auto& timing : timings) EXPECT_GT(timing.milliseconds, 0);
+      ASSERT_EQ(sizes.size(), 3);
+      EXPECT_EQ(sizes[0].name, "25 MiB");
+      EXPECT_EQ(sizes[1].name, "1 MiB");
+      EXPECT_EQ(sizes[2].name, "4 MiB");
+      for (const auto& size : sizes) EXPECT_GT(size.seconds, 0);
       const NamedTensors after = trainee.everything();
       for (size_t i = 0; i < after.size(); ++i) {
         EXPECT_TRUE(at::equal(after[i].tensor, before[i].tensor)) << after[i].name;
       }
       const std::lock_guard lock(mutex);
-      told.push_back(describe_choice(timings));
+      told.push_back(choice.evidence());
     });
     ASSERT_EQ(told.size(), 2);
     EXPECT_EQ(told[0], told[1]);
@@ -86,11 +86,11 @@ TEST(BucketChoice, OfSmallGradientsThereIsNothingToChoose) {
   parallel::run_together(2, [&](parallel::Collectives& collectives) {
     const Case tested{"", [] { return mlp_of_bytes(64 << 10); }, "sgd"};
     Trainee trainee(tested, std::nullopt);
-    const auto timings = time_together(collectives, trainee, true);
-    ASSERT_EQ(timings.size(), 1);
-    EXPECT_EQ(pick_bucket(timings), "25 MiB");
-    EXPECT_EQ(timings[0].milliseconds, 0) << "nothing was timed";
-    EXPECT_NE(describe_choice(timings).find("not measured"), std::string::npos);
+    const MeasuredChoice choice = choose_together(collectives, trainee, true);
+    ASSERT_EQ(choice.candidates.size(), 1);
+    EXPECT_EQ(choice.candidates[0].name, "25 MiB");
+    EXPECT_EQ(choice.rounds, 0) << "nothing was timed";
+    EXPECT_NE(describe_bucket(choice).find("not measured"), std::string::npos);
   });
 }
 

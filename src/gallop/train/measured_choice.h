@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace gallop::train {
+
+/// What one measurement took.
+struct MeasuredCost {
+  double seconds = 0;  ///< By the wall clock.
+  /// Fraction of the time in which threads of this process were ready but had no core, 0 to 1.
+  double busy = 0;
+  /// That measuring took in all, where that is more than `seconds`.
+  double spent = 0;
+};
+
+/// Starts where it is made; takes a MeasuredCost.
+class CostMeter {
+ public:
+  /// `works`: whether the calling thread computes all the time, as on the CPU. Then CPU time that
+  /// it lacks to the wall clock, beyond a quarter, counts as busy, too; on a GPU it waits.
+  explicit CostMeter(bool works);
+  MeasuredCost read() const;
+  /// CPU time of the calling thread so far, which other programs do not prolong.
+  double thread_seconds() const;
+
+ private:
+  bool works_;
+  double waited_, process_, thread_, wall_;  // Read in this order, the longest first.
+};
+
+struct MeasuredChoiceConfig {
+  int64_t rounds = 3;          ///< At least; as many where all is clear.
+  int64_t close_rounds = 9;    ///< At least, where candidates are close.
+  int64_t most_rounds = 100;   ///< At most, where the machine is busy.
+  double most_seconds = 10;    ///< After which no further round begins,
+  double least_seconds = 0.3;  ///< but not before this,
+  /// or once measuring has taken a twentieth of what is chosen for: how often that will run what is
+  /// measured, as many micro-batches in a run.
+  double uses = std::numeric_limits<double>::infinity();
+  double worthwhile = 0.95;  ///< A candidate must take at most so much of those before it.
+  double close = 0.1;        ///< Relative distance from there that counts as close.
+  double busy = 0.1;         ///< MeasuredCost::busy that counts as a busy machine.
+  double hopeless = 1.5;     ///< So much slower than the fastest, one is not measured again.
+};
+
+/// What is known of a candidate.
+struct MeasuredCandidate {
+  std::string name;
+  double seconds = 0;  ///< The least of all rounds.
+  double busy = 0;     ///< Of the round that took that.
+  int64_t rounds = 0;
+};
+
+/// A choice with its evidence.
+struct MeasuredChoice {
+  size_t chosen = 0;
+  std::vector<MeasuredCandidate> candidates{};  ///< In the order given.
+  int64_t rounds = 0;
+  bool is_close = false;  ///< Another candidate would be chosen if times differed slightly.
+  bool is_busy = false;   ///< No round found the machine idle for a candidate that may be fastest.
+
+  /// Whether measuring again may change it by more than is lost in noise.
+  bool is_uncertain() const { return is_busy; }
+  /// "fp32 12.1 ms, bf16 7.9 ms"; `scale` multiplies the times.
+  std::string times(double scale = 1) const;
+  /// "bf16: fastest of fp32 12.1 ms (5 rounds, 2 % busy), bf16 7.9 ms (5 rounds, 1 % busy)".
+  std::string evidence(double scale = 1) const;
+};
+
+/// Measures all candidates in interleaved rounds and compares the least that each took: the first
+/// is chosen, but where a later one takes at most `worthwhile` of it. Rounds go on where candidates
+/// are close or the machine is busy, within bounds. `measure` is called with a candidate's index.
+MeasuredChoice choose_by_measuring(const std::vector<std::string>& names,
+                                   const std::function<MeasuredCost(size_t candidate)>& measure,
+                                   const MeasuredChoiceConfig& config = {});
+
+}  // namespace gallop::train
