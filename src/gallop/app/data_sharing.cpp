@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/run_note.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/left_over.h"
 #include "gallop/base/text.h"
+#include "gallop/compile/codegen/kernel_cache.h"
 #include "gallop/data/training_data.h"
+#include "gallop/launch/group.h"
 #include "gallop/launch/world.h"
 
 namespace gallop::app {
@@ -27,6 +31,17 @@ int parts_told() {
       fmt::format("the environment variable {} is '{}', and must be a number from 1 "
                   "to {}: of trainings that share this machine's memory",
                   kPartsVariable, printable(*text), kMostParts));
+}
+
+// Of launchers and trainings that were killed. Those that make such folders do it themselves.
+void remove_left_temporary_folders() {
+  std::error_code error;
+  const fs::path place = fs::temp_directory_path(error);
+  if (error) return;
+  for (const char* const prefix :
+       {RunNote::kFolderPrefix, launch::kCallLogsPrefix, compile::kNewFolderElsewhere}) {
+    remove_left_folders(place, prefix);
+  }
 }
 
 }  // namespace
@@ -59,6 +74,7 @@ void set_sharing(data::OpenOptions& options) {
                                                         options.memory_bytes / kShareOfMemory);
   } else {
     SharedFolder::remove_left(SharedFolder::usual_places());
+    remove_left_temporary_folders();
   }
 }
 

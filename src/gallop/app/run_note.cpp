@@ -11,7 +11,7 @@ constexpr int64_t kMostBytes = 1 << 16;
 
 }  // namespace
 
-RunNote::RunNote() : folder_(fs::temp_directory_path(), "gallop-run-") {}
+RunNote::RunNote() : folder_(fs::temp_directory_path(), kFolderPrefix) {}
 
 std::map<std::string, std::string> RunNote::variables() const {
   return {{kVariable, file().string()}};

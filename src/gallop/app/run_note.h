@@ -12,6 +12,9 @@ namespace gallop::app {
 /// that this can start them again: a file whose path they find in their environment.
 class RunNote {
  public:
+  /// What the name of its folder begins with.
+  static constexpr const char* kFolderPrefix = "gallop-run-";
+
   /// Makes an empty one in the folder for temporary files. Throws DeviceError where it cannot.
   RunNote();
 

@@ -15,6 +15,7 @@
 
 #include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
+#include "gallop/base/left_over.h"
 #include "gallop/base/progress.h"
 #include "gallop/base/text.h"
 
@@ -142,11 +143,18 @@ void FileWriter::finish() {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view content, mode_t mode) {
-  const fs::path temporary = path.string() + fmt::format(".tmp-{}", getpid());
+  const fs::path temporary = path.string() + fmt::format("{}{}", kTemporaryMark, getpid());
   try {
-    FileWriter writer(temporary, mode, path);
-    writer.write(content);
-    writer.finish();
+    // Locked while it is written, as it may be taken for what a killed process has left.
+    std::optional<FileWriter> writer;
+    FileDescriptor lock;
+    do {
+      writer.emplace(temporary, mode, path);
+      lock = FileDescriptor(open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!lock && errno != ENOENT) throw_device_error(path, "create", errno);
+    } while (!lock || !lock_temporary(lock, temporary));
+    writer->write(content);
+    writer->finish();
     if (rename(temporary.c_str(), path.c_str()) != 0) throw_device_error(path, "replace", errno);
   } catch (...) {
     std::error_code ignored;

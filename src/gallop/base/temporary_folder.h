@@ -4,7 +4,8 @@
 
 namespace gallop {
 
-/// A new folder that is removed with all in it.
+/// A new folder that is removed with all in it. What is left where the process was killed is
+/// removed by the next that makes one with such a name there (remove_left_folders()).
 class TemporaryFolder {
  public:
   /// In `parent`, with a name that begins so. Throws DeviceError.
@@ -17,6 +18,7 @@ class TemporaryFolder {
 
  private:
   fs::path path_;
+  FileDescriptor lock_;
 };
 
 }  // namespace gallop

@@ -8,6 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file_state.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/left_over.h"
 #include "gallop/data/packed.h"
 #include "gallop/data/shard.h"
 
@@ -87,6 +88,7 @@ Shard read_shard_cached(const FileDescriptor& file, const fs::path& path, bool t
   if (!shard.damage.empty()) return shard;
   try {
     make_folders(cache.folder);
+    remove_left_files(cache.folder);
     write_file_atomically(entry, serialize(shard, identity));
   } catch (const DeviceError&) {
     // Without a cache the next start is slower, and nothing else.

@@ -9,6 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
+#include "gallop/base/left_over.h"
 #include "gallop/base/permutation.h"
 #include "gallop/data/parallel.h"
 
@@ -200,6 +201,7 @@ ImageStatistics cached_statistics(const ImageSet& images, const StatisticsOption
   ImageStatistics statistics = measure_statistics(images, options);
   try {
     make_folders(path.parent_path());
+    remove_left_files(path.parent_path());
     write_file_atomically(path, to_text(statistics, key));
   } catch (const DeviceError&) {
     // Without the cache the next run measures again; nothing is lost.

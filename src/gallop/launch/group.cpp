@@ -217,7 +217,7 @@ class Group {
     for (Member& member : members_) member.process().send(SIGKILL);
   }
 
-  TemporaryFolder call_logs_{fs::temp_directory_path(), "gallop-calls-"};
+  TemporaryFolder call_logs_{fs::temp_directory_path(), kCallLogsPrefix};
   int all_processes_;
   double grace_seconds_, end_seconds_;
   const Tell& tell_;

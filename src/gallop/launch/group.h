@@ -10,6 +10,9 @@
 
 namespace gallop::launch {
 
+/// What the name of the folder for call logs begins with, in that for temporary files.
+inline constexpr const char* kCallLogsPrefix = "gallop-calls-";
+
 /// Copies of a program that work together on this host, and with others on other hosts.
 struct GroupCommand {
   std::string program = "/proc/self/exe";

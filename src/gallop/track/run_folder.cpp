@@ -16,6 +16,7 @@
 #include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/left_over.h"
 #include "gallop/base/text.h"
 
 namespace gallop::track {
@@ -166,7 +167,9 @@ RunFolder RunFolder::open(const fs::path& folder) {
   if (!is_run(folder)) {
     throw UsageError(fmt::format("{}: no run: it has no {}", name_of(folder), kRecipe));
   }
-  return RunFolder(folder, take_lock(folder));
+  FileLock lock = take_lock(folder);
+  remove_left_files(folder);
+  return RunFolder(folder, std::move(lock));
 }
 
 bool RunFolder::is_run(const fs::path& folder) {

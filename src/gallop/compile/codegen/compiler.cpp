@@ -183,7 +183,8 @@ struct KernelCompiler::State {
   bool from_cache(Job& job) const;
   void start(const std::string& prefix, const Jobs& jobs);
   void compile(const std::string& prefix, const Jobs& jobs);
-  void compile_in(const fs::path& parent, const std::string& prefix, const Jobs& jobs);
+  void compile_in(const fs::path& parent, const char* name, const std::string& prefix,
+                  const Jobs& jobs);
   void finish(const fs::path& library, const Jobs& jobs);
   void give(Job& job, std::shared_ptr<void> library) const;
 };
@@ -262,15 +263,19 @@ void KernelCompiler::State::compile(const std::string& prefix, const Jobs& jobs)
   try {
     std::error_code error;
     const fs::path other = fs::temp_directory_path(error);
-    compile_in(cache ? cache->folder() : other, prefix, jobs);
+    if (cache) {
+      compile_in(cache->folder(), kNewFolder, prefix, jobs);
+    } else {
+      compile_in(other, kNewFolderElsewhere, prefix, jobs);
+    }
   } catch (const Error& error) {
     give_up(jobs, printable(error.what()));
   }
 }
 
-void KernelCompiler::State::compile_in(const fs::path& parent, const std::string& prefix,
-                                       const Jobs& jobs) {
-  const TemporaryFolder folder(parent, kNewFolder);
+void KernelCompiler::State::compile_in(const fs::path& parent, const char* name,
+                                       const std::string& prefix, const Jobs& jobs) {
+  const TemporaryFolder folder(parent, name);
   const fs::path source = folder.path() / "kernels.cpp", library = folder.path() / "kernels.so";
   {
     FileWriter writer(source);

@@ -154,19 +154,11 @@ void KernelCache::remove_oldest() const {
   std::vector<StoredFile> files = list_files(folder_);
   std::sort(files.begin(), files.end(),
             [](const StoredFile& a, const StoredFile& b) { return a.used > b.used; });
-  const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
-  constexpr int64_t kHour = int64_t{3'600'000'000'000};
   std::set<ino_t> counted;
   int64_t bytes = 0;
   std::error_code ignored;
   for (const StoredFile& file : files) {
-    // Left by a process that was ended.
-    if (file.path.filename().string().starts_with(kNewFolder)) {
-      if (now - file.used > kHour) fs::remove_all(file.path, ignored);
-      continue;
-    }
+    if (file.path.filename().string().starts_with(kNewFolder)) continue;
     if (file.path.extension() != ".so" && file.path.extension() != ".gpu") continue;
     if (counted.insert(file.inode).second) bytes += file.bytes;
     if (bytes > max_bytes_) fs::remove(file.path, ignored);

@@ -47,5 +47,7 @@ class KernelCache {
 
 /// What names of folders begin with that are about to be filled.
 inline constexpr const char* kNewFolder = "new-";
+/// The same outside of a cache, in the folder for temporary files.
+inline constexpr const char* kNewFolderElsewhere = "gallop-kernels-";
 
 }  // namespace gallop::compile
