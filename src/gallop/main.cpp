@@ -1,8 +1,7 @@
 // The full program, with every command.
 #include <exception>
 
-#include <fmt/format.h>
-
+#include "gallop/app/print.h"
 #include "gallop/app/program.h"
 #include "gallop/base/heap.h"
 #include "gallop/parallel/collectives.h"
@@ -19,8 +18,8 @@ int main(int argc, char** argv) {
     return static_cast<int>(tell_error(error));
   } catch (const std::exception& error) {
     if (const auto full = gallop::train::out_of_memory(std::current_exception())) {
-      fmt::print(stderr, "gallop: out of memory; try a smaller data.batch or data.eval_batch. {}\n",
-                 *full);
+      gallop::app::print_error(
+          "gallop: out of memory; try a smaller data.batch or data.eval_batch. {}\n", *full);
       return static_cast<int>(gallop::ExitCode::kDevice);
     }
     return static_cast<int>(tell_error(error));

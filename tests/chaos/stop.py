@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Asks a training to stop in each of its phases, which are held up until it has heard that, and goes on with it.
+"""Asks a training to stop in each of its phases, which are held up until it has done so, and goes on with it.
 
     stop.py PROGRAM --who rank-1,job
 
 SIGCONT and SIGTERM go to one process, to one rank under 'gallop launch', to the launcher, or to all processes
-of the job, as Slurm does it. The training must save, end with exit code 5, and go on to the weights of a run that
-nobody disturbed, bit for bit. Then the signals that Slurm sends after its grace, and a training that is asked twice,
+of the job, as Slurm does it. During start-up, which is never let go, it must end with exit code 5; afterwards it must
+save before. Then it must go on to the weights of a run that nobody disturbed, bit for bit. Then the signals that Slurm sends after its grace, and a training that is asked twice,
 which ends at once; and SIGSTOP to one rank in an evaluation or a checkpoint, which the others must notice, however
 long these may take, and which the launcher must name.
 """
@@ -38,12 +38,17 @@ PLACES = {"evaluation": "is stopped at .* waited for it at evaluation after step
 PHASES = {
     "start": ("recipe.yaml", True, 1, 0),
     "data": ("pictures/train", True, 1, 1),
+    "images": ("pictures/train/class_", True, 10, 0),
+    "folder": ("runs/", False, 1, 0),
     "compile": ("/kernels/", False, 1, ""),
     "wait": ("pictures/train/class_", True, 80, 1),
     "evaluation": ("pictures/test/class_", True, 5, 1),
     "checkpoint": ("/checkpoints", False, 5, 0),
     "step": ("/metrics.log", False, 8, 0),
 }
+
+
+START_UP = {"start", "data", "images", "folder", "compile"}
 
 
 def hold(there, phase, who):
@@ -84,17 +89,26 @@ def stop(there, phase, who, wanted):
                            environment=environment_of(there, held, phase, who))
     training.wait_for(held.has_come, f"phase {phase}")
     asked = time.monotonic()
-    ask(training, who)
-    held.let_go()
+    if phase in START_UP:
+        pids, _ = receivers(training, who)
+        runs.send(pids, signal.SIGCONT, signal.SIGTERM)
+    else:
+        ask(training, who)
+        held.let_go()
     code, output = training.finish()
     took = time.monotonic() - asked
     stopped = training.event("stopped")
-    if code != kill.STOPPED or not stopped:
-        sys.exit(f"{phase}, {who}: exit {code} after {took:.1f} s, and not stopped as it should be:\n{output[-4000:]}")
-    print(f"{phase:10} {who:8} exit {code} after {took:4.1f} s, after step {stopped['step']}", flush=True)
-    saved = there.step(name)
-    if saved != stopped["step"]:
-        sys.exit(f"{phase}, {who}: stopped after step {stopped['step']}, but saved {saved}:\n{output[-4000:]}")
+    if code != kill.STOPPED:
+        sys.exit(f"{phase}, {who}: exit {code} after {took:.1f} s:\n{output[-4000:]}")
+    if phase in START_UP:
+        print(f"{phase:10} {who:8} exit {code} after {took:4.1f} s, during start-up", flush=True)
+    else:
+        if not stopped:
+            sys.exit(f"{phase}, {who}: exit {code} and not stopped as it should be:\n{output[-4000:]}")
+        print(f"{phase:10} {who:8} exit {code} after {took:4.1f} s, after step {stopped['step']}", flush=True)
+        saved = there.step(name)
+        if saved != stopped["step"]:
+            sys.exit(f"{phase}, {who}: stopped after step {stopped['step']}, but saved {saved}:\n{output[-4000:]}")
     there.finished(name, processes=0 if who == "process" else 2)
     there.require_weights(name, wanted[who == "process"], f"stopped at {phase} by {who}")
 

@@ -10,9 +10,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/print.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/memory.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -103,7 +105,8 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   if (outcome.skipped_samples > 0) row("broken samples", format_count(outcome.skipped_samples));
   row("run folder", labels.run_folder);
   if (!outcome.finished)
-    text += fmt::format("Resume with: gallop train --resume {}\n", labels.run_folder);
+    text += fmt::format("Resume with: {}\n",
+                        shell_line({"gallop", "train", "--resume", labels.run_folder}));
   return text;
 }
 
@@ -137,7 +140,7 @@ class TextConsole final : public train::Observer {
 
   void noted(const std::string& text) override {
     clear();
-    fmt::print(stderr, "gallop: {}\n", text);
+    print_error("gallop: {}\n", text);
   }
 
   void finished(const Outcome& outcome) override {
@@ -153,13 +156,13 @@ class TextConsole final : public train::Observer {
   }
   void rewrite(const std::string& text) {
     const auto width = static_cast<size_t>(terminal_columns() - 1);
-    fmt::print("\r{}\x1b[K", text.substr(0, width));
+    print_to(stdout, "\r{}\x1b[K", text.substr(0, width));
     std::fflush(stdout);
     live_ = true;
   }
   void line(const std::string& text) {
     clear();
-    fmt::print("{}\n", text);
+    print_to(stdout, "{}\n", text);
     std::fflush(stdout);
   }
 
@@ -232,7 +235,7 @@ class JsonConsole final : public train::Observer {
     return object;
   }
   static void print(const nlohmann::ordered_json& object) {
-    fmt::print("{}\n", object.dump());
+    print_to(stdout, "{}\n", object.dump());
     std::fflush(stdout);
   }
 

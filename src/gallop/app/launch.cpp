@@ -209,9 +209,10 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
 ExitCode run_launch(const std::vector<std::string>& arguments) {
   if (asks_for_slurm(arguments)) return run_slurm_launch(arguments);
   StopRequest stop;
-  const SignalGuard signals(stop, SignalGuard::Says::kNothing);
+  SignalGuard signals(stop, SignalGuard::Says::kNothing);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
+  signals.started();  // From here on its processes are asked to save.
   return parsed.rendezvous.empty() ? launch_here(parsed, stop)
                                    : launch_on_hosts(parsed.launch, stop);
 }

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/print.h"
 #include "gallop/app/team.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/file.h"
@@ -72,7 +73,7 @@ void print_broken(const std::string& file, const char* reason, bool json) {
   if (json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"file", file}, {"error", reason}}.dump());
   } else {
-    fmt::print(stderr, "gallop: {}\n", reason);
+    print_error("gallop: {}\n", reason);
   }
 }
 

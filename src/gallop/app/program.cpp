@@ -1,5 +1,7 @@
 #include "gallop/app/program.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <new>
 #include <string>
@@ -9,7 +11,9 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/print.h"
 #include "gallop/base/error.h"
+#include "gallop/base/standard_streams.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -31,15 +35,18 @@ std::string help() {
          "5 stopped but resumable.\n";
 }
 
-// A full disk shows when what was printed is written at last.
+// A full disk shows when what was printed is written at last. A reader that has ended wants no
+// more, and a run that was stopped can go on however little of its output arrived.
 ExitCode once_written(ExitCode code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (code != ExitCode::kDone || is_reader_gone(STDOUT_FILENO)) return code;
   throw DeviceError("standard output cannot be written; what was printed is not whole");
 }
 
 }  // namespace
 
 ExitCode run_program(int argc, char** argv) {
+  open_closed_streams();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
     std::fputs(help().c_str(), stderr);
@@ -70,18 +77,18 @@ ExitCode run_program(int argc, char** argv) {
 ExitCode tell_error(const std::exception& error) {
   const auto* const ours = dynamic_cast<const Error*>(&error);
   if (ours != nullptr && ours->code() != ExitCode::kInternal) {
-    fmt::print(stderr, "gallop: {}\n", ours->what());
+    print_error("gallop: {}\n", ours->what());
     return ours->code();
   }
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    fmt::print(stderr, "gallop: out of memory\n");
+    print_error("gallop: out of memory\n");
     return ExitCode::kDevice;
   }
   if (dynamic_cast<const std::system_error*>(&error) != nullptr) {
-    fmt::print(stderr, "gallop: {}\n", error.what());
+    print_error("gallop: {}\n", error.what());
     return ExitCode::kDevice;
   }
-  fmt::print(stderr, "gallop: this is a bug in Gallop, please report it: {}\n", error.what());
+  print_error("gallop: this is a bug in Gallop, please report it: {}\n", error.what());
   return ExitCode::kInternal;
 }
 

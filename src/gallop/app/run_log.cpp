@@ -97,6 +97,10 @@ void RunLog::finished(const train::Outcome& outcome) {
   writer_.sync();
 }
 
+std::string RunLog::stopped_record() const {
+  return writer_.line({.step = step_, .kind = "end", .texts = {{"how", "stopped"}}});
+}
+
 void RunLog::failed(const std::string& error) {
   system_.reset();  // The end is the last record.
   try {

@@ -31,6 +31,11 @@ class RunLog final : public train::Observer {
   /// The run has ended with an error. Throws nothing: it is told while that is on its way.
   void failed(const std::string& error);
 
+  /// The open file, and the record by which it says that the run was stopped before its next step:
+  /// for a signal handler, which writes no log.
+  int file() const { return writer_.file(); }
+  std::string stopped_record() const;
+
  private:
   void append(track::Record record);
   void sampled(const track::SystemReading& reading);

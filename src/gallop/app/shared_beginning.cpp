@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/common_steps.h"
+#include "gallop/app/print.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/track/log.h"
@@ -205,8 +206,8 @@ std::optional<SharedBeginning> share_beginning(const Families& families, Prepare
     try {
       if (begin_with(one, folder, checkpoints)) return SharedBeginning::read(folder);
     } catch (const DataError& error) {
-      fmt::print(stderr, "gallop: {}; the steps that are the same in {} are trained again\n",
-                 printable(error.what()), printable(one.run.string()));
+      print_error("gallop: {}; the steps that are the same in {} are trained again\n",
+                  printable(error.what()), printable(one.run.string()));
       remove_half_shared(folder);
     }
   }

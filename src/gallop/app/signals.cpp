@@ -1,32 +1,38 @@
 #include "gallop/app/signals.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <ctime>
 #include <string_view>
+#include <utility>
 
 #include "gallop/base/child_process.h"
 #include "gallop/base/error.h"
+#include "gallop/base/standard_streams.h"
 
 namespace gallop::app {
 
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGPIPE};
 constexpr int64_t kSameRequestMilliseconds = 1000;
 
-// A signal handler has no other way to reach the request.
+// A signal handler has no other way to reach these.
 std::atomic<StopRequest*> target{nullptr};
-std::atomic<bool> says_stopping{true};
+std::atomic<const StartUpEnd*> start_up_end{nullptr};
+std::atomic<bool> says_stopping{true}, is_starting{false}, is_ending{false};
 
 // When this process was asked first, by the one that started it or by any other; 0: not yet.
 std::atomic<int64_t> asked_by_starter{0}, asked_by_other{0};
 
-void say(std::string_view text) {
-  [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text.data(), text.size());
+void write_all(int file, std::string_view text) {
+  [[maybe_unused]] const ssize_t ignored = write(file, text.data(), text.size());
 }
+
+void say(std::string_view text) { write_all(STDERR_FILENO, text); }
 
 int64_t milliseconds_now() {
   timespec now{};
@@ -35,55 +41,119 @@ int64_t milliseconds_now() {
 }
 
 // What manages processes often asks in two ways, as a terminal or Slurm all of them and a starter
-// its own; only a second Ctrl-C is a person's.
+// its own; only a second Ctrl-C is a person's. A closed pipe raises SIGPIPE at each write.
 bool is_same_request(const StopRequest& stop, int signal, int64_t asked) {
+  if (signal == SIGPIPE) return true;
   const bool again = signal == SIGINT && stop.signal() == SIGINT;
   return !again && (asked == 0 || milliseconds_now() - asked < kSameRequestMilliseconds);
 }
 
+[[noreturn]] void end_at_once() {
+  kill_groups();
+  _exit(static_cast<int>(ExitCode::kStopped));
+}
+
+// Returns where start-up has ended. A closed pipe needs no answer.
+void end_start_up(int signal) {
+  is_ending.store(true);
+  if (!is_starting.load()) {
+    is_ending.store(false);
+    return;
+  }
+  const bool says = says_stopping.load() && signal != SIGPIPE;
+  if (says) say("\ngallop: stopped before there was anything to save\n");
+  if (const StartUpEnd* const end = start_up_end.load()) end->write(says);
+  end_at_once();
+}
+
+// Who withdraws what the handler uses waits where another thread's handler ends the process.
+void wait_if_ending() {
+  while (is_ending.load()) sched_yield();
+}
+
+const char* stopping_text(int signal) {
+  return signal == SIGPIPE ? "\ngallop: the reader of the output has ended; stopping after this "
+                             "step and saving\n"
+                           : "\ngallop: stopping after this step and saving (a second signal ends "
+                             "at once)\n";
+}
+
+// Sockets and pipes to other processes raise SIGPIPE as well; their writers handle EPIPE.
+bool is_of_output(int signal) {
+  return signal != SIGPIPE || is_reader_gone(STDOUT_FILENO) || is_reader_gone(STDERR_FILENO);
+}
+
 void handle(int signal, siginfo_t* info, void* /*context*/) {
   StopRequest* stop = target.load();
-  if (stop == nullptr) return;
+  if (stop == nullptr || !is_of_output(signal)) return;
+  end_start_up(signal);
   const bool is_of_starter = info->si_code == SI_USER && info->si_pid == getppid();
   auto& asked = is_of_starter ? asked_by_starter : asked_by_other;
   const int64_t asked_before = asked.load();
-  if (asked_before == 0) asked.store(milliseconds_now());
   if (stop->requested()) {
-    if (is_same_request(*stop, signal, asked_before)) return;
+    if (is_same_request(*stop, signal, asked_before)) {
+      if (asked_before == 0 && signal != SIGPIPE) asked.store(milliseconds_now());
+      return;
+    }
     say("\ngallop: second signal, ending at once; the last checkpoint stays\n");
-    kill_groups();
-    _exit(static_cast<int>(ExitCode::kStopped));
+    end_at_once();
   }
+  // A person who presses Ctrl-C after a pipe was closed asks for the first time.
+  if (signal != SIGPIPE) asked.store(milliseconds_now());
   stop->request(signal);
-  if (says_stopping.load())
-    say("\ngallop: stopping after this step and saving (a second signal ends at once)\n");
+  if (says_stopping.load()) say(stopping_text(signal));
+}
+
+bool is_ignored(int signal) {
+  struct sigaction before = {};
+  return sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
 }
 
 }  // namespace
 
-SignalGuard::SignalGuard(StopRequest& stop, Says says) {
+SignalGuard::SignalGuard(StopRequest& stop, Says says) : stop_(stop) {
   says_stopping.store(says == Says::kStopping);
   asked_by_starter.store(0);
   asked_by_other.store(0);
+  is_ending.store(false);
+  is_starting.store(true);
   target.store(&stop);
   struct sigaction action = {};
   action.sa_sigaction = handle;
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   for (const int signal : kSignals) {
-    struct sigaction before = {};
-    // nohup has SIGHUP ignored.
-    if (signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&
-        before.sa_handler == SIG_IGN) {
-      continue;
-    }
+    // nohup has SIGHUP ignored, and service managers SIGPIPE.
+    if ((signal == SIGHUP || signal == SIGPIPE) && is_ignored(signal)) continue;
     sigaction(signal, &action, nullptr);
     handled_.push_back(signal);
   }
 }
 
 SignalGuard::~SignalGuard() {
-  for (const int signal : handled_) std::signal(signal, SIG_DFL);
+  // What is still to be printed must not end the process before its exit code is known.
+  for (const int signal : handled_) std::signal(signal, signal == SIGPIPE ? SIG_IGN : SIG_DFL);
   target.store(nullptr);
+  wait_if_ending();
+}
+
+void SignalGuard::started() {
+  is_starting.store(false);
+  wait_if_ending();
+}
+
+StartUpEnd::StartUpEnd(int file, std::string record, std::string message)
+    : file_(file), record_(std::move(record)), message_(std::move(message)) {
+  start_up_end.store(this);
+}
+
+StartUpEnd::~StartUpEnd() {
+  start_up_end.store(nullptr);
+  wait_if_ending();
+}
+
+void StartUpEnd::write(bool says) const {
+  write_all(file_, record_);
+  if (says) say(message_);
 }
 
 }  // namespace gallop::app

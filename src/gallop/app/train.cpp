@@ -11,7 +11,7 @@ namespace gallop::app {
 
 ExitCode run_train(const std::vector<std::string>& arguments) {
   StopRequest stop;
-  const SignalGuard signals(stop);
+  SignalGuard signals(stop);
   TrainArguments parsed;
   if (!parse_train(arguments, parsed)) return ExitCode::kDone;
 
@@ -30,7 +30,7 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
     const bool stopped = !team.ask_first([&] { return stop.requested() ? "stopped" : ""; }).empty();
     return stopped ? ExitCode::kStopped : ExitCode::kDone;
   }
-  const train::Outcome outcome = run->train(parsed.style(), stop);
+  const train::Outcome outcome = run->train(parsed.style(), signals);
   return outcome.finished || outcome.paused ? ExitCode::kDone : ExitCode::kStopped;
 }
 

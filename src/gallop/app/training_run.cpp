@@ -4,15 +4,19 @@
 
 #include <cstdio>
 #include <exception>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "gallop/app/batch_curve.h"
 #include "gallop/app/batch_finder.h"
+#include "gallop/app/choice_reminder.h"
 #include "gallop/app/common_steps.h"
+#include "gallop/app/end_of_start_up.h"
 #include "gallop/app/identity.h"
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/prepared_recipe.h"
+#include "gallop/app/print.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_log.h"
 #include "gallop/app/run_note.h"
@@ -21,9 +25,11 @@
 #include "gallop/app/run_schedule.h"
 #include "gallop/app/session.h"
 #include "gallop/app/shared_beginning.h"
+#include "gallop/app/signals.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/app/weight_histograms.h"
 #include "gallop/base/file.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/launch/world.h"
@@ -121,7 +127,11 @@ class PreparedRun final : public TrainingRun {
     write_inputs(folder_->path(), prepared_.inputs());
   }
 
-  train::Outcome train(ConsoleStyle style, const StopRequest& stop) override {
+  train::Outcome train(ConsoleStyle style, SignalGuard& signals) override {
+    const StopRequest& stop = signals.stop();
+    std::optional<RunLog> log;
+    std::optional<StartUpEnd> start_up_end;
+    if (team_.is_first()) start_up_end.emplace(/*file=*/-1, "", how_to_resume());
     std::optional<train::CheckpointInfo> newest;
     const bool goes_on = !team_
                               .ask_first([&] {
@@ -134,21 +144,30 @@ class PreparedRun final : public TrainingRun {
     if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
     std::vector<std::string> varied;
     for (const auto& one : prepared_.varied()) varied.emplace_back(train::name_of(one.value));
-    std::optional<RunLog> log;
     std::optional<track::IdentityRecorder> identity;
     std::optional<RunPusher> pusher;
     std::optional<WeightHistograms> histograms;
     std::unique_ptr<train::Observer> console;
-    std::vector<train::Observer*> observers;
+    EndOfStartUp first_step(signals);
+    std::vector<std::unique_ptr<ChoiceReminder>> reminders;
+    std::vector<train::Observer*> observers{&first_step};
     if (team_.is_first()) {
       log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, varied,
                   launch::read_world(launch::process_environment()).local_size);
+      start_up_end.emplace(log->file(), log->stopped_record(), how_to_resume());
+      for (const MadeChoice& choice : choices()) {
+        log->noted(fmt::format("measured for {}: {}", choice.options, choice.evidence));
+      }
+      if (batch_) {
+        log->noted(fmt::format("measured for data.batch=auto: {}, {}", recipe().data.batch,
+                               why_suggested(*batch_)));
+      }
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
       identity.emplace(path_, identity_question(data().parts->files, path_.parent_path(),
                                                 newest ? newest->step : 0));
       if (mlflow_) pusher.emplace(path_, *mlflow_);
       console = make_console(style, labels());
-      observers = {&*log, console.get()};
+      observers.insert(observers.end(), {&*log, console.get()});
       if (recipe().track.histograms) {
         histograms.emplace(path_, newest ? newest->step : 0, prepared_.model());
         observers.push_back(&*histograms);
@@ -158,6 +177,12 @@ class PreparedRun final : public TrainingRun {
       if (!newest || !fs::exists(track::run_samples_of(path_))) {
         keep_first_samples(path_, prepared_, recipe().track.samples);
       }
+      for (const MadeChoice& choice : choices()) {
+        if (!choice.is_uncertain) continue;
+        reminders.push_back(
+            std::make_unique<ChoiceReminder>(choice, resume_command(), std::vector(observers)));
+      }
+      for (const auto& reminder : reminders) observers.push_back(reminder.get());
     }
     const train::TrainerParts parts{.model = prepared_.model(),
                                     .optimizer = prepared_.optimizer(),
@@ -222,10 +247,8 @@ class PreparedRun final : public TrainingRun {
                              config, prepared_.step_config(), prepared_.training_loader());
     if (test.stopped) {
       if (team_.is_first()) {
-        fmt::print(stderr,
-                   "gallop: stopped while looking for a learning rate; to start again: "
-                   "gallop train --resume {}\n",
-                   path_.string());
+        print_error("gallop: stopped while looking for a learning rate; to start again: {}\n",
+                    resume_command());
       }
       return false;
     }
@@ -247,6 +270,21 @@ class PreparedRun final : public TrainingRun {
       std::fflush(stdout);
     }
     return true;
+  }
+
+  // Also of formats that were measured before the batch.
+  std::vector<MadeChoice> choices() const {
+    std::vector<MadeChoice> all = batch_ ? batch_->choices : std::vector<MadeChoice>();
+    all.insert(all.end(), prepared_.choices().begin(), prepared_.choices().end());
+    return all;
+  }
+
+  std::string resume_command() const {
+    return shell_line({"gallop", "train", "--resume", path_.string()});
+  }
+
+  std::string how_to_resume() const {
+    return fmt::format("gallop: to go on: {}\n", resume_command());
   }
 
   static bool is_for_people(ConsoleStyle style) {
@@ -301,27 +339,27 @@ class PreparedRun final : public TrainingRun {
 
   void say_resumed(const train::CheckpointInfo& from) const {
     if (shared_) {
-      fmt::print(stderr, "gallop: the first {} steps are those of {}\n",
-                 format_count(shared_->step), shared_->run);
+      print_error("gallop: the first {} steps are those of {}\n", format_count(shared_->step),
+                  shared_->run);
     } else {
-      fmt::print(stderr, "gallop: resumed from step {}\n", from.step);
+      print_error("gallop: resumed from step {}\n", from.step);
     }
   }
 
   static void say_unknown(const std::string& trouble) {
     if (trouble.empty()) return;
-    fmt::print(stderr, "gallop: 'gallop runs verify' will not know the data of this run: {}\n",
-               trouble);
+    print_error("gallop: 'gallop runs verify' will not know the data of this run: {}\n", trouble);
   }
 
   void say_not_sent(const std::string& trouble) const {
     if (trouble.empty()) return;
-    fmt::print(stderr, "gallop: {}; 'gallop runs push {} --mlflow {}' sends the rest\n", trouble,
-               path_.string(), mlflow_->address);
+    print_error(
+        "gallop: {}; to send the rest: {}\n", trouble,
+        shell_line({"gallop", "runs", "push", path_.string(), "--mlflow", mlflow_->address}));
   }
 
   static void say_damaged(const std::string& damage) {
-    fmt::print(stderr, "gallop: {}; going on from the checkpoint before it\n", damage);
+    print_error("gallop: {}; going on from the checkpoint before it\n", damage);
   }
 
   const Families& families_;
@@ -366,7 +404,7 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
   question.limits.step_seconds = kStepSeconds;
   question.noise_seconds = kNoiseSeconds;
   const auto say = [&team](const std::string& line) {
-    if (team.is_first()) fmt::print(stderr, "gallop: {}\n", line);
+    if (team.is_first()) print_error("gallop: {}\n", line);
   };
   say(fmt::format("data.batch: auto: trying batches, each in {} of {} own",
                   team.is_alone() ? "a process" : fmt::format("{} processes", team.size()),
@@ -394,9 +432,10 @@ std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
   track::RunFolder folder = track::RunFolder::open(track::RunFolder::find(place.runs, name));
   if (overrides.empty() && is_finished(folder.path())) {
     fmt::print(
-        "nothing to resume: {} is finished. To train longer: gallop train --resume {} "
+        "nothing to resume: {} is finished. To train longer, with a higher train.epochs: {} "
         "train.epochs=...\n",
-        folder.path().string(), folder.path().string());
+        printable(folder.path().string()),
+        shell_line({"gallop", "train", "--resume", folder.path().string()}));
     return std::nullopt;
   }
   const fs::path file = folder.path() / "recipe.yaml";

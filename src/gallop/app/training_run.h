@@ -9,6 +9,7 @@
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
 #include "gallop/app/families.h"
+#include "gallop/app/signals.h"
 #include "gallop/app/team.h"
 #include "gallop/base/file.h"
 #include "gallop/base/stop.h"
@@ -37,7 +38,8 @@ struct RunPlace {
 class TrainingRun {
  public:
   virtual ~TrainingRun() = default;
-  virtual train::Outcome train(ConsoleStyle style, const StopRequest& stop) = 0;
+  /// From its first step on `signals` save and stop it; before, they end the process.
+  virtual train::Outcome train(ConsoleStyle style, SignalGuard& signals) = 0;
 };
 
 /// Throws UsageError, with what to do, where there is a run in the folder `run`.

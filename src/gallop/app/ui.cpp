@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/print.h"
 #include "gallop/app/runs/cost_options.h"
 #include "gallop/base/blocked_signals.h"
 #include "gallop/base/socket.h"
@@ -99,9 +100,8 @@ ExitCode run_ui(const std::vector<std::string>& arguments) {
       {.refuse = [&](const ui::http::Request& request) { return site.refuse(request); },
        .answer = [&](const ui::http::Request& request) { return site.answer(request); }});
   if (!address.is_loopback()) {
-    fmt::print(stderr,
-               "gallop: warning: whoever can reach {} can read these runs, and change them\n",
-               address.host());
+    print_error("gallop: warning: whoever can reach {} can read these runs, and change them\n",
+                address.host());
   }
   fmt::print("{} at http://{}:{}/ (Ctrl-C ends it)\n", printable(options.runs),
              in_address(address.host()), address.port());

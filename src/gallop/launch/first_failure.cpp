@@ -72,7 +72,9 @@ const Witness* slowest(const std::vector<Witness>& witnesses) {
 std::optional<FirstFailure> first_failure(const std::vector<Witness>& witnesses,
                                           const std::string& where) {
   const Witness* waiting = nullptr;
+  bool has_one_stopped = false;
   for (const Witness& one : witnesses) {
+    has_one_stopped |= one.end && has_stopped_as_asked(*one.end);
     if (!has_failed(one)) continue;
     if (!is_consequence(one)) {
       const ChildEnd& end = *one.end;
@@ -82,7 +84,8 @@ std::optional<FirstFailure> first_failure(const std::vector<Witness>& witnesses,
     }
     if (waiting == nullptr) waiting = &one;
   }
-  if (waiting == nullptr) return {};
+  // Who waits for a process that was asked to end during its start-up waits in vain.
+  if (waiting == nullptr || has_one_stopped) return {};
   const Witness* const cause = slowest(witnesses);
   if (cause == nullptr) {
     return FirstFailure{.code = ExitCode::kDevice,

@@ -77,10 +77,14 @@ LogWriter::LogWriter(const fs::path& path, int64_t step,
   append({.step = step, .kind = kSession, .texts = texts});
 }
 
-void LogWriter::append(Record record) {
+std::string LogWriter::line(Record record) const {
   record.session = session_;
   record.time = seconds_since_1970();
-  const std::string line = line_of(record);
+  return line_of(record);
+}
+
+void LogWriter::append(Record record) {
+  const std::string line = this->line(std::move(record));
   size_t done = 0;
   while (done < line.size()) {
     const ssize_t written = write(file_.get(), line.data() + done, line.size() - done);

@@ -58,6 +58,10 @@ class LogWriter {
   /// as it was, where the disk is full.
   void append(Record record);
 
+  /// What append() would write, and the file that it would append to.
+  std::string line(Record record) const;
+  int file() const { return file_.get(); }
+
   /// Makes everything so far durable against a loss of power. Throws DeviceError.
   void sync();
 

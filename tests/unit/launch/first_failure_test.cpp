@@ -37,6 +37,14 @@ TEST(FirstFailure, IsNoneWhereAllStoppedAsAsked) {
       {witness(0, stopped, {}), witness(1, {}, {}), witness(2, ChildEnd(), {})}, "of 3"));
 }
 
+TEST(FirstFailure, IsNoneWhereOthersWaitedForOneThatStoppedAsAsked) {
+  const ChildEnd stopped{.exit_code = static_cast<int>(ExitCode::kStopped)};
+  const Witness waited = witness(1, kLost, {kDone, kFailed});
+  EXPECT_FALSE(first_failure({witness(0, stopped, {}), waited}, "of 2"));
+  const ChildEnd killed{.signal = SIGKILL};
+  EXPECT_TRUE(first_failure({witness(0, stopped, {}), waited, witness(2, killed, {})}, "of 3"));
+}
+
 TEST(FirstFailure, IsTheOneThatWasKilledAndNotThoseThatWaitedForIt) {
   const ChildEnd killed{.signal = SIGKILL};
   EXPECT_EQ(text_of({witness(0, kLost, {kDone, kFailed}), witness(1, killed, {kDone, kUnderWay}),

@@ -6,6 +6,7 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include "gallop/app/print.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/app/signals.h"
@@ -32,7 +33,7 @@ int64_t follow(track::mlflow::Push& push, const fs::path& run, const StopRequest
       points += push.send();
       trouble.clear();
     } catch (const DeviceError& error) {
-      if (trouble != error.what()) fmt::print(stderr, "gallop: {}; tried again\n", error.what());
+      if (trouble != error.what()) print_error("gallop: {}; tried again\n", error.what());
       trouble = error.what();
       is_sent = false;
     }
@@ -62,7 +63,8 @@ ExitCode runs_push(const std::vector<std::string>& arguments) {
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   track::mlflow::check_address(target.address);
   StopRequest stop;
-  const SignalGuard guard(stop);
+  SignalGuard guard(stop);
+  guard.started();  // What has been sent is kept between two requests.
   for (const fs::path& run : which.find()) {
     track::mlflow::Push push(run, target);
     const int64_t points = follows ? follow(push, run, stop) : push.send();

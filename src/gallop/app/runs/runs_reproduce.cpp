@@ -87,7 +87,7 @@ bool compare(const fs::path& then, const fs::path& again) {
 
 ExitCode runs_reproduce(const std::vector<std::string>& arguments) {
   StopRequest stop;
-  const SignalGuard signals(stop, SignalGuard::Says::kNothing);
+  SignalGuard signals(stop, SignalGuard::Says::kNothing);
   CLI::App parser(
       "Train a run again, from the recipe in its folder and in as many processes, and say\n"
       "whether the result is the same. Exit code 3 where it is not. Where it is stopped, the\n"
@@ -118,6 +118,7 @@ ExitCode runs_reproduce(const std::vector<std::string>& arguments) {
     fmt::print("its recipe does not tell all: {}\n", printable(why));
   }
   std::fflush(stdout);
+  signals.started();
   const ChildEnd end = train_again(run, name, processes, stop);
   if (end.signal != 0) throw DeviceError(fmt::format("the training {}", end.words()));
   if (end.exit_code != 0) return static_cast<ExitCode>(end.exit_code);

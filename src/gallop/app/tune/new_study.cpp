@@ -11,10 +11,12 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/print.h"
 #include "gallop/app/tune/worker.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/left_over.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/storage/memory.h"
 #include "gallop/tune/tuner.h"
@@ -99,8 +101,8 @@ std::vector<tune::Event> first_events(const tune::Sweep& sweep, const std::strin
   tune::Tuner tuner(std::move(storage));
   if (earlier) {
     const tune::WarmStart taken = tuner.take_over(*earlier);
-    fmt::print(stderr, "gallop: {} trials of {} taken over{}\n", taken.taken, name,
-               taken.outside > 0 ? fmt::format(", {} are outside this space", taken.outside) : "");
+    print_error("gallop: {} trials of {} taken over{}\n", taken.taken, name,
+                taken.outside > 0 ? fmt::format(", {} are outside this space", taken.outside) : "");
   }
   tuner.enqueue(sweep.start);
   return kept.events();
@@ -150,6 +152,7 @@ StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const st
   }
   make_folders(folder);
   const FileLock lock = take_making_lock(folder);
+  remove_left_files(folder);
   const bool is_there = tune::is_study(folder);
   StudyPlace place = StudyPlace::at(folder);
   if (is_there) {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/data_sharing.h"
+#include "gallop/app/print.h"
 #include "gallop/app/tune/leader.h"
 #include "gallop/app/tune/new_study.h"
 #include "gallop/app/tune/worker_threads.h"
@@ -73,7 +74,7 @@ class Member {
   Member(const tune::StudyPlace& place, const StudyRunConfig& config)
       : place_(place), config_(config), sharing_(config.workers), view_(config.style) {
     if (sharing_.trouble().empty()) return;
-    fmt::print(stderr, "gallop: data are not shared between trials: {}\n", sharing_.trouble());
+    print_error("gallop: data are not shared between trials: {}\n", sharing_.trouble());
   }
 
   std::vector<Worker> workers() const { return workers_of(place_, config_, sharing_); }
@@ -128,8 +129,8 @@ class Member {
       if (!stop.requested()) throw;
       if (std::exchange(has_lost_study_, true)) return;
       view_.leave_table();
-      fmt::print(stderr, "gallop: {}; trials that ran are taken up again when the study goes on\n",
-                 error.what());
+      print_error("gallop: {}; trials that ran are taken up again when the study goes on\n",
+                  error.what());
     }
   }
 

@@ -132,8 +132,8 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
   }
   const std::string pruned = number < 0 ? pruned_text(study) : std::string();
   if (!pruned.empty() && !json && !command) {
-    fmt::print("{}'gallop tune best {} --trial NUMBER' shows how to run one\n", pruned,
-               shell_word(place.folder.string()));
+    fmt::print("{}to see how to run one: {} --trial NUMBER\n", pruned,
+               shell_line({"gallop", "tune", "best", place.folder.string()}));
     return ExitCode::kDone;
   }
   if (is_front && !command) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/print.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/slurm_job.h"
 #include "gallop/app/team.h"
@@ -274,7 +275,7 @@ std::vector<std::string> words_to_go_on(const Arguments& arguments) {
 
 ExitCode tune_sweep(const std::vector<std::string>& words) {
   StopRequest stop;
-  const SignalGuard signals(stop);
+  SignalGuard signals(stop);
   Arguments arguments;
   if (!parse(words, arguments)) return ExitCode::kDone;
   if (arguments.slurm.is_wanted) return submit(arguments);
@@ -283,6 +284,7 @@ ExitCode tune_sweep(const std::vector<std::string>& words) {
   if (!arguments.helped.empty()) {
     finish_config(arguments, world, {});
     const tune::StudyPlace place = tune::find_study(arguments.studies, arguments.helped);
+    signals.started();
     return help_study(place, arguments.run, stop).is_done ? ExitCode::kDone : ExitCode::kStopped;
   }
   if (!arguments.listen.empty()) resolve(arguments.listen, /*port=*/0);
@@ -292,10 +294,11 @@ ExitCode tune_sweep(const std::vector<std::string>& words) {
   finish_config(arguments, world, sweep);
   const tune::StudyPlace place = make_study(arguments.study, sweep, text);
   arguments.run.seconds = sweep.seconds;
+  signals.started();  // From here on trials are asked to save.
   const StudyEnd end = take_part(arguments, world, place, sweep, stop);
   if (!end.is_done) {
     if (end.has_led) {
-      fmt::print(stderr, "gallop: stopped; to go on: {}\n", shell_line(words_to_go_on(arguments)));
+      print_error("gallop: stopped; to go on: {}\n", shell_line(words_to_go_on(arguments)));
     }
     return ExitCode::kStopped;
   }

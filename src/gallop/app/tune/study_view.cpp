@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/print.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/labels.h"
@@ -21,7 +22,7 @@ constexpr size_t kShownTrials = 12;
 
 // Adds a word to an object, at its beginning.
 void print(const std::string& json, const char* event) {
-  fmt::print("{{\"event\":\"{}\",{}\n", event, std::string_view(json).substr(1));
+  print_to(stdout, "{{\"event\":\"{}\",{}\n", event, std::string_view(json).substr(1));
 }
 
 // "loss, the smaller the better; accuracy, the larger the better"
@@ -44,12 +45,12 @@ void StudyView::begin(const tune::Study& study, const tune::StudyPlace& place, i
   if (style_ != Style::kText) return;
   const auto& settings = study.settings();
   const size_t parameters = settings.space.size();
-  fmt::print("study      {}, seed {}: {} parameter{}, sampler {}, pruner {}\n",
-             place.folder.string(), settings.seed, parameters, parameters == 1 ? "" : "s",
-             tune::name_in(settings.sampler), tune::name_in(settings.pruner));
-  fmt::print("metric     {}\n", goals_text(settings));
-  fmt::print("workers    {} on this machine\n", workers);
-  if (told_ > 0) fmt::print("goes on    {}\n", progress_text(study));
+  print_to(stdout, "study      {}, seed {}: {} parameter{}, sampler {}, pruner {}\n",
+           place.folder.string(), settings.seed, parameters, parameters == 1 ? "" : "s",
+           tune::name_in(settings.sampler), tune::name_in(settings.pruner));
+  print_to(stdout, "metric     {}\n", goals_text(settings));
+  print_to(stdout, "workers    {} on this machine\n", workers);
+  if (told_ > 0) print_to(stdout, "goes on    {}\n", progress_text(study));
   std::fflush(stdout);
 }
 
@@ -63,7 +64,7 @@ void StudyView::end(const tune::Study& study) {
   if (style_ == Style::kJson) {
     print(study_json(study, /*indent=*/-1), "end");
   } else {
-    fmt::print("{}\n", standing_text(study));
+    print_to(stdout, "{}\n", standing_text(study));
   }
   std::fflush(stdout);
 }
@@ -74,9 +75,9 @@ void StudyView::tell(const tune::Study& study, int64_t number) {
     print(trial_json(study, trial), "trial");
   } else if (style_ == Style::kText && !is_live_) {
     const bool is_best = study.objectives() == 1 && study.best() == number;
-    fmt::print("trial {:<5} {:<8}  {}{}  {}\n", number, tune::state_name(trial.state),
-               result_text(study, trial), is_best ? "  best so far" : "",
-               point_text(study, trial, 4));
+    print_to(stdout, "trial {:<5} {:<8}  {}{}  {}\n", number, tune::state_name(trial.state),
+             result_text(study, trial), is_best ? "  best so far" : "",
+             point_text(study, trial, 4));
   }
   std::fflush(stdout);
 }
@@ -96,7 +97,7 @@ void StudyView::draw(const tune::Study& study) {
   if (table == drawn_) return;
   // Over the table that stands there.
   const auto lines = std::count(drawn_.begin(), drawn_.end(), '\n');
-  if (lines > 0) fmt::print("\x1b[{}A\x1b[J", lines);
+  if (lines > 0) print_to(stdout, "\x1b[{}A\x1b[J", lines);
   std::fputs(table.c_str(), stdout);
   std::fflush(stdout);
   drawn_ = table;

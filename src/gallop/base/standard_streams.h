@@ -1,0 +1,13 @@
+#pragma once
+
+namespace gallop {
+
+/// Whether the file descriptor is a pipe or socket that nobody reads any more, so that writing to
+/// it raises SIGPIPE. Async-signal-safe; keeps errno.
+bool is_reader_gone(int file);
+
+/// Opens /dev/null in the place of standard streams that the parent has closed. Otherwise the next
+/// files opened, such as a run's log, would get what is printed.
+void open_closed_streams();
+
+}  // namespace gallop
