@@ -2,12 +2,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/runs/run_table.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/run_folder.h"
@@ -44,7 +44,7 @@ void print_command(const fs::path& folder) {
   try {
     const track::RunInfo info = track::RunFolder::read_info(folder);
     if (info.command_line.empty()) return;  // Of another program.
-    fmt::print("command    {}\n", printable(fmt::format("{}", fmt::join(info.command_line, " "))));
+    fmt::print("command    {}\n", printable(shell_line(info.command_line)));
     fmt::print("program    gallop {}\n", printable(info.version));
     fmt::print("machine    {}, {} cores of {}\n", printable(info.hardware.host),
                info.hardware.cores, printable(info.hardware.cpu_model));

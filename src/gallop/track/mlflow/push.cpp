@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/foreign_run.h"
@@ -75,10 +76,7 @@ std::map<std::string, std::string> tags_of(const fs::path& run) {
   tags["mlflow.source.type"] = "LOCAL";
   if (!labels.note.empty()) tags["mlflow.note.content"] = labels.note;
   const RunInfo info = RunFolder::read_info(run);
-  for (const std::string& word : info.command_line) {
-    std::string& name = tags["mlflow.source.name"];
-    name += (name.empty() ? "" : " ") + word;
-  }
+  tags["mlflow.source.name"] = shell_line(info.command_line);
   tags["gallop.version"] = info.version;
   const auto identities = read_identities(run);
   if (!identities.empty() && identities.back().code) {

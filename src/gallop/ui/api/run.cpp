@@ -2,9 +2,9 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/track/identity.h"
 #include "gallop/track/labels.h"
@@ -49,7 +49,7 @@ std::vector<std::pair<std::string, Json>> info_of(const fs::path& folder) {
   const track::RunInfo info = track::RunFolder::read_info(folder);
   return {{"version", info.version},
           {"commit", info.commit},
-          {"command", fmt::format("{}", fmt::join(info.command_line, " "))},
+          {"command", shell_line(info.command_line)},
           {"started", info.started},
           {"processes", info.processes},
           {"host", info.hardware.host},

@@ -94,5 +94,8 @@ export function counted(count, word) {
   return `${formatNumber(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
+/** A text as one word of a POSIX shell, in quotes where it needs them, like shell_word() of base/shell.h. */
+export const shellWord = (text) => (/^[\w.+:,@%/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
 /** At most so many letters. */
 export const shortened = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);

@@ -2,7 +2,7 @@
 
 import { address } from "./api.js";
 import { h } from "./dom.js";
-import { formatNumber } from "./format.js";
+import { formatNumber, shellWord } from "./format.js";
 import { showKept } from "./run_kept.js";
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
@@ -50,6 +50,6 @@ export function showReport(root, { name, signal }) {
   return showKept(root, {
     path: "run/report", name, signal, content: (report) => contentOf(name, report),
     nothing: ["No report yet", h("p", {}, "Which classes the model takes for which, and its surest mistakes:"),
-      h("pre", { class: "command" }, `gallop evaluate ${name} --report`)],
+      h("pre", { class: "command" }, `gallop evaluate ${shellWord(name)} --report`)],
   });
 }
