@@ -2,10 +2,10 @@
 PRESET ?= release
 PREFIX ?= /usr/local
 BUILD := build/$(PRESET)
-# Tests that train use every core by themselves.
-TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
+# One more than there are cores, as some tests wait for most of their time; each may need a gigabyte of memory.
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$(((n < 4 ? n : 4) + 1)))
 
-.PHONY: build train test chaos conformance parity lint format benchmark install clean help configure
+.PHONY: build train test test-rerun test-long interop chaos conformance parity lint tidy format benchmark install clean help configure
 
 build: configure ## build everything (the default)
 	cmake --build --preset $(PRESET)
@@ -14,8 +14,17 @@ train: configure ## build the program and train on Fashion-MNIST
 	cmake --build --preset $(PRESET) --target gallop
 	$(BUILD)/gallop train fashion-mnist
 
-test: build ## build and run every test
-	ctest --preset $(PRESET) --parallel $(TEST_JOBS)
+test: build ## build and run every test but the long ones
+	tools/run-tests --preset $(PRESET) --parallel $(TEST_JOBS) -LE long
+
+test-rerun: build ## make test that runs failed tests once more, alone, and names the flaky ones
+	tools/run-tests --rerun --preset $(PRESET) --parallel $(TEST_JOBS) -LE long $(if $(SUMMARY),--summary $(SUMMARY))
+
+test-long: build ## build and run the long variants of tests (about 15 minutes)
+	tools/run-tests --preset $(PRESET) --parallel $(TEST_JOBS) -L long
+
+interop: build ## compare with TensorBoard, MLflow, Optuna, safetensors, torchrun, Open MPI and Slurm, installed first (15 minutes)
+	tools/interop $(BUILD)
 
 chaos: build ## let everything go wrong that docs/faults.md lists, and compare weights (an hour)
 	tests/chaos/tune.py $(BUILD)/tests/tune_program --storage sqlite --kills 50 --trials 400
@@ -60,12 +69,17 @@ benchmark: configure ## steps beside PyTorch's, time to the first step, one trai
 	benchmarks/startup/run.py $(BUILD)/gallop fashion-mnist
 	benchmarks/accuracy/run.py $(BUILD)/gallop --seeds 1 fashion-mnist
 
-lint: ## check format, layers and clang-tidy
+lint: ## check format, layers and, with clang-tidy, what changed since tools/tidy.base
 	tools/setup --lint
 	cmake --preset release $(CMAKE_ARGS)
 	tools/format --check
 	tools/check-layers
-	tools/tidy -p build/release
+	tools/tidy -p build/release --changed
+
+tidy: ## check all sources with clang-tidy (14 minutes on two cores); if clean, tools/tidy.base names this commit
+	tools/setup --lint
+	cmake --preset release $(CMAKE_ARGS)
+	tools/tidy -p build/release --set-base
 
 format: ## format the C++ files
 	tools/setup --lint
@@ -79,7 +93,7 @@ clean: ## remove every build folder
 
 help: ## list the targets
 	@head -n 1 $(MAKEFILE_LIST) | cut -c 3-
-	@sed -n 's/^\([a-z]*\):.*## /  \1: /p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /  \1: /p' $(MAKEFILE_LIST)
 
 configure:
 	tools/setup

@@ -92,17 +92,18 @@ function(gallop_cpu_bodies name)
   endforeach()
 endfunction()
 
-# gallop_test(NAME [LABELS label...] [DEPS module...] [LARGE suite...]): one GoogleTest program from tests/unit/NAME/.
-# Each test is a process of its own, but for those of LARGE suites, of which there are so many that starting LibTorch
-# would take longer than they do, or which prepare much for all: these run in eight shares. Tests run side by side, and
-# with a thread for every core each they wait for one another three times as long as they compute. So each has one thread
-# but where it asks for more, and the first share two.
+# gallop_test(NAME [LONG] [LABELS label...] [DEPS module...] [SHARDS count] [PARALLEL suite...]): one GoogleTest program from
+# tests/unit/NAME/. Starting LibTorch takes longer than most tests, so each shard (unit.NAME, or unit.NAME.1 and so on) is one
+# process, in which tests/unit/run_suite.py names each test that fails. Tests run side by side, and with a thread for every
+# core each they wait for one another three times as long as they compute. So each has one thread but where it asks for more;
+# an eighth of the suites of PARALLEL runs again with two (unit.NAME.threads).
+# LONG: some tests are instantiated as Long/..., which `make test-long` runs (unit.NAME.long).
 function(gallop_test name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LABELS;LARGE" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "SHARDS" "DEPS;LABELS;PARALLEL" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${name}/*.cpp)
   set(target test_${name})
   set(kind test)
-  add_executable(${target} ${sources})
+  add_executable(${target} ${sources} ${CMAKE_CURRENT_SOURCE_DIR}/unit/left_behind.cpp)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE gallop_fixtures)
   foreach(dep IN LISTS ARG_DEPS)
@@ -117,23 +118,31 @@ function(gallop_test name)
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
   gallop_runs_once(${target})
   gallop_precompile(${target} ${kind})
-  list(TRANSFORM ARG_LARGE APPEND ".*" OUTPUT_VARIABLE large)
-  list(JOIN large ":" large)
-  gtest_discover_tests(${target} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST TEST_FILTER "-${large}"
-                       PROPERTIES LABELS "unit;${ARG_LABELS}" ENVIRONMENT OMP_NUM_THREADS=1)
-  if(NOT ARG_LARGE)
-    return()
+
+  if(NOT ARG_SHARDS OR ARG_SHARDS EQUAL 1)
+    gallop_suite(${name} unit "${ARG_LABELS}" 1)
+  else()
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      gallop_suite(${name}.${shard} unit "${ARG_LABELS}" 1 --shard ${shard}/${ARG_SHARDS})
+    endforeach()
   endif()
-  foreach(share RANGE 1 8)
-    math(EXPR index "${share} - 1")
-    set(threads 1)
-    if(share EQUAL 1)
-      set(threads 2)
-    endif()
-    add_test(NAME ${name}.large_suites_${share} COMMAND ${target} --gtest_brief=1 --gtest_filter=${large})
-    set_tests_properties(${name}.large_suites_${share} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 1500
-                         ENVIRONMENT "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${index};OMP_NUM_THREADS=${threads}")
-  endforeach()
+  if(ARG_PARALLEL)
+    list(TRANSFORM ARG_PARALLEL APPEND ".*")
+    list(JOIN ARG_PARALLEL ":" filter)
+    gallop_suite(${name}.threads unit "${ARG_LABELS}" 2 --shard 1/8 --gtest_filter=${filter})
+  endif()
+  if(ARG_LONG)
+    gallop_suite(${name}.long long "${ARG_LABELS}" 1 --long)
+  endif()
+endfunction()
+
+# gallop_suite(NAME KIND LABELS THREADS [argument...]): a test unit.NAME that runs some tests of the caller's program.
+function(gallop_suite name kind labels threads)
+  add_test(NAME unit.${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/run_suite.py
+                                     $<TARGET_FILE:${target}> --name unit.${name} ${ARGN})
+  # Each test has its own limit; the longest programs begin first.
+  set_tests_properties(unit.${name} PROPERTIES LABELS "${kind};${labels}" TIMEOUT 7200 PROCESSORS ${threads} COST 30
+                                               ENVIRONMENT OMP_NUM_THREADS=${threads})
 endfunction()
 
 # gallop_fuzz(NAME [DEPS module...] [SOURCES file...]): tests/fuzz/NAME_fuzz.cpp over deterministic mutations of its seeds.

@@ -305,10 +305,12 @@ Step make_step(Workload& work, const Form& form) {
     return
         [=](const at::Tensor& input, const at::Tensor& target) { return step->run(input, target); };
   }
-  const auto step = std::make_shared<train::TrainStep>(
-      *work.model, *work.optimizer,
-      train::StepConfig{
-          .precision = form.precision, .compile = form.compile(), .strategy = work.strategy.get()});
+  const auto step =
+      std::make_shared<train::TrainStep>(*work.model, *work.optimizer,
+                                         train::StepConfig{.precision = form.precision,
+                                                           .every_target_counts = true,
+                                                           .compile = form.compile(),
+                                                           .strategy = work.strategy.get()});
   return [=, lr = work.lr, rows = work.rows, i = int64_t{0}](const at::Tensor& input,
                                                              const at::Tensor& target) mutable {
     return step->run(input, target, i++, lr, /*count_guesses=*/false, {}, {.rows = rows})
@@ -332,6 +334,7 @@ class BatchSamples final : public data::Samples {
   int64_t size() const override { return input_.size(0); }
   data::RowShape input_shape() const override { return shape_of(input_); }
   data::RowShape target_shape() const override { return shape_of(target_); }
+  bool every_target_counts() const override { return true; }
   std::unique_ptr<data::Scratch> make_scratch() const override {
     return std::make_unique<data::Scratch>();
   }

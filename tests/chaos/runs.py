@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,9 @@ import time
 import kill
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from free_port import free_port  # noqa: E402, F401
+
 SKIPPED = 77
 GRACE_SECONDS = 10  # Of every launcher.
 GONE_SECONDS = 60  # Until those are gone whose launcher was killed: in fact at once, and never without a cause.
@@ -32,10 +34,9 @@ def skip(why):
     sys.exit(SKIPPED)
 
 
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+def test_python():
+    """The Python whose packages are compared with: GALLOP_TEST_PYTHON, or the one that runs the tests."""
+    return os.environ.get("GALLOP_TEST_PYTHON") or sys.executable
 
 
 def children_of(pid):

@@ -30,7 +30,7 @@ train: {epochs: 4, precision: fp32, channels_last: "false", checkpoint_every: 7 
 """
 # Of a launcher that is not to lose its patience, however slow the machine is.
 LONG_GRACE_SECONDS = 300
-STILL_SECONDS = 2
+STILL_SECONDS = 5  # More than a busy machine takes for a step.
 # What the launcher says of a rank that stands still there.
 PLACES = {"evaluation": "is stopped at .* waited for it at evaluation after step",
           "checkpoint": "is stopped at checkpoint of step"}

@@ -94,13 +94,13 @@ class Study:
     def run(self, *words):
         return subprocess.run([self.program, *map(str, words)], check=True, stdout=subprocess.PIPE, text=True).stdout
 
-    def start(self, *words):
-        return subprocess.Popen([self.program, *map(str, words)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                text=True)
+    def start(self, *words, stdin=subprocess.DEVNULL):
+        return subprocess.Popen([self.program, *map(str, words)], stdin=stdin, stderr=subprocess.PIPE, text=True)
 
     def start_coordinator(self):
+        """It ends once its input is closed."""
         if not self.database:
-            self.coordinator = self.start("coordinate", self.where)
+            self.coordinator = self.start("coordinate", self.where, stdin=subprocess.PIPE)
 
     def start_worker(self):
         self.started += 1
@@ -127,7 +127,10 @@ class Study:
     @staticmethod
     def end(process):
         process.kill()
-        process.communicate()
+        process.wait()
+        for pipe in (process.stdin, process.stderr):
+            if pipe:
+                pipe.close()
 
     def counted(self):
         if not os.path.exists(self.log):
@@ -165,9 +168,11 @@ class Study:
         begin = time.monotonic()
         try:
             self.go()
-            if self.coordinator and (code := self.coordinator.wait(timeout=60)):
-                sys.exit(f"the coordinator ended with {code}: {self.coordinator.stderr.read()}")
             seconds = time.monotonic() - begin
+            if self.coordinator:
+                self.coordinator.stdin.close()
+                if code := self.coordinator.wait(timeout=HANGS_SECONDS):
+                    sys.exit(f"the coordinator ended with {code}: {self.coordinator.stderr.read()}")
             summary = json.loads(self.run("summary", self.where))
         finally:
             for process in [*self.workers, *([self.coordinator] if self.coordinator else [])]:
@@ -196,18 +201,22 @@ def main():
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="gallop-chaos-")
-    try:
-        study = Study(arguments, folder)
-        summary, seconds = study.work()
-        check(summary, study.counted(), arguments.trials)
-    finally:
-        shutil.rmtree(folder)
-    killed = ", ".join(f"{times} of a {whom}" for whom, times in sorted(study.killed.items()))
-    print(f"{arguments.trials} trials by {arguments.workers} workers in {seconds:.1f} s, each ended once; kills: "
-          f"{killed or 'none'}; trials begun again: {summary['vanished']}")
-    if (sent := sum(study.killed.values())) < arguments.kills:
-        sys.exit(f"the study was done after {sent} kills: it needs more trials")
+    while True:
+        folder = tempfile.mkdtemp(prefix="gallop-chaos-")
+        try:
+            study = Study(arguments, folder)
+            summary, seconds = study.work()
+            check(summary, study.counted(), arguments.trials)
+        finally:
+            shutil.rmtree(folder)
+        killed = ", ".join(f"{times} of a {whom}" for whom, times in sorted(study.killed.items()))
+        print(f"{arguments.trials} trials by {arguments.workers} workers in {seconds:.1f} s, each ended once; kills: "
+              f"{killed or 'none'}; trials begun again: {summary['vanished']}", flush=True)
+        # It may be done before every kill was sent: another study gets those that are left.
+        arguments.kills -= sum(study.killed.values())
+        arguments.seed += 1
+        if arguments.kills <= 0:
+            return
 
 
 if __name__ == "__main__":

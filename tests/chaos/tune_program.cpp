@@ -1,9 +1,14 @@
 // A study's processes for tests/chaos/tune.py, each of which may be killed at any moment:
 //
 //   tune_program create WHERE TRIALS HEARTBEAT_SECONDS
-//   tune_program coordinate FILE         leads a study in SQLite until it is done and its workers
-//   have gone tune_program work WHERE NAME MILLISECONDS LOG     runs trials of so long in the mean;
-//   appends those that counted to LOG tune_program summary WHERE           one line of JSON
+//   tune_program coordinate FILE         leads a study in SQLite until its input is closed
+//   tune_program work WHERE NAME MILLISECONDS LOG
+//                                        runs trials of so long in the mean; appends those that
+//                                        counted to LOG
+//   tune_program summary WHERE           one line of JSON
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -17,7 +22,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/tune/optimize.h"
 #include "gallop/tune/remote/coordinator.h"
@@ -32,7 +36,6 @@ using namespace gallop::tune;
 
 constexpr const char* kName = "chaos";
 constexpr int kReports = 3;
-constexpr double kLastSeconds = 5;
 
 void create(const std::string& where, int64_t trials, double heartbeat_seconds) {
   open_store(where)->create({.name = kName,
@@ -48,15 +51,17 @@ gallop::fs::path address_file(const std::string& where) {
   return file_beside(where, kName, "address");
 }
 
+bool is_input_closed() {
+  pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  char letter;
+  return poll(&input, 1, 0) == 1 && read(STDIN_FILENO, &letter, 1) == 0;
+}
+
+/// Until its input is closed, as a worker may start when the study is done already.
 void coordinate(const std::string& where) {
   Tuner tuner(open_store(where)->open(kName));
   Coordinator coordinator(tuner, {.address_file = address_file(where)});
-  const auto is_done = [&] {
-    return static_cast<int64_t>(tuner.study().finished().size()) == tuner.study().wanted_trials();
-  };
-  while (!is_done()) coordinator.serve(100);
-  const double until = gallop::monotonic_seconds() + kLastSeconds;
-  while (coordinator.workers() > 0 && gallop::monotonic_seconds() < until) coordinator.serve(100);
+  while (!is_input_closed()) coordinator.serve(100);
 }
 
 /// Says which trials counted.

@@ -2,6 +2,7 @@
 #include "gallop/base/error.h"
 #include "gallop/data/cifar.h"
 #include "gallop/data/memory_images.h"
+#include "gallop/data/skips.h"
 #include "unit/data/format_files.h"
 
 using namespace gallop;
@@ -12,9 +13,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try {
       const size_t records = data::count_cifar_records(content, label_bytes, "input");
       std::vector<uint8_t> pixels(records * data::kCifarPixels);
-      std::vector<int32_t> labels(records);
-      data::unpack_cifar(content, label_bytes, label_bytes - 1, pixels.data(), labels.data());
-      data::check_labels(labels, 10, "input");
+      data::MemoryImages::Content images{.shape = {32, 32, 3}};
+      images.labels.resize(records);
+      images.class_names.resize(10);
+      data::unpack_cifar(content, label_bytes, label_bytes - 1, pixels.data(),
+                         images.labels.data());
+      images.pixels = std::move(pixels);
+      data::SkipPolicy skips(/*skips=*/true);
+      const auto valid = data::with_valid_labels(
+          std::move(images), [](int64_t) { return std::string("input"); }, skips);
+      for (int64_t i = 0; i < valid->size(); ++i) require(valid->label(i) < 10);
     } catch (const DataError&) {
     }
   }

@@ -5,6 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "gallop/base/error.h"
 #include "gallop/data/image_codec.h"
+#include "gallop/data/image_header.h"
 #include "unit/data/format_files.h"
 
 using namespace gallop;
@@ -43,6 +44,28 @@ void repair_png(std::string& file) {
   }
 }
 
+// What a header says is what decoding gives, and the beginning of a file says the same or that it
+// is too short.
+void check_header(const std::string& file) {
+  static data::ImageDecoder decoder;
+  static data::Image image;
+  try {
+    const auto bytes = static_cast<int64_t>(file.size());
+    const auto header = data::parse_image_header(file, bytes);
+    require(header.has_value());
+    require(header->orientation >= 1 && header->orientation <= 8);
+    for (size_t part = file.size() / 2; part > 8; part /= 2) {
+      const auto start = data::parse_image_header(file.substr(0, part), bytes);
+      require(!start || start->shape == header->shape);
+    }
+    decoder.decode(file, {.channels = 0}, image);
+    const data::ImageShape shape = data::oriented(*header).shape;
+    require(image.height == shape.height && image.width == shape.width);
+    require(image.channels == shape.channels);
+  } catch (const DataError&) {
+  }
+}
+
 void decode(const std::string& file) {
   static data::ImageDecoder decoder;
   static data::Image image;
@@ -60,6 +83,7 @@ void decode(const std::string& file) {
     } catch (const DataError&) {
     }
   }
+  check_header(file);
 }
 
 }  // namespace
@@ -77,6 +101,9 @@ std::vector<std::string> fuzz_seeds() {
   const Image color = make_picture(24, 20, 3, 1), gray = make_picture(9, 17, 1, 2);
   const Image inks = make_picture(8, 8, 4, 3);
   return {make_jpeg(color),
+          with_exif(make_jpeg(color), make_exif(6)),
+          with_exif(make_jpeg(gray, {.progressive = true}), make_exif(3, false)),
+          with_exif(make_png(24, 20, color.pixels), make_exif(8)),
           make_jpeg(color, {.progressive = true, .full_chroma = false}),
           make_jpeg(gray),
           make_jpeg(inks, {.full_chroma = false, .cmyk = true}),

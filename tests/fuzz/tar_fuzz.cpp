@@ -32,7 +32,9 @@ void read(const std::string& archive) {
           static_cast<ssize_t>(archive.size()));
   for (const bool tolerate_damage : {false, true}) {
     try {
-      for (const auto& image : data::read_shard(file, "input", tolerate_damage).images) {
+      const data::Shard shard = data::read_shard(file, "input", tolerate_damage);
+      for (const auto& skipped : shard.skips.counts()) require(skipped.count > 0);
+      for (const auto& image : shard.images) {
         require(image.offset >= 0 && image.size >= 0);
         require(image.size <= static_cast<int64_t>(archive.size()) - image.offset);
         require(image.label >= -1 && image.label < data::kMaxClasses);
@@ -62,5 +64,16 @@ std::vector<std::string> fuzz_seeds() {
       make_tar_member("pax", make_pax_record("path", name) + make_pax_record("size", "1"), 'x') +
           make_tar({{"1.jpg", "x"}}),
       make_tar_member("g", make_pax_record("comment", "x"), 'g') + make_tar_header("link", 9, '1') +
-          make_tar({{"a/1.jpg", "x"}})};
+          make_tar({{"a/1.jpg", "x"}}),
+      make_tar_link("a/2.jpg", "1.jpg") + make_tar_link("a/2.cls", "a/1.cls", '1') +
+          make_tar({{"a/1.jpg", "x"}, {"a/1.cls", "1"}}),
+      make_tar_link("dog", "cat") + make_tar_link("cat/3.jpg", "../dog/../cat/1.jpg") +
+          make_tar({{"cat/1.jpg", "x"}, {"cat/2.png", "x"}}),
+      make_tar_link("a", "b") + make_tar_link("b", "a") + make_tar_link("c.jpg", "../x") +
+          make_tar_member("K", name + '\0', 'K') + make_tar_link("d.jpg", "") +
+          make_tar_member("pax", make_pax_record("linkpath", name), 'x') +
+          make_tar_link("e.jpg", "", '1') + make_tar({{name, "x"}}),
+      make_tar_member("s.jpg", "x", 'S') +
+          make_tar_member("pax", make_pax_record("GNU.sparse.name", "t.jpg"), 'x') +
+          make_tar_member("u.jpg", "x") + make_tar_header("v.png", 0, '6') + make_tar_end()};
 }

@@ -56,6 +56,8 @@ def check(program, folder):
             if '"event":"trial"' in line.replace(" ", ""):
                 break
         here = tune("status", "sweep", "--json")
+        while len(json.loads(here.stdout)["trials"]) < 2:  # The second trial follows the event.
+            here = tune("status", "sweep", "--json")
         there = tune("status", "sweep", "--json", prefix=ELSEWHERE)
         expect(there.returncode == 0, f"status elsewhere: {there.stderr}")
         here, there = (json.loads(one.stdout)["trials"] for one in (here, there))

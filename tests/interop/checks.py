@@ -9,7 +9,7 @@ import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "chaos"))
-from runs import SKIPPED, free_port  # noqa: E402, F401
+from runs import SKIPPED, free_port, test_python  # noqa: E402, F401
 
 HANGS_SECONDS = 300
 
@@ -18,7 +18,7 @@ def program_and_python(words, statement, package):
     """What the command line names; ends as skipped where the statement fails in that Python, as the package is missing."""
     parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=os.path.abspath)
-    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--python", default=test_python())
     arguments = parser.parse_args()
     if subprocess.run([arguments.python, "-c", statement], capture_output=True, check=False).returncode:
         print(f"skipped: no {package} for this Python; name another with --python")

@@ -2,9 +2,9 @@
 """A real server of MLflow gets runs by 'gallop runs push' and 'gallop train --mlflow', its own client reads them there, and
 'gallop runs import' reads back what that client has logged.
 
-    mlflow.py PROGRAM --python PYTHON
+    mlflow.py PROGRAM [--python PYTHON]
 
-PYTHON is that of an environment with the package mlflow; without it the test is skipped.
+PYTHON is that of an environment with the package mlflow (default: GALLOP_TEST_PYTHON); without it the test is skipped.
 """
 
 import csv

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """'gallop runs import' makes runs of the trials of a study that Optuna has searched: the same numbers, in one group.
 
-    optuna.py PROGRAM --python PYTHON
+    optuna.py PROGRAM [--python PYTHON]
 
-PYTHON is that of an environment with Optuna 5; without it the test is skipped.
+PYTHON is that of an environment with Optuna 5 (default: GALLOP_TEST_PYTHON); without it the test is skipped.
 """
 
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A real optuna-dashboard opens a study that 'gallop tune export --optuna' has written, and shows its numbers.
 
-    optuna_dashboard.py PROGRAM --python PYTHON
+    optuna_dashboard.py PROGRAM [--python PYTHON]
 
-PYTHON is that of an environment with the packages optuna and optuna-dashboard; without them the test is skipped.
+PYTHON is that of an environment with the packages optuna and optuna-dashboard (default: GALLOP_TEST_PYTHON); without them the test is skipped.
 """
 
 import json

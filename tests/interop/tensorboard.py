@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """TensorBoard's own package reads what 'gallop runs export' writes, and writes what 'gallop runs import' reads.
 
-    tensorboard.py PROGRAM --python PYTHON
+    tensorboard.py PROGRAM [--python PYTHON]
 
-PYTHON is that of an environment with the package tensorboard; without it the test is skipped.
+PYTHON is that of an environment with the package tensorboard (default: GALLOP_TEST_PYTHON); without it the test is skipped.
 """
 
 import csv

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Opens an export of a study with Optuna, and compares all that Optuna finds in it with the study.
 
-    optuna_export.py PROGRAM --python PATH     PATH: the Python of an environment with optuna 5
+    optuna_export.py PROGRAM [--python PATH]     PATH: the Python of an environment with optuna 5 (default: GALLOP_TEST_PYTHON)
 
 PROGRAM is built from tests/parity/optuna_export_program.cpp. Ends with 77 where that Python has no Optuna.
 """
@@ -86,7 +86,7 @@ def compare(optuna, program, objectives):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--python", default=os.environ.get("GALLOP_TEST_PYTHON") or sys.executable)
     arguments = parser.parse_args()
     if arguments.python != sys.executable:
         os.execv(arguments.python, [arguments.python, os.path.abspath(__file__), arguments.program])

@@ -19,15 +19,17 @@ def pixels(rng, label, size, channels):
     return rows
 
 
-def png(rows, size, channels):
+def png(rows, size, channels, orientation=1):
     def chunk(kind, body):
         return (struct.pack(">I", len(body)) + kind + body +
                 struct.pack(">I", zlib.crc32(kind + body)))
     color = 2 if channels == 3 else 0
-    header = struct.pack(">IIBBBBB", size, size, 8, color, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", size, len(rows), 8, color, 0, 0, 0)
+    # A TIFF directory with the orientation alone.
+    exif = chunk(b"eXIf", struct.pack("<2sHIHHHIHHI", b"II", 42, 8, 1, 0x112, 3, 1, orientation, 0, 0))
     body = zlib.compress(b"".join(b"\0" + row for row in rows))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) +
-            chunk(b"IEND", b""))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + (exif if orientation != 1 else b"") +
+            chunk(b"IDAT", body) + chunk(b"IEND", b""))
 
 
 def make_idx(folder, count, size=12, classes=10):
@@ -43,15 +45,25 @@ def make_idx(folder, count, size=12, classes=10):
                 file.write(b"".join(pixels(rng, label, size, 1)))
 
 
-def make_folder(folder, count, size=12, classes=4):
-    """PARTS/class_K/N.png for training and test."""
+def make_folder(folder, count, size=12, classes=4, gray=0, turned=0, flat_test=0):
+    """PARTS/class_K/N.png for training and test; the first `gray` training images are gray and the first `turned`
+    are stored on their side; the test part may have no classes."""
     rng = random.Random(2)
     for part, images in (("train", count), ("test", count // 2)):
         for i in range(images):
-            target = os.path.join(folder, part, f"class_{i % classes}")
+            flat = flat_test and part == "test"
+            target = os.path.join(folder, part, "" if flat else f"class_{i % classes}")
             os.makedirs(target, exist_ok=True)
+            channels = 1 if part == "train" and i < gray else 3
+            turns = part == "train" and i < turned
             with open(os.path.join(target, f"{i:05}.png"), "wb") as file:
-                file.write(png(pixels(rng, i % classes, size, 3), size, 3))
+                file.write(png(pixels(rng, i % classes, size, channels), size, channels, 6 if turns else 1))
+
+
+def add_file(tar, name, body):
+    info = tarfile.TarInfo(name)
+    info.size = len(body)
+    tar.addfile(info, io.BytesIO(body))
 
 
 def make_tar(folder, count, size=12, classes=4):
@@ -60,12 +72,44 @@ def make_tar(folder, count, size=12, classes=4):
     for name, images in (("train-0000", count // 2), ("train-0001", count // 2), ("test-0000", count // 2)):
         with tarfile.open(os.path.join(folder, name + ".tar"), "w") as tar:
             for i in range(images):
-                members = ((".png", png(pixels(rng, i % classes, size, 3), size, 3)),
-                           (".cls", str(i % classes).encode()))
-                for ending, body in members:
-                    info = tarfile.TarInfo(f"{name}/{i:05}{ending}")
-                    info.size = len(body)
-                    tar.addfile(info, io.BytesIO(body))
+                add_file(tar, f"{name}/{i:05}.png", png(pixels(rng, i % classes, size, 3), size, 3))
+                add_file(tar, f"{name}/{i:05}.cls", str(i % classes).encode())
+
+
+def make_links(folder, count, size=12, classes=4, dangling=0):
+    """links.tar: `count` images in train/class_K, each with a hard and a symbolic link, one before its target; and links
+    to nowhere."""
+    rng = random.Random(5)
+    with tarfile.open(os.path.join(folder, "links.tar"), "w") as tar:
+        for i in range(count):
+            place = f"train/class_{i % classes}"
+            for name, kind, target in ((f"sym{i}.png", tarfile.SYMTYPE, f"{i:05}.png"),
+                                       (f"hard{i}.png", tarfile.LNKTYPE, f"{place}/{i:05}.png")):
+                link = tarfile.TarInfo(f"{place}/{name}")
+                link.type, link.linkname = kind, target
+                tar.addfile(link)
+            add_file(tar, f"{place}/{i:05}.png", png(pixels(rng, i % classes, size, 3), size, 3))
+        for i in range(dangling):
+            link = tarfile.TarInfo(f"train/class_0/nowhere{i}.png")
+            link.type, link.linkname = tarfile.SYMTYPE, "../../../elsewhere.png"
+            tar.addfile(link)
+
+
+def make_odd(folder, count, size=12, classes=4):
+    """odd.tar: `count` good samples, then one image without a label, a label without an image, two labels that are none,
+    and an image with system files around it."""
+    rng = random.Random(6)
+    with tarfile.open(os.path.join(folder, "odd.tar"), "w") as tar:
+        image = png(pixels(rng, 0, size, 3), size, 3)
+        for i in range(count):
+            add_file(tar, f"{i:05}.png", png(pixels(rng, i % classes, size, 3), size, 3))
+            add_file(tar, f"{i:05}.cls", str(i % classes).encode())
+        add_file(tar, "unlabeled.png", image)
+        add_file(tar, "lonely.cls", b"1")
+        for name, label in (("word", b"cat"), ("empty", b"")):
+            add_file(tar, f"{name}.png", image)
+            add_file(tar, f"{name}.cls", label)
+        add_file(tar, "__MACOSX/._00000.png", b"x")
 
 
 def make_text(folder, count):
@@ -77,7 +121,8 @@ def make_text(folder, count):
                        f"{rng.choice(['runs', 'gallops', 'rests'])}.\n")
 
 
-MAKERS = {"idx": make_idx, "folder": make_folder, "tar": make_tar, "text": make_text}
+MAKERS = {"idx": make_idx, "folder": make_folder, "tar": make_tar, "links": make_links, "odd": make_odd,
+          "text": make_text}
 
 
 def make(parent, words):

@@ -30,9 +30,10 @@ train: {epochs: 2, precision: fp32, channels_last: "false"}
 
 
 def torchrun():
-    if subprocess.run([sys.executable, "-c", "import torch.distributed.run"], capture_output=True).returncode != 0:
-        runs.skip("this Python has no torch")
-    return [sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2"]
+    python = runs.test_python()
+    if subprocess.run([python, "-c", "import torch.distributed.run"], capture_output=True).returncode != 0:
+        runs.skip(f"{python} has no torch")
+    return [python, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2"]
 
 
 def mpirun():

@@ -24,7 +24,7 @@ except ImportError:
 # happens than people do.
 AWAKE = ("--allow-pre-commit-input", "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
          "--disable-hang-monitor", "--disable-ipc-flooding-protection", "--disable-renderer-backgrounding")
-PATIENCE_S = 30
+PATIENCE_S = 120  # Only what hangs takes as long.
 OFTEN_S = 0.05
 
 

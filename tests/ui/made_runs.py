@@ -82,6 +82,17 @@ def write_run(folder, run, name, ends=True, extra=0):
     return path
 
 
+def write_run_of_nan(folder, run, name):
+    """A run that has finished, of whose evaluations none is a number."""
+    path = write_run(folder, run, name)
+    started = BEGIN + 1000 * run
+    with open(os.path.join(path, "metrics.log"), "wb") as file:
+        file.write(line(0, started, "session", texts={"version": "1.2.3"}))
+        for step in (TRAINING_LENGTH // 2, TRAINING_LENGTH):
+            file.write(line(step, started + step * 0.3, "evaluation", {"accuracy": math.nan}, {"part": "test"}))
+        file.write(line(TRAINING_LENGTH, started + TRAINING_LENGTH * 0.3, "end", {"seconds": 600}, {"how": "finished"}))
+
+
 def write_runs(folder, count, extra):
     """So many runs; the newest have odd names, one has a damaged log, one has not ended."""
     for run in range(count - 4):

@@ -22,6 +22,9 @@ import browser as browsers
 import made_runs
 from browser import Api, Browser, By, Failure, Keys
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from free_port import free_port  # noqa: E402
+
 SKIPPED = 77
 RUNS = 300
 EXTRA_METRICS = 30
@@ -143,7 +146,9 @@ def open_curves(browser, api, count=3, **query):
 
 
 def chart(browser, metric, expression):
-    """Of the chart of a metric: `chart` in an expression of JavaScript."""
+    """Of the chart of a metric, once it is drawn: `chart` in an expression of JavaScript."""
+    browser.until(f"the chart of {metric}", lambda: browser.run("const canvas = document.querySelector(arguments[0]);"
+                                                                "return canvas !== null && Chart.getChart(canvas) !== undefined", f"{card(metric)} canvas"))
     return browser.run("const chart = Chart.getChart(document.querySelector(arguments[0])); return " + expression, f"{card(metric)} canvas")
 
 
@@ -201,7 +206,7 @@ def a_filter_chooses(browser, api):
     browser.press(formula, Keys.ENTER)
     answer = api.get("runs", filter=formula, limit=5)
     browser.until("count", lambda: browser.text(".count"), f"{answer['matching']:,} of {answer['total']:,} runs")
-    expect("names", first_names(browser), [run["name"] for run in answer["runs"]])
+    browser.until("names", lambda: first_names(browser), [run["name"] for run in answer["runs"]])
     browser.reload()
     browser.until("the same after loading again", lambda: first_names(browser), [run["name"] for run in answer["runs"]])
 
@@ -359,11 +364,14 @@ def pages_gone_by_hold_no_connection(browser, api):
 def curves_have_their_legend(browser, api):
     names = open_curves(browser, api)
     answer = api.get("curves", metric="loss", runs=",".join(names), axis="step", smoothing=0.6)
-    for curve, row in zip(answer["curves"], browser.all(f"{card('loss')} tbody tr")):
-        cells = [cell.get_attribute("title") for cell in row.find_elements(By.CSS_SELECTOR, "td.value[title]")]
-        found = [[float(part.replace(",", "")) for part in title.split(" at step ")] for title in cells if title]
-        wanted = [[float(curve[which]["value"]), curve[which]["step"]] for which in ("latest", "least", "most")]
-        expect(f"latest, min and max of {curve['run']}", found, wanted)
+
+    def found():
+        titles = [[cell.get_attribute("title") for cell in row.find_elements(By.CSS_SELECTOR, "td.value[title]")]
+                  for row in browser.all(f"{card('loss')} tbody tr")]
+        return [[[float(part.replace(",", "")) for part in title.split(" at step ")] for title in row if title] for row in titles]
+
+    wanted = [[[float(curve[which]["value"]), curve[which]["step"]] for which in ("latest", "least", "most")] for curve in answer["curves"]]
+    browser.until("latest, min and max of each run", found, wanted)
 
 
 @test
@@ -393,6 +401,7 @@ def ticks_can_be_told_apart(browser, api):
 def only_seen_charts_are_mounted(browser, api):
     open_curves(browser, api)
     metrics = len(browser.all(".card"))
+    browser.until("the first chart", lambda: browser.all(f"{card('accuracy')} canvas"))
     mounted = len(browser.all(".card canvas"))
     if not 0 < mounted < metrics / 2:
         raise Failure(f"{mounted} of {metrics} charts are mounted")
@@ -422,11 +431,11 @@ def smoothing_is_asked_for_while_dragged(browser, api):
 def smooth_lines_are_the_servers(browser, api):
     names = open_curves(browser, api)
     answer = api.get("curves", metric="loss", runs=",".join(names), axis="step", smoothing=0.6, points=1000)
-    shown = chart(browser, "loss", "chart.data.datasets[0].data.filter((point) => Number.isFinite(point.y)).map((point) => [point.x, point.y])")
+    shown = lambda: chart(browser, "loss", "chart.data.datasets[0].data.filter((point) => Number.isFinite(point.y)).map((point) => [point.x, point.y])")
     curve = answer["curves"][0]
     wanted = [[x, y] for x, y in zip(curve["x"], curve["smooth"]) if not isinstance(y, str)]
     if len(wanted) <= 300:
-        expect("points", shown, wanted)
+        browser.until("points", shown, wanted)
 
 
 @test
@@ -441,8 +450,8 @@ def what_is_not_finite_is_a_gap(browser, api):
         raise Failure("no run has a value that is not finite")
     browser.open(compare_hash([name], search="^train.loss$", smoothing="0"))
     browser.until("the chart", lambda: browser.all(f"{card('train.loss')} tbody tr"))
-    gaps = chart(browser, "train.loss", "chart.data.datasets[0].data.filter((point) => Number.isNaN(point.y)).map((point) => point.x)")
-    expect("gaps", gaps, [x for x, y in zip(curve["x"], curve["y"]) if isinstance(y, str)])
+    gaps = lambda: chart(browser, "train.loss", "chart.data.datasets[0].data.filter((point) => Number.isNaN(point.y)).map((point) => point.x)")
+    browser.until("gaps", gaps, [x for x, y in zip(curve["x"], curve["y"]) if isinstance(y, str)])
 
 
 @test
@@ -454,7 +463,7 @@ def dragging_zooms_exactly(browser, api):
     browser.actions().move_to_element_with_offset(plot, -60, 0).click_and_hold().move_by_offset(120, 0).release().perform()
     asked = browser.until("exact points", lambda: browser.requests("from="))[0]
     begin, end = (float(re.search(rf"[?&]{name}=([^&]+)", asked)[1]) for name in ("from", "to"))
-    expect("what is shown", [chart(browser, "loss", "chart.scales.x.min"), chart(browser, "loss", "chart.scales.x.max")], [begin, end])
+    browser.until("what is shown", lambda: [chart(browser, "loss", "chart.scales.x.min"), chart(browser, "loss", "chart.scales.x.max")], [begin, end])
     browser.double_click(browser.one(f"{card('loss')} .plot"))
     browser.until("all again", lambda: chart(browser, "loss", "chart.scales.x.max") > end)
 
@@ -549,10 +558,10 @@ def groups_have_mean_and_band(browser, api):
     browser.open(f"#/compare?filter={urllib.request.quote(formula)}&group=params.model.name&search=%5Eloss%24&smoothing=0")
     groups = api.get("band", metric="loss", by="params.model.name", filter=formula, axis="step", smoothing=0, points=1000)["groups"]
     browser.until("groups", lambda: browser.texts(f"{card('loss')} tbody th"), [str(group["value"]) for group in groups])
-    expect("mean, and the edges of two bands, of each", chart(browser, "loss", "chart.data.datasets.length"), 5 * len(groups))
-    expect("runs of each", [int(text.replace(",", "")) for text in browser.texts(f"{card('loss')} tbody td:last-child")], [group["runs"] for group in groups])
+    browser.until("mean, and the edges of two bands, of each", lambda: chart(browser, "loss", "chart.data.datasets.length"), 5 * len(groups))
+    browser.until("runs of each", lambda: [int(text.replace(",", "")) for text in browser.texts(f"{card('loss')} tbody td:last-child")], [group["runs"] for group in groups])
     if len(groups[0]["x"]) <= 300:
-        expect("means", chart(browser, "loss", "chart.data.datasets[0].data.map((point) => point.y)"), groups[0]["mean"])
+        browser.until("means", lambda: chart(browser, "loss", "chart.data.datasets[0].data.map((point) => point.y)"), groups[0]["mean"])
 
 
 @test
@@ -646,16 +655,16 @@ def a_run_has_its_page(browser, api):
     browser.go(f"#/run?name={urllib.request.quote(name, safe='')}")
     browser.until("its name", lambda: browser.text("h1"), name)
     browser.until("its metrics", lambda: browser.texts(".overview > .box tbody th"), [metric["name"] for metric in run["metrics"]])
-    expect("state", browser.text(".page-head .state"), run["state"])
+    browser.until("state", lambda: browser.text(".page-head .state"), run["state"])
     if run["checkpoints"]:
-        expect("checkpoints", len(browser.all(".stack .box:last-child tbody tr")), len(run["checkpoints"]))
+        browser.until("checkpoints", lambda: len(browser.all(".stack .box:last-child tbody tr")), len(run["checkpoints"]))
     for view, selector in (("curves", card("loss")), ("system", ".card[data-metric^='system.']")):
         browser.click(f"[data-view={view}]")
         browser.until(view, lambda: browser.all(f"{selector} tbody tr"))
     browser.click("[data-view=recipe]")
     browser.until("recipe", lambda: browser.text(".recipe"), api.get("run/recipe", name=name)["recipe"])
     origins = [[param["name"], str(param["value"]), param.get("origin") or "–"] for param in run["params"]]
-    expect("options and where they come from", browser.run("return [...document.querySelectorAll('.box tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))"), origins)
+    browser.until("options and where they come from", lambda: browser.run("return [...document.querySelectorAll('.box tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))"), origins)
     browser.click("[data-view=log]")
     total = api.get("run/log", name=name, limit=1)["total"]
     browser.until("the newest records", lambda: len(browser.all(".log tbody tr")), min(total, 200))
@@ -667,6 +676,7 @@ def a_run_says_what_it_has_cost(browser, api, server, program):
     browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
     browser.until("its name", lambda: browser.text("h1"), name)
     facts = "return Object.fromEntries([...document.querySelectorAll('.facts dt')].map((one) => [one.textContent, one.nextSibling.textContent]))"
+    browser.until("energy", lambda: "Energy" in browser.run(facts))
     shown = browser.run(facts)
     expect("energy", shown["Energy"].split(" Wh")[0], "0.133")  # Two readings of 240 J.
     expect("what nobody has said the price of", [word for word in ("CO2", "Price") if word in shown], [])
@@ -675,6 +685,28 @@ def a_run_says_what_it_has_cost(browser, api, server, program):
         browser.driver.get(f"{other.address}#/run?name={urllib.request.quote(name, safe='')}")
         browser.until("money", lambda: browser.run(facts).get("Price"), "1")
         expect("CO2", browser.run(facts)["CO2"], f"{told['co2_grams']:.3g} g")
+
+
+@own_test
+def nan_sorts_last_and_is_neither_least_nor_most(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
+        made_runs.write_run_of_nan(folder, 1, "nan")
+        made_runs.write_run(folder, 2, "good")
+        made_runs.write_run(folder, 3, "better")
+        with serving(program, folder) as other:
+            browser.driver.get(f"{other.address}#/")
+            browser.until("rows", lambda: len(shown_names(browser)), 3)
+            browser.click('[data-column="metrics.accuracy"]')
+            browser.until("highest first", lambda: shown_names(browser), ["better", "good", "nan"])
+            browser.click('[data-column="metrics.accuracy"]')
+            browser.until("lowest first", lambda: shown_names(browser), ["good", "better", "nan"])
+            browser.driver.get(f"{other.address}#/run?name=nan")
+            cells = ("return [...document.querySelectorAll('.overview > .box tbody tr')].map((row) => "
+                     "[...row.children].map((cell) => cell.textContent))")
+            browser.until("last, min, max and points", lambda: browser.run(cells), [["accuracy", "NaN2,000", "–", "–", "2"]])
+            browser.driver.get(f"{other.address}#/run?name=nan&view=curves")
+            legend = f"return [...document.querySelectorAll('{card('accuracy')} tbody td.value[title]')].map((cell) => cell.title)"
+            browser.until("latest, min and max", lambda: browser.run(legend), ["NaN at step 2,000", "", ""])
 
 
 @test
@@ -730,9 +762,9 @@ def schedules_are_drawn_with_what_was_used(browser, api, server, program):
     browser.until("lines", lambda: browser.texts(f"{card('train.lr')} tbody th"), ["used", "planned"])
     browser.until("lines of what is not logged", lambda: browser.texts(f"{card('train.momentum')} tbody th"), ["planned"])
     line = schedule["lines"][0]
-    expect("planned", chart(browser, "train.lr", "chart.data.datasets[1].data.map((point) => [point.x, point.y])"), [list(pair) for pair in zip(schedule["at"], line["values"])])
+    browser.until("planned", lambda: chart(browser, "train.lr", "chart.data.datasets[1].data.map((point) => [point.x, point.y])"), [list(pair) for pair in zip(schedule["at"], line["values"])])
     rates = {param["name"]: param["value"] for param in api.get("run", name=name)["params"]}
-    expect("used", chart(browser, "train.lr", "[chart.data.datasets[0].data.at(-1).x, chart.data.datasets[0].data.at(-1).y]"), [2000, float(rates["optimizer.lr"])])
+    browser.until("used", lambda: chart(browser, "train.lr", "[chart.data.datasets[0].data.at(-1).x, chart.data.datasets[0].data.at(-1).y]"), [2000, float(rates["optimizer.lr"])])
     expect("the mark", chart(browser, "train.lr", "chart.options.plugins.marks.place"), 2000)
     expect("what follows evaluations", browser.text(".hint"), "What evaluations find decides: momentum. Planned is what comes as long as they get better.")
     browser.run("document.querySelector(arguments[0]).focus()", f"{card('train.lr')} .plot")
@@ -837,10 +869,10 @@ def a_sweep_has_its_page(browser, api, server, program):
     told = api.get("sweep", name="tiny")
     best = told["best"][0]
     expect("the best by its loss", told["trials"][best["trial"]]["values"][0], min(trial["values"][0] for trial in told["trials"]))
-    expect("how to run it again", browser.text(".command"), best["command"])
+    browser.until("how to run it again", lambda: browser.text(".command"), best["command"])
     plots = "return [...document.querySelectorAll('img.picture')].map((one) => one.complete && one.naturalWidth > 100)"
     browser.until("history and importance", lambda: browser.run(plots), [True, True])
-    trials = browser.text(".facts .progress")
+    trials = browser.until("progress", lambda: browser.text(".facts .progress"))
     search(program, server.folder, 10)
     browser.until("what has come since", lambda: browser.text(".facts .progress"), trials.replace("8", "10"))
     browser.until("in its plots", lambda: browser.run(plots), [True, True])
@@ -935,7 +967,7 @@ def texts_are_readable_in_light_and_dark(browser, api):
         browser.dark(False)
     expect("two different pages", len(set(pages)), 2)
     browser.press("t")
-    expect("the key", browser.run("return getComputedStyle(document.documentElement).backgroundColor"), pages[1])
+    browser.until("the key", lambda: browser.run("return getComputedStyle(document.documentElement).backgroundColor"), pages[1])
 
 
 @own_test
@@ -1009,7 +1041,7 @@ def without_runs_the_page_says_what_to_do(browser, api, server, program):
         try:
             other.open("#/")
             expect("the command", other.one(".empty pre").text, "gallop train fashion-mnist")
-            expect("what they are grouped by", other.text("[aria-label='Group by']"), "nothing")
+            other.until("what they are grouped by", lambda: other.text("[aria-label='Group by']"), "nothing")
             made_runs.write_run(folder, 1, "first")
             other.until("its first run", lambda: shown_names(other), ["first"])
             expect("complaints", other.complaints(), [])
@@ -1021,7 +1053,7 @@ def without_runs_the_page_says_what_to_do(browser, api, server, program):
 def a_server_that_ends_and_comes_back(browser, api, server, program):
     with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
         made_runs.write_run(folder, 1, "first")
-        first = Server(program, folder)
+        first = Server(program, folder, free_port())
         other = Browser(first.address)
         try:
             other.open("#/")

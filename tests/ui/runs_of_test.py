@@ -76,7 +76,7 @@ class Ui:
         """(code, what it wrote to standard error)"""
         if self.process.poll() is None:
             self.process.send_signal(signal)
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=120)
         return self.process.returncode, errors
 
     def __enter__(self):

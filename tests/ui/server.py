@@ -21,6 +21,7 @@ import time
 from runs_of_test import Ui, import_runs
 
 PROGRAM = os.path.abspath(sys.argv[1])
+HANGS_SECONDS = 120  # Longer than anything takes on a busy machine.
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -54,7 +55,7 @@ class Answer:
         return json.loads(self.body)
 
 
-def exchange(ui, raw, seconds=15):
+def exchange(ui, raw, seconds=HANGS_SECONDS):
     """What the server sends for these bytes until it closes the connection."""
     with socket.create_connection(("127.0.0.1", ui.port), timeout=seconds) as connection:
         try:
@@ -98,6 +99,25 @@ def post(ui, name, body, **changed):
 def expect(condition, *what):
     if not condition:
         raise AssertionError(what)
+
+
+def until(call, *what):
+    """Asks until a call gives something true, and returns it."""
+    end = time.monotonic() + HANGS_SECONDS
+    while not (found := call()):
+        expect(time.monotonic() < end, "never came", *what)
+        time.sleep(0.02)
+    return found
+
+
+def is_closed(connection):
+    """Whether the server has closed a connection on which it sends nothing."""
+    try:
+        return connection.recv(1, socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def snapshot(runs):
@@ -259,22 +279,21 @@ def test_bodies_that_are_no_json(ui, runs):
 
 
 def test_slow_clients(ui, runs):
-    begin = time.monotonic()
     slow = []
     for sent in (b"", b"GET /api/session HT", b"GET /api/session HTTP/1.1\r\nHost: x\r\n",
                  b"POST /api/note HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 1000\r\n\r\nabc" % ui.port):
         for _ in range(8):
-            connection = socket.create_connection(("127.0.0.1", ui.port), timeout=20)
+            connection = socket.create_connection(("127.0.0.1", ui.port), timeout=HANGS_SECONDS)
             connection.sendall(sent)
             slow.append(connection)
     # Others do not wait for them.
     expect(get(ui, "/api/session")["version"])
-    expect(time.monotonic() - begin < 5)
+    expect(not is_closed(slow[-1]), "the answer came after the slow clients were gone")
     # One that sends a byte each second is no better.
     trickle = socket.create_connection(("127.0.0.1", ui.port), timeout=1)
     trickle.sendall(b"GET /api/session HTTP/1.1\r\nX: ")
-    gone = False
-    while not gone and time.monotonic() - begin < 25:
+    gone, end = False, time.monotonic() + HANGS_SECONDS
+    while not gone and time.monotonic() < end:
         try:
             trickle.sendall(b"x")
             gone = trickle.recv(1) == b""
@@ -290,22 +309,22 @@ def test_slow_clients(ui, runs):
         except OSError:
             pass
         connection.close()
-    expect(time.monotonic() - begin < 25, time.monotonic() - begin)
 
 
 def test_connections(ui, runs):
     """More than there is room for wait, and are served once there is."""
-    held = [socket.create_connection(("127.0.0.1", ui.port), timeout=20) for _ in range(64)]
-    waiting = socket.create_connection(("127.0.0.1", ui.port), timeout=20)
+    held = [socket.create_connection(("127.0.0.1", ui.port), timeout=HANGS_SECONDS) for _ in range(64)]
+    waiting = socket.create_connection(("127.0.0.1", ui.port), timeout=HANGS_SECONDS)
     waiting.sendall(b"GET /api/session HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % ui.port)
     waiting.settimeout(0.5)
     try:
-        expect(waiting.recv(1) == b"", "the 65th connection was served")
+        # Only where the machine is so busy that the silent ones are gone already.
+        expect(waiting.recv(1, socket.MSG_PEEK) == b"" or any(map(is_closed, held)), "the 65th connection was served")
     except TimeoutError:
         pass
     for connection in held:
         connection.close()
-    waiting.settimeout(20)
+    waiting.settimeout(HANGS_SECONDS)
     expect(waiting.recv(12) == b"HTTP/1.1 200")
     waiting.close()
 
@@ -314,19 +333,23 @@ class Events:
     """A stream of events, read as it comes."""
 
     def __init__(self, ui):
-        self.connection = http.client.HTTPConnection("127.0.0.1", ui.port, timeout=20)
+        self.connection = http.client.HTTPConnection("127.0.0.1", ui.port, timeout=HANGS_SECONDS)
         self.connection.request("GET", "/api/events", headers={"Host": f"127.0.0.1:{ui.port}"})
         self.answer = self.connection.getresponse()
 
     def next(self):
-        """(changed, removed) of the next event, and the seconds that it took to come."""
-        begin = time.monotonic()
+        """(changed, removed) of the next event."""
+        end = time.monotonic() + HANGS_SECONDS
         while line := self.answer.readline():
             if line.startswith(b"data: "):
                 data = json.loads(line[6:])
-                return set(data["changed"]), set(data["removed"]), time.monotonic() - begin
-            expect(time.monotonic() - begin < 20, "nothing was told")
+                return set(data["changed"]), set(data["removed"])
+            expect(time.monotonic() < end, "no event was sent")
         raise AssertionError("the stream has ended")
+
+    def wait_for_change(self, name):
+        while name not in self.next()[0]:
+            pass
 
     def close(self):
         self.connection.close()
@@ -338,55 +361,57 @@ def test_events(ui, runs):
     lines = (runs / "one" / "metrics.log").read_bytes().splitlines(keepends=True)
     events = Events(ui)
     expect(events.answer.status == 200 and events.answer.headers["Content-Type"] == "text/event-stream")
-    time.sleep(1.5)  # What other tests have changed.
     new = runs / "new"
     shutil.copytree(runs / "one", new)
     (new / "metrics.log").write_bytes(b"".join(lines[:8]))
-    seen = set()
-    while "new" not in seen:
-        changed, removed, seconds = events.next()
-        seen |= changed
-    expect(seconds < 3, seconds)
-    before = get(ui, "/api/curves?metric=accuracy&runs=new")["curves"][0]["count"]
+
+    def count():
+        answer = ask(ui, "/api/curves?metric=accuracy&runs=new")
+        return answer.json()["curves"][0]["count"] if answer.status == 200 else 0
+
+    # It may be seen while it is copied.
+    events.wait_for_change("new")
+    before = sum(b"accuracy" in line for line in lines[:8])
+    while count() != before:
+        events.wait_for_change("new")
     with open(new / "metrics.log", "ab") as log:
         log.write(b"".join(lines[8:12]))
-    changed, removed, seconds = events.next()
-    expect(changed == {"new"} and seconds < 3, changed, seconds)
-    expect(get(ui, "/api/curves?metric=accuracy&runs=new")["curves"][0]["count"] == before + 4)
+    while count() != before + 4:
+        events.wait_for_change("new")
     shutil.rmtree(new)
-    removed = set()
-    while "new" not in removed:
-        changed, removed, seconds = events.next()
+    while "new" not in events.next()[1]:
+        pass
     events.close()
 
 
 def test_a_training_that_is_killed(ui, runs):
     run = runs / "killed"
     events = Events(ui)
+
+    def state():
+        answer = ask(ui, "/api/run?name=killed")
+        return answer.json()["state"] if answer.status == 200 else ""
+
     shutil.copytree(runs / "one", run)
     log = (run / "metrics.log").read_bytes().splitlines(keepends=True)
     with open(run / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         (run / "metrics.log").write_bytes(b"".join(log[:5]))
-        time.sleep(1.1)
-        expect(get(ui, "/api/run?name=killed")["state"] == "training")
-        while "killed" not in events.next()[0]:
-            pass
-    while "killed" not in events.next()[0]:
-        pass
-    expect(get(ui, "/api/run?name=killed")["state"] == "died")
+        while state() != "training":
+            events.wait_for_change("killed")
+    while state() != "died":
+        events.wait_for_change("killed")
     events.close()
     shutil.rmtree(run)
 
 
 def listen(ui):
-    """A stream, once there is room for one: those that have gone make it within seconds."""
-    for _ in range(100):
+    """A stream, once there is room for one: the server has to notice that others are gone."""
+    def one():
         stream = Events(ui)
-        if stream.answer.status == 200:
-            return stream
-        time.sleep(0.1)
-    raise AssertionError("there is no room for a listener")
+        return stream if stream.answer.status == 200 else None
+
+    return until(one, "room for a listener")
 
 
 def test_many_listeners(ui, runs):
@@ -438,10 +463,13 @@ def test_damaged_runs_are_marked(ui, runs):
     for path in (runs / "bare").iterdir():
         if path.name != "recipe.yaml":
             path.unlink()
-    time.sleep(1.1)
-    rows = {row["name"]: row for row in get(ui, "/api/runs?limit=1000&columns=metrics.accuracy")["runs"]}
-    expect({"cut", "flipped", "empty", "newer", "bare", "one"} <= set(rows), rows.keys())
-    expect("damaged" in rows["flipped"]["trouble"] and not rows["one"]["trouble"], rows["flipped"])
+
+    def rows():
+        return {row["name"]: row for row in get(ui, "/api/runs?limit=1000&columns=metrics.accuracy")["runs"]}
+
+    until(lambda: {"cut", "flipped", "empty", "newer", "bare", "one"} <= set(rows()), "all runs")
+    until(lambda: "damaged" in rows()["flipped"]["trouble"], "the damage")
+    expect(not rows()["one"]["trouble"])
     for name in ("cut", "flipped", "empty", "newer", "bare"):
         run = get(ui, f"/api/run?name={name}")
         expect("\n" not in run["trouble"], run["trouble"])
@@ -488,7 +516,7 @@ def test_errors_are_one_line(ui, runs):
 
 
 def test_keep_alive(ui, runs):
-    connection = http.client.HTTPConnection("127.0.0.1", ui.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", ui.port, timeout=HANGS_SECONDS)
     for _ in range(50):
         connection.request("GET", "/api/session")
         answer = connection.getresponse()
@@ -499,7 +527,7 @@ def test_keep_alive(ui, runs):
 # The command itself.
 
 def test_port_in_use(ui, runs):
-    result = subprocess.run([PROGRAM, "ui", str(runs), "--port", str(ui.port)], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([PROGRAM, "ui", str(runs), "--port", str(ui.port)], capture_output=True, text=True, timeout=HANGS_SECONDS)
     expect(result.returncode == 4 and "is taken by another program" in result.stderr, result)
     expect(len(result.stderr.strip().splitlines()) == 1, result.stderr)
 
@@ -507,7 +535,7 @@ def test_port_in_use(ui, runs):
 def test_wrong_use(ui, runs):
     for words, part in (([str(runs / "none")], "there is no folder"), ([str(runs), "--port", "70000"], "port"),
                         ([str(runs), "--host", "no.such.host.invalid"], "no.such.host.invalid")):
-        result = subprocess.run([PROGRAM, "ui", *words], capture_output=True, text=True, timeout=60)
+        result = subprocess.run([PROGRAM, "ui", *words], capture_output=True, text=True, timeout=HANGS_SECONDS)
         expect(result.returncode == 2 and part in result.stderr, words, result)
 
 
@@ -516,10 +544,8 @@ def test_ends_by_a_signal(ui, runs):
         other = Ui(PROGRAM, runs)
         stream = Events(other)
         held = socket.create_connection(("127.0.0.1", other.port))
-        begin = time.monotonic()
         code, errors = other.stop(number)
         expect(code == 0 and not errors, code, errors)
-        expect(time.monotonic() - begin < 5)
         stream.close()
         held.close()
 

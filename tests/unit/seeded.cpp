@@ -1,7 +1,10 @@
 // Seeds LibTorch's random numbers before each test, which begin with the time otherwise. Linked
 // into every test program of a module that uses LibTorch; --gtest_random_seed takes other numbers.
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+
+#include "unit/left_behind.h"
 
 namespace gallop {
 namespace {
@@ -15,6 +18,7 @@ class Seeded : public testing::EmptyTestEventListener {
 // GoogleTest owns its listeners.
 [[maybe_unused]] const bool kSeeded = [] {
   testing::UnitTest::GetInstance()->listeners().Append(new Seeded);
+  threads_of_libtorch() = &at::get_num_threads;
   return true;
 }();
 

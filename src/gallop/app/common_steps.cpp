@@ -68,7 +68,7 @@ PlannedSteps::PlannedSteps(const Families& families, const Recipe& recipe,
 }
 
 bool PlannedSteps::evaluates_at(int64_t step) const {
-  train::Due due(evaluate_every_, length_.batches_per_epoch);
+  train::Due due(evaluate_every_, length_);
   due.done(step - 1);
   return due.at(step);
 }

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/metric_text.h"
 #include "gallop/app/print.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/clock.h"
@@ -30,10 +32,11 @@ constexpr double kPlainInterval = 10;
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
-std::string step_text(const StepEvent& event, const ConsoleLabels& labels, double accuracy) {
+std::string step_text(const StepEvent& event, const ConsoleLabels& labels,
+                      std::optional<double> accuracy) {
   std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {:.4f}", event.epoch, event.step,
                                  event.steps, event.loss);
-  if (labels.classifies) text += fmt::format("  acc {:.1f} %", 100 * accuracy);
+  if (labels.classifies && accuracy) text += fmt::format("  acc {:.1f} %", 100 * *accuracy);
   text += fmt::format("  lr {:.3g}  {} {}/s  waiting {:.1f} %  ETA {}", event.lr,
                       format_count(std::llround(event.samples_per_second *
                                                 static_cast<double>(labels.items_per_sample))),
@@ -54,6 +57,9 @@ std::string evaluation_text(const EvaluationEvent& event, const ConsoleLabels& l
   if (labels.classifies) {
     text += fmt::format("  accuracy {}  top-5 {}", percent(tally.accuracy()),
                         percent(tally.top5_accuracy()));
+  }
+  for (const train::MetricValue& metric : event.evaluation.metrics) {
+    text += fmt::format("  {} {}", printable(metric.name), metric_text(metric));
   }
   if (const auto& one = event.evaluation.one_view) {
     text += fmt::format("  one view {}", percent(one->accuracy()));
@@ -85,6 +91,9 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
       row(labels.part + " accuracy", accuracy);
     }
     row(labels.part + " loss", fmt::format("{:.4f}", tally.loss()));
+    for (const train::MetricValue& metric : outcome.last->evaluation.metrics) {
+      row(labels.part + " " + printable(metric.name), metric_text(metric));
+    }
   }
   if (outcome.restored_step >= 0) {
     row("weights", fmt::format("those of step {}, the best", outcome.restored_step));
@@ -115,7 +124,7 @@ class TextConsole final : public train::Observer {
   TextConsole(ConsoleStyle style, const ConsoleLabels& labels) : style_(style), labels_(labels) {}
 
   void stepped(const StepEvent& event) override {
-    if (event.accuracy) accuracy_ = *event.accuracy;
+    if (event.accuracy) accuracy_ = event.accuracy;
     if (style_ == ConsoleStyle::kQuiet) return;
     const double now = monotonic_seconds();
     const double interval = style_ == ConsoleStyle::kLive ? kLiveInterval : kPlainInterval;
@@ -169,7 +178,7 @@ class TextConsole final : public train::Observer {
   ConsoleStyle style_;
   ConsoleLabels labels_;
   double shown_at_ = 0;
-  double accuracy_ = 0;
+  std::optional<double> accuracy_;
   bool live_ = false;
 };
 
@@ -229,6 +238,9 @@ class JsonConsole final : public train::Observer {
         {"accuracy", tally.accuracy()}, {"top5", tally.top5_accuracy()},
         {"targets", tally.count},       {"seconds", event.evaluation.seconds},
         {"best", event.best},           {"training_seconds", event.training_seconds}};
+    for (const train::MetricValue& metric : event.evaluation.metrics) {
+      object[metric.name] = metric_json(metric);
+    }
     if (const auto& one = event.evaluation.one_view) {
       object["one_view"] = {{"loss", one->loss()}, {"accuracy", one->accuracy()}};
     }

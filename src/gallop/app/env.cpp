@@ -44,7 +44,7 @@ void show_data(const Families& families, const ResolvedRecipe& recipe, bool json
 void show_model(const Families& families, const ResolvedRecipe& recipe, bool json) {
   const data::TrainingData data = open_data(families, recipe.recipe);
   const model::Task task = inputs_of(data, recipe.recipe).task();
-  const auto model = families.models.build(recipe.recipe.model, task, model::InitialWeights(1));
+  const auto model = build_model(families, recipe, task, model::InitialWeights(1));
   const auto layers = model::summarize(*model, task);
   std::fputs((json ? model::to_json(layers) + "\n" : model::to_table(layers)).c_str(), stdout);
 }

@@ -12,6 +12,7 @@
 #include "gallop/app/class_reporter.h"
 #include "gallop/app/command.h"
 #include "gallop/app/device.h"
+#include "gallop/app/metric_text.h"
 #include "gallop/app/session.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/team.h"
@@ -53,6 +54,9 @@ nlohmann::ordered_json numbers_of(const train::Evaluation& evaluation) {
                                 {"accuracy", tally.accuracy()},
                                 {"top5", tally.top5_accuracy()},
                                 {"skipped", evaluation.skipped}};
+  for (const train::MetricValue& metric : evaluation.metrics) {
+    object[metric.name] = metric_json(metric);
+  }
   if (const auto& one = evaluation.one_view) {
     object["one_view"] = {
         {"loss", one->loss()}, {"accuracy", one->accuracy()}, {"top5", one->top5_accuracy()}};
@@ -71,6 +75,9 @@ void print_numbers(const train::Evaluation& evaluation) {
   fmt::print("  accuracy  {}{}\n", percent(tally.accuracy()), beside(percent(alone.accuracy())));
   fmt::print("  top-5     {}{}\n", percent(tally.top5_accuracy()),
              beside(percent(alone.top5_accuracy())));
+  for (const train::MetricValue& metric : evaluation.metrics) {
+    fmt::print("  {:<9} {}\n", printable(metric.name), metric_text(metric));
+  }
 }
 
 using Runs = std::vector<TrainedRun>;
@@ -144,6 +151,22 @@ std::vector<std::string> all_checkpoints(const std::string& runs,
   return all;
 }
 
+// Throws UsageError where one is not known.
+train::MetricChoice with_metrics(train::MetricChoice choice,
+                                 const std::vector<std::string>& names) {
+  const config::Catalog& known = choice.further.catalog();
+  for (const std::string& name : names) {
+    if (known.find(name) == nullptr) {
+      const std::string nearest = nearest_name(name, known.names());
+      throw UsageError(fmt::format("--metric: unknown metric '{}'{} Known: {}", printable(name),
+                                   nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
+                                   join_names(known.names(), "and")));
+    }
+    choice.further.items.emplace_back(known, name);
+  }
+  return choice;
+}
+
 }  // namespace
 
 ExitCode run_evaluate(const std::vector<std::string>& arguments) {
@@ -153,7 +176,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
       "Example: gallop evaluate fashion-mnist-1 --part test",
       "gallop evaluate");
   std::string runs_folder = "runs", wanted_part, other_data;
-  std::vector<std::string> names, checkpoints = {"best"};
+  std::vector<std::string> names, checkpoints = {"best"}, metrics;
   bool json = false, reports = false;
   parser.add_option("RUN", names, "names or folders of runs, or folders of checkpoints")
       ->required();
@@ -162,6 +185,11 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   parser
       .add_option("--checkpoint", checkpoints,
                   "best, latest, a step or snapshots; may be given more than once")
+      ->expected(1)
+      ->take_all();
+  parser
+      .add_option("--metric", metrics,
+                  "a metric to show besides those of the recipe; may be given more than once")
       ->expected(1)
       ->take_all();
   parser.add_option("--runs", runs_folder, "folder of the runs");
@@ -194,6 +222,8 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
     if (runs.size() > 1) throw UsageError("--report is of one checkpoint of one run");
     report.emplace(first.inputs);
   }
+  auto metric_set = std::make_shared<const train::MetricSet>(
+      families.metrics, with_metrics(recipe.metric, metrics), first.inputs.metric_task());
   std::vector<train::Member> members;
   for (const TrainedRun& run : runs) {
     run.model->to(device, run.recipe.recipe.train.channels_last == "true");
@@ -207,7 +237,8 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
                                 .see =
                                     [&](const data::Batch& batch, const at::Tensor& logits) {
                                       if (report) report->add(batch, logits);
-                                    }},
+                                    },
+                                .metrics = std::move(metric_set)},
                                stop);
   if (!evaluation) return ExitCode::kStopped;
   if (report) report->write(first.folder, first.step(), part.name);

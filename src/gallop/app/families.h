@@ -7,6 +7,8 @@
 #include "gallop/optim/wrapper.h"
 #include "gallop/parallel/strategy.h"
 #include "gallop/schedule/schedule.h"
+#include "gallop/train/losses/loss.h"
+#include "gallop/train/metrics/metric.h"
 
 namespace gallop::app {
 
@@ -17,8 +19,10 @@ struct Families {
   model::ModelRegistry models = model::built_in_models();
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
   optim::WrapperRegistry wrappers = optim::built_in_wrappers();
+  train::LossRegistry losses = train::built_in_losses();
   schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
   parallel::StrategyRegistry strategies = parallel::built_in_strategies();
+  train::MetricRegistry metrics = train::built_in_metrics();
 };
 
 }  // namespace gallop::app

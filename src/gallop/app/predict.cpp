@@ -17,10 +17,12 @@
 #include "gallop/app/team.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/file.h"
+#include "gallop/base/hardware.h"
 #include "gallop/base/philox.h"
 #include "gallop/base/text.h"
 #include "gallop/data/file_images.h"
 #include "gallop/data/loader.h"
+#include "gallop/data/part.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/precision/precision.h"
 
@@ -30,6 +32,7 @@ namespace {
 
 struct Request {
   std::vector<std::string> files;
+  std::string data;
   std::string prompt;
   int64_t length = 500;
   double temperature = 0.8;
@@ -78,15 +81,12 @@ void print_broken(const std::string& file, const char* reason, bool json) {
 }
 
 // One image after the other, so that a broken one costs no other its answer.
-ExitCode predict_images(TrainedRun& run, const Request& request) {
-  if (request.files.empty()) {
-    throw UsageError("which images? For example: gallop predict RUN photo.jpg");
-  }
-  const data::FileImages images(request.files);
+ExitCode predict_set(TrainedRun& run, const Request& request, const data::ImageSet& images) {
   const data::ImageSamples samples(images, run.inputs.pipeline(), {});
   data::Loader loader(samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
   ExitCode result = ExitCode::kDone;
-  for (const auto& file : request.files) {
+  for (int64_t i = 0; i < images.size(); ++i) {
+    const std::string file = images.describe(i);
     try {
       const auto batch = loader.next();
       const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
@@ -100,6 +100,39 @@ ExitCode predict_images(TrainedRun& run, const Request& request) {
     }
   }
   return result;
+}
+
+// A part of the run's data; its classes are not asked for.
+ExitCode predict_part(const Families& families, TrainedRun& run, const Request& request,
+                      data::Part part) {
+  const data::DataConfig& config = run.recipe.recipe.data;
+  const int cores = read_hardware().cores;
+  const auto parts = families.readers.build(config.reader, data::read_context(config, cores));
+  const data::ImageSet* images = part == data::Part::kTrain  ? parts->train_images.get()
+                                 : part == data::Part::kTest ? parts->test_images.get()
+                                                             : parts->validation_images.get();
+  if (part == data::Part::kTest && images == nullptr) images = parts->unlabeled_test.get();
+  if (images == nullptr) {
+    throw UsageError(fmt::format("--data {}: the data of {} have no {} part", request.data,
+                                 run.folder.string(), data::kPartNames[static_cast<size_t>(part)]));
+  }
+  return predict_set(run, request, *images);
+}
+
+ExitCode predict_images(const Families& families, TrainedRun& run, const Request& request) {
+  if (request.files.empty() == request.data.empty()) {
+    throw UsageError(
+        "which images? For example: gallop predict RUN photo.jpg, or a folder of images or a part "
+        "of the run's data: gallop predict RUN --data test");
+  }
+  const bool orient = run.recipe.recipe.data.exif_orientation == "apply";
+  if (request.data.empty()) {
+    return predict_set(run, request, data::FileImages(request.files, orient));
+  }
+  if (const auto part = data::part_of_word(request.data)) {
+    return predict_part(families, run, request, *part);
+  }
+  return predict_set(run, request, data::FileImages(data::image_files_in(request.data), orient));
 }
 
 // Tokens of a prompt: at each place the longest token that fits, which is the only one for
@@ -177,18 +210,37 @@ void predict_text(TrainedRun& run, const Request& request) {
   for (const auto& file : request.files) continue_text(run, read_file(file, 1 << 24), request);
 }
 
+// Options for the other kind of model would have no effect.
+void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
+  const bool is_text = run.inputs.kind == "text";
+  const std::vector<const char*> foreign =
+      is_text ? std::vector{"--data", "--top"}
+              : std::vector{"--prompt", "--length", "--temperature", "--seed"};
+  for (const char* option : foreign) {
+    if (parser.count(option) == 0) continue;
+    throw UsageError(fmt::format("{} is for {} models, and {} was trained on {}; {}", option,
+                                 is_text ? "image" : "text", run.folder.string(),
+                                 is_text ? "text" : "images",
+                                 is_text ? "give --prompt TEXT or text files to continue"
+                                         : "name image files, or --data with a folder of them"));
+  }
+}
+
 }  // namespace
 
 ExitCode run_predict(const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Classify image files with a trained model, or continue a text.\n\n"
       "Example: gallop predict cifar10-1 photo.jpg\n"
+      "         gallop predict cifar10-1 --data test\n"
       "         gallop predict shakespeare-1 --prompt \"ROMEO:\" --length 300",
       "gallop predict");
   std::string run_name, runs = "runs", checkpoint = "best";
   Request request;
   parser.add_option("RUN", run_name, "a run's name or folder")->required();
   parser.add_option("FILE", request.files, "image files, or text files to continue");
+  parser.add_option("--data", request.data,
+                    "a folder of image files, or train, validation or test of the run's data");
   parser.add_option("--prompt", request.prompt, "text to continue");
   parser.add_option("--length", request.length, "tokens to write")->check(CLI::Range(1, 1 << 24));
   parser.add_option("--temperature", request.temperature, "0 takes the likeliest token each time")
@@ -205,11 +257,12 @@ ExitCode run_predict(const std::vector<std::string>& arguments) {
   const Families families;
   TrainedRun run = open_trained_run(families, runs, run_name, checkpoint, {});
   run.model->set_training(false);
+  require_fitting_options(parser, run);
   if (run.inputs.kind == "text") {
     predict_text(run, request);
     return ExitCode::kDone;
   }
-  return predict_images(run, request);
+  return predict_images(families, run, request);
 }
 
 }  // namespace gallop::app

@@ -46,7 +46,8 @@ void note(const std::string& line) {
 }  // namespace
 
 PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved,
-                               const std::string& runs, parallel::Collectives* collectives)
+                               const std::string& runs, parallel::Collectives* collectives,
+                               const std::map<std::string, std::string>& resumed)
     : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
   if (resolved_.is_auto("data", "batch")) {
     throw UsageError(
@@ -70,11 +71,17 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   note(gpu_kernels_->lost());
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
-  build_schedules(families);
+  const int64_t batch = recipe().data.batch, size = data_.train->size();
+  history_ = resumed.empty() ? train::BatchHistory(batch, size)
+                             : train::BatchHistory::resumed(resumed, batch, size);
   inputs_ = inputs_of(data_, recipe());
+  build_loss(families);
+  metrics_ =
+      std::make_shared<train::MetricSet>(families.metrics, recipe().metric, inputs_.metric_task());
+  build_schedules(families);
   views_ = train::test_views(recipe().evaluate, inputs_.task());
-  model_ = families.models.build(recipe().model, inputs_.task(),
-                                 model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+  model_ = build_model(families, resolved_, inputs_.task(),
+                       model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input.cpu());
   }
@@ -85,7 +92,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
     precision::keep_in_bf16(model_->parameters());
   }
   build_optimizer(families);
-  varied_.check(recipe(), *optimizer_);
+  varied_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
   if (collectives_ != nullptr) build_strategy(families);
 }
@@ -150,19 +157,36 @@ std::string PreparedRecipe::teacher() const {
       .model_checksum(teacher_->checkpoint);
 }
 
+void PreparedRecipe::build_loss(const Families& families) {
+  const data::RowShape target = data_.train->target_shape();
+  const model::Task task = inputs_.task();
+  // A prediction for each target.
+  train::LossContext context{.output_sizes = target.sizes,
+                             .target_sizes = target.sizes,
+                             .target_type = target.dtype,
+                             .classes = task.classes,
+                             .device = device_,
+                             .label_smoothing = recipe().train.label_smoothing};
+  context.output_sizes.push_back(task.classes);
+  loss_ = train::build_loss(families.losses, recipe().loss, context);
+}
+
 void PreparedRecipe::build_schedules(const Families& families) {
   const train::TrainConfig& config = recipe().train;
   const bool evaluates = data_.evaluation() != nullptr;
-  const auto of_run = train::Length::of(config, recipe().data.batch, data_.train->size());
+  const train::Length of_run = length();
   train::check_evaluations(config, evaluates);
   note(early_stopping_note(config, of_run));
-  const schedule::RunLength length = of_run.for_schedules();
-  schedule_ = families.schedules.build(recipe().schedule, length);
+  const schedule::RunLength run_length = of_run.for_schedules();
+  schedule_ = families.schedules.build(recipe().schedule, run_length);
   train::check_schedule(*schedule_, config, evaluates);
+  train::check_followed(*schedule_, metrics_.get());
   train::check_snapshots(*schedule_, config);
-  varied_ = VariedValues(recipe(), length, *schedule_);
+  varied_ = VariedValues(recipe(), run_length, *schedule_);
   for (const auto& one : varied()) {
-    if (one.schedule != nullptr) train::check_schedule(*one.schedule, config, evaluates);
+    if (one.schedule == nullptr) continue;
+    train::check_schedule(*one.schedule, config, evaluates);
+    train::check_followed(*one.schedule, metrics_.get());
   }
 }
 
@@ -170,12 +194,11 @@ void PreparedRecipe::build_optimizer(const Families& families) {
   const NamedTensors parameters = model_->parameters();
   auto optimizer = families.optimizers.build(recipe().optimizer, parameters);
   train::check_optimizer(step_config(), *optimizer);
-  const auto length = train::Length::of(recipe().train, recipe().data.batch, data_.train->size());
   optimizer_ = optim::wrap(families.wrappers, recipe().wrap,
                            {.optimizer = std::move(optimizer),
                             .parameters = parameters,
                             .buffers = model_->buffers(),
-                            .length = length.for_schedules()});
+                            .length = length().for_updates()});
 }
 
 // Last, as the order of gradients depends on all that a step does.
@@ -196,9 +219,9 @@ std::vector<std::string> PreparedRecipe::shared_gradient_order() {
   std::istringstream lines(parallel::ask_first(collectives_, [&] {
     const data::Batch some = first_batch(kOrderSamples);
     train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-    return fmt::format(
-        "{}", fmt::join(train::gradient_order(*model_, some.input, some.target, format_.precision),
-                        "\n"));
+    return fmt::format("{}", fmt::join(train::gradient_order(*model_, some.input, some.target,
+                                                             format_.precision, *loss_),
+                                       "\n"));
   }));
   std::vector<std::string> order;
   for (std::string name; std::getline(lines, name);) order.push_back(name);
@@ -241,7 +264,8 @@ train::EvaluateConfig PreparedRecipe::evaluate_config() const {
           .precision = precision::for_evaluation(format_.precision),
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
-          .collectives = collectives_};
+          .collectives = collectives_,
+          .metrics = metrics_};
 }
 
 train::StepConfig PreparedRecipe::step_config() const {
@@ -253,7 +277,8 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .clip_value = recipe.clip_value,
                            .clip_adaptive = recipe.clip_adaptive,
                            .sam = recipe.sam,
-                           .label_smoothing = recipe.label_smoothing,
+                           .loss = loss_,
+                           .every_target_counts = data_.train->every_target_counts(),
                            .seed = static_cast<uint64_t>(recipe.seed)};
   config.strategy = strategy_.get();
   if (recipe.spikes.action != "none") config.spikes = recipe.spikes;
@@ -365,8 +390,11 @@ void PreparedRecipe::choose_recomputed_blocks() {
     const int64_t rows = (batch + config.accumulate - 1) / config.accumulate;
     const data::Batch some = first_batch(train::kMeasuredRows);
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
-    train::RecomputeMeasure measure{
-        .input = some.input, .target = some.target, .precision = format_.precision, .rows = rows};
+    train::RecomputeMeasure measure{.input = some.input,
+                                    .target = some.target,
+                                    .precision = format_.precision,
+                                    .loss = loss_,
+                                    .rows = rows};
     for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()})
       measure.state_bytes += train::bytes_of(list);
     const auto choice = train::choose_blocks(*model_, measure, *most_bytes);
@@ -384,7 +412,7 @@ train::FormatChoice PreparedRecipe::measure(const std::vector<train::StepFormat>
   const data::Batch batch = first_batch(rows);
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-  return train::choose_format(*model_, batch.input, batch.target, formats,
+  return train::choose_format(*model_, batch.input, batch.target, formats, *loss_,
                               samples_of_run() / static_cast<double>(batch.input.size(0)));
 }
 

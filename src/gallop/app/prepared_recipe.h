@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,9 +40,11 @@ class PreparedRecipe {
  public:
   /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `families` must
   /// outlive it. `runs` is where a run that it names as a teacher is looked for. With `collectives`
-  /// it is prepared together with other processes, which do the same.
+  /// it is prepared together with other processes, which do the same. `resumed`: of the checkpoint
+  /// (TrainingState::trainer) that a run continues from; empty for a new one.
   PreparedRecipe(const Families& families, ResolvedRecipe resolved,
-                 const std::string& runs = "runs", parallel::Collectives* collectives = nullptr);
+                 const std::string& runs = "runs", parallel::Collectives* collectives = nullptr,
+                 const std::map<std::string, std::string>& resumed = {});
 
   ResolvedRecipe& resolved() { return resolved_; }
   Recipe& recipe() { return resolved_.recipe; }
@@ -55,6 +58,7 @@ class PreparedRecipe {
   optim::Optimizer& optimizer() { return *optimizer_; }
   schedule::Schedule& schedule() { return *schedule_; }
   const VariedValues& varied_values() const { return varied_; }
+  train::Length length() const { return train::Length::of(recipe().train, history_); }
   std::vector<train::VariedValue> varied() const { return varied_.for_training(); }
   /// Of all learning rates, by the recipe's batch.
   double lr_factor() const;
@@ -87,6 +91,7 @@ class PreparedRecipe {
   using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
 
   data::Batch first_of(data::LoaderConfig config) const;
+  void build_loss(const Families& families);
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
   void build_strategy(const Families& families);
@@ -111,8 +116,11 @@ class PreparedRecipe {
   c10::Device device_ = c10::kCPU;
   std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
   data::TrainingData data_;
+  train::BatchHistory history_{1, 1};
   RunInputs inputs_;
+  std::shared_ptr<const train::MetricSet> metrics_;
   train::TestViews views_;
+  std::shared_ptr<const train::Loss> loss_;
   train::StepFormat format_;
   std::string measured_;
   std::string recomputed_;

@@ -1,5 +1,6 @@
 #include "gallop/app/recipe.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
 #include "gallop/config/scalar.h"
+#include "gallop/data/find.h"
 
 namespace gallop::app {
 
@@ -19,6 +21,8 @@ Recipe::Recipe(const Families& families)
       wrap(families.wrappers),
       schedule(families.schedules, "constant"),
       vary(families.schedules),
+      loss(families.losses, "cross-entropy"),
+      metric(families.metrics),
       strategy(families.strategies, "ddp") {}
 
 namespace {
@@ -51,6 +55,23 @@ void visit(config::Visitor& visitor, OptimizerSection& section) {
   schedule::visit_lr_scaling(visitor, section.lr_scaling);
 }
 
+struct TrainSection {
+  train::TrainConfig& train;
+  config::Component& loss;
+  train::MetricChoice& metric;
+};
+
+void visit(config::Visitor& visitor, TrainSection& section) {
+  visit_choice(visitor, "loss", "what is minimized", section.loss);
+  visit(visitor, section.train);
+  visit_choice(visitor, "metric",
+               "decides which evaluation is the best, for checkpoints and early stopping; "
+               "metric: NAME is short for it",
+               section.metric.deciding);
+  visitor.field({.name = "metrics", .help = "what evaluations report besides"},
+                section.metric.further);
+}
+
 struct ParallelSection {
   config::Component& strategy;
   parallel::Limits& limits;
@@ -66,6 +87,14 @@ void read(ResolvedRecipe& resolved, config::Problems& problems) {
       resolved.written, [&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
       problems);
   problems.throw_if_any();
+}
+
+// Whether nothing is said in it: no text, comments alone, "{}", or sections of that kind.
+bool is_empty(const config::Node& node) {
+  if (node.kind == config::Node::Kind::kNull) return true;
+  return node.kind == config::Node::Kind::kMap &&
+         std::all_of(node.entries.begin(), node.entries.end(),
+                     [](const config::Node::Entry& entry) { return is_empty(entry.value); });
 }
 
 bool is_path(const std::string& text) {
@@ -107,7 +136,8 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "optimizer", .help = ""}, optimizer);
   visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
   visitor.section({.name = "vary", .help = ""}, recipe.vary);
-  visitor.section({.name = "train", .help = ""}, recipe.train);
+  TrainSection train{recipe.train, recipe.loss, recipe.metric};
+  visitor.section({.name = "train", .help = ""}, train);
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
   ParallelSection parallel{recipe.strategy, recipe.limits};
   visitor.section({.name = "parallel", .help = ""}, parallel);
@@ -128,6 +158,15 @@ void ResolvedRecipe::resolve(const std::string& path, const std::string& found) 
   read(*this, problems);
 }
 
+void ResolvedRecipe::make_data_path_absolute() {
+  const std::string path = data::absolute_data_path(recipe.data.path);
+  if (path == recipe.data.path) return;
+  recipe.data.path = path;
+  config::Node* data = written.find("data");
+  config::Node* node = data != nullptr ? data->find("path") : nullptr;
+  if (node != nullptr) *node = config::Node::make_scalar(path, node->origin);
+}
+
 std::string ResolvedRecipe::to_yaml(bool show_origins) {
   const auto fields = [this](config::Visitor& visitor) { visit(visitor, recipe); };
   return config::to_yaml(config::write_fields(fields, written), show_origins);
@@ -137,6 +176,13 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
                             const std::string& file_name, const std::vector<Override>& overrides) {
   ResolvedRecipe resolved{Recipe(families), fs::path(file_name).stem().string(),
                           config::parse_yaml(yaml, file_name)};
+  if (is_empty(resolved.written)) {
+    throw UsageError(fmt::format(
+        "{}: the recipe is empty; it must say at least what to train on and what to train, as in "
+        "'data: {{name: folder, path: pictures}}' and 'model: {{name: resnet}}'; 'gallop recipes' "
+        "lists those that come with Gallop",
+        printable(file_name)));
+  }
   config::Problems problems;
   for (const auto& [path, value] : overrides) {
     config::apply_override(resolved.written, path, config::parse_override_value(value, path),

@@ -12,6 +12,7 @@
 #include "gallop/parallel/collectives.h"
 #include "gallop/schedule/lr_scaling.h"
 #include "gallop/schedule/variation.h"
+#include "gallop/train/metrics/metric_set.h"
 #include "gallop/train/test_views.h"
 #include "gallop/train/train_config.h"
 
@@ -41,6 +42,8 @@ struct Recipe {
   config::Component schedule;
   VaryConfig vary;
   train::TrainConfig train;
+  config::Component loss;      ///< Of the `train:` section.
+  train::MetricChoice metric;  ///< In its section `train`.
   train::TestConfig evaluate;
   config::Component strategy;  ///< How several processes share the work.
   parallel::Limits limits;
@@ -61,6 +64,10 @@ struct ResolvedRecipe {
   bool is_auto(const std::string& section, const std::string& option) const;
   /// Puts what was measured in the place of an option, "train.precision".
   void resolve(const std::string& path, const std::string& found);
+
+  /// So that the recipe of a run finds its data from every folder. A path that leads nowhere from
+  /// the present one stays as it is.
+  void make_data_path_absolute();
 
   /// The recipe in full, as YAML.
   std::string to_yaml(bool show_origins);

@@ -11,6 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
+#include "gallop/model/layers_model.h"
 
 namespace gallop::app {
 
@@ -23,13 +24,11 @@ struct FamilyAt {
 };
 
 std::vector<FamilyAt> families_in(const Families& families) {
-  return {{"data", families.readers},
-          {"data.augment", families.augmentations},
-          {"model", families.models},
-          {"optimizer", families.optimizers},
-          {"optimizer.wrap", families.wrappers},
-          {"schedule", families.schedules},
-          {"parallel", families.strategies}};
+  return {{"data", families.readers},          {"data.augment", families.augmentations},
+          {"model", families.models},          {"model.layers", model::layer_catalog()},
+          {"optimizer", families.optimizers},  {"optimizer.wrap", families.wrappers},
+          {"schedule", families.schedules},    {"train.loss", families.losses},
+          {"train.metrics", families.metrics}, {"parallel", families.strategies}};
 }
 
 // Whether `key` is `path` or one of the options below it.

@@ -1,5 +1,6 @@
 #include "gallop/app/run_inputs.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -32,6 +33,27 @@ model::Task RunInputs::task() const {
           .height = height,
           .width = width,
           .classes = static_cast<int64_t>(classes.size())};
+}
+
+namespace {
+
+// One byte that begins a character of UTF-8, and those that go on with it.
+bool is_character(const std::string& token) {
+  const auto goes_on = [](unsigned char byte) { return (byte & 0xc0) == 0x80; };
+  return !token.empty() && !goes_on(token.front()) &&
+         std::all_of(token.begin() + 1, token.end(), goes_on);
+}
+
+}  // namespace
+
+train::MetricTask RunInputs::metric_task() const {
+  const int64_t outputs = task().classes;
+  if (kind != "text") return {.classes = outputs, .class_names = classes};
+  return {.target = train::MetricTask::Target::kTokens,
+          .classes = outputs,
+          .tokens_are_characters = std::all_of(
+              vocabulary.begin(), vocabulary.end(),
+              [](const std::string& digits) { return is_character(from_hex(digits)); })};
 }
 
 data::ImagePipeline RunInputs::pipeline() const {

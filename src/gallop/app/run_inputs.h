@@ -7,6 +7,7 @@
 #include "gallop/config/visitor.h"
 #include "gallop/data/image_samples.h"
 #include "gallop/model/model.h"
+#include "gallop/train/metrics/metric.h"
 
 namespace gallop::app {
 
@@ -24,6 +25,7 @@ struct RunInputs {
   std::vector<std::string> vocabulary;  ///< Bytes of each token in hexadecimal digits.
 
   model::Task task() const;
+  train::MetricTask metric_task() const;
   data::ImagePipeline pipeline() const;
 };
 

@@ -61,6 +61,9 @@ void RunLog::evaluated(const train::EvaluationEvent& event) {
                                   {"training_seconds", event.training_seconds},
                                   {"best", event.best ? 1.0 : 0.0}},
                        .texts = {{"part", part_}}};
+  for (const train::MetricValue& metric : event.evaluation.metrics) {
+    if (metric.value) record.values[metric.name] = *metric.value;
+  }
   if (const auto& one = event.evaluation.one_view) {
     record.values["one_view_loss"] = one->loss();
     record.values["one_view_accuracy"] = one->accuracy();

@@ -25,8 +25,7 @@ std::vector<int64_t> some_of(int64_t steps) {
 
 track::RunSchedule run_schedule(PreparedRecipe& prepared) {
   const Recipe& recipe = prepared.recipe();
-  const auto length =
-      train::Length::of(recipe.train, recipe.data.batch, prepared.data().train->size());
+  const train::Length length = prepared.length();
   track::RunSchedule all;
   all.steps = length.steps;
   all.steps_per_epoch = length.batches_per_epoch;
@@ -38,8 +37,7 @@ track::RunSchedule run_schedule(PreparedRecipe& prepared) {
     line.schedule = name;
     line.follows_evaluations = !schedule.state().empty();
     for (const int64_t step : all.at) {
-      const auto before = static_cast<double>(length.samples_after(step - 1));
-      line.values.push_back(at(before / static_cast<double>(length.samples)));
+      line.values.push_back(at(length.progress(length.samples_after(step - 1))));
     }
     all.lines.push_back(std::move(line));
   };

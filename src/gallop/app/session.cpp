@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/config/option_error.h"
 
 namespace gallop::app {
 
@@ -25,9 +26,20 @@ data::TrainingData open_data(const Families& families, const Recipe& recipe) {
 data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs) {
   recipe.data.mean = inputs.mean;
   recipe.data.deviation = inputs.deviation;
+  // Other data may be all gray, or the first to have color.
+  if (recipe.data.channels == 0) recipe.data.channels = inputs.channels;
   data::TrainingData data = open_data(families, recipe);
   check_fits(inputs_of(data, recipe), inputs);
   return data;
+}
+
+std::unique_ptr<model::Model> build_model(const Families& families, const ResolvedRecipe& resolved,
+                                          const model::Task& task, model::InitialWeights weights) {
+  try {
+    return families.models.build(resolved.recipe.model, task, weights);
+  } catch (const config::OptionError& error) {
+    config::throw_with_origin(error, resolved.written);
+  }
 }
 
 namespace {

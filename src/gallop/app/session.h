@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "gallop/app/recipe.h"
@@ -22,6 +23,11 @@ void check_fits(const RunInputs& found, const RunInputs& wanted);
 /// Whether images that were made ready for the one model are as good for the other: means and
 /// deviations differ by a hundredth of a deviation at most, as two parts of one set may.
 bool normalize_alike(const RunInputs& one, const RunInputs& other);
+
+/// Builds the recipe's model. Throws UsageError, with the place in the recipe, where it cannot take
+/// such data.
+std::unique_ptr<model::Model> build_model(const Families& families, const ResolvedRecipe& resolved,
+                                          const model::Task& task, model::InitialWeights weights);
 
 /// What a model trained on the data expects.
 RunInputs inputs_of(const data::TrainingData& data, const Recipe& recipe);

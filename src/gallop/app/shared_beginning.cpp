@@ -214,8 +214,10 @@ std::optional<SharedBeginning> share_beginning(const Families& families, Prepare
   return {};
 }
 
+bool is_half_shared(const fs::path& folder) { return fs::exists(folder / kSharing); }
+
 void remove_half_shared(const fs::path& folder) {
-  if (!fs::exists(folder / kSharing)) return;
+  if (!is_half_shared(folder)) return;
   for (const char* const part : {kShared, kLog, "checkpoints", kSharing}) {
     fs::remove_all(folder / part);
   }

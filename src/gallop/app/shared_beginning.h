@@ -45,6 +45,9 @@ std::optional<SharedBeginning> share_beginning(const Families& families, Prepare
                                                const fs::path& folder,
                                                train::CheckpointStore& checkpoints, int64_t last);
 
+/// Whether its process died in the middle of share_beginning(): what the run has does not count.
+bool is_half_shared(const fs::path& folder);
+
 /// Removes what share_beginning() has left behind in the folder of a run where its process died in
 /// the middle of it; nothing was trained then.
 void remove_half_shared(const fs::path& folder);

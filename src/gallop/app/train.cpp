@@ -25,7 +25,7 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
   const Team team = Team::join();
   auto run = parsed.resume.empty()
                  ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop, team)
-                 : resume_run(families, parsed.place, parsed.resume, parsed.overrides, team);
+                 : resume_run(families, parsed.place, parsed.resume, parsed.overrides, stop, team);
   if (!run) {
     const bool stopped = !team.ask_first([&] { return stop.requested() ? "stopped" : ""; }).empty();
     return stopped ? ExitCode::kStopped : ExitCode::kDone;

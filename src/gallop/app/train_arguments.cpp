@@ -6,6 +6,7 @@
 #include <CLI/Validators.hpp>
 #include <fmt/format.h>
 
+#include "gallop/app/resume_options.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -40,6 +41,8 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
   parser.add_option("--name", arguments.place.name, "name of the run; RECIPE-NUMBER by default");
   parser.add_flag("--continue", arguments.place.resume_if_there,
                   "with --name: resume the run if it is there, else start it");
+  parser.add_flag("--allow-changed-data", arguments.place.allow_changed_data,
+                  "resume though files of the data were added, removed or changed");
   parser.add_option("--from", arguments.place.from,
                     "RUN: begin with this run's newest checkpoint, by its name or folder");
   parser
@@ -60,6 +63,7 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
                   "print the resolved recipe with the origin of each value, and end");
   auto* quiet = parser.add_flag("--quiet", arguments.quiet, "print only the table at the end");
   parser.add_flag("--json", arguments.json, "print one JSON object a line")->excludes(quiet);
+  parser.footer(describe_resume_rules());
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
@@ -73,6 +77,12 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
   }
   if (arguments.place.resume_if_there && arguments.place.name.empty()) {
     throw UsageError("--continue needs the --name of the run");
+  }
+  if (arguments.place.allow_changed_data && arguments.resume.empty() &&
+      !arguments.place.resume_if_there) {
+    throw UsageError(
+        "--allow-changed-data is for a run that continues: with --resume, or --name and "
+        "--continue");
   }
   if (!until.empty()) arguments.place.until = parse_until(until);
   if (!arguments.resume.empty() && !arguments.place.from.empty()) {

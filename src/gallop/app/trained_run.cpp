@@ -107,8 +107,7 @@ TrainedRun open_trained_run(const Families& families, const std::string& runs,
                  .inputs = read_inputs(folder),
                  .model = nullptr,
                  .checkpoint = info_of(found)};
-  run.model =
-      families.models.build(run.recipe.recipe.model, run.inputs.task(), model::InitialWeights(0));
+  run.model = build_model(families, run.recipe, run.inputs.task(), model::InitialWeights(0));
   NamedTensors tensors = run.model->parameters();
   for (const auto& buffer : run.model->buffers()) tensors.push_back(buffer);
   train::CheckpointStore(folder / kCheckpoints).load_model(run.checkpoint, tensors);

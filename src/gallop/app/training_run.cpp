@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "gallop/app/batch_curve.h"
 #include "gallop/app/batch_finder.h"
@@ -20,6 +21,7 @@
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_log.h"
 #include "gallop/app/run_note.h"
+#include "gallop/app/run_plan.h"
 #include "gallop/app/run_pusher.h"
 #include "gallop/app/run_samples.h"
 #include "gallop/app/run_schedule.h"
@@ -33,6 +35,7 @@
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/launch/world.h"
+#include "gallop/track/data_listing.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/track/run_samples.h"
 #include "gallop/train/trainer.h"
@@ -43,16 +46,27 @@ namespace {
 
 constexpr const char* kOrigins = "origins.yaml";
 
+// What a run goes on with in place of its recipe.
+void add_origins(const fs::path& folder, const std::vector<OptionChange>& changes) {
+  if (changes.empty() || !fs::exists(folder / kOrigins)) return;
+  std::string text = read_file(folder / kOrigins);
+  text += fmt::format("# from {} on, on the command line:", track::utc_now());
+  for (const OptionChange& one : changes) text += fmt::format(" {}={}", one.option, one.wanted);
+  write_file_atomically(folder / kOrigins, text + "\n");
+}
+
 class PreparedRun final : public TrainingRun {
  public:
+  /// `trainer`: of the checkpoint that it continues from, as RunPlan has it.
   PreparedRun(const Families& families, ResolvedRecipe resolved, const RunPlace& place,
-              const Team& team)
+              const Team& team, const std::map<std::string, std::string>& trainer)
       : families_(families),
         team_(team),
         until_(place.until),
         mlflow_(place.mlflow),
         share_(place.share),
-        prepared_(families, std::move(resolved), place.runs, team.collectives()) {}
+        allow_changed_data_(place.allow_changed_data),
+        prepared_(families, std::move(resolved), place.runs, team.collectives(), trainer) {}
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
   /// Says of each value where it comes from.
@@ -68,18 +82,67 @@ class PreparedRun final : public TrainingRun {
     info.processes = team_.size();
     for (const auto& file : data().parts->files) {
       std::error_code ignored;
-      info.data_files.push_back({file, static_cast<int64_t>(fs::file_size(file, ignored))});
+      info.data_files.push_back({fs::absolute(file).lexically_normal().string(),
+                                 static_cast<int64_t>(fs::file_size(file, ignored))});
     }
     return info;
   }
 
-  // The data must be those that the run began with, where it has come so far as to say.
-  void check_against(const fs::path& folder) {
+  // What the first process checks of a run that continues: the data must be those that it began
+  // with, where it has come so far as to say.
+  void check_against(const RunPlan& plan) {
+    const fs::path& folder = plan.folder->path();
     if (has_inputs(folder)) check_fits(prepared_.inputs(), read_inputs(folder));
-    if (prepared_.resolved().is_auto("optimizer", "lr") &&
-        !train::CheckpointStore(folder / "checkpoints").list().empty()) {
+    if (prepared_.resolved().is_auto("optimizer", "lr") && plan.checkpoint) {
       throw UsageError("optimizer.lr: auto is for the beginning of a run, and this one has begun");
     }
+    changed_data_ = check_data(folder, data().parts->files, allow_changed_data_);
+  }
+
+  // Takes the checkpoint of a run that continues, with all that can be wrong with that. `plan`: of
+  // the first process.
+  void restore(const std::optional<RunPlan>& plan, const StopRequest& stop) {
+    const std::string path = team_.ask_first([&] { return plan->folder->path().string(); });
+    look_at(path);
+    if (prepared_.resolved().is_auto("optimizer", "lr")) return;
+    build_trainer(stop);
+    if (plan) checkpoint_ = plan->checkpoint;
+    resume_trainer();
+    team_.ask_first([&] {
+      if (plan->is_finished && !plan->changes.empty() && trainer_->has_ended()) {
+        throw UsageError(fmt::format(
+            "{} is finished, and with {} there is nothing left to train, so that its weights would "
+            "not be those of its recipe. Nothing was changed; to train longer, give train.epochs "
+            "or, where it ended early, train.early_stopping.patience",
+            path, describe(plan->changes)));
+      }
+      return std::string();
+    });
+  }
+
+  // The first process, once nothing can be refused any more.
+  void commit(RunPlan& plan) {
+    plan.folder->claim();
+    const fs::path& folder = plan.folder->path();
+    if (!plan.changes.empty() || has_measured_buckets()) {
+      const std::string recipe = recipe_yaml();
+      if (recipe != track::RunFolder::read_recipe(folder)) {
+        note_foreign_steps(folder, "the first ones were trained with other options");
+        write_file_atomically(folder / "recipe.yaml", recipe);
+        add_origins(folder, plan.changes);
+      }
+    }
+    if (!changed_data_.empty()) note_foreign_steps(folder, "the data have changed since");
+    changed_options_ = describe(plan.changes);
+    if (!changed_options_.empty()) {
+      fmt::print(stderr, "gallop: {} continues with other options: {}\n", folder.string(),
+                 changed_options_);
+    }
+    if (!changed_data_.empty()) {
+      fmt::print(stderr, "gallop: {} continues with other data: {}\n", folder.string(),
+                 changed_data_);
+    }
+    place_in(std::move(*plan.folder));
   }
 
   void take_batch(FoundBatch found) { batch_ = std::move(found); }
@@ -106,8 +169,11 @@ class PreparedRun final : public TrainingRun {
     shared_ = share_beginning(families_, prepared_, info(), siblings, path_, *checkpoints_, last);
   }
 
+  void write_origins() { write_file_atomically(path_ / kOrigins, origins_yaml()); }
+
   // Where the first process has its folder.
   void look_at(const fs::path& path) {
+    if (checkpoints_ && path == path_) return;  // The trainer has it.
     path_ = path;
     checkpoints_.emplace(path_ / "checkpoints",
                          train::CheckpointConfig{.keep_last = recipe().train.keep_checkpoints});
@@ -125,6 +191,7 @@ class PreparedRun final : public TrainingRun {
                             plot::to_svg(batch_curves(folder_->name(), *batch_), 2));
     }
     write_inputs(folder_->path(), prepared_.inputs());
+    track::write_data_listing(folder_->path(), track::list_data(data().parts->files));
   }
 
   train::Outcome train(ConsoleStyle style, SignalGuard& signals) override {
@@ -132,16 +199,15 @@ class PreparedRun final : public TrainingRun {
     std::optional<RunLog> log;
     std::optional<StartUpEnd> start_up_end;
     if (team_.is_first()) start_up_end.emplace(/*file=*/-1, "", how_to_resume());
-    std::optional<train::CheckpointInfo> newest;
-    const bool goes_on = !team_
-                              .ask_first([&] {
-                                newest = checkpoints_->newest_intact(&say_damaged);
-                                return std::string(newest ? "goes on" : "");
-                              })
-                              .empty();
     if (!team_.is_first()) style = ConsoleStyle::kQuiet;
     if (team_.is_first()) introduce(style);
     if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
+    if (!trainer_) build_trainer(stop);
+    if (!is_resumed_) {
+      if (team_.is_first()) checkpoint_ = checkpoints_->newest_intact(&say_damaged);
+      resume_trainer();
+    }
+    const std::optional<train::CheckpointInfo>& newest = checkpoint_;
     std::vector<std::string> varied;
     for (const auto& one : prepared_.varied()) varied.emplace_back(train::name_of(one.value));
     std::optional<track::IdentityRecorder> identity;
@@ -163,6 +229,9 @@ class PreparedRun final : public TrainingRun {
                                why_suggested(*batch_)));
       }
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
+      for (const std::string& line : data().notes) log->noted("data: " + line);
+      if (!changed_options_.empty()) log->noted("options changed: " + changed_options_);
+      if (!changed_data_.empty()) log->noted("data changed: " + changed_data_);
       identity.emplace(path_, identity_question(data().parts->files, path_.parent_path(),
                                                 newest ? newest->step : 0));
       if (mlflow_) pusher.emplace(path_, *mlflow_);
@@ -184,6 +253,20 @@ class PreparedRun final : public TrainingRun {
       }
       for (const auto& reminder : reminders) observers.push_back(reminder.get());
     }
+    trainer_->observe(observers);
+    if (newest) say_resumed(*newest);
+    if (newest && team_.is_first() && style == ConsoleStyle::kJson) {
+      print_earlier(path_, newest->step);
+    }
+    train::Outcome outcome = run_to_its_end(*trainer_, log);
+    // A run that is stopped does not wait; it records what it is made of where it goes on.
+    if (identity && outcome.finished) say_unknown(identity->finish());
+    if (pusher) say_not_sent(pusher->finish());
+    return outcome;
+  }
+
+ private:
+  void build_trainer(const StopRequest& stop) {
     const train::TrainerParts parts{.model = prepared_.model(),
                                     .optimizer = prepared_.optimizer(),
                                     .schedule = prepared_.schedule(),
@@ -192,27 +275,24 @@ class PreparedRun final : public TrainingRun {
                                     .train_samples = *data().train,
                                     .evaluation_samples = data().evaluation(),
                                     .checkpoints = *checkpoints_,
-                                    .observers = observers,
                                     .stop = stop,
                                     .until = until_,
                                     .keep_at = steps_to_keep(),
-                                    .teacher = prepared_.teacher(),
-                                    .text = data().is_text()};
-    train::Trainer trainer(parts, recipe().train, prepared_.step_config(),
-                           prepared_.training_loader(), prepared_.evaluate_config());
-    if (goes_on) trainer.resume(newest);
-    if (newest) say_resumed(*newest);
-    if (newest && team_.is_first() && style == ConsoleStyle::kJson) {
-      print_earlier(path_, newest->step);
-    }
-    train::Outcome outcome = run_to_its_end(trainer, log);
-    // A run that is stopped does not wait; it records what it is made of where it goes on.
-    if (identity && outcome.finished) say_unknown(identity->finish());
-    if (pusher) say_not_sent(pusher->finish());
-    return outcome;
+                                    .allow_changed_data = allow_changed_data_,
+                                    .teacher = prepared_.teacher()};
+    trainer_.emplace(parts, recipe().train, prepared_.step_config(), prepared_.training_loader(),
+                     prepared_.evaluate_config());
   }
 
- private:
+  // From the first process's checkpoint, where it has one.
+  void resume_trainer() {
+    const std::string goes_on =
+        team_.ask_first([&] { return std::string(checkpoint_ ? "goes on" : ""); });
+    if (goes_on.empty()) return;
+    trainer_->resume(checkpoint_);
+    is_resumed_ = true;
+  }
+
   // An error that ends the run stands in its log.
   static train::Outcome run_to_its_end(train::Trainer& trainer, std::optional<RunLog>& log) {
     try {
@@ -367,32 +447,20 @@ class PreparedRun final : public TrainingRun {
   train::Interval until_;
   std::optional<track::mlflow::Target> mlflow_;
   std::optional<int64_t> share_;
+  bool allow_changed_data_;
   std::optional<SharedBeginning> shared_;
   PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;  // Of the first process.
   fs::path path_;
   std::optional<train::CheckpointStore> checkpoints_;
   std::optional<FoundBatch> batch_;  // Where the recipe left it open.
+  // Where it was resumed, in a line each.
+  std::string changed_options_, changed_data_;
+  std::optional<train::CheckpointInfo>
+      checkpoint_;  // Of the first process, that it continues from.
+  std::optional<train::Trainer> trainer_;
+  bool is_resumed_ = false;  // The trainer, from the checkpoint.
 };
-
-// Finished: the newest checkpoint stands at the last step of the run. One that ended before it
-// began has no log.
-bool is_finished(const fs::path& folder) {
-  const fs::path log = folder / "metrics.log";
-  if (!fs::exists(log)) return false;
-  const auto records = track::read_log(log).current();
-  return !records.empty() && records.back().kind == "end" &&
-         records.back().texts.at("how") == "finished";
-}
-
-// For a run that goes on: what was left open at its beginning has been found.
-std::vector<Override> without_auto(std::vector<Override> overrides) {
-  std::erase_if(overrides, [](const Override& one) {
-    return one.value == "auto" && (one.path == "data.batch" || one.path == "optimizer.lr" ||
-                                   one.path == "parallel.bucket");
-  });
-  return overrides;
-}
 
 // For `batch: auto`, in bounded time: the largest that fits is not looked for. Nothing where a stop
 // is asked for.
@@ -414,65 +482,6 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
   return found;
 }
 
-// What is known of a run before its data are read.
-struct Plan {
-  ResolvedRecipe resolved;
-  std::optional<track::RunFolder> folder{};  // Of a run that goes on.
-  std::vector<Override> overrides{};         // Of such a run.
-  std::vector<Sibling> siblings{};           // That may begin like it, where steps are shared.
-};
-
-void plan_sharing(const Families& families, const RunPlace& place, Plan& plan) {
-  if (!place.share) return;
-  plan.siblings = find_siblings(families, place.runs, place.name, plan.resolved);
-}
-
-std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
-                                const std::string& name, const std::vector<Override>& overrides) {
-  track::RunFolder folder = track::RunFolder::open(track::RunFolder::find(place.runs, name));
-  if (overrides.empty() && is_finished(folder.path())) {
-    fmt::print(
-        "nothing to resume: {} is finished. To train longer, with a higher train.epochs: {} "
-        "train.epochs=...\n",
-        printable(folder.path().string()),
-        shell_line({"gallop", "train", "--resume", folder.path().string()}));
-    return std::nullopt;
-  }
-  const fs::path file = folder.path() / "recipe.yaml";
-  auto resolved = parse_recipe(families, track::RunFolder::read_recipe(folder.path()),
-                               file.string(), overrides);
-  if (resolved.is_auto("data", "batch")) {
-    throw UsageError(
-        "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
-        "change it");
-  }
-  Plan plan{.resolved = std::move(resolved), .folder = std::move(folder), .overrides = overrides};
-  plan_sharing(families, place, plan);
-  return plan;
-}
-
-std::optional<Plan> plan_start(const Families& families, const RunPlace& place,
-                               const std::string& recipe, const std::vector<Override>& overrides) {
-  const fs::path runs(place.runs);
-  if (!place.name.empty()) {
-    if (place.resume_if_there && track::RunFolder::is_run(runs / place.name))
-      return plan_resume(families, place, (runs / place.name).string(), without_auto(overrides));
-    refuse_existing_run(runs / place.name);
-  }
-  Plan plan{.resolved = load_recipe(families, recipe, overrides)};
-  plan_sharing(families, place, plan);
-  return plan;
-}
-
-// What a run goes on with in place of its recipe.
-void add_origins(const fs::path& folder, const std::vector<Override>& overrides) {
-  if (overrides.empty() || !fs::exists(folder / kOrigins)) return;
-  std::string text = read_file(folder / kOrigins);
-  text += fmt::format("# from {} on, on the command line:", track::utc_now());
-  for (const Override& one : overrides) text += fmt::format(" {}={}", one.path, one.value);
-  write_file_atomically(folder / kOrigins, text + "\n");
-}
-
 // Puts the batch that it finds in the recipe. Nothing where a stop is asked for.
 using FindBatch = std::function<std::optional<FoundBatch>(const Recipe&)>;
 
@@ -484,49 +493,61 @@ std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatc
   return found;
 }
 
-// The first process makes the plan and has the folder; the others follow.
+// What the other processes need of it.
+std::string plan_text(RunPlan& plan) {
+  return nlohmann::json{{"recipe", to_text(plan.resolved)},
+                        {"trainer", plan.trainer},
+                        {"resumes", plan.folder.has_value()}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The first process makes the plan and has the folder; the others follow. A run that continues is
+// changed only when all is known to fit.
 std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlace& place,
                                          const Team& team,
-                                         const std::function<std::optional<Plan>()>& make_plan,
-                                         const FindBatch& find = {}) {
+                                         const std::function<std::optional<RunPlan>()>& make_plan,
+                                         const StopRequest& stop, const FindBatch& find = {}) {
   if (place.share && !team.is_alone()) {
     throw UsageError("--share is for one process, not for several that train together");
   }
-  std::optional<Plan> plan;
+  std::optional<RunPlan> plan;
   const std::string told = team.ask_first([&] {
     plan = make_plan();
-    return plan ? to_text(plan->resolved) : std::string();
+    return plan ? plan_text(*plan) : std::string();
   });
   if (told.empty()) return nullptr;
-  ResolvedRecipe resolved = plan ? std::move(plan->resolved) : from_text(families, told);
+  const auto plan_of_first = nlohmann::json::parse(told);
+  ResolvedRecipe resolved =
+      plan ? std::move(plan->resolved)
+           : from_text(families, plan_of_first.at("recipe").get<std::string>());
   std::optional<FoundBatch> batch;
   if (resolved.is_auto("data", "batch")) {
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }
-  auto run = std::make_unique<PreparedRun>(families, std::move(resolved), place, team);
+  auto run = std::make_unique<PreparedRun>(
+      families, std::move(resolved), place, team,
+      plan_of_first.at("trainer").get<std::map<std::string, std::string>>());
+  if (plan_of_first.at("resumes").get<bool>()) {
+    team.ask_first([&] {
+      run->check_against(*plan);
+      return std::string();
+    });
+    run->restore(plan, stop);
+  }
   const std::string path = team.ask_first([&] {
     if (batch) run->take_batch(std::move(*batch));
     if (plan->folder) {
-      const fs::path& folder = plan->folder->path();
-      run->check_against(folder);
-      if (!plan->overrides.empty() || run->has_measured_buckets()) {
-        const std::string recipe = run->recipe_yaml();
-        if (recipe != track::RunFolder::read_recipe(folder)) {
-          note_foreign_steps(folder, "the first ones were trained with other options");
-        }
-        write_file_atomically(folder / "recipe.yaml", recipe);
-        add_origins(folder, plan->overrides);
-      }
-      run->place_in(std::move(*plan->folder));
+      run->commit(*plan);
     } else if (place.name.empty()) {
       run->place_in(track::RunFolder::create_numbered(place.runs, run->recipe_name(),
                                                       run->recipe_yaml(), run->info()));
+      run->write_origins();
     } else {
       run->place_in(
           track::RunFolder::create(place.runs, place.name, run->recipe_yaml(), run->info()));
+      run->write_origins();
     }
-    if (!plan->folder) write_file_atomically(run->path() / kOrigins, run->origins_yaml());
     if (!team.is_alone()) {
       note_foreign_steps(run->path(), "several processes have trained some of them");
     }
@@ -552,7 +573,7 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
                                        const std::vector<Override>& overrides,
                                        const StopRequest& stop, const Team& team) {
   return prepare_run(
-      families, place, team, [&] { return plan_start(families, place, recipe, overrides); },
+      families, place, team, [&] { return plan_start(families, place, recipe, overrides); }, stop,
       [&](const Recipe& open) {
         return find_batch_for(
             open, {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides}, team,
@@ -562,9 +583,10 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
 
 std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
                                         const std::string& name,
-                                        const std::vector<Override>& overrides, const Team& team) {
-  return prepare_run(families, place, team,
-                     [&] { return plan_resume(families, place, name, overrides); });
+                                        const std::vector<Override>& overrides,
+                                        const StopRequest& stop, const Team& team) {
+  return prepare_run(
+      families, place, team, [&] { return plan_resume(families, place, name, overrides); }, stop);
 }
 
 }  // namespace gallop::app

@@ -30,6 +30,7 @@ struct RunPlace {
   /// Begin with the checkpoint of a run beside it that began alike, and keep some for others: at so
   /// many evaluations, and where the schedule begins to change. Nothing: do neither.
   std::optional<int64_t> share{};
+  bool allow_changed_data = false;                ///< Resume though files of the data have changed.
   std::optional<track::mlflow::Target> mlflow{};  ///< A server that is sent the run as it trains.
 };
 
@@ -57,9 +58,10 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
 
 /// Continues a run from its newest checkpoint, or from the beginning where it has none. A damaged
 /// checkpoint is a DataError that names the file and the checkpoint before it. Null where the run
-/// is finished already, which is said.
+/// is finished already, which is said. Whatever it throws, nothing in the run's folder was changed.
 std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
                                         const std::string& name,
-                                        const std::vector<Override>& overrides, const Team& team);
+                                        const std::vector<Override>& overrides,
+                                        const StopRequest& stop, const Team& team);
 
 }  // namespace gallop::app

@@ -28,7 +28,10 @@ constexpr std::array<Varying, 5> kVarying = {
 // The recipe's; nothing where its optimizer or model has no such option.
 std::optional<double> base_of(Value value, const Recipe& recipe) {
   switch (value) {
-    case Value::kLabelSmoothing: return recipe.train.label_smoothing;
+    case Value::kLabelSmoothing: {
+      const auto of_loss = option_of(recipe.loss, "label_smoothing");
+      return of_loss && *of_loss > 0 ? of_loss : recipe.train.label_smoothing;
+    }
     case Value::kMomentum:
       if (const auto momentum = option_of(recipe.optimizer, "momentum")) return momentum;
       return option_of(recipe.optimizer, "beta1");
@@ -46,6 +49,12 @@ std::optional<double> base_of(Value value, const Recipe& recipe) {
                     "momentum that can change from step to step; leave them out, or take another "
                     "optimizer",
                     recipe.optimizer.name()));
+  }
+  if (value == Value::kLabelSmoothing) {
+    throw UsageError(
+        fmt::format("vary.label_smoothing is an option of the loss cross-entropy, but train.loss "
+                    "is {}; leave it out, or take train.loss=cross-entropy",
+                    recipe.loss.name()));
   }
   const bool is_models = value == Value::kDropout;
   throw UsageError(fmt::format("vary.{0}: {1} '{2}' has no {0}{3}", train::name_of(value),
@@ -109,14 +118,17 @@ std::vector<train::VariedValue> VariedValues::for_training() const {
   return list;
 }
 
-void VariedValues::check(const Recipe& recipe, const optim::Optimizer& optimizer) const {
+void VariedValues::check(const Recipe& recipe, const optim::Optimizer& optimizer,
+                         const train::Loss& loss) const {
   const auto can_vary = [&](Value value) {
     switch (value) {
       case Value::kMomentum: return optimizer.can_vary(optim::Varying::kMomentum);
       case Value::kBeta2: return optimizer.can_vary(optim::Varying::kBeta2);
       case Value::kWeightDecay: return optimizer.can_vary(optim::Varying::kWeightDecay);
-      default: return true;
+      case Value::kLabelSmoothing: return loss.traits().takes_smoothing;
+      case Value::kDropout: return true;
     }
+    return true;
   };
   for (const One& one : all_) {
     if (!can_vary(one.value)) throw_without(one.value, recipe, one.variation == nullptr);

@@ -37,8 +37,9 @@ class VariedValues {
   /// For the trainer; this outlives what is returned.
   std::vector<train::VariedValue> for_training() const;
 
-  /// Throws UsageError for a value that the optimizer takes at no step.
-  void check(const Recipe& recipe, const optim::Optimizer& optimizer) const;
+  /// Throws UsageError for a value that the optimizer or the loss takes at no step.
+  void check(const Recipe& recipe, const optim::Optimizer& optimizer,
+             const train::Loss& loss) const;
 
  private:
   const schedule::Schedule* schedule_ = nullptr;

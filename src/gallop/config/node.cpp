@@ -4,6 +4,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/choice.h"
+#include "gallop/config/scalar.h"
 
 namespace gallop::config {
 
@@ -73,6 +75,9 @@ std::vector<std::string> split_path(const std::string& path) {
   return parts;
 }
 
+// It may be the name of a member of a family.
+bool is_word(const Node& node) { return !as_number(node) && !as_bool(node) && !is_null(node); }
+
 // The item of a list that `part` names, or null where it is no number or out of range.
 Node* list_item(Node& list, const std::string& part) {
   const auto index = parse_number<size_t>(part);
@@ -95,10 +100,11 @@ void apply_override(Node& root, const std::string& path, Node value, Problems& p
         problems.add(origin, path, fmt::format("the list has no item '{}'", part));
         return;
       }
-    } else if (at->kind == Node::Kind::kScalar) {
+    } else if (at->kind == Node::Kind::kScalar && !is_word(*at)) {
       problems.add(origin, path, fmt::format("'{}' is inside of a plain value", part));
       return;
     } else {
+      if (at->kind == Node::Kind::kScalar) *at = choice_of(*at);
       at = &at->at_or_add(part, origin);
     }
   }

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "gallop/base/text.h"
+#include "gallop/config/choice.h"
 #include "gallop/config/component.h"
 #include "gallop/config/field_text.h"
 #include "gallop/config/resolve.h"
@@ -38,8 +40,9 @@ std::string unknown_name(const char* what, const std::string& name,
 
 class Reader final : public Visitor {
  public:
-  Reader(const Node& map, std::string prefix, Problems& problems)
-      : map_(map), prefix_(std::move(prefix)), problems_(problems) {}
+  /// `first`: a value that stands alone in place of a map, for the first field.
+  Reader(const Node& map, std::string prefix, Problems& problems, const Node* first = nullptr)
+      : map_(map), prefix_(std::move(prefix)), problems_(problems), first_(first) {}
 
   void field(const Field& field, bool& value) override {
     if (const Node* node = take(field)) {
@@ -110,10 +113,12 @@ class Reader final : public Visitor {
                     ? unknown_name(value.catalog().family(), node->scalar, value.catalog().names())
                     : fmt::format("must be a name, not {}", shown(*node)));
         unknown_allowed_ = true;  // the other keys belong to a member that is not known
+        chooses_ |= field.name == std::string_view("name");
         return;
       }
       value = Component(value.catalog(), node->scalar);
     }
+    chooses_ |= field.name == std::string_view("name");
     value.visit_fields(*this);
   }
 
@@ -167,25 +172,45 @@ class Reader final : public Visitor {
     }
   }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
-    static const Node kEmpty = [] {
-      Node node;
-      node.kind = Node::Kind::kMap;
-      return node;
-    }();
     const Node* node = take(field);
     if (node != nullptr && node->kind != Node::Kind::kMap && !is_null(*node)) {
+      if (read_choice(field, *node, visit_fields)) return;
       problem(field, *node, fmt::format("must be a map of options, not {}", shown(*node)));
       return;
     }
-    Reader reader(node != nullptr && node->kind == Node::Kind::kMap ? *node : kEmpty, key_of(field),
-                  problems_);
+    Reader reader(node != nullptr && node->kind == Node::Kind::kMap ? *node : empty_map(),
+                  key_of(field), problems_);
     visit_fields(reader);
     reader.check_unknown();
   }
 
  private:
+  static const Node& empty_map() {
+    static const Node kEmpty = [] {
+      Node node;
+      node.kind = Node::Kind::kMap;
+      return node;
+    }();
+    return kEmpty;
+  }
+
+  // A name alone, of a section that chooses a member of a family; false where it does not.
+  bool read_choice(const Field& field, const Node& node,
+                   const std::function<void(Visitor&)>& visit_fields) {
+    if (node.kind != Node::Kind::kScalar) return false;
+    const Node map = choice_of(node);
+    Problems problems;
+    Reader reader(map, key_of(field), problems);
+    visit_fields(reader);
+    if (!reader.chooses_) return false;
+    reader.check_unknown();
+    for (const Problem& one : problems.list()) problems_.add(one.origin, one.key, one.message);
+    return true;
+  }
+
   const Node* take(const Field& field) {
     known_.emplace_back(field.name);
+    if (first_ != nullptr && known_.size() == 1) return first_;
     return map_.find(field.name);
   }
   std::string key_of(const Field& field) const { return join_key(prefix_, field.name); }
@@ -246,7 +271,7 @@ class Reader final : public Visitor {
     value = std::move(read);
   }
 
-  // `name` or `{name: {options}}`.
+  // `name`, `{name: {options}}`, or `{name: VALUE}` with the first option alone.
   void read_item(const Node& item, const std::string& key, ComponentList& list) {
     const bool is_name = item.kind == Node::Kind::kScalar;
     if (!is_name && (item.kind != Node::Kind::kMap || item.entries.size() != 1)) {
@@ -264,13 +289,16 @@ class Reader final : public Visitor {
     Component component(list.catalog(), name);
     if (!is_name) {
       const Node& options = item.entries.front().value;
-      if (options.kind == Node::Kind::kMap) {
-        Reader reader(options, join_key(key, name), problems_);
+      const bool is_map = options.kind == Node::Kind::kMap;
+      if (is_map || !is_null(options)) {
+        Reader reader(is_map ? options : empty_map(), join_key(key, name), problems_,
+                      is_map ? nullptr : &options);
         component.visit_fields(reader);
         reader.check_unknown();
-      } else if (!is_null(options)) {
-        problems_.add(options.origin, join_key(key, name),
-                      fmt::format("must be a map of options, not {}", shown(options)));
+        if (!is_map && reader.known_.empty()) {
+          problems_.add(options.origin, join_key(key, name),
+                        fmt::format("has no options, but {} is given", shown(options)));
+        }
       }
     }
     list.items.push_back(std::move(component));
@@ -279,8 +307,10 @@ class Reader final : public Visitor {
   const Node& map_;
   std::string prefix_;
   Problems& problems_;
+  const Node* first_;
   std::vector<std::string> known_;
   bool unknown_allowed_ = false;
+  bool chooses_ = false;  // A member of a family, by its name.
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "gallop/config/choice.h"
 #include "gallop/config/component.h"
 #include "gallop/config/resolve.h"
 #include "gallop/config/scalar.h"
@@ -65,7 +66,10 @@ class Writer final : public Visitor {
     map_.at_or_add(field.name, {}) = std::move(list);
   }
   void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) override {
-    Writer inner(written_ != nullptr ? written_->find(field.name) : nullptr);
+    const Node* written = written_ != nullptr ? written_->find(field.name) : nullptr;
+    const bool is_name = written != nullptr && written->kind == Node::Kind::kScalar;
+    const Node choice = is_name ? choice_of(*written) : Node();
+    Writer inner(is_name ? &choice : written);
     visit_fields(inner);
     map_.at_or_add(field.name, {}) = inner.take();
   }

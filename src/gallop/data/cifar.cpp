@@ -1,5 +1,7 @@
 #include "gallop/data/cifar.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -57,7 +59,7 @@ std::vector<std::string> read_names(const fs::path& path, int64_t expected) {
 std::unique_ptr<ImageSet> read_part(const std::vector<fs::path>& paths, const std::string& part,
                                     const Layout& layout,
                                     const std::vector<std::string>& class_names,
-                                    const ReadContext& context) {
+                                    const ReadContext& context, SkipPolicy& skips) {
   std::vector<MappedFile> files;
   std::vector<size_t> first{0};
   for (const fs::path& path : paths) {
@@ -83,10 +85,14 @@ std::unique_ptr<ImageSet> read_part(const std::vector<fs::path>& paths, const st
                                       ? context.shared->content(identity, unpack)
                                       : Block<uint8_t>(unpack());
   const auto labels = unpacked.part_as<int32_t>(pixels, count);
-  for (size_t i = 0; i < files.size(); ++i) {
-    check_labels({labels.begin() + first[i], labels.begin() + first[i + 1]}, layout.classes,
-                 printable(paths[i].string()));
-  }
+  // The file that an image is in, and its place there.
+  const auto item = [&](int64_t index) {
+    const auto file = static_cast<size_t>(
+        std::upper_bound(first.begin(), first.end(), static_cast<size_t>(index)) - first.begin() -
+        1);
+    return fmt::format("{}: item {}", printable(paths[file].string()),
+                       index - static_cast<int64_t>(first[file]));
+  };
   MemoryImages::Content content;
   content.shape = {kCifarSide, kCifarSide, 3};
   content.pixels = unpacked.part(0, pixels);
@@ -96,7 +102,7 @@ std::unique_ptr<ImageSet> read_part(const std::vector<fs::path>& paths, const st
   content.describe = [part](int64_t index) {
     return fmt::format("{} images, item {}", part, index);
   };
-  return std::make_unique<MemoryImages>(std::move(content));
+  return with_valid_labels(std::move(content), item, skips);
 }
 
 std::unique_ptr<Parts> read_cifar(const Layout& layout, const ReadContext& context) {
@@ -105,14 +111,17 @@ std::unique_ptr<Parts> read_cifar(const Layout& layout, const ReadContext& conte
   std::vector<fs::path> train;
   for (const std::string& name : layout.train_files) train.push_back(folder / name);
   auto parts = std::make_unique<Parts>();
-  parts->train_images = read_part(train, "train", layout, class_names, context);
-  parts->test_images = read_part({folder / layout.test_file}, "test", layout, class_names, context);
+  SkipPolicy skips(context.skip_broken);
+  parts->train_images = read_part(train, "train", layout, class_names, context, skips);
+  parts->test_images =
+      read_part({folder / layout.test_file}, "test", layout, class_names, context, skips);
+  parts->skipped = skips.counts();
   for (const fs::path& path : train) parts->files.push_back(path.string());
   parts->files.push_back((folder / layout.test_file).string());
 
   const int64_t expected =
       layout.records_per_train_file * static_cast<int64_t>(layout.train_files.size());
-  if (parts->train_images->size() != expected) {
+  if (parts->train_images->size() != expected && parts->skipped.empty()) {
     parts->notes.push_back(
         fmt::format("{}: {} training images, where the original has {}", printable(folder.string()),
                     format_count(parts->train_images->size()), format_count(expected)));

@@ -36,7 +36,7 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
                  .choices = {"auto", "yes", "no"}},
                 config.in_memory);
   visitor.field({.name = "on_error",
-                 .help = "stop at a damaged image, or skip it and count",
+                 .help = "stop at what cannot be read or has no valid label, or skip it and count",
                  .choices = {"stop", "skip"}},
                 config.on_error);
 }
@@ -67,6 +67,10 @@ void visit_images(config::Visitor& visitor, DataConfig& config) {
                  .min = 0,
                  .max = 3},
                 config.channels);
+  visitor.field({.name = "exif_orientation",
+                 .help = "turn images as their EXIF orientation says, or leave them as stored",
+                 .choices = {"apply", "ignore"}},
+                config.exif_orientation);
 }
 
 void visit_text(config::Visitor& visitor, DataConfig& config) {
@@ -123,6 +127,7 @@ LoaderConfig evaluation_loader(const DataConfig& config, int cores) {
 ReadContext read_context(const DataConfig& config, int cores) {
   return {.path = config.path,
           .skip_broken = config.on_error == "skip",
+          .orient = config.exif_orientation == "apply",
           .threads = std::max(1, loader_threads(config, cores))};
 }
 

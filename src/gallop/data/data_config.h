@@ -27,13 +27,14 @@ struct DataConfig {
   std::string normalize = "data";  ///< data, imagenet or none; `mean` and `deviation` go before it.
   std::vector<double> mean;        ///< One a channel, where 1 is full brightness.
   std::vector<double> deviation;
-  int64_t image_size = 0;          ///< 0: as the images are, all of one size.
-  int64_t channels = 0;            ///< 1, 3, or 0: as the images have.
-  int64_t context = 128;           ///< Tokens of a text that the model sees at once.
-  int64_t eval_stride = 0;         ///< 0: `context`.
-  double validation = 0;           ///< Part of the training data to cut off where none is given.
-  std::string in_memory = "auto";  ///< auto, yes or no.
-  std::string on_error = "stop";   ///< stop or skip.
+  int64_t image_size = 0;   ///< 0: as the images are, all of one size.
+  int64_t channels = 0;     ///< 1, 3, or 0: as the images have.
+  int64_t context = 128;    ///< Tokens of a text that the model sees at once.
+  int64_t eval_stride = 0;  ///< 0: `context`.
+  double validation = 0;    ///< Part of the training data to cut off where none is given.
+  std::string exif_orientation = "apply";  ///< apply or ignore.
+  std::string in_memory = "auto";          ///< auto, yes or no.
+  std::string on_error = "stop";           ///< stop or skip.
   bool shuffle = true;
 };
 

@@ -10,6 +10,7 @@
 #include "gallop/data/bytes.h"
 #include "gallop/data/image.h"
 #include "gallop/data/samples.h"
+#include "gallop/data/skips.h"
 
 namespace gallop::data {
 
@@ -24,9 +25,12 @@ struct TextSet {
 struct Parts {
   std::unique_ptr<ImageSet> train_images, validation_images, test_images;
   std::unique_ptr<TextSet> train_text, validation_text, test_text;
+  /// Images of a test part without classes: to predict, and neither to train nor to evaluate on.
+  std::unique_ptr<ImageSet> unlabeled_test;
   std::vector<std::string> files;  ///< What was read, for the run's identity.
-  /// What a person should know though it is no error: files ignored, samples left out.
+  /// What a person should know though it is no error: files ignored, a part without classes.
   std::vector<std::string> notes;
+  std::vector<SkipCount> skipped;  ///< What `data.on_error: skip` has left out, by reason.
 };
 
 class SharedData;
@@ -35,6 +39,7 @@ class SharedData;
 struct ReadContext {
   std::string path;              ///< `data.path`, empty for the usual places.
   bool skip_broken = false;      ///< `data.on_error: skip`.
+  bool orient = true;            ///< `data.exif_orientation: apply`.
   int threads = 1;               ///< For work at the start: scanning, decoding.
   SharedData* shared = nullptr;  ///< Where other processes find what was read; null: nowhere.
 };

@@ -10,7 +10,7 @@ namespace gallop::data {
 /// Image files as they are named one by one, without labels: each has label 0.
 class FileImages final : public ImageSet {
  public:
-  explicit FileImages(std::vector<std::string> paths);
+  explicit FileImages(std::vector<std::string> paths, bool orient = true);
 
   int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
   int64_t label(int64_t) const override { return 0; }
@@ -20,7 +20,12 @@ class FileImages final : public ImageSet {
 
  private:
   std::vector<std::string> paths_;
+  bool orient_;
   std::vector<std::string> class_names_{"unknown"};
 };
+
+/// The image files in a folder and the folders in it, in order, without hidden ones. Throws
+/// DataError where there are none.
+std::vector<std::string> image_files_in(const std::string& folder);
 
 }  // namespace gallop::data

@@ -8,6 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/part.h"
+#include "gallop/data/shard_paths.h"
 
 namespace gallop::data {
 
@@ -62,6 +63,18 @@ std::vector<fs::path> data_folders() {
   return folders;
 }
 
+namespace {
+
+std::vector<fs::path> places_of(const fs::path& given) {
+  std::vector<fs::path> places{given};
+  if (given.is_relative()) {
+    for (const fs::path& folder : data_folders()) places.push_back(folder / given);
+  }
+  return places;
+}
+
+}  // namespace
+
 fs::path find_data_set(const Wanted& wanted, const std::string& path) {
   std::vector<fs::path> places;
   if (!path.empty()) {
@@ -83,17 +96,35 @@ fs::path find_user_data(const std::string& reader, const std::string& path) {
   if (path.empty()) {
     throw DataError(fmt::format("data.path is not set; the reader '{}' needs it", reader));
   }
-  const fs::path given = expand_home(path);
-  std::vector<fs::path> places{given};
-  if (given.is_relative()) {
-    for (const fs::path& folder : data_folders()) places.push_back(folder / given);
-  }
   std::vector<std::string> looked;
-  for (const fs::path& place : places) {
+  for (const fs::path& place : places_of(expand_home(path))) {
     if (is_there(place)) return place;
     looked.push_back(printable(place.string()));
   }
   throw DataError(fmt::format("data.path: none of these exists: {}", join_names(looked)));
+}
+
+std::string absolute_data_path(const std::string& given) {
+  if (given.empty() || given.starts_with("~/") || fs::path(given).is_absolute()) return given;
+  std::string path = given;
+  while (path.starts_with("./")) path.erase(0, 2);
+  const size_t brace = path.find('{');
+  // Of a pattern, its first name stands for all of them.
+  std::string first = path;
+  if (brace != std::string::npos) {
+    try {
+      first = expand_braces(path).front();
+    } catch (const DataError&) {
+      return given;
+    }
+  }
+  for (const fs::path& place : places_of(first)) {
+    if (!is_there(place)) continue;
+    std::string folder = fs::absolute(place).string();
+    folder.erase(folder.size() - first.size());
+    return folder + path;
+  }
+  return given;
 }
 
 }  // namespace gallop::data

@@ -31,4 +31,8 @@ fs::path find_data_set(const Wanted& wanted, const std::string& path);
 /// lists every place.
 fs::path find_user_data(const std::string& reader, const std::string& path);
 
+/// The absolute path of what find_user_data() finds for `data.path`, which may be a pattern of
+/// shards; the path as it is where it is empty, begins with "~/" or leads nowhere.
+std::string absolute_data_path(const std::string& given);
+
 }  // namespace gallop::data

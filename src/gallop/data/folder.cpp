@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +13,11 @@
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
 #include "gallop/data/find.h"
+#include "gallop/data/folder_listing.h"
+#include "gallop/data/ignored_names.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_file.h"
+#include "gallop/data/image_header.h"
 #include "gallop/data/parallel.h"
 #include "gallop/data/part.h"
 #include "gallop/data/readers.h"
@@ -26,63 +28,19 @@ namespace {
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-// What one folder holds, hidden entries left out; each list is sorted.
-struct Listing {
-  std::vector<std::string> folders;
-  std::vector<std::string> images;
-  std::vector<std::string> others;
-};
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { closedir(folder); }
-};
-
-// File systems that do not tell an entry's type with its name are asked; links are followed.
-mode_t type_of(const dirent& entry, int folder) {
-  if (entry.d_type == DT_REG) return S_IFREG;
-  if (entry.d_type == DT_DIR) return S_IFDIR;
-  struct stat info = {};
-  return fstatat(folder, entry.d_name, &info, 0) == 0 ? info.st_mode & S_IFMT : 0;
-}
-
-Listing list_folder(const fs::path& path) {
-  const std::unique_ptr<DIR, CloseFolder> folder(opendir(path.c_str()));
-  if (!folder) {
-    throw DataError(fmt::format("{}: cannot open: {}", printable(path.string()), reason(errno)));
-  }
-  Listing listing;
-  for (;;) {
-    errno = 0;
-    const dirent* entry = readdir(folder.get());
-    if (entry == nullptr) break;
-    if (entry->d_name[0] == '.') continue;
-    const mode_t type = type_of(*entry, dirfd(folder.get()));
-    const bool is_image = type == S_IFREG && has_image_ending(entry->d_name);
-    auto& list = type == S_IFDIR ? listing.folders : is_image ? listing.images : listing.others;
-    list.emplace_back(entry->d_name);
-  }
-  if (errno != 0) {
-    throw DataError(fmt::format("{}: cannot read: {}", printable(path.string()), reason(errno)));
-  }
-  for (auto* list : {&listing.folders, &listing.images, &listing.others}) {
-    std::sort(list->begin(), list->end());
-  }
-  return listing;
-}
-
 // The images of one part. Files are opened relative to its folder, which spares the system the walk
 // along the whole path for each of them.
 class FolderImages final : public ImageSet {
  public:
-  FolderImages(fs::path path, std::vector<std::string> class_names)
+  FolderImages(fs::path path, std::vector<std::string> class_names, bool orient)
       : path_(std::move(path)),
         folder_(open_for_reading(path_)),
-        class_names_(std::move(class_names)) {}
+        class_names_(std::move(class_names)),
+        orient_(orient) {}
 
+  // `file` is relative to the folder.
   void add(int32_t label, const std::string& file) {
     starts_.push_back(names_.size());
-    names_ += class_names_[static_cast<size_t>(label)];
-    names_ += '/';
     names_ += file;
     names_ += '\0';
     labels_.push_back(label);
@@ -96,18 +54,26 @@ class FolderImages final : public ImageSet {
   }
 
   void read(int64_t index, const DecodeRequest& request, Image& image) const override {
-    try {
-      ThreadDecoder& own = thread_decoder();
-      const FileDescriptor file(openat(folder_.get(), name(index), O_RDONLY | O_CLOEXEC));
-      if (!file) throw DataError("cannot open: " + reason(errno));
-      own.decoder.decode(read_image_file(file, own.file), request, image);
-    } catch (const DataError& error) {
-      throw DataError(fmt::format("{}: {}", describe(index), error.what()));
-    }
+    DecodeRequest own_request = request;
+    own_request.orient = request.orient && orient_;
+    open(index, [&](const FileDescriptor& file, ThreadDecoder& own) {
+      own.decoder.decode(read_image_file(file, own.file), own_request, image);
+    });
+  }
+
+  ImageHeader header(int64_t index) const override {
+    ImageHeader header;
+    open(index, [&](const FileDescriptor& file, ThreadDecoder& own) {
+      struct stat info = {};
+      if (fstat(file.get(), &info) != 0) throw DataError("cannot read: " + reason(errno));
+      header = read_image_header(file, 0, info.st_size, own.file);
+    });
+    return orient_ ? oriented(header) : stored(header);
   }
 
   std::string identity() const override {
-    return fmt::format("folder {}\n{}", fs::absolute(path_).string(), xxh3_128(names_));
+    return fmt::format("folder {}\n{}{}", fs::absolute(path_).string(), xxh3_128(names_),
+                       orient_ ? "" : "\nas stored");
   }
   uint64_t stamp(int64_t index) const override {
     struct stat info = {};
@@ -121,33 +87,64 @@ class FolderImages final : public ImageSet {
     return names_.data() + starts_[static_cast<size_t>(index)];
   }
 
+  template <typename Use>
+  void open(int64_t index, const Use& use) const {
+    try {
+      const FileDescriptor file(openat(folder_.get(), name(index), O_RDONLY | O_CLOEXEC));
+      if (!file) throw DataError("cannot open: " + reason(errno));
+      use(file, thread_decoder());
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", describe(index), error.what()));
+    }
+  }
+
   fs::path path_;
   FileDescriptor folder_;
   std::vector<std::string> class_names_;
-  std::string names_;  // "CLASS/FILE", each ended by a zero.
+  bool orient_;
+  std::string names_;  // Of files, "CLASS/FILE", each ended by a zero.
   std::vector<size_t> starts_;
   std::vector<int32_t> labels_;
 };
 
-// Collects what was passed over, for one note.
+// Collects what was passed over, for one note of each kind.
 class Ignored {
  public:
+  explicit Ignored(fs::path path) : path_(std::move(path)) {}
+
   void add(const std::string& folder, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       if (examples_.size() < 3) examples_.push_back(printable(folder + name));
     }
     count_ += static_cast<int64_t>(names.size());
   }
-  void note(const fs::path& path, std::vector<std::string>& notes) const {
-    if (count_ == 0) return;
-    notes.push_back(fmt::format("{}: {} other {} ignored, such as {}", printable(path.string()),
-                                format_count(count_), count_ == 1 ? "entry" : "entries",
-                                join_names(examples_, "and")));
+
+  // Names what has images in it.
+  void add_hidden(const std::string& folder, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      const int64_t images = count_ignored_images(path_ / (folder + name));
+      if (hidden_images_ == 0 && images > 0) first_hidden_ = printable(folder + name);
+      hidden_images_ += images;
+    }
+  }
+
+  void note(std::vector<std::string>& notes) const {
+    const std::string place = printable(path_.string());
+    if (count_ > 0) {
+      notes.push_back(fmt::format("{}: {} other {} ignored, such as {}", place,
+                                  format_count(count_), count_ == 1 ? "entry" : "entries",
+                                  join_names(examples_, "and")));
+    }
+    if (hidden_images_ > 0) {
+      notes.push_back(hidden_images_note(place, hidden_images_, first_hidden_));
+    }
   }
 
  private:
-  int64_t count_ = 0;
+  fs::path path_;
+  int64_t count_ = 0, hidden_images_ = 0;
   std::vector<std::string> examples_;
+  std::string first_hidden_;
 };
 
 std::vector<std::string> without(const std::vector<std::string>& all,
@@ -170,46 +167,120 @@ void check_same_classes(const fs::path& path, const std::vector<std::string>& fo
   throw DataError(message);
 }
 
-// `classes` is empty for the part that decides which classes there are.
-std::unique_ptr<ImageSet> read_part(const fs::path& path, const std::vector<std::string>& classes,
-                                    int threads, std::vector<std::string>& notes) {
-  Listing top = list_folder(path);
-  if (top.folders.empty()) {
-    throw DataError(fmt::format(
-        "{}: no class folders in it; images are expected as CLASS/NAME.jpg (or .jpeg, .png)",
-        printable(path.string())));
-  }
-  if (!classes.empty()) check_same_classes(path, top.folders, classes);
-  std::vector<Listing> listings(top.folders.size());
-  run_parallel(threads, static_cast<int64_t>(listings.size()), [&](int64_t i) {
-    const auto at = static_cast<size_t>(i);
-    listings[at] = list_folder(path / top.folders[at]);
-    if (listings[at].images.empty()) {
-      throw DataError(fmt::format("{}: a class without images (.jpg, .jpeg or .png)",
-                                  printable((path / top.folders[at]).string())));
+// Reads one part after the other; that for training comes first and says which classes there are.
+class FolderReader {
+ public:
+  FolderReader(const ReadContext& context, Parts& parts)
+      : context_(context), parts_(parts), skips_(context.skip_broken) {}
+
+  std::unique_ptr<ImageSet> read_part(const fs::path& path) {
+    const FolderListing top = list_folder(path);
+    if (top.folders.empty()) {
+      throw DataError(fmt::format(
+          "{}: no class folders in it; images are expected as CLASS/NAME.jpg (or .jpeg, .png)",
+          printable(path.string())));
     }
-  });
-  Ignored ignored;
-  ignored.add("", top.images);
-  ignored.add("", top.others);
-  auto images = std::make_unique<FolderImages>(path, top.folders);
-  for (size_t label = 0; label < listings.size(); ++label) {
-    for (const std::string& file : listings[label].images) {
-      images->add(static_cast<int32_t>(label), file);
+    const bool is_first = classes_.empty();
+    if (is_first) classes_ = top.folders;
+    if (!is_first && !skips_.skips()) check_same_classes(path, top.folders, classes_);
+    std::vector<FolderListing> listings(top.folders.size());
+    std::vector<std::string> errors(top.folders.size());
+    run_parallel(context_.threads, static_cast<int64_t>(listings.size()), [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      try {
+        listings[at] = list_folder(path / top.folders[at]);
+      } catch (const DataError& error) {
+        errors[at] = error.what();
+      }
+    });
+    Ignored ignored(path);
+    ignored.add("", top.others);
+    ignored.add_hidden("", top.hidden);
+    skip_unusable(path, top);
+    for (const std::string& name : top.images) {
+      skip("image in no class folder", path / name, "lies in no class folder");
     }
-    ignored.add(top.folders[label] + "/", listings[label].folders);
-    ignored.add(top.folders[label] + "/", listings[label].others);
+    auto images = std::make_unique<FolderImages>(path, classes_, context_.orient);
+    for (size_t i = 0; i < listings.size(); ++i) {
+      if (!errors[i].empty()) {
+        skips_.add("folder that cannot be read", errors[i]);
+        continue;
+      }
+      add_class(path, top.folders[i], listings[i], *images);
+      ignored.add(top.folders[i] + "/", listings[i].folders);
+      ignored.add(top.folders[i] + "/", listings[i].others);
+      ignored.add_hidden(top.folders[i] + "/", listings[i].hidden);
+    }
+    ignored.note(parts_.notes);
+    if (images->size() > 0) return images;
+    throw DataError(fmt::format("{}: no images that can be used", printable(path.string())));
   }
-  ignored.note(path, notes);
-  return images;
-}
+
+  // The images of a test part that has no classes; false where it has.
+  bool read_flat(const fs::path& path) {
+    const FolderListing top = list_folder(path);
+    if (!top.folders.empty() || top.images.empty()) return false;
+    auto images =
+        std::make_unique<FolderImages>(path, std::vector<std::string>{"unknown"}, context_.orient);
+    for (const std::string& name : top.images) images->add(0, name);
+    skip_unusable(path, top);
+    Ignored ignored(path);
+    ignored.add("", top.others);
+    ignored.add_hidden("", top.hidden);
+    ignored.note(parts_.notes);
+    parts_.notes.push_back(unlabeled_test_note(printable(path.string()), images->size()));
+    parts_.unlabeled_test = std::move(images);
+    return true;
+  }
+
+  const std::vector<SkipCount>& skipped() const { return skips_.counts(); }
+
+ private:
+  void add_class(const fs::path& path, const std::string& name, const FolderListing& listing,
+                 FolderImages& images) {
+    skip_unusable(path / name, listing);
+    const auto found = std::lower_bound(classes_.begin(), classes_.end(), name);
+    const bool is_known = found != classes_.end() && *found == name;
+    for (const std::string& file : listing.images) {
+      if (is_known) {
+        images.add(static_cast<int32_t>(found - classes_.begin()), name + "/" + file);
+      } else {
+        skip("unknown class", path / name / file, "its class is not known in train");
+      }
+    }
+    if (listing.images.empty()) {
+      skip("class without images", path / name, "a class without images (.jpg, .jpeg or .png)");
+    }
+  }
+
+  void skip_unusable(const fs::path& path, const FolderListing& listing) {
+    for (const UnusableImage& one : listing.unusable)
+      skip(one.reason, path / one.name, one.problem);
+  }
+
+  void skip(const char* kind, const fs::path& path, const std::string& problem) {
+    skips_.add(kind, fmt::format("{}: {}", printable(path.string()), problem));
+  }
+
+  const ReadContext& context_;
+  Parts& parts_;
+  SkipPolicy skips_;
+  std::vector<std::string> classes_;
+};
 
 // The folders of the parts, or the folder itself as training part where it has no such folders.
-std::array<fs::path, kParts> part_folders(const fs::path& root) {
+std::array<fs::path, kParts> part_folders(const fs::path& root, std::vector<std::string>& notes) {
   std::array<fs::path, kParts> folders;
-  for (const std::string& name : list_folder(root).folders) {
+  const FolderListing top = list_folder(root);
+  Ignored ignored(root);
+  ignored.add("", top.images);
+  ignored.add_hidden("", top.hidden);
+  for (const std::string& name : top.folders) {
     const auto part = part_of_word(name);
-    if (!part) continue;
+    if (!part) {
+      ignored.add("", {name});
+      continue;
+    }
     fs::path& folder = folders[static_cast<size_t>(*part)];
     if (!folder.empty()) {
       throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
@@ -220,6 +291,7 @@ std::array<fs::path, kParts> part_folders(const fs::path& root) {
   }
   // Without a folder "train" the others are classes with unlucky names.
   if (folders[0].empty()) return {root, {}, {}};
+  ignored.note(notes);
   return folders;
 }
 
@@ -232,13 +304,16 @@ std::unique_ptr<Parts> read_folder(const FolderConfig&, const ReadContext& conte
   auto parts = std::make_unique<Parts>();
   const std::array<std::unique_ptr<ImageSet>*, kParts> sets{
       &parts->train_images, &parts->validation_images, &parts->test_images};
-  const auto folders = part_folders(root);
+  const auto folders = part_folders(root, parts->notes);
+  FolderReader reader(context, *parts);
   for (size_t i = 0; i < kParts; ++i) {
     if (folders[i].empty()) continue;
-    const auto classes = i == 0 ? std::vector<std::string>{} : parts->train_images->class_names();
-    *sets[i] = read_part(folders[i], classes, context.threads, parts->notes);
+    const bool is_test = static_cast<Part>(i) == Part::kTest;
+    if (is_test && reader.read_flat(folders[i])) continue;
+    *sets[i] = reader.read_part(folders[i]);
     parts->files.push_back(folders[i].string());
   }
+  parts->skipped = reader.skipped();
   return parts;
 }
 

@@ -23,7 +23,8 @@ struct Image {
   int channels = 0;
   std::vector<uint8_t> pixels;
   /// Where DecodeRequest::region was obeyed, the pixels begin at this row and column of the whole
-  /// image, and each stands for `reduction` x `reduction` of its pixels.
+  /// image (before the first where a turned image was reduced), and each stands for `reduction` x
+  /// `reduction` of its pixels.
   int top = 0;
   int left = 0;
   int reduction = 1;
@@ -47,6 +48,8 @@ struct DecodeRequest {
   /// A reader may ask it and decode no more than that part; one that does not gives the whole
   /// image.
   RegionChooser* region = nullptr;
+  /// Whether the image is turned as its EXIF orientation says.
+  bool orient = true;
 };
 
 struct ImageShape {
@@ -55,6 +58,12 @@ struct ImageShape {
   int channels = 0;
 
   bool operator==(const ImageShape&) const = default;
+};
+
+/// What a file says of an image before its pixels.
+struct ImageHeader {
+  ImageShape shape;     ///< As DecodeRequest::channels = 0 gives it.
+  int orientation = 1;  ///< The EXIF orientation that it is turned by, 1 to 8.
 };
 
 /// Images with labels, at random access, safe to use from many threads.
@@ -71,6 +80,9 @@ class ImageSet {
   virtual std::string describe(int64_t index) const = 0;
   /// Decodes one image. Throws DataError that names it where it is damaged.
   virtual void read(int64_t index, const DecodeRequest& request, Image& image) const = 0;
+  /// What read() would give, without decoding where the format allows that. Throws DataError that
+  /// names the image where it is damaged that far.
+  virtual ImageHeader header(int64_t index) const;
   /// Shape of every image where the whole set lies decoded in memory in one shape; empty elsewhere.
   virtual std::optional<ImageShape> stored_shape() const { return std::nullopt; }
   /// Bytes of one image in stored_shape(), what read() gives for that number of channels; null

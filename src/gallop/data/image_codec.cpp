@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/data/image_header.h"
+#include "gallop/data/orientation.h"
 
 namespace gallop::data {
 
@@ -23,16 +25,30 @@ const char* other_format(std::string_view file) {
 
 }  // namespace
 
-void ImageDecoder::decode(std::string_view file, const DecodeRequest& request, Image& image) {
+void refuse_format(std::string_view file) {
   if (file.empty()) throw DataError("the file is empty");
+  if (file.size() < 8) throw DataError(fmt::format("truncated: only {} bytes", file.size()));
+  throw DataError(fmt::format("neither JPEG nor PNG but {}", other_format(file)));
+}
+
+void ImageDecoder::decode(std::string_view file, const DecodeRequest& request, Image& image) {
+  const int exif = request.orient ? exif_orientation(file) : 1;
+  if (exif == 1) return decode_stored(file, request, image);
+  OrientedRegion region(request.region, Orientation(exif));
+  DecodeRequest stored = request;
+  if (request.region != nullptr) stored.region = &region;
+  decode_stored(file, stored, image);
+  region.turn(image, turned_);
+}
+
+void ImageDecoder::decode_stored(std::string_view file, const DecodeRequest& request,
+                                 Image& image) {
   if (file.starts_with("\xff\xd8\xff"sv)) {
     jpeg_.decode(file, request, image);
   } else if (file.starts_with("\x89PNG\r\n\x1a\n"sv)) {
     png_.decode(file, request, image);
-  } else if (file.size() < 8) {
-    throw DataError(fmt::format("truncated: only {} bytes", file.size()));
   } else {
-    throw DataError(fmt::format("neither JPEG nor PNG but {}", other_format(file)));
+    refuse_format(file);
   }
 }
 

@@ -43,12 +43,15 @@ class ImageDecoder {
  public:
   /// Decodes a whole file. Throws DataError, without the file's name, where it is empty, damaged,
   /// too large or of another format. What a decoder would only warn of, such as data that end too
-  /// early, is an error. Exif orientation is left alone.
+  /// early, is an error.
   void decode(std::string_view file, const DecodeRequest& request, Image& image);
 
  private:
+  void decode_stored(std::string_view file, const DecodeRequest& request, Image& image);
+
   JpegDecoder jpeg_;
   PngDecoder png_;
+  std::vector<uint8_t> turned_;
 };
 
 /// The calling thread's own decoder and a buffer for files, kept until the thread ends.
@@ -57,6 +60,9 @@ struct ThreadDecoder {
   std::vector<char> file;
 };
 ThreadDecoder& thread_decoder();
+
+/// Throws DataError that says why a file that begins like this is neither JPEG nor PNG.
+[[noreturn]] void refuse_format(std::string_view file);
 
 /// Throws DataError where an image of this size has more than kMaxPixels, or more pixels than the
 /// `file_bytes` can hold at `pixels_per_byte`.

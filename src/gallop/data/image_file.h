@@ -14,6 +14,9 @@ inline constexpr int64_t kMaxImageFileBytes = int64_t{1} << 30;
 /// Whether a file name ends in .jpg, .jpeg or .png, in any case of letters.
 bool has_image_ending(std::string_view name);
 
+/// Whether it ends like an image of a format that is not read (.webp, .bmp, .tif, .jfif, ...).
+bool is_unread_image(std::string_view name);
+
 /// Reads a whole file into a buffer that is reused and only grows, and returns its content. Throws
 /// DataError with the system's reason, without a name, or where the file is too long.
 std::string_view read_image_file(const FileDescriptor& file, std::vector<char>& buffer);

@@ -33,6 +33,7 @@ class ImageSamples final : public Samples {
   int64_t size() const override { return images_.size(); }
   RowShape input_shape() const override;
   RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
+  bool every_target_counts() const override { return true; }
   std::unique_ptr<Scratch> make_scratch() const override;
   bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
             Scratch& scratch) const override;

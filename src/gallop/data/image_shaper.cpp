@@ -47,32 +47,6 @@ class Remembered final : public RegionChooser {
 
 }  // namespace
 
-ImageShape shape_of(const ImageSet& images, int image_size, int channels) {
-  ImageShape shape;
-  if (const auto stored = images.stored_shape()) {
-    shape = *stored;
-  } else {
-    // Damaged images are told of in their turn; here they are only in the way.
-    constexpr int64_t kTries = 100;
-    Image image;
-    std::string reason = "it is empty";
-    for (int64_t i = 0; i < std::min(images.size(), kTries) && shape.height == 0; ++i) {
-      try {
-        images.read(i, {.channels = 0}, image);
-        shape = {image.height, image.width, image.channels};
-      } catch (const DataError& error) {
-        if (i == 0) reason = error.what();
-      }
-    }
-    if (shape.height == 0) {
-      throw DataError(fmt::format("none of the data set's first images can be read: {}", reason));
-    }
-  }
-  if (image_size > 0) shape.height = shape.width = image_size;
-  if (channels > 0) shape.channels = channels;
-  return shape;
-}
-
 ImageShaper::ImageShaper(const ImageSet& images, const ImageShape& shape, bool resize)
     : images_(images), shape_(shape), resize_(resize) {
   const auto stored = images.stored_shape();

@@ -15,11 +15,6 @@ class ShapeError : public DataError {
   using DataError::DataError;
 };
 
-/// The shape that all images of a set are brought to: `image_size` squared where positive, else
-/// that of its first image that can be read; `channels` where positive, else its. Throws DataError
-/// where no image can be read.
-ImageShape shape_of(const ImageSet& images, int image_size, int channels);
-
 /// Reads images and brings them to one shape.
 class ImageShaper {
  public:

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/data/channels.h"
+#include "gallop/data/skips.h"
+#include "gallop/data/split.h"
 
 namespace gallop::data {
 
@@ -31,12 +34,28 @@ void MemoryImages::read(int64_t index, const DecodeRequest& request, Image& imag
   convert_channels(stored_pixels(index), shape.channels, image.pixels.data(), channels, pixels);
 }
 
-void check_labels(const std::vector<int32_t>& labels, int64_t classes, const std::string& items) {
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] >= 0 && labels[i] < classes) continue;
-    throw DataError(fmt::format("{}: item {} has label {}, but there are {} classes (0 to {})",
-                                items, i, labels[i], classes, classes - 1));
+std::unique_ptr<ImageSet> with_valid_labels(MemoryImages::Content content,
+                                            const std::function<std::string(int64_t)>& item,
+                                            SkipPolicy& skips) {
+  const auto classes = static_cast<int64_t>(content.class_names.size());
+  const auto images = static_cast<int64_t>(content.labels.size());
+  std::vector<int64_t> valid;
+  for (int64_t i = 0; i < images; ++i) {
+    int32_t& label = content.labels[static_cast<size_t>(i)];
+    if (label >= 0 && label < classes) {
+      valid.push_back(i);
+      continue;
+    }
+    skips.add("invalid label", fmt::format("{} has label {}, but there are {} classes (0 to {})",
+                                           item(i), label, classes, classes - 1));
+    label = 0;
   }
+  if (valid.empty()) {
+    throw DataError(fmt::format("{}: none of {} labels is valid", item(0), format_count(images)));
+  }
+  auto all = std::make_unique<MemoryImages>(std::move(content));
+  if (static_cast<int64_t>(valid.size()) == images) return all;
+  return std::make_unique<SubsetImages>(std::move(all), std::move(valid));
 }
 
 }  // namespace gallop::data

@@ -11,6 +11,8 @@
 
 namespace gallop::data {
 
+class SkipPolicy;
+
 /// Decoded images of one shape, all in memory.
 class MemoryImages final : public ImageSet {
  public:
@@ -44,8 +46,10 @@ class MemoryImages final : public ImageSet {
   size_t image_bytes_;
 };
 
-/// Throws DataError that names the first item whose label is not below the number of classes.
-/// `items` is what the labels belong to, "train-labels-idx1-ubyte".
-void check_labels(const std::vector<int32_t>& labels, int64_t classes, const std::string& items);
+/// The images without those whose label is none of the classes, which are skipped or an error.
+/// `item` names one in messages, "train-labels-idx1-ubyte: item 7".
+std::unique_ptr<ImageSet> with_valid_labels(MemoryImages::Content content,
+                                            const std::function<std::string(int64_t)>& item,
+                                            SkipPolicy& skips);
 
 }  // namespace gallop::data

@@ -52,7 +52,8 @@ std::string missing_files(const fs::path& folder) {
 std::unique_ptr<ImageSet> make_images(IdxArray images, const IdxArray& labels,
                                       const std::string& part, const fs::path& images_path,
                                       const fs::path& labels_path,
-                                      const std::vector<std::string>& class_names) {
+                                      const std::vector<std::string>& class_names,
+                                      SkipPolicy& skips) {
   const std::string name = printable(images_path.string());
   const int64_t count = images.sizes[0], height = images.sizes[1], width = images.sizes[2];
   if (count != labels.sizes[0]) {
@@ -73,9 +74,10 @@ std::unique_ptr<ImageSet> make_images(IdxArray images, const IdxArray& labels,
   content.describe = [part](int64_t index) {
     return fmt::format("{} images, item {}", part, index);
   };
-  check_labels(content.labels, static_cast<int64_t>(class_names.size()),
-               printable(labels_path.string()));
-  return std::make_unique<MemoryImages>(std::move(content));
+  const auto item = [&](int64_t index) {
+    return fmt::format("{}: item {}", printable(labels_path.string()), index);
+  };
+  return with_valid_labels(std::move(content), item, skips);
 }
 
 std::unique_ptr<Parts> read_four_files(const Wanted& wanted, const ReadContext& context,
@@ -92,10 +94,12 @@ std::unique_ptr<Parts> read_four_files(const Wanted& wanted, const ReadContext& 
     const auto at = static_cast<size_t>(i);
     arrays[at] = read_idx(paths[at], kFiles[at].dimensions, context.shared);
   });
+  SkipPolicy skips(context.skip_broken);
   parts->train_images =
-      make_images(std::move(arrays[0]), arrays[1], "train", paths[0], paths[1], class_names);
+      make_images(std::move(arrays[0]), arrays[1], "train", paths[0], paths[1], class_names, skips);
   parts->test_images =
-      make_images(std::move(arrays[2]), arrays[3], "test", paths[2], paths[3], class_names);
+      make_images(std::move(arrays[2]), arrays[3], "test", paths[2], paths[3], class_names, skips);
+  parts->skipped = skips.counts();
   if (parts->train_images->stored_shape() != parts->test_images->stored_shape()) {
     throw DataError(
         fmt::format("{}: training and test images differ in size", printable(folder.string())));

@@ -19,7 +19,7 @@ constexpr size_t kExamples = 10;
 // same for any number of threads.
 struct Seen {
   int min_height = 0, max_height = 0, min_width = 0, max_width = 0;
-  int64_t gray = 0, color = 0, broken = 0;
+  int64_t gray = 0, color = 0, turned = 0, broken = 0;
   std::vector<std::string> examples;
 
   void add(int height, int width, int channels, int64_t count) {
@@ -38,6 +38,7 @@ Seen look_at(const ImageSet& set, int64_t first, int64_t last) {
     try {
       set.read(i, {.channels = 0}, image);
       seen.add(image.height, image.width, image.channels, 1);
+      if (set.header(i).orientation != 1) ++seen.turned;
     } catch (const DataError& error) {
       ++seen.broken;
       if (seen.examples.size() < kExamples) seen.examples.push_back(error.what());
@@ -56,6 +57,7 @@ void merge(const Seen& seen, ImagePartReport& part) {
   }
   part.gray += seen.gray;
   part.color += seen.color;
+  part.turned += seen.turned;
   part.broken += seen.broken;
   for (const std::string& example : seen.examples) {
     if (part.broken_examples.size() < kExamples) part.broken_examples.push_back(example);
@@ -102,6 +104,7 @@ void compare_classes(const ImagePartReport& train, DataReport& report) {
 DataReport inspect(const Parts& parts, int threads) {
   DataReport report;
   report.notes = parts.notes;
+  report.skipped = parts.skipped;
   const ImageSet* images[kParts] = {parts.train_images.get(), parts.validation_images.get(),
                                     parts.test_images.get()};
   const TextSet* texts[kParts] = {parts.train_text.get(), parts.validation_text.get(),

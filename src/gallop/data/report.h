@@ -15,6 +15,7 @@ struct ImagePartReport {
   std::vector<int64_t> class_counts;
   int min_height = 0, max_height = 0, min_width = 0, max_width = 0;  ///< 0 where none was decoded.
   int64_t gray = 0, color = 0;  ///< Decoded images by what they are stored as.
+  int64_t turned = 0;           ///< By their EXIF orientation.
   int64_t broken = 0;
   std::vector<std::string> broken_examples;  ///< Up to ten, each with its reason.
 };
@@ -33,6 +34,7 @@ struct DataReport {
   std::vector<std::string> empty_classes;  ///< Classes without a training image.
   std::vector<TextPartReport> texts;
   std::vector<std::string> vocabulary;
+  std::vector<SkipCount> skipped;  ///< By readers; broken images are counted in the parts.
   std::vector<std::string> notes;
 };
 

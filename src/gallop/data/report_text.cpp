@@ -82,6 +82,12 @@ std::string texts_text(const DataReport& report) {
 
 std::vector<std::string> remarks(const DataReport& report) {
   std::vector<std::string> lines = report.notes;
+  for (const SkipCount& skipped : report.skipped) lines.push_back(describe(skipped));
+  for (const ImagePartReport& part : report.images) {
+    if (part.turned == 0) continue;
+    lines.push_back(fmt::format("{}: {} of {} images are turned by their EXIF orientation",
+                                part.name, format_count(part.turned), format_count(part.images)));
+  }
   if (!report.empty_classes.empty()) {
     std::vector<std::string> names;
     for (const std::string& name : report.empty_classes) names.push_back(printable(name));
@@ -125,6 +131,7 @@ std::string to_json(const DataReport& report) {
                               {"width", {part.min_width, part.max_width}},
                               {"gray", part.gray},
                               {"color", part.color},
+                              {"turned", part.turned},
                               {"broken", part.broken},
                               {"broken_examples", part.broken_examples}});
   }
@@ -137,6 +144,11 @@ std::string to_json(const DataReport& report) {
     json["texts"].push_back({{"part", part.name}, {"tokens", part.tokens}});
   }
   if (!report.texts.empty()) json["vocabulary"] = report.vocabulary;
+  json["skipped"] = nlohmann::json::array();
+  for (const SkipCount& skipped : report.skipped) {
+    json["skipped"].push_back(
+        {{"reason", skipped.reason}, {"count", skipped.count}, {"first", skipped.first}});
+  }
   json["notes"] = report.notes;
   // File names and bytes as tokens need not be UTF-8, which JSON is.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -31,6 +31,9 @@ class Samples {
   virtual int64_t size() const = 0;
   virtual RowShape input_shape() const = 0;
   virtual RowShape target_shape() const = 0;
+  /// Targets are class labels, none of which is ever kIgnoredTarget: how many count follows from
+  /// the number of samples. Where false, a step computes it.
+  virtual bool every_target_counts() const { return false; }
   /// By default without buffers.
   virtual std::unique_ptr<Scratch> make_scratch() const { return std::make_unique<Scratch>(); }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/data/skips.h"
 
 namespace gallop::data {
 
@@ -20,16 +21,20 @@ struct ShardImage {
 struct Shard {
   std::vector<ShardImage> images;  ///< In the order of the archive.
   int64_t ignored = 0;             ///< Members that are neither images nor labels.
+  int64_t hidden = 0;              ///< Images that are hidden or an operating system's.
+  std::string first_hidden;
+  Skips skips;         ///< What cannot be taken: links to nowhere, labels without an image, ...
   std::string damage;  ///< Where damage is tolerated, what it is; the images before it are listed.
 };
 
 /// Labels read from files are below this.
 inline constexpr int32_t kMaxClasses = 1 << 20;
 
-/// Reads a shard's headers and labels. Members belong together that have the same name up to the
-/// first dot of its last part; .jpg, .jpeg and .png are images and .cls is the label. Throws
-/// DataError that names the shard and the member; `tolerate_damage` turns a truncated archive into
-/// Shard::damage.
+/// Reads a shard's headers and labels, and follows its links. As in the webdataset library, members
+/// belong together that have the same name up to the first dot of its last part, and the rest, in
+/// small letters, is the field: jpg, jpeg and png are images and cls is the label. What is wrong
+/// with single members is in Shard::skips. Throws DataError that names the shard and the member
+/// where the archive is damaged; `tolerate_damage` turns that into Shard::damage.
 Shard read_shard(const FileDescriptor& file, const fs::path& path, bool tolerate_damage);
 
 /// Where what was found in shards is kept, so that headers are read once and not at every start.

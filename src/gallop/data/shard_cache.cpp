@@ -17,7 +17,7 @@ namespace gallop::data {
 namespace {
 
 // Names the layout below: another one gets another number.
-constexpr const char* kFormat = "gallop shard 1";
+constexpr const char* kFormat = "gallop shard 2";
 
 std::string identity_of(const fs::path& path, const struct stat& info) {
   return fmt::format("{}\n{}\n{}", kFormat, fs::absolute(path).string(), file_state(info));
@@ -27,6 +27,14 @@ std::string serialize(const Shard& shard, const std::string& identity) {
   std::string out;
   put_text(out, identity);
   put(out, shard.ignored);
+  put(out, shard.hidden);
+  put_text(out, shard.first_hidden);
+  put(out, static_cast<int64_t>(shard.skips.counts().size()));
+  for (const SkipCount& skipped : shard.skips.counts()) {
+    put_text(out, skipped.reason);
+    put(out, skipped.count);
+    put_text(out, skipped.first);
+  }
   put(out, static_cast<int64_t>(shard.images.size()));
   for (const ShardImage& image : shard.images) {
     put_text(out, image.name);
@@ -47,6 +55,16 @@ std::optional<Shard> parse(std::string_view entry, const std::string& identity, 
   if (checksum != xxh3_64(body) || taker.take_text() != identity) return std::nullopt;
   Shard shard;
   shard.ignored = taker.take<int64_t>();
+  shard.hidden = taker.take<int64_t>();
+  shard.first_hidden = taker.take_text();
+  const auto reasons = taker.take<int64_t>();
+  for (int64_t i = 0; i < reasons && taker.good(); ++i) {
+    SkipCount skipped;
+    skipped.reason = taker.take_text();
+    skipped.count = taker.take<int64_t>();
+    skipped.first = taker.take_text();
+    shard.skips.add(skipped);
+  }
   const auto count = taker.take<int64_t>();
   for (int64_t i = 0; i < count && taker.good(); ++i) {
     ShardImage image;

@@ -52,7 +52,8 @@ std::vector<fs::path> tar_files(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     std::error_code ignored;
-    if (name.ends_with(".tar") && !name.starts_with('.') && entry.is_regular_file(ignored)) {
+    // A link to nowhere is one, too: it is an error where it is opened.
+    if (name.ends_with(".tar") && !name.starts_with('.') && !entry.is_directory(ignored)) {
       files.push_back(entry.path());
     }
   }

@@ -23,6 +23,7 @@ class SubsetImages final : public ImageSet {
   void read(int64_t index, const DecodeRequest& request, Image& image) const override {
     set_->read(at(index), request, image);
   }
+  ImageHeader header(int64_t index) const override { return set_->header(at(index)); }
   std::optional<ImageShape> stored_shape() const override { return set_->stored_shape(); }
   const uint8_t* stored_pixels(int64_t index) const override {
     return set_->stored_pixels(at(index));

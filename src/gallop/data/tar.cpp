@@ -11,8 +11,10 @@
 #include "gallop/base/text.h"
 #include "gallop/data/class_names.h"
 #include "gallop/data/find.h"
+#include "gallop/data/ignored_names.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_file.h"
+#include "gallop/data/image_header.h"
 #include "gallop/data/parallel.h"
 #include "gallop/data/part.h"
 #include "gallop/data/readers.h"
@@ -34,7 +36,8 @@ struct OpenShard {
 // The images of one part, read where they lie in their shards.
 class TarImages final : public ImageSet {
  public:
-  explicit TarImages(std::vector<std::string> class_names) : class_names_(std::move(class_names)) {}
+  TarImages(std::vector<std::string> class_names, bool orient)
+      : class_names_(std::move(class_names)), orient_(orient) {}
 
   size_t add_shard(const fs::path& path) {
     OpenShard shard{.path = path, .file = {}};
@@ -63,28 +66,29 @@ class TarImages final : public ImageSet {
   }
 
   void read(int64_t index, const DecodeRequest& request, Image& image) const override {
-    const Item& item = items_[static_cast<size_t>(index)];
-    const OpenShard& shard = shards_[item.shard];
-    try {
-      ThreadDecoder& own = thread_decoder();
-      if (item.size > kMaxImageFileBytes) {
-        throw DataError(fmt::format("longer than {}", format_bytes(kMaxImageFileBytes)));
-      }
+    DecodeRequest own_request = request;
+    own_request.orient = request.orient && orient_;
+    open(index, [&](const FileDescriptor& file, const Item& item, ThreadDecoder& own) {
       const auto bytes = static_cast<size_t>(item.size);
       reserve_bytes(own.file, bytes);
-      const FileDescriptor opened = shard.file ? FileDescriptor() : open_for_reading(shard.path);
-      const FileDescriptor& file = shard.file ? shard.file : opened;
-      if (!read_exactly(file, shard.path, item.offset, own.file.data(), item.size)) {
+      if (!read_exactly(file, shards_[item.shard].path, item.offset, own.file.data(), item.size)) {
         throw DataError("the archive became shorter after the start");
       }
-      own.decoder.decode({own.file.data(), bytes}, request, image);
-    } catch (const DataError& error) {
-      throw DataError(fmt::format("{}: {}", describe(index), error.what()));
-    }
+      own.decoder.decode({own.file.data(), bytes}, own_request, image);
+    });
+  }
+
+  ImageHeader header(int64_t index) const override {
+    ImageHeader header;
+    open(index, [&](const FileDescriptor& file, const Item& item, ThreadDecoder& own) {
+      header = read_image_header(file, item.offset, item.size, own.file);
+    });
+    return orient_ ? oriented(header) : stored(header);
   }
 
   std::string identity() const override {
     std::string identity = "tar " + xxh3_128(names_);
+    if (!orient_) identity += " as stored";
     for (const OpenShard& shard : shards_) identity += "\n" + file_state(shard.path);
     Hasher places;
     for (const Item& item : items_) {
@@ -104,7 +108,23 @@ class TarImages final : public ImageSet {
     size_t name;
   };
 
+  template <typename Use>
+  void open(int64_t index, const Use& use) const {
+    const Item& item = items_[static_cast<size_t>(index)];
+    const OpenShard& shard = shards_[item.shard];
+    try {
+      if (item.size > kMaxImageFileBytes) {
+        throw DataError(fmt::format("longer than {}", format_bytes(kMaxImageFileBytes)));
+      }
+      const FileDescriptor opened = shard.file ? FileDescriptor() : open_for_reading(shard.path);
+      use(shard.file ? shard.file : opened, item, thread_decoder());
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", describe(index), error.what()));
+    }
+  }
+
   std::vector<std::string> class_names_;
+  bool orient_;
   std::vector<OpenShard> shards_;
   std::vector<Item> items_;
   std::string names_;
@@ -132,28 +152,33 @@ Found place(size_t shard, const ShardImage& image, Part part, bool parts_inside)
   return {shard, &image, part, std::string(folders.substr(folders.rfind('/') + 1))};
 }
 
-// Whether members begin with the name of a part: "train/cat/7.jpg", or "train/7.jpg" beside labels.
-bool begins_with_part(const ShardImage& image, Part& part) {
+// The part whose name a member begins with: "train/cat/7.jpg".
+std::optional<Part> first_part(const ShardImage& image) {
   const size_t slash = image.name.find('/');
-  if (slash == std::string::npos) return false;
-  if (image.label < 0 && image.name.find('/', slash + 1) == std::string::npos) return false;
-  const auto found = part_of_word(std::string_view(image.name).substr(0, slash));
-  if (found) part = *found;
-  return found.has_value();
+  if (slash == std::string::npos) return std::nullopt;
+  return part_of_word(std::string_view(image.name).substr(0, slash));
+}
+
+// Whether that is no class of an unlucky name: it is "train", and labels or class folders are
+// there.
+bool marks_parts(const ShardImage& image) {
+  const bool has_class =
+      image.label >= 0 || std::count(image.name.begin(), image.name.end(), '/') > 1;
+  return has_class && first_part(image) == Part::kTrain;
 }
 
 class TarSet {
  public:
   TarSet(const TarConfig& config, const ReadContext& context)
-      : config_(config), context_(context) {}
+      : config_(config), context_(context), skips_(context.skip_broken) {}
 
   std::unique_ptr<Parts> read() {
     const fs::path root = find_shards(context_.path, paths_);
+    auto parts = std::make_unique<Parts>();
     read_shards();
     place_images();
-    choose_labels();
+    choose_labels(*parts);
     choose_class_names(root);
-    auto parts = std::make_unique<Parts>();
     make_sets(*parts);
     add_notes(root, *parts);
     return parts;
@@ -165,27 +190,34 @@ class TarSet {
     const ShardCache cache{.folder = user_cache_folder() / "shards"};
     run_parallel(context_.threads, static_cast<int64_t>(paths_.size()), [&](int64_t i) {
       const auto at = static_cast<size_t>(i);
-      const FileDescriptor file = open_for_reading(paths_[at].path);
-      shards_[at] = read_shard_cached(file, paths_[at].path, context_.skip_broken, cache);
+      try {
+        const FileDescriptor file = open_for_reading(paths_[at].path);
+        shards_[at] = read_shard_cached(file, paths_[at].path, context_.skip_broken, cache);
+      } catch (const DataError& error) {
+        if (!context_.skip_broken) throw;
+        shards_[at].damage = error.what();
+      }
     });
+    for (const Shard& shard : shards_) {
+      skips_.add(shard.skips);
+      if (!shard.damage.empty()) skips_.add("rest of a damaged archive", shard.damage);
+    }
   }
 
   void place_images() {
     bool parts_inside = false;
     for (size_t i = 0; i < shards_.size(); ++i) {
       if (paths_[i].is_marked) continue;
-      for (const ShardImage& image : shards_[i].images) {
-        Part part;
-        parts_inside |= begins_with_part(image, part) && part == Part::kTrain;
-      }
+      const auto& images = shards_[i].images;
+      parts_inside |= std::any_of(images.begin(), images.end(), marks_parts);
     }
     for (size_t i = 0; i < shards_.size(); ++i) {
       const bool inside = parts_inside && !paths_[i].is_marked;
       for (const ShardImage& image : shards_[i].images) {
-        Part part;
-        if (inside && !begins_with_part(image, part)) {
-          throw DataError(fmt::format("{}: lies in no folder of a part, as others do in train/",
-                                      name_of({i, &image, Part::kTrain, {}})));
+        if (inside && !first_part(image)) {
+          leave_out({i, &image, Part::kTrain, {}}, "image in no part",
+                    "lies in no folder of a part, as others do in train/");
+          continue;
         }
         found_.push_back(place(i, image, paths_[i].part, inside));
       }
@@ -201,16 +233,50 @@ class TarSet {
   }
 
   // Labels come from .cls members for all images, or from folders for all.
-  void choose_labels() {
+  void choose_labels(Parts& parts) {
     has_labels_ = std::any_of(found_.begin(), found_.end(),
                               [](const Found& found) { return found.image->label >= 0; });
+    take_unlabeled_test(parts);
     std::erase_if(found_, [&](const Found& found) {
-      const bool good = has_labels_ ? found.image->label >= 0 : !found.class_folder.empty();
+      const bool good = has_class(found);
       if (!good)
-        leave_out(found, has_labels_ ? "has no .cls, though others have"
-                                     : "has neither a .cls nor a class folder");
+        leave_out(found, "image without a label",
+                  has_labels_ ? "has no .cls, though others have"
+                              : "has neither a .cls nor a class folder");
       return !good;
     });
+  }
+
+  bool has_class(const Found& found) const {
+    return has_labels_ ? found.image->label >= 0 : !found.class_folder.empty();
+  }
+
+  // A test part where no image has a class is one to predict.
+  void take_unlabeled_test(Parts& parts) {
+    const auto is_test = [](const Found& found) { return found.part == Part::kTest; };
+    const bool has_others = std::any_of(found_.begin(), found_.end(), [&](const Found& found) {
+      return !is_test(found) && has_class(found);
+    });
+    const bool some_labeled = std::any_of(found_.begin(), found_.end(), [&](const Found& found) {
+      return is_test(found) && has_class(found);
+    });
+    if (!has_others || some_labeled) return;
+    std::unique_ptr<TarImages> images;
+    size_t last_shard = 0, slot = 0;
+    for (const Found& found : found_) {
+      if (!is_test(found)) continue;
+      if (!images)
+        images = std::make_unique<TarImages>(std::vector<std::string>{"unknown"}, context_.orient);
+      if (images->size() == 0 || last_shard != found.shard) {
+        slot = images->add_shard(paths_[found.shard].path);
+        last_shard = found.shard;
+      }
+      images->add(slot, *found.image, 0);
+    }
+    if (!images) return;
+    parts.notes.push_back(unlabeled_test_note(printable(context_.path), images->size()));
+    parts.unlabeled_test = std::move(images);
+    std::erase_if(found_, is_test);
   }
 
   void choose_class_names(const fs::path& root) {
@@ -235,14 +301,16 @@ class TarSet {
     const auto classes = static_cast<int32_t>(class_names_.size());
     if (has_labels_) {
       if (found.image->label < classes) return found.image->label;
-      leave_out(found, fmt::format("has label {}, but there are {} classes (0 to {})",
-                                   found.image->label, classes, classes - 1));
+      leave_out(found, "invalid label",
+                fmt::format("has label {}, but there are {} classes (0 to {})", found.image->label,
+                            classes, classes - 1));
       return -1;
     }
     const auto at = class_numbers_.find(found.class_folder);
     if (at != class_numbers_.end()) return at->second;
-    leave_out(found, fmt::format("its folder '{}' is none of the {} classes",
-                                 printable(found.class_folder), classes));
+    leave_out(found, "unknown class",
+              fmt::format("its folder '{}' is none of the {} classes",
+                          printable(found.class_folder), classes));
     return -1;
   }
 
@@ -256,7 +324,7 @@ class TarSet {
       const int32_t label = label_of(found);
       if (label < 0) continue;
       const auto part = static_cast<size_t>(found.part);
-      if (!sets[part]) sets[part] = std::make_unique<TarImages>(class_names_);
+      if (!sets[part]) sets[part] = std::make_unique<TarImages>(class_names_, context_.orient);
       if (sets[part]->size() == 0 || last_shard[part] != found.shard) {
         slot[part] = sets[part]->add_shard(paths_[found.shard].path);
         last_shard[part] = found.shard;
@@ -272,21 +340,24 @@ class TarSet {
   }
 
   void add_notes(const fs::path& root, Parts& parts) const {
-    int64_t ignored = 0;
+    int64_t ignored = 0, hidden = 0;
+    std::string first_hidden;
     for (size_t i = 0; i < shards_.size(); ++i) {
       parts.files.push_back(paths_[i].path.string());
       ignored += shards_[i].ignored;
-      if (!shards_[i].damage.empty()) parts.notes.push_back(shards_[i].damage);
+      if (hidden == 0) first_hidden = shards_[i].first_hidden;
+      hidden += shards_[i].hidden;
     }
     if (ignored > 0) {
       parts.notes.push_back(fmt::format("{}: {} other {} ignored in the shards",
                                         printable(root.string()), format_count(ignored),
                                         ignored == 1 ? "member" : "members"));
     }
-    if (left_out_ > 0) {
-      parts.notes.push_back(fmt::format("{} {} left out, the first: {}", format_count(left_out_),
-                                        left_out_ == 1 ? "image" : "images", first_left_out_));
+    if (hidden > 0) {
+      parts.notes.push_back(
+          hidden_images_note(printable(root.string()), hidden, printable(first_hidden)));
     }
+    parts.skipped = skips_.counts();
   }
 
   std::string name_of(const Found& found) const {
@@ -294,10 +365,8 @@ class TarSet {
                        printable(found.image->name));
   }
 
-  void leave_out(const Found& found, const std::string& why) {
-    const std::string message = fmt::format("{}: {}", name_of(found), why);
-    if (!context_.skip_broken) throw DataError(message);
-    if (left_out_++ == 0) first_left_out_ = message;
+  void leave_out(const Found& found, const char* reason, const std::string& why) {
+    skips_.add(reason, fmt::format("{}: {}", name_of(found), why));
   }
 
   const TarConfig& config_;
@@ -308,8 +377,7 @@ class TarSet {
   std::vector<std::string> class_names_;
   std::unordered_map<std::string, int32_t> class_numbers_;
   bool has_labels_ = false;
-  int64_t left_out_ = 0;
-  std::string first_left_out_;
+  SkipPolicy skips_;
 };
 
 }  // namespace

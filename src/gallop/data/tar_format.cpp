@@ -135,8 +135,11 @@ void TarReader::read_pax(std::string_view records, Extended& extended) const {
     if (equals == std::string_view::npos)
       fail(fmt::format("damaged pax header before byte {}", at_));
     const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
-    if (key == "path") extended.name = std::string(value);
+    if (key == "path" && !extended.sparse) extended.name = std::string(value);
+    if (key == "linkpath") extended.link = std::string(value);
     if (key.starts_with("GNU.sparse.")) extended.sparse = true;
+    // The "path" beside it is one that tar made up.
+    if (key == "GNU.sparse.name") extended.name = std::string(value);
     if (key == "size") {
       const auto size = parse_number<int64_t>(value);
       if (!size || *size < 0) {
@@ -162,6 +165,50 @@ void TarReader::check_end() {
   }
 }
 
+// Whether it was a header that only says something of the next member.
+bool TarReader::read_extension(char type, int64_t size, Extended& extended) {
+  if (type == 'L' || type == 'K') {
+    std::string text = read_text(size, kMaxName, "a long name");
+    (type == 'L' ? extended.name : extended.link) = text.substr(0, text.find('\0'));
+  } else if (type == 'x') {
+    read_pax(read_text(size, kMaxPax, "a pax header"), extended);
+  }
+  return type == 'L' || type == 'K' || type == 'x' || type == 'g';
+}
+
+// GNU's old sparse files have their map in blocks between header and content.
+void TarReader::skip_sparse_map(bool is_extended) {
+  constexpr size_t kIsExtended = 504;
+  while (is_extended) {
+    const char* block = window(at_, kBlock);
+    if (block == nullptr) fail(fmt::format("truncated after member '{}'", printable(last_name_)));
+    is_extended = block[kIsExtended] != 0;
+    at_ += kBlock;
+  }
+}
+
+TarMember TarReader::read_member(char type, std::string name, int64_t size,
+                                 const Extended& extended, std::string link) {
+  const bool is_file = type == '0' || type == '\0' || type == '7';
+  TarMember member{.name = std::move(name), .kind = TarKind::kOther};
+  if (extended.sparse || type == 'S') {
+    member.kind = TarKind::kSparse;
+  } else if (type == '5' || (is_file && member.name.ends_with('/'))) {
+    member.kind = TarKind::kFolder;
+  } else if (type == '1' || type == '2') {
+    member.kind = type == '1' ? TarKind::kHardLink : TarKind::kSymbolicLink;
+    member.link = std::move(link);
+  } else if (is_file) {
+    member.kind = TarKind::kFile;
+  }
+  const bool has_content = type < '1' || type > '6';
+  member.size = has_content ? extended.size.value_or(size) : 0;
+  member.offset = at_;
+  at_ = end_of_content(member.size, member.name);
+  last_name_ = member.name.empty() ? "(without a name)" : member.name;
+  return member;
+}
+
 std::optional<TarMember> TarReader::next() {
   Extended extended;
   for (;;) {
@@ -181,35 +228,21 @@ std::optional<TarMember> TarReader::next() {
                        printable(last_name_)));
     }
     const char type = header[156];
+    const bool has_sparse_map = type == 'S' && header[482] != 0;
     const auto stated_size = number_field(header, 124, 12);
     std::string name = extended.name ? *extended.name : header_name(header);
+    std::string link = extended.link ? *extended.link : text_field(header, 157, 100);
     if (name.starts_with("./")) name.erase(0, 2);
     if (!stated_size) {
       fail(fmt::format("damaged: member '{}' has an unreadable size", printable(name)));
     }
     at_ += kBlock;
-    if (type == 'L' || type == 'K' || type == 'x' || type == 'g') {
-      if (type == 'L') {
-        const std::string text = read_text(*stated_size, kMaxName, "a long name");
-        extended.name = text.substr(0, text.find('\0'));
-      } else if (type == 'x') {
-        read_pax(read_text(*stated_size, kMaxPax, "a pax header"), extended);
-      }
+    if (read_extension(type, *stated_size, extended)) {
       at_ = end_of_content(*stated_size, name);
       continue;
     }
-    const bool has_content = type < '1' || type > '6';
-    const int64_t size = !has_content ? 0 : extended.size ? *extended.size : *stated_size;
-    TarMember member{.name = name, .offset = at_, .size = size};
-    at_ = end_of_content(size, name);
-    last_name_ = name.empty() ? "(without a name)" : name;
-    if (extended.sparse || type == 'S') {
-      fail(fmt::format("member '{}' is stored with holes; pack it again without --sparse",
-                       printable(name)));
-    }
-    const bool is_regular = type == '0' || type == '\0' || type == '7';
-    if (is_regular && !name.ends_with('/')) return member;
-    extended = {};
+    skip_sparse_map(has_sparse_map);
+    return read_member(type, std::move(name), *stated_size, extended, std::move(link));
   }
 }
 

@@ -10,15 +10,26 @@
 
 namespace gallop::data {
 
-/// A regular file in a tar archive.
+/// What a member of a tar archive is.
+enum class TarKind {
+  kFile,
+  kFolder,
+  kHardLink,
+  kSymbolicLink,
+  kSparse,  ///< A file stored without its holes.
+  kOther,   ///< A device, a pipe, or a type that is not known.
+};
+
 struct TarMember {
   std::string name;
   int64_t offset = 0;  ///< Of its content in the archive.
   int64_t size = 0;
+  TarKind kind = TarKind::kFile;
+  std::string link{};  ///< What a link leads to, as the archive has it.
 };
 
-/// Walks over the regular files of a tar archive by reading headers only: ustar and older ones, GNU
-/// long names, pax headers (POSIX.1-2001). Folders, links and devices are passed over.
+/// Walks over the members of a tar archive by reading headers only: ustar and older ones, GNU long
+/// names, pax headers (POSIX.1-2001).
 class TarReader {
  public:
   /// Both must outlive the reader; `path` is only named. Throws DataError where it is no file.
@@ -32,6 +43,7 @@ class TarReader {
   // What headers before a member's own say of it.
   struct Extended {
     std::optional<std::string> name;
+    std::optional<std::string> link;
     std::optional<int64_t> size;
     bool sparse = false;
   };
@@ -39,8 +51,12 @@ class TarReader {
   const char* window(int64_t offset, int64_t bytes);
   std::string read_text(int64_t bytes, int64_t limit, const char* what);
   void read_pax(std::string_view records, Extended& extended) const;
+  bool read_extension(char type, int64_t size, Extended& extended);
+  void skip_sparse_map(bool is_extended);
   void check_end();
   int64_t end_of_content(int64_t size, const std::string& name) const;
+  TarMember read_member(char type, std::string name, int64_t size, const Extended& extended,
+                        std::string link);
   [[noreturn]] void fail(const std::string& why) const;
 
   const FileDescriptor& file_;

@@ -22,6 +22,7 @@ class TextWindows final : public Samples {
   int64_t size() const override { return size_; }
   RowShape input_shape() const override { return {{context_}, c10::ScalarType::Long}; }
   RowShape target_shape() const override { return {{context_}, c10::ScalarType::Long}; }
+  bool every_target_counts() const override { return true; }
   bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
             Scratch& scratch) const override;
 

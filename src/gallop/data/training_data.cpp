@@ -10,6 +10,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/cached_images.h"
 #include "gallop/data/image_samples.h"
+#include "gallop/data/set_properties.h"
 #include "gallop/data/split.h"
 #include "gallop/data/statistics.h"
 #include "gallop/data/text_samples.h"
@@ -89,8 +90,6 @@ class ImageDataBuilder {
     auto augment = build_augmentations(augmentations_, config_.augment);
     const bool cuts = !augment.empty() && augment.front()->cuts();
     data_.names = parts.train_images->class_names();
-    data_.image_shape = shape_of(*parts.train_images, static_cast<int>(config_.image_size),
-                                 static_cast<int>(config_.channels));
     cuts_ = cuts;
     const ImageSet& train = cuts ? *parts.train_images : cached(*parts.train_images);
     // Of the originals, so that it does not matter how many images memory has room for; where
@@ -201,6 +200,12 @@ TrainingData build_data(const DataConfig& config, std::unique_ptr<Parts> parts,
   data.shared = options.shared;
   data.parts = std::move(parts);
   data.notes = data.parts->notes;
+  for (const SkipCount& skipped : data.parts->skipped) data.notes.push_back(describe(skipped));
+  if (data.parts->train_images) {
+    data.image_shape =
+        shape_of_set(*data.parts, config, std::max(1, loader_threads(config, options.cores)),
+                     {.folder = options.cache_folder}, data.notes);
+  }
   const bool has_validation = data.parts->validation_images || data.parts->validation_text;
   if (config.validation > 0 && !has_validation) {
     cut_validation(*data.parts, config.validation, options.seed);

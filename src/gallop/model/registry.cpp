@@ -1,5 +1,6 @@
 #include "gallop/model/airbench.h"
 #include "gallop/model/gpt.h"
+#include "gallop/model/layers_model.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/model/resnet.h"
@@ -15,7 +16,8 @@ ModelRegistry built_in_models() {
       .add("airbench", "whitened patches and a few wide stages, for short training of small images",
            make_airbench)
       .add("vit", "vision transformer over square patches", make_vit)
-      .add("gpt", "decoder of text as GPT-2", make_gpt);
+      .add("gpt", "decoder of text as GPT-2", make_gpt)
+      .add("layers", "layers that the recipe lists", make_layers);
   return registry;
 }
 

@@ -84,7 +84,7 @@ std::unique_ptr<Optimizer> make_ema(const EmaConfig& config, Wrapped wrapped) {
 }
 
 std::unique_ptr<Optimizer> make_swa(const SwaConfig& config, Wrapped wrapped) {
-  const int64_t every = wrapped.length.steps_of(config.every);
+  const int64_t every = wrapped.length.steps_between(config.every);
   if (every < 1) {
     throw UsageError(
         fmt::format("optimizer.wrap: swa: every '{}' is less than one step", config.every));

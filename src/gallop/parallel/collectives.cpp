@@ -87,6 +87,27 @@ std::vector<std::string> gather(Collectives& collectives, const std::string& tex
   return all;
 }
 
+std::vector<std::string> gather_bytes(Collectives& collectives, const std::string& bytes) {
+  const std::vector<uint64_t> sizes = gather(collectives, static_cast<uint64_t>(bytes.size()));
+  uint64_t sum = 0, begin = 0;
+  for (size_t rank = 0; rank < sizes.size(); ++rank) {
+    if (rank == static_cast<size_t>(collectives.rank())) begin = sum;
+    sum += sizes[rank];
+  }
+  std::vector<std::string> all(sizes.size());
+  if (sum == 0) return all;
+  const at::Tensor buffer = at::zeros({static_cast<int64_t>(sum)}, at::kByte);
+  auto* data = reinterpret_cast<char*>(buffer.mutable_data_ptr<uint8_t>());
+  std::memcpy(data + begin, bytes.data(), bytes.size());
+  collectives.start_sum(buffer);
+  collectives.wait(buffer);
+  for (size_t rank = 0; rank < sizes.size(); ++rank) {
+    all[rank].assign(data, sizes[rank]);
+    data += sizes[rank];
+  }
+  return all;
+}
+
 bool any_of(Collectives& collectives, bool one) {
   return sum_over_all(collectives, {one ? 1.0 : 0.0}).front() > 0;
 }

@@ -90,6 +90,8 @@ std::vector<double> sum_over_all(Collectives& collectives, const std::vector<dou
 /// What each process has, by rank; of texts the first 255 bytes.
 std::vector<uint64_t> gather(Collectives& collectives, uint64_t number);
 std::vector<std::string> gather(Collectives& collectives, const std::string& text);
+/// The same of any number of bytes, of which each process holds all meanwhile.
+std::vector<std::string> gather_bytes(Collectives& collectives, const std::string& bytes);
 
 /// Whether any process says so.
 bool any_of(Collectives& collectives, bool one);

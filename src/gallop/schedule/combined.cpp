@@ -31,6 +31,13 @@ class Combined : public Schedule {
       begin = end;
     }
   }
+  std::vector<std::string> followed_metrics() const override {
+    std::vector<std::string> all;
+    for (const auto& member : members_) {
+      for (const std::string& one : member->followed_metrics()) all.push_back(one);
+    }
+    return all;
+  }
 
  protected:
   Members members_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "gallop/base/metric_order.h"
+
 namespace gallop::schedule {
 
 namespace {
@@ -10,15 +12,17 @@ namespace {
 class Plateau final : public Schedule {
  public:
   explicit Plateau(const PlateauConfig& config) : config_(config) {
-    best_ = rises() ? -kInfinity : kInfinity;
+    // Which of other metrics are to rise is known from the first evaluation on.
+    if (config_.metric == "loss") best_ = kInfinity;
+    if (config_.metric == "accuracy") best_ = -kInfinity;
   }
 
   double factor(double) const override { return factor_; }
 
   void evaluated(double, const Metrics& metrics) override {
-    const double found = rises() ? metrics.accuracy : metrics.loss;
+    const Metrics::Other found = value_in(metrics);
     if (is_better(found)) {
-      best_ = found;
+      best_ = found.value;
       bad_ = 0;
     } else {
       bad_ += 1;
@@ -35,6 +39,7 @@ class Plateau final : public Schedule {
   }
 
   std::vector<double> state() const override { return {factor_, best_, bad_, cooldown_}; }
+  std::vector<std::string> followed_metrics() const override { return {config_.metric}; }
   void restore(const std::vector<double>& state) override {
     factor_ = state[0];
     best_ = state[1];
@@ -45,23 +50,34 @@ class Plateau final : public Schedule {
  private:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-  bool rises() const { return config_.metric == "accuracy"; }
+  Metrics::Other value_in(const Metrics& metrics) const {
+    if (config_.metric == "loss") return {config_.metric, metrics.loss, false};
+    if (config_.metric == "accuracy") return {config_.metric, metrics.accuracy, true};
+    for (const Metrics::Other& other : metrics.others) {
+      if (other.name == config_.metric) return other;
+    }
+    return {config_.metric, std::numeric_limits<double>::quiet_NaN()};
+  }
 
-  bool is_better(double found) const {
+  bool is_better(const Metrics::Other& found) const {
     const double share = config_.threshold_mode == "rel" ? config_.threshold : 0;
     const double step = config_.threshold_mode == "abs" ? config_.threshold : 0;
-    return rises() ? found > best_ * (1 + share) + step : found < best_ * (1 - share) - step;
+    return found.higher_is_better
+               ? gallop::is_better(found.value, best_ * (1 + share) + step, Better::kLarger)
+               : gallop::is_better(found.value, best_ * (1 - share) - step, Better::kSmaller);
   }
 
   PlateauConfig config_;
-  double factor_ = 1, best_, bad_ = 0, cooldown_ = 0;
+  double factor_ = 1, best_ = std::numeric_limits<double>::quiet_NaN(), bad_ = 0, cooldown_ = 0;
 };
 
 }  // namespace
 
 void visit(config::Visitor& visitor, PlateauConfig& config) {
   visitor.field(
-      {.name = "metric", .help = "what evaluations are judged by", .choices = {"loss", "accuracy"}},
+      {.name = "metric",
+       .help = "what evaluations are judged by: loss, accuracy, top5, train.metric or one "
+               "of train.metrics"},
       config.metric);
   visitor.field({.name = "factor",
                  .help = "factor of each decay",

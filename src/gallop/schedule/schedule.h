@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gallop/config/component.h"
@@ -11,8 +12,14 @@ namespace gallop::schedule {
 
 /// What an evaluation found.
 struct Metrics {
+  struct Other {
+    std::string name;
+    double value = 0;  ///< Not a number where it is undefined.
+    bool higher_is_better = true;
+  };
   double loss = 0;
   double accuracy = 0;  ///< Share of right first guesses.
+  std::vector<Other> others{};
 };
 
 /// How a value changes along a run: a factor of its base value, for the learning rate that of the
@@ -31,6 +38,9 @@ class Schedule {
   /// Whether a cycle, from a high factor down to a low one, ends after progress `from` and not
   /// after `to`; nothing where the schedule has none.
   virtual std::optional<bool> cycle_ends(double /*from*/, double /*to*/) const { return {}; }
+
+  /// Names of the metrics that evaluated() looks at.
+  virtual std::vector<std::string> followed_metrics() const { return {}; }
 
   /// What an evaluation at `progress` found, for schedules that follow it.
   virtual void evaluated(double /*progress*/, const Metrics& /*metrics*/) {}

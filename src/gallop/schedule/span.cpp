@@ -77,10 +77,17 @@ double RunLength::share_of(const Span& span) const {
 int64_t RunLength::steps_of(const Span& span) const {
   if (span.unit == Span::Unit::kSteps) return static_cast<int64_t>(span.count);
   if (batch == 0) throw UnknownLength("the length of a run in steps is not known");
+  if (step_at) return step_at(share_of(span));
   const double seen = share_of(span) * samples;
   if (batches_per_epoch == 0) return std::llround(seen / batch);
   const double epochs = std::floor(seen / samples_per_epoch + 1e-9);
   return std::llround(epochs * batches_per_epoch + (seen - epochs * samples_per_epoch) / batch);
+}
+
+int64_t RunLength::steps_between(const std::string& span) const {
+  RunLength uniform = *this;
+  uniform.step_at = {};
+  return uniform.steps_of(span);
 }
 
 RunLength RunLength::part(double share) const {

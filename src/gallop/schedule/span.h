@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "gallop/base/error.h"
@@ -28,6 +29,8 @@ struct RunLength {
   double samples_per_epoch = 0;  ///< 0: not known.
   double batch = 0;              ///< Samples of one step; 0: not known.
   double batches_per_epoch = 0;  ///< 0: the last batch of an epoch is no smaller than the others.
+  /// The updates up to a fraction of the run; needed where its batch size has changed on the way.
+  std::function<int64_t(double share)> step_at{};
 
   /// The share of the run, which may be above 1 for epochs and steps. Throws UnknownLength.
   double share_of(const Span& span) const;
@@ -36,6 +39,9 @@ struct RunLength {
   /// The updates that it is, rounded; of the whole run for a share of 1. Throws UnknownLength.
   int64_t steps_of(const Span& span) const;
   int64_t steps_of(const std::string& span) const { return steps_of(Span::parse(span)); }
+
+  /// The same for a distance, whose updates all have the present batch size.
+  int64_t steps_between(const std::string& span) const;
 
   /// The part of the run that is `share` of it.
   RunLength part(double share) const;

@@ -7,11 +7,14 @@ std::string metric_name(const std::string& kind, const std::string& value) {
   return (kind == "step" ? "train" : kind) + "." + value;
 }
 
+bool is_point(const std::string& kind, const std::string& value) {
+  return (kind != "evaluation" && kind != "step") || (value != "epoch" && value != "best");
+}
+
 void for_each_point(const Record& record, const std::function<void(const Point&)>& visit) {
   Point point{.metric = {}, .step = record.step, .time = record.time};
   for (const auto& [name, value] : record.values) {
-    // Where in the run it was written, and what it was of all: no measurements.
-    if (name == "epoch" || name == "best") continue;
+    if (!is_point(record.kind, name)) continue;
     point.metric = metric_name(record.kind, name);
     point.value = value;
     visit(point);

@@ -20,6 +20,10 @@ struct Point {
 /// What the value of a record of some kind is called.
 std::string metric_name(const std::string& kind, const std::string& value);
 
+/// Whether the value of a record of some kind is a point. Those that say where in the run a record
+/// of training was written, and whether it was the best, are none.
+bool is_point(const std::string& kind, const std::string& value);
+
 /// Those of one record.
 void for_each_point(const Record& record, const std::function<void(const Point&)>& visit);
 

@@ -63,20 +63,44 @@ std::string owner_of_lock(const fs::path& path) {
   return owner.empty() ? "another process" : printable(owner);
 }
 
-// Who looks whether a run is trained has its lock for a moment, and so has a child of one that is
+// False where another process has it.
+bool try_lock(const FileDescriptor& file, const fs::path& path) {
+  while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno != EINTR) throw_device_error(path, "lock", errno);
+  }
+  return true;
+}
+
+// The lock with its file as it is; made where `flags` say so, else empty where there is none. Who
+// looks whether a run is trained has its lock for a moment, and so has a child of one that is
 // killed, until it has become its program.
-FileLock take_lock(const fs::path& folder) {
+FileDescriptor take_lock(const fs::path& folder, int flags) {
   constexpr int kTimes = 200;
   const fs::path path = folder / kLock;
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0644));
+  if (!file && errno == ENOENT && flags == 0) return file;
+  if (!file) throw_device_error(path, "open", errno);
   for (int time = 0; time < kTimes; ++time) {
-    if (auto lock =
-            FileLock::try_lock(path, fmt::format("process {} on {}", getpid(), host_name()))) {
-      return std::move(*lock);
-    }
+    if (try_lock(file, path)) return file;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   throw UsageError(fmt::format("{}: {} is training there; wait for it, or train under another name",
                                name_of(folder), owner_of_lock(path)));
+}
+
+void write_owner(const FileDescriptor& lock, const fs::path& folder) {
+  const std::string owner = fmt::format("process {} on {}", getpid(), host_name());
+  if (ftruncate(lock.get(), 0) != 0 ||
+      pwrite(lock.get(), owner.data(), owner.size(), 0) != static_cast<ssize_t>(owner.size())) {
+    throw_device_error(folder / kLock, "write", errno);
+  }
+}
+
+FileDescriptor make_lock(const fs::path& folder) {
+  FileDescriptor lock = take_lock(folder, O_CREAT);
+  write_owner(lock, folder);
+  return lock;
 }
 
 }  // namespace
@@ -134,7 +158,7 @@ RunFolder RunFolder::create_numbered(const fs::path& runs, const std::string& st
   int64_t number = next_number(runs, stem);
   fs::path folder = runs / fmt::format("{}-{}", stem, number);
   while (!make_folder(folder)) folder = runs / fmt::format("{}-{}", stem, ++number);
-  return fill(folder, take_lock(folder), recipe_yaml, info);
+  return fill(folder, make_lock(folder), recipe_yaml, info);
 }
 
 RunFolder RunFolder::create(const fs::path& runs, const std::string& name,
@@ -143,7 +167,7 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name,
   make_folders(runs);
   const fs::path folder = runs / name;
   make_folder(folder);
-  FileLock lock = take_lock(folder);
+  FileDescriptor lock = make_lock(folder);
   // Under the lock, so that of two processes only one finds the place free.
   if (is_run(folder)) {
     throw UsageError(
@@ -154,7 +178,7 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name,
   return fill(folder, std::move(lock), recipe_yaml, info);
 }
 
-RunFolder RunFolder::fill(fs::path folder, FileLock lock, const std::string& recipe_yaml,
+RunFolder RunFolder::fill(fs::path folder, FileDescriptor lock, const std::string& recipe_yaml,
                           const RunInfo& info) {
   write_file_atomically(folder / kInfo, to_json(info));
   // Last, as it makes the folder a run.
@@ -167,9 +191,16 @@ RunFolder RunFolder::open(const fs::path& folder) {
   if (!is_run(folder)) {
     throw UsageError(fmt::format("{}: no run: it has no {}", name_of(folder), kRecipe));
   }
-  FileLock lock = take_lock(folder);
-  remove_left_files(folder);
-  return RunFolder(folder, std::move(lock));
+  return RunFolder(folder, take_lock(folder, 0));
+}
+
+void RunFolder::claim() {
+  if (lock_) {
+    write_owner(lock_, path_);
+  } else {
+    lock_ = make_lock(path_);
+  }
+  remove_left_files(path_);
 }
 
 bool RunFolder::is_run(const fs::path& folder) {

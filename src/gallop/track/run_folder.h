@@ -28,9 +28,13 @@ class RunFolder {
   static RunFolder create(const fs::path& runs, const std::string& name,
                           const std::string& recipe_yaml, const RunInfo& info);
 
-  /// Takes an existing run, to continue it. Throws UsageError where there is none, or where another
-  /// process trains in it, with that one's number and host.
+  /// Takes an existing run, to continue it. Nothing is written yet: see claim(). Throws UsageError
+  /// where there is none, or where another process trains in it, with that one's number and host.
   static RunFolder open(const fs::path& folder);
+
+  /// Writes into the lock of a run that was opened who has it. Throws UsageError where the run had
+  /// no lock, and another process has taken it since.
+  void claim();
 
   /// A run by its name in this folder, or by a path to it. Throws UsageError where there is none,
   /// with the nearest name or those that there are.
@@ -60,12 +64,12 @@ class RunFolder {
   static RunInfo read_info(const fs::path& folder);
 
  private:
-  RunFolder(fs::path path, FileLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-  static RunFolder fill(fs::path folder, FileLock lock, const std::string& recipe_yaml,
+  RunFolder(fs::path path, FileDescriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  static RunFolder fill(fs::path folder, FileDescriptor lock, const std::string& recipe_yaml,
                         const RunInfo& info);
 
   fs::path path_;
-  FileLock lock_;
+  FileDescriptor lock_;  // Empty until claim() where the run had none.
 };
 
 }  // namespace gallop::track

@@ -5,8 +5,8 @@
 #include <ATen/ops/ne.h>
 
 #include "gallop/base/error.h"
-#include "gallop/data/text_samples.h"
 #include "gallop/model/functional/cross_entropy.h"
+#include "gallop/train/losses/shapes.h"
 
 namespace gallop::train {
 
@@ -38,21 +38,31 @@ void check(const DistillConfig& config) {
 }
 
 at::Tensor distillation_sum(const at::Tensor& logits, const at::Tensor& teacher_logits,
-                            const at::Tensor& target, double temperature) {
+                            const at::Tensor& target, double temperature, int64_t ignored) {
   const auto wide = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const auto rows_of = [&](const at::Tensor& all) {
-    return all.reshape({-1, all.size(-1)}).to(wide).div(temperature);
+  const auto softened = [&](const at::Tensor& all) {
+    return class_rows(all).to(wide).div(temperature);
   };
   at::Tensor shares, entropy;
   {
     const at::NoGradGuard no_grad;
-    const at::Tensor likely = at::log_softmax(rows_of(teacher_logits), 1);
+    const at::Tensor likely = at::log_softmax(softened(teacher_logits), 1);
     // A row that does not count has no share of anything.
-    shares = likely.exp().mul(target.reshape({-1, 1}).ne(data::kIgnoredTarget).to(wide));
+    shares = likely.exp();
+    if (!target.is_floating_point()) {
+      const at::Tensor labels = label_rows(target, ignored).unsqueeze(1);
+      shares = shares.mul(labels.ne(data::kIgnoredTarget).to(wide));
+    }
     entropy = shares.mul(likely).sum().neg();
   }
-  const at::Tensor cross = model::functional::cross_entropy(rows_of(logits), shares, {}).loss;
+  const at::Tensor cross = model::functional::cross_entropy(softened(logits), shares, {}).loss;
   return cross.sub(entropy).mul(temperature * temperature);
+}
+
+at::Tensor distillation_count(const at::Tensor& target, int64_t ignored) {
+  if (!target.is_floating_point()) return count_labels(target, ignored);
+  const int64_t classes = target.dim() < 2 ? 1 : target.size(target.dim() > 3 ? 1 : -1);
+  return count_tensor(target.numel() / classes, target);
 }
 
 }  // namespace gallop::train

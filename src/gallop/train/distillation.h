@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <ATen/core/Tensor.h>
 
 #include "gallop/config/visitor.h"
+#include "gallop/data/text_samples.h"
 #include "gallop/model/model.h"
 
 namespace gallop::train {
@@ -29,10 +31,15 @@ struct Distillation {
   double weight = 0.5;
 };
 
-/// T^2 KL(softmax(teacher / T) || softmax(student / T)), summed over the targets that count, a
-/// scalar: its gradient is as large at any temperature T. Logits [N, C] with target [N], or
-/// [N, T, C] with [N, T]. In fp32, or fp64 where the student's logits are.
+/// T^2 KL(softmax(teacher / T) || softmax(student / T)), summed over the targets that count
+/// (`ignored` class labels do not, soft labels do), a scalar: its gradient is as large at any
+/// temperature T. Logits [N, C] with target [N], or [N, T, C] with [N, T]. In fp32, or fp64 where
+/// the student's logits are.
 at::Tensor distillation_sum(const at::Tensor& logits, const at::Tensor& teacher_logits,
-                            const at::Tensor& target, double temperature);
+                            const at::Tensor& target, double temperature,
+                            int64_t ignored = data::kIgnoredTarget);
+/// What that sum is divided by, fp64 without dimensions: class labels that count, or rows of soft
+/// labels.
+at::Tensor distillation_count(const at::Tensor& target, int64_t ignored);
 
 }  // namespace gallop::train

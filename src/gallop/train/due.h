@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "gallop/base/clock.h"
+#include "gallop/train/length.h"
 #include "gallop/train/train_config.h"
 
 namespace gallop::train {
@@ -10,17 +11,16 @@ namespace gallop::train {
 /// Says when something that happens every so often is due. Asked only between two steps.
 class Due {
  public:
-  Due(const Interval& interval, int64_t steps_per_epoch)
-      : interval_(interval), steps_per_epoch_(steps_per_epoch) {}
+  /// Epochs are those of the run.
+  Due(const Interval& interval, const Length& length) : interval_(interval), length_(length) {}
 
   /// Whether a multiple of the interval lies after the last done() and not after `step`.
   bool at(int64_t step) const {
     switch (interval_.unit) {
       case Interval::Unit::kNever: return false;
       case Interval::Unit::kSeconds: return monotonic_seconds() - done_at_ >= interval_.count;
-      case Interval::Unit::kSteps: return multiples(step, 1) > multiples(done_step_, 1);
-      case Interval::Unit::kEpochs:
-        return multiples(step, steps_per_epoch_) > multiples(done_step_, steps_per_epoch_);
+      case Interval::Unit::kSteps: return steps(step) > steps(done_step_);
+      case Interval::Unit::kEpochs: return epochs(step) > epochs(done_step_);
     }
     return false;
   }
@@ -36,13 +36,14 @@ class Due {
   }
 
  private:
-  int64_t multiples(int64_t step, int64_t steps_per_unit) const {
-    return static_cast<int64_t>(
-        static_cast<double>(step) / (interval_.count * static_cast<double>(steps_per_unit)) + 1e-9);
+  // Multiples of the interval.
+  int64_t steps(int64_t step) const {
+    return static_cast<int64_t>(static_cast<double>(step) / interval_.count + 1e-9);
   }
+  int64_t epochs(int64_t step) const { return length_.multiples_of_epochs(interval_.count, step); }
 
   Interval interval_;
-  int64_t steps_per_epoch_;
+  Length length_;
   int64_t done_step_ = 0;
   double done_at_ = monotonic_seconds();
 };

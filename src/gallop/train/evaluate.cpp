@@ -8,16 +8,11 @@
 #include "gallop/base/progress.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/kernel/shared_cores.h"
+#include "gallop/train/metrics/loss_metrics.h"
 
 namespace gallop::train {
 
 namespace {
-
-Tally tally_of(const at::Tensor& logits, const at::Tensor& target) {
-  Tally tally = count_right(logits, target, true);
-  tally.loss_sum = cross_entropy_sum(logits, target, 0).item<double>();
-  return tally;
-}
 
 // Adds what a model makes of a batch; returns its logits.
 at::Tensor add_batch(model::Model& model, const data::Batch& batch, const TestViews& views,
@@ -98,7 +93,43 @@ Range own_batches(int64_t batches, const parallel::Collectives* collectives) {
   return {batches * rank / size, batches * (rank + 1) / size};
 }
 
+// The states of the metrics of each model and of all together.
+class EnsembleSums {
+ public:
+  EnsembleSums(const MetricSet* set, size_t members) {
+    if (set == nullptr || set->reported().empty()) return;
+    // A single model is all of them.
+    for (size_t i = 0; i < (members == 1 ? 1 : members + 1); ++i) sums_.emplace_back(*set);
+  }
+
+  void add(size_t model, const Predictions& batch) {
+    if (!sums_.empty()) sums_[model].add(batch);
+  }
+  void merge_all(parallel::Collectives& collectives) {
+    for (MetricSums& sums : sums_) sums.merge_all(collectives);
+  }
+  void write_to(EnsembleEvaluation& evaluation) const {
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      Evaluation& one = i < evaluation.each.size() ? evaluation.each[i] : evaluation.together;
+      one.metrics = sums_[i].values(one.tally);
+    }
+  }
+
+ private:
+  std::vector<MetricSums> sums_;
+};
+
 }  // namespace
+
+std::optional<double> Evaluation::value_of(const std::string& name) const {
+  for (const MetricValue& one : metrics) {
+    if (one.name == name) return one.value;
+  }
+  if (name == "loss") return tally.loss();
+  if (name == "accuracy") return tally.accuracy();
+  if (name == "top5") return tally.top5_accuracy();
+  return std::nullopt;
+}
 
 std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& samples,
                                    const EvaluateConfig& config, const StopRequest& stop) {
@@ -123,6 +154,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   std::vector<EnsembleEvaluation> batches(
       static_cast<size_t>(count),
       EnsembleEvaluation{.each = std::vector<Evaluation>(members.size()), .together = {}});
+  EnsembleSums sums(config.metrics.get(), members.size());
   std::optional<data::DeviceLoader> loader;
   if (own.begin < own.end) {
     loader.emplace(samples, in_order, data::LoaderState{.position = own.begin * in_order.batch},
@@ -140,6 +172,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     for (size_t i = 0; i < members.size(); ++i) {
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());
       const at::Tensor logits = add_batch(members[i].model, *batch, config.views, result.each[i]);
+      sums.add(i, {.outputs = logits, .target = batch->target});
       note_progress();
       if (members.size() == 1) {
         if (config.see) config.see(*batch, logits);
@@ -151,15 +184,18 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     // A common factor of the probabilities does not count.
     if (!sum.defined()) continue;
     result.together.tally.add(tally_of(sum, batch->target));
+    sums.add(members.size(), {.outputs = sum, .target = batch->target});
     if (config.see) config.see(*batch, sum);
   }
   for (const Member& member : members) member.model.set_training(true);
   if (share(batches, config, stop.requested())) return std::nullopt;
+  if (config.collectives != nullptr) sums.merge_all(*config.collectives);
   EnsembleEvaluation result{.each = std::vector<Evaluation>(members.size()), .together = {}};
   for (const EnsembleEvaluation& batch : batches) {
     for (size_t i = 0; i < members.size(); ++i) add(result.each[i], batch.each[i]);
     add(result.together, batch.together);
   }
+  sums.write_to(result);
   if (members.size() == 1) result.together = result.each.front();
   result.together.skipped = result.each.front().skipped;
   result.together.seconds = monotonic_seconds() - start;

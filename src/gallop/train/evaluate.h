@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gallop/base/stop.h"
@@ -11,6 +13,7 @@
 #include "gallop/parallel/collectives.h"
 #include "gallop/precision/precision.h"
 #include "gallop/train/loss.h"
+#include "gallop/train/metrics/metric_set.h"
 #include "gallop/train/test_views.h"
 
 namespace gallop::train {
@@ -25,6 +28,9 @@ struct EvaluateConfig {
   /// Sees each batch that this process evaluates and what all models together make of it: logits,
   /// or the logarithms of sums of probabilities. May be empty.
   std::function<void(const data::Batch&, const at::Tensor&)> see{};
+  /// What is computed besides loss, accuracy and top5, and what decides which evaluation is the
+  /// best: without it the accuracy.
+  std::shared_ptr<const MetricSet> metrics{};
 };
 
 struct Evaluation {
@@ -32,6 +38,12 @@ struct Evaluation {
   std::optional<Tally> one_view{};  ///< Of images as they are, where there are other views.
   int64_t skipped = 0;              ///< Broken samples left out.
   double seconds = 0;
+  /// EvaluateConfig::metrics in their order, by the mean of all views.
+  std::vector<MetricValue> metrics{};
+
+  /// A value by its name, loss, accuracy and top5 included; nothing where there is none or it is
+  /// undefined.
+  std::optional<double> value_of(const std::string& name) const;
 };
 
 /// Loss and right guesses over all samples, without gradients; sums and counts, so that the result

@@ -3,12 +3,12 @@
 #include "gallop/optim/gradients.h"
 #include "gallop/parallel/gradient_hooks.h"
 #include "gallop/train/kept_tensors.h"
-#include "gallop/train/loss.h"
 
 namespace gallop::train {
 
 std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& input,
-                                        const at::Tensor& target, precision::Precision precision) {
+                                        const at::Tensor& target, precision::Precision precision,
+                                        const Loss& loss) {
   NamedTensors trained;
   for (const auto& parameter : model.parameters()) {
     if (parameter.tensor.requires_grad()) trained.push_back(parameter);
@@ -20,12 +20,12 @@ std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& i
       tensors, [&](size_t parameter) { order.push_back(trained[parameter].name); });
   const KeptTensors statistics(model.buffers());
   model.set_training(true);
-  Losses losses;
+  at::Tensor sum;
   {
     const precision::AutocastGuard autocast(precision, input.device().type());
-    losses = cross_entropy_sum(model.forward_to_head(input), target, 0, /*count_right=*/false);
+    sum = loss.sum(model.forward_to_head(input), {{"input", input}, {"target", target}});
   }
-  losses.sum.backward();
+  sum.backward();
   optim::drop_gradients(trained);
   statistics.put_back();
   return order;

@@ -7,6 +7,7 @@
 
 #include "gallop/model/model.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/losses/loss.h"
 
 namespace gallop::train {
 
@@ -14,6 +15,7 @@ namespace gallop::train {
 /// their gradients, found by one pass over these rows. Statistics and gradients are as before
 /// afterwards; hooks that parameters have (parallel::GradientHooks) are gone.
 std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& input,
-                                        const at::Tensor& target, precision::Precision precision);
+                                        const at::Tensor& target, precision::Precision precision,
+                                        const Loss& loss);
 
 }  // namespace gallop::train

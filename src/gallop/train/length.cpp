@@ -1,40 +1,140 @@
 #include "gallop/train/length.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace gallop::train {
 
+namespace {
+
+using Stretch = BatchHistory::Stretch;
+
+constexpr double kRounding = 1e-9;
+
+// The first number from `low` on for which a condition holds that holds from there on.
+template <typename Condition>
+int64_t first_for_which(int64_t low, int64_t high, const Condition& is_true) {
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (is_true(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace
+
 Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch) {
-  const int64_t batches_per_epoch = (samples_per_epoch + batch - 1) / batch;
-  Length length{.batches_per_epoch = batches_per_epoch,
-                .batch = batch,
-                .samples_per_epoch = samples_per_epoch};
-  length.steps = config.steps.value_or(static_cast<int64_t>(
-      std::ceil(config.epochs * static_cast<double>(batches_per_epoch) - 1e-9)));
+  return of(config, BatchHistory(batch, samples_per_epoch));
+}
+
+Length Length::of(const TrainConfig& config, const BatchHistory& history) {
+  const Stretch& last = history.last();
+  Length length{.batches_per_epoch = last.batches_per_epoch(),
+                .batch = last.batch,
+                .samples_per_epoch = last.samples_per_epoch,
+                .is_in_steps = config.steps.has_value(),
+                .history = history};
+  length.steps = config.steps ? *config.steps : length.step_of_epochs(config.epochs);
   length.samples = length.samples_after(length.steps);
   return length;
 }
 
 int64_t Length::samples_after(int64_t updates) const {
-  return updates / batches_per_epoch * samples_per_epoch + updates % batches_per_epoch * batch;
+  return history.at(updates).samples_after(updates);
+}
+
+double Length::epochs_after(int64_t updates) const {
+  if (history.is_uniform()) {
+    return static_cast<double>(updates) / static_cast<double>(batches_per_epoch);
+  }
+  return history.at(updates).epochs_after(updates);
+}
+
+int64_t Length::multiples_of_epochs(double epochs, int64_t updates) const {
+  const double multiples =
+      history.is_uniform()
+          ? static_cast<double>(updates) / (epochs * static_cast<double>(batches_per_epoch))
+          : epochs_after(updates) / epochs;
+  return static_cast<int64_t>(multiples + kRounding);
+}
+
+double Length::progress(int64_t samples_done) const {
+  if (history.is_uniform() || !is_in_steps) {
+    return static_cast<double>(samples_done) / static_cast<double>(samples);
+  }
+  const auto& stretches = history.stretches();
+  size_t i = stretches.size() - 1;
+  while (i > 0 && stretches[i].samples > samples_done) --i;
+  const Stretch& from = stretches[i];
+  const bool is_last = i + 1 == stretches.size();
+  const int64_t end_step = is_last ? steps : stretches[i + 1].step;
+  const int64_t end_samples = is_last ? samples : stretches[i + 1].samples;
+  if (end_samples <= from.samples) return 1;
+  const double part = static_cast<double>(samples_done - from.samples) /
+                      static_cast<double>(end_samples - from.samples);
+  return (static_cast<double>(from.step) + part * static_cast<double>(end_step - from.step)) /
+         static_cast<double>(steps);
 }
 
 int64_t Length::step_of(const Interval& interval) const {
   switch (interval.unit) {
     case Interval::Unit::kSteps: return std::llround(interval.count);
-    case Interval::Unit::kEpochs:
-      return static_cast<int64_t>(
-          std::ceil(interval.count * static_cast<double>(batches_per_epoch) - 1e-9));
+    case Interval::Unit::kEpochs: return step_of_epochs(interval.count);
     default: return std::numeric_limits<int64_t>::max();
   }
 }
 
+int64_t Length::step_of_epochs(double epochs) const {
+  if (history.is_uniform()) {
+    return static_cast<int64_t>(
+        std::ceil(epochs * static_cast<double>(batches_per_epoch) - kRounding));
+  }
+  const Stretch& last = history.last();
+  const double rest = std::max(0.0, epochs - static_cast<double>(last.epoch)) + 1;
+  const int64_t most =
+      last.step + static_cast<int64_t>(std::ceil(rest * static_cast<double>(batches_per_epoch)));
+  return first_for_which(0, most,
+                         [&](int64_t step) { return epochs_after(step) >= epochs - kRounding; });
+}
+
+int64_t Length::step_of_progress(double share) const {
+  if (is_in_steps) return std::llround(share * static_cast<double>(steps));
+  const double wanted = share * static_cast<double>(samples);
+  const auto after = [this](int64_t step) { return static_cast<double>(samples_after(step)); };
+  const int64_t step =
+      first_for_which(0, steps, [&](int64_t one) { return after(one) >= wanted - kRounding; });
+  const bool is_one_before_nearer = step > 0 && wanted - after(step - 1) < after(step) - wanted;
+  return is_one_before_nearer ? step - 1 : step;
+}
+
 schedule::RunLength Length::for_schedules() const {
-  return {.samples = static_cast<double>(samples),
+  if (history.is_uniform()) {
+    return {.samples = static_cast<double>(samples),
+            .samples_per_epoch = static_cast<double>(samples_per_epoch),
+            .batch = static_cast<double>(batch),
+            .batches_per_epoch = static_cast<double>(batches_per_epoch)};
+  }
+  const Stretch first{.batch = history.first().batch, .samples_per_epoch = samples_per_epoch};
+  const int64_t all = is_in_steps ? first.samples_after(steps) : samples;
+  return {.samples = static_cast<double>(all),
           .samples_per_epoch = static_cast<double>(samples_per_epoch),
-          .batch = static_cast<double>(batch),
-          .batches_per_epoch = static_cast<double>(batches_per_epoch)};
+          .batch = static_cast<double>(first.batch),
+          .batches_per_epoch = static_cast<double>(first.batches_per_epoch())};
+}
+
+schedule::RunLength Length::for_updates() const {
+  schedule::RunLength length = for_schedules();
+  if (history.is_uniform()) return length;
+  length.samples = static_cast<double>(samples);
+  length.batch = static_cast<double>(batch);
+  length.batches_per_epoch = static_cast<double>(batches_per_epoch);
+  length.step_at = [self = *this](double share) { return self.step_of_progress(share); };
+  return length;
 }
 
 }  // namespace gallop::train

@@ -1,10 +1,12 @@
 #include "gallop/train/progress.h"
 
 #include <charconv>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/metric_order.h"
 
 namespace gallop::train {
 
@@ -53,13 +55,15 @@ void read_value(const std::map<std::string, std::string>& map, const std::string
 
 bool Progress::note_evaluation(double score, double min_change) {
   evaluated_step = step;
-  if (best_step < 0 || score > score_to_beat + min_change) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const bool is_first = best_step < 0;
+  if (is_better(score, is_first ? kNone : score_to_beat, Better::kLarger, min_change)) {
     score_to_beat = score;
     evaluations_without_gain = 0;
   } else {
     evaluations_without_gain += 1;
   }
-  if (best_step >= 0 && !(score > best_score)) return false;
+  if (!is_better(score, is_first ? kNone : best_score, Better::kLarger)) return false;
   best_score = score;
   best_step = step;
   return true;

@@ -17,7 +17,7 @@ struct Progress {
   int64_t skipped_updates = 0;
   int64_t evaluated_step = 0;  ///< Of the last evaluation.
   double best_score = 0;
-  int64_t best_step = -1;                ///< -1 before the first evaluation.
+  int64_t best_step = -1;                ///< -1 before the first finite score.
   double score_to_beat = 0;              ///< Of the last evaluation that was a gain.
   int64_t evaluations_without_gain = 0;  ///< Since then.
   int64_t spikes_in_row = 0;             ///< Losses, up to now.
@@ -26,8 +26,9 @@ struct Progress {
   double training_seconds = 0;
   int64_t splits = 1;  ///< See TrainStep::splits().
 
-  /// Notes an evaluation; true where it is the best so far. Higher scores are better. It is a gain
-  /// where it is better by more than `min_change` than the last that was.
+  /// Notes an evaluation; true where it is the best so far. Higher scores are better, and one that
+  /// is not finite is never the best. It is a gain where it is better by more than `min_change`
+  /// than the last that was.
   bool note_evaluation(double score, double min_change);
 
   /// As written to a checkpoint, with the loader's four integers; numbers read back exactly.

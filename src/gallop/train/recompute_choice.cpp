@@ -9,7 +9,6 @@
 #include "gallop/base/text.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/train/kept_tensors.h"
-#include "gallop/train/loss.h"
 #include "gallop/train/memory_use.h"
 
 namespace gallop::train {
@@ -61,9 +60,10 @@ class Measurement {
       at::Tensor loss;
       {
         const precision::AutocastGuard autocast(measure_.precision, measure_.input.device().type());
-        loss = cross_entropy_sum(model_.forward_to_head(measure_.input.narrow(0, 0, rows)),
-                                 measure_.target.narrow(0, 0, rows), 0, /*count_right=*/false)
-                   .sum;
+        const at::Tensor input = measure_.input.narrow(0, 0, rows);
+        loss =
+            measure_.loss->sum(model_.forward_to_head(input),
+                               {{"input", input}, {"target", measure_.target.narrow(0, 0, rows)}});
       }
       bytes.kept = use.bytes();
       loss.backward();

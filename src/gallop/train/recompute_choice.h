@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -8,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/model/model.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/losses/loss.h"
 
 namespace gallop::train {
 
@@ -21,6 +23,7 @@ inline constexpr int64_t kMeasuredRows = 16;
 struct RecomputeMeasure {
   const at::Tensor &input, &target;  ///< Samples to measure with, at least one.
   precision::Precision precision = precision::Precision::kFp32;
+  std::shared_ptr<const Loss> loss = cross_entropy_loss();
   int64_t rows = 0;         ///< Of a micro-batch.
   int64_t state_bytes = 0;  ///< What is there besides: weights, buffers, the optimizer's state.
 };

@@ -59,12 +59,6 @@ at::ScalarType format_of(Value value) {
   return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
 }
 
-int64_t targets_of(const at::Tensor& target, int64_t rows) {
-  int64_t targets = rows;
-  for (int64_t i = 1; i < target.dim(); ++i) targets *= target.size(i);
-  return targets;
-}
-
 void set(const at::Tensor& shared, int64_t targets, int64_t all_targets, const Wishes& wishes) {
   const at::Tensor host =
       shared.is_cpu() ? shared : at::zeros_like(shared, at::TensorOptions(at::kCPU));
@@ -87,6 +81,12 @@ void read_shared(const std::vector<double>& sums, int64_t targets, StepResult& r
   result.tally.count = static_cast<int64_t>(sums[kTargets]);
   result.share = sums[kTargets] / static_cast<double>(targets);
   for (size_t i = 0; i < kWishes; ++i) result.wishes[i] = sums[kFirstWish + i] > 0;
+}
+
+// `mean` is the loss; the count came from the device.
+void set_mean(Tally& tally, double mean, double count) {
+  tally.count = std::llround(count);
+  tally.loss_sum = mean * static_cast<double>(tally.count);
 }
 
 bool is_finite(const StepResult& result) {
@@ -130,13 +130,16 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       optimizer_(optimizer),
       parameters_(model.parameters()),
       config_(config),
+      terms_(config.loss->terms()),
+      counts_on_device_(!counts_by_size(config, terms_)),
       device_(parameters_.front().tensor.device()),
       lr_(at::zeros({}, at::TensorOptions(at::kFloat).device(device_))),
       loss_weight_(at::zeros_like(lr_)),
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
-      readings_(config.make_readings(device_)),
+      readings_(config.make_readings(device_, most_numbers())),
       kept_(model.buffers()) {
   check_optimizer(config, optimizer);
+  check_loss(config);
   // They leave their place and come back.
   if (config.sam) kept_.keep(parameters_);
   for (const Value value : config.varied) {
@@ -167,6 +170,18 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   }
 }
 
+// That a step may have for the host.
+int64_t TrainStep::most_numbers() const {
+  const auto further = config_.strategy != nullptr
+                           ? kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, shards()))
+                           : size_t{1};
+  return static_cast<int64_t>(kFurtherNumbers + (counts_on_device_ ? 1 : 0) + further);
+}
+
+bool TrainStep::has_guesses(const at::Tensor& target) const {
+  return config_.loss->traits().predicts_classes && !target.is_floating_point();
+}
+
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
                           double lr, bool count_guesses, const std::vector<double>& values,
                           const SharedBatch& shared) {
@@ -190,10 +205,12 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
   const int64_t rows = shared_.defined() && shared.rows > 0 ? shared.rows : target.size(0);
   Started started;
-  started.targets = targets_of(target, rows);
+  const Loss& first = *terms_.front().loss;
+  started.targets = first.expected_count(target, rows);
   started.result.tally.count = started.targets;
+  started.result.has_guesses = has_guesses(target);
   // Divides every sum of losses by the number of targets of the whole batch, within backward().
-  set(loss_weight_, 1.0 / static_cast<double>(started.targets));
+  set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(started.targets));
   set(seed_and_step_, config_.seed, step);
   if (shared_.defined()) {
     const auto rank = static_cast<uint64_t>(config_.strategy->collectives().rank());
@@ -203,7 +220,8 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
       const uint64_t number = shards() > 0 ? static_cast<uint64_t>(i) : rank;
       set(own_seed_and_step_.select(0, i), config_.seed + number * kSeedsApart, step);
     }
-    set(shared_, target.numel(), rank == 0 ? started.targets : 0, shared.wishes);
+    set(shared_, first.expected_count(target, target.size(0)), rank == 0 ? started.targets : 0,
+        shared.wishes);
   }
   const Tensors arguments = arguments_of(input, target);
   const Tensors results = compute_in_memory(arguments, count_guesses, step);
@@ -226,6 +244,9 @@ void TrainStep::read_now(Started& started, const Tensors& results, const Tensors
   result.gradient_norm = results[kNorm].item<double>();
   result.is_spike = results[kSpike].defined() && results[kSpike].item<double>() != 0;
   if (shared_.defined()) read_shared(numbers_of(results[kSharedSums]), started.targets, result);
+  if (counts_on_device_) {
+    set_mean(result.tally, result.tally.loss_sum, results[kTargetCount].item<double>());
+  }
   result.finite = is_finite(result);
   if (!result.finite) {
     result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
@@ -240,11 +261,14 @@ void TrainStep::read_late(Started& started) {
   result.tally.loss_sum = numbers[kLossNumber];
   result.gradient_norm = numbers[kNormNumber];
   result.is_spike = numbers[kSpikeNumber] != 0;
+  auto further = numbers.begin() + kFurtherNumbers;
+  const double count = counts_on_device_ ? *further++ : 0;
   if (shared_.defined()) {
-    read_shared({numbers.begin() + kTop1Number, numbers.end()}, started.targets, result);
-  } else if (numbers.size() > kTop1Number) {
-    result.tally.top1 = static_cast<int64_t>(numbers[kTop1Number]);
+    read_shared({further, numbers.end()}, started.targets, result);
+  } else if (further != numbers.end()) {
+    result.tally.top1 = static_cast<int64_t>(*further);
   }
+  if (counts_on_device_) set_mean(result.tally, numbers[kLossNumber], count);
   result.finite = is_finite(result);
   if (result.finite || skips_nonfinite()) return;
   result.bad_tensor = std::isfinite(result.tally.loss_sum) ? first_bad_parameter() : "loss";
@@ -284,7 +308,8 @@ std::string TrainStep::first_bad_tensor(const Tensors& arguments, int64_t step, 
   }
   if (std::string name = first_bad_parameter(); !name.empty()) return name;
   seed_step(config_.seed, step, device_);
-  forward_backward(arguments, false);
+  forward_backward(arguments, counts_on_device_ ? count_targets_of_all(arguments) : Counts(),
+                   /*count_guesses=*/false);
   return optim::first_non_finite_gradient(parameters_);
 }
 
@@ -302,7 +327,8 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   const auto together = sharing();
   set(lr_, 0);
   whole_rows_ = input.size(0);
-  set(loss_weight_, 1.0 / static_cast<double>(target.numel()));
+  const auto targets = terms_.front().loss->expected_count(target, target.size(0));
+  set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(targets));
   compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
                             .state = everything()};
   for (const Value value : config_.varied) names.inputs.emplace_back(name_of(value));
@@ -327,6 +353,7 @@ NamedTensors TrainStep::everything() const {
   if (config_.strategy != nullptr) {
     for (const auto& one : config_.strategy->state()) all.push_back(one);
   }
+  for (const auto& one : config_.loss->tensors()) all.push_back(one);
   if (!config_.distill) return all;
   const model::Model& teacher = *config_.distill->teacher;
   for (const auto& list : {teacher.parameters(), teacher.buffers()}) {

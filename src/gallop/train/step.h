@@ -20,7 +20,7 @@
 #include "gallop/precision/precision.h"
 #include "gallop/train/distillation.h"
 #include "gallop/train/kept_tensors.h"
-#include "gallop/train/loss.h"
+#include "gallop/train/losses/loss.h"
 #include "gallop/train/spike_watch.h"
 #include "gallop/train/step_readings.h"
 
@@ -43,7 +43,10 @@ struct StepConfig {
   /// loss rises fastest (Foret et al., "Sharpness-aware minimization for efficiently improving
   /// generalization", ICLR 2021). Each step is computed twice; buffers see the first time alone.
   std::optional<double> sam{};
-  double label_smoothing = 0;
+  std::shared_ptr<const Loss> loss = cross_entropy_loss();  ///< What is minimized; never null.
+  /// No target is ever ignored (data::Samples::every_target_counts()): the count of a loss that
+  /// depends on nothing else then follows from sizes, and is not computed.
+  bool every_target_counts = false;
   std::optional<Distillation> distill{};
   std::optional<SpikeConfig> spikes{};  ///< If set, an update at a spike is skipped.
   /// Values that every start() is given anew, in this order: inputs of the step, so that a compiled
@@ -78,7 +81,10 @@ struct SharedBatch {
 
 /// What one update did.
 struct StepResult {
-  Tally tally;  ///< Mean loss of the batch; right guesses only where they were asked for.
+  /// The count is that of the targets that are not ignored, and the loss sum that count times the
+  /// mean loss of the batch; right guesses only where they were asked for.
+  Tally tally;
+  bool has_guesses = true;  ///< Targets are class labels: right guesses have a meaning.
   double gradient_norm = 0;
   bool is_spike = false;   ///< The loss: the update was skipped.
   Wishes wishes{};         ///< Of any of the processes that share the step.
@@ -89,7 +95,8 @@ struct StepResult {
 };
 
 /// One training step: forward, loss, backward, clip, update. Gradients of k micro-batches equal
-/// those of one batch, as every sum is divided by the true number of targets of the whole batch.
+/// those of one batch, as every sum is divided by the true count of the whole batch, over all
+/// processes, in which ignored targets and weights have their part.
 /// All of it is a function of tensors that reads nothing on the host. On a GPU its results may be
 /// taken later: the host goes on without waiting.
 ///
@@ -154,6 +161,8 @@ class TrainStep {
     bool is_read = false;
     int64_t targets = 0;  // Of the whole batch, broken samples included, where it is shared.
   };
+  bool has_guesses(const at::Tensor& target) const;
+  int64_t most_numbers() const;
 
   void read_now(Started& started, const Tensors& results, const Tensors& arguments, int64_t step);
   void read_late(Started& started);
@@ -175,10 +184,21 @@ class TrainStep {
     at::Tensor loss, top1, shared;
     Tensors of_shards{};  ///< Losses; undefined where others have them.
   };
-  Sums forward_backward(const Tensors& arguments, bool count_guesses);
-  Sums forward_backward_sam(const Tensors& arguments, const Sums& first, double distance);
+  /// Where counts do not follow from sizes: what the sum of each term is multiplied by, fp64, the
+  /// teacher's last, and how many targets of the whole batch are not ignored.
+  struct Counts {
+    at::Tensor factors, targets;
+  };
+  Counts count_targets_of_all(const Tensors& arguments);
+  at::Tensor counts_of(const at::Tensor& input, const at::Tensor& target) const;
+  int64_t counts() const;
+  Sums forward_backward(const Tensors& arguments, const Counts& counts, bool count_guesses);
+  Sums forward_backward_sam(const Tensors& arguments, const Counts& counts, const Sums& first,
+                            double distance);
   Losses losses_of(const at::Tensor& input, const at::Tensor& target, const Tensors& arguments,
-                   bool count_guesses);
+                   const Counts& counts, bool count_guesses);
+  at::Tensor teach(const model::Output& output, const at::Tensor& input,
+                   const at::Tensor& target) const;
   void backward(const at::Tensor& loss_sum, const Tensors& arguments);
   void expect_gradients();
   /// Rows that are computed at once.
@@ -197,8 +217,9 @@ class TrainStep {
   /// That of a value that varies, else undefined.
   at::Tensor varied(Value value, const Tensors& arguments) const;
   /// The norm of the gradients, and where they are looked for whether the loss is a spike. `share`
-  /// of the batch was not broken; undefined for all.
-  Tensors update(const Tensors& arguments, const at::Tensor& loss_sum, const at::Tensor& share);
+  /// of the batch was not broken; undefined for all. Where `idle` is not 0 nothing is updated.
+  Tensors update(const Tensors& arguments, const at::Tensor& loss_sum, const at::Tensor& share,
+                 const at::Tensor& idle);
   at::Tensor apply(const Tensors& arguments, at::Tensor bad, const at::Tensor& share);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
@@ -208,6 +229,8 @@ class TrainStep {
   optim::Optimizer& optimizer_;
   NamedTensors parameters_;
   StepConfig config_;
+  std::vector<LossTerm> terms_;
+  bool counts_on_device_;  ///< Counts depend on the values of targets, or on several terms.
   at::Device device_;
   at::Tensor lr_, loss_weight_;
   Tensors varied_;            ///< In the order of the config's.

@@ -8,7 +8,6 @@
 
 #include "gallop/optim/gradients.h"
 #include "gallop/train/kept_tensors.h"
-#include "gallop/train/loss.h"
 
 namespace gallop::train {
 
@@ -26,7 +25,7 @@ struct Pass {
 };
 
 Pass time_pass(model::Model& model, const NamedTensors& parameters, const at::Tensor& input,
-               const at::Tensor& target, Precision precision) {
+               const at::Tensor& target, Precision precision, const Loss& loss_function) {
   optim::drop_gradients(parameters);
   const precision::Tf32Guard tf32(precision, input.device().type());
   const bool works = input.device().is_cpu();
@@ -34,7 +33,7 @@ Pass time_pass(model::Model& model, const NamedTensors& parameters, const at::Te
   at::Tensor loss;
   {
     const precision::AutocastGuard autocast(precision, input.device().type());
-    loss = cross_entropy_sum(model.forward(input), target, 0);
+    loss = loss_function.sum({model.forward(input)}, {{"input", input}, {"target", target}});
   }
   loss.backward();
   // Reading a gradient waits for the device.
@@ -47,14 +46,14 @@ Pass time_pass(model::Model& model, const NamedTensors& parameters, const at::Te
 
 // How many rows of the batch a pass in this format needs to take long, all if they are too few.
 int64_t rows_to_time(model::Model& model, const at::Tensor& input, const at::Tensor& target,
-                     const StepFormat& format) {
+                     const StepFormat& format, const Loss& loss) {
   const int64_t all = input.size(0);
   model.to(input.device(), format.channels_last);
   for (int64_t rows = std::min(kFewRows, all);;) {
     double time = std::numeric_limits<double>::max();
     for (int pass = 0; pass < 2; ++pass) {
       time = std::min(time, time_pass(model, model.parameters(), input.narrow(0, 0, rows),
-                                      target.narrow(0, 0, rows), format.precision)
+                                      target.narrow(0, 0, rows), format.precision, loss)
                                 .work_seconds);
     }
     if (rows == all || time >= kLongSeconds) return rows;
@@ -90,14 +89,14 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
 }
 
 FormatChoice choose_format(model::Model& model, const at::Tensor& input, const at::Tensor& target,
-                           const std::vector<StepFormat>& formats, double uses) {
+                           const std::vector<StepFormat>& formats, const Loss& loss, double uses) {
   const KeptTensors statistics(model.buffers());
-  const int64_t rows = rows_to_time(model, input, target, formats.back());
+  const int64_t rows = rows_to_time(model, input, target, formats.back(), loss);
   const at::Tensor some = input.narrow(0, 0, rows), their_target = target.narrow(0, 0, rows);
   const auto measure = [&](size_t candidate) {
     const StepFormat& format = formats[candidate];
     model.to(input.device(), format.channels_last);
-    return time_pass(model, model.parameters(), some, their_target, format.precision).cost;
+    return time_pass(model, model.parameters(), some, their_target, format.precision, loss).cost;
   };
   std::vector<std::string> names;
   for (size_t i = 0; i < formats.size(); ++i) {

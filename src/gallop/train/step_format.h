@@ -7,6 +7,7 @@
 
 #include "gallop/model/model.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/losses/loss.h"
 #include "gallop/train/measured_choice.h"
 
 namespace gallop::train {

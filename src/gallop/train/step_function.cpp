@@ -27,10 +27,16 @@ at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
   return sum.defined() ? sum.add(more) : more;
 }
 
+// A term's part of the mean loss.
+at::Tensor divided(const at::Tensor& sum, const at::Tensor& factors, size_t term) {
+  return sum.mul(factors.select(0, static_cast<int64_t>(term)).to(sum.scalar_type()));
+}
+
 at::Tensor in_one(const std::vector<at::Tensor>& results) {
   std::vector<at::Tensor> numbers = {results[kLossSum], results[kNorm].to(at::kDouble)};
   numbers.push_back(results[kSpike].defined() ? results[kSpike]
                                               : at::zeros_like(results[kLossSum]));
+  if (results[kTargetCount].defined()) numbers.push_back(results[kTargetCount]);
   if (results[kTop1].defined()) numbers.push_back(results[kTop1].to(at::kDouble));
   const at::Tensor all = at::stack(numbers);
   return results[kSharedSums].defined() ? at::cat({all, results[kSharedSums]}) : all;
@@ -83,17 +89,25 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guess
       parallel::wait_for_sum(tensor);
     });
   }
-  const Sums sums = forward_backward(arguments, count_guesses);
+  const Counts counts = counts_on_device_ ? count_targets_of_all(arguments) : Counts();
+  const Sums sums = forward_backward(arguments, counts, count_guesses);
   Sums further;
-  if (config_.sam) further = forward_backward_sam(arguments, sums, *config_.sam);
-  at::Tensor share;
-  if (sums.shared.defined()) {
+  if (config_.sam) further = forward_backward_sam(arguments, counts, sums, *config_.sam);
+  at::Tensor share, idle;
+  if (counts_on_device_) {
+    const at::NoGradGuard no_grad;
+    idle = counts.targets.eq(0).to(at::kDouble);
+  } else if (sums.shared.defined()) {
     share = sums.shared.select(0, kTargets).div(sums.shared.select(0, kAllTargets));
-    // 0: the update comes after all have done the last pass.
-    if (further.shared.defined()) share = share.add(further.shared.select(0, kMissing));
   }
-  const Tensors done = update(arguments, sums.loss, share);
-  Tensors results = {sums.loss, sums.top1, done[0], done[1], sums.shared};
+  // 0: the update comes after all have done the last pass.
+  if (further.shared.defined()) {
+    at::Tensor& last = share.defined() ? share : idle;
+    last = last.add(further.shared.select(0, kMissing));
+  }
+  if (share.defined()) idle = share.eq(0);
+  const Tensors done = update(arguments, sums.loss, share, idle);
+  Tensors results = {sums.loss, sums.top1, done[0], done[1], sums.shared, counts.targets};
   if (readings_) return {in_one(results)};
   return results;
 }
@@ -130,7 +144,8 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
 }
 
 // Leaves the gradients with the parameters.
-TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count_guesses) {
+TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, const Counts& counts,
+                                            bool count_guesses) {
   optim::drop_gradients(parameters_);
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
   const auto place_of = [&](int64_t shard) {
@@ -151,7 +166,7 @@ TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, bool count
     const model::functional::DropoutScope scope(draws);
     const Losses losses =
         losses_of(rows_of(input, piece.begin, piece.end), rows_of(target, piece.begin, piece.end),
-                  arguments, count_guesses);
+                  arguments, counts, count_guesses);
     {
       const at::NoGradGuard no_grad;
       at::Tensor& loss = sums.of_shards[static_cast<size_t>(piece.shard)];
@@ -205,8 +220,8 @@ void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
 }
 
 // In place of the gradients leaves those at `distance` from the weights.
-TrainStep::Sums TrainStep::forward_backward_sam(const Tensors& arguments, const Sums& first,
-                                                double distance) {
+TrainStep::Sums TrainStep::forward_backward_sam(const Tensors& arguments, const Counts& counts,
+                                                const Sums& first, double distance) {
   constexpr double kLeastNorm = 1e-12;
   PutBackAtEnd kept;
   {
@@ -224,41 +239,63 @@ TrainStep::Sums TrainStep::forward_backward_sam(const Tensors& arguments, const 
     }
     kept.tensors.keep(model_.buffers());
   }
-  return forward_backward(arguments, /*count_guesses=*/false);
+  return forward_backward(arguments, counts, /*count_guesses=*/false);
 }
 
 Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
-                            const Tensors& arguments, bool count_guesses) {
+                            const Tensors& arguments, const Counts& counts, bool count_guesses) {
   const precision::AutocastGuard autocast(config_.precision, input.device().type());
   model::Output output = model_.forward_to_head(input);
-  if (config_.distill) output = {output.logits()};  // Which two losses read.
-  const at::Tensor smoothing = varied(Value::kLabelSmoothing, arguments);
-  Losses losses = smoothing.defined()
-                      ? cross_entropy_sum(output, target, smoothing, count_guesses)
-                      : cross_entropy_sum(output, target, config_.label_smoothing, count_guesses);
+  // Which several losses read.
+  if (config_.distill || terms_.size() > 1) output = {output.logits()};
+  const NamedTensors batch = {{"input", input}, {"target", target}};
+  Losses losses;
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    Loss::Request request{.count_right = count_guesses && !losses.right.defined()};
+    if (terms_[i].loss->traits().takes_smoothing) {
+      request.label_smoothing = varied(Value::kLabelSmoothing, arguments);
+    }
+    const Losses of_term = terms_[i].loss->sum_and_right(output, batch, request);
+    if (of_term.right.defined()) losses.right = of_term.right;
+    const at::Tensor sum =
+        counts_on_device_ ? divided(of_term.sum, counts.factors, i) : of_term.sum;
+    losses.sum = sum_of(losses.sum, sum);
+  }
   if (!config_.distill) return losses;
+  const at::Tensor taught = teach(output, input, target);
+  const double weight = config_.distill->weight;
+  losses.sum = counts_on_device_ ? losses.sum.add(divided(taught, counts.factors, terms_.size()))
+                                 : losses.sum.mul(1 - weight).add(taught, weight);
+  return losses;
+}
+
+at::Tensor TrainStep::teach(const model::Output& output, const at::Tensor& input,
+                            const at::Tensor& target) const {
   const auto& [teacher, temperature, weight] = *config_.distill;
   at::Tensor taught;
   {
     const at::NoGradGuard no_grad;
     taught = teacher->forward(input);
   }
-  losses.sum = losses.sum.mul(1 - weight)
-                   .add(distillation_sum(output.x, taught, target, temperature), weight);
-  return losses;
+  return distillation_sum(output.x, taught, target, temperature, config_.loss->traits().ignored);
 }
 
 TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum,
-                                     const at::Tensor& share) {
+                                     const at::Tensor& share, const at::Tensor& idle) {
   const at::NoGradGuard no_grad;
   // What is recorded changes nothing.
   updating_ = !compile::is_recording();
   at::Tensor bad = zero_if_finite(loss_sum), spike;
-  // Without a single sample there is nothing to learn.
-  if (share.defined()) bad = bad.add(share.eq(0));
+  // Without a single target there is nothing to learn.
+  if (idle.defined()) bad = bad.add(idle);
   if (spikes_) {
-    const at::Tensor loss = loss_sum.mul(arguments[kLossWeight]);
-    spike = spikes_->note(share.defined() ? loss.div(share) : loss);
+    at::Tensor loss = loss_sum.mul(arguments[kLossWeight]);
+    if (share.defined()) {
+      loss = loss.div(share);
+    } else if (idle.defined()) {
+      loss = loss.div(idle.eq(0));  // Without a target it is no number, and no part of the mean.
+    }
+    spike = spikes_->note(loss);
     bad = bad.add(spike);
   }
   return {apply(arguments, bad, share), spike};

@@ -12,16 +12,15 @@ namespace gallop::train {
 
 namespace {
 
-// Steps that the host may be ahead, of at most so many numbers each.
-constexpr int64_t kSlots = 32, kMostNumbers = 4;
+constexpr int64_t kSlots = 32;  // Steps that the host may be ahead.
 
 /// Copies to page-locked memory, an event behind each.
 class CopiedReadings final : public StepReadings {
  public:
-  explicit CopiedReadings(c10::Device device)
+  CopiedReadings(c10::Device device, int64_t most_numbers)
       : device_(device),
         memory_(at::empty(
-            {kSlots, kMostNumbers},
+            {kSlots, most_numbers},
             at::TensorOptions(at::kDouble).device(at::kCPU).pinned_memory(device.is_cuda()))) {
     slots_.reserve(kSlots);
     for (int64_t i = 0; i < kSlots; ++i) {
@@ -30,7 +29,7 @@ class CopiedReadings final : public StepReadings {
   }
 
   void push(const at::Tensor& numbers) override {
-    if (is_full() || numbers.dim() != 1 || numbers.size(0) > kMostNumbers ||
+    if (is_full() || numbers.dim() != 1 || numbers.size(0) > memory_.size(1) ||
         numbers.scalar_type() != at::kDouble) {
       throw InternalError("step readings: no room for these numbers");
     }
@@ -76,9 +75,9 @@ class CopiedReadings final : public StepReadings {
 
 }  // namespace
 
-std::unique_ptr<StepReadings> make_step_readings(c10::Device device) {
+std::unique_ptr<StepReadings> make_step_readings(c10::Device device, int64_t most_numbers) {
   if (device.is_cpu()) return nullptr;
-  return std::make_unique<CopiedReadings>(device);
+  return std::make_unique<CopiedReadings>(device, most_numbers);
 }
 
 }  // namespace gallop::train

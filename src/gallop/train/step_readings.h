@@ -15,8 +15,8 @@ class StepReadings {
  public:
   virtual ~StepReadings() = default;
 
-  /// Starts to copy an fp64 tensor [n], n at most 3, once what the current stream has to do before
-  /// is done. Does not wait. Throws InternalError where is_full().
+  /// Starts to copy an fp64 tensor [n], once what the current stream has to do before is done. Does
+  /// not wait. Throws InternalError where is_full(), or n is more than there is room for.
   virtual void push(const at::Tensor& numbers) = 0;
 
   /// Steps whose numbers may be under way at once.
@@ -30,8 +30,10 @@ class StepReadings {
   virtual std::vector<double> pop() = 0;
 };
 
-/// Null for the CPU, whose results are there when a step returns.
-using MakeStepReadings = std::function<std::unique_ptr<StepReadings>(c10::Device device)>;
-std::unique_ptr<StepReadings> make_step_readings(c10::Device device);
+/// With room for so many numbers of each step. Null for the CPU, whose results are there when a
+/// step returns.
+using MakeStepReadings =
+    std::function<std::unique_ptr<StepReadings>(c10::Device device, int64_t most_numbers)>;
+std::unique_ptr<StepReadings> make_step_readings(c10::Device device, int64_t most_numbers);
 
 }  // namespace gallop::train

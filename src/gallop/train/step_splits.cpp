@@ -1,6 +1,7 @@
 // What a step does where memory runs out.
 #include <algorithm>
 
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -75,11 +76,16 @@ TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
         "train.accumulate to {}",
         2 * config_.accumulate * splits_));
   }
+  // Counts come before the first pass.
+  const int64_t before = counts_on_device_ ? 1 : 0, done = scope.started() - before;
   const auto of_pass = static_cast<int64_t>(sums->size()) + 1;
-  if (scope.started() >= of_pass * (config_.sam ? 2 : 1)) {
+  if (done >= of_pass * (config_.sam ? 2 : 1)) {
     refuse(" after the others were told that all is well: resume from the last checkpoint");
   }
-  return {sums->begin() + scope.started() % of_pass, sums->end()};
+  Tensors left;
+  if (done < 0) left.push_back(at::zeros({counts()}, shared_.options()));
+  left.insert(left.end(), sums->begin() + std::max<int64_t>(0, done) % of_pass, sums->end());
+  return left;
 }
 
 // One that has no memory follows the others through the sums of its pass, the last of which tells
@@ -113,6 +119,13 @@ TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
 }
 
 void TrainStep::split_for(const Shortage& shortage, int64_t step) {
+  if (config_.loss->traits().compares_samples) {
+    throw StepDoesNotFit(fmt::format(
+        "step {}: out of memory, and train.loss compares the samples of a batch, which cannot be "
+        "computed in parts. Try a smaller data.batch, train.recompute.every=1, or "
+        "train.precision=bf16. {}",
+        step + 1, shortage.why));
+  }
   if (shortage.of_one_sample) {
     throw StepDoesNotFit(fmt::format(
         "step {}: out of memory with one sample at a time. Try train.recompute.every=1, "

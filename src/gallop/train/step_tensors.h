@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "gallop/train/step.h"
 
@@ -10,10 +11,11 @@ namespace gallop::train {
 // last two arguments are what dropout draws from in this process, for each shard, and what it adds
 // to SharedSum, from kTargets on.
 enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
-enum Result : size_t { kLossSum, kTop1, kNorm, kSpike, kSharedSums };
-// Results in one tensor, for one copy to the host; guesses only where they are counted, and where
-// the step is shared all SharedSums instead of them.
-enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kTop1Number };
+enum Result : size_t { kLossSum, kTop1, kNorm, kSpike, kSharedSums, kTargetCount };
+// Results in one tensor, for one copy to the host. Behind these: the count of targets where it is
+// computed on the device; right guesses where they are counted, and where the step is shared all
+// SharedSums instead of them.
+enum Number : size_t { kLossNumber, kNormNumber, kSpikeNumber, kFurtherNumbers };
 // Sums over processes: right guesses, targets that were not broken and all targets, how many wish
 // what, how many could not do their part, and the loss of each shard.
 enum SharedSum : size_t {
@@ -24,5 +26,10 @@ enum SharedSum : size_t {
   kMissing = kFirstWish + kWishes,
   kFirstLoss
 };
+
+// Whether counts follow from sizes, so that a loss divides by a number that the host knows.
+bool counts_by_size(const StepConfig& config, const std::vector<LossTerm>& terms);
+// Throws UsageError where a step cannot be done with the config's loss.
+void check_loss(const StepConfig& config);
 
 }  // namespace gallop::train

@@ -175,10 +175,6 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .help = "'500 steps', '1 epoch', '10 min', 'never'; the end is always evaluated",
            .check = wrong_interval},
           c.evaluate_every);
-  v.field({.name = "metric",
-           .help = "what tells the best evaluation; auto: accuracy of images, loss of text",
-           .choices = {"auto", "loss", "accuracy", "top5"}},
-          c.metric);
   v.section({.name = "early_stopping", .help = ""}, c.early_stopping);
   v.field({.name = "checkpoint_every",
            .help = "the most that a crash can cost: '500 steps', '1 epoch', '10 min', 'never'",

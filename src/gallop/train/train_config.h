@@ -54,7 +54,6 @@ struct TrainConfig {
   int64_t seed = 1;
   int64_t threads = 0;
   std::string evaluate_every = "1 epoch";
-  std::string metric = "auto";
   EarlyStoppingConfig early_stopping;
   std::string checkpoint_every = "10 min";
   int64_t keep_checkpoints = 2;

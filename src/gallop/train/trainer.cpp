@@ -1,11 +1,13 @@
 #include "gallop/train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/progress.h"
+#include "gallop/base/text.h"
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {
@@ -36,15 +38,16 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
       length(Length::of(config, loader_config.batch, parts.train_samples.size())),
       holds(step.most_behind()),
       pause_step(length.step_of(parts.until)),
-      evaluation_due(Interval::parse(config.evaluate_every), loader.batches_per_epoch()),
-      checkpoint_due(Interval::parse(config.checkpoint_every), loader.batches_per_epoch()),
-      comparison_due(Interval::parse(config.compare_every), loader.batches_per_epoch()),
+      evaluation_due(Interval::parse(config.evaluate_every), length),
+      checkpoint_due(Interval::parse(config.checkpoint_every), length),
+      comparison_due(Interval::parse(config.compare_every), length),
       record_every(std::max<int64_t>(1, length.steps / 500)),
       writer(parts.checkpoints, {.in_background = config.checkpoint_in_background,
                                  .rank = together.rank(),
                                  .seconds = together.limits().other}) {
   for (const auto& [name, schedule] : schedules()) {
     check_schedule(*schedule, config, parts.evaluation_samples != nullptr);
+    check_followed(*schedule, evaluate_config.metrics.get());
   }
   together.start_alike(state().model);
 }
@@ -88,6 +91,7 @@ Outcome Trainer::Impl::finish(bool finished) {
   // Those of a run that ends early, or without an evaluation.
   finished = finished && recompute_statistics();
   if (finished) outcome.ended_early = why_early();
+  if (finished && outcome.last && progress.best_step < 0) note_without_best();
   if (finished && config.early_stopping.restore_best) restore_best();
   if (saved_step != progress.step) save(false);
   finish_saving();
@@ -159,6 +163,22 @@ void check_schedule(const schedule::Schedule& schedule, const TrainConfig& confi
                   "schedule.name"));
 }
 
+void check_followed(const schedule::Schedule& schedule, const MetricSet* metrics) {
+  const std::vector<std::string> known =
+      metrics != nullptr
+          ? metrics->single_names()
+          : std::vector<std::string>(std::begin(kEvaluatedNames), std::end(kEvaluatedNames));
+  for (const std::string& name : schedule.followed_metrics()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = nearest_name(name, known);
+    throw UsageError(fmt::format(
+        "the schedule follows the metric '{}', which evaluations do not have{} They have {}; "
+        "train.metrics adds others",
+        printable(name), nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest),
+        join_names(known, "and")));
+  }
+}
+
 void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config) {
   if (!config.snapshots || schedule.cycle_ends(0, 0)) return;
   throw UsageError(
@@ -177,6 +197,16 @@ Trainer::Trainer(const TrainerParts& parts, const TrainConfig& config,
 Trainer::~Trainer() = default;
 
 void Trainer::resume(const std::optional<CheckpointInfo>& checkpoint) { impl_->resume(checkpoint); }
+
+bool Trainer::has_ended() const {
+  const bool is_evaluated = impl_->parts.evaluation_samples == nullptr ||
+                            impl_->progress.evaluated_step == impl_->progress.step;
+  return (impl_->is_last() && is_evaluated) || impl_->is_out_of_patience();
+}
+
+void Trainer::observe(std::vector<Observer*> observers) {
+  impl_->parts.observers = std::move(observers);
+}
 
 Outcome Trainer::run() { return impl_->run(); }
 

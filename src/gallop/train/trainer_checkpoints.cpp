@@ -24,6 +24,16 @@ void check_teacher(const std::map<std::string, std::string>& saved, const std::s
       teacher, found->second));
 }
 
+// A schedule that follows evaluations continues from what it has found.
+void check_schedule_state(const std::map<std::string, std::string>& saved, const std::string& name,
+                          const schedule::Schedule& schedule) {
+  if (schedule.state().empty() || saved.contains(name + ".0")) return;
+  throw UsageError(fmt::format(
+      "{}.name: this schedule follows evaluations, and the checkpoint has no state of one that "
+      "does; keep the schedule, or begin another run with --from",
+      name));
+}
+
 }  // namespace
 
 TrainingState Trainer::Impl::state() {
@@ -33,6 +43,7 @@ TrainingState Trainer::Impl::state() {
   state.optimizer = parts.optimizer.state();
   for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
   state.trainer = progress.to_map(loader.state());
+  length.history.write(state.trainer);
   holds.write(state.trainer);
   for (const auto& [name, schedule] : schedules()) {
     write_schedule(*schedule, name, state.trainer);
@@ -118,8 +129,30 @@ void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
     return std::string();
   });
   take(checkpoint);
+  check_end();
   parts.checkpoints.spare(progress.rewind_step);
   earlier_seconds = progress.training_seconds;
+}
+
+// A run that has done more than it is asked for would end without a word.
+void Trainer::Impl::check_end() const {
+  if (progress.step <= length.steps) return;
+  const std::string asked = length.is_in_steps ? fmt::format("train.steps={}", length.steps)
+                                               : fmt::format("train.epochs={:g}", config.epochs);
+  throw UsageError(fmt::format(
+      "{} is less than the run has done already, {} steps or {:.4g} epochs; give at least that, or "
+      "begin another run",
+      asked, progress.step, epoch()));
+}
+
+// All that counts by samples or epochs, for a run with such a past.
+void Trainer::Impl::measure(const BatchHistory& history) {
+  length = Length::of(config, history);
+  pause_step = length.step_of(parts.until);
+  evaluation_due = {Interval::parse(config.evaluate_every), length};
+  checkpoint_due = {Interval::parse(config.checkpoint_every), length};
+  comparison_due = {Interval::parse(config.compare_every), length};
+  record_every = std::max<int64_t>(1, length.steps / 500);
 }
 
 // All that a checkpoint has.
@@ -130,9 +163,13 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   data::LoaderState loader_state;
   progress = Progress::from_map(saved.trainer, loader_state);
   holds.read(saved.trainer);
+  const int64_t size = parts.train_samples.size();
+  if (parts.allow_changed_data) loader_state.position = std::min(loader_state.position, size);
   loader.seek(loader_state);
+  measure(BatchHistory::resumed(saved.trainer, loader_config.batch, size));
   step.set_splits(progress.splits);
   for (const auto& [name, schedule] : schedules()) {
+    check_schedule_state(saved.trainer, name, *schedule);
     read_schedule(saved.trainer, name, *schedule);
   }
   evaluation_due.done(progress.evaluated_step);

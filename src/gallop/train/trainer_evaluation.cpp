@@ -1,4 +1,5 @@
-#include <string_view>
+#include <limits>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,24 @@
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {
+
+namespace {
+
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+
+schedule::Metrics metrics_of(const Evaluation& evaluation) {
+  schedule::Metrics metrics{.loss = evaluation.tally.loss(),
+                            .accuracy = evaluation.tally.accuracy(),
+                            .others = {{"top5", evaluation.tally.top5_accuracy()}}};
+  for (const MetricValue& one : evaluation.metrics) {
+    metrics.others.push_back({.name = one.name,
+                              .value = one.value.value_or(kUndefined),
+                              .higher_is_better = one.higher_is_better});
+  }
+  return metrics;
+}
+
+}  // namespace
 
 // False where a stop request came first; the evaluation is then done at the resume.
 bool Trainer::Impl::evaluate_now() {
@@ -18,12 +37,9 @@ bool Trainer::Impl::evaluate_now() {
   const auto evaluation =
       train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
   if (!evaluation) return false;
-  const bool best =
-      progress.note_evaluation(score(evaluation->tally), config.early_stopping.min_change);
-  for (const auto& [name, schedule] : schedules()) {
-    schedule->evaluated(
-        share_done(), {.loss = evaluation->tally.loss(), .accuracy = evaluation->tally.accuracy()});
-  }
+  const bool best = progress.note_evaluation(score(*evaluation), config.early_stopping.min_change);
+  const schedule::Metrics metrics = metrics_of(*evaluation);
+  for (const auto& [name, schedule] : schedules()) schedule->evaluated(share_done(), metrics);
   const EvaluationEvent event{.step = progress.step,
                               .epoch = epoch(),
                               .evaluation = *evaluation,
@@ -61,21 +77,25 @@ bool Trainer::Impl::recompute_statistics() {
   return true;
 }
 
-const char* Trainer::Impl::metric() const {
-  if (config.metric != "auto") return config.metric.c_str();
-  return parts.text ? "loss" : "accuracy";
+std::string Trainer::Impl::metric() const {
+  return evaluate_config.metrics ? evaluate_config.metrics->deciding().name() : "accuracy";
 }
 
-// Higher is better.
-double Trainer::Impl::score(const Tally& tally) const {
-  const std::string_view name = metric();
-  if (name == "loss") return -tally.loss();
-  return name == "top5" ? tally.top5_accuracy() : tally.accuracy();
+// Higher is better; not a number where the metric is undefined.
+double Trainer::Impl::score(const Evaluation& evaluation) const {
+  const double value = evaluation.value_of(metric()).value_or(kUndefined);
+  const auto& metrics = evaluate_config.metrics;
+  return metrics && !metrics->deciding().higher_is_better() ? -value : value;
 }
 
 bool Trainer::Impl::is_out_of_patience() const {
   const int64_t patience = config.early_stopping.patience;
   return patience > 0 && progress.evaluations_without_gain >= patience;
+}
+
+void Trainer::Impl::note_without_best() {
+  tell(&Observer::noted,
+       fmt::format("no evaluation has a finite {}, so there is no best checkpoint", metric()));
 }
 
 std::string Trainer::Impl::why_early() const {

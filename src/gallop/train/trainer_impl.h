@@ -93,9 +93,10 @@ struct Trainer::Impl {
   // Evaluation. False where a stop request came first.
   bool evaluate_now();
   bool recompute_statistics();
-  const char* metric() const;
-  double score(const Tally& tally) const;
+  std::string metric() const;
+  double score(const Evaluation& evaluation) const;
   bool is_out_of_patience() const;
+  void note_without_best();
   std::string why_early() const;
 
   // Comparison with the other processes.
@@ -112,6 +113,8 @@ struct Trainer::Impl {
   void finish_saving();
   void resume(const std::optional<CheckpointInfo>& checkpoint);
   void load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into);
+  void measure(const BatchHistory& history);
+  void check_end() const;
   void take(const std::optional<CheckpointInfo>& checkpoint);
   void rewind();
   void restore_best();
@@ -125,7 +128,6 @@ struct Trainer::Impl {
     for (Observer* observer : parts.observers) (observer->*function)(args...);
   }
 
-  // A run that was longer before it was resumed is past its end.
   bool is_last() const { return progress.step >= length.steps; }
   // Each with what its state is called in checkpoints.
   std::vector<std::pair<std::string, schedule::Schedule*>> schedules() const {
@@ -140,12 +142,10 @@ struct Trainer::Impl {
   // What schedules call progress. They wait where an update is skipped.
   double share_of(int64_t samples) {
     samples -= holds.samples_before(progress.step);
-    return std::min(1.0, static_cast<double>(samples) / static_cast<double>(length.samples));
+    return std::min(1.0, length.progress(samples));
   }
   double share_done() { return share_of(progress.samples); }
-  double epoch() const {
-    return static_cast<double>(progress.step) / static_cast<double>(loader.batches_per_epoch());
-  }
+  double epoch() const { return length.epochs_after(progress.step); }
   double wait_share() const;
   double training_seconds() const { return earlier_seconds + clock.seconds(); }
 };

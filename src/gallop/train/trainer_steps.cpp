@@ -103,7 +103,7 @@ void Trainer::Impl::report_oldest() {
   event.gradient_norm = result.gradient_norm;
   event.skipped_updates = progress.skipped_updates;
   event.is_spike = result.is_spike;
-  if (event.record) event.accuracy = result.tally.accuracy();
+  if (event.record && result.has_guesses) event.accuracy = result.tally.accuracy();
   tell(&Observer::stepped, event);
   if (result.is_spike) note_spike(event);
 }

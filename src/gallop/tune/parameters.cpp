@@ -1,5 +1,6 @@
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,8 @@ namespace {
 
 using config::Node;
 using config::Problems;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // How far a normal distribution is followed to both sides.
 constexpr double kDeviations = 6;
@@ -280,8 +283,12 @@ class Reader {
     const double q = number_at(name, node, "q", false).value_or(1);
     if (!(q > 0)) return fail(node, name, "q: must be above 0");
     interval.step = q;
-    interval.low = std::round(interval.low / q) * q;
-    interval.high = std::round(interval.high / q) * q;
+    const Interval multiples{.low = 0, .high = kInfinity, .step = q};
+    const auto multiple = [&](double end) {
+      return std::copysign(value_on_grid(multiples, std::round(std::abs(end) / q)), end) + 0.0;
+    };
+    interval.low = multiple(interval.low);
+    interval.high = multiple(interval.high);
     interval.integer = std::floor(q) == q;
     const bool is_log = interval.scale == Scale::kLog || interval.scale == Scale::kLogNormal;
     if (is_log && interval.low <= 0) interval.low = q;

@@ -43,21 +43,18 @@ double last_step(const Interval& interval) {
   return std::floor((interval.high - interval.low) / interval.step + kNearStep);
 }
 
-/// Steps counted from the low end; never above the high one, which 12 steps of 0.05 are by
-/// rounding.
-double stepped(const Interval& interval, double steps) {
-  return std::min(interval.low + steps * interval.step, interval.high);
-}
-
 double highest(const Interval& interval) {
-  return interval.step == 0 ? interval.high : stepped(interval, last_step(interval));
+  return interval.step == 0 ? interval.high : value_on_grid(interval, last_step(interval));
 }
 
-/// The value that is nearest to a number.
-double nearest(const Interval& interval, double value) {
-  if (interval.step == 0) return std::clamp(value, interval.low, interval.high);
-  const double steps = std::round((value - interval.low) / interval.step);
-  return stepped(interval, std::clamp(steps, 0.0, last_step(interval)));
+/// Digits behind the point of a number's shortest text: 2 of 0.25, 5 of 2.5e-4.
+int decimal_digits(double value) {
+  const std::string text = number_text(value);
+  const size_t exponent_at = std::min(text.find('e'), text.size());
+  const size_t point = text.find('.');
+  const auto digits = point < exponent_at ? static_cast<int>(exponent_at - point - 1) : 0;
+  const int exponent = exponent_at < text.size() ? std::stoi(text.substr(exponent_at + 1)) : 0;
+  return std::max(digits - exponent, 0);
 }
 
 /// The ends of an interval with half a step around.
@@ -262,6 +259,21 @@ double unscaled(const Interval& interval, double coordinate) {
 
 }  // namespace
 
+double value_on_grid(const Interval& interval, double steps) {
+  const double sum = interval.low + steps * interval.step;
+  if (interval.integer) return std::min(sum, interval.high);
+  const int digits = std::max(decimal_digits(interval.low), decimal_digits(interval.step));
+  // No -0 where steps lead from below up to 0.
+  const double rounded = parse_number<double>(fmt::format("{:.{}f}", sum, digits)).value() + 0.0;
+  return std::clamp(rounded, interval.low, interval.high);
+}
+
+double nearest_value(const Interval& interval, double value) {
+  if (interval.step == 0) return std::clamp(value, interval.low, interval.high);
+  const double steps = std::round((value - interval.low) / interval.step);
+  return value_on_grid(interval, std::clamp(steps, 0.0, last_step(interval)));
+}
+
 double coordinate(const Interval& interval, double value) {
   if (interval.scale == Scale::kBeta) return beta_cdf(value, interval.a, interval.b);
   const double number = is_logarithmic(interval.scale) ? std::log(value) : value;
@@ -270,7 +282,7 @@ double coordinate(const Interval& interval, double value) {
 }
 
 double value_at(const Interval& interval, double coordinate) {
-  return nearest(interval, unscaled(interval, coordinate));
+  return nearest_value(interval, unscaled(interval, coordinate));
 }
 
 Range coordinates(const Interval& interval) {
@@ -345,7 +357,9 @@ bool Space::contains(const Point& point) const {
     if (std::isnan(value)) continue;
     if (const Interval* const interval = parameters_[i].interval()) {
       if (value < interval->low || value > interval->high) return false;
-      if (nearest(*interval, value) != value) return false;
+      // Histories of earlier versions have sums that were not rounded.
+      const double off = std::abs(nearest_value(*interval, value) - value);
+      if (off > kNearStep * interval->step) return false;
     } else if (!(value >= 0 &&
                  value < static_cast<double>(parameters_[i].choices()->values.size()) &&
                  std::floor(value) == value)) {
@@ -398,7 +412,7 @@ std::optional<double> Space::parse_value(size_t index, std::string_view json) co
   const Interval& interval = *parameters_[index].interval();
   const double value = given.get<double>();
   if (value < interval.low || value > interval.high) return std::nullopt;
-  const double known = nearest(interval, value);
+  const double known = nearest_value(interval, value);
   if (std::abs(known - value) > kNearStep * interval.step) return std::nullopt;
   return known;
 }

@@ -60,6 +60,11 @@ struct Range {
   double low, high;
 };
 
+/// `steps` steps from the low end, at most the high one: the decimal number that low + steps * step
+/// is by their digits as they are written, so that 3 steps of 0.1 from 0 are 0.3.
+double value_on_grid(const Interval& interval, double steps);
+/// The value of an interval that is nearest to a number.
+double nearest_value(const Interval& interval, double value);
 /// Where a value stands on the scale on which draws are uniform.
 double coordinate(const Interval& interval, double value);
 /// The inverse; the nearest value that there is.

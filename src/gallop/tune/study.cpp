@@ -255,6 +255,9 @@ std::vector<int64_t> Study::pareto_front() const {
   std::vector<int64_t> numbers;
   for (const Trial& trial : trials_) {
     if (trial.state != TrialState::kComplete || !is_feasible(trial)) continue;
+    const bool has_nan = std::any_of(trial.losses.begin(), trial.losses.end(),
+                                     [](double loss) { return std::isnan(loss); });
+    if (has_nan) continue;
     losses.push_back(trial.losses);
     numbers.push_back(trial.number);
   }

@@ -99,8 +99,8 @@ class Study {
   /// The complete trial with the smallest first loss among those without violations; nothing
   /// where there is none.
   std::optional<int64_t> best() const { return best_; }
-  /// Numbers of complete trials without violations of which no other is better in one objective
-  /// and as good in all; the first of several with equal losses.
+  /// Numbers of complete trials without violations and NaN of which no other is better in one
+  /// objective and as good in all; the first of several with equal losses.
   std::vector<int64_t> pareto_front() const;
   /// Whether a complete trial without violations is as good as each target, of which there is one
   /// at least.

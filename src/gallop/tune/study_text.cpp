@@ -66,7 +66,7 @@ std::string best_pruned_text(const Study& study) {
   constexpr size_t kShown = 5;
   std::vector<const Trial*> pruned;
   for (const Trial& trial : study.trials()) {
-    const bool has_report = !trial.reports.empty() && !std::isnan(trial.reports.back().loss);
+    const bool has_report = !trial.reports.empty() && std::isfinite(trial.reports.back().loss);
     if (trial.state == TrialState::kPruned && has_report) pruned.push_back(&trial);
   }
   std::stable_sort(pruned.begin(), pruned.end(), [](const Trial* a, const Trial* b) {

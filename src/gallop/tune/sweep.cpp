@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,8 @@
 #include "gallop/config/scalar.h"
 #include "gallop/tune/chosen.h"
 #include "gallop/tune/store.h"
+#include "gallop/tune/trial_words.h"
+#include "gallop/tune/wandb.h"
 
 namespace gallop::tune {
 
@@ -27,11 +30,11 @@ constexpr int64_t kMostWorkers = 1024;
 constexpr int64_t kMostCores = 65536;
 constexpr int64_t kUsualEta = 3;  // W&B's.
 
-// Of recipes; of other metrics nobody here knows.
-bool is_to_be_large(const std::string& metric) {
-  const std::string plain = metric.starts_with("best_") ? metric.substr(5) : metric;
-  return plain == "accuracy" || plain == "top5";
-}
+using IsLarge = std::function<bool(const std::string&)>;
+
+constexpr std::string_view kBest = "best_";
+
+bool is_accuracy(const std::string& metric) { return metric == "accuracy" || metric == "top5"; }
 
 // The items of a list; a mistake where it is something else.
 const std::vector<Node>& items_of(const Node& node, const char* key, Problems& problems) {
@@ -47,7 +50,8 @@ const std::vector<Node::Entry>& entries_of(const Node& node, const char* key, Pr
 /// Reads the keys of a sweep besides its parameters.
 class Reader {
  public:
-  Reader(const Node& root, Problems& problems) : root_(root), problems_(problems) {}
+  Reader(const Node& root, const IsLarge& is_large, Problems& problems)
+      : root_(root), is_large_(is_large ? is_large : is_accuracy), problems_(problems) {}
 
   void read(Sweep& sweep) {
     check_keys();
@@ -76,6 +80,10 @@ class Reader {
   }
 
  private:
+  bool is_to_be_large(const std::string& metric) const {
+    return is_large_(metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric);
+  }
+
   bool is_of_wandb() const { return root_.find("method") != nullptr; }
 
   void check_keys() {
@@ -346,6 +354,8 @@ class Reader {
     if (is_command) {
       run.command = command_words(command, program);
       run.python_words = is_of_wandb();
+      const Node* const parameters = root_.find("parameters");
+      if (is_of_wandb() && parameters != nullptr) run.nested = nested_parameters(*parameters);
     }
     if (const Node* const share = root_.find("share")) {
       run.share = read_share(*share);
@@ -371,6 +381,10 @@ class Reader {
       problems_.add(command->origin, "command", "expected a list of words");
     }
     for (const Node& item : command->items) {
+      if (item.kind != Node::Kind::kScalar) {
+        problems_.add(item.origin, "command", "expected a list of words; a list or map is none");
+        continue;
+      }
       // Of W&B: the words before and for the program.
       if (item.scalar == "${env}") {
         words.emplace_back("/usr/bin/env");
@@ -380,6 +394,8 @@ class Reader {
         if (program == nullptr) problems_.add(item.origin, "command", "there is no 'program'");
         words.push_back(program == nullptr ? std::string() : program->scalar);
       } else {
+        const std::string mistake = wrong_macro(item.scalar);
+        if (!mistake.empty()) problems_.add(item.origin, "command", mistake);
         words.push_back(item.scalar);
       }
     }
@@ -391,6 +407,7 @@ class Reader {
   }
 
   const Node& root_;
+  IsLarge is_large_;
   Problems& problems_;
 };
 
@@ -476,6 +493,7 @@ std::string to_json(const RunSpec& spec) {
   for (const auto& [name, value] : spec.options) json["options"][name] = value;
   if (!spec.command.empty()) json["command"] = spec.command;
   if (spec.python_words) json["python_words"] = true;
+  if (!spec.nested.empty()) json["nested"] = spec.nested;
   if (spec.share) json["share"] = *spec.share;
   return json.dump();
 }
@@ -487,6 +505,7 @@ RunSpec parse_run_spec(std::string_view text) {
     spec.recipe = json.value("recipe", "");
     spec.command = json.value("command", std::vector<std::string>());
     spec.python_words = json.value("python_words", false);
+    spec.nested = json.value("nested", std::vector<std::string>());
     if (json.contains("share")) spec.share = json.at("share").get<int64_t>();
     if (json.contains("options")) {
       for (const auto& [name, value] : json.at("options").items()) {
@@ -499,10 +518,11 @@ RunSpec parse_run_spec(std::string_view text) {
   }
 }
 
-Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name) {
+Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name,
+                  const IsLarge& is_to_be_large) {
   // A study is kept as JSON, which is UTF-8.
   if (!is_utf8(yaml)) throw UsageError(fmt::format("{}: not UTF-8", printable(file_name)));
-  const Node root = config::parse_yaml(yaml, file_name);
+  Node root = config::parse_yaml(yaml, file_name);
   Problems problems;
   Sweep sweep{.settings = {.name = name}};
   if (root.kind != Node::Kind::kMap) {
@@ -510,7 +530,9 @@ Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const s
                  "a sweep is a map with 'parameters' and 'metric'");
     problems.throw_if_any();
   }
-  Reader(root, problems).read(sweep);
+  Node* const parameters = root.find("parameters");
+  if (parameters != nullptr && root.find("method") != nullptr) read_as_yaml_1_1(*parameters);
+  Reader(root, is_to_be_large, problems).read(sweep);
   sweep.settings.space = read_space(root, problems);
   check_options(root, sweep.settings.space, problems);
   if (const Node* const start = root.find("start")) {

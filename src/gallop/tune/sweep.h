@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,11 +20,15 @@ struct RunSpec {
   /// The words of a command. `{lr}` in a word stands for the value of the parameter lr, and
   /// `${envvar:HOME}` for an environment variable; a word `${args}` for `--NAME=VALUE` of all,
   /// `${args_no_hyphens}` for `NAME=VALUE`, `${args_no_boolean_flags}` for `--NAME` where the value
-  /// is true and nothing where it is false, `${args_json}` for all as one word of JSON, and
-  /// `${args_json_file}` for a file that has this.
+  /// is true and nothing where it is false, `${args_no_equals}` for the words `--NAME` and `VALUE`,
+  /// `${args_append_hydra}` for `+NAME=VALUE`, `${args_override_hydra}` for `++NAME=VALUE`,
+  /// `${args_json}` for all as one word of JSON, and `${args_json_file}` for a file that has this.
   std::vector<std::string> command{};
-  /// In these words booleans are True and False, as W&B passes them to Python programs.
+  /// In these words values are as Python writes them (True, None, ['a']), as W&B passes them, and
+  /// braces that hold no parameter's name are left as they are.
   bool python_words = false;
+  /// Names of nested parameters, each of which is one word of a command.
+  std::vector<std::string> nested{};
   /// So many checkpoints of a recipe's trial are kept along the way for trials that begin alike,
   /// which then share its steps; 0: trials share none. Nothing where the sweep does not say.
   std::optional<int64_t> share{};
@@ -46,8 +51,10 @@ struct Sweep {
 };
 
 /// Reads a sweep: YAML as docs/tune.md has it, or a file as W&B's sweeps have it. `name` is the
-/// study's where the file gives none. Throws UsageError with every mistake and its place.
-Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name);
+/// study's where the file gives none. `is_to_be_large` says it of a metric without a goal; without
+/// it, accuracy and top5 are. Throws UsageError with every mistake and its place.
+Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name,
+                  const std::function<bool(const std::string&)>& is_to_be_large = {});
 
 /// Parameters as a sweep writes them. Mistakes go to `problems`.
 std::vector<Parameter> read_parameters(const config::Node& map, config::Problems& problems);

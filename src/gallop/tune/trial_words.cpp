@@ -1,8 +1,10 @@
 #include "gallop/tune/trial_words.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/value_word.h"
+#include "gallop/tune/wandb.h"
 
 namespace gallop::tune {
 
@@ -18,6 +21,7 @@ namespace {
 using Words = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::string_view kVariable = "${envvar:";
+constexpr const char* kArguments = "${args_json}";
 constexpr const char* kArgumentsFile = "${args_json_file}";
 
 // What stands at `${envvar:NAME}`; `end` is the closing brace.
@@ -29,19 +33,25 @@ std::string variable_at(const std::string& word, size_t begin, size_t end) {
   throw UsageError(fmt::format("command: there is no environment variable '{}'", printable(name)));
 }
 
+struct Filling {
+  Variables variables;
+  bool keeps_braces;  ///< Those that hold no parameter's name, doubled ones too, as W&B does.
+};
+
 // Puts values in the place of `{name}`; "{{" is a brace.
 std::string filled(const std::string& word, const Words& values, const Space& space,
-                   Variables variables) {
+                   const Filling& filling) {
   std::string text;
   for (size_t i = 0; i < word.size(); ++i) {
-    if (word.compare(i, 2, "{{") == 0 || word.compare(i, 2, "}}") == 0) {
+    const bool is_doubled = word.compare(i, 2, "{{") == 0 || word.compare(i, 2, "}}") == 0;
+    if (is_doubled && !filling.keeps_braces) {
       text += word[i++];
       continue;
     }
     if (const size_t close = word.find('}', i);
         word.compare(i, kVariable.size(), kVariable) == 0 && close != std::string::npos) {
-      text += variables == Variables::kFilled ? variable_at(word, i, close)
-                                              : word.substr(i, close + 1 - i);
+      text += filling.variables == Variables::kFilled ? variable_at(word, i, close)
+                                                      : word.substr(i, close + 1 - i);
       i = close;
       continue;
     }
@@ -52,6 +62,10 @@ std::string filled(const std::string& word, const Words& values, const Space& sp
     }
     const std::string name = word.substr(i + 1, end - i - 1);
     if (!space.find(name)) {
+      if (filling.keeps_braces) {
+        text += word[i];
+        continue;
+      }
       throw UsageError(
           fmt::format("command: '{}' names no parameter; for a brace write {{{{", printable(word)));
     }
@@ -63,18 +77,62 @@ std::string filled(const std::string& word, const Words& values, const Space& sp
   return text;
 }
 
-// YAML 1.1 also has them with a capital, as Python does.
-bool is_true(const std::string& value) { return value == "true" || value == "True"; }
-bool is_truth(const std::string& value) {
-  return is_true(value) || value == "false" || value == "False";
+// A value as the words of a command have it.
+struct Argument {
+  std::string name, text;
+  std::optional<bool> truth{};
+};
+
+// Those of W&B are as its agent passes them: as Python writes them, nested ones in one map.
+std::vector<Argument> arguments_of(const RunSpec& spec, const Space& space, const Point& point) {
+  std::vector<Argument> arguments;
+  if (!spec.python_words) {
+    for (auto& [name, text] : parameter_words(space, point)) {
+      const bool is_true = text == "true" || text == "True";
+      const bool is_truth = is_true || text == "false" || text == "False";
+      arguments.push_back({name, text, is_truth ? std::optional(is_true) : std::nullopt});
+    }
+    return arguments;
+  }
+  const auto values = nested_values(space, point, spec.nested);
+  for (const auto& [name, value] : values.items()) {
+    arguments.push_back({name, python_text(value)});
+    if (value.is_boolean()) arguments.back().truth = value.get<bool>();
+  }
+  return arguments;
 }
 
-// Not texts that read like booleans.
-void make_booleans_python(const Space& space, const Point& point, Words& values) {
-  for (auto& [name, value] : values) {
-    const size_t index = *space.find(name);
-    const std::string text = space.value_text(index, point[index]);
-    if (text == "true" || text == "false") value[0] = text == "true" ? 'T' : 'F';
+// A macro that stands for a word, or two, of each parameter.
+struct Macro {
+  const char* name;
+  const char* before;  ///< The parameter's name.
+  bool drops_false = false;
+  bool splits = false;
+};
+
+constexpr std::array kMacros = {
+    Macro{"${args}", "--"},
+    Macro{"${args_no_hyphens}", ""},
+    Macro{"${args_no_boolean_flags}", "--", /*drops_false=*/true},
+    Macro{"${args_no_equals}", "--", /*drops_false=*/false, /*splits=*/true},
+    Macro{"${args_append_hydra}", "+"},
+    Macro{"${args_override_hydra}", "++"},
+};
+
+const Macro* macro_of(const std::string& word) {
+  const auto* const found = std::find_if(kMacros.begin(), kMacros.end(),
+                                         [&](const Macro& macro) { return word == macro.name; });
+  return found != kMacros.end() ? found : nullptr;
+}
+
+void add_words(const Macro& macro, const std::vector<Argument>& arguments,
+               std::vector<std::string>& words) {
+  for (const auto& [name, text, truth] : arguments) {
+    const bool is_flag = macro.drops_false && truth;
+    if (is_flag && !*truth) continue;
+    const std::string word = macro.before + name;
+    words.push_back(is_flag || macro.splits ? word : fmt::format("{}={}", word, text));
+    if (macro.splits) words.push_back(text);
   }
 }
 
@@ -90,12 +148,12 @@ Words parameter_words(const Space& space, const Point& point) {
 }
 
 std::string parameters_json(const Space& space, const Point& point) {
-  auto json = nlohmann::ordered_json::object();
-  for (size_t i = 0; i < space.size(); ++i) {
-    if (std::isnan(point[i])) continue;
-    json[space[i].name] = nlohmann::ordered_json::parse(space.value_text(i, point[i]));
-  }
-  return json.dump();
+  return nested_values(space, point, {}).dump();
+}
+
+std::string arguments_json(const RunSpec& spec, const Space& space, const Point& point) {
+  const auto values = nested_values(space, point, spec.nested);
+  return spec.python_words ? python_json(values) : values.dump();
 }
 
 std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
@@ -110,26 +168,38 @@ std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
 
 std::vector<std::string> command_words(const RunSpec& spec, const Space& space, const Point& point,
                                        const std::string& folder, Variables variables) {
+  const std::vector<Argument> arguments = arguments_of(spec, space, point);
   Words values = parameter_words(space, point);
-  if (spec.python_words) make_booleans_python(space, point, values);
+  for (auto& [name, value] : values) {
+    if (!spec.python_words) break;
+    const size_t index = *space.find(name);
+    value = python_text(nlohmann::ordered_json::parse(space.value_text(index, point[index])));
+  }
   std::vector<std::string> words;
   for (const std::string& word : spec.command) {
-    if (word == "${args}" || word == "${args_no_hyphens}" || word == "${args_no_boolean_flags}") {
-      for (const auto& [name, value] : values) {
-        const bool is_flag = word == "${args_no_boolean_flags}" && is_truth(value);
-        if (is_flag && !is_true(value)) continue;
-        words.push_back(fmt::format("{}{}{}", word == "${args_no_hyphens}" ? "" : "--", name,
-                                    is_flag ? "" : "=" + value));
-      }
-    } else if (word == "${args_json}") {
-      words.push_back(parameters_json(space, point));
+    if (const Macro* const macro = macro_of(word)) {
+      add_words(*macro, arguments, words);
+    } else if (word == kArguments) {
+      words.push_back(arguments_json(spec, space, point));
     } else if (word == kArgumentsFile) {
       words.push_back(arguments_file(folder));
     } else {
-      words.push_back(filled(word, values, space, variables));
+      words.push_back(filled(word, values, space, {variables, spec.python_words}));
     }
   }
   return words;
+}
+
+std::string wrong_macro(const std::string& word) {
+  const bool is_macro = word.starts_with("${") && word.find('}') + 1 == word.size();
+  if (!is_macro || word.starts_with(kVariable)) return {};
+  std::vector<std::string> known = {kArguments, kArgumentsFile};
+  for (const Macro& macro : kMacros) known.emplace_back(macro.name);
+  if (std::find(known.begin(), known.end(), word) != known.end()) return {};
+  known.insert(known.begin(), {"${env}", "${interpreter}", "${program}"});
+  known.emplace_back("${envvar:NAME}");
+  return fmt::format("there is no macro '{}'; there are {}", printable(word),
+                     join_names(known, "and"));
 }
 
 bool wants_arguments_file(const RunSpec& spec) {

@@ -16,6 +16,9 @@ std::vector<std::pair<std::string, std::string>> parameter_words(const Space& sp
 /// The same as one JSON object.
 std::string parameters_json(const Space& space, const Point& point);
 
+/// The same for a command that reads them: with one object in it for each of those that are nested.
+std::string arguments_json(const RunSpec& spec, const Space& space, const Point& point);
+
 /// Options for 'gallop train' that make the recipe of a trial.
 std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
                                         const Point& point);
@@ -28,6 +31,9 @@ enum class Variables { kFilled, kNamed };
 /// environment variable that there is not. `folder` is the trial's, or empty where it has none yet.
 std::vector<std::string> command_words(const RunSpec& spec, const Space& space, const Point& point,
                                        const std::string& folder, Variables variables);
+
+/// What is wrong with a word that is written as a macro, `${NAME}`; empty where it is one, or none.
+std::string wrong_macro(const std::string& word);
 
 /// Whether the command of a trial reads its parameters from a file, which is then to be written.
 bool wants_arguments_file(const RunSpec& spec);

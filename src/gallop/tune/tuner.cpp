@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -172,7 +173,9 @@ void Tuner::share(const Trial& trial, int64_t other, int64_t steps) {
 }
 
 Verdict Tuner::report(const Trial& trial, int64_t step, double value) {
-  const double loss = study_.settings().objectives.front().signed_value(value);
+  double loss = study_.settings().objectives.front().signed_value(value);
+  // An infinity on the good side is no result that others were to be measured by.
+  if (std::isinf(loss) && loss < 0) loss = std::numeric_limits<double>::quiet_NaN();
   bool is_mine = false;
   update([&]() -> std::vector<Event> {
     is_mine = is_running(attempt_of(trial));

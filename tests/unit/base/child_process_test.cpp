@@ -17,6 +17,7 @@
 
 #include "gallop/base/affinity.h"
 #include "unit/base/error_of.h"
+#include "unit/variable.h"
 
 namespace gallop {
 namespace {
@@ -28,13 +29,12 @@ ChildCommand shell(const std::string& script) {
 // Whoever it was left to has yet to ask for its end, so that it may be a zombie for a while.
 void expect_ends(pid_t id) {
   const std::string status = "/proc/" + std::to_string(id) + "/stat";
-  for (int i = 0; i < 1000; ++i) {
+  for (;;) {  // A process that stays ends the test at its limit.
     std::ifstream file(status);
     std::string number, name, state;
     if (!(file >> number >> name >> state) || state == "Z") return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  FAIL() << "process " << id << " still runs";
 }
 
 TEST(ChildProcess, TellsWhatItPrintedAndHowItEnded) {
@@ -59,8 +59,7 @@ TEST(ChildProcess, TellsTheSignalThatKilledIt) {
 }
 
 TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
-  setenv("GALLOP_TEST_A", "ours", 1);
-  setenv("GALLOP_TEST_B", "ours", 1);
+  const Variable a("GALLOP_TEST_A", "ours"), b("GALLOP_TEST_B", "ours");
   ChildCommand command = shell("echo $GALLOP_TEST_A $GALLOP_TEST_B $GALLOP_TEST_C");
   command.variables = {{"GALLOP_TEST_B", "its own"}, {"GALLOP_TEST_C", "new"}};
   EXPECT_EQ(run_to_end(command).output, "ours its own new\n");

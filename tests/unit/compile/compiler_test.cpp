@@ -15,6 +15,7 @@
 #include "gallop/base/error.h"
 #include "gallop/compile/codegen/kernel_cache.h"
 #include "unit/compile/cache_folder.h"
+#include "unit/variable.h"
 
 namespace gallop::compile {
 namespace {
@@ -126,30 +127,22 @@ TEST(KernelCompiler, TellsWhatIsLostWithoutACompiler) {
 
 TEST(KernelCompiler, FindsTheSystemsCompiler) {
   const CacheFolder folder;
-  const char* path = std::getenv("PATH");
-  const std::string old_path = path == nullptr ? "" : path;
-  const char* cxx = std::getenv("CXX");
-  const std::string old_cxx = cxx == nullptr ? "" : cxx;
-  setenv("CXX",
-         fake_compiler(folder, "echo 'fake.cpp:1: error: no \033[31mway' >&2; exit 3").c_str(), 1);
+  const std::string broken =
+      fake_compiler(folder, "echo 'fake.cpp:1: error: no \033[31mway' >&2; exit 3");
   {
+    const Variable cxx("CXX", broken);
     KernelCompiler compiler({.cache_folder = folder.path()});
     EXPECT_EQ(
         compile_one(compiler, returns(1)).lost,
         fmt::format("the step does without 1 fused kernel: {} ended with exit code 3 and says: "
                     "fake.cpp:1: error: no ?[31mway",
-                    std::getenv("CXX")));
+                    broken));
   }
-  unsetenv("CXX");
-  setenv("PATH", "/nowhere", 1);
-  {
-    KernelCompiler compiler({.cache_folder = folder.path()});
-    EXPECT_EQ(compile_one(compiler, returns(1)).lost,
-              "the step does without 1 fused kernel: there is no C++ compiler: neither $CXX nor "
-              "c++, g++ or clang++ in $PATH");
-  }
-  setenv("PATH", old_path.c_str(), 1);
-  if (!old_cxx.empty()) setenv("CXX", old_cxx.c_str(), 1);
+  const Variable cxx("CXX", std::nullopt), path("PATH", "/nowhere");
+  KernelCompiler compiler({.cache_folder = folder.path()});
+  EXPECT_EQ(compile_one(compiler, returns(1)).lost,
+            "the step does without 1 fused kernel: there is no C++ compiler: neither $CXX nor "
+            "c++, g++ or clang++ in $PATH");
 }
 
 TEST(KernelCompiler, ABadKernelDoesNotTakeOthersAlong) {

@@ -373,16 +373,19 @@ TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
 
 using CudaTexts = FakeDriverTest;
 
-TEST_F(CudaTexts, CompileForTwoGpus) {
-  for (const int capability : {80, 90}) {
-    for (const char* path :
-         {kernel::kCrossEntropyText, kernel::kDropoutText, kernel::kUpdateText}) {
-      const CudaBinary binary = compiler_.submit({cuda_text(path)}, capability)[0].get();
-      EXPECT_EQ(binary.lost, "");
-      EXPECT_EQ(binary.image.substr(1, 3), "ELF");
-    }
+class CudaTextsOf : public FakeDriverTest, public testing::WithParamInterface<int> {};
+
+TEST_P(CudaTextsOf, Compile) {
+  for (const char* path : {kernel::kCrossEntropyText, kernel::kDropoutText, kernel::kUpdateText}) {
+    const CudaBinary binary = compiler_.submit({cuda_text(path)}, GetParam())[0].get();
+    EXPECT_EQ(binary.lost, "");
+    EXPECT_EQ(binary.image.substr(1, 3), "ELF");
   }
 }
+
+// By the capability of a GPU.
+INSTANTIATE_TEST_SUITE_P(Gpu, CudaTextsOf, testing::Values(90));
+INSTANTIATE_TEST_SUITE_P(Long, CudaTextsOf, testing::Values(80));
 
 TEST_F(CudaTexts, StartOnTheStream) {
   CudaTextKernels kernels(compiler_, 0, kFakeDriver);

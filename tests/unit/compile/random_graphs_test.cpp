@@ -21,6 +21,7 @@
 #include "unit/compile/random_functions.h"
 #include "unit/compile/random_operators.h"
 #include "unit/compile/tensor_bits.h"
+#include "unit/variable.h"
 
 namespace gallop::compile {
 namespace {
@@ -248,7 +249,7 @@ std::string excess_of(const Program& program, const Names& passes_off) {
 // Generated code is compiled for every program, so there are fewer: one for so many of the others.
 void expect_near(Flavor flavor, int64_t share) {
   const CacheFolder folder;
-  setenv("XDG_CACHE_HOME", folder.root().c_str(), /*overwrite=*/1);
+  const Variable cache("XDG_CACHE_HOME", folder.root());
   const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
   const int64_t count =
       std::max<int64_t>(number_in_environment("GALLOP_TEST_COUNT", 1000) / share, 1);

@@ -147,6 +147,57 @@ TEST(ReadFields, OverridesWinAndKeepTheirOrigin) {
             "command line: batch.size: 'size' is inside of a plain value");
 }
 
+// A section that chooses a member of a family, and one that does not.
+struct Sections {
+  schedule::ScheduleRegistry registry = schedule::built_in_schedules();
+  Component schedule{registry, "constant"};
+  Inner optimizer;
+};
+struct ScheduleSection {
+  Component& schedule;
+};
+void visit(Visitor& v, ScheduleSection& c) {
+  v.field({.name = "name", .help = "schedule"}, c.schedule);
+}
+void visit(Visitor& v, Sections& c) {
+  ScheduleSection section{c.schedule};
+  v.section({.name = "schedule", .help = ""}, section);
+  v.section({.name = "optimizer", .help = ""}, c.optimizer);
+}
+
+// What is read, written again with origins; or what is wrong.
+std::string read_sections(const std::string& yaml, const std::string& key = {},
+                          const std::string& value = {}) {
+  Node root = parse_yaml(yaml, "r.yaml");
+  Problems problems;
+  if (!key.empty()) apply_override(root, key, parse_override_value(value, key), problems);
+  Sections sections;
+  const VisitFields fields = [&](Visitor& v) { visit(v, sections); };
+  read_fields(root, fields, problems);
+  try {
+    problems.throw_if_any();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return to_yaml(*write_fields(fields, root).find("schedule"), true);
+}
+
+TEST(ReadFields, ANameAloneChoosesAMember) {
+  EXPECT_NE(read_sections("schedule: exponential\n").find("name: exponential"), std::string::npos);
+  EXPECT_NE(read_sections("schedule: exponential\n").find("# r.yaml:1:11"), std::string::npos);
+  EXPECT_NE(read_sections("schedule: step\n", "schedule.gamma", "0.5").find("gamma: 0.5"),
+            std::string::npos);
+  EXPECT_NE(read_sections("", "schedule", "step").find("name: step"), std::string::npos);
+  EXPECT_TRUE(
+      read_sections("schedule: stepp\n")
+          .starts_with("r.yaml:1:11: schedule.name: unknown schedule 'stepp'; did you mean"));
+  EXPECT_EQ(read_sections("optimizer: adamw\n"),
+            "r.yaml:1:12: optimizer: must be a map of options, not 'adamw'");
+  EXPECT_EQ(read_sections("optimizer: 3\n", "optimizer.lr", "1"),
+            "command line: optimizer.lr: 'lr' is inside of a plain value\n"
+            "r.yaml:1:12: optimizer: must be a map of options, not '3'");
+}
+
 TEST(WriteFields, RoundTripsAndShowsOrigins) {
   Outer outer;
   const Node root = parse_yaml("optimizer: {lr: 0.25}\nchain: [{step: {gamma: 0.5}}]\n", "r.yaml");

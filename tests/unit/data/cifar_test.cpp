@@ -80,6 +80,13 @@ TEST(Cifar, RefusesLabelsOutOfRange) {
   folder.add("data_batch_2.bin", record({1}, 1) + record({10}, 1));
   EXPECT_TRUE(contains(data_error([&] { read_cifar10({}, context(folder)); }),
                        "data_batch_2.bin: item 1 has label 10, but there are 10 classes (0 to 9)"));
+  const auto parts = read_cifar10({}, {.path = folder.name(), .skip_broken = true});
+  ASSERT_EQ(parts->skipped.size(), 1u);
+  EXPECT_EQ(parts->skipped[0].count, 1);
+  EXPECT_EQ(parts->skipped[0].reason, "invalid label");
+  for (int64_t i = 0; i < parts->train_images->size(); ++i) {
+    EXPECT_LT(parts->train_images->label(i), 10);
+  }
   const TestFolder other;
   add_cifar100(other);
   other.add("test.bin", record({20, 0}, 1));

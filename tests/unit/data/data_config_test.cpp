@@ -52,6 +52,8 @@ TEST_F(DataSection, IsReadFromARecipe) {
   EXPECT_EQ(config.augment.items[1].name(), "crop");
   EXPECT_EQ(config.deviation, std::vector<double>{0.2});
   EXPECT_TRUE(read_context(config, 8).skip_broken);
+  EXPECT_TRUE(read_context(config, 8).orient);
+  EXPECT_FALSE(read_context(read("{name: flowers, exif_orientation: ignore}"), 8).orient);
   EXPECT_EQ(read_context(config, 8).threads, 3);
 }
 

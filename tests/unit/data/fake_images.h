@@ -38,11 +38,20 @@ class FakeImages : public ImageSet {
     }
   }
 
+  ImageHeader header(int64_t index) const override {
+    if (damaged.contains(index)) throw DataError(describe(index) + ": is damaged");
+    const int height = shape_.height + static_cast<int>(other_height.contains(index));
+    const int channels = other_channels.contains(index) ? 4 - shape_.channels : shape_.channels;
+    return {.shape = {height, shape_.width, channels},
+            .orientation = turned.contains(index) ? 6 : 1};
+  }
+
   std::string identity() const override { return name; }
   uint64_t stamp(int64_t) const override { return state; }
 
   std::set<int64_t> damaged, other_height;
-  std::string name;  ///< Of what can be shared.
+  std::set<int64_t> other_channels, turned;  ///< As headers say.
+  std::string name;                          ///< Of what can be shared.
   uint64_t state = 0;
   mutable std::atomic<int> reads{0};
 

@@ -79,6 +79,31 @@ TEST(FindUserData, LooksForRelativePathsInTheUsualPlaces) {
       contains(data_error([] { find_user_data("text", ""); }), "the reader 'text' needs it"));
 }
 
+TEST(AbsoluteDataPath, LeadsToTheSameDataFromEverywhere) {
+  const TestFolder here, own;
+  const Variable data("GALLOP_DATA", own.name());
+  here.add("a/b.txt", "x");
+  here.add("s-01.tar", "x");
+  own.add("other/c.txt", "x");
+  own.add("shards/t-7.tar", "x");
+  const fs::path before = fs::current_path();
+  fs::current_path(here.path());
+  // The folder may be reached through links.
+  const std::string folder = fs::current_path().string();
+  EXPECT_EQ(absolute_data_path("a"), folder + "/a");
+  EXPECT_EQ(absolute_data_path("././a/b.txt"), folder + "/a/b.txt");
+  EXPECT_EQ(absolute_data_path("a/../a/b.txt"), folder + "/a/../a/b.txt") << "a may be a link";
+  EXPECT_EQ(absolute_data_path("a/"), folder + "/a/");
+  EXPECT_EQ(absolute_data_path("."), folder + "/.");
+  EXPECT_EQ(absolute_data_path("s-{01..02}.tar"), folder + "/s-{01..02}.tar");
+  EXPECT_EQ(absolute_data_path("other/c.txt"), own.name() + "/other/c.txt");
+  EXPECT_EQ(absolute_data_path("shards/{t,u}-7.tar"), own.name() + "/shards/{t,u}-7.tar");
+  for (const std::string unchanged : {"", "~/a", "none", "/a/b", "{1..", "n-{1..2}.tar"}) {
+    EXPECT_EQ(absolute_data_path(unchanged), unchanged);
+  }
+  fs::current_path(before);
+}
+
 TEST(Readers, AreAllRegisteredAndBuildable) {
   const ReaderRegistry registry = built_in_readers();
   EXPECT_EQ(registry.names(), (std::vector<std::string>{"fashion-mnist", "mnist", "cifar10",

@@ -69,10 +69,79 @@ TEST(Folder, CountsWhatItIgnores) {
   folder.add("readme.md", "x");
   const auto parts = read(folder);
   EXPECT_EQ(parts->train_images->size(), 1);
-  ASSERT_EQ(parts->notes.size(), 1u);
+  ASSERT_EQ(parts->notes.size(), 2u);
   EXPECT_EQ(
       parts->notes[0],
       folder.name() + ": 3 other entries ignored, such as readme.md, cat/more and cat/notes.txt");
+  EXPECT_EQ(
+      parts->notes[1],
+      folder.name() + ": 2 images ignored in hidden or system files and folders, such as .git");
+}
+
+TEST(Folder, IgnoresWhatSystemsAndNotebooksLeave) {
+  const TestFolder folder;
+  folder.add("train/cat/1.jpg", kJpeg);
+  folder.add("train/cat/._1.jpg", "x");
+  folder.add("train/cat/Thumbs.db", "x");
+  folder.add("train/.DS_Store", "x");
+  folder.add("train/.ipynb_checkpoints/1-checkpoint.jpg", kJpeg);
+  folder.add("train/__MACOSX/cat/._1.jpg", "x");
+  folder.add("__MACOSX/train/cat/._1.jpg", "x");
+  const auto parts = read(folder);
+  EXPECT_EQ(parts->train_images->size(), 1);
+  EXPECT_EQ(parts->train_images->class_names(), std::vector<std::string>{"cat"});
+  ASSERT_EQ(parts->notes.size(), 2u);
+  EXPECT_EQ(
+      parts->notes[0],
+      folder.name() + ": 1 image ignored in hidden or system files and folders, such as __MACOSX");
+  EXPECT_TRUE(contains(parts->notes[1], "/train: 3 images ignored"));
+}
+
+TEST(Folder, TakesAFlatTestPartToPredict) {
+  const TestFolder folder;
+  folder.add("train/cat/1.jpg", kJpeg);
+  folder.add("train/dog/1.jpg", kJpeg);
+  folder.add("test/2.png", kPng);
+  folder.add("test/1.jpg", kJpeg);
+  folder.add("test/.DS_Store", "x");
+  const auto parts = read(folder);
+  EXPECT_EQ(parts->test_images, nullptr);
+  ASSERT_NE(parts->unlabeled_test, nullptr);
+  ASSERT_EQ(parts->unlabeled_test->size(), 2);
+  EXPECT_EQ(parts->unlabeled_test->describe(1), folder.name() + "/test/2.png");
+  Image image;
+  parts->unlabeled_test->read(1, {}, image);
+  EXPECT_EQ(image.height, 6);
+  ASSERT_EQ(parts->notes.size(), 1u);
+  EXPECT_TRUE(contains(parts->notes[0], "/test: the 2 images of the test part have no class"));
+  fs::rename(folder.path() / "test", folder.path() / "val");
+  EXPECT_TRUE(contains(read_error(folder), "/val: no class folders in it"));
+}
+
+struct WrongFile {
+  std::string file, content, reason, message;
+};
+
+TEST(Folder, StopsAtWhatItCannotTakeOrSkipsAndCountsIt) {
+  const std::vector<WrongFile> wrong{
+      {"train/cat/2.webp", "x", "image of another format", "convert it to .jpg or .png"},
+      {"train/2.jpg", kJpeg, "image in no class folder", "lies in no class folder"},
+      {"test/cow/2.jpg", kJpeg, "unknown class", "not known in train cow"},
+      {"train/dog/2.txt", "x", "class without images", "/train/dog: a class without images"},
+  };
+  for (const auto& [file, content, reason, message] : wrong) {
+    const TestFolder folder;
+    folder.add("train/cat/1.jpg", kJpeg);
+    folder.add("test/cat/1.jpg", kJpeg);
+    folder.add(file, content);
+    EXPECT_TRUE(contains(read_error(folder), message));
+    const auto parts = read_folder({}, {.path = folder.name(), .skip_broken = true});
+    EXPECT_EQ(parts->train_images->size(), 1);
+    EXPECT_EQ(parts->test_images->size(), 1);
+    ASSERT_EQ(parts->skipped.size(), 1u) << file;
+    EXPECT_EQ(parts->skipped[0].reason, reason);
+    EXPECT_EQ(parts->skipped[0].count, 1);
+  }
 }
 
 TEST(Folder, FollowsLinks) {
@@ -82,11 +151,39 @@ TEST(Folder, FollowsLinks) {
   fs::create_symlink(folder.path() / "elsewhere.bin", folder.path() / "data/cat/2.jpg");
   fs::create_symlink(folder.path() / "nowhere", folder.path() / "data/cat/3.jpg");
   fs::create_symlink(folder.path() / "data/cat", folder.path() / "data/dog");
-  const auto parts = read_folder({}, {.path = folder.name() + "/data"});
+  fs::create_symlink(folder.path() / "nowhere", folder.path() / "data/notes.txt");
+  const auto error = data_error([&] { read_folder({}, {.path = folder.name() + "/data"}); });
+  EXPECT_TRUE(contains(error, "/data/cat/3.jpg: cannot open: No such file"));
+  const auto parts = read_folder({}, {.path = folder.name() + "/data", .skip_broken = true});
   EXPECT_EQ(parts->train_images->size(), 4);
   Image image;
   EXPECT_NO_THROW(parts->train_images->read(3, {}, image));
-  EXPECT_EQ(parts->notes.size(), 1u) << "the dangling link";
+  ASSERT_EQ(parts->skipped.size(), 1u);
+  EXPECT_EQ(parts->skipped[0].reason, "file that cannot be opened");
+  EXPECT_EQ(parts->skipped[0].count, 2) << "the link is seen from both classes";
+  fs::create_symlink(folder.path() / "nowhere", folder.path() / "data/horse");
+  EXPECT_TRUE(contains(data_error([&] { read_folder({}, {.path = folder.name() + "/data"}); }),
+                       "/data/horse: cannot open: No such file"));
+}
+
+TEST(Folder, ReadsHeadersAndTurnsImages) {
+  const TestFolder folder;
+  folder.add("cat/1.jpg", with_exif(make_jpeg(make_picture(8, 12, 1, 1)), make_exif(8, false)));
+  folder.add("cat/2.png", kPng);
+  folder.add("cat/3.jpg", kJpeg.substr(0, 20));
+  const auto parts = read(folder);
+  EXPECT_EQ(parts->train_images->header(0).shape, (ImageShape{12, 8, 1}));
+  EXPECT_EQ(parts->train_images->header(1).shape, (ImageShape{6, 5, 3}));
+  EXPECT_TRUE(contains(data_error([&] { parts->train_images->header(2); }),
+                       folder.name() + "/cat/3.jpg: damaged JPEG: the file ends in its header"));
+  const auto stored = read_folder({}, {.path = folder.name(), .orient = false});
+  EXPECT_EQ(stored->train_images->header(0).shape, (ImageShape{8, 12, 1}));
+  EXPECT_NE(stored->train_images->identity(), parts->train_images->identity());
+  Image image;
+  parts->train_images->read(0, {}, image);
+  EXPECT_EQ(image.height, 12);
+  stored->train_images->read(0, {}, image);
+  EXPECT_EQ(image.height, 8);
 }
 
 TEST(Folder, SaysWhatIsWrongWithTheTree) {

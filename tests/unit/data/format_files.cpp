@@ -109,6 +109,44 @@ std::string make_png(int height, int width, const std::vector<uint8_t>& rows,
   return file;
 }
 
+std::string make_exif(int orientation, bool little_endian) {
+  std::string tiff = little_endian ? "II" : "MM";
+  const auto put = [&](uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) {
+      tiff += static_cast<char>(value >> (8 * (little_endian ? i : bytes - 1 - i)));
+    }
+  };
+  put(42, 2);
+  put(8, 4);  // Where the directory is.
+  put(1, 2);  // Of one entry: the orientation, one number of 16 bits.
+  put(0x0112, 2);
+  put(3, 2);
+  put(1, 4);
+  put(static_cast<uint32_t>(orientation), 2);
+  put(0, 2);
+  put(0, 4);
+  return tiff;
+}
+
+std::string with_exif(const std::string& file, const std::string& exif) {
+  const auto big_endian = [](size_t value, int bytes) {
+    std::string text;
+    for (int i = bytes - 1; i >= 0; --i) text += static_cast<char>(value >> (8 * i));
+    return text;
+  };
+  if (file.starts_with("\xff\xd8")) {
+    const std::string content = std::string("Exif\0\0", 6) + exif;
+    return file.substr(0, 2) + "\xff\xe1" + big_endian(content.size() + 2, 2) + content +
+           file.substr(2);
+  }
+  constexpr size_t kBehindHeader = 8 + 25;
+  const std::string chunk = "eXIf" + exif;
+  const auto crc =
+      crc32(0, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size()));
+  return file.substr(0, kBehindHeader) + big_endian(exif.size(), 4) + chunk + big_endian(crc, 4) +
+         file.substr(kBehindHeader);
+}
+
 std::string make_idx(const std::vector<uint32_t>& sizes, const std::string& values) {
   std::string file{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
   for (const uint32_t size : sizes) {
@@ -168,6 +206,15 @@ std::string make_tar_member(const std::string& name, const std::string& content,
                             const std::string& prefix) {
   return make_tar_header(name, content.size(), type, prefix) + content +
          std::string((512 - content.size() % 512) % 512, '\0');
+}
+
+std::string make_tar_link(const std::string& name, const std::string& target, char type) {
+  std::string block = make_tar_header(name, 0, type);
+  block.replace(157, target.size(), target);
+  block.replace(148, 8, 8, ' ');
+  unsigned sum = 0;
+  for (const char c : block) sum += static_cast<unsigned char>(c);
+  return block.replace(148, 8, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
 }
 
 std::string make_tar_end() { return std::string(1024, '\0'); }

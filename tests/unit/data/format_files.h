@@ -49,6 +49,11 @@ struct PngOptions {
 std::string make_png(int height, int width, const std::vector<uint8_t>& rows,
                      const PngOptions& options = {});
 
+/// A TIFF structure with nothing but the orientation, in either order of bytes.
+std::string make_exif(int orientation, bool little_endian = true);
+/// A JPEG or PNG file with Exif that says so.
+std::string with_exif(const std::string& file, const std::string& exif);
+
 std::string make_idx(const std::vector<uint32_t>& sizes, const std::string& values);
 std::string make_gzip(const std::string& content);
 std::string make_cifar_record(const std::vector<uint8_t>& labels, const Image& picture);
@@ -59,6 +64,8 @@ std::string make_tar_header(const std::string& name, uint64_t size, char type = 
 /// Header, content and padding.
 std::string make_tar_member(const std::string& name, const std::string& content, char type = '0',
                             const std::string& prefix = "");
+/// A hard link ('1') or symbolic link ('2').
+std::string make_tar_link(const std::string& name, const std::string& target, char type = '2');
 /// Two blocks of zeros.
 std::string make_tar_end();
 /// A complete archive.

@@ -205,15 +205,5 @@ TEST(ImageSamples, TakesReducedPartsFromAReader) {
   }
 }
 
-TEST(ShapeOf, LooksAtTheFirstImageThatCanBeRead) {
-  FakeImages images(4, {8, 9, 3});
-  images.damaged = {0, 1};
-  EXPECT_EQ(shape_of(images, 0, 0), (ImageShape{8, 9, 3}));
-  EXPECT_EQ(shape_of(images, 5, 1), (ImageShape{5, 5, 1}));
-  images.damaged = {0, 1, 2, 3};
-  EXPECT_THROW(shape_of(images, 0, 0), DataError);
-  EXPECT_THROW(shape_of(FakeImages(0, {8, 8, 3}), 0, 0), DataError);
-}
-
 }  // namespace
 }  // namespace gallop::data

@@ -72,6 +72,27 @@ TEST(Mnist, RefusesLabelsOutOfRange) {
                        "t10k-labels-idx1-ubyte: item 2 has label 10, but there are 10 classes"));
 }
 
+TEST(Mnist, SkipsInvalidLabelsAndCountsThem) {
+  const TestFolder folder;
+  add_files(folder, "-", false);
+  const auto whole = read(folder);
+  folder.add("train-labels-idx1-ubyte", make_idx({3}, std::string("\x0a\x02\x63", 3)));
+  const auto parts = read_mnist({}, {.path = folder.name(), .skip_broken = true});
+  ASSERT_EQ(parts->train_images->size(), 1);
+  EXPECT_EQ(parts->train_images->label(0), 2);
+  EXPECT_EQ(*parts->train_images->stored_pixels(0), *whole->train_images->stored_pixels(1));
+  EXPECT_EQ(parts->train_images->identity(), whole->train_images->identity());
+  EXPECT_EQ(parts->train_images->origin(0), 1);
+  ASSERT_EQ(parts->skipped.size(), 1u);
+  EXPECT_EQ(parts->skipped[0].count, 2);
+  EXPECT_TRUE(contains(parts->skipped[0].first,
+                       "train-labels-idx1-ubyte: item 0 has label 10, but there are 10 classes"));
+  folder.add("train-labels-idx1-ubyte", make_idx({3}, "\x0a\x0b\x0c"));
+  EXPECT_TRUE(
+      contains(data_error([&] { read_mnist({}, {.path = folder.name(), .skip_broken = true}); }),
+               "none of 3 labels is valid"));
+}
+
 TEST(Mnist, RefusesCountsAndSizesThatDoNotFit) {
   const TestFolder folder;
   add_files(folder, "-", false);

@@ -50,6 +50,27 @@ TEST(DataReport, CountsMeasuresAndListsWhatIsBroken) {
   EXPECT_EQ(json["imbalance"], 4);
 }
 
+TEST(DataReport, CountsWhatReadersSkipAndWhatIsTurned) {
+  const TestFolder folder;
+  folder.add("cat/1.png", with_exif(make_png(6, 5, make_picture(6, 5, 3, 1).pixels), make_exif(8)));
+  folder.add("cat/2.png", make_png(5, 6, make_picture(5, 6, 3, 1).pixels));
+  folder.add("cat/3.webp", "x");
+  folder.add("dog/4.bmp", "x");
+  folder.add("dog/5.png", make_png(5, 6, make_picture(5, 6, 3, 1).pixels));
+  const DataReport report =
+      inspect(*read_folder({}, {.path = folder.name(), .skip_broken = true}), 1);
+  EXPECT_EQ(report.images[0].turned, 1);
+  EXPECT_EQ(report.images[0].max_height, 5) << "as they are seen";
+  EXPECT_TRUE(contains(to_text(report), "2 skipped (image of another format), the first: " +
+                                            folder.name() + "/cat/3.webp: is of a format"));
+  EXPECT_TRUE(
+      contains(to_text(report), "train: 1 of 3 images are turned by their EXIF orientation"));
+  const auto json = nlohmann::json::parse(to_json(report));
+  EXPECT_EQ(json["images"][0]["turned"], 1);
+  EXPECT_EQ(json["skipped"][0]["reason"], "image of another format");
+  EXPECT_EQ(json["skipped"][0]["count"], 2);
+}
+
 TEST(DataReport, SaysNothingOfWhatIsInOrder) {
   const TestFolder folder;
   for (const std::string part : {"train", "t10k"}) {

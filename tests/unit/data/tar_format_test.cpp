@@ -32,26 +32,47 @@ std::string with_checksum(std::string header) {
   return header.replace(148, 8, std::string(digits, 7) + " ");
 }
 
-TEST(TarFormat, ListsRegularFilesWithTheirPlaces) {
+TEST(TarFormat, ListsMembersWithTheirPlaces) {
   const std::string archive =
       make_tar_member("./a.jpg", "12345") + make_tar_member("folder/", "", '5') +
-      make_tar_member("folder/b", std::string(513, 'x')) + make_tar_member("link", "", '2') +
+      make_tar_member("folder/b", std::string(513, 'x')) + make_tar_link("link", "a.jpg") +
       make_tar_member("empty", "") + make_tar_member("c", "z", '\0') + make_tar_end();
   const auto members = members_of(archive);
-  ASSERT_EQ(members.size(), 4u);
+  ASSERT_EQ(members.size(), 6u);
   EXPECT_EQ(members[0].name, "a.jpg");
   EXPECT_EQ(members[0].size, 5);
   EXPECT_EQ(archive.substr(static_cast<size_t>(members[0].offset), 5), "12345");
-  EXPECT_EQ(members[1].name, "folder/b");
-  EXPECT_EQ(members[1].size, 513);
-  EXPECT_EQ(members[2].size, 0);
-  EXPECT_EQ(archive[static_cast<size_t>(members[3].offset)], 'z');
+  EXPECT_EQ(members[1].kind, TarKind::kFolder);
+  EXPECT_EQ(members[2].name, "folder/b");
+  EXPECT_EQ(members[2].size, 513);
+  EXPECT_EQ(members[3].kind, TarKind::kSymbolicLink);
+  EXPECT_EQ(members[3].link, "a.jpg");
+  EXPECT_EQ(members[4].size, 0);
+  EXPECT_EQ(members[5].kind, TarKind::kFile);
+  EXPECT_EQ(archive[static_cast<size_t>(members[5].offset)], 'z');
 }
 
 TEST(TarFormat, IgnoresTheSizeOfHardLinks) {
   const auto members = members_of(make_tar_header("link", 100'000, '1') + make_tar({{"a", "1"}}));
-  ASSERT_EQ(members.size(), 1u);
-  EXPECT_EQ(members[0].name, "a");
+  ASSERT_EQ(members.size(), 2u);
+  EXPECT_EQ(members[0].kind, TarKind::kHardLink);
+  EXPECT_EQ(members[0].size, 0);
+  EXPECT_EQ(members[1].name, "a");
+}
+
+TEST(TarFormat, ReadsLongLinks) {
+  const std::string target = fmt::format("{:d>150}/1.jpg", "");
+  const std::string gnu = make_tar_member("././@LongLink", target + '\0', 'K') +
+                          make_tar_link("a", target.substr(0, 100)) + make_tar_link("b", "c");
+  const std::string pax = make_tar_member("pax", make_pax_record("linkpath", target), 'x') +
+                          make_tar_link("a", target.substr(0, 100), '1') +
+                          make_tar_link("b", "c", '1');
+  for (const std::string& archive : {gnu, pax}) {
+    const auto members = members_of(archive + make_tar_end());
+    ASSERT_EQ(members.size(), 2u);
+    EXPECT_EQ(members[0].link, target);
+    EXPECT_EQ(members[1].link, "c") << "a long link is for one member only";
+  }
 }
 
 TEST(TarFormat, ReadsLongNames) {
@@ -150,11 +171,31 @@ TEST(TarFormat, RefusesDamagedAndHugePaxHeaders) {
       contains(error_of(make_tar_header("p", 9000, 'L') + "abc"), "truncated in a long name"));
 }
 
-TEST(TarFormat, RefusesHolesAndJoinedArchives) {
-  EXPECT_TRUE(
-      contains(error_of(make_tar_member("p", make_pax_record("GNU.sparse.major", "1"), 'x') +
-                        make_tar({{"a", "1"}})),
-               "'a' is stored with holes"));
+TEST(TarFormat, PassesOverFilesStoredWithHoles) {
+  const std::string pax = make_tar_member("p",
+                                          make_pax_record("GNU.sparse.major", "1") +
+                                              make_pax_record("GNU.sparse.name", "a") +
+                                              make_pax_record("path", "GNUSparseFile.1/a"),
+                                          'x') +
+                          make_tar({{"GNUSparseFile.1/a", "1"}, {"b", "2"}});
+  // A map that goes on in two blocks behind the header.
+  std::string header = make_tar_header("a", 3, 'S');
+  header[482] = 1;
+  std::string map(512, '\0');
+  map[504] = 1;
+  const std::string gnu = with_checksum(header) + map + std::string(512, '\0') + "123" +
+                          std::string(509, '\0') + make_tar({{"b", "2"}});
+  for (const std::string& archive : {pax, gnu}) {
+    const auto members = members_of(archive);
+    ASSERT_EQ(members.size(), 2u);
+    EXPECT_EQ(members[0].name, "a");
+    EXPECT_EQ(members[0].kind, TarKind::kSparse);
+    EXPECT_EQ(members[1].name, "b");
+  }
+  EXPECT_TRUE(contains(error_of(with_checksum(header) + map), "truncated"));
+}
+
+TEST(TarFormat, RefusesJoinedArchives) {
   EXPECT_TRUE(contains(error_of(make_tar({{"a", "1"}}) + make_tar({{"b", "2"}})),
                        "another archive follows at byte 2048"));
   EXPECT_EQ(members_of(make_tar({{"a", "1"}}) + std::string(9000, '\0')).size(), 1u);

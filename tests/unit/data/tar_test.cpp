@@ -1,3 +1,5 @@
+#include <map>
+
 #include "gallop/data/readers.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/format_files.h"
@@ -52,7 +54,9 @@ TEST(TarSet, TakesClassNamesFromTheOptionOrTheFile) {
                        "x.tar: 0.jpg: has label 1, but there are 1 classes (0 to 0)"));
   const auto skipped = read(path, {.classes = {"x"}}, true);
   EXPECT_EQ(skipped->train_images->size(), 1);
-  EXPECT_TRUE(contains(skipped->notes[0], "1 image left out, the first: " + path.string()));
+  ASSERT_EQ(skipped->skipped.size(), 1u);
+  EXPECT_EQ(skipped->skipped[0].reason, "invalid label");
+  EXPECT_TRUE(contains(skipped->skipped[0].first, path.string() + ": 0.jpg: has label 1"));
 }
 
 TEST(TarSet, TakesPartsFromFoldersOrNames) {
@@ -138,7 +142,13 @@ TEST(TarSet, NamesShardAndMemberOfDamage) {
   EXPECT_TRUE(contains(data_error([&] { read(folder.name()); }), cut.string() + ": truncated "));
   const auto parts = read(folder.name(), {}, true);
   EXPECT_GE(parts->train_images->size(), 4);
-  EXPECT_TRUE(contains(parts->notes[0], cut.string() + ": truncated"));
+  EXPECT_TRUE(contains(parts->skipped[0].first, cut.string() + ": truncated"));
+  fs::create_symlink(folder.path() / "none", folder.path() / "a-2.tar");
+  EXPECT_TRUE(contains(data_error([&] { read(folder.name()); }), "a-1.tar: truncated"));
+  const auto more = read(folder.name(), {}, true);
+  ASSERT_EQ(more->skipped.size(), 1u);
+  EXPECT_EQ(more->skipped[0].count, 2) << "one is cut, and one is a link to nowhere";
+  fs::remove(folder.path() / "a-2.tar");
   fs::remove(folder.path() / "a-0.tar");
   folder.add("a-1.tar", "no tar");
   EXPECT_TRUE(contains(data_error([&] { read(folder.name(), {}, true); }), "not a tar archive"));
@@ -160,6 +170,92 @@ TEST(TarSet, NamesTheBrokenImageAndShardsThatShrink) {
   EXPECT_TRUE(contains(error(1), "x.tar: cat/2.jpg: damaged JPEG: "));
   fs::resize_file(path, 1000);
   EXPECT_TRUE(contains(error(2), "cat/3.jpg: the archive became shorter"));
+}
+
+TEST(TarSet, SkipsEverythingThatCannotBeTakenAndCountsIt) {
+  const TestFolder folder;
+  std::string archive =
+      make_tar_link("dangling.jpg", "none.jpg") + make_tar_member("dangling.cls", "0");
+  for (const auto& [name, content] : labeled({0, 1, 2})) archive += make_tar_member(name, content);
+  archive += make_tar_link("3.jpg", "./1.jpg") + make_tar_link("3.cls", "2.cls", '1');
+  archive += make_tar({{"lonely.cls", "1"},
+                       {"unlabeled.jpg", kJpeg},
+                       {"bad.jpg", kJpeg},
+                       {"bad.cls", "cat"},
+                       {"empty.jpg", kJpeg},
+                       {"empty.cls", ""}});
+  const fs::path path = folder.add("x.tar", archive);
+  EXPECT_TRUE(contains(data_error([&] { read(path); }),
+                       "x.tar: dangling.jpg: is a link to 'none.jpg', which is not in the archive "
+                       "(3 more like it or otherwise unusable); repair or remove it"));
+  const auto parts = read(path, {}, true);
+  ASSERT_EQ(parts->train_images->size(), 4);
+  EXPECT_EQ(parts->train_images->label(3), 2);
+  Image image;
+  EXPECT_NO_THROW(parts->train_images->read(3, {}, image));
+  std::map<std::string, int64_t> counts;
+  for (const SkipCount& one : parts->skipped) counts[one.reason] = one.count;
+  EXPECT_EQ(counts, (std::map<std::string, int64_t>{{"link that leads to no member", 1},
+                                                    {"label without an image", 1},
+                                                    {"image without a label", 1},
+                                                    {"invalid label", 2}}));
+}
+
+TEST(TarSet, TakesATestPartWithoutLabelsToPredict) {
+  const TestFolder by_name, inside;
+  by_name.add("x-train.tar", make_tar(labeled({0, 1})));
+  by_name.add("x-test.tar", make_tar({{"1.jpg", kJpeg}, {"2.jpg", kJpeg}}));
+  const fs::path path = inside.add(
+      "x.tar",
+      make_tar({{"train/cat/1.jpg", kJpeg}, {"test/1.jpg", kJpeg}, {"test/2.jpg", kJpeg}}));
+  for (const std::string& name : {by_name.name(), path.string()}) {
+    const auto parts = read(name);
+    EXPECT_EQ(parts->test_images, nullptr);
+    ASSERT_NE(parts->unlabeled_test, nullptr);
+    EXPECT_EQ(parts->unlabeled_test->size(), 2);
+    ASSERT_EQ(parts->notes.size(), 1u);
+    EXPECT_TRUE(contains(parts->notes[0], "the 2 images of the test part have no class"));
+  }
+  by_name.add("x-test.tar", make_tar({{"1.jpg", kJpeg}, {"1.cls", "0"}, {"2.jpg", kJpeg}}));
+  EXPECT_TRUE(contains(data_error([&] { read(by_name.name()); }), "2.jpg: has no .cls"));
+}
+
+TEST(TarSet, IgnoresHiddenAndSystemFilesWithANote) {
+  const TestFolder folder;
+  const auto parts = read(folder.add("x.tar", make_tar({{"cat/1.jpg", kJpeg},
+                                                        {"cat/._1.jpg", "x"},
+                                                        {"__MACOSX/cat/._1.jpg", "x"},
+                                                        {"cat/.ipynb_checkpoints/1.jpg", kJpeg},
+                                                        {"dog/2.jpg", kJpeg}})));
+  EXPECT_EQ(parts->train_images->size(), 2);
+  EXPECT_EQ(parts->train_images->class_names(), (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(parts->notes.size(), 1u);
+  EXPECT_TRUE(contains(parts->notes[0],
+                       "3 images ignored in hidden or system files and folders, "
+                       "such as cat/._1.jpg"));
+}
+
+TEST(TarSet, ReadsHeadersWithoutDecoding) {
+  const TestFolder folder;
+  const std::string turned = with_exif(make_jpeg(make_picture(8, 12, 1, 1)), make_exif(6));
+  const fs::path path = folder.add(
+      "x.tar", make_tar({{"cat/1.jpg", turned}, {"cat/2.png", kPng}, {"cat/3.jpg", "x"}}));
+  const auto parts = read(path);
+  const ImageHeader header = parts->train_images->header(0);
+  EXPECT_EQ(header.shape, (ImageShape{12, 8, 1}));
+  EXPECT_EQ(header.orientation, 6);
+  EXPECT_EQ(parts->train_images->header(1).shape, (ImageShape{6, 5, 3}));
+  EXPECT_TRUE(contains(data_error([&] { parts->train_images->header(2); }),
+                       "x.tar: cat/3.jpg: truncated: only 1 bytes"));
+  const auto stored = read_tar({}, {.path = path.string(), .orient = false});
+  EXPECT_EQ(stored->train_images->header(0).shape, (ImageShape{8, 12, 1}));
+  EXPECT_EQ(stored->train_images->header(0).orientation, 1);
+  EXPECT_NE(stored->train_images->identity(), parts->train_images->identity());
+  Image image;
+  stored->train_images->read(0, {}, image);
+  EXPECT_EQ(image.width, 12);
+  parts->train_images->read(0, {}, image);
+  EXPECT_EQ(image.width, 8);
 }
 
 TEST(TarSet, OpensMoreShardsThanItKeepsOpen) {

@@ -34,6 +34,7 @@ TEST(TextWindows, ShiftsTheTargetByOneAndNeverLeavesTheText) {
     const TextSet text = counting(tokens);
     const TextWindows windows(text, 8, 1);
     ASSERT_GE(windows.size(), 1);
+    EXPECT_TRUE(windows.every_target_counts());
     std::set<int64_t> starts;
     for (int64_t epoch = 0; epoch < 200; ++epoch) {
       for (int64_t i = 0; i < windows.size(); ++i) {
@@ -62,6 +63,7 @@ TEST(TextEvaluation, CountsEveryTokenOnceWithTheContextAskedFor) {
     const TextSet text = counting(tokens);
     for (const int64_t stride : {0, 1, 3, 8}) {
       const TextEvaluation windows(text, 8, stride);
+      EXPECT_FALSE(windows.every_target_counts());
       std::multiset<int64_t> counted;
       for (int64_t i = 0; i < windows.size(); ++i) {
         const Window window = fill(windows, i);

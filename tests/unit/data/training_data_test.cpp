@@ -213,6 +213,101 @@ TEST_F(TrainingDataTest, TellsTheReadersNotesAndOfMoreThreadsThanCores) {
   EXPECT_NE(data.notes[1].find("3 on 2 cores"), std::string::npos);
 }
 
+// What images were made of, to be changed before they are built.
+FakeImages& images_of(std::unique_ptr<ImageSet>& set) { return dynamic_cast<FakeImages&>(*set); }
+
+std::unique_ptr<Parts> gray_flowers() {
+  auto parts = flowers();
+  parts->train_images = std::make_unique<FakeImages>(60, ImageShape{12, 12, 1});
+  parts->test_images = std::make_unique<FakeImages>(20, ImageShape{12, 12, 1});
+  return parts;
+}
+
+TEST_F(TrainingDataTest, IsInColorWhereAnyImageIs) {
+  auto parts = flowers();
+  images_of(parts->train_images).other_channels = {0};
+  TrainingData data = build(std::move(parts));
+  EXPECT_EQ(data.image_shape.channels, 3);
+  EXPECT_EQ(data.notes, std::vector<std::string>{"1 of 80 images are gray and converted to color"});
+
+  EXPECT_EQ(build(gray_flowers()).image_shape.channels, 1);
+  for (auto set : {&Parts::train_images, &Parts::test_images}) {
+    parts = gray_flowers();
+    images_of((*parts).*set).other_channels = {7, 8};
+    data = build(std::move(parts));
+    EXPECT_EQ(data.image_shape.channels, 3);
+    ASSERT_EQ(data.notes.size(), 1u);
+    EXPECT_EQ(data.notes[0],
+              "2 of 80 images are in color, the first: item 7; so the 78 gray ones are converted "
+              "to color (data.channels=1 converts all to gray)");
+  }
+
+  config.channels = 1;
+  parts = gray_flowers();
+  images_of(parts->train_images).other_channels = {7, 8};
+  data = build(std::move(parts));
+  EXPECT_EQ(data.image_shape.channels, 1);
+  EXPECT_EQ(data.notes,
+            std::vector<std::string>{
+                "2 of 80 images are in color and converted to gray, as data.channels is "
+                "1; the first: item 7"});
+}
+
+TEST_F(TrainingDataTest, WantsOneSizeOfAllImagesUnlessTheyAreResized) {
+  const auto refusal = [&](std::unique_ptr<ImageSet> Parts::*set, std::set<int64_t> others) {
+    auto parts = flowers();
+    images_of((*parts).*set).other_height = std::move(others);
+    try {
+      build(std::move(parts));
+    } catch (const DataError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal(&Parts::train_images, {40, 59}),
+            "item 40: is 13 x 12 pixels (height x width) where the first image has 12 x 12, and 2 "
+            "of 80 images differ from it; set data.image_size to bring all images to one size");
+  EXPECT_EQ(refusal(&Parts::test_images, {3}).find("item 3: is 13 x 12 pixels"), 0u);
+  auto other_test = flowers();
+  other_test->test_images = std::make_unique<FakeImages>(20, ImageShape{9, 12, 3});
+  EXPECT_THROW(build(std::move(other_test)), DataError);
+  config.image_size = 12;
+  EXPECT_EQ(refusal(&Parts::train_images, {40, 59}), "");
+}
+
+TEST_F(TrainingDataTest, StopsAtImagesThatCannotBeReadOrCountsThem) {
+  const auto damaged = [](std::set<int64_t> indices) {
+    auto parts = flowers();
+    images_of(parts->train_images).damaged = std::move(indices);
+    return parts;
+  };
+  try {
+    build(damaged({5, 6}));
+    ADD_FAILURE() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_EQ(std::string(error.what()).find("item 5: is damaged (1 more like it"), 0u);
+  }
+  config.on_error = "skip";
+  const TrainingData data = build(damaged({5, 6}));
+  EXPECT_EQ(data.train->size(), 60) << "training counts them, too";
+  EXPECT_EQ(data.notes, std::vector<std::string>{"2 skipped (image that cannot be read), the "
+                                                 "first: item 5: is damaged"});
+  std::set<int64_t> all;
+  for (int64_t i = 0; i < 60; ++i) all.insert(i);
+  EXPECT_THROW(build(damaged(all)), DataError);
+}
+
+TEST_F(TrainingDataTest, TellsWhatReadersSkippedAndHowManyImagesAreTurned) {
+  auto parts = flowers();
+  parts->skipped = {{.reason = "invalid label", .count = 3, .first = "a.tar: 1.cls: no number"}};
+  images_of(parts->train_images).turned = {1, 2};
+  images_of(parts->test_images).turned = {3};
+  const TrainingData data = build(std::move(parts));
+  ASSERT_EQ(data.notes.size(), 2u);
+  EXPECT_EQ(data.notes[0], "3 skipped (invalid label), the first: a.tar: 1.cls: no number");
+  EXPECT_EQ(data.notes[1].find("3 of 80 images are turned by their EXIF orientation"), 0u);
+}
+
 TEST_F(TrainingDataTest, HoldsBackAValidationPartWhereNoneIsGiven) {
   config.validation = 0.25;
   const TrainingData images = build(flowers());

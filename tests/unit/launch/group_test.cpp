@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "gallop/base/affinity.h"
+#include "gallop/base/temporary_folder.h"
 
 namespace gallop::launch {
 namespace {
@@ -90,7 +92,11 @@ TEST(Group, NamesTheSignalThatKilledOne) {
 }
 
 TEST(Group, DoesNotWaitForOneThatStandsStillAtItsEnd) {
-  Shells shells(2, "if [ $RANK = 1 ]; then kill -STOP $$; fi");
+  const TemporaryFolder folder(std::filesystem::temp_directory_path(), "gallop-group-");
+  const std::string id = (folder.path() / "id").string();
+  Shells shells(2, "if [ $RANK = 1 ]; then echo $$ > " + id + ".new; mv " + id + ".new " + id +
+                       "; kill -STOP $$; fi; until grep -qs '^State:.T' /proc/$(cat " + id +
+                       " 2>/dev/null)/status; do sleep 0.01; done");
   const GroupEnd end = shells.with_grace(0.1).with_end(0.1).run();
   EXPECT_EQ(end.code, ExitCode::kDevice);
   EXPECT_NE(end.first_failure.find("is stopped before its first call, and others have ended"),

@@ -1,10 +1,13 @@
 #include "gallop/launch/group_thread.h"
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
+
+#include "gallop/base/temporary_folder.h"
 
 namespace gallop::launch {
 namespace {
@@ -27,6 +30,26 @@ auto shells(const std::string& script) {
   };
 }
 
+/// Shells that do as `signals` says with signals, and say so before they wait for them.
+class Waiting {
+ public:
+  explicit Waiting(const std::string& signals)
+      : group(shells(signals + "; touch " + folder_.path().string() +
+                     "/$RANK; while :; do sleep 0.01; done")) {
+    for (const char* rank : {"2", "3"}) {
+      while (!std::filesystem::exists(folder_.path() / rank)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
+  }
+
+ private:
+  TemporaryFolder folder_{std::filesystem::temp_directory_path(), "gallop-waiting-"};
+
+ public:
+  GroupThread group;
+};
+
 TEST(GroupThread, NamesRanksAmongAllHosts) {
   GroupThread group(shells("[ $RANK/$WORLD_SIZE/$LOCAL_RANK/$LOCAL_WORLD_SIZE != 3/4/1/2 ]"));
   const GroupEnd end = wait_for(group);
@@ -35,14 +58,16 @@ TEST(GroupThread, NamesRanksAmongAllHosts) {
 }
 
 TEST(GroupThread, IsAskedToStop) {
-  GroupThread group(shells("trap 'exit 5' TERM; while :; do sleep 0.01; done"));
+  Waiting waiting("trap 'exit 5' TERM");
+  GroupThread& group = waiting.group;
   EXPECT_FALSE(group.end());
   group.stop(1000);
   EXPECT_EQ(wait_for(group).code, ExitCode::kStopped);
 }
 
 TEST(GroupThread, IsKilledAfterTheShortestGrace) {
-  GroupThread group(shells("trap '' TERM; while :; do sleep 0.01; done"));
+  Waiting waiting("trap '' TERM");
+  GroupThread& group = waiting.group;
   group.stop(1000);
   EXPECT_FALSE(group.end());
   group.stop(0);
@@ -57,9 +82,7 @@ TEST(GroupThread, EndsWithTheErrorThatIsThrown) {
   EXPECT_EQ(end.first_failure, "why");
 }
 
-TEST(GroupThread, LeavesNobodyBehind) {
-  const GroupThread group(shells("trap '' TERM; while :; do sleep 0.01; done"));
-}
+TEST(GroupThread, LeavesNobodyBehind) { const Waiting waiting("trap '' TERM"); }
 
 }  // namespace
 }  // namespace gallop::launch

@@ -14,7 +14,7 @@
 namespace gallop::launch {
 namespace {
 
-constexpr double kHangsSeconds = 20;
+constexpr double kHangsSeconds = 300;
 
 // Nobody listens there.
 Candidate free_place() {

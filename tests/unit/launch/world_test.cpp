@@ -1,7 +1,7 @@
 #include "gallop/launch/world.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "unit/base/error_of.h"
+#include "unit/variable.h"
 
 namespace gallop::launch {
 namespace {
@@ -192,13 +193,11 @@ TEST(World, KnowsTheVariablesOfAStarter) {
                                           "SLURM_PROCID",
                                           "SLURM_STEP_NUM_TASKS"};
   const std::vector<std::string> others = {"SLURM_CONF", "RANKING", "CUDA_VISIBLE_DEVICES"};
+  std::deque<Variable> variables;
   for (const auto* all : {&names, &others}) {
-    for (const std::string& name : *all) setenv(name.c_str(), "1", 1);
+    for (const std::string& name : *all) variables.emplace_back(name, "1");
   }
   const std::vector<std::string> found = starter_variables();
-  for (const auto* all : {&names, &others}) {
-    for (const std::string& name : *all) unsetenv(name.c_str());
-  }
   const auto has = [&](const std::string& name) {
     return std::find(found.begin(), found.end(), name) != found.end();
   };

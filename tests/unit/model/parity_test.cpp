@@ -181,8 +181,12 @@ class Parity : public testing::TestWithParam<int> {
  protected:
   // Models this small leave threads nothing but to wait for each other, which is slow on a busy
   // machine.
-  static void SetUpTestSuite() { at::set_num_threads(1); }
+  void SetUp() override { at::set_num_threads(1); }
+  void TearDown() override { at::set_num_threads(threads_); }
   const Json& fixture() const { return cases()[static_cast<size_t>(GetParam())]; }
+
+ private:
+  int threads_ = at::get_num_threads();
 };
 
 TEST_P(Parity, InDoublePrecision) {

@@ -1,5 +1,6 @@
 // Schedules by their papers' formulas where PyTorch has none, and what is refused.
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -94,6 +95,49 @@ TEST(Plateau, FollowsOnlyEvaluationsOfItsPart) {
   schedule->evaluated(0.7, {.loss = 1});
   EXPECT_EQ(schedule->factor(0.8), 0.1);
   EXPECT_EQ(schedule->factor(0.2), 1);
+}
+
+TEST(Plateau, TakesNaNForNoProgress) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto decays_after = [](const std::vector<double>& losses) {
+    const auto schedule = build("{name: reduce-on-plateau, patience: 1}");
+    for (size_t i = 0; i < losses.size(); ++i) {
+      schedule->evaluated(0, {.loss = losses[i]});
+      if (schedule->factor(0) < 1) return i + 1;
+    }
+    return size_t{0};
+  };
+  EXPECT_EQ(decays_after({kNan, 1, 0.5, kNan, 0.25}), 0u);
+  EXPECT_EQ(decays_after({1, kNan, kNan}), 3u);
+  EXPECT_EQ(decays_after({-kInfinity, 1, 0.5, 0.25}), 0u);
+}
+
+TEST(Plateau, FollowsAnyMetricInItsDirection) {
+  const auto evaluation = [](double value, bool higher_is_better) {
+    return Metrics{.others = {{"other", 1, true}, {"f1", value, higher_is_better}}};
+  };
+  for (const bool is_higher_better : {true, false}) {
+    const double sign = is_higher_better ? 1 : -1;
+    const auto schedule = build("{name: reduce-on-plateau, patience: 0, metric: f1}");
+    EXPECT_EQ(schedule->followed_metrics(), std::vector<std::string>{"f1"});
+    schedule->evaluated(0.1, evaluation(-5 * sign, is_higher_better));
+    schedule->evaluated(0.2, evaluation(5 * sign, is_higher_better));
+    EXPECT_EQ(schedule->factor(0), 1);
+    schedule->evaluated(0.3, evaluation(4 * sign, is_higher_better));
+    EXPECT_EQ(schedule->factor(0), 0.1);
+    // What is undefined is not better.
+    schedule->evaluated(0.4, evaluation(std::nan(""), is_higher_better));
+    EXPECT_NEAR(schedule->factor(0), 0.01, 1e-12);
+  }
+  // Nor is it the best where it is the first.
+  const auto schedule = build("{name: reduce-on-plateau, patience: 1, metric: f1}");
+  schedule->evaluated(0.1, evaluation(std::nan(""), true));
+  schedule->evaluated(0.2, evaluation(-7, true));
+  schedule->evaluated(0.3, evaluation(-8, true));
+  EXPECT_EQ(schedule->factor(0), 1);
+  const auto chained = build("{name: chained, members: [cosine, {reduce-on-plateau: {}}]}");
+  EXPECT_EQ(chained->followed_metrics(), std::vector<std::string>{"loss"});
 }
 
 TEST(Refused, ContradictionsByName) {

@@ -29,6 +29,7 @@ class EventFiles : public testing::Test {
     std::vector<Scalar> scalars;
     std::map<std::string, Option> options;
     std::optional<Ending> ending;
+    size_t torn = 0;
   };
   Read read(const std::string& bytes) const {
     const fs::path file = path();
@@ -36,7 +37,8 @@ class EventFiles : public testing::Test {
     Read result;
     read_event_file(file, {.scalar = [&](const Scalar& one) { result.scalars.push_back(one); },
                            .options = [&](const auto& options) { result.options = options; },
-                           .end = [&](Ending ending) { result.ending = ending; }});
+                           .end = [&](Ending ending) { result.ending = ending; },
+                           .torn = [&](size_t bytes) { result.torn = bytes; }});
     return result;
   }
 
@@ -59,13 +61,18 @@ TEST_F(EventFiles, AreReadAsTheyWereWritten) {
 // A file that is being written ends anywhere.
 TEST_F(EventFiles, MayBeTornAtTheirEnd) {
   const std::string whole = written();
-  size_t most = 0;
+  size_t most = 0, torn = 0;
   for (size_t size = 0; size < whole.size(); ++size) {
-    const size_t found = read(whole.substr(0, size)).scalars.size();
-    EXPECT_GE(found, most);
-    most = found;
+    const Read found = read(whole.substr(0, size));
+    EXPECT_GE(found.scalars.size(), most);
+    most = found.scalars.size();
+    EXPECT_LE(found.torn, size);
+    torn += found.torn > 0 ? 1 : 0;
   }
   EXPECT_EQ(most, 2u);
+  EXPECT_EQ(read(whole).torn, 0u);
+  // All but those that end with one of five events, or with nothing.
+  EXPECT_EQ(torn, whole.size() - 5);
 }
 
 TEST_F(EventFiles, AreRefusedWhereABitHasFlipped) {

@@ -136,7 +136,7 @@ TEST_F(Runs, WaitForAChildOfTheProcessThatTrainedThem) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    usleep(100'000);
+    usleep(20'000);  // A small part of the second for which they wait.
     _exit(0);
   }
   run.reset();

@@ -135,19 +135,24 @@ void add_wrapped(std::vector<Case>& cases) {
 // Every model in every precision, with one option at a time and all at once.
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
-      {"Plain", {}},
+      {"Plain", {.every_target_counts = true}},
       {"Accumulate", {.accumulate = 3}},
-      {"Clip", {.clip = 0.1}},
+      {"Clip", {.clip = 0.1, .every_target_counts = true}},
       {"ClipValue", {.clip_value = 1e-3}},
       {"ClipAdaptive", {.clip_adaptive = 0.02}},
       {"Sam", {.accumulate = 2, .sam = 0.05}},
-      {"Smooth", {.label_smoothing = 0.1}},
+      {"Smooth", {.loss = cross_entropy_loss(0.1), .every_target_counts = true}},
       {"Skip", {.skip_nonfinite = true}},
       {"Dropout", {}},
-      {"Distill", {.accumulate = 2}},
+      {"Distill", {.accumulate = 2, .every_target_counts = true}},
       {"Spikes", {.spikes = SpikeConfig{.action = "skip", .threshold = 0.1, .window = 2}}},
       {"Varied", {.clip = 0.5}},
-      {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}},
+      {"All",
+       {.accumulate = 2,
+        .clip = 0.5,
+        .loss = cross_entropy_loss(0.2),
+        .every_target_counts = true,
+        .skip_nonfinite = true}},
   };
   const std::vector<std::pair<std::string, Precision>> precisions = {
       {"Fp32", Precision::kFp32},

@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"MlpClipped", mlp, "sgd", {.accumulate = 3, .clip = 0.1}},
         Case{"MlpFp16", mlp, "adamw", {.precision = Precision::kFp16}},
         Case{"MlpFp8", mlp, "adamw", {.precision = Precision::kFp8, .accumulate = 2}},
-        Case{"Resnet", resnet, "sgd", {.label_smoothing = 0.1}},
+        Case{"Resnet", resnet, "sgd", {.loss = cross_entropy_loss(0.1)}},
         Case{"MlpVaried",
              mlp,
              "sgd",

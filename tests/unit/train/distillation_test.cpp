@@ -60,7 +60,7 @@ TEST(Distillation, MixesBothLossesInAStepAndLeavesTheTeacherAlone) {
                     [] { return make_mlp({.hidden = {16}}, kImages, 1); },
                     "sgd",
                     {.accumulate = 2,
-                     .label_smoothing = kSmoothing,
+                     .loss = cross_entropy_loss(kSmoothing),
                      .distill = Distillation{teacher.get(), kTemperature, kWeight}}};
   Trainee trainee(tested, std::nullopt);
   const auto [input, target] = batch_of(tested, 7);

@@ -42,9 +42,11 @@ TEST_P(GradientOrder, IsThatOfAStepAndLeavesNoTrace) {
     before.push_back({name, tensor.detach().clone()});
   }
   const auto [input, target] = batch_of(tested, 3);
-  const auto order = gradient_order(*trainee.model, input, target, tested.config.precision);
+  const auto order =
+      gradient_order(*trainee.model, input, target, tested.config.precision, *tested.config.loss);
   EXPECT_EQ(order, order_in_a_step(tested, 7));
-  EXPECT_EQ(order, gradient_order(*trainee.model, input, target, tested.config.precision))
+  EXPECT_EQ(order, gradient_order(*trainee.model, input, target, tested.config.precision,
+                                  *tested.config.loss))
       << "at a resume it is found anew";
   const NamedTensors after = trainee.everything();
   for (size_t i = 0; i < after.size(); ++i) {

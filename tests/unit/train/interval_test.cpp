@@ -25,7 +25,7 @@ TEST(Interval, RefusesEverythingElse) {
 }
 
 TEST(Due, ComesOnceAtEachMultiple) {
-  Due due(Interval::parse("10 steps"), 7);
+  Due due(Interval::parse("10 steps"), Length{.batches_per_epoch = 7});
   EXPECT_FALSE(due.at(9));
   EXPECT_TRUE(due.at(10));
   due.done(10);
@@ -35,7 +35,7 @@ TEST(Due, ComesOnceAtEachMultiple) {
 }
 
 TEST(Due, CountsPartsOfEpochs) {
-  Due due(Interval::parse("0.5 epochs"), 5);
+  Due due(Interval::parse("0.5 epochs"), Length{.batches_per_epoch = 5});
   EXPECT_FALSE(due.at(2));
   EXPECT_TRUE(due.at(3));
   due.done(3);
@@ -43,7 +43,9 @@ TEST(Due, CountsPartsOfEpochs) {
   EXPECT_TRUE(due.at(5));
 }
 
-TEST(Due, NeverIsNever) { EXPECT_FALSE(Due(Interval(), 5).at(1'000'000)); }
+TEST(Due, NeverIsNever) {
+  EXPECT_FALSE(Due(Interval(), Length{.batches_per_epoch = 5}).at(1'000'000));
+}
 
 }  // namespace
 }  // namespace gallop::train

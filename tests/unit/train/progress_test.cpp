@@ -1,5 +1,8 @@
 #include "gallop/train/progress.h"
 
+#include <cmath>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -71,6 +74,35 @@ TEST(Progress, FirstEvaluationIsBestThenOnlyHigherOnes) {
   EXPECT_TRUE(progress.note_evaluation(-2, 0));
   EXPECT_EQ(progress.best_step, 5);
   EXPECT_FALSE(progress.note_evaluation(std::nan(""), 0));
+}
+
+TEST(Progress, NaNIsNeverTheBest) {
+  Progress progress;
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double score : {std::nan(""), -infinity, infinity}) {
+    EXPECT_FALSE(progress.note_evaluation(score, 0)) << score;
+    EXPECT_EQ(progress.best_step, -1);
+  }
+  EXPECT_EQ(progress.evaluations_without_gain, 3);
+  progress.step = 5;
+  EXPECT_TRUE(progress.note_evaluation(-1e30, 0));
+  EXPECT_EQ(progress.best_step, 5);
+  EXPECT_EQ(progress.evaluations_without_gain, 0);
+  for (const double score : {std::nan(""), infinity}) {
+    EXPECT_FALSE(progress.note_evaluation(score, 0)) << score;
+  }
+  EXPECT_EQ(progress.evaluations_without_gain, 2);
+  EXPECT_TRUE(progress.note_evaluation(-1, 0));
+}
+
+// As earlier versions kept it, where the first evaluation was NaN.
+TEST(Progress, LeavesABestThatIsNaN) {
+  Progress progress;
+  progress.best_step = 10;
+  progress.best_score = progress.score_to_beat = std::nan("");
+  EXPECT_TRUE(progress.note_evaluation(-3, 0));
+  EXPECT_EQ(progress.best_score, -3);
+  EXPECT_EQ(progress.evaluations_without_gain, 0);
 }
 
 TEST(Progress, CountsEvaluationsWithoutAGain) {

@@ -61,7 +61,8 @@ std::vector<Case> all_cases() {
       {"Plain", {}},
       {"Accumulate", {.accumulate = 3}},
       {"Sam", {.sam = 0.05}},
-      {"All", {.accumulate = 2, .clip = 0.5, .label_smoothing = 0.2, .skip_nonfinite = true}}};
+      {"All",
+       {.accumulate = 2, .clip = 0.5, .loss = cross_entropy_loss(0.2), .skip_nonfinite = true}}};
   const std::vector<std::pair<std::string, Precision>> precisions = {{"Fp32", Precision::kFp32},
                                                                      {"Bf16", Precision::kBf16},
                                                                      {"Fp16", Precision::kFp16},

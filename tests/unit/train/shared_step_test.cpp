@@ -1,4 +1,6 @@
 // Steps that processes share, held against those of one.
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <mutex>
 
@@ -14,6 +16,7 @@
 #include "gallop/model/vit.h"
 #include "unit/parallel/together.h"
 #include "unit/train/trainee.h"
+#include "unit/train/trainer_cases.h"
 
 namespace gallop::train {
 namespace {
@@ -165,6 +168,11 @@ INSTANTIATE_TEST_SUITE_P(
     Zoo, SharedStep,
     testing::Values(
         Case{"Mlp", mlp, "sgd momentum=0.9"}, Case{"MlpAdamw", mlp, "adamw"},
+        // Counts that follow from sizes.
+        Case{"MlpCounted", mlp, "sgd momentum=0.9", {.accumulate = 2, .every_target_counts = true}},
+        Case{"MlpCountedClipped", mlp, "sgd", {.clip = 0.1, .every_target_counts = true}},
+        Case{"MlpCountedSam", mlp, "sgd", {.sam = 0.05, .every_target_counts = true}},
+        Case{"GptCounted", gpt, "sgd momentum=0.9", {.every_target_counts = true}, true},
         Case{"MlpAccumulate", mlp, "sgd momentum=0.9", {.accumulate = 3}},
         Case{"MlpAccumulateInSmallBuckets",
              mlp,
@@ -180,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"MlpSam", mlp, "sgd", {.sam = 0.05}},
         // By Adam, the bias of keys, whose gradient is rounding alone, goes its own way.
         Case{"Gpt", gpt, "sgd momentum=0.9", {}, true},
-        Case{"Vit", vit, "sgd momentum=0.9", {.label_smoothing = 0.1}},
+        Case{"Vit", vit, "sgd momentum=0.9", {.loss = cross_entropy_loss(0.1)}},
         Case{"ResnetSynchronized",
              resnet,
              "sgd momentum=0.9",
@@ -190,6 +198,33 @@ INSTANTIATE_TEST_SUITE_P(
              "[]",
              kSynchronized}),
     [](const auto& tested) { return tested.param.name; });
+
+// As on a GPU, where a result is read while the steps after it are under way.
+TEST(SharedStep, IsTheSameWhereItsNumbersArriveLate) {
+  for (const auto& [strategy, counted] : std::vector<std::pair<std::string, bool>>{
+           {"ddp", true}, {"ddp", false}, {"deterministic", true}, {"deterministic", false}}) {
+    Case tested{"Mlp", mlp, "sgd", {.spikes = SpikeConfig{.action = "skip"}}};
+    tested.config.every_target_counts = counted;
+    tested.strategy = strategy;
+    const auto batches = batches_of(tested, kWholeBatches);
+    const auto wanted = train_together(2, tested, /*compiled=*/false, batches, kWholeBatches);
+    std::array<int64_t, 2> pushes{}, waits{};
+    std::atomic<size_t> made{0};
+    tested.config.make_readings = [&](c10::Device, int64_t most_numbers) {
+      const size_t process = made++;
+      return std::make_unique<LateReadings>(pushes[process], waits[process], most_numbers);
+    };
+    const auto late = train_together(2, tested, /*compiled=*/false, batches, kWholeBatches);
+    for (const Results& one : late) {
+      expect_same_bits(one, wanted.front());
+      for (size_t i = 0; i < one.steps.size(); ++i) {
+        EXPECT_EQ(one.steps[i].tally.top1, wanted.front().steps[i].tally.top1);
+        EXPECT_EQ(one.steps[i].tally.count, wanted.front().steps[i].tally.count);
+      }
+    }
+    EXPECT_EQ(waits[0], static_cast<int64_t>(batches.size()));
+  }
+}
 
 double loss_of_one_step(const Case& tested, const std::pair<at::Tensor, at::Tensor>& batch,
                         parallel::Collectives* collectives) {
@@ -246,6 +281,8 @@ INSTANTIATE_TEST_SUITE_P(
     Zoo, DeterministicStep,
     testing::Values(
         Case{"Mlp", mlp, "sgd momentum=0.9"}, Case{"MlpAdamw", mlp, "adamw"},
+        Case{"MlpCounted", mlp, "adamw", {.sam = 0.05, .every_target_counts = true}},
+        Case{"GptCounted", gpt, "sgd momentum=0.9", {.every_target_counts = true}, true},
         Case{"MlpDropout",
              [] { return make_mlp({.hidden = {16}, .dropout = 0.3}, kImages, 1); },
              "adamw",
@@ -310,7 +347,11 @@ std::vector<Case> any_cases() {
       {"SumsInBf16", mlp, "sgd", {}, false, true, "[]", "ddp compress=bf16"},
       {"SumsInFp16", mlp, "adamw", {.accumulate = 2}, false, true, "[]", "ddp compress=fp16"},
       {"PowerSgd", gpt, "sgd", {}, true, true, "[]", "ddp compress=powersgd compress_rank=1"},
-      {"Spikes", mlp, "sgd", {.spikes = SpikeConfig{.action = "skip"}}}};
+      {"Spikes", mlp, "sgd", {.spikes = SpikeConfig{.action = "skip"}}},
+      {"Fp16Counted",
+       mlp,
+       "adamw",
+       {.precision = Precision::kFp16, .accumulate = 2, .clip = 1, .every_target_counts = true}}};
   for (const std::string& optimizer : every_optimizer()) {
     cases.push_back({"Optimizer_" + in_a_name(optimizer), mlp, optimizer});
   }

@@ -10,13 +10,15 @@
 namespace gallop::train {
 namespace {
 
+constexpr int64_t kNumbers = 4;
+
 // The device copies as late as it may: a reader who does not wait sees what was there before.
 at::Tensor on_device(const std::vector<double>& numbers) {
   return at::tensor(numbers, at::kDouble).to(data::fake_accelerator());
 }
 
 TEST(StepReadings, CopiesWithoutAWaitAndWaitsForTheOldestAlone) {
-  const auto readings = make_step_readings(data::fake_accelerator());
+  const auto readings = make_step_readings(data::fake_accelerator(), kNumbers);
   EXPECT_TRUE(readings->is_there());
   std::vector<std::vector<double>> wanted;
   std::vector<at::Tensor> numbers;
@@ -40,7 +42,7 @@ TEST(StepReadings, CopiesWithoutAWaitAndWaitsForTheOldestAlone) {
 }
 
 TEST(StepReadings, RefusesWhatHasNoRoom) {
-  const auto readings = make_step_readings(data::fake_accelerator());
+  const auto readings = make_step_readings(data::fake_accelerator(), kNumbers);
   EXPECT_THROW(readings->pop(), InternalError);
   EXPECT_THROW(readings->push(on_device({1, 2, 3, 4, 5})), InternalError);
   EXPECT_THROW(readings->push(at::full({2}, 1.0F)), InternalError);
@@ -48,7 +50,7 @@ TEST(StepReadings, RefusesWhatHasNoRoom) {
   EXPECT_THROW(readings->push(on_device({1})), InternalError);
 }
 
-TEST(StepReadings, TheCpuNeedsNone) { EXPECT_EQ(make_step_readings(at::kCPU), nullptr); }
+TEST(StepReadings, TheCpuNeedsNone) { EXPECT_EQ(make_step_readings(at::kCPU, kNumbers), nullptr); }
 
 }  // namespace
 }  // namespace gallop::train

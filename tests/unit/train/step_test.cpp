@@ -333,7 +333,7 @@ TEST(Varied, LabelSmoothingIsThatOfTheConfig) {
     target.select(0, 2).fill_(data::kIgnoredTarget);
     for (const double smoothing : {0.0, 0.1, 0.9}) {
       Case fixed = one, varied = one;
-      fixed.config.label_smoothing = smoothing;
+      fixed.config.loss = cross_entropy_loss(smoothing);
       varied.config.varied = {Value::kLabelSmoothing};
       Trainee first(fixed, std::nullopt), second(varied, std::nullopt);
       const StepResult wanted = first.step->run(input, target, 0, 0.1, true);

@@ -49,10 +49,14 @@ class RandomImages final : public data::Samples {
   int64_t bad_, loud_;
 };
 
-/// A device whose numbers arrive only when they are waited for.
+/// A device whose numbers arrive only when they are waited for, and that has no room for more.
 struct LateReadings final : StepReadings {
-  LateReadings(int64_t& pushes_, int64_t& waits_) : pushes(pushes_), waits(waits_) {}
+  LateReadings(int64_t& pushes_, int64_t& waits_, int64_t most_numbers_)
+      : pushes(pushes_), waits(waits_), most_numbers(most_numbers_) {}
   void push(const at::Tensor& numbers) override {
+    if (is_full() || numbers.size(0) > most_numbers) {
+      throw InternalError("late readings: no room for these numbers");
+    }
     pushes += 1;
     under_way.push_back(numbers.clone());
   }
@@ -68,6 +72,7 @@ struct LateReadings final : StepReadings {
   }
   std::deque<at::Tensor> under_way;
   int64_t &pushes, &waits;
+  int64_t most_numbers;
 };
 
 /// What the trainer said, a line each.
@@ -162,8 +167,9 @@ class Trainers : public testing::Test {
     StopRequest stop;
     StopsAt stops(stop, stop_at);
     if (late) {
-      step_config.make_readings = [&](c10::Device) -> std::unique_ptr<StepReadings> {
-        return std::make_unique<LateReadings>(run->pushes, run->waits);
+      step_config.make_readings = [&](c10::Device,
+                                      int64_t most_numbers) -> std::unique_ptr<StepReadings> {
+        return std::make_unique<LateReadings>(run->pushes, run->waits, most_numbers);
       };
     }
     const data::LoaderConfig loader{.batch = kBatch, .threads = 0};
@@ -177,7 +183,7 @@ class Trainers : public testing::Test {
                      .observers = {&run->told, &stops},
                      .stop = stop,
                      .teacher = teacher_},
-                    config, step_config, loader, {.loader = loader});
+                    config, step_config, loader, {.loader = loader, .metrics = metrics_});
     if (resume_from_) {
       trainer.resume(*resume_from_);
     } else if (const auto newest = checkpoints.newest()) {
@@ -196,7 +202,16 @@ class Trainers : public testing::Test {
     return run;
   }
 
+  // With `deciding` as what tells the best evaluation.
+  std::shared_ptr<const MetricSet> metrics_of(const std::string& deciding) const {
+    const MetricRegistry registry = built_in_metrics();
+    MetricChoice choice(registry);
+    choice.deciding = config::component_of(registry, deciding);
+    return std::make_shared<MetricSet>(registry, choice, MetricTask{.classes = 3});
+  }
+
   fs::path folder_;
+  std::shared_ptr<const MetricSet> metrics_;  // Without them, the usual ones.
   std::string optimizer_ = "sgd", wrappers_ = "[]";
   std::optional<CheckpointInfo> resume_from_;
   std::string teacher_;

@@ -123,8 +123,11 @@ TEST_F(Trainers, EndsEarlyWithoutABetterMetric) {
   EXPECT_EQ(accuracy->outcome.steps, 160);
   EXPECT_EQ(accuracy->outcome.ended_early, "no better accuracy in 2 evaluations");
   fs::remove_all(folder_);
-  config.metric = "loss";
+  metrics_ = metrics_of("loss");
   EXPECT_EQ(run(false, config)->outcome.ended_early, "no better loss in 2 evaluations");
+  fs::remove_all(folder_);
+  metrics_ = metrics_of("f1 average=weighted");
+  EXPECT_EQ(run(false, config)->outcome.ended_early, "no better f1-weighted in 2 evaluations");
   fs::remove_all(folder_);
   config.early_stopping.min_change = 0;
   config.epochs = 2;

@@ -47,6 +47,26 @@ TEST(GridSampler, TakesEachCombinationOnce) {
       (std::vector<std::string>{"1 \"a\"", "1 \"b\"", "2 \"a\"", "2 \"b\"", "3 \"a\"", "3 \"b\""}));
 }
 
+TEST(GridSampler, HasTheValuesThatAreWritten) {
+  using Texts = std::vector<std::string>;
+  const Space steps({{"a", Interval{.low = 0, .high = 1, .step = 0.1}}}, {"a <= 0.3"});
+  EXPECT_EQ(walk(steps, {.points = {}, .shuffle = false}), (Texts{"0", "0.1", "0.2", "0.3"}));
+  const Space points({{"a", Interval{.low = 0.1, .high = 0.5}}}, {"a <= 0.3"});
+  EXPECT_EQ(walk(points, {.points = 5, .shuffle = false}), (Texts{"0.1", "0.2", "0.3"}));
+  const Space powers({{"a", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}}}, {});
+  EXPECT_EQ(walk(powers, {.points = 5, .shuffle = false}),
+            (Texts{"0.0001", "0.001", "0.01", "0.1", "1"}));
+}
+
+// Of an earlier version, whose sums were not rounded.
+TEST(GridSampler, TakesNoValueAgainThatWasRoundedOtherwise) {
+  const Space space({{"a", Interval{.low = 0, .high = 0.4, .step = 0.1}}}, {});
+  ToldStudy told(ToldStudy::settings_of(space));
+  for (const double value : {0.0, 0.1, 0.2, 3 * 0.1}) told.start({value});
+  const auto sampler = make_grid({.points = {}, .shuffle = false}, told.study.settings());
+  EXPECT_EQ(sampler->ask(told.study, 4)->point, (Point{0.4}));
+}
+
 TEST(GridSampler, ShufflesBySeed) {
   const Space space({{"depth", steps(1, 5)}, {"width", steps(1, 5)}}, {});
   const auto plain = walk(space, {.points = {}, .shuffle = false});

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/socket.h"
 #include "gallop/tune/storage/postgresql_connection.h"
@@ -233,14 +234,20 @@ TEST_F(Postgresql, JudgesNobodyUntilTheyHadTimeForASignAfterAnOutage) {
   const auto far = open_store(server->url(proxy.folder.path()))->open("a");
   Tuner tuner(store->open("a"));
   const Trial trial = tuner.ask("w").trial;
-  constexpr double kSeconds = 4;
+  constexpr double kSeconds = 2;
   std::this_thread::sleep_for(std::chrono::duration<double>(1.1 * kSeconds));
-  proxy.cut = Proxy::Cut::kBefore;
-  far->update([](const Event&) {},
-              [] { return std::vector<Event>{{.kind = Event::Kind::kStopped}}; });
-  EXPECT_EQ(proxy.cut, Proxy::Cut::kNone);
-  EXPECT_EQ(near->silent(kSeconds).size(), 1u);
-  EXPECT_TRUE(far->silent(kSeconds).empty());
+  // A busy machine may let as long pass after an outage before the question is put.
+  for (bool is_in_time = false; !is_in_time;) {
+    const double begin = monotonic_seconds();
+    proxy.cut = Proxy::Cut::kBefore;
+    far->update([](const Event&) {},
+                [] { return std::vector<Event>{{.kind = Event::Kind::kStopped}}; });
+    EXPECT_EQ(proxy.cut, Proxy::Cut::kNone);
+    EXPECT_EQ(near->silent(kSeconds).size(), 1u);
+    const auto silent = far->silent(kSeconds);
+    is_in_time = monotonic_seconds() - begin < kSeconds;
+    EXPECT_TRUE(silent.empty() || !is_in_time);
+  }
 }
 
 TEST_F(Postgresql, IsNotWaitedForByWhoIsToEnd) {

@@ -63,6 +63,38 @@ TEST(Interval, GivesEachStepItsShare) {
   EXPECT_TRUE(Space({{"tenths", tenths}}, {}).contains({0.3}));
 }
 
+TEST(Interval, HasStepsAsTheyAreWritten) {
+  const auto values = [](const Interval& interval) {
+    std::vector<std::string> texts;
+    const Space space({{"a", interval}}, {});
+    for (int64_t i = 0; i < count(interval); ++i) {
+      const double value = value_on_grid(interval, static_cast<double>(i));
+      texts.push_back(space.value_text(0, value));
+      EXPECT_EQ(value_at(interval, coordinate(interval, value)), value) << texts.back();
+      EXPECT_TRUE(space.contains({value})) << texts.back();
+    }
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(values({.low = 0, .high = 1, .step = 0.1}),
+            (Texts{"0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1"}));
+  EXPECT_EQ(values({.low = 0.15, .high = 0.8, .step = 0.2}),
+            (Texts{"0.15", "0.35", "0.55", "0.75"}));
+  EXPECT_EQ(values({.low = -0.3, .high = 0.2, .step = 0.1}),
+            (Texts{"-0.3", "-0.2", "-0.1", "0", "0.1", "0.2"}));
+  EXPECT_EQ(values({.low = 1e-5, .high = 8e-5, .scale = Scale::kLog, .step = 1e-5}),
+            (Texts{"1e-05", "2e-05", "3e-05", "4e-05", "5e-05", "6e-05", "7e-05", "8e-05"}));
+  EXPECT_EQ(values({.low = 1e15, .high = 1e15 + 2, .step = 0.5}).size(), 5u);
+  EXPECT_EQ(values({.low = 0.1, .high = 1e6 + 0.1, .step = 1e5})[7], "700000.1");
+}
+
+// Histories of earlier versions have sums with their rounding.
+TEST(Interval, KnowsStepsThatWereNotRounded) {
+  const Space space({{"a", Interval{.low = 0, .high = 1, .step = 0.1}}}, {});
+  EXPECT_TRUE(space.contains({3 * 0.1}));
+  EXPECT_FALSE(space.contains({0.3001}));
+}
+
 TEST(Interval, TakesSharesOfANormalDistribution) {
   const Interval spread{.low = -10, .high = 10, .scale = Scale::kNormal, .mean = 1, .deviation = 2};
   EXPECT_NEAR(coordinate(spread, 1), 0.5, 1e-15);

@@ -182,13 +182,14 @@ TEST_F(Sqlite, SaysThatTheDiskIsFullAndGoesOnLater) {
   store->create(stored_settings());
   Tuner tuner(store->open("a"));
   const Trial trial = tuner.ask("w").trial;
-  std::signal(SIGXFSZ, SIG_IGN);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit small{fs::file_size(path.string() + "-wal"), limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string said = message<DeviceError>([&] { tuner.tell(trial, {.values = {1}}); });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
   EXPECT_NE(said.find(path.string() + ": cannot"), std::string::npos) << said;
   EXPECT_EQ(tuner.study().running().size(), 1u);
   EXPECT_TRUE(tuner.tell(trial, {.values = {1}}));

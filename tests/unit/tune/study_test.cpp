@@ -133,6 +133,15 @@ TEST(Study, KnowsTheBest) {
   EXPECT_EQ(told.study.best(), best);
 }
 
+TEST(Study, HasNoNaNInItsParetoFront) {
+  Told told(2);
+  told.run({NAN, 0});
+  EXPECT_TRUE(told.study.pareto_front().empty());
+  const int64_t only = told.run({5, 5});
+  told.run({0, NAN});
+  EXPECT_EQ(told.study.pareto_front(), std::vector<int64_t>{only});
+}
+
 TEST(Study, KnowsTheParetoFront) {
   Told told(2);
   told.run({3, 3});

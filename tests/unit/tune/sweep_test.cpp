@@ -136,6 +136,57 @@ command: ["${env}", "${interpreter}", "${program}", "${args}"]
   EXPECT_EQ(sweep.settings.space[1].choices()->weights, (std::vector<double>{0.25, 0.75}));
 }
 
+TEST(Sweep, OfWandbIsReadAsYaml11) {
+  const Sweep sweep = parse(R"(
+program: train.py
+method: grid
+metric: {name: val_loss, goal: minimize}
+parameters:
+  fast: {values: [True, no]}
+  none: {values: [Null, 'None', 1]}
+  nothing: {value: ~}
+  text: {value: 'yes'}
+)");
+  const auto choices = [&](const char* name) {
+    return sweep.settings.space[*sweep.settings.space.find(name)].choices()->values;
+  };
+  using Values = std::vector<std::string>;
+  EXPECT_EQ(choices("fast"), (Values{"true", "false"}));
+  EXPECT_EQ(choices("none"), (Values{"null", "\"None\"", "1"}));
+  EXPECT_EQ(choices("nothing"), (Values{"null"}));
+  EXPECT_EQ(choices("text"), (Values{"\"yes\""}));
+}
+
+TEST(Sweep, OfWandbHasNamesOfNestedParameters) {
+  const Sweep sweep = parse(
+      "program: a\nmethod: random\nmetric: loss\nparameters:\n"
+      "  optimizer: {parameters: {lr: [1, 2], more: {parameters: {beta: [1, 2]}}}}\n"
+      "  model.width: [1, 2]\n");
+  EXPECT_EQ(parse_run_spec(sweep.settings.run).nested,
+            (std::vector<std::string>{"optimizer", "optimizer.more"}));
+}
+
+TEST(Sweep, HasNoMacroThatThereIsNot) {
+  const std::string said = mistake(
+      "program: a\nmethod: grid\nmetric: loss\nparameters: {a: [1, 2]}\n"
+      "command: [\"${env}\", \"${progam}\", \"${args_dict}\"]\n");
+  EXPECT_NE(said.find("sweep.yaml:5:21: command: there is no macro '${progam}'; there are ${env},"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("there is no macro '${args_dict}'"), std::string::npos) << said;
+}
+
+TEST(Sweep, HasMultiplesOfQAsTheyAreWritten) {
+  const Sweep sweep = parse(
+      "program: a\nmethod: random\nmetric: loss\nparameters:\n"
+      "  a: {distribution: q_uniform, min: 0.3, max: 0.7, q: 0.1}\n"
+      "  b: {distribution: q_normal, mu: 0, sigma: 0.05, q: 0.1}\n");
+  EXPECT_EQ(interval(sweep, "a").low, 0.3);
+  EXPECT_EQ(interval(sweep, "a").high, 0.7);
+  EXPECT_EQ(interval(sweep, "b").low, -0.3);
+  EXPECT_EQ(interval(sweep, "b").high, 0.3);
+}
+
 TEST(Sweep, MayPruneAsWandbDoes) {
   const auto pruner = [](const std::string& text) {
     return parse(

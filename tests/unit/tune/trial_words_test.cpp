@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "unit/variable.h"
 
 namespace gallop::tune {
 namespace {
@@ -27,6 +28,10 @@ TEST(TrialWords, StandForAllParameters) {
   EXPECT_EQ(words_of("${args_no_boolean_flags}"), (Words{"--lr=0.5", "--fast"}));
   EXPECT_EQ(words_of("${args_json}"), (Words{R"({"lr":0.5,"fast":true,"wide":false})"}));
   EXPECT_EQ(words_of("${args_json_file}"), (Words{"runs/0007.json"}));
+  EXPECT_EQ(words_of("${args_no_equals}"),
+            (Words{"--lr", "0.5", "--fast", "true", "--wide", "false"}));
+  EXPECT_EQ(words_of("${args_append_hydra}"), (Words{"+lr=0.5", "+fast=true", "+wide=false"}));
+  EXPECT_EQ(words_of("${args_override_hydra}"), (Words{"++lr=0.5", "++fast=true", "++wide=false"}));
   EXPECT_TRUE(wants_arguments_file({.recipe = "", .command = {"a", "${args_json_file}"}}));
   EXPECT_FALSE(wants_arguments_file({.recipe = "", .command = {"${args}"}}));
 }
@@ -44,13 +49,86 @@ TEST(TrialWords, HavePythonsBooleansInSweepsOfWandb) {
   const RunSpec flags{
       .recipe = "", .command = {"${args_no_boolean_flags}", "${args_json}"}, .python_words = true};
   EXPECT_EQ(command_words(flags, space, {1, 1}, "", Variables::kFilled),
-            (Words{"--fast", "--text=b", R"({"fast":true,"text":"b"})"}));
+            (Words{"--fast", "--text=b", R"({"fast": true, "text": "b"})"}));
+}
+
+// What create_sweep_command_args() of W&B 0.31 makes of such values.
+TEST(TrialWords, HaveValuesAsPythonWritesThem) {
+  const Space space({{"a", Choices{{"true"}}},
+                     {"b", Choices{{"false"}}},
+                     {"c", Choices{{"1"}}},
+                     {"d", Choices{{"null"}}},
+                     {"e", Choices{{R"(["x", 1.0, null, "it's"])"}}},
+                     {"f", Choices{{R"("true")"}}},
+                     {"g", Choices{{"1e-05"}}},
+                     {"h", Choices{{R"({"k": "a\nb"})"}}}},
+                    {});
+  const auto words = [&](const std::string& word) {
+    const RunSpec spec{.recipe = "", .command = {word}, .python_words = true};
+    return command_words(spec, space, {0, 0, 0, 0, 0, 0, 0, 0}, "", Variables::kFilled);
+  };
+  EXPECT_EQ(words("${args}"),
+            (Words{"--a=True", "--b=False", "--c=1", "--d=None", R"(--e=['x', 1.0, None, "it's"])",
+                   "--f=true", "--g=1e-05", R"(--h={'k': 'a\nb'})"}));
+  EXPECT_EQ(words("${args_json}"),
+            (Words{R"({"a": true, "b": false, "c": 1, "d": null, "e": ["x", 1.0, null, "it's"], )"
+                   R"("f": "true", "g": 1e-05, "h": {"k": "a\nb"}})"}));
+  EXPECT_EQ(words("${args_no_equals}")[7], "None");
+  EXPECT_EQ(words("${args_append_hydra}")[3], "+d=None");
+  EXPECT_EQ(words("${args_no_boolean_flags}"),
+            (Words{"--a", "--c=1", "--d=None", R"(--e=['x', 1.0, None, "it's"])", "--f=true",
+                   "--g=1e-05", R"(--h={'k': 'a\nb'})"}));
+}
+
+TEST(TrialWords, HaveNestedParametersOfWandbInOneMap) {
+  const Interval rate{.low = 0, .high = 1};
+  const Space space({{"model.width", Interval{.low = 1, .high = 9, .step = 1, .integer = true}},
+                     {"optimizer.lr", rate},
+                     {"optimizer.more.beta", rate},
+                     {"seed", Choices{{"7"}}}},
+                    {});
+  const RunSpec spec{.recipe = "",
+                     .command = {"${args}", "${args_json}"},
+                     .python_words = true,
+                     .nested = {"optimizer", "optimizer.more"}};
+  EXPECT_EQ(
+      command_words(parse_run_spec(to_json(spec)), space, {3, 0.5, 0.25, 0}, "",
+                    Variables::kFilled),
+      (Words{
+          "--model.width=3", "--optimizer={'lr': 0.5, 'more': {'beta': 0.25}}", "--seed=7",
+          R"({"model.width": 3, "optimizer": {"lr": 0.5, "more": {"beta": 0.25}}, "seed": 7})"}));
+}
+
+TEST(TrialWords, LeaveBracesOfWandbAsTheyAre) {
+  const Space space({{"lr", Interval{.low = 0, .high = 1}}}, {});
+  const auto word = [&](const std::string& text) {
+    const RunSpec spec{.recipe = "", .command = {text}, .python_words = true};
+    return command_words(spec, space, {0.5}, "", Variables::kFilled).at(0);
+  };
+  for (const char* text : {"{", "}", "{}", "{{", "{{a}}", R"(--x={"a": {"b": 1}})", "{rate}",
+                           "${oc.env:HOME}/x", "--y=${args}", "a{b"}) {
+    EXPECT_EQ(word(text), text);
+  }
+  EXPECT_EQ(word("run-{lr}"), "run-0.5");
+}
+
+TEST(TrialWords, KnowWhatIsNoMacro) {
+  EXPECT_EQ(wrong_macro("${args}"), "");
+  EXPECT_EQ(wrong_macro("${envvar:HOME}"), "");
+  EXPECT_EQ(wrong_macro("--x=${other}"), "");
+  EXPECT_EQ(wrong_macro("${args_hydra}"),
+            "there is no macro '${args_hydra}'; there are ${env}, ${interpreter}, ${program}, "
+            "${args_json}, ${args_json_file}, ${args}, ${args_no_hyphens}, "
+            "${args_no_boolean_flags}, ${args_no_equals}, ${args_append_hydra}, "
+            "${args_override_hydra} and ${envvar:NAME}");
 }
 
 TEST(TrialWords, StandForOneParameterOrVariable) {
-  ASSERT_EQ(setenv("GALLOP_TEST_WORD", "here", 1), 0);
-  EXPECT_EQ(words_of("{{{lr}}} ${envvar:GALLOP_TEST_WORD}/{fast}"), (Words{"{0.5} here/true"}));
-  ASSERT_EQ(unsetenv("GALLOP_TEST_WORD"), 0);
+  {
+    const Variable word("GALLOP_TEST_WORD", "here");
+    EXPECT_EQ(words_of("{{{lr}}} ${envvar:GALLOP_TEST_WORD}/{fast}"), (Words{"{0.5} here/true"}));
+  }
+  const Variable none("GALLOP_TEST_WORD", std::nullopt);
   EXPECT_THROW(words_of("${envvar:GALLOP_TEST_WORD}"), UsageError);
   EXPECT_EQ(words_of("${envvar:GALLOP_TEST_WORD}", Variables::kNamed),
             (Words{"${envvar:GALLOP_TEST_WORD}"}));

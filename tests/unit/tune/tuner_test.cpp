@@ -154,6 +154,16 @@ TEST(Tuner, SaysWhyTheLastTrialFailedThatVanished) {
             "b");
 }
 
+TEST(Tuner, TakesAnInfinityOnTheGoodSideForNoNumber) {
+  Led led;
+  const Trial trial = led.ask();
+  led.tuner->report(trial, 1, -INFINITY);
+  led.tuner->report(trial, 1, -INFINITY);
+  const auto& reports = led.tuner->study().trials()[0].reports;
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_TRUE(std::isnan(reports[0].loss));
+}
+
 TEST(Tuner, TakesAReportOfNaNOnce) {
   Led led;
   const Trial trial = led.ask();

@@ -214,6 +214,17 @@ TEST_F(Api, GivesCurves) {
   EXPECT_EQ(part.at("count"), 3);
 }
 
+TEST_F(Api, HasNoLeastOrMostOfWhatIsNeverFinite) {
+  folder.add("a", "{}", {kNan, kNan});
+  folder.add("b", "{}", {0.25});
+  const Json curve = get("curves?metric=accuracy&runs=a").at("curves")[0];
+  EXPECT_EQ(curve.at("latest"), (Json{{"value", "NaN"}, {"step", 20}}));
+  EXPECT_EQ(curve.at("least"), nullptr);
+  EXPECT_EQ(curve.at("most"), nullptr);
+  EXPECT_EQ(names_of(get("runs?sort=metrics.accuracy")), (Names{"b", "a"}));
+  EXPECT_EQ(names_of(get("runs?sort=metrics.accuracy&descending=1")), (Names{"b", "a"}));
+}
+
 TEST_F(Api, ReducesCurvesAndExportsThemWhole) {
   const fs::path run = folder.add("a", "{}", {});
   std::vector<track::Record> records;

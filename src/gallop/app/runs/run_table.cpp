@@ -23,11 +23,16 @@ using Json = nlohmann::ordered_json;
 
 const std::vector<std::string> kUsual = {"name", "created", "state", "seconds", "steps"};
 
-// What is empty first, then NaN, numbers, texts.
+// Empty or NaN, which have no place among others.
+bool is_missing(const std::string& key) {
+  const auto number = parse_number<double>(key);
+  return key.empty() || (number && std::isnan(*number));
+}
+
+// Numbers, then texts. None is missing.
 bool is_before(const std::string& a, const std::string& b) {
-  if (a.empty() || b.empty()) return a.empty() && !b.empty();
   const auto x = parse_number<double>(a), y = parse_number<double>(b);
-  if (x && y) return std::isnan(*x) ? !std::isnan(*y) : *x < *y;
+  if (x && y) return *x < *y;
   if (x || y) return x.has_value();
   return a < b;
 }
@@ -101,13 +106,17 @@ RunTable make_table(const RunIndex& index, const TableConfig& config) {
   for (const RunRow& row : index.rows()) {
     if (filter.chooses(row)) rows.push_back({&row, key.text(row)});
   }
-  std::stable_sort(rows.begin(), rows.end(), [&](const Keyed& a, const Keyed& b) {
+  const auto missing = std::stable_partition(rows.begin(), rows.end(),
+                                             [](const Keyed& row) { return !is_missing(row.key); });
+  std::stable_sort(rows.begin(), missing, [&](const Keyed& a, const Keyed& b) {
     return config.descending ? is_before(b.key, a.key) : is_before(a.key, b.key);
   });
   table.chosen = static_cast<int64_t>(rows.size());
   table.all = static_cast<int64_t>(index.rows().size());
   const int64_t shown = config.most > 0 ? std::min(config.most, table.chosen) : table.chosen;
-  for (auto row = rows.end() - shown; row != rows.end(); ++row) {
+  // The last, of which those without a value are the first to be left out.
+  const auto first = missing - std::min<int64_t>(shown, missing - rows.begin());
+  for (auto row = first; row != first + shown; ++row) {
     auto& cells = table.cells.emplace_back();
     for (const RunColumn& column : columns) cells.push_back(column.text(*row->row));
   }

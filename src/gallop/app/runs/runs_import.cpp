@@ -33,41 +33,90 @@ void check_names(const std::vector<Found>& found, const Import& import) {
   }
 }
 
-void import_from_tensorboard(const Import& import) {
-  const auto found = track::tensorboard::find_runs(import.from);
-  check_names(found, import);
-  for (const auto& one : found) {
-    const std::string name = import.prefix + one.name;
-    const auto imported = track::tensorboard::import_run(one, import.runs, name);
-    fmt::print("{}: {} points{}\n", printable(name), format_count(imported.points),
-               imported.left_out > 0 ? fmt::format("; {} values that are no numbers were left out",
-                                                   format_count(imported.left_out))
-                                     : "");
+/// Imports runs one after the other; one that cannot be imported stops no other.
+class Importer {
+ public:
+  /// Which runs get a line.
+  enum class Lines { kAll, kWithNotes };
+
+  explicit Importer(const Import& import, Lines lines = Lines::kAll)
+      : import_(import), lines_(lines) {}
+
+  void add_failure(const std::string& what) { failures_.push_back(what); }
+
+  // `import_one` makes a run of one of those that were found, under a name.
+  template <typename Found, typename ImportOne>
+  void run(const std::vector<Found>& found, const ImportOne& import_one) {
+    check_names(found, import_);
+    for (const Found& one : found) {
+      const std::string name = import_.prefix + one.name;
+      try {
+        print(name, import_one(one, name));
+      } catch (const Error& error) {
+        add_failure(fmt::format("{}: {}", printable(name), error.what()));
+      } catch (const fs::filesystem_error& error) {
+        add_failure(fmt::format("{}: {}", printable(name), printable(error.what())));
+      }
+    }
   }
+
+  // Throws DataError where there were failures.
+  void finish() const {
+    if (lines_ == Lines::kWithNotes) {
+      fmt::print("{} runs: {} points\n", format_count(imported_), format_count(points_));
+    }
+    if (failures_.empty()) return;
+    const auto failed = static_cast<int64_t>(failures_.size());
+    std::string text = fmt::format("{} of {} runs {} not imported:", format_count(failed),
+                                   format_count(imported_ + failed), failed == 1 ? "was" : "were");
+    for (const std::string& failure : failures_) text += "\n  " + failure;
+    throw DataError(text);
+  }
+
+ private:
+  void print(const std::string& name, const track::Imported& imported) {
+    ++imported_;
+    points_ += imported.points;
+    if (lines_ == Lines::kWithNotes && imported.notes.empty()) return;
+    fmt::print("{}: {} points", printable(name), format_count(imported.points));
+    for (const std::string& note : imported.notes) fmt::print("; {}", note);
+    fmt::print("\n");
+  }
+
+  const Import& import_;
+  Lines lines_;
+  std::vector<std::string> failures_;
+  int64_t imported_ = 0, points_ = 0;
+};
+
+void import_from_tensorboard(const Import& import) {
+  Importer importer(import);
+  std::vector<std::string> unreadable;
+  const auto found = track::tensorboard::find_runs(import.from, unreadable);
+  for (const std::string& folder : unreadable) importer.add_failure(folder);
+  importer.run(found, [&](const auto& one, const std::string& name) {
+    return track::tensorboard::import_run(one, import.runs, name);
+  });
+  importer.finish();
 }
 
 void import_from_mlflow(const Import& import) {
   track::mlflow::Client client(import.from);
-  const auto found = track::mlflow::find_runs(client, import.experiment);
-  check_names(found, import);
-  for (const auto& one : found) {
-    const std::string name = import.prefix + one.name;
-    const int64_t points = track::mlflow::import_run(client, one, import.runs, name);
-    fmt::print("{}: {} points\n", printable(name), format_count(points));
-  }
+  Importer importer(import);
+  importer.run(track::mlflow::find_runs(client, import.experiment),
+               [&](const auto& one, const std::string& name) {
+                 return track::mlflow::import_run(client, one, import.runs, name);
+               });
+  importer.finish();
 }
 
 void import_from_optuna(const Import& import) {
   track::optuna::Storage storage(import.from);
-  const auto found = storage.trials(import.study);
-  check_names(found, import);
-  int64_t points = 0;
-  for (const auto& one : found) {
-    points += storage.import_trial(one, import.runs, import.prefix + one.name);
-  }
-  fmt::print("{} runs, {} to {}: {} points\n", format_count(static_cast<int64_t>(found.size())),
-             printable(import.prefix + found.front().name),
-             printable(import.prefix + found.back().name), format_count(points));
+  Importer importer(import, Importer::Lines::kWithNotes);
+  importer.run(storage.trials(import.study), [&](const auto& one, const std::string& name) {
+    return storage.import_trial(one, import.runs, name);
+  });
+  importer.finish();
 }
 
 }  // namespace
@@ -77,7 +126,8 @@ ExitCode runs_import(const std::vector<std::string>& arguments) {
       "Make runs of the files of TensorBoard in a folder and below, a run for each folder that\n"
       "has some; of the runs of an experiment of MLflow; or of the trials in an SQLite file of\n"
       "Optuna, which get their study as a tag 'sweep'. Numbers and options are taken; images,\n"
-      "histograms and artifacts are not.\n\n"
+      "histograms and artifacts are not. A run that cannot be read stops no other: such runs\n"
+      "are listed at the end with the reason, and the exit code is 3.\n\n"
       "Example: gallop runs import logdir --prefix old-\n"
       "         gallop runs import http://127.0.0.1:5000 --experiment gallop\n"
       "         gallop runs import optuna.db --study widths",

@@ -28,7 +28,10 @@ ExitCode runs_list(const std::vector<std::string>& arguments) {
   parser.add_flag("--descending", config.descending, "the largest first");
   parser.add_option("--columns", config.columns, "more columns, separated by commas")
       ->delimiter(',');
-  parser.add_option("-n,--last", config.most, "only the last of the list, so many")
+  parser
+      .add_option("-n,--last", config.most,
+                  "only the last of the list, so many; those that do not have what it is sorted by "
+                  "stand behind all others, and are left out first")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   parser.add_option("--format", format, "text, csv or json")
       ->check(CLI::IsMember({"text", "csv", "json"}));

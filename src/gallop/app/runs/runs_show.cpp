@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -70,8 +72,13 @@ void print(const fs::path& folder, const RunSummary& run) {
                "max", "at step");
   }
   for (const auto& [name, metric] : run.metrics) {
-    fmt::print("{:<28}{:>12.5g}{:>12.5g}  {:<9}{:>12.5g}  {:<9}\n", printable(name), metric.last,
-               metric.least, metric.least_step, metric.most, metric.most_step);
+    // Where no point is finite there is neither a least nor a most.
+    const bool has_ends = std::isfinite(metric.least);
+    const auto number = [&](double value) { return has_ends ? fmt::format("{:.5g}", value) : "-"; };
+    const auto step = [&](int64_t at) { return has_ends ? fmt::format("{}", at) : "-"; };
+    fmt::print("{:<28}{:>12.5g}{:>12}  {:<9}{:>12}  {:<9}\n", printable(name), metric.last,
+               number(metric.least), step(metric.least_step), number(metric.most),
+               step(metric.most_step));
   }
   fmt::print("\nits recipe: {}\n", printable((folder / "recipe.yaml").string()));
   const fs::path origins = folder / "origins.yaml";

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/print.h"
+#include "gallop/app/tune/recipe_metrics.h"
 #include "gallop/app/tune/worker.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
@@ -132,6 +133,10 @@ std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
   }
   std::string text = read_file(file, kLargestSweep);
   sweep = tune::parse_sweep(text, wanted.sweep_file, file.stem().string());
+  const RecipeMetrics reported(sweep.settings, tune::parse_run_spec(sweep.settings.run));
+  sweep = tune::parse_sweep(
+      text, wanted.sweep_file, file.stem().string(),
+      [&](const std::string& metric) { return reported.is_higher_better(metric); });
   if (!wanted.name.empty()) sweep.settings.name = wanted.name;
   if (!tune::is_study_name(sweep.settings.name) && wanted.name.empty()) {
     throw UsageError(

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
+#include "gallop/base/metric_order.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/target_metric.h"
 
@@ -24,7 +25,6 @@ constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::string_view kBest = "best_";
 
-constexpr std::array kEvaluated = {"loss", "accuracy", "top5"};
 constexpr std::array kOfRecipes = {"training_seconds", "seconds", "memory_bytes", "joules"};
 
 template <typename Names>
@@ -69,44 +69,50 @@ std::string ReportUnit::until(int64_t report) const {
 
 TrialMetrics::TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec,
                            ReportUnit unit)
-    : settings_(settings), is_recipe_(!spec.recipe.empty()), unit_(unit) {
+    : settings_(settings),
+      is_recipe_(!spec.recipe.empty()),
+      reported_(settings, spec),
+      unit_(unit) {
   const auto check = [&](const std::string& metric) {
     std::string_view plain = metric;
     const auto target = tune::parse_target_metric(metric);
     if (target) plain = target->metric;
     if (plain.starts_with(kBest)) plain.remove_prefix(kBest.size());
-    const bool is_known = is_one_of(kEvaluated, plain) || is_one_of(kOfRecipes, metric);
+    const bool is_known = reported_.has(plain) || is_one_of(kOfRecipes, metric);
     if (is_recipe_ ? is_known : !plain.empty()) return;
+    const std::vector<std::string> names = reported_.names();
+    const std::string nearest = nearest_name(plain, names);
     throw UsageError(fmt::format(
-        "metric '{}': a recipe has loss, accuracy and top5, each also as best_accuracy and as "
-        "'seconds to accuracy 0.9', and training_seconds, seconds, memory_bytes and joules",
-        printable(metric)));
+        "metric '{}'{}: the recipe has {}, each also as best_accuracy and as 'seconds to accuracy "
+        "0.9', and training_seconds, seconds, memory_bytes and joules; others are added by its "
+        "train.metrics",
+        printable(metric), nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+        join_names(names, "and")));
   };
   for (const auto& objective : settings.objectives) check(objective.metric);
   for (const auto& limit : settings.limits) check(limit.metric);
 }
 
-// Of a metric that no objective names, accuracies alone are to be large.
+// A metric that no objective names has the direction that it has in evaluations.
 bool TrialMetrics::is_smaller_better(const std::string& metric) const {
   for (const auto& objective : settings_.objectives) {
     if (objective.metric == metric) return !objective.maximize;
     if (objective.metric == std::string(kBest) + metric) return !objective.maximize;
   }
-  return metric != "accuracy" && metric != "top5";
+  return !reported_.is_higher_better(metric);
 }
 
 void TrialMetrics::note(const std::string& name, double value, double seconds) {
   last_[name] = value;
-  const double sign = is_smaller_better(name) ? 1 : -1;
-  const std::string best = std::string(kBest) + name;
-  const auto found = derived_.find(best);
-  if (found == derived_.end() || std::isnan(found->second) || sign * value < sign * found->second) {
-    derived_[best] = value;
-  }
+  const Better better = is_smaller_better(name) ? Better::kSmaller : Better::kLarger;
+  const double sign = better == Better::kSmaller ? 1 : -1;
+  const auto [best, is_new] = derived_.try_emplace(std::string(kBest) + name, value);
+  if (!is_new && is_better(value, best->second, better)) best->second = value;
   for (const auto& objective : settings_.objectives) {
     const auto target = tune::parse_target_metric(objective.metric);
     if (!target || target->metric != name || derived_.contains(objective.metric)) continue;
-    if (sign * value <= sign * target->value) derived_[objective.metric] = seconds;
+    const bool is_reached = std::isfinite(value) && sign * value <= sign * target->value;
+    if (is_reached) derived_[objective.metric] = seconds;
   }
 }
 

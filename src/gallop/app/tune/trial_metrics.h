@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "gallop/app/tune/recipe_metrics.h"
 #include "gallop/tune/study.h"
 #include "gallop/tune/sweep.h"
 
@@ -29,7 +30,7 @@ struct ReportUnit {
 /// "training_seconds", "seconds" and "memory_bytes".
 class TrialMetrics {
  public:
-  /// Throws UsageError where a metric can be nobody's.
+  /// Throws UsageError where a metric is none that the recipe reports.
   TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec, ReportUnit unit);
 
   /// A value of the first objective, to be reported.
@@ -52,6 +53,7 @@ class TrialMetrics {
 
   const tune::StudySettings& settings_;
   bool is_recipe_;
+  RecipeMetrics reported_;
   ReportUnit unit_;
   std::map<std::string, double> last_;
   std::map<std::string, double> derived_;  ///< Of best_M and of reached targets.

@@ -280,7 +280,7 @@ void run_trial(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assi
   if (tune::wants_arguments_file(spec)) {
     write_file_atomically(
         tune::arguments_file(place.run(assignment.trial.number).string()),
-        tune::parameters_json(broker.settings().space, assignment.trial.point) + "\n");
+        tune::arguments_json(spec, broker.settings().space, assignment.trial.point) + "\n");
   }
   const fs::path run_folder = place.run(assignment.trial.number);
   broker.place(assignment.trial, run_folder.string());

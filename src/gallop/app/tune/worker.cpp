@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/recipe.h"
+#include "gallop/app/tune/recipe_metrics.h"
 #include "gallop/app/tune/trial_run.h"
 #include "gallop/base/energy.h"
 #include "gallop/base/error.h"
@@ -25,15 +25,6 @@ namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(200);
 constexpr double kRounding = 1e-6;  // Of a number of evaluations.
-
-std::vector<Override> overrides_of(const std::vector<std::string>& options) {
-  std::vector<Override> overrides;
-  for (const std::string& option : options) {
-    const size_t equals = option.find('=');
-    overrides.push_back({option.substr(0, equals), option.substr(equals + 1)});
-  }
-  return overrides;
-}
 
 // That the constraints allow something is known before a study is made.
 void check_constraints(const tune::StudySettings& settings) {
@@ -72,14 +63,9 @@ void check_population(const tune::StudySettings& settings, const train::TrainCon
                                tune::name_in(settings.sampler), last->get<int64_t>(), *most));
 }
 
-// Of the recipe with the options of a point of the space.
 train::TrainConfig training_of(const tune::StudySettings& settings, const tune::RunSpec& spec) {
-  tune::Random random(settings.seed, 0);
-  const tune::Point point = tune::random_point(settings.space, random);
   const Families families;
-  return load_recipe(families, spec.recipe,
-                     overrides_of(recipe_options(spec, settings.space, point)))
-      .recipe.train;
+  return recipe_of_study(families, settings, spec).train;
 }
 
 ReportUnit unit_of(const train::TrainConfig& train) {

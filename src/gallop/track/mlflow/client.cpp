@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 
 #include <curl/curl.h>
 #include <fmt/format.h>
@@ -31,6 +32,29 @@ size_t take(const char* data, size_t size, size_t count, void* answer) {
   if (text.size() + size * count > kMostBytes) return 0;
   text.append(data, size * count);
   return size * count;
+}
+
+// NaN and infinities, which Python writes without quotes, as texts.
+std::string with_quoted_numbers(std::string_view json) {
+  std::string result;
+  bool is_in_text = false;
+  while (!json.empty()) {
+    std::string_view taken = json.substr(0, 1);
+    const char* quote = "";
+    if (is_in_text) {
+      if (taken == "\\") taken = json.substr(0, 2);
+    } else {
+      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+        if (!json.starts_with(word)) continue;
+        taken = word;
+        quote = "\"";
+      }
+    }
+    if (taken == "\"") is_in_text = !is_in_text;
+    result += fmt::format("{}{}{}", quote, taken, quote);
+    json.remove_prefix(taken.size());
+  }
+  return result;
 }
 
 // What MLflow says is wrong: code and message; empty where it is not MLflow that answers.
@@ -146,6 +170,9 @@ std::optional<Json> object_of(const std::string& address, long status, const std
   const std::string server = fmt::format("MLflow at {}", printable(address));
   if (status == kOk) {
     Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded()) {
+      json = Json::parse(with_quoted_numbers(body), nullptr, /*allow_exceptions=*/false);
+    }
     if (json.is_object()) return json;
     throw UsageError(server + " answers as no MLflow server does");
   }

@@ -1,8 +1,6 @@
 #include "gallop/track/mlflow/import.h"
 
-#include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -48,7 +46,10 @@ Json get(Client& client, const std::string& what,
   return std::move(*answer);
 }
 
-void read_metric(Client& client, const std::string& id, const std::string& key, ForeignRun& run) {
+// The points of a metric; how many have no number, step or time that can be read.
+int64_t read_metric(Client& client, const std::string& id, const std::string& key,
+                    ForeignRun& run) {
+  int64_t unreadable = 0;
   std::string page;
   do {
     std::map<std::string, std::string> parameters = {
@@ -56,27 +57,24 @@ void read_metric(Client& client, const std::string& id, const std::string& key, 
     if (!page.empty()) parameters["page_token"] = page;
     const Json answer = get(client, "metrics/get-history", parameters);
     for (const Json& metric : answer.value("metrics", Json::array())) {
-      run.add(key, metric.contains("step") ? whole_of(metric.at("step")) : 0,
-              1e-3 * static_cast<double>(whole_of(metric.at("timestamp"))),
-              config::number_of(metric.at("value")));
+      try {
+        run.add(key, metric.contains("step") ? whole_of(metric.at("step")) : 0,
+                seconds_of(metric, "timestamp"), config::number_of(metric.at("value")));
+      } catch (const Json::exception&) {
+        ++unreadable;
+      } catch (const DataError&) {
+        ++unreadable;
+      }
     }
     page = answer.value("next_page_token", "");
   } while (!page.empty());
+  return unreadable;
 }
 
 ForeignRun::Ending ending_of(const std::string& status) {
   if (status == "FINISHED") return ForeignRun::Ending::kFinished;
   if (status == "FAILED") return ForeignRun::Ending::kFailed;
   return status == "KILLED" ? ForeignRun::Ending::kStopped : ForeignRun::Ending::kUnknown;
-}
-
-std::string unique_name(std::string name, std::set<std::string>& taken) {
-  std::replace(name.begin(), name.end(), '/', '-');
-  std::string unique = name;
-  for (int number = 2; !taken.insert(unique).second; ++number) {
-    unique = fmt::format("{}-{}", name, number);
-  }
-  return unique;
 }
 
 template <typename Function>
@@ -101,23 +99,26 @@ std::vector<ServerRun> find_runs(Client& client, const std::string& experiment) 
                    {"max_results", kRunsAtOnce},
                    {"order_by", {"attributes.start_time ASC"}}};
     std::vector<ServerRun> runs;
-    std::set<std::string> names;
+    std::vector<std::string> names;
     for (;;) {
       const Json answer = client.post("runs/search", search);
       for (const Json& run : answer.value("runs", Json::array())) {
         const Json& info = run.at("info");
-        const std::string id = info.at("run_id");
-        runs.push_back({id, unique_name(info.value("run_name", id), names)});
+        runs.push_back({.id = info.at("run_id"), .name = {}});
+        names.push_back(info.value("run_name", runs.back().id));
       }
       const std::string page = answer.value("next_page_token", "");
-      if (page.empty()) return runs;
+      if (page.empty()) break;
       search["page_token"] = page;
     }
+    names = run_names(names);
+    for (size_t i = 0; i < runs.size(); ++i) runs[i].name = std::move(names[i]);
+    return runs;
   });
 }
 
-int64_t import_run(Client& client, const ServerRun& from, const fs::path& runs,
-                   const std::string& name) {
+Imported import_run(Client& client, const ServerRun& from, const fs::path& runs,
+                    const std::string& name) {
   return understand(client, [&] {
     const Json answer = get(client, "runs/get", {{"run_id", from.id}});
     const Json& data = answer.at("run").at("data");
@@ -132,11 +133,20 @@ int64_t import_run(Client& client, const ServerRun& from, const fs::path& runs,
       const std::string key = tag.at("key");
       if (!key.starts_with("mlflow.")) run.set_tag(key, tag.at("value"));
     }
+    int64_t unreadable = 0;
     for (const Json& metric : data.value("metrics", Json::array())) {
-      read_metric(client, from.id, metric.at("key"), run);
+      unreadable += read_metric(client, from.id, metric.at("key"), run);
     }
+    run.number_points_without_step();
     run.make(runs, name, "mlflow");
-    return run.points();
+    Imported imported = run.summary();
+    if (unreadable > 0) {
+      imported.notes.push_back(
+          fmt::format("{} points whose value, step or time is no number were "
+                      "left out",
+                      format_count(unreadable)));
+    }
+    return imported;
   });
 }
 

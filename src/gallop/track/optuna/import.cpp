@@ -3,6 +3,7 @@
 #include <cmath>
 #include <ctime>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -122,19 +123,23 @@ class Reader {
   // Reports are of the first metric; what the trial came to stands at the last of them.
   void read_points() {
     int64_t last_step = 0;
+    std::optional<double> last_report;
     auto report = query(
         "SELECT step, intermediate_value, intermediate_value_type FROM trial_intermediate_values "
         "WHERE trial_id = ? ORDER BY step");
     while (report.step()) {
       last_step = report.integer(0);
-      run_.add(metrics_.at(0), last_step, started_, number_of(report, 1));
+      last_report = number_of(report, 1);
+      run_.add(metrics_.at(0), last_step, started_, *last_report);
     }
     auto value = query(
         "SELECT objective, value, value_type FROM trial_values WHERE trial_id = ? "
         "ORDER BY objective");
     while (value.step()) {
-      run_.add(metrics_.at(static_cast<size_t>(value.integer(0))), last_step, ended_,
-               number_of(value, 1));
+      const auto objective = static_cast<size_t>(value.integer(0));
+      const double result = number_of(value, 1);
+      if (objective == 0 && last_report == result) continue;  // It is there.
+      run_.add(metrics_.at(objective), last_step, ended_, result);
     }
   }
 
@@ -180,11 +185,16 @@ std::vector<StoredTrial> Storage::trials(const std::string& study) {
                             "AND (?1 = '' OR study_name = ?1) ORDER BY trials.study_id, number");
   statement.bind(0, study);
   std::vector<StoredTrial> trials;
-  while (statement.step()) {
-    trials.push_back({statement.integer(0), name_of(statement.text(1), statement.integer(2))});
-  }
-  if (!trials.empty()) return trials;
   std::vector<std::string> names;
+  while (statement.step()) {
+    trials.push_back({.id = statement.integer(0), .name = {}});
+    names.push_back(name_of(statement.text(1), statement.integer(2)));
+  }
+  // Names of studies that differ may not do so as those of runs.
+  names = run_names(names);
+  for (size_t i = 0; i < trials.size(); ++i) trials[i].name = std::move(names[i]);
+  if (!trials.empty()) return trials;
+  names.clear();
   SqliteStatement studies(database_, "SELECT study_name FROM studies ORDER BY study_name");
   while (studies.step()) names.emplace_back(studies.text(0));
   throw UsageError(
@@ -193,12 +203,12 @@ std::vector<StoredTrial> Storage::trials(const std::string& study) {
                   names.empty() ? "" : "; its studies are " + printable(join_names(names, "and"))));
 }
 
-int64_t Storage::import_trial(const StoredTrial& from, const fs::path& runs,
-                              const std::string& name) {
+Imported Storage::import_trial(const StoredTrial& from, const fs::path& runs,
+                               const std::string& name) {
   try {
     const ForeignRun run = Reader(database_, from.id).read();
     run.make(runs, name, "optuna");
-    return run.points();
+    return run.summary();
   } catch (const std::exception& error) {
     // What Optuna does not write: JSON that is none, a choice that there is not.
     if (dynamic_cast<const Error*>(&error) != nullptr) throw;

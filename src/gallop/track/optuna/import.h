@@ -6,6 +6,7 @@
 
 #include "gallop/base/file.h"
 #include "gallop/database/sqlite.h"
+#include "gallop/track/foreign_run.h"
 
 namespace gallop::track::optuna {
 
@@ -29,9 +30,9 @@ class Storage {
   /// Makes RUNS/NAME of a trial: what it reported and came to as points of the study's metrics,
   /// `value` where they have no names; its parameters as options; the study as tag `sweep`, its
   /// number and state as tags `trial` and `trial_state`, and its user attributes as further ones.
-  /// Returns the number of points. Throws UsageError where there is such a run, and DataError for
+  /// Throws UsageError where there is such a run, and DataError for
   /// what Optuna does not write.
-  int64_t import_trial(const StoredTrial& from, const fs::path& runs, const std::string& name);
+  Imported import_trial(const StoredTrial& from, const fs::path& runs, const std::string& name);
 
  private:
   fs::path file_;

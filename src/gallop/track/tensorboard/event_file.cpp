@@ -358,7 +358,8 @@ int64_t read_event_file(const fs::path& path, const EventVisitor& visitor) {
     throw DataError(fmt::format("{}: {} at byte {}", printable(path.string()), what, at));
   };
   int64_t left_out = 0;
-  for (size_t at = 0; bytes.size() - at >= kHead;) {
+  size_t at = 0;
+  while (bytes.size() - at >= kHead) {
     const auto size = number_at<uint64_t>(bytes, at);
     const auto check = number_at<uint32_t>(bytes, at + sizeof size);
     if (check != masked(crc32c(bytes.substr(at, sizeof size)))) {
@@ -377,6 +378,7 @@ int64_t read_event_file(const fs::path& path, const EventVisitor& visitor) {
     }
     at += kHead + size + kTail;
   }
+  if (at < bytes.size() && visitor.torn) visitor.torn(bytes.size() - at);
   return left_out;
 }
 

@@ -82,6 +82,7 @@ struct EventVisitor {
   std::function<void(const Scalar&)> scalar;
   std::function<void(const std::map<std::string, Option>&)> options;
   std::function<void(Ending)> end;
+  std::function<void(size_t bytes)> torn{};  ///< So many bytes of an event that is not whole.
 };
 
 /// Reads a file of events, also one that is being written: what is torn at its end is no error.

@@ -47,6 +47,28 @@ std::vector<fs::path> event_files(const fs::path& folder) {
   return files;
 }
 
+// The folders that have such files, from this one down; an error of this one itself.
+std::error_code collect_folders(const fs::path& folder, std::set<fs::path>& found,
+                                std::vector<std::string>& unreadable) {
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(folder, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code inner;
+    if (entry->is_directory(inner) && !entry->is_symlink(inner)) {
+      inner = collect_folders(entry->path(), found, unreadable);
+      if (!inner) continue;
+      unreadable.push_back(fmt::format("{}: cannot be read: {}", printable(entry->path().string()),
+                                       inner.message()));
+    } else if (entry->is_regular_file(inner) && is_event_file(entry->path())) {
+      found.insert(folder);
+    } else if (is_event_file(entry->path())) {
+      unreadable.push_back(
+          fmt::format("{}: no file that can be read", printable(entry->path().string())));
+    }
+  }
+  return error;
+}
+
 ForeignRun::Ending ending_of(Ending ending) {
   switch (ending) {
     case Ending::kSuccess: return ForeignRun::Ending::kFinished;
@@ -120,27 +142,26 @@ int64_t export_run(const fs::path& run, const fs::path& folder) {
   return points;
 }
 
-std::vector<EventFolder> find_runs(const fs::path& folder) {
+std::vector<EventFolder> find_runs(const fs::path& folder, std::vector<std::string>& unreadable) {
   std::set<fs::path> folders;
-  std::error_code error;
-  for (auto entry = fs::recursive_directory_iterator(folder, error);
-       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (entry->is_regular_file() && is_event_file(entry->path())) {
-      folders.insert(entry->path().parent_path());
-    }
+  if (const std::error_code error = collect_folders(folder, folders, unreadable); error) {
+    throw UsageError(
+        fmt::format("{}: cannot be read: {}", printable(folder.string()), error.message()));
   }
-  if (error || folders.empty()) {
-    throw UsageError(fmt::format("{}: {}", printable(folder.string()),
-                                 error ? "cannot be read: " + error.message()
-                                       : "has no files of TensorBoard (*tfevents*) in it"));
+  if (folders.empty()) {
+    throw UsageError(fmt::format("{}: has no files of TensorBoard (*tfevents*) in it",
+                                 printable(folder.string())));
   }
-  std::vector<EventFolder> runs;
+  const fs::path whole = fs::absolute(folder / ".").lexically_normal();
+  const std::string own_name = whole.parent_path().filename().string();
+  std::vector<std::string> names;
   for (const fs::path& one : folders) {
-    std::string name = one.lexically_relative(folder).string();
-    if (name == ".") name = fs::absolute(folder).lexically_normal().filename().string();
-    std::replace(name.begin(), name.end(), '/', '-');
-    runs.push_back({one, name});
+    const std::string name = one.lexically_relative(folder).string();
+    names.push_back(name == "." ? own_name : name);
   }
+  names = run_names(names);
+  std::vector<EventFolder> runs;
+  for (const fs::path& one : folders) runs.push_back({one, std::move(names[runs.size()])});
   return runs;
 }
 
@@ -148,19 +169,36 @@ Imported import_run(const EventFolder& from, const fs::path& runs, const std::st
   ForeignRun run;
   run.set_ending(ForeignRun::Ending::kFinished);
   int64_t left_out = 0;
-  const EventVisitor visitor{.scalar =
-                                 [&](const Scalar& scalar) {
-                                   run.add(scalar.tag, scalar.step, scalar.time, scalar.value);
-                                 },
-                             .options =
-                                 [&](const std::map<std::string, Option>& options) {
-                                   for (const auto& [option, value] : options)
-                                     run.set_option(option, text_of(value));
-                                 },
-                             .end = [&](Ending ending) { run.set_ending(ending_of(ending)); }};
-  for (const fs::path& file : event_files(from.folder)) left_out += read_event_file(file, visitor);
+  std::vector<std::string> torn;
+  fs::path file;
+  const EventVisitor visitor{
+      .scalar =
+          [&](const Scalar& scalar) {
+            run.add(scalar.tag, scalar.step, scalar.time, scalar.value);
+          },
+      .options =
+          [&](const std::map<std::string, Option>& options) {
+            for (const auto& [option, value] : options) run.set_option(option, text_of(value));
+          },
+      .end = [&](Ending ending) { run.set_ending(ending_of(ending)); },
+      .torn =
+          [&](size_t bytes) {
+            torn.push_back(fmt::format("{}: the last event is not whole; {} bytes were left out",
+                                       printable(file.filename().string()), bytes));
+          }};
+  for (const fs::path& one : event_files(from.folder)) {
+    file = one;
+    left_out += read_event_file(file, visitor);
+  }
+  run.number_points_without_step();
   run.make(runs, name, "tensorboard");
-  return {.points = run.points(), .left_out = left_out};
+  Imported imported = run.summary();
+  if (left_out > 0) {
+    imported.notes.push_back(
+        fmt::format("{} values that are no numbers were left out", format_count(left_out)));
+  }
+  imported.notes.insert(imported.notes.end(), torn.begin(), torn.end());
+  return imported;
 }
 
 }  // namespace gallop::track::tensorboard

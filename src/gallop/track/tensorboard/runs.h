@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/track/foreign_run.h"
 
 namespace gallop::track::tensorboard {
 
@@ -16,20 +17,17 @@ int64_t export_run(const fs::path& run, const fs::path& folder);
 /// A folder with files of events in it, which is one run.
 struct EventFolder {
   fs::path folder;
-  std::string name;  ///< Its path below the folder that was looked in, with '-' for '/'.
+  std::string name;  ///< As run_names() makes it of its path below the folder looked in.
 };
 
-/// All below a folder, in the order of their names. Throws UsageError where there is none.
-std::vector<EventFolder> find_runs(const fs::path& folder);
+/// All below a folder, hidden ones too, in the order of their paths. What cannot be read of it is
+/// told to `unreadable`, a line each. Throws UsageError where there is none, or the folder itself
+/// cannot be read.
+std::vector<EventFolder> find_runs(const fs::path& folder, std::vector<std::string>& unreadable);
 
-/// What was read of one.
-struct Imported {
-  int64_t points = 0;
-  int64_t left_out = 0;  ///< Values that are no numbers: images, histograms, graphs.
-};
-
-/// Makes RUNS/NAME of it, with its hparams as options. Throws DataError where a file is damaged (no
-/// run is made then), UsageError where there is such a run.
+/// Makes RUNS/NAME of it, with its hparams as options. Points that were logged without a step are
+/// numbered by their time. Throws DataError where a file is damaged (no run is made then),
+/// UsageError where there is such a run.
 Imported import_run(const EventFolder& from, const fs::path& runs, const std::string& name);
 
 }  // namespace gallop::track::tensorboard

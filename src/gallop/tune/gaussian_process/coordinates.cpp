@@ -29,7 +29,7 @@ Coordinates::Coordinates(Space space) : space_(std::move(space)) {
       if (dimension.count == 1 || interval.low == interval.high) continue;
       const auto [low, high] = coordinates(interval);
       for (int64_t k = 0; dimension.count <= kMostListed && k < dimension.count; ++k) {
-        const double value = interval.low + static_cast<double>(k) * interval.step;
+        const double value = value_on_grid(interval, static_cast<double>(k));
         dimension.values.push_back((coordinate(interval, value) - low) / (high - low));
       }
     }
@@ -96,7 +96,7 @@ double Coordinates::neighbor(size_t dimension, double coordinate, int64_t distan
   const Dimension& own = dimensions_[dimension];
   const Interval& interval = *space_[own.parameter].interval();
   const double value = decoded_value(own, coordinate);
-  const double last = interval.low + static_cast<double>(own.count - 1) * interval.step;
+  const double last = value_on_grid(interval, static_cast<double>(own.count - 1));
   return encoded_value(
       own, std::clamp(value + static_cast<double>(distance) * interval.step, interval.low, last));
 }

@@ -41,9 +41,8 @@ class Cells {
       cells = std::min(cells, is_linear ? all : std::ceil(std::log2(all)) + 1);
     }
     count_ = static_cast<size_t>(cells);
-    const double high = values > 0
-                            ? interval_->low + static_cast<double>(values - 1) * interval_->step
-                            : interval_->high;
+    const double high =
+        values > 0 ? value_on_grid(*interval_, static_cast<double>(values - 1)) : interval_->high;
     width_ = (coordinate(*interval_, high) - low_) / (cells - 1);
   }
 

@@ -28,7 +28,7 @@ class Patience final : public Pruner {
     const double before = smallest_.of(trial, count - last_);
     double after = NAN;
     for (size_t i = count - last_; i < count; ++i) after = std::fmin(after, trial.reports[i].loss);
-    if (!(before + min_delta_ < after)) return false;
+    if (!std::isnan(after) && !(before + min_delta_ < after)) return false;
     return then_ == nullptr || then_->should_stop(study, trial);
   }
 

@@ -6,7 +6,8 @@ namespace gallop::tune {
 
 /// A trial is pruned whose last `patience` + 1 reports are all worse than the best before them, by
 /// more than `min_delta`; if `then` names another pruner, only where that one prunes as well. NaN
-/// counts as no report; a trial with nothing else in either part goes on.
+/// is worse than any number: a trial whose last reports are all NaN is pruned, which in Optuna goes
+/// on.
 struct PatienceConfig {
   explicit PatienceConfig(const config::Catalog& catalog) : then(catalog, "none") {}
   int64_t patience = 3;

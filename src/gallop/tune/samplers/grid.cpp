@@ -27,6 +27,12 @@ std::vector<double> values_of(const Choices& choices) {
   return values;
 }
 
+// 0.3 of 0.1, 0.3 and 0.5, which sums have as 0.30000000000000004.
+double without_noise(const Interval& interval, double value) {
+  const double rounded = parse_number<double>(fmt::format("{:.15g}", value)).value();
+  return std::clamp(rounded, interval.low, interval.high);
+}
+
 std::vector<double> values_of(const std::string& name, const Interval& interval,
                               const std::optional<int64_t>& points) {
   const bool is_counted = count(interval) > 0;
@@ -39,9 +45,10 @@ std::vector<double> values_of(const std::string& name, const Interval& interval,
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i) {
     const auto place = static_cast<double>(i);
-    values.push_back(is_counted ? std::min(interval.low + place * interval.step, interval.high)
-                                : value_at(interval, low + place * (high - low) /
-                                                               static_cast<double>(size - 1)));
+    const double share = place / static_cast<double>(std::max<int64_t>(size - 1, 1));
+    values.push_back(is_counted
+                         ? value_on_grid(interval, place)
+                         : without_noise(interval, value_at(interval, low + share * (high - low))));
   }
   return values;
 }
@@ -154,10 +161,16 @@ class GridSampler final : public Sampler {
   bool is_exhausted(const Study& study) const override { return !next(study) && !gives_up_; }
 
  private:
-  static std::string key(const Point& point) {
+  static std::string key(const Space& space, const Point& point) {
     std::string bytes;
-    for (const double value : point) {
-      const double known = std::isnan(value) ? kInactive : value;
+    for (size_t i = 0; i < point.size(); ++i) {
+      double known = std::isnan(point[i]) ? kInactive : point[i];
+      // Histories of earlier versions have sums that were not rounded.
+      const Interval* const interval = space[i].interval();
+      if (interval != nullptr && !std::isnan(known)) {
+        known =
+            interval->step > 0 ? nearest_value(*interval, known) : without_noise(*interval, known);
+      }
       bytes.append(reinterpret_cast<const char*>(&known), sizeof known);
     }
     return bytes;
@@ -172,11 +185,14 @@ class GridSampler final : public Sampler {
       gives_up_ = false;
       study_ = &study;
     }
-    for (; seen_ < study.trials().size(); ++seen_) tried_.insert(key(study.trials()[seen_].point));
+    const Space& space = study.space();
+    for (; seen_ < study.trials().size(); ++seen_) {
+      tried_.insert(key(space, study.trials()[seen_].point));
+    }
     for (; place_ < combinations_.size() && !gives_up_; ++place_) {
       Point point = combinations_.at(shuffle_ ? order_(place_) : place_);
-      const bool is_allowed = study.space().allows(point);
-      if (is_allowed && !tried_.contains(key(point))) return point;
+      const bool is_allowed = space.allows(point);
+      if (is_allowed && !tried_.contains(key(space, point))) return point;
       forbidden_ = is_allowed ? 0 : forbidden_ + 1;
       gives_up_ = forbidden_ > kMostForbidden;
     }

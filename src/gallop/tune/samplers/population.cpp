@@ -7,6 +7,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/tune/chosen.h"
+#include "gallop/tune/samplers/generations.h"
 
 namespace gallop::tune {
 
@@ -123,7 +124,7 @@ std::vector<PopulationSampler::Standing> PopulationSampler::standings(
       }
     }
     if (trial == nullptr || trial->last_step >= config_.last) continue;
-    standings.push_back({trial->losses[0], trial, member.index});
+    standings.push_back({loss_of(*trial), trial, member.index});
   }
   std::sort(standings.begin(), standings.end(), [](const Standing& a, const Standing& b) {
     return a.loss != b.loss ? a.loss < b.loss : a.member < b.member;

@@ -85,13 +85,8 @@ std::string distribution(const Interval& interval) {
   const bool is_log =
       (interval.scale == Scale::kLog || interval.scale == Scale::kLogNormal) && interval.low > 0;
   const bool has_step = interval.step > 0 && !is_log;
-  // Optuna wants its end to be a value, and takes what is a little below one for none.
-  const double high =
-      interval.step > 0
-          ? parse_number<double>(
-                fmt::format("{:.15g}", value_at(interval, coordinate(interval, interval.high))))
-                .value()
-          : interval.high;
+  // Optuna wants its end to be a value.
+  const double high = nearest_value(interval, interval.high);
   Json attributes;
   if (interval.integer) {
     attributes = {{"log", is_log},

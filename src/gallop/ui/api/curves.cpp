@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <optional>
 #include <span>
@@ -79,8 +80,10 @@ Json curve_of(const RunLine& run, const Drawing& drawing) {
   }
   const MetricSummary summary = summary_of(run.points);
   curve["latest"] = value_at(summary.last, summary.last_step);
-  curve["least"] = value_at(summary.least, summary.least_step);
-  curve["most"] = value_at(summary.most, summary.most_step);
+  // Where no point is finite there is neither.
+  const bool has_ends = std::isfinite(summary.least);
+  curve["least"] = has_ends ? value_at(summary.least, summary.least_step) : Json();
+  curve["most"] = has_ends ? value_at(summary.most, summary.most_step) : Json();
   return curve;
 }
 

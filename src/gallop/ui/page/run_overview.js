@@ -74,8 +74,10 @@ function metricTable({ metrics }) {
     content: [Number.isNaN(numberOf(number)) ? h("b", { class: "nan" }, "NaN") : formatNumber(number), h("small", {}, formatNumber(step))],
     title: exactNumber(number),
   });
+  // Where no point is finite there is neither a least nor a most.
+  const end = (number, step) => (Number.isFinite(numberOf(number)) ? value(number, step) : "–");
   return plainTable([{ text: "metric" }, ...["last", "min", "max", "points"].map((text) => ({ text, isNumber: true }))],
-    metrics.map((one) => ({ cells: [one.name, value(one.last, one.last_step), value(one.least, one.least_step), value(one.most, one.most_step),
+    metrics.map((one) => ({ cells: [one.name, value(one.last, one.last_step), end(one.least, one.least_step), end(one.most, one.most_step),
       formatNumber(one.count)] })));
 }
 

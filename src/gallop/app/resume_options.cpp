@@ -1,0 +1,281 @@
+#include "gallop/app/resume_options.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "gallop/base/file.h"
+#include "gallop/base/text.h"
+#include "gallop/config/resolve.h"
+
+namespace gallop::app {
+
+namespace {
+
+using config::Node;
+
+constexpr size_t kHelpColumns = 100;
+
+bool matches(std::string_view pattern, std::string_view option) {
+  if (!pattern.ends_with(".*")) return pattern == option;
+  pattern.remove_suffix(2);
+  return option == pattern ||
+         (option.starts_with(pattern) && option.substr(pattern.size()).starts_with('.'));
+}
+
+// In one line where it is no map.
+std::string value_text(const Node& node) {
+  std::string text = config::to_yaml(node, /*show_origins=*/false);
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+// Every option and its value, a list as a whole.
+void flatten(const Node& node, const std::string& path, std::map<std::string, std::string>& flat) {
+  if (node.kind != Node::Kind::kMap) {
+    flat[path] = value_text(node);
+    return;
+  }
+  for (const Node::Entry& entry : node.entries) {
+    flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, flat);
+  }
+}
+
+Node written(ResolvedRecipe& resolved) {
+  return config::write_fields([&](config::Visitor& visitor) { visit(visitor, resolved.recipe); },
+                              resolved.written);
+}
+
+std::string text_of(const std::map<std::string, std::string>& flat, const std::string& option) {
+  const auto found = flat.find(option);
+  return found == flat.end() ? std::string() : found->second;
+}
+
+bool is_one_place(const std::string& one, const std::string& other) {
+  std::error_code error;
+  return !one.empty() && !other.empty() &&
+         fs::weakly_canonical(fs::absolute(one), error) ==
+             fs::weakly_canonical(fs::absolute(other), error);
+}
+
+// The member of a family whose name may change, with what options the section has; else null.
+config::Component* member_of(Recipe& recipe, const std::string& section) {
+  if (section == "schedule") return &recipe.schedule;
+  if (section == "parallel") return &recipe.strategy;
+  if (section == "vary.label_smoothing") return &recipe.vary.label_smoothing.schedule;
+  if (section == "vary.momentum") return &recipe.vary.momentum.schedule;
+  if (section == "vary.beta2") return &recipe.vary.beta2.schedule;
+  if (section == "vary.weight_decay") return &recipe.vary.weight_decay.schedule;
+  if (section == "vary.dropout") return &recipe.vary.dropout.schedule;
+  return nullptr;
+}
+
+// Members whose name may not change; their options would be unknown to another one.
+constexpr std::array kFixedNames = {"data.name", "model.name", "optimizer.name"};
+
+// Of a teacher only the place may change, not whether there is one.
+bool is_allowed(const OptionChange& change) {
+  const std::string none = "\"\"";
+  if (change.option == "train.distill.teacher" &&
+      (change.in_run == none || change.wanted == none)) {
+    return false;
+  }
+  return may_change_on_resume(change.option);
+}
+
+// The node at "vary.dropout"; null where there is none.
+template <typename N>
+N* find_section(N& root, const std::string& section) {
+  N* node = &root;
+  for (size_t at = 0; node != nullptr && at < section.size();) {
+    const size_t dot = std::min(section.find('.', at), section.size());
+    node = node->find(section.substr(at, dot - at));
+    at = dot + 1;
+  }
+  return node;
+}
+
+}  // namespace
+
+const std::vector<ResumeRule>& resume_rules() {
+  static const std::vector<ResumeRule> rules = {
+      {"data.path", true, "the data have moved; their files are compared"},
+      {"data.batch", true, "the position in the data is kept in samples"},
+      {"data.eval_batch", true, ""},
+      {"data.threads", true, ""},
+      {"data.prefetch", true, ""},
+      {"data.in_memory", true, ""},
+      {"data.on_error", true, ""},
+      {"data.augment", true, ""},
+      {"optimizer.name", false, ""},
+      {"optimizer.wrap", false, ""},
+      {"optimizer.*", true, "as long as it keeps the same state"},
+      {"schedule.*", true, ""},
+      {"vary.*", true, ""},
+      {"train.epochs", true, "not fewer than are done"},
+      {"train.steps", true, "not fewer than are done"},
+      {"train.device", true, ""},
+      {"train.precision", true, "but not from or to fp16, which has a loss scale"},
+      {"train.loss_scale.*", true, ""},
+      {"train.channels_last", true, ""},
+      {"train.compile", true, ""},
+      {"train.accumulate", true, ""},
+      {"train.recompute.*", true, ""},
+      {"train.clip", true, ""},
+      {"train.clip_value", true, ""},
+      {"train.clip_adaptive", true, ""},
+      {"train.sam", true, ""},
+      {"train.distill.teacher", true, "the same weights in another place"},
+      {"train.threads", true, ""},
+      {"train.evaluate_every", true, ""},
+      {"train.early_stopping.*", true, ""},
+      {"train.checkpoint_every", true, ""},
+      {"train.keep_checkpoints", true, ""},
+      {"train.checkpoint_in_background", true, ""},
+      {"train.checkpoint_slice", true, ""},
+      {"train.compare_every", true, ""},
+      {"train.snapshots", true, ""},
+      {"train.on_nonfinite", true, ""},
+      {"train.spikes.*", true, "but not whether there are any"},
+      {"parallel.*", true, ""},
+      {"track.*", true, ""},
+  };
+  return rules;
+}
+
+bool may_change_on_resume(const std::string& option) {
+  for (const ResumeRule& rule : resume_rules()) {
+    if (matches(rule.path, option)) return rule.may_change;
+  }
+  return false;
+}
+
+std::string describe_resume_rules() {
+  std::string text = "Options that may change on --resume and --continue:\n";
+  std::string line;
+  std::string except;
+  for (const ResumeRule& rule : resume_rules()) {
+    if (!rule.may_change) {
+      except += (except.empty() ? "" : ", ") + std::string(rule.path);
+      continue;
+    }
+    if (line.size() + std::string_view(rule.path).size() > kHelpColumns) {
+      text += line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "  " : " ") + std::string(rule.path);
+  }
+  return text + line + "\n  but not " + except;
+}
+
+std::vector<OptionChange> changed_options(ResolvedRecipe& run, ResolvedRecipe& wanted,
+                                          bool is_continued) {
+  std::map<std::string, std::string> before, after;
+  flatten(written(run), {}, before);
+  flatten(written(wanted), {}, after);
+  std::vector<OptionChange> changes;
+  for (const auto& [option, value] : after) {
+    const std::string in_run = text_of(before, option);
+    if (value == in_run) continue;
+    // Those of another member, whose name stands in the list.
+    const std::string section = option.substr(0, option.rfind('.'));
+    const std::string name = section + ".name";
+    const bool is_of_member = member_of(wanted.recipe, section) != nullptr;
+    const bool has_other_options = is_of_member || in_run.empty();
+    if (option != name && has_other_options && text_of(before, name) != text_of(after, name)) {
+      continue;
+    }
+    if (is_continued && value == "auto") continue;
+    // "deterministic" resolves the threads that a recipe leaves open.
+    if (is_continued && option == "train.threads" && value == "0" &&
+        wanted.recipe.strategy.name() == "deterministic") {
+      continue;
+    }
+    if (option == "data.path" && is_one_place(run.recipe.data.path, wanted.recipe.data.path)) {
+      continue;
+    }
+    OptionChange change{option, in_run, value, {}};
+    if (option == name && is_of_member) {
+      const Node all = written(wanted);
+      change.section = value_text(*find_section(all, section));
+    }
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+std::string describe(const std::vector<OptionChange>& changes) {
+  std::string text;
+  for (const OptionChange& change : changes) {
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", change.option,
+                        change.in_run.empty() ? "none" : change.in_run, change.wanted);
+  }
+  return text;
+}
+
+void check_changes(const std::vector<OptionChange>& changes, const std::string& run,
+                   const std::string& asked_by) {
+  std::string lines;
+  for (const OptionChange& change : changes) {
+    if (is_allowed(change)) continue;
+    lines +=
+        fmt::format("\n  {}: {} in the run, {} by {}", change.option,
+                    change.in_run.empty() ? "not set" : change.in_run, change.wanted, asked_by);
+  }
+  if (lines.empty()) return;
+  throw UsageError(fmt::format(
+      "{} cannot continue with other values of options that decide what its weights and metrics "
+      "mean:{}\nLeave them as they are in the run, or begin another run: 'gallop train RECIPE "
+      "--name NAME', with '--from {}' to begin with its weights. 'gallop train --help' lists the "
+      "options that may change; nothing was changed",
+      printable(run), lines, printable(run)));
+}
+
+std::vector<Override> overrides_of(const std::vector<OptionChange>& changes) {
+  std::vector<Override> overrides;
+  for (const OptionChange& change : changes) {
+    if (change.section.empty()) {
+      overrides.push_back({change.option, change.wanted});
+    } else {
+      overrides.push_back({change.option.substr(0, change.option.rfind('.')), change.section});
+    }
+  }
+  return overrides;
+}
+
+void check_names(ResolvedRecipe& run, const std::string& run_name,
+                 const std::vector<Override>& overrides) {
+  std::map<std::string, std::string> flat;
+  flatten(written(run), {}, flat);
+  std::vector<OptionChange> changes;
+  for (const Override& one : overrides) {
+    if (std::find(kFixedNames.begin(), kFixedNames.end(), one.path) == kFixedNames.end()) continue;
+    const std::string in_run = text_of(flat, one.path);
+    const std::string wanted = value_text(config::parse_override_value(one.value, one.path));
+    if (wanted != in_run) changes.push_back({one.path, in_run, wanted, {}});
+  }
+  check_changes(changes, run_name, "the command line");
+}
+
+std::string without_replaced(ResolvedRecipe& run, const std::string& recipe_yaml,
+                             const std::string& file_name, const std::vector<Override>& overrides) {
+  Node root = config::parse_yaml(recipe_yaml, file_name);
+  bool is_changed = false;
+  for (const Override& one : overrides) {
+    if (!one.path.ends_with(".name")) continue;
+    const std::string section = one.path.substr(0, one.path.rfind('.'));
+    config::Component* const member = member_of(run.recipe, section);
+    Node* const node = find_section(root, section);
+    if (member == nullptr || node == nullptr || member->name() == one.value) continue;
+    const Node options = config::write_fields(
+        [&](config::Visitor& visitor) { member->visit_fields(visitor); }, Node());
+    std::erase_if(node->entries,
+                  [&](const Node::Entry& entry) { return options.find(entry.key) != nullptr; });
+    is_changed = true;
+  }
+  return is_changed ? config::to_yaml(root, /*show_origins=*/false) : recipe_yaml;
+}
+
+}  // namespace gallop::app

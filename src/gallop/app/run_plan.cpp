@@ -1,0 +1,193 @@
+#include "gallop/app/run_plan.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "gallop/app/identity.h"
+#include "gallop/app/print.h"
+#include "gallop/base/shell.h"
+#include "gallop/base/text.h"
+#include "gallop/track/data_listing.h"
+#include "gallop/track/log.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr const char* kRecipe = "recipe.yaml";
+constexpr int64_t kMostBytesRead = int64_t{64} << 20;  // To compare contents.
+
+// Finished: the newest checkpoint stands at the last step of the run. One that ended before it
+// began has no log.
+bool is_finished(const fs::path& folder) {
+  const fs::path log = folder / "metrics.log";
+  if (!fs::exists(log)) return false;
+  const auto records = track::read_log(log).current();
+  return !records.empty() && records.back().kind == "end" &&
+         records.back().texts.at("how") == "finished";
+}
+
+void say_damaged(const std::string& damage) {
+  print_error("gallop: {}; going on from the checkpoint before it\n", damage);
+}
+
+void plan_sharing(const Families& families, const RunPlace& place, RunPlan& plan) {
+  if (!place.share) return;
+  plan.siblings = find_siblings(families, place.runs, place.name, plan.resolved);
+}
+
+// The recipe of a run, and what is asked of it in its place.
+struct Asked {
+  ResolvedRecipe resolved;
+  std::vector<OptionChange> changes;
+};
+
+ResolvedRecipe recipe_of(const Families& families, const fs::path& folder) {
+  return parse_recipe(families, track::RunFolder::read_recipe(folder), (folder / kRecipe).string(),
+                      {});
+}
+
+ResolvedRecipe changed_recipe(const Families& families, const fs::path& folder, ResolvedRecipe& run,
+                              const std::vector<Override>& overrides) {
+  const std::string file = (folder / kRecipe).string();
+  return parse_recipe(families,
+                      without_replaced(run, track::RunFolder::read_recipe(folder), file, overrides),
+                      file, overrides);
+}
+
+Asked ask_by_overrides(const Families& families, const fs::path& folder,
+                       const std::vector<Override>& overrides) {
+  ResolvedRecipe run = recipe_of(families, folder);
+  check_names(run, folder.string(), overrides);
+  Asked asked{changed_recipe(families, folder, run, overrides), {}};
+  if (asked.resolved.is_auto("data", "batch")) {
+    throw UsageError(
+        "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
+        "change it");
+  }
+  asked.changes = changed_options(run, asked.resolved, /*is_continued=*/false);
+  check_changes(asked.changes, folder.string(), "the command line");
+  return asked;
+}
+
+Asked ask_by_recipe(const Families& families, const fs::path& folder, const std::string& recipe,
+                    const std::vector<Override>& overrides) {
+  ResolvedRecipe run = recipe_of(families, folder);
+  ResolvedRecipe wanted = load_recipe(families, recipe, overrides);
+  auto changes = changed_options(run, wanted, /*is_continued=*/true);
+  check_changes(changes, folder.string(),
+                overrides.empty() ? recipe : recipe + " and the command line");
+  ResolvedRecipe resolved = changed_recipe(families, folder, run, overrides_of(changes));
+  return {std::move(resolved), std::move(changes)};
+}
+
+template <typename Ask>
+std::optional<RunPlan> plan_existing(const Families& families, const RunPlace& place,
+                                     const fs::path& path, const std::vector<Override>& overrides,
+                                     const Ask& ask) {
+  track::RunFolder folder = track::RunFolder::open(path);
+  const bool finished = is_finished(path);
+  Asked asked = ask();
+  if (finished && overrides.empty() && asked.changes.empty()) {
+    fmt::print(
+        "nothing to resume: {} is finished. To train longer, with a higher train.epochs: {} "
+        "train.epochs=...\n",
+        printable(path.string()), shell_line({"gallop", "train", "--resume", path.string()}));
+    return std::nullopt;
+  }
+  asked.resolved.make_data_path_absolute();
+  RunPlan plan{.resolved = std::move(asked.resolved),
+               .folder = std::move(folder),
+               .changes = std::move(asked.changes),
+               .overrides = overrides,
+               .is_finished = finished};
+  if (!is_half_shared(path)) {
+    const train::CheckpointStore checkpoints(path / "checkpoints");
+    plan.checkpoint = checkpoints.newest_intact(&say_damaged);
+    if (plan.checkpoint) plan.trainer = checkpoints.read_trainer(*plan.checkpoint);
+  }
+  plan_sharing(families, place, plan);
+  return plan;
+}
+
+// By what the run has recorded of its data, which it does while it trains.
+track::ContentDifference compare_contents(const fs::path& run,
+                                          const std::vector<std::string>& data) {
+  track::ContentDifference all;
+  const auto question = identity_question(data, run.parent_path(), 0);
+  try {
+    const auto identities = track::read_identities(run);
+    if (identities.empty() || identities.back().data.size() != data.size()) return all;
+    for (size_t i = 0; i < data.size(); ++i) {
+      const track::DataIdentity& then = identities.back().data[i];
+      const auto now =
+          track::ContentReader(question.cache).read(question.data[i], {.bytes = kMostBytesRead});
+      if (then.checksum.empty() || !now.is_read() || now.checksum() == then.checksum) continue;
+      const fs::path file = question.listings / (then.checksum + ".txt");
+      const auto one =
+          fs::exists(file)
+              ? track::difference(track::parse_listing(read_file(file), file.string()), now)
+              : track::ContentDifference{.changed = {then.path}};
+      all.changed.insert(all.changed.end(), one.changed.begin(), one.changed.end());
+      all.missing.insert(all.missing.end(), one.missing.begin(), one.missing.end());
+      all.added.insert(all.added.end(), one.added.begin(), one.added.end());
+    }
+  } catch (const DataError&) {
+    // A record that is damaged, or names that it cannot hold: names and sizes have been compared.
+  }
+  return all;
+}
+
+std::string changes_of_data(const fs::path& run, const std::vector<std::string>& data,
+                            bool is_allowed) {
+  try {
+    const auto before = track::read_data_listing(run);
+    const auto now = track::list_data(data);
+    auto difference = before ? track::difference(*before, now) : track::ContentDifference();
+    if (difference.is_empty()) difference = compare_contents(run, data);
+    return track::describe(difference);
+  } catch (const DataError& error) {
+    if (!is_allowed) throw;
+    return error.what();
+  }
+}
+
+}  // namespace
+
+std::optional<RunPlan> plan_resume(const Families& families, const RunPlace& place,
+                                   const std::string& name,
+                                   const std::vector<Override>& overrides) {
+  const fs::path path = track::RunFolder::find(place.runs, name);
+  return plan_existing(families, place, path, overrides,
+                       [&] { return ask_by_overrides(families, path, overrides); });
+}
+
+std::optional<RunPlan> plan_start(const Families& families, const RunPlace& place,
+                                  const std::string& recipe,
+                                  const std::vector<Override>& overrides) {
+  if (!place.name.empty()) {
+    const fs::path path = fs::path(place.runs) / place.name;
+    if (place.resume_if_there && track::RunFolder::is_run(path)) {
+      return plan_existing(families, place, path, overrides,
+                           [&] { return ask_by_recipe(families, path, recipe, overrides); });
+    }
+    refuse_existing_run(path);
+  }
+  RunPlan plan{.resolved = load_recipe(families, recipe, overrides)};
+  plan.resolved.make_data_path_absolute();
+  plan_sharing(families, place, plan);
+  return plan;
+}
+
+std::string check_data(const fs::path& run, const std::vector<std::string>& data, bool is_allowed) {
+  std::string changes = changes_of_data(run, data, is_allowed);
+  if (changes.empty() || is_allowed) return changes;
+  throw UsageError(fmt::format(
+      "the data are not those that {} began with: {}. Restore them, begin another run, or continue "
+      "with the data as they are: --allow-changed-data. Nothing was changed",
+      printable(run.string()), changes));
+}
+
+}  // namespace gallop::app

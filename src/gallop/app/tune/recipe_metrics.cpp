@@ -1,0 +1,51 @@
+#include "gallop/app/tune/recipe_metrics.h"
+
+#include <algorithm>
+
+#include "gallop/tune/random.h"
+#include "gallop/tune/sampler.h"
+#include "gallop/tune/trial_words.h"
+
+namespace gallop::app {
+
+Recipe recipe_of_study(const Families& families, const tune::StudySettings& settings,
+                       const tune::RunSpec& spec) {
+  tune::Random random(settings.seed, 0);
+  const tune::Point point = tune::random_point(settings.space, random);
+  std::vector<Override> overrides;
+  for (const std::string& option : tune::recipe_options(spec, settings.space, point)) {
+    const size_t equals = option.find('=');
+    overrides.push_back({option.substr(0, equals), option.substr(equals + 1)});
+  }
+  return load_recipe(families, spec.recipe, overrides).recipe;
+}
+
+RecipeMetrics::RecipeMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+  const Families families;
+  if (spec.recipe.empty()) {
+    metrics_ = train::reported_metrics(families.metrics, train::MetricChoice(families.metrics));
+    return;
+  }
+  const Recipe recipe = recipe_of_study(families, settings, spec);
+  metrics_ = train::reported_metrics(families.metrics, recipe.metric);
+}
+
+bool RecipeMetrics::is_higher_better(std::string_view name) const {
+  const auto* const metric = find(name);
+  return metric != nullptr && metric->higher_is_better;
+}
+
+std::vector<std::string> RecipeMetrics::names() const {
+  std::vector<std::string> names;
+  for (const auto& metric : metrics_) names.push_back(metric.name);
+  return names;
+}
+
+const train::ReportedMetric* RecipeMetrics::find(std::string_view name) const {
+  const auto found = std::find_if(metrics_.begin(), metrics_.end(), [&](const auto& metric) {
+    return metric.is_single ? name == metric.name : name.starts_with(metric.name);
+  });
+  return found != metrics_.end() ? &*found : nullptr;
+}
+
+}  // namespace gallop::app

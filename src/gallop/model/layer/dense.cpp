@@ -1,0 +1,145 @@
+#include "gallop/model/layer/dense.h"
+
+#include <functional>
+#include <numeric>
+
+#include "gallop/model/layers.h"
+
+namespace gallop::model {
+
+namespace {
+
+class LinearLayer final : public Layer {
+ public:
+  LinearLayer(Initializer& initializer, const Linear::Options& options)
+      : linear_(std::make_shared<Linear>(initializer, options)), has_bias_(options.bias) {}
+
+  at::Tensor forward(const at::Tensor& x) override { return linear_->forward(x); }
+  bool fuses(kernel::Activation /*kind*/) const override { return true; }
+  at::Tensor forward_activated(const at::Tensor& x, kernel::Activation kind) override {
+    return linear_->forward(x, kind);
+  }
+  at::Tensor head_weight() const override { return has_bias_ ? at::Tensor() : linear_->weight(); }
+  std::shared_ptr<torch::nn::Module> module() const override { return linear_; }
+
+ private:
+  std::shared_ptr<Linear> linear_;
+  bool has_bias_;
+};
+
+class EmbeddingLayer final : public Layer {
+ public:
+  EmbeddingLayer(Initializer& initializer, const Embedding::Options& options)
+      : embedding_(std::make_shared<Embedding>(initializer, options)) {}
+
+  at::Tensor forward(const at::Tensor& x) override { return embedding_->forward(x); }
+  std::shared_ptr<torch::nn::Module> module() const override { return embedding_; }
+
+ private:
+  std::shared_ptr<Embedding> embedding_;
+};
+
+class PositionEmbedding final : public Layer {
+ public:
+  PositionEmbedding(LayerContext& context, double std) {
+    weight_ =
+        module_->register_parameter("weight", context.initializer.normal(context.shape.sizes, std));
+  }
+
+  at::Tensor forward(const at::Tensor& x) override {
+    return x.add(weight_.narrow(0, 0, x.size(1)));
+  }
+  std::shared_ptr<torch::nn::Module> module() const override { return module_; }
+
+ private:
+  struct Weights : torch::nn::Module {};
+  std::shared_ptr<Weights> module_ = std::make_shared<Weights>();
+  at::Tensor weight_;
+};
+
+class Flatten final : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& x) override { return x.flatten(1); }
+};
+
+class ToSequence final : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& x) override { return x.flatten(2).transpose(1, 2); }
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, LinearConfig& config) {
+  visitor.field({.name = "features",
+                 .help = "outputs; 0: as many as the data have classes, or tokens",
+                 .min = 0},
+                config.features);
+  visitor.field({.name = "bias", .help = "add a learned bias"}, config.bias);
+}
+
+void visit(config::Visitor& visitor, EmbeddingConfig& config) {
+  visitor.field({.name = "width", .help = "embedding dimension", .min = 1}, config.width);
+  visitor.field({.name = "std", .help = "standard deviation of the initial weights", .min = 0},
+                config.std);
+}
+
+void visit(config::Visitor& visitor, PositionEmbeddingConfig& config) {
+  visitor.field({.name = "std", .help = "standard deviation of the initial weights", .min = 0},
+                config.std);
+}
+
+std::unique_ptr<Layer> make_linear(const LinearConfig& config, LayerContext& context) {
+  const auto kind = context.shape.kind;
+  if (kind == Shape::Kind::kImage) {
+    context.fail("needs a vector or a sequence, but its input is " + context.shape.describe() +
+                 "; put flatten, global-avg-pool or to-sequence before it");
+  }
+  context.require(
+      kind != Shape::Kind::kTokens,
+      "needs a vector or a sequence, but its input is tokens; put an embedding before it");
+  const int64_t out = config.features > 0 ? config.features : context.classes;
+  auto layer = std::make_unique<LinearLayer>(context.initializer,
+                                             Linear::Options{.in = context.shape.channels(),
+                                                             .out = out,
+                                                             .bias = config.bias,
+                                                             .init = context.linear_init,
+                                                             .is_head = context.is_head});
+  context.shape = context.shape.with_channels(out);
+  return layer;
+}
+
+std::unique_ptr<Layer> make_embedding(const EmbeddingConfig& config, LayerContext& context) {
+  context.require_kind(Shape::Kind::kTokens, "an embedding is the first layer, for text");
+  context.require(config.width > 0, "needs width, the embedding dimension");
+  auto layer = std::make_unique<EmbeddingLayer>(
+      context.initializer,
+      Embedding::Options{.count = context.classes, .width = config.width, .std = config.std});
+  context.shape = {.kind = Shape::Kind::kSequence,
+                   .sizes = {context.shape.sizes.front(), config.width}};
+  return layer;
+}
+
+std::unique_ptr<Layer> make_position_embedding(const PositionEmbeddingConfig& config,
+                                               LayerContext& context) {
+  context.require_kind(Shape::Kind::kSequence, "put an embedding or to-sequence before it");
+  return std::make_unique<PositionEmbedding>(context, config.std);
+}
+
+std::unique_ptr<Layer> make_flatten(const NoOptions& /*config*/, LayerContext& context) {
+  context.require(context.shape.kind != Shape::Kind::kTokens,
+                  "needs an image or a sequence, but its input is tokens");
+  const auto& sizes = context.shape.sizes;
+  context.shape = {
+      .kind = Shape::Kind::kVector,
+      .sizes = {std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>())}};
+  return std::make_unique<Flatten>();
+}
+
+std::unique_ptr<Layer> make_to_sequence(const NoOptions& /*config*/, LayerContext& context) {
+  context.require_kind(Shape::Kind::kImage);
+  const auto& sizes = context.shape.sizes;
+  context.shape = {.kind = Shape::Kind::kSequence, .sizes = {sizes[1] * sizes[2], sizes[0]}};
+  return std::make_unique<ToSequence>();
+}
+
+}  // namespace gallop::model

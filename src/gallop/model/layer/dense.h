@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "gallop/config/visitor.h"
+#include "gallop/model/layer/containers.h"
+
+namespace gallop::model {
+
+/// y = x W^T + b over the last dimension of a vector or sequence, as torch.nn.Linear.
+struct LinearConfig {
+  int64_t features = 0;  ///< Outputs; 0: the classes of the data, or the tokens of its vocabulary.
+  bool bias = true;
+};
+
+/// A vector for each token, as torch.nn.Embedding.
+struct EmbeddingConfig {
+  int64_t width = 0;
+  double std = 1;
+};
+
+/// Adds a learned vector for each position of a sequence.
+struct PositionEmbeddingConfig {
+  double std = 0.02;
+};
+
+void visit(config::Visitor& visitor, LinearConfig& config);
+void visit(config::Visitor& visitor, EmbeddingConfig& config);
+void visit(config::Visitor& visitor, PositionEmbeddingConfig& config);
+
+std::unique_ptr<Layer> make_linear(const LinearConfig& config, LayerContext& context);
+std::unique_ptr<Layer> make_embedding(const EmbeddingConfig& config, LayerContext& context);
+std::unique_ptr<Layer> make_position_embedding(const PositionEmbeddingConfig& config,
+                                               LayerContext& context);
+/// An image or sequence as one vector, as torch.nn.Flatten.
+std::unique_ptr<Layer> make_flatten(const NoOptions& config, LayerContext& context);
+/// An image [C, H, W] as a sequence [H W, C].
+std::unique_ptr<Layer> make_to_sequence(const NoOptions& config, LayerContext& context);
+
+}  // namespace gallop::model

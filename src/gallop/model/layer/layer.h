@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/nn/module.h>
+
+#include "gallop/config/component.h"
+#include "gallop/kernel/activation_kind.h"
+#include "gallop/model/initializer.h"
+
+// Layers that a recipe puts together: `model: {name: layers, layers: [...]}`.
+namespace gallop::model {
+
+/// What one sample is between two layers, without the batch dimension.
+struct Shape {
+  enum class Kind {
+    kImage,     ///< [C, H, W]
+    kSequence,  ///< [T, C]
+    kVector,    ///< [C]
+    kTokens,    ///< Indices [T].
+  };
+  Kind kind = Kind::kVector;
+  std::vector<int64_t> sizes;
+
+  /// C; for tokens, 0.
+  int64_t channels() const;
+  /// The same shape with other channels.
+  Shape with_channels(int64_t channels) const;
+  /// "an image [3, 32, 32]"
+  std::string describe() const;
+  bool operator==(const Shape&) const = default;
+};
+
+/// A layer with one input and one output, whose first dimension is the batch.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  virtual at::Tensor forward(const at::Tensor& x) = 0;
+  /// What holds its parameters; null where it has neither parameters nor a training mode.
+  virtual std::shared_ptr<torch::nn::Module> module() const { return nullptr; }
+
+  /// The kernel's activation that this layer is, if it is one.
+  virtual std::optional<kernel::Activation> activation() const { return {}; }
+  /// Whether forward_activated() computes that activation in its own pass.
+  virtual bool fuses(kernel::Activation /*kind*/) const { return false; }
+  /// act(forward(x)); only where fuses().
+  virtual at::Tensor forward_activated(const at::Tensor& x, kernel::Activation kind);
+
+  /// The weight [C, K] of a last product without bias that a loss may take in parts, or undefined.
+  virtual at::Tensor head_weight() const { return {}; }
+};
+
+/// What a layer is built from. `shape` is that of its input, which the builder replaces by that of
+/// its output.
+struct LayerContext {
+  Initializer& initializer;
+  Shape shape;
+  std::string path;      ///< Of the layer in the recipe, "model.layers.3.conv".
+  int64_t classes = 0;   ///< Classes of the data, or tokens of its vocabulary.
+  bool causal = false;   ///< Outputs at a position may depend on earlier positions alone.
+  bool is_head = false;  ///< Of the last layer of the model.
+  InitScheme conv_init{};
+  InitScheme linear_init{};
+
+  /// Throws config::OptionError about this layer.
+  [[noreturn]] void fail(const std::string& message) const;
+  void require(bool condition, const std::string& message) const;
+  /// Fails unless the input has this kind; `hint` says what to put before the layer.
+  void require_kind(Shape::Kind kind, const std::string& hint = {}) const;
+};
+
+/// Builds layers by name.
+using LayerRegistry = config::Registry<Layer, LayerContext&>;
+
+/// The layers that come with Gallop.
+const LayerRegistry& built_in_layers();
+
+}  // namespace gallop::model

@@ -1,0 +1,79 @@
+#include "gallop/model/layer/pooling.h"
+
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/max_pool2d.h>
+
+namespace gallop::model {
+
+namespace {
+
+class Pool final : public Layer {
+ public:
+  Pool(const PoolConfig& config, bool takes_maximum)
+      : config_(config), takes_maximum_(takes_maximum) {}
+
+  at::Tensor forward(const at::Tensor& x) override {
+    const auto& [kernel, stride, padding] = config_;
+    if (takes_maximum_) {
+      return at::max_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding});
+    }
+    return at::avg_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding});
+  }
+
+ private:
+  PoolConfig config_;
+  bool takes_maximum_;
+};
+
+class GlobalAvgPool final : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& x) override {
+    if (x.dim() == 3) return x.mean(1);
+    // Not mean(): its gradient would not be channels_last, and the steps behind it slow.
+    return at::avg_pool2d(x, {x.size(2), x.size(3)}).flatten(1);
+  }
+};
+
+std::unique_ptr<Layer> make_pool(PoolConfig config, LayerContext& context, bool takes_maximum) {
+  context.require_kind(Shape::Kind::kImage);
+  if (config.stride == 0) config.stride = config.kernel;
+  context.require(2 * config.padding <= config.kernel,
+                  "padding must be at most half of kernel, " + std::to_string(config.kernel));
+  Shape shape = context.shape;
+  for (int64_t* length : {&shape.sizes[1], &shape.sizes[2]}) {
+    const int64_t padded = *length + 2 * config.padding;
+    context.require(padded >= config.kernel, "its kernel of " + std::to_string(config.kernel) +
+                                                 " is larger than its input, " +
+                                                 context.shape.describe());
+    *length = (padded - config.kernel) / config.stride + 1;
+  }
+  context.shape = shape;
+  return std::make_unique<Pool>(config, takes_maximum);
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, PoolConfig& config) {
+  visitor.field({.name = "kernel", .help = "kernel size", .min = 1}, config.kernel);
+  visitor.field({.name = "stride", .help = "stride of the kernel; 0: its size", .min = 0},
+                config.stride);
+  visitor.field({.name = "padding", .help = "padding on each side", .min = 0}, config.padding);
+}
+
+std::unique_ptr<Layer> make_max_pool(const PoolConfig& config, LayerContext& context) {
+  return make_pool(config, context, /*takes_maximum=*/true);
+}
+
+std::unique_ptr<Layer> make_avg_pool(const PoolConfig& config, LayerContext& context) {
+  return make_pool(config, context, /*takes_maximum=*/false);
+}
+
+std::unique_ptr<Layer> make_global_avg_pool(const NoOptions& /*config*/, LayerContext& context) {
+  const auto kind = context.shape.kind;
+  context.require(kind == Shape::Kind::kImage || kind == Shape::Kind::kSequence,
+                  "needs an image or a sequence, but its input is " + context.shape.describe());
+  context.shape = {.kind = Shape::Kind::kVector, .sizes = {context.shape.channels()}};
+  return std::make_unique<GlobalAvgPool>();
+}
+
+}  // namespace gallop::model

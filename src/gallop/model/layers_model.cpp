@@ -1,0 +1,115 @@
+#include "gallop/model/layers_model.h"
+
+#include <utility>
+
+#include "gallop/model/fields.h"
+#include "gallop/model/functional/recompute.h"
+#include "gallop/model/layer/containers.h"
+#include "gallop/model/network.h"
+
+namespace gallop::model {
+
+namespace {
+
+class Layers final : public Network {
+ public:
+  explicit Layers(std::unique_ptr<Sequential> layers) : layers_(std::move(layers)) {
+    register_module("layers", layers_->module());
+    for (size_t i = 0; i < layers_->size(); ++i) {
+      const auto module = (*layers_)[i].module();
+      if (module && !module->children().empty()) blocks_.push_back(i);
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& x) override { return run(x, layers_->size()); }
+
+  Output forward_to_head(const at::Tensor& x) override {
+    const at::Tensor weight = layers_->head_weight();
+    if (!weight.defined()) return {forward(x)};
+    return {run(x, layers_->size() - 1), weight};
+  }
+
+  /// The layers that are made of layers.
+  int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
+
+ private:
+  at::Tensor run(const at::Tensor& input, size_t end) const {
+    at::Tensor x = input;
+    size_t block = 0;
+    for (size_t i = 0; i < end; i = layers_->next(i)) {
+      while (block < blocks_.size() && blocks_[block] < i) ++block;
+      const bool is_block = block < blocks_.size() && blocks_[block] == i;
+      if (!is_block || !recomputes(block)) {
+        x = layers_->run(i, x);
+        continue;
+      }
+      const auto part = [this, i](const std::vector<at::Tensor>& in) {
+        return std::vector<at::Tensor>{layers_->run(i, in[0])};
+      };
+      x = functional::recompute(part, {x}, (*layers_)[i].module()->parameters())[0];
+    }
+    return x;
+  }
+
+  std::unique_ptr<Sequential> layers_;
+  std::vector<size_t> blocks_;  // Places of them.
+};
+
+Shape input_of(const Task& task) {
+  if (task.kind == Task::Kind::kText) {
+    return {.kind = Shape::Kind::kTokens, .sizes = {task.context}};
+  }
+  return {.kind = Shape::Kind::kImage, .sizes = {task.channels, task.height, task.width}};
+}
+
+Shape output_of(const Task& task) {
+  if (task.kind == Task::Kind::kText) {
+    return {.kind = Shape::Kind::kSequence, .sizes = {task.context, task.classes}};
+  }
+  return {.kind = Shape::Kind::kVector, .sizes = {task.classes}};
+}
+
+}  // namespace
+
+LayersConfig::LayersConfig() : layers(built_in_layers()) {}
+
+const config::Catalog& layer_catalog() { return built_in_layers(); }
+
+void visit(config::Visitor& visitor, LayersConfig& config) {
+  visitor.field({.name = "layers", .help = "layers, each of which reads the one before"},
+                config.layers);
+  visitor.field(conv_init_field(), config.conv_init);
+  visitor.field({.name = "linear_init",
+                 .help = "how weights of linear layers are drawn",
+                 .choices = init_names()},
+                config.linear_init);
+}
+
+std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
+                                   InitialWeights weights) {
+  if (task.kind == Task::Kind::kText) {
+    require_text(task, "layers");
+  } else {
+    require_images(task, "layers");
+  }
+  Initializer initializer(weights);
+  LayerContext context{.initializer = initializer,
+                       .shape = input_of(task),
+                       .path = "model.layers",
+                       .classes = task.classes,
+                       .causal = task.kind == Task::Kind::kText,
+                       .is_head = true,
+                       .conv_init = parse_init(config.conv_init),
+                       .linear_init = parse_init(config.linear_init)};
+  context.require(!config.layers.items.empty(), "needs at least one layer");
+  auto layers = std::make_unique<Sequential>(config.layers, context);
+  const Shape wanted = output_of(task);
+  if (context.shape != wanted) {
+    context.path += "." + std::to_string(layers->size() - 1);
+    context.fail("the last layer makes " + context.shape.describe() + ", but the data need " +
+                 wanted.describe() + "; end with linear, which has as many outputs by itself");
+  }
+  return make_model(std::make_shared<Layers>(std::move(layers)));
+}
+
+}  // namespace gallop::model

@@ -1,0 +1,160 @@
+#include "gallop/train/losses/cross_entropy.h"
+
+#include <utility>
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/clamp_min.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/masked_fill.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/nll_loss.h>
+#include <ATen/ops/sub.h>
+#include <ATen/ops/sum.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/losses/shapes.h"
+
+namespace gallop::train {
+
+namespace {
+
+class CrossEntropy final : public Loss {
+ public:
+  CrossEntropy(CrossEntropyConfig config, c10::Device device)
+      : config_(std::move(config)), weights_(option_tensor(config_.class_weights, device)) {}
+
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
+    return sum_and_right(output, batch, {}).sum;
+  }
+
+  Losses sum_and_right(const model::Output& output, const NamedTensors& batch,
+                       const Request& request) const override {
+    const at::Tensor& target = field_of(batch, "target");
+    const bool is_soft = target.is_floating_point();
+    if (weights_.defined()) return weighted(output.logits(), target, request);
+    // An image's class dimension is moved to where kernels have it.
+    const bool is_image = !output.weight.defined() && output.x.dim() > 3;
+    const model::Output rows = is_image ? model::Output{classes_last(output.x)} : output;
+    const at::Tensor labels =
+        is_soft ? (is_image ? classes_last(target) : target) : plain_labels(target, is_image);
+    if (request.label_smoothing.defined()) {
+      return cross_entropy_sum(rows, labels, request.label_smoothing, request.count_right);
+    }
+    return cross_entropy_sum(rows, labels, config_.label_smoothing, request.count_right);
+  }
+
+  at::Tensor count(const NamedTensors& batch) const override {
+    const at::Tensor& target = field_of(batch, "target");
+    if (target.is_floating_point()) {
+      return count_tensor(expected_count(target, target.size(0)), target);
+    }
+    if (!weights_.defined()) return count_labels(target, config_.ignore_index);
+    const at::Tensor labels = label_rows(target, config_.ignore_index);
+    return weights_.index_select(0, labels.clamp_min(0)).mul(labels.ne(data::kIgnoredTarget)).sum();
+  }
+
+  int64_t expected_count(const at::Tensor& target, int64_t rows) const override {
+    const int64_t elements = Loss::expected_count(target, rows);
+    if (!target.is_floating_point()) return elements;
+    return elements / target.size(target.dim() > 3 ? 1 : -1);
+  }
+
+  LossTraits traits() const override {
+    return {.counts_by_size = !weights_.defined() && config_.ignore_index == data::kIgnoredTarget,
+            .can_ignore = true,
+            .counts_rows = true,
+            .predicts_classes = true,
+            .takes_smoothing = true,
+            .ignored = config_.ignore_index};
+  }
+
+  NamedTensors tensors() const override {
+    if (!weights_.defined()) return {};
+    return {{"loss.class_weights", weights_}};
+  }
+
+ private:
+  at::Tensor plain_labels(const at::Tensor& target, bool is_image) const {
+    if (!is_image && config_.ignore_index == data::kIgnoredTarget) return target;
+    return label_rows(target, config_.ignore_index);
+  }
+
+  Losses weighted(const at::Tensor& output, const at::Tensor& target,
+                  const Request& request) const {
+    const at::Tensor logits = class_rows(output), logs = at::log_softmax(widened(logits), 1);
+    const at::Tensor weights = weights_.to(logs.scalar_type());
+    const auto classes = static_cast<double>(logs.size(1));
+    // The sum of the labels' losses, moved towards the mean of those of all classes.
+    const auto smoothed = [&](const at::Tensor& hard, const at::Tensor& all) {
+      const at::Tensor way = all.sum().div(classes).sub(hard);
+      return hard.add(request.label_smoothing.defined() ? way.mul(request.label_smoothing)
+                                                        : way.mul(config_.label_smoothing));
+    };
+    const at::Tensor all = logs.mul(weights).neg();
+    if (target.is_floating_point()) {
+      const at::Tensor soft = all.mul(class_rows(target).to(logs.scalar_type())).sum();
+      return {.sum = smoothed(soft, all), .right = {}};
+    }
+    const at::Tensor labels = label_rows(target, config_.ignore_index);
+    const at::Tensor hard =
+        at::nll_loss(logs, labels, weights, at::Reduction::Sum, data::kIgnoredTarget);
+    const at::Tensor ignored = labels.eq(data::kIgnoredTarget).unsqueeze(1);
+    Losses losses{.sum = smoothed(hard, all.masked_fill(ignored, 0)), .right = {}};
+    if (request.count_right) losses.right = logits.detach().argmax(1).eq(labels).sum();
+    return losses;
+  }
+
+  CrossEntropyConfig config_;
+  at::Tensor weights_;  // fp64 [C], or undefined.
+};
+
+// That of the loss or that of `train:`.
+double smoothing_of(const CrossEntropyConfig& config, const LossContext& context) {
+  const double own = config.label_smoothing, outer = context.label_smoothing;
+  if (own > 0 && outer > 0 && own != outer) {
+    throw UsageError(
+        fmt::format("train.label_smoothing is {}, and train.loss.label_smoothing is {}; leave one "
+                    "of them out",
+                    outer, own));
+  }
+  return own > 0 ? own : outer;
+}
+
+}  // namespace
+
+void visit(config::Visitor& v, CrossEntropyConfig& c) {
+  v.field({.name = "class_weights",
+           .help = "weight of each class, in their order; [] for equal weights",
+           .min = 0},
+          c.class_weights);
+  v.field({.name = "label_smoothing",
+           .help = "fraction of the target that is spread over all classes",
+           .min = 0,
+           .max = 1,
+           .below_max = true},
+          c.label_smoothing);
+  v.field({.name = "ignore_index", .help = "class label of targets that do not count"},
+          c.ignore_index);
+}
+
+std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyConfig& config,
+                                         const LossContext& context) {
+  require_labels("cross-entropy", context);
+  require_class_weights("cross-entropy", config.class_weights, context);
+  CrossEntropyConfig resolved = config;
+  resolved.label_smoothing = smoothing_of(config, context);
+  return std::make_unique<CrossEntropy>(std::move(resolved), context.device);
+}
+
+std::shared_ptr<const Loss> cross_entropy_loss(double label_smoothing) {
+  CrossEntropyConfig config;
+  config.label_smoothing = label_smoothing;
+  return std::make_shared<CrossEntropy>(std::move(config), c10::Device(c10::kCPU));
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gallop/config/visitor.h"
+#include "gallop/train/losses/loss.h"
+
+namespace gallop::train {
+
+struct CrossEntropyConfig {
+  std::vector<double> class_weights;  ///< One a class; empty: all 1.
+  double label_smoothing = 0;
+  int64_t ignore_index = data::kIgnoredTarget;
+};
+
+void visit(config::Visitor& visitor, CrossEntropyConfig& config);
+
+/// -sum_c t_c w_c log(softmax(x)_c) for logits x, weights w and the label's one-hot row t, moved by
+/// label smoothing e to (1 - e) t + e / C (Szegedy et al., "Rethinking the Inception architecture",
+/// 2016). Labels are classes, int64 [N], or soft labels [N, C]. As
+/// torch.nn.CrossEntropyLoss: the count is the sum of the labels' class weights, or the number of
+/// rows of soft labels. Without class weights the last product of the model is left to a fused
+/// kernel (model::functional::cross_entropy).
+std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyConfig& config,
+                                         const LossContext& context);
+
+}  // namespace gallop::train

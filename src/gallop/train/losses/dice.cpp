@@ -1,0 +1,84 @@
+#include "gallop/train/losses/dice.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/square.h>
+#include <ATen/ops/sum.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/losses/shapes.h"
+
+namespace gallop::train {
+
+namespace {
+
+class Dice final : public Loss {
+ public:
+  explicit Dice(const DiceConfig& config) : config_(config) {}
+
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
+    const at::Tensor logits = positions(widened(output.logits()));
+    const at::Tensor& target = field_of(batch, "target");
+    if (target.is_floating_point()) {
+      return of(logits.sigmoid(), positions(target).to(logits.scalar_type()));
+    }
+    const at::Tensor labels = target.reshape({target.size(0), -1, 1});
+    const at::Tensor counts = labels.ne(data::kIgnoredTarget).to(logits.scalar_type());
+    const at::Tensor classes = at::arange(logits.size(2), labels.options());
+    return of(at::softmax(logits, 2).mul(counts), labels.eq(classes).to(logits.scalar_type()));
+  }
+
+  at::Tensor count(const NamedTensors& batch) const override {
+    return count_tensor(rows_of(batch), batch.front().tensor);
+  }
+  int64_t expected_count(const at::Tensor&, int64_t rows) const override { return rows; }
+  LossTraits traits() const override { return {.counts_by_size = true}; }
+
+ private:
+  // [N, P, C]
+  static at::Tensor positions(const at::Tensor& tensor) {
+    const at::Tensor last = classes_last(tensor);
+    return last.reshape({last.size(0), -1, last.size(-1)});
+  }
+
+  at::Tensor of(const at::Tensor& p, const at::Tensor& t) const {
+    const auto size = [&](const at::Tensor& of) {
+      return (config_.squared ? of.square() : of).sum(1);
+    };
+    const at::Tensor overlap = p.mul(t).sum(1).mul(2).add(config_.smooth);
+    const at::Tensor dice = overlap.div(size(p).add(size(t)).add(config_.smooth));
+    const at::Tensor counted = config_.include_background ? dice : dice.slice(1, 1);
+    return counted.mean(1).neg().add(1).sum();
+  }
+
+  DiceConfig config_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& v, DiceConfig& c) {
+  v.field({.name = "smooth",
+           .help = "added to both parts of the fraction, so that it is defined without positives",
+           .min = 0,
+           .above_min = true},
+          c.smooth);
+  v.field({.name = "squared", .help = "squares in the denominator"}, c.squared);
+  v.field({.name = "include_background", .help = "class 0 counts, too"}, c.include_background);
+}
+
+std::unique_ptr<Loss> make_dice(const DiceConfig& config, const LossContext& context) {
+  require_labels("dice", context);
+  if (!config.include_background && classes_of(context.output_sizes) < 2) {
+    throw UsageError(
+        "train.loss.include_background of dice is false, but there is one class alone, which would "
+        "be left out; set it to true");
+  }
+  return std::make_unique<Dice>(config);
+}
+
+}  // namespace gallop::train

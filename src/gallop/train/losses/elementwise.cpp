@@ -1,0 +1,229 @@
+#include "gallop/train/losses/elementwise.h"
+
+#include <utility>
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/huber_loss.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/poisson_nll_loss.h>
+#include <ATen/ops/smooth_l1_loss.h>
+#include <ATen/ops/sub.h>
+#include <ATen/ops/sum.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/losses/shapes.h"
+
+namespace gallop::train {
+
+namespace {
+
+// Of the target's sizes, from that or one number a sample.
+at::Tensor as_target(const at::Tensor& weight, const at::Tensor& target) {
+  std::vector<int64_t> sizes = weight.sizes().vec();
+  sizes.resize(static_cast<size_t>(target.dim()), 1);
+  return weight.reshape(sizes).expand(target.sizes());
+}
+
+class Elementwise : public Loss {
+ public:
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const final {
+    const at::Tensor outputs = widened(output.logits());
+    const at::Tensor target = field_of(batch, "target").to(outputs.scalar_type());
+    const at::Tensor values = values_of(outputs, target);
+    const at::Tensor weight = optional_field(batch, "weight");
+    if (!weight.defined()) return values.sum();
+    const at::Tensor weights = as_target(weight, target).to(values.scalar_type());
+    return values.mul(values.dim() > target.dim() ? weights.unsqueeze(-1) : weights).sum();
+  }
+
+  at::Tensor count(const NamedTensors& batch) const final {
+    const at::Tensor& target = field_of(batch, "target");
+    const at::Tensor weight = optional_field(batch, "weight");
+    if (!weight.defined()) return count_tensor(expected_count(target, target.size(0)), target);
+    return as_target(weight, target).to(at::kDouble).sum().mul(outputs_per_target());
+  }
+
+  int64_t expected_count(const at::Tensor& target, int64_t rows) const final {
+    return outputs_per_target() * Loss::expected_count(target, rows);
+  }
+  LossTraits traits() const final { return {.counts_by_size = true}; }
+
+ private:
+  // For each target, of the target's sizes, or with a last dimension besides.
+  virtual at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const = 0;
+  virtual int64_t outputs_per_target() const { return 1; }
+};
+
+// A value for each pair of an output and its target.
+template <typename Function>
+class OfPairs final : public Elementwise {
+ public:
+  explicit OfPairs(Function function) : function_(std::move(function)) {}
+
+ private:
+  at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const override {
+    return function_(outputs.reshape(target.sizes()), target);
+  }
+  Function function_;
+};
+
+template <typename Function>
+std::unique_ptr<Loss> of_pairs(const char* name, const LossContext& context, Function function) {
+  require_values(name, context);
+  return std::make_unique<OfPairs<Function>>(std::move(function));
+}
+
+class BceWithLogits final : public Elementwise {
+ public:
+  BceWithLogits(const BceWithLogitsConfig& config, c10::Device device)
+      : pos_weight_(option_tensor(config.pos_weight, device)) {}
+  NamedTensors tensors() const override {
+    if (!pos_weight_.defined()) return {};
+    return {{"loss.pos_weight", pos_weight_}};
+  }
+
+ private:
+  at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const override {
+    return at::binary_cross_entropy_with_logits(
+        outputs.reshape(target.sizes()), target, {},
+        pos_weight_.defined() ? pos_weight_.to(outputs.scalar_type()) : at::Tensor(),
+        at::Reduction::None);
+  }
+  at::Tensor pos_weight_;
+};
+
+class Quantile final : public Elementwise {
+ public:
+  Quantile(const QuantileConfig& config, c10::Device device)
+      : quantiles_(option_tensor(config.quantiles, device)) {}
+  NamedTensors tensors() const override { return {{"loss.quantiles", quantiles_}}; }
+
+ private:
+  at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const override {
+    std::vector<int64_t> sizes = target.sizes().vec();
+    sizes.push_back(quantiles_.numel());
+    const at::Tensor away = target.unsqueeze(-1).sub(outputs.reshape(sizes));
+    const at::Tensor quantiles = quantiles_.to(outputs.scalar_type());
+    return at::maximum(away.mul(quantiles), away.mul(quantiles.sub(1)));
+  }
+  int64_t outputs_per_target() const override { return quantiles_.numel(); }
+  at::Tensor quantiles_;  // [Q]
+};
+
+}  // namespace
+
+void visit(config::Visitor&, MseConfig&) {}
+void visit(config::Visitor&, L1Config&) {}
+
+void visit(config::Visitor& v, HuberConfig& c) {
+  v.field({.name = "delta",
+           .help = "difference above which the loss is linear",
+           .min = 0,
+           .above_min = true},
+          c.delta);
+}
+
+void visit(config::Visitor& v, SmoothL1Config& c) {
+  v.field({.name = "beta", .help = "difference above which the loss is linear", .min = 0}, c.beta);
+}
+
+void visit(config::Visitor& v, QuantileConfig& c) {
+  v.field({.name = "quantiles",
+           .help = "quantiles that are predicted, one for each output of a target",
+           .min = 0,
+           .max = 1,
+           .above_min = true,
+           .below_max = true},
+          c.quantiles);
+}
+
+void visit(config::Visitor& v, PoissonNllConfig& c) {
+  v.field({.name = "log_input", .help = "outputs are logarithms of the rate"}, c.log_input);
+  v.field({.name = "full", .help = "add Stirling's approximation of log(target!)"}, c.full);
+  v.field({.name = "eps",
+           .help = "added to the rate before its logarithm, without log_input",
+           .min = 0,
+           .above_min = true},
+          c.eps);
+}
+
+void visit(config::Visitor& v, BceWithLogitsConfig& c) {
+  v.field({.name = "pos_weight",
+           .help = "weight of positive targets, one number or one for each class; [] for 1",
+           .min = 0},
+          c.pos_weight);
+}
+
+std::unique_ptr<Loss> make_mse(const MseConfig&, const LossContext& context) {
+  return of_pairs("mse", context, [](const at::Tensor& x, const at::Tensor& y) {
+    return at::mse_loss(x, y, at::Reduction::None);
+  });
+}
+
+std::unique_ptr<Loss> make_l1(const L1Config&, const LossContext& context) {
+  return of_pairs("l1", context,
+                  [](const at::Tensor& x, const at::Tensor& y) { return x.sub(y).abs(); });
+}
+
+std::unique_ptr<Loss> make_huber(const HuberConfig& config, const LossContext& context) {
+  return of_pairs("huber", context,
+                  [delta = config.delta](const at::Tensor& x, const at::Tensor& y) {
+                    return at::huber_loss(x, y, at::Reduction::None, delta);
+                  });
+}
+
+std::unique_ptr<Loss> make_smooth_l1(const SmoothL1Config& config, const LossContext& context) {
+  // LibTorch divides by beta.
+  if (config.beta == 0) return make_l1({}, context);
+  return of_pairs("smooth-l1", context,
+                  [beta = config.beta](const at::Tensor& x, const at::Tensor& y) {
+                    return at::smooth_l1_loss(x, y, at::Reduction::None, beta);
+                  });
+}
+
+std::unique_ptr<Loss> make_quantile(const QuantileConfig& config, const LossContext& context) {
+  if (config.quantiles.empty()) {
+    throw UsageError("train.loss.quantiles is empty; give at least one, such as [0.5]");
+  }
+  LossContext of_each = context;
+  const auto count = static_cast<int64_t>(config.quantiles.size());
+  if (count > 1) {
+    if (of_each.output_sizes.empty() || of_each.output_sizes.back() != count) {
+      throw UsageError(fmt::format(
+          "train.loss: quantile with {} quantiles needs outputs whose last dimension is {}, but "
+          "those of a sample have sizes {}",
+          count, count, text_of(context.output_sizes)));
+    }
+    of_each.output_sizes.pop_back();
+  }
+  require_values("quantile", of_each);
+  return std::make_unique<Quantile>(config, context.device);
+}
+
+std::unique_ptr<Loss> make_poisson_nll(const PoissonNllConfig& config, const LossContext& context) {
+  return of_pairs("poisson-nll", context, [config](const at::Tensor& x, const at::Tensor& y) {
+    return at::poisson_nll_loss(x, y, config.log_input, config.full, config.eps,
+                                at::Reduction::None);
+  });
+}
+
+std::unique_ptr<Loss> make_bce_with_logits(const BceWithLogitsConfig& config,
+                                           const LossContext& context) {
+  require_values("bce-with-logits", context);
+  const auto given = static_cast<int64_t>(config.pos_weight.size());
+  const int64_t last = context.target_sizes.empty() ? 1 : context.target_sizes.back();
+  if (given > 1 && given != last) {
+    throw UsageError(fmt::format(
+        "train.loss.pos_weight has {} numbers, but the last dimension of the targets is {}; give "
+        "one number, or one for each class",
+        given, last));
+  }
+  return std::make_unique<BceWithLogits>(config, context.device);
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,160 @@
+#include "gallop/train/losses/embeddings.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/cosine_embedding_loss.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/triplet_margin_loss.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/losses/shapes.h"
+
+namespace gallop::train {
+
+namespace {
+
+class OfEmbeddings : public Loss {
+ public:
+  at::Tensor count(const NamedTensors& batch) const final {
+    return count_tensor(rows_of(batch), batch.front().tensor);
+  }
+  int64_t expected_count(const at::Tensor&, int64_t rows) const final { return rows; }
+  LossTraits traits() const override { return {.counts_by_size = true}; }
+
+ protected:
+  // [N, D]
+  static at::Tensor view_of(const at::Tensor& outputs, int64_t view) {
+    return outputs.select(1, view);
+  }
+};
+
+class CosineEmbedding final : public OfEmbeddings {
+ public:
+  explicit CosineEmbedding(const CosineEmbeddingConfig& config) : config_(config) {}
+
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
+    const at::Tensor outputs = widened(output.logits());
+    return at::cosine_embedding_loss(view_of(outputs, 0), view_of(outputs, 1),
+                                     field_of(batch, "target").reshape(-1), config_.margin,
+                                     at::Reduction::Sum);
+  }
+
+ private:
+  CosineEmbeddingConfig config_;
+};
+
+class TripletMargin final : public OfEmbeddings {
+ public:
+  explicit TripletMargin(const TripletMarginConfig& config) : config_(config) {}
+
+  at::Tensor sum(const model::Output& output, const NamedTensors&) const override {
+    const at::Tensor outputs = widened(output.logits());
+    return at::triplet_margin_loss(view_of(outputs, 0), view_of(outputs, 1), view_of(outputs, 2),
+                                   config_.margin, config_.p, config_.eps, config_.swap,
+                                   at::Reduction::Sum);
+  }
+
+ private:
+  TripletMarginConfig config_;
+};
+
+class InfoNce final : public OfEmbeddings {
+ public:
+  explicit InfoNce(const InfoNceConfig& config) : config_(config) {}
+
+  at::Tensor sum(const model::Output& output, const NamedTensors&) const override {
+    // Similarities are not rounded to bf16.
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    constexpr double kLeastNorm = 1e-12;  // As in torch.nn.functional.normalize.
+    const at::Tensor outputs = widened(output.logits());
+    const at::Tensor norms = at::linalg_vector_norm(outputs, 2, {-1}, /*keepdim=*/true);
+    const at::Tensor all = outputs.div(norms.clamp_min(kLeastNorm));
+    const at::Tensor query = view_of(all, 0);
+    if (compares_samples()) {
+      const at::Tensor similar = query.matmul(view_of(all, 1).t()).div(config_.temperature);
+      return at::log_softmax(similar, 1).diagonal().sum().neg();
+    }
+    const at::Tensor keys = all.slice(1, 1);
+    const at::Tensor similar = query.unsqueeze(1).mul(keys).sum(-1).div(config_.temperature);
+    return at::log_softmax(similar, 1).select(1, 0).sum().neg();
+  }
+
+  LossTraits traits() const override {
+    return {.counts_by_size = true, .compares_samples = compares_samples()};
+  }
+
+ private:
+  bool compares_samples() const { return config_.negatives == "batch"; }
+
+  InfoNceConfig config_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& v, CosineEmbeddingConfig& c) {
+  v.field({.name = "margin",
+           .help = "cosine below which pairs that do not match have no loss",
+           .min = -1,
+           .max = 1},
+          c.margin);
+}
+
+void visit(config::Visitor& v, TripletMarginConfig& c) {
+  v.field({.name = "margin",
+           .help = "by how much the negative must be farther away than the positive",
+           .min = 0,
+           .above_min = true},
+          c.margin);
+  v.field({.name = "p", .help = "norm of the distance", .min = 0, .above_min = true}, c.p);
+  v.field({.name = "eps", .help = "epsilon within the norm", .min = 0}, c.eps);
+  v.field({.name = "swap",
+           .help = "take the distance from the positive to the negative where it is smaller"},
+          c.swap);
+}
+
+void visit(config::Visitor& v, InfoNceConfig& c) {
+  v.field({.name = "temperature",
+           .help = "what cosine similarities are divided by",
+           .min = 0,
+           .above_min = true},
+          c.temperature);
+  v.field({.name = "negatives",
+           .help = "batch: the positive keys of the other samples; given: outputs of each sample",
+           .choices = {"batch", "given"}},
+          c.negatives);
+}
+
+std::unique_ptr<Loss> make_cosine_embedding(const CosineEmbeddingConfig& config,
+                                            const LossContext& context) {
+  require_views("cosine-embedding", 2, /*or_more=*/false, context);
+  int64_t targets = 1;
+  for (const int64_t size : context.target_sizes) targets *= size;
+  if (context.classes > 0 || targets != 1) {
+    throw UsageError(
+        fmt::format("train.loss: cosine-embedding needs one target for each pair, 1 or -1, but the "
+                    "data have {}",
+                    context.classes > 0 ? "class labels"
+                                        : "targets of sizes " + text_of(context.target_sizes)));
+  }
+  return std::make_unique<CosineEmbedding>(config);
+}
+
+std::unique_ptr<Loss> make_triplet_margin(const TripletMarginConfig& config,
+                                          const LossContext& context) {
+  require_views("triplet-margin", 3, /*or_more=*/false, context);
+  return std::make_unique<TripletMargin>(config);
+}
+
+std::unique_ptr<Loss> make_info_nce(const InfoNceConfig& config, const LossContext& context) {
+  const bool is_given = config.negatives == "given";
+  require_views("info-nce", is_given ? 3 : 2, /*or_more=*/is_given, context);
+  return std::make_unique<InfoNce>(config);
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,108 @@
+#include "gallop/train/losses/focal.h"
+
+#include <utility>
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/clamp_min.h>
+#include <ATen/ops/expm1.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/neg.h>
+#include <ATen/ops/nll_loss.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/sub.h>
+#include <ATen/ops/sum.h>
+
+#include "gallop/train/losses/shapes.h"
+
+namespace gallop::train {
+
+namespace {
+
+// Whose powers below 1 have a finite gradient.
+constexpr double kLeast = 1e-30;
+
+class Focal final : public Loss {
+ public:
+  Focal(FocalConfig config, c10::Device device)
+      : config_(std::move(config)), weights_(option_tensor(config_.class_weights, device)) {}
+
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
+    const at::Tensor logits = widened(output.logits());
+    const at::Tensor& target = field_of(batch, "target");
+    return target.is_floating_point()
+               ? of_sigmoid(logits.reshape(target.sizes()), target.to(logits.scalar_type()))
+               : of_softmax(class_rows(logits), label_rows(target, data::kIgnoredTarget));
+  }
+
+  at::Tensor count(const NamedTensors& batch) const override {
+    const at::Tensor& target = field_of(batch, "target");
+    if (target.is_floating_point()) return count_tensor(target.numel(), target);
+    return count_labels(target, data::kIgnoredTarget);
+  }
+
+  LossTraits traits() const override {
+    return {.counts_by_size = true, .can_ignore = true, .predicts_classes = true};
+  }
+  NamedTensors tensors() const override {
+    if (!weights_.defined()) return {};
+    return {{"loss.class_weights", weights_}};
+  }
+
+ private:
+  // An ignored row has -log(p) = 0, and so no loss.
+  at::Tensor of_softmax(const at::Tensor& logits, const at::Tensor& labels) const {
+    const at::Tensor minus_log_p = at::nll_loss(at::log_softmax(logits, 1), labels, {},
+                                                at::Reduction::None, data::kIgnoredTarget);
+    const at::Tensor rest = minus_log_p.neg().expm1().neg().clamp_min(kLeast);
+    const at::Tensor values = rest.pow(config_.gamma).mul(minus_log_p);
+    if (!weights_.defined()) return values.sum();
+    const at::Tensor weights = weights_.index_select(0, labels.clamp_min(0));
+    return values.mul(weights.to(values.scalar_type())).sum();
+  }
+
+  at::Tensor of_sigmoid(const at::Tensor& logits, const at::Tensor& y) const {
+    const at::Tensor p = logits.sigmoid(), other = y.neg().add(1);
+    // One less the probability of the target.
+    const at::Tensor rest = p.mul(other).add(p.neg().add(1).mul(y)).clamp_min(kLeast);
+    const at::Tensor values =
+        at::binary_cross_entropy_with_logits(logits, y, {}, {}, at::Reduction::None)
+            .mul(rest.pow(config_.gamma));
+    if (!config_.alpha) return values.sum();
+    return values.mul(y.mul(*config_.alpha).add(other, 1 - *config_.alpha)).sum();
+  }
+
+  FocalConfig config_;
+  at::Tensor weights_;  // fp64 [C], or undefined.
+};
+
+}  // namespace
+
+void visit(config::Visitor& v, FocalConfig& c) {
+  v.field({.name = "gamma",
+           .help = "power by which likely targets count less; 0 is cross-entropy",
+           .min = 0},
+          c.gamma);
+  v.field({.name = "alpha",
+           .help = "of targets 0 to 1: weight of positive ones, and 1 - alpha of the others",
+           .min = 0,
+           .max = 1},
+          c.alpha);
+  v.field({.name = "class_weights",
+           .help = "of class labels: weight of each class, in their order; [] for equal weights",
+           .min = 0},
+          c.class_weights);
+}
+
+std::unique_ptr<Loss> make_focal(const FocalConfig& config, const LossContext& context) {
+  c10::isFloatingType(context.target_type) ? require_values("focal", context)
+                                           : require_class_labels("focal", context);
+  require_class_weights("focal", config.class_weights, context);
+  return std::make_unique<Focal>(config, context.device);
+}
+
+}  // namespace gallop::train

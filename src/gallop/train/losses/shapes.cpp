@@ -1,0 +1,156 @@
+#include "gallop/train/losses/shapes.h"
+
+#include <algorithm>
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/masked_fill.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::train {
+
+namespace {
+
+// An image's [C, H, W] or larger.
+constexpr size_t kDimensionsOfImages = 3;
+
+std::vector<int64_t> without_ones(std::vector<int64_t> sizes) {
+  sizes.erase(std::remove(sizes.begin(), sizes.end(), 1), sizes.end());
+  return sizes;
+}
+
+// What the sizes of one sample's labels are.
+std::vector<int64_t> label_sizes(std::vector<int64_t> output_sizes) {
+  if (output_sizes.empty()) return {};
+  const bool is_image = output_sizes.size() >= kDimensionsOfImages;
+  output_sizes.erase(is_image ? output_sizes.begin() : output_sizes.end() - 1);
+  return output_sizes;
+}
+
+bool is_float(c10::ScalarType type) { return c10::isFloatingType(type); }
+
+std::string describe_targets(const LossContext& context) {
+  if (context.classes > 0) return fmt::format("class labels below {}", context.classes);
+  return fmt::format("{} numbers of sizes {} a sample",
+                     is_float(context.target_type) ? "floating-point" : "whole",
+                     text_of(context.target_sizes));
+}
+
+}  // namespace
+
+const at::Tensor& field_of(const NamedTensors& batch, std::string_view name) {
+  for (const NamedTensor& field : batch) {
+    if (field.name == name) return field.tensor;
+  }
+  std::vector<std::string> names;
+  for (const NamedTensor& field : batch) names.push_back(field.name);
+  throw UsageError(
+      fmt::format("the loss reads the field '{}', which the batch does not have; its "
+                  "fields: {}",
+                  name, fmt::join(names, ", ")));
+}
+
+at::Tensor optional_field(const NamedTensors& batch, std::string_view name) {
+  for (const NamedTensor& field : batch) {
+    if (field.name == name) return field.tensor;
+  }
+  return {};
+}
+
+int64_t rows_of(const NamedTensors& batch) { return batch.front().tensor.size(0); }
+
+at::Tensor widened(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat);
+}
+
+at::Tensor count_tensor(int64_t count, const at::Tensor& like) {
+  return at::full({}, static_cast<double>(count), like.options().dtype(at::kDouble));
+}
+
+at::Tensor classes_last(const at::Tensor& logits) {
+  return static_cast<size_t>(logits.dim()) > kDimensionsOfImages ? logits.movedim(1, -1) : logits;
+}
+
+at::Tensor class_rows(const at::Tensor& logits) {
+  const at::Tensor last = classes_last(logits);
+  return last.reshape({-1, last.size(-1)});
+}
+
+at::Tensor label_rows(const at::Tensor& target, int64_t ignored) {
+  const at::Tensor labels = target.reshape(-1);
+  if (ignored == data::kIgnoredTarget) return labels;
+  return labels.masked_fill(labels.eq(ignored), data::kIgnoredTarget);
+}
+
+at::Tensor count_labels(const at::Tensor& target, int64_t ignored) {
+  return label_rows(target, ignored).ne(data::kIgnoredTarget).sum().to(at::kDouble);
+}
+
+int64_t classes_of(const std::vector<int64_t>& output_sizes) {
+  if (output_sizes.empty()) return 1;
+  return output_sizes.size() >= kDimensionsOfImages ? output_sizes.front() : output_sizes.back();
+}
+
+at::Tensor option_tensor(const std::vector<double>& values, c10::Device device) {
+  if (values.empty()) return {};
+  return at::tensor(values, at::kDouble).to(device);
+}
+
+std::string text_of(const std::vector<int64_t>& sizes) {
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
+void require_class_labels(const char* loss, const LossContext& context) {
+  if (context.classes > 0 && label_sizes(context.output_sizes) == context.target_sizes) return;
+  throw UsageError(fmt::format(
+      "train.loss: {} needs a class label for each prediction, but the outputs of a sample have "
+      "sizes {}, and its targets are {}",
+      loss, text_of(context.output_sizes), describe_targets(context)));
+}
+
+void require_values(const char* loss, const LossContext& context) {
+  if (is_float(context.target_type) &&
+      without_ones(context.output_sizes) == without_ones(context.target_sizes)) {
+    return;
+  }
+  throw UsageError(
+      fmt::format("train.loss: {} compares each output with a floating-point target, but the "
+                  "outputs of a sample have sizes {}, and its targets are {}{}",
+                  loss, text_of(context.output_sizes), describe_targets(context),
+                  context.classes > 0 ? "; for class labels take cross-entropy or focal" : ""));
+}
+
+void require_labels(const char* loss, const LossContext& context) {
+  if (!is_float(context.target_type)) return require_class_labels(loss, context);
+  if (context.output_sizes == context.target_sizes) return;
+  throw UsageError(fmt::format(
+      "train.loss: {} needs a target for each output, but the outputs of a sample have sizes {}, "
+      "and its targets are {}",
+      loss, text_of(context.output_sizes), describe_targets(context)));
+}
+
+void require_class_weights(const char* loss, const std::vector<double>& weights,
+                           const LossContext& context) {
+  const int64_t classes = classes_of(context.output_sizes);
+  if (weights.empty() || static_cast<int64_t>(weights.size()) == classes) return;
+  throw UsageError(
+      fmt::format("train.loss.class_weights of {} has {} numbers, but there are {} classes; give "
+                  "one for each class",
+                  loss, weights.size(), classes));
+}
+
+void require_views(const char* loss, int64_t views, bool or_more, const LossContext& context) {
+  const auto& sizes = context.output_sizes;
+  if (sizes.size() == 2 && (sizes[0] == views || (or_more && sizes[0] > views))) return;
+  throw UsageError(fmt::format(
+      "train.loss: {} needs {}{} embeddings for each sample, outputs of sizes [{}, D], but they "
+      "have sizes {}",
+      loss, views, or_more ? " or more" : "", views, text_of(sizes)));
+}
+
+}  // namespace gallop::train

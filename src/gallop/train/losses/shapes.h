@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/train/losses/loss.h"
+
+// What losses share: fields by name, the class dimension, and checks against the data.
+//
+// The class dimension of outputs with up to three dimensions is the last ([N, C], [N, T, C]); that
+// of images and volumes is the second, as in PyTorch ([N, C, H, W]).
+namespace gallop::train {
+
+/// A field of a batch. Throws UsageError where the batch has none of that name.
+const at::Tensor& field_of(const NamedTensors& batch, std::string_view name);
+/// Undefined where the batch has none.
+at::Tensor optional_field(const NamedTensors& batch, std::string_view name);
+/// Samples of a batch.
+int64_t rows_of(const NamedTensors& batch);
+
+/// fp64 as it is, everything else in fp32.
+at::Tensor widened(const at::Tensor& tensor);
+/// A count that follows from sizes, as a scalar on the device of `like`.
+at::Tensor count_tensor(int64_t count, const at::Tensor& like);
+
+/// With the class dimension at the end.
+at::Tensor classes_last(const at::Tensor& logits);
+/// [M, C].
+at::Tensor class_rows(const at::Tensor& logits);
+/// Class labels [M], in which data::kIgnoredTarget stands for `ignored`, too.
+at::Tensor label_rows(const at::Tensor& target, int64_t ignored);
+/// How many class labels are neither `ignored` nor data::kIgnoredTarget, fp64 without dimensions.
+at::Tensor count_labels(const at::Tensor& target, int64_t ignored);
+/// Of sizes without the batch's dimension.
+int64_t classes_of(const std::vector<int64_t>& output_sizes);
+/// Values as a tensor on the device, fp64; undefined for none.
+at::Tensor option_tensor(const std::vector<double>& values, c10::Device device);
+
+/// "[3, 32, 32]"
+std::string text_of(const std::vector<int64_t>& sizes);
+
+/// The checks below throw UsageError and name the loss, what it needs and what was given.
+void require_class_labels(const char* loss, const LossContext& context);
+/// Floating-point targets, as many as outputs: of the same sizes, but for dimensions of 1.
+void require_values(const char* loss, const LossContext& context);
+/// Class labels or soft labels.
+void require_labels(const char* loss, const LossContext& context);
+void require_class_weights(const char* loss, const std::vector<double>& weights,
+                           const LossContext& context);
+/// Outputs [views, D] for each sample; `views` may be exceeded where `or_more`.
+void require_views(const char* loss, int64_t views, bool or_more, const LossContext& context);
+
+}  // namespace gallop::train

@@ -1,0 +1,106 @@
+#include "gallop/train/losses/weighted_sum.h"
+
+#include <utility>
+
+#include <ATen/ops/div.h>
+#include <ATen/ops/mul.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::train {
+
+namespace {
+
+class WeightedSum final : public Loss {
+ public:
+  struct Member {
+    double weight;
+    std::unique_ptr<Loss> loss;
+  };
+  explicit WeightedSum(std::vector<Member> members) : members_(std::move(members)) {}
+
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
+    at::Tensor mean;
+    for (const auto& [weight, loss] : members_) {
+      const auto [sum, count] = (*loss)(output, batch);
+      const at::Tensor term = sum.div(count.to(sum.scalar_type())).mul(weight);
+      mean = mean.defined() ? mean.add(term) : term;
+    }
+    return mean.mul(count(batch).to(mean.scalar_type()));
+  }
+  at::Tensor count(const NamedTensors& batch) const override {
+    return members_.front().loss->count(batch);
+  }
+
+  // What all of them are, or one of them is.
+  LossTraits traits() const override {
+    LossTraits all;
+    for (const LossTerm& term : terms()) {
+      const LossTraits one = term.loss->traits();
+      if (one.predicts_classes && !all.predicts_classes) all.ignored = one.ignored;
+      all.can_ignore |= one.can_ignore;
+      all.predicts_classes |= one.predicts_classes;
+      all.takes_smoothing |= one.takes_smoothing;
+      all.compares_samples |= one.compares_samples;
+    }
+    return all;
+  }
+
+  // With those of its members in their places.
+  std::vector<LossTerm> terms() const override {
+    std::vector<LossTerm> all;
+    for (const auto& [weight, loss] : members_) {
+      for (const LossTerm& term : loss->terms()) {
+        all.push_back({.weight = weight * term.weight, .loss = term.loss});
+      }
+    }
+    return all;
+  }
+
+  NamedTensors tensors() const override {
+    NamedTensors all;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      for (const auto& [name, tensor] : members_[i].loss->tensors()) {
+        all.push_back({fmt::format("{}.{}", name, i), tensor});
+      }
+    }
+    return all;
+  }
+
+ private:
+  std::vector<Member> members_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& v, WeightedSumConfig& c) {
+  v.field({.name = "losses", .help = "the losses, each a name or {name: {options}}"}, c.losses);
+  v.field({.name = "weights", .help = "weight of each loss; [] for equal weights", .min = 0},
+          c.weights);
+}
+
+std::unique_ptr<Loss> make_weighted_sum(const WeightedSumConfig& config,
+                                        const LossContext& context) {
+  const auto& items = config.losses.items;
+  if (items.empty()) {
+    throw UsageError(
+        "train.loss: weighted-sum has no losses; give them, such as losses: [cross-entropy, dice]");
+  }
+  if (!config.weights.empty() && config.weights.size() != items.size()) {
+    throw UsageError(
+        fmt::format("train.loss: weighted-sum of {} losses has {} weights; give one "
+                    "for each loss",
+                    items.size(), config.weights.size()));
+  }
+  // What its members were chosen from has plug-ins, too.
+  const auto& registry = dynamic_cast<const LossRegistry&>(config.losses.catalog());
+  std::vector<WeightedSum::Member> members;
+  for (size_t i = 0; i < items.size(); ++i) {
+    members.push_back({.weight = config.weights.empty() ? 1 : config.weights[i],
+                       .loss = registry.build(items[i], context)});
+  }
+  return std::make_unique<WeightedSum>(std::move(members));
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace gallop::train {
+
+/// A sum of doubles without any rounding, so that its bits depend neither on the order nor on the
+/// grouping of what is added (the long accumulator of Kulisch, "Computer Arithmetic and Validity",
+/// 2008): a fixed-point number of 2,304 bits in digits of 32, whose carries are put off.
+class ExactSum {
+ public:
+  void add(double value);
+  void merge(const ExactSum& other);
+
+  /// Adds the product of two numbers, exactly unless it underflows.
+  void add_product(double one, double other);
+
+  /// As a double. Not a number where the sum has infinities of both signs or a NaN.
+  double value() const;
+
+  bool operator==(const ExactSum& other) const;
+
+ private:
+  static constexpr int kDigits = 72;  // From 2^-1152 to 2^1152.
+
+  void settle();
+  ExactSum settled() const;
+
+  std::array<int64_t, kDigits> digits_{};
+  int64_t pending_ = 0;  // Additions since carries were last passed on.
+  int64_t nans_ = 0, positive_infinities_ = 0, negative_infinities_ = 0;
+};
+
+static_assert(sizeof(ExactSum) == 76 * sizeof(int64_t));  // Sent to other processes as it is.
+
+}  // namespace gallop::train

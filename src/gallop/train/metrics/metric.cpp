@@ -1,0 +1,31 @@
+#include "gallop/train/metrics/metric.h"
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::train {
+
+namespace {
+
+const char* targets_of(const MetricTask& task) {
+  switch (task.target) {
+    case MetricTask::Target::kClasses: return "one class each";
+    case MetricTask::Target::kTokens: return "tokens of text";
+    case MetricTask::Target::kBinary: return "yes or no";
+    case MetricTask::Target::kLabels: return "any number of labels each";
+    case MetricTask::Target::kNumbers: return "numbers";
+  }
+  return "";
+}
+
+}  // namespace
+
+void refuse_task(const std::string& metric, const std::string& needs, const MetricTask& task) {
+  throw UsageError(
+      fmt::format("metric '{}' needs {}, but the targets of these data are {}; leave "
+                  "it out of train.metric and train.metrics",
+                  metric, needs, targets_of(task)));
+}
+
+}  // namespace gallop::train

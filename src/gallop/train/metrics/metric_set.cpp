@@ -1,0 +1,135 @@
+#include "gallop/train/metrics/metric_set.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/metrics/loss_metrics.h"
+#include "gallop/train/metrics/state_bytes.h"
+
+namespace gallop::train {
+
+namespace {
+
+bool is_in_every_evaluation(const Metric& metric) {
+  const std::string name = metric.name();
+  return metric.state_key() == kTallyKey &&
+         std::find(std::begin(kEvaluatedNames), std::end(kEvaluatedNames), name) !=
+             std::end(kEvaluatedNames);
+}
+
+// For the first task that it takes.
+std::unique_ptr<Metric> built_for_some_task(const MetricRegistry& registry,
+                                            const config::Component& component) {
+  using Target = MetricTask::Target;
+  for (const Target target :
+       {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels, Target::kNumbers}) {
+    try {
+      return registry.build(component,
+                            {.target = target, .classes = 2, .tokens_are_characters = true});
+    } catch (const UsageError&) {
+      continue;  // Not for this one.
+    }
+  }
+  throw InternalError(fmt::format("metric '{}' is for no task", component.name()));
+}
+
+ReportedMetric reported_metric(const Metric& metric) {
+  ReportedMetric reported{metric.name(), metric.higher_is_better(), metric.is_single()};
+  if (reported.is_single) return reported;
+  const std::string of_class = metric.values(*metric.make_state()).front().name;
+  reported.name = of_class.substr(0, of_class.find('/') + 1);
+  return reported;
+}
+
+}  // namespace
+
+std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
+                                             const MetricChoice& choice) {
+  std::vector<ReportedMetric> all = {{"loss", /*higher_is_better=*/false}, {"accuracy"}, {"top5"}};
+  const auto add = [&](const config::Component& one) {
+    ReportedMetric metric = reported_metric(*built_for_some_task(registry, one));
+    const auto is_same = [&](const auto& other) { return other.name == metric.name; };
+    if (std::none_of(all.begin(), all.end(), is_same)) all.push_back(std::move(metric));
+  };
+  if (choice.deciding.name() != "auto") add(choice.deciding);
+  for (const config::Component& one : choice.further.items) {
+    if (one.name() != "auto") add(one);
+  }
+  return all;
+}
+
+MetricSet::MetricSet(const MetricRegistry& registry, const MetricChoice& choice,
+                     const MetricTask& task)
+    : deciding_(registry.build(choice.deciding, task)) {
+  if (!deciding_->is_single()) {
+    throw UsageError(fmt::format(
+        "train.metric: '{}' with average: per-class is a number for each class, and none of them "
+        "decides which evaluation is the best; take another average, and put it in train.metrics",
+        choice.deciding.name()));
+  }
+  const auto report = [this](const std::shared_ptr<const Metric>& metric) {
+    const auto is_same = [&](const auto& other) {
+      return other->name() == metric->name() && other->is_single() == metric->is_single();
+    };
+    if (is_in_every_evaluation(*metric)) return;
+    if (std::none_of(reported_.begin(), reported_.end(), is_same)) reported_.push_back(metric);
+  };
+  report(deciding_);
+  for (const config::Component& one : choice.further.items) report(registry.build(one, task));
+}
+
+std::vector<std::string> MetricSet::single_names() const {
+  std::vector<std::string> names(std::begin(kEvaluatedNames), std::end(kEvaluatedNames));
+  for (const auto& metric : reported_) {
+    const std::string name = metric->name();
+    const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
+    if (metric->is_single() && is_new) names.push_back(name);
+  }
+  return names;
+}
+
+MetricSums::MetricSums(const MetricSet& set) : set_(set) {
+  for (const auto& metric : set.reported()) {
+    const std::string key = metric->state_key();
+    const auto is_same = [&](const Entry& entry) { return entry.key == key; };
+    if (key == kTallyKey || std::any_of(states_.begin(), states_.end(), is_same)) continue;
+    states_.push_back({key, metric->make_state()});
+  }
+}
+
+void MetricSums::add(const Predictions& batch) {
+  for (const Entry& entry : states_) entry.state->add(batch);
+}
+
+void MetricSums::merge_all(parallel::Collectives& collectives) {
+  for (Entry& entry : states_) {
+    const auto all = parallel::gather_bytes(collectives, entry.state->to_bytes());
+    const auto metric =
+        std::find_if(set_.reported().begin(), set_.reported().end(),
+                     [&](const auto& one) { return one->state_key() == entry.key; });
+    entry.state = (*metric)->make_state();
+    for (const std::string& bytes : all) {
+      const auto one = (*metric)->make_state();
+      one->from_bytes(bytes);
+      entry.state->merge(*one);
+    }
+  }
+}
+
+std::vector<MetricValue> MetricSums::values(const Tally& tally) const {
+  const TallyState of_tally(tally);
+  std::vector<MetricValue> all;
+  for (const auto& metric : set_.reported()) {
+    const std::string key = metric->state_key();
+    const MetricState* state = &of_tally;
+    for (const Entry& entry : states_) {
+      if (entry.key == key) state = entry.state.get();
+    }
+    for (MetricValue& value : metric->values(*state)) all.push_back(std::move(value));
+  }
+  return all;
+}
+
+}  // namespace gallop::train

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gallop/parallel/collectives.h"
+#include "gallop/train/loss.h"
+#include "gallop/train/metrics/metric.h"
+
+namespace gallop::train {
+
+/// The metrics that a recipe asks for, `train.metric` and `train.metrics`.
+struct MetricChoice {
+  explicit MetricChoice(const config::Catalog& metrics)
+      : deciding(metrics, "auto"), further(metrics) {}
+  config::Component deciding;     ///< Decides which evaluation is the best.
+  config::ComponentList further;  ///< Reported besides.
+};
+
+/// The names of every evaluation, besides those of a MetricSet.
+inline constexpr const char* kEvaluatedNames[] = {"loss", "accuracy", "top5"};
+
+/// What the evaluations of a run report, as far as it is known without its data.
+struct ReportedMetric {
+  std::string name;  ///< Of one with a value for each class: how their names begin, "f1/".
+  bool higher_is_better = true;
+  bool is_single = true;
+};
+std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
+                                             const MetricChoice& choice);
+
+/// The metrics of a run's evaluations.
+class MetricSet {
+ public:
+  /// Throws UsageError where one has no meaning for the task, or the deciding one is not a single
+  /// number.
+  MetricSet(const MetricRegistry& registry, const MetricChoice& choice, const MetricTask& task);
+
+  const Metric& deciding() const { return *deciding_; }
+  /// Those besides loss, accuracy and top5, which every evaluation has; each once.
+  const std::vector<std::shared_ptr<const Metric>>& reported() const { return reported_; }
+  /// All that are a single number, kEvaluatedNames included, as schedules may follow them.
+  std::vector<std::string> single_names() const;
+
+ private:
+  std::shared_ptr<const Metric> deciding_;
+  std::vector<std::shared_ptr<const Metric>> reported_;
+};
+
+/// The states of a set's metrics.
+class MetricSums {
+ public:
+  explicit MetricSums(const MetricSet& set);
+
+  void add(const Predictions& batch);
+  /// Merges what the states of all processes have seen, in all. Called by each of them.
+  void merge_all(parallel::Collectives& collectives);
+  /// Of MetricSet::reported(), in its order; `tally` is of the same predictions.
+  std::vector<MetricValue> values(const Tally& tally) const;
+
+ private:
+  struct Entry {
+    std::string key;
+    std::unique_ptr<MetricState> state;
+  };
+  const MetricSet& set_;
+  std::vector<Entry> states_;  // One for each key.
+};
+
+}  // namespace gallop::train

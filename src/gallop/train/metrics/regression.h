@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "gallop/train/metrics/class_counts.h"
+#include "gallop/train/metrics/metric.h"
+
+namespace gallop::train {
+
+/// Of targets that are numbers; else they throw UsageError. Of targets [N, D] the mean over D.
+std::unique_ptr<Metric> make_mse(const NoMetricOptions& config, const MetricTask& task);
+std::unique_ptr<Metric> make_mae(const NoMetricOptions& config, const MetricTask& task);
+/// The coefficient of determination, of at least two targets. Where all targets of a column are
+/// one number: 1 for exact predictions, else 0, as in scikit-learn.
+std::unique_ptr<Metric> make_r2(const NoMetricOptions& config, const MetricTask& task);
+
+}  // namespace gallop::train

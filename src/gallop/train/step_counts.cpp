@@ -1,0 +1,102 @@
+// What a step divides losses by.
+#include <algorithm>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/losses/shapes.h"
+#include "gallop/train/step_tensors.h"
+
+namespace gallop::train {
+
+// Several terms have counts of their own, and so has a teacher where the loss counts something else
+// than rows.
+bool counts_by_size(const StepConfig& config, const std::vector<LossTerm>& terms) {
+  const LossTraits traits = terms.front().loss->traits();
+  return terms.size() == 1 && terms.front().weight == 1 && traits.counts_by_size &&
+         (config.every_target_counts || !traits.can_ignore) &&
+         (!config.distill || traits.counts_rows);
+}
+
+void check_loss(const StepConfig& config) {
+  const LossTraits traits = config.loss->traits();
+  const auto is_varied = [&](Value value) {
+    return std::find(config.varied.begin(), config.varied.end(), value) != config.varied.end();
+  };
+  if (is_varied(Value::kLabelSmoothing) && !traits.takes_smoothing) {
+    throw UsageError(
+        "vary.label_smoothing is an option of the loss cross-entropy; leave it out, or take "
+        "train.loss=cross-entropy");
+  }
+  const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
+                                                        config.strategy->shards() > 0);
+  if (traits.compares_samples && (config.accumulate > 1 || is_shared)) {
+    throw UsageError(fmt::format(
+        "train.loss compares the samples of a batch with each other, so that a batch cannot be "
+        "computed in parts; {}",
+        is_shared ? "start one process, without parallel.name=deterministic"
+                  : "set train.accumulate to 1"));
+  }
+}
+
+int64_t TrainStep::counts() const {
+  return static_cast<int64_t>(terms_.size()) + (config_.distill ? 1 : 0) + 1;
+}
+
+// Of some rows: the count of each term, that of the teacher's, and targets that are not ignored.
+at::Tensor TrainStep::counts_of(const at::Tensor& input, const at::Tensor& target) const {
+  const NamedTensors batch = {{"input", input}, {"target", target}};
+  Tensors all;
+  for (const LossTerm& term : terms_) all.push_back(term.loss->count(batch));
+  const int64_t ignored = config_.loss->traits().ignored;
+  if (config_.distill) all.push_back(distillation_count(target, ignored));
+  all.push_back(
+      target.is_floating_point()
+          ? count_tensor(terms_.front().loss->expected_count(target, target.size(0)), target)
+          : count_labels(target, ignored));
+  return at::stack(all);
+}
+
+// Before the forward pass, as gradients of several terms cannot be told apart after it. Those of
+// shards are added in one order, whichever process has them.
+TrainStep::Counts TrainStep::count_targets_of_all(const Tensors& arguments) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
+  at::Tensor all;
+  if (shards() > 0) {
+    const auto nothing = at::zeros({counts()}, shared_.options());
+    Tensors of_shards(static_cast<size_t>(shards()), nothing);
+    for (const Piece& piece : pieces_of(input.size(0))) {
+      if (piece.begin == piece.end) continue;
+      of_shards[static_cast<size_t>(piece.shard)] = counts_of(
+          input.slice(0, piece.begin, piece.end), target.slice(0, piece.begin, piece.end));
+    }
+    all = at::stack(of_shards);
+  } else {
+    all = counts_of(input, target);
+  }
+  if (shared_.defined()) {
+    parallel::start_sum(all);
+    parallel::wait_for_sum(all);
+  }
+  if (shards() > 0) all = all.sum(0);
+  const int64_t terms = counts() - 1;
+  std::vector<double> weights;
+  for (const LossTerm& term : terms_) {
+    weights.push_back(term.weight * (config_.distill ? 1 - config_.distill->weight : 1));
+  }
+  if (config_.distill) weights.push_back(config_.distill->weight);
+  // Where nothing counts the sum is 0, too.
+  const at::Tensor of_terms = all.slice(0, 0, terms);
+  Tensors factors;
+  for (int64_t i = 0; i < terms; ++i) {
+    const at::Tensor count = of_terms.select(0, i);
+    factors.push_back(count.add(count.eq(0)).reciprocal().mul(weights[static_cast<size_t>(i)]));
+  }
+  return {.factors = at::stack(factors), .targets = all.select(0, terms)};
+}
+
+}  // namespace gallop::train

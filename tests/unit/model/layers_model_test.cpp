@@ -1,0 +1,338 @@
+// Models of a recipe's layers, against PyTorch's own modules (torch::nn) with the same weights.
+#include "gallop/model/layers_model.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+#include <torch/nn.h>
+
+#include "gallop/config/option_error.h"
+#include "gallop/config/resolve.h"
+
+namespace gallop::model {
+namespace {
+
+const Task kImages{
+    .kind = Task::Kind::kImages, .channels = 3, .height = 12, .width = 12, .classes = 5};
+const Task kText{.kind = Task::Kind::kText, .classes = 17, .context = 9};
+
+config::Node node_of(const std::string& layers) {
+  return config::parse_yaml("layers: " + layers, "r.yaml");
+}
+
+// What is wrong with the options; empty for nothing.
+std::string read(const std::string& layers, LayersConfig& config) {
+  config::Problems problems;
+  config::read_fields(
+      node_of(layers), [&config](config::Visitor& visitor) { visit(visitor, config); }, problems);
+  return problems.empty() ? ""
+                          : problems.list().front().key + ": " + problems.list().front().message;
+}
+
+std::unique_ptr<Model> build(const std::string& layers, const Task& task) {
+  LayersConfig config;
+  EXPECT_EQ(read(layers, config), "");
+  return make_layers(config, task, InitialWeights(3));
+}
+
+// The message of building them.
+std::string mistake(const std::string& layers, const Task& task = kImages) {
+  LayersConfig config;
+  if (const std::string wrong = read(layers, config); !wrong.empty()) return wrong;
+  try {
+    make_layers(config, task, InitialWeights(3));
+  } catch (const config::OptionError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<at::Tensor> parameters_of(const Model& model) {
+  std::vector<at::Tensor> list;
+  for (const auto& [name, tensor] : model.parameters()) list.push_back(tensor);
+  return list;
+}
+
+// Both get the same weights, in their order; then outputs and gradients have to agree.
+void expect_equal(Model& model, const std::vector<at::Tensor>& others,
+                  const std::function<at::Tensor(const at::Tensor&)>& other,
+                  const at::Tensor& input) {
+  const auto own = parameters_of(model);
+  ASSERT_EQ(own.size(), others.size());
+  {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < own.size(); ++i) {
+      ASSERT_EQ(own[i].sizes(), others[i].sizes()) << i;
+      others[i].copy_(own[i]);
+    }
+  }
+  const at::Tensor y = model.forward(input), wanted = other(input);
+  ASSERT_EQ(y.sizes(), wanted.sizes());
+  EXPECT_TRUE(at::allclose(y, wanted, 1e-5, 1e-5)) << (y - wanted).abs().max().item<double>();
+  const at::Tensor direction = at::randn(y.sizes());
+  y.mul(direction).sum().backward();
+  wanted.mul(direction).sum().backward();
+  for (size_t i = 0; i < own.size(); ++i) {
+    EXPECT_TRUE(at::allclose(own[i].grad(), others[i].grad(), 1e-4, 1e-4))
+        << i << ": " << (own[i].grad() - others[i].grad()).abs().max().item<double>();
+  }
+}
+
+TEST(LayersModel, EqualsTorchOfAConvolutionalNetwork) {
+  const auto model = build(
+      "[{conv: {channels: 8, kernel: 3, bias: false}}, batch-norm, relu, max-pool,"
+      " {conv: {channels: 12, kernel: 3, stride: 2, padding: 1, groups: 4}}, {group-norm: 3}, silu,"
+      " {conv: {channels: 6, kernel: 3, padding: 2, dilation: 2}}, {leaky-relu: 0.2}, flatten,"
+      " {linear: 7}, gelu, linear]",
+      kImages);
+  namespace nn = torch::nn;
+  nn::Sequential other(nn::Conv2d(nn::Conv2dOptions(3, 8, 3).padding(1).bias(false)),
+                       nn::BatchNorm2d(8), nn::ReLU(), nn::MaxPool2d(2),
+                       nn::Conv2d(nn::Conv2dOptions(8, 12, 3).stride(2).padding(1).groups(4)),
+                       nn::GroupNorm(3, 12), nn::SiLU(),
+                       nn::Conv2d(nn::Conv2dOptions(12, 6, 3).padding(2).dilation(2)),
+                       nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2)), nn::Flatten(),
+                       nn::Linear(54, 7), nn::GELU(), nn::Linear(7, 5));
+  expect_equal(
+      *model, other->parameters(), [&](const at::Tensor& x) { return other->forward(x); },
+      at::rand({4, 3, 12, 12}));
+}
+
+TEST(LayersModel, EqualsTorchOfTransposedConvolutionsAndPooling) {
+  const auto model = build(
+      "[{conv-transpose: {channels: 6, kernel: 3, stride: 2, padding: 1, output_padding: 1}}, elu,"
+      " {avg-pool: {kernel: 3, stride: 2, padding: 1}}, {upsample: {scale: 2, mode: bilinear}},"
+      " hardswish, global-avg-pool, linear]",
+      kImages);
+  namespace nn = torch::nn;
+  nn::Sequential other(
+      nn::ConvTranspose2d(
+          nn::ConvTranspose2dOptions(3, 6, 3).stride(2).padding(1).output_padding(1)),
+      nn::ELU(), nn::AvgPool2d(nn::AvgPool2dOptions(3).stride(2).padding(1)),
+      nn::Upsample(nn::UpsampleOptions()
+                       .scale_factor(std::vector<double>{2, 2})
+                       .mode(torch::kBilinear)
+                       .align_corners(false)),
+      nn::Hardswish(), nn::AdaptiveAvgPool2d(1), nn::Flatten(), nn::Linear(6, 5));
+  expect_equal(
+      *model, other->parameters(), [&](const at::Tensor& x) { return other->forward(x); },
+      at::rand({3, 3, 12, 12}));
+}
+
+TEST(LayersModel, EqualsTorchOfRecurrentLayers) {
+  namespace nn = torch::nn;
+  const at::Tensor tokens = at::randint(17, {4, 9}, at::kLong);
+  const auto lstm = build("[{embedding: 6}, {lstm: {hidden: 8, layers: 2}}, linear]", kText);
+  nn::Embedding lstm_embedding(17, 6);
+  nn::LSTM lstm_layer(nn::LSTMOptions(6, 8).num_layers(2).batch_first(true));
+  nn::Linear lstm_head(8, 17);
+  std::vector<at::Tensor> others = lstm_embedding->parameters();
+  for (const auto& tensor : lstm_layer->parameters()) others.push_back(tensor);
+  for (const auto& tensor : lstm_head->parameters()) others.push_back(tensor);
+  expect_equal(
+      *lstm, others,
+      [&](const at::Tensor& x) {
+        return lstm_head(std::get<0>(lstm_layer->forward(lstm_embedding(x))));
+      },
+      tokens);
+
+  const auto gru = build(
+      "[to-sequence, {gru: {hidden: 7, bidirectional: true}}, global-avg-pool, linear]", kImages);
+  nn::GRU gru_layer(nn::GRUOptions(3, 7).bidirectional(true).batch_first(true));
+  nn::Linear gru_head(14, 5);
+  others = gru_layer->parameters();
+  for (const auto& tensor : gru_head->parameters()) others.push_back(tensor);
+  expect_equal(
+      *gru, others,
+      [&](const at::Tensor& x) {
+        const at::Tensor sequence = x.flatten(2).transpose(1, 2);
+        return gru_head(std::get<0>(gru_layer->forward(sequence)).mean(1));
+      },
+      at::rand({2, 3, 12, 12}));
+}
+
+TEST(LayersModel, EqualsTorchOfCausalConvolutions) {
+  const auto model = build(
+      "[{embedding: 6}, {conv: {channels: 10, kernel: 3, dilation: 2}}, tanh, linear]", kText);
+  namespace nn = torch::nn;
+  nn::Embedding embedding(17, 6);
+  nn::Conv1d conv(nn::Conv1dOptions(6, 10, 3).dilation(2));
+  nn::Linear head(10, 17);
+  std::vector<at::Tensor> others = embedding->parameters();
+  for (const auto& tensor : conv->parameters()) others.push_back(tensor);
+  for (const auto& tensor : head->parameters()) others.push_back(tensor);
+  expect_equal(
+      *model, others,
+      [&](const at::Tensor& x) {
+        const at::Tensor padded = at::constant_pad_nd(embedding(x).transpose(1, 2), {4, 0});
+        return head(conv(padded).transpose(1, 2).tanh());
+      },
+      at::randint(17, {4, 9}, at::kLong));
+}
+
+TEST(LayersModel, EqualsTorchOfResidualsAndBranches) {
+  const auto model = build(
+      "[{residual: {layers: [{conv: {channels: 4, kernel: 3, stride: 2}}, relu],"
+      " shortcut: [{conv: {channels: 4, kernel: 1, stride: 2}}]}}, {residual: [{conv: 4}, tanh]},"
+      " {concat: [identity, {sequential: [{conv: {channels: 2, kernel: 1}}, sigmoid]}]},"
+      " {add: [{conv: {channels: 3, kernel: 1}}, {conv: {channels: 3, kernel: 5}}]},"
+      " global-avg-pool, linear]",
+      kImages);
+  namespace nn = torch::nn;
+  const auto conv = [](int64_t in, int64_t out, int64_t kernel, int64_t stride = 1) {
+    return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2));
+  };
+  std::vector<nn::Conv2d> convs = {conv(3, 4, 3, 2), conv(3, 4, 1, 2), conv(4, 4, 3),
+                                   conv(4, 2, 1),    conv(6, 3, 1),    conv(6, 3, 5)};
+  nn::Linear head(3, 5);
+  std::vector<at::Tensor> others;
+  for (auto& one : convs) {
+    for (const auto& tensor : one->parameters()) others.push_back(tensor);
+  }
+  for (const auto& tensor : head->parameters()) others.push_back(tensor);
+  expect_equal(
+      *model, others,
+      [&](const at::Tensor& input) {
+        at::Tensor x = convs[0](input).relu() + convs[1](input);
+        x = convs[2](x).tanh() + x;
+        x = at::cat({x, convs[3](x).sigmoid()}, 1);
+        x = convs[4](x) + convs[5](x);
+        return head(x.mean({2, 3}));
+      },
+      at::rand({4, 3, 12, 12}));
+}
+
+TEST(LayersModel, NeverSeesTheTokensThatItPredicts) {
+  const auto model = build(
+      "[{embedding: 8}, position-embedding, {repeat: {times: 2, layers:"
+      " [{residual: [layer-norm, {attention: 2}]}, {residual: [rms-norm, {conv: {channels: "
+      "8}}]}]}},"
+      " {lstm: 8}, {gru: 8}, linear]",
+      kText);
+  model->set_training(false);
+  const at::Tensor tokens = at::randint(17, {2, 9}, at::kLong);
+  at::Tensor changed = tokens.clone();
+  changed.select(1, 6).add_(1).remainder_(17);
+  const at::Tensor before = model->forward(tokens), after = model->forward(changed);
+  EXPECT_TRUE(at::equal(before.narrow(1, 0, 6), after.narrow(1, 0, 6)));
+  EXPECT_FALSE(at::equal(before.select(1, 6), after.select(1, 6)));
+  EXPECT_EQ(model->forward(tokens.narrow(1, 0, 4)).sizes(), (std::vector<int64_t>{2, 4, 17}));
+}
+
+TEST(LayersModel, RecomputesBlocksWithTheSameGradients) {
+  const auto layers =
+      "[{embedding: 8}, {residual: [layer-norm, {linear: 8}, gelu, {dropout: 0.3}]},"
+      " {residual: [{lstm: 8}]}, {linear: {bias: false}}]";
+  const at::Tensor tokens = at::randint(17, {3, 9}, at::kLong);
+  std::vector<std::vector<at::Tensor>> gradients;
+  for (const bool recomputed : {false, true}) {
+    const auto model = build(layers, kText);
+    ASSERT_EQ(model->blocks(), 2);
+    model->recompute({recomputed, recomputed});
+    torch::manual_seed(5);
+    const Output output = model->forward_to_head(tokens);
+    ASSERT_TRUE(output.weight.defined());
+    output.logits().square().sum().backward();
+    gradients.emplace_back();
+    for (const auto& tensor : parameters_of(*model)) gradients.back().push_back(tensor.grad());
+  }
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    EXPECT_TRUE(at::equal(gradients[0][i], gradients[1][i])) << i;
+  }
+}
+
+TEST(LayersModel, NamesParametersByTheirPlace) {
+  const auto model =
+      build("[{conv: 4}, {residual: [batch-norm, relu, {conv: 4}]}, flatten, linear]", kImages);
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : model->parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"layers.0.weight", "layers.0.bias",
+                                             "layers.1.layers.0.weight", "layers.1.layers.0.bias",
+                                             "layers.1.layers.2.weight", "layers.1.layers.2.bias",
+                                             "layers.3.weight", "layers.3.bias"}));
+}
+
+TEST(LayersModel, SaysWhatDoesNotFit) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"[]", "model.layers: needs at least one layer"},
+      {"[linear]",
+       "model.layers.0.linear: needs a vector or a sequence, but its input is an image "
+       "[3, 12, 12]; put flatten, global-avg-pool or to-sequence before it"},
+      {"[flatten, {linear: 9}]",
+       "model.layers.1: the last layer makes a vector [9], but the data need a vector [5]"},
+      {"[{conv: {channels: 4, kernel: 4}}]",
+       "model.layers.0.conv: padding 'same' needs an odd kernel"},
+      {"[{conv: {kernel: 3}}]", "model.layers.0.conv: needs channels"},
+      {"[{conv: {channels: 4, kernel: 15, padding: 0}}]",
+       "its kernel of 15 is larger than its input, an image [3, 12, 12]"},
+      {"[{conv: {channels: 4, groups: 2}}]", "groups of 2 must divide the 3 channels of its input"},
+      {"[{conv: {channels: 4, padding: causal}}]", "padding 'causal' is for sequences"},
+      {"[{max-pool: 13}]", "its kernel of 13 is larger than its input"},
+      {"[{group-norm: 2}]", "groups of 2 must divide the 3 channels"},
+      {"[layer-norm]", "take batch-norm or group-norm"},
+      {"[{residual: [{conv: 4}]}]",
+       "model.layers.0.residual: its layers make an image [4, 12, 12], but its shortcut an image "
+       "[3, 12, 12]; give it a shortcut"},
+      {"[{residual: [{conv: 3}, flatten, {linear: {features: 4}}, {conv: 3}]}]",
+       "model.layers.0.residual.layers.3.conv: needs an image [C, H, W] or a sequence [T, C], but "
+       "its input is a vector [4]"},
+      {"[{concat: [identity]}]", "needs at least two branches"},
+      {"[{concat: [identity, max-pool]}]",
+       "branch 1 makes an image [3, 6, 6], which does not go with an image [3, 12, 12]"},
+      {"[{lstm: 4}]",
+       "needs a sequence [T, C], but its input is an image [3, 12, 12]; put to-sequence before it"},
+      {"[{embedding: 4}]", "an embedding is the first layer, for text"},
+      {"[relu: 3]", "layers.0.relu: has no options, but '3' is given"},
+      {"[{conv: {channels: 0}}]", "layers.0.conv.channels: must be a whole number of at least 1"},
+      {"[{conv: {channels: 4, padding: around}}]",
+       "layers.0.conv.padding: must be auto, same, causal or a number"},
+      {"[{convolution: 4}]", "layers.0: unknown layer 'convolution'"},
+  };
+  for (const auto& one : cases) {
+    const std::string message = mistake(one[0]);
+    EXPECT_NE(message.find(one[1]), std::string::npos) << one[0] << "\n" << message;
+  }
+  const std::vector<std::vector<std::string>> text_cases = {
+      {"[linear]", "put an embedding before it"},
+      {"[{embedding: 4}, {lstm: {hidden: 4, bidirectional: true}}, linear]",
+       "set bidirectional to false"},
+      {"[{embedding: 4}, {attention: {heads: 2, causal: 'false'}}, linear]",
+       "sees the tokens that it is to predict"},
+      {"[{embedding: 4}, {attention: 3}, linear]", "3 heads do not divide the 4 channels"},
+      {"[{embedding: 4}, {conv: {channels: 4, padding: same}}, linear]", "set it to causal"},
+      {"[{embedding: 4}, global-avg-pool, linear]",
+       "the last layer makes a vector [17], but the data need a sequence [9, 17]"},
+  };
+  for (const auto& one : text_cases) {
+    const std::string message = mistake(one[0], kText);
+    EXPECT_NE(message.find(one[1]), std::string::npos) << one[0] << "\n" << message;
+  }
+}
+
+TEST(LayersModel, IsWrittenAsItWasRead) {
+  LayersConfig config, again;
+  const auto layers =
+      "[{conv: 4}, {residual: [{conv: {channels: 4, kernel: 5}}, relu]}, flatten, linear]";
+  ASSERT_EQ(read(layers, config), "");
+  const auto visit_config = [&config](config::Visitor& visitor) { visit(visitor, config); };
+  const config::Node written = config::write_fields(visit_config, node_of(layers));
+  config::Problems problems;
+  config::read_fields(
+      written, [&again](config::Visitor& visitor) { visit(visitor, again); }, problems);
+  ASSERT_TRUE(problems.empty()) << problems.list().front().message;
+  const auto one = make_layers(config, kImages, InitialWeights(1));
+  const auto other = make_layers(again, kImages, InitialWeights(1));
+  const at::Tensor x = at::rand({2, 3, 12, 12});
+  EXPECT_TRUE(at::equal(one->forward(x), other->forward(x)));
+}
+
+}  // namespace
+}  // namespace gallop::model

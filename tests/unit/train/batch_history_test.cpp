@@ -1,0 +1,149 @@
+#include "gallop/train/batch_history.h"
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/due.h"
+#include "gallop/train/length.h"
+#include "gallop/train/progress.h"
+
+namespace gallop::train {
+namespace {
+
+using Map = std::map<std::string, std::string>;
+
+// What a checkpoint says at this place.
+Map saved(int64_t step, int64_t samples, int64_t epoch, int64_t position) {
+  Progress progress;
+  progress.step = step;
+  progress.samples = samples;
+  return progress.to_map({.seed = 1, .epoch = epoch, .position = position});
+}
+
+Map saved(const BatchHistory& history, int64_t step, int64_t samples, int64_t epoch,
+          int64_t position) {
+  Map map = saved(step, samples, epoch, position);
+  history.write(map);
+  return map;
+}
+
+TEST(BatchHistory, StaysUniformWhereNothingChanges) {
+  const BatchHistory history(16, 100);
+  const auto again = BatchHistory::resumed(saved(history, 10, 148, 1, 48), 16, 100);
+  EXPECT_TRUE(again.is_uniform());
+  EXPECT_EQ(again.last().batch, 16);
+  EXPECT_EQ(again.last().samples_after(10), 148);
+}
+
+TEST(BatchHistory, AddsAStretchForEachBatchSizeAndKeepsIt) {
+  auto history = BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), 10, 100);
+  ASSERT_EQ(history.stretches().size(), 2U);
+  EXPECT_EQ(history.last().step, 10);
+  EXPECT_EQ(history.last().samples_after(11), 158);
+  EXPECT_EQ(history.last().samples_after(16), 200);  // 48 + 5 * 10 + 2.
+  EXPECT_EQ(history.last().samples_after(17), 210);
+  EXPECT_EQ(history.last().epochs_after(16), 2);
+  history = BatchHistory::resumed(saved(history, 16, 200, 2, 0), 16, 100);
+  ASSERT_EQ(history.stretches().size(), 3U);
+  EXPECT_EQ(history.at(9).batch, 16);
+  EXPECT_EQ(history.at(10).batch, 10);
+  EXPECT_EQ(history.at(16).batch, 16);
+}
+
+TEST(BatchHistory, AStretchWithoutStepsLeavesNoTrace) {
+  auto history = BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), 10, 100);
+  history = BatchHistory::resumed(saved(history, 10, 148, 1, 48), 16, 100);
+  EXPECT_TRUE(history.is_uniform());
+  history = BatchHistory::resumed(saved(BatchHistory(16, 100), 0, 0, 0, 0), 10, 100);
+  EXPECT_TRUE(history.is_uniform());
+  EXPECT_EQ(history.last().batch, 10);
+}
+
+TEST(BatchHistory, ReadsCheckpointsThatHaveNone) {
+  EXPECT_TRUE(BatchHistory::resumed(saved(10, 148, 1, 48), 16, 100).is_uniform());
+  const auto changed = BatchHistory::resumed(saved(10, 148, 1, 48), 10, 100);
+  ASSERT_EQ(changed.stretches().size(), 2U);
+  EXPECT_EQ(changed.last().step, 10);
+  EXPECT_EQ(changed.last().samples, 148);
+  EXPECT_EQ(changed.first().batch, 15);
+}
+
+TEST(BatchHistory, RefusesDamage) {
+  Map map = saved(BatchHistory(16, 100), 10, 148, 1, 48);
+  map["batches.0.batch"] = "0";
+  EXPECT_THROW(BatchHistory::resumed(map, 16, 100), DataError);
+  map["batches.0.batch"] = "x";
+  EXPECT_THROW(BatchHistory::resumed(map, 16, 100), DataError);
+  map["batches"] = "3";
+  EXPECT_THROW(BatchHistory::resumed(map, 16, 100), DataError);
+}
+
+// 64 samples: two epochs of 4 steps, then others.
+Length two_epochs_then(int64_t batch, const TrainConfig& config) {
+  return Length::of(config,
+                    BatchHistory::resumed(saved(BatchHistory(16, 64), 8, 128, 2, 0), batch, 64));
+}
+
+TEST(Length, EndsAtTheSameSampleWithAnotherBatchSize) {
+  TrainConfig config;
+  config.epochs = 4;
+  EXPECT_EQ(two_epochs_then(32, config).steps, 12);
+  EXPECT_EQ(two_epochs_then(8, config).steps, 24);
+  EXPECT_EQ(two_epochs_then(10, config).steps, 22);  // 7 a epoch.
+  for (const int64_t batch : {8, 10, 32, 64, 100}) {
+    const Length length = two_epochs_then(batch, config);
+    EXPECT_EQ(length.samples, 256) << batch;
+    EXPECT_EQ(length.progress(128), 0.5) << batch;
+    EXPECT_EQ(length.epochs_after(length.steps), 4) << batch;
+    EXPECT_EQ(length.epochs_after(4), 1) << batch;
+    EXPECT_EQ(length.for_schedules().share_of("4 steps"), 0.25) << batch;
+    EXPECT_EQ(length.for_updates().steps_of("1"), length.steps) << batch;
+    EXPECT_EQ(length.for_updates().steps_of("0.25"), 4) << batch;
+    EXPECT_EQ(length.for_updates().steps_of("3 epochs"),
+              length.step_of(Interval::parse("3 epochs")))
+        << batch;
+    EXPECT_EQ(length.for_updates().steps_between("1 epoch"), (64 + batch - 1) / batch) << batch;
+  }
+}
+
+TEST(Length, OfARunInStepsCountsThem) {
+  TrainConfig config;
+  config.steps = 16;
+  const Length length = two_epochs_then(32, config);
+  EXPECT_EQ(length.steps, 16);
+  EXPECT_EQ(length.samples, 128 + 8 * 32);
+  EXPECT_EQ(length.progress(64), 0.25);
+  EXPECT_EQ(length.progress(128), 0.5);
+  EXPECT_EQ(length.progress(128 + 4 * 32), 0.75);
+  EXPECT_EQ(length.progress(length.samples), 1);
+  EXPECT_EQ(length.for_schedules().share_of("4 steps"), 0.25);
+  EXPECT_EQ(length.for_updates().steps_of("0.75"), 12);
+}
+
+TEST(Length, FindsEpochsFromTheMiddleOfOne) {
+  TrainConfig config;
+  config.epochs = 3;
+  const auto history = BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), 10, 100);
+  const Length length = Length::of(config, history);
+  EXPECT_EQ(length.step_of(Interval::parse("1 epoch")), 7);
+  EXPECT_EQ(length.step_of(Interval::parse("2 epochs")), 16);
+  EXPECT_EQ(length.steps, 26);
+  EXPECT_EQ(length.samples, 300);
+}
+
+TEST(Due, CountsEpochsAcrossBatchSizes) {
+  TrainConfig config;
+  config.epochs = 4;
+  const Length length = two_epochs_then(32, config);
+  Due due(Interval::parse("1 epoch"), length);
+  std::vector<int64_t> steps;
+  for (int64_t step = 1; step <= length.steps; ++step) {
+    if (!due.at(step)) continue;
+    steps.push_back(step);
+    due.done(step);
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{4, 8, 10, 12}));
+}
+
+}  // namespace
+}  // namespace gallop::train

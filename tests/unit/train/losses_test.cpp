@@ -1,0 +1,318 @@
+// Losses against PyTorch's (tests/parity/make_losses.py made the fixture), in parts, and against
+// data that they cannot work with.
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/tensor/safetensors.h"
+#include "gallop/train/losses/loss.h"
+#include "unit/base/error_of.h"
+#include "unit/fixtures.h"
+#include "unit/train/loss_cases.h"
+
+namespace gallop::train {
+namespace {
+
+/// One stored case: a loss with its options, on the fields of a kind of data.
+struct Stored {
+  std::string kind, loss;
+  at::Tensor logits;
+  NamedTensors batch;
+  at::Tensor mean_and_gradient;
+};
+
+std::vector<Stored> stored_cases() {
+  const fs::path path = fixtures() / "losses.safetensors";
+  std::map<std::string, std::map<std::string, at::Tensor>> kinds;
+  std::vector<Stored> cases;
+  const auto all = read_safetensors(path).tensors;
+  for (const auto& [name, tensor] : all) {
+    if (!name.starts_with("IN/")) continue;
+    const size_t end = name.find('/', 3);
+    kinds[name.substr(3, end - 3)][name.substr(end + 1)] = tensor;
+  }
+  for (const auto& [name, tensor] : all) {
+    const size_t bar = name.find('|');
+    if (bar == std::string::npos) continue;
+    Stored one{
+        .kind = name.substr(0, bar), .loss = name.substr(bar + 1), .mean_and_gradient = tensor};
+    const auto& fields = kinds.at(one.kind);
+    one.logits = fields.at("logits");
+    one.batch.push_back({"target", fields.at("target")});
+    for (const auto& [field, value] : fields) {
+      if (field != "logits" && field != "target") one.batch.push_back({field, value});
+    }
+    cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
+std::shared_ptr<const Loss> loss_of(const Stored& one) {
+  return loss_of(one.loss, context_of(one.logits, one.batch.front().tensor));
+}
+
+double largest_difference(const at::Tensor& found, const at::Tensor& wanted) {
+  return (found - wanted).abs().max().item<double>();
+}
+
+TEST(Losses, HaveThePyTorchValuesAndGradientsForAllOptions) {
+  std::map<std::string, int> counts;
+  for (const Stored& one : stored_cases()) {
+    SCOPED_TRACE(one.kind + ": " + one.loss);
+    counts[one.loss.substr(0, one.loss.find(' '))] += 1;
+    const at::Tensor logits = one.logits.clone().requires_grad_();
+    const auto [sum, count] = (*loss_of(one))({logits}, one.batch);
+    EXPECT_EQ(count.scalar_type(), at::kDouble);
+    EXPECT_EQ(sum.dim() + count.dim(), 0);
+    const at::Tensor mean = sum.div(count);
+    mean.backward();
+    const double wanted = one.mean_and_gradient[0].item<double>();
+    EXPECT_NEAR(mean.item<double>(), wanted, 1e-11 * std::max(1.0, std::abs(wanted)));
+    EXPECT_LT(largest_difference(logits.grad().flatten(), one.mean_and_gradient.slice(0, 1)),
+              1e-11);
+  }
+  const std::map<std::string, int> all = {{"bce-with-logits", 3},
+                                          {"cosine-embedding", 3},
+                                          {"cross-entropy", 32},
+                                          {"ctc", 5},
+                                          {"dice", 16},
+                                          {"focal", 33},
+                                          {"huber", 6},
+                                          {"info-nce", 4},
+                                          {"kl-divergence", 2},
+                                          {"l1", 4},
+                                          {"mse", 4},
+                                          {"poisson-nll", 6},
+                                          {"quantile", 5},
+                                          {"smooth-l1", 9},
+                                          {"triplet-margin", 16}};
+  EXPECT_EQ(counts, all);
+  // And one that is made of others.
+  EXPECT_EQ(counts.size() + 1, built_in_losses().members().size());
+}
+
+// fp32 and bf16 outputs are summed in fp32.
+TEST(Losses, WidenNarrowOutputs) {
+  for (const Stored& one : stored_cases()) {
+    SCOPED_TRACE(one.kind + ": " + one.loss);
+    const auto loss = loss_of(one);
+    for (const auto format : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor logits = one.logits.to(format).requires_grad_();
+      const at::Tensor sum = loss->sum({logits}, one.batch);
+      EXPECT_EQ(sum.scalar_type(), at::kFloat);
+      sum.backward();
+      EXPECT_EQ(logits.grad().scalar_type(), format);
+      const double wanted =
+          loss->sum({one.logits.to(format).to(at::kDouble)}, one.batch).item<double>();
+      EXPECT_NEAR(sum.item<double>(), wanted, 2e-5 * std::max(1.0, std::abs(wanted)));
+    }
+  }
+}
+
+NamedTensors some_rows(const NamedTensors& batch, int64_t begin, int64_t end) {
+  NamedTensors some;
+  for (const auto& [name, tensor] : batch) some.push_back({name, tensor.slice(0, begin, end)});
+  return some;
+}
+
+// In fp64: the sums of the parts are those of the whole, and so are the gradients.
+TEST(Losses, AreTheSameForAnyPartitionOfABatch) {
+  std::mt19937 random(1);
+  int tried = 0;
+  for (const Stored& one : stored_cases()) {
+    SCOPED_TRACE(one.kind + ": " + one.loss);
+    const auto loss = loss_of(one);
+    if (loss->traits().compares_samples) continue;
+    const int64_t rows = one.logits.size(0);
+    const at::Tensor whole = one.logits.clone().requires_grad_();
+    const auto wanted = (*loss)({whole}, one.batch);
+    wanted.sum.backward();
+    EXPECT_EQ(loss->count(some_rows(one.batch, 0, 0)).item<double>(), 0);
+    for (int64_t parts = 2; parts <= rows; ++parts) {
+      std::set<int64_t> cuts = {0, rows};
+      while (static_cast<int64_t>(cuts.size()) <= parts) {
+        cuts.insert(std::uniform_int_distribution<int64_t>(1, rows - 1)(random));
+      }
+      const at::Tensor logits = one.logits.clone().requires_grad_();
+      double sum = 0, count = 0;
+      for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+        const int64_t begin = *cut, end = *std::next(cut);
+        const auto part = (*loss)({logits.slice(0, begin, end)}, some_rows(one.batch, begin, end));
+        part.sum.backward();
+        sum += part.sum.item<double>();
+        count += part.count.item<double>();
+      }
+      EXPECT_NEAR(sum, wanted.sum.item<double>(), 1e-10);
+      EXPECT_NEAR(count, wanted.count.item<double>(), 1e-10);
+      EXPECT_LT(largest_difference(logits.grad(), whole.grad()), 1e-10);
+      tried += 1;
+    }
+  }
+  EXPECT_GT(tried, 300);
+}
+
+// What a step divides by without asking the device.
+TEST(Losses, ExpectTheCountThatTheyHaveWithoutIgnoredTargets) {
+  int followed = 0;
+  for (const Stored& one : stored_cases()) {
+    SCOPED_TRACE(one.kind + ": " + one.loss);
+    const auto loss = loss_of(one);
+    const at::Tensor& target = one.batch.front().tensor;
+    const bool has_ignored = !target.is_floating_point() && target.eq(-100).any().item<bool>();
+    const bool has_weights = one.kind.find("weighted") != std::string::npos;
+    const LossTraits traits = loss->traits();
+    if (!traits.counts_by_size || (traits.can_ignore && has_ignored) || has_weights) continue;
+    followed += 1;
+    EXPECT_EQ(loss->count(one.batch).item<double>(),
+              static_cast<double>(loss->expected_count(target, target.size(0))));
+  }
+  EXPECT_GT(followed, 80);
+}
+
+TEST(Losses, CountCorrectPredictionsOfClassLabels) {
+  const auto right = [](const std::string& text, const at::Tensor& outputs,
+                        const at::Tensor& labels) {
+    const Losses losses =
+        loss_of(text, context_of(outputs, labels))
+            ->sum_and_right({outputs}, {{"target", labels}}, {.count_right = true});
+    return losses.right.defined() ? losses.right.item<int64_t>() : -1;
+  };
+  const at::Tensor logits = at::randn({40, 5}), target = at::randint(5, {40}, at::kLong);
+  target.slice(0, 0, 7).fill_(-100);
+  const int64_t wanted = logits.argmax(1).eq(target).sum().item<int64_t>();
+  for (const char* text : {"cross-entropy", "cross-entropy class_weights=[1,2,3,4,5]", "focal",
+                           "cross-entropy label_smoothing=0.1"}) {
+    EXPECT_EQ(right(text, logits, target), wanted) << text;
+  }
+  // Class 2 does not count, not even where it is predicted.
+  const int64_t others =
+      logits.argmax(1).eq(target).logical_and(target.ne(2)).sum().item<int64_t>();
+  EXPECT_EQ(right("cross-entropy ignore_index=2", logits, target), others);
+  EXPECT_EQ(right("cross-entropy", logits, at::softmax(logits, 1)), -1);
+  EXPECT_EQ(right("mse", logits, at::softmax(logits, 1)), -1);
+  // Images: the class dimension is the second.
+  const at::Tensor images = at::randn({3, 5, 4, 4}), masks = at::randint(5, {3, 4, 4}, at::kLong);
+  for (const char* text : {"cross-entropy", "focal", "cross-entropy class_weights=[1,2,3,4,5]"}) {
+    EXPECT_EQ(right(text, images, masks), images.argmax(1).eq(masks).sum().item<int64_t>());
+  }
+}
+
+TEST(Losses, TakeASmoothingThatChanges) {
+  for (const char* weights : {"[]", "[1,2,3,4,5]"}) {
+    const at::Tensor logits = at::randn({9, 5}), target = at::randint(5, {9}, at::kLong);
+    const auto plain =
+        loss_of(fmt::format("cross-entropy class_weights={}", weights), context_of(logits, target));
+    const auto fixed =
+        loss_of(fmt::format("cross-entropy class_weights={} label_smoothing=0.3", weights),
+                context_of(logits, target));
+    const at::Tensor varied =
+        plain
+            ->sum_and_right({logits}, {{"target", target}},
+                            {.label_smoothing = at::full({}, 0.3, at::kFloat)})
+            .sum;
+    EXPECT_NEAR(varied.item<double>(), fixed->sum({logits}, {{"target", target}}).item<double>(),
+                1e-4);
+  }
+}
+
+TEST(Losses, WeightedSumAddsMeans) {
+  const at::Tensor logits = at::randn({9, 5}, at::kDouble), target = at::randint(5, {9}, at::kLong);
+  const NamedTensors batch = {{"target", target}};
+  const LossContext context = context_of(logits, target);
+  const auto both = loss_of(
+      "weighted-sum losses=[focal,{cross-entropy:{class_weights:[1,2,3,4,5]}}] weights=[0.5,2]",
+      context);
+  const auto mean = [&](const Loss& loss) {
+    const auto [sum, count] = loss({logits}, batch);
+    return sum.item<double>() / count.item<double>();
+  };
+  const double wanted = 0.5 * mean(*loss_of("focal", context)) +
+                        2 * mean(*loss_of("cross-entropy class_weights=[1,2,3,4,5]", context));
+  EXPECT_NEAR(mean(*both), wanted, 1e-12);
+  EXPECT_EQ(both->terms().size(), 2U);
+  EXPECT_EQ(both->tensors().size(), 1U);
+  EXPECT_TRUE(both->traits().predicts_classes);
+  // Sums of sums.
+  const auto nested = loss_of(
+      "weighted-sum losses=[{weighted-sum:{losses:[focal,focal],weights:[1,3]}}] weights=[0.25]",
+      context);
+  EXPECT_NEAR(mean(*nested), mean(*loss_of("focal", context)), 1e-12);
+}
+
+struct Mistake {
+  const char* loss;
+  LossContext context;
+  const char* message;
+};
+
+TEST(Losses, RefuseDataThatTheyCannotWorkWith) {
+  const LossContext labels{.output_sizes = {10}, .target_sizes = {}, .classes = 10};
+  const LossContext numbers{.output_sizes = {3}, .target_sizes = {3}, .target_type = c10::kFloat};
+  LossContext smoothed = labels;
+  smoothed.label_smoothing = 0.2;
+  for (const auto& [loss, context, message] : std::vector<Mistake>{
+           {"mse", labels,
+            "mse compares each output with a floating-point target, but the outputs "
+            "of a sample have sizes [10], and its targets are class labels below 10; "
+            "for class labels take cross-entropy or focal"},
+           {"bce-with-logits", labels, "class labels below 10"},
+           {"cross-entropy class_weights=[1,2]", labels,
+            "class_weights of cross-entropy has 2 numbers, but there are 10 classes"},
+           {"focal class_weights=[1,2]", labels, "class_weights of focal has 2 numbers"},
+           {"mse",
+            {.output_sizes = {3}, .target_sizes = {2}, .target_type = c10::kFloat},
+            "sizes [3], and its targets are floating-point numbers of sizes [2]"},
+           {"cross-entropy",
+            {.output_sizes = {3}, .target_sizes = {2}, .target_type = c10::kFloat},
+            "cross-entropy needs a target for each output"},
+           {"quantile quantiles=[]", numbers, "quantiles is empty"},
+           {"quantile quantiles=[0.1,0.9]", numbers, "outputs whose last dimension is 2"},
+           {"bce-with-logits pos_weight=[1,2]", numbers, "pos_weight has 2 numbers"},
+           {"triplet-margin", labels, "triplet-margin needs 3 embeddings for each sample"},
+           {"info-nce negatives=given", labels, "info-nce needs 3 or more embeddings"},
+           {"cosine-embedding",
+            {.output_sizes = {2, 4}, .target_sizes = {}, .classes = 2},
+            "one target for each pair, 1 or -1, but the data have class labels"},
+           {"ctc", labels, "ctc aligns sequences of class labels"},
+           {"ctc blank=7",
+            {.output_sizes = {9, 5}, .target_sizes = {4}, .classes = 5},
+            "blank is 7, but there are 5 classes"},
+           {"dice include_background=false",
+            {.output_sizes = {1, 4, 4}, .target_sizes = {1, 4, 4}, .target_type = c10::kFloat},
+            "one class alone"},
+           {"weighted-sum", labels, "weighted-sum has no losses"},
+           {"weighted-sum losses=[focal] weights=[1,2]", labels, "weighted-sum of 1 losses has 2"},
+           {"weighted-sum losses=[focal,mse]", labels, "mse compares"},
+           {"focal", smoothed,
+            "train.label_smoothing is 0.2, and is an option of the loss "
+            "cross-entropy, but train.loss is focal"},
+           {"cross-entropy label_smoothing=0.1", smoothed, "leave one of them out"}}) {
+    const std::string error = error_of([&] { loss_of(loss, context); });
+    EXPECT_NE(error.find(message), std::string::npos) << loss << ": " << error;
+  }
+  // The same number twice is no contradiction.
+  EXPECT_NO_THROW(loss_of("cross-entropy label_smoothing=0.2", smoothed));
+  const at::Tensor logits = at::randn({4, 3});
+  EXPECT_THROW(loss_of("mse", numbers)->sum({logits}, {{"input", logits}}), UsageError);
+}
+
+TEST(Losses, CtcIsInfiniteWhereATargetDoesNotFit) {
+  const at::Tensor logits = at::randn({1, 2, 4}), target = at::ones({1, 2}, at::kLong);
+  const LossContext context = context_of(logits, target);
+  EXPECT_TRUE(
+      std::isinf(loss_of("ctc", context)->sum({logits}, {{"target", target}}).item<double>()));
+  EXPECT_EQ(loss_of("ctc zero_infinity=true", context)
+                ->sum({logits}, {{"target", target}})
+                .item<double>(),
+            0);
+}
+
+}  // namespace
+}  // namespace gallop::train

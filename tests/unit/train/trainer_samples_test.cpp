@@ -1,0 +1,195 @@
+// Which samples a trainer sees where a resume changes the batch size or the processes.
+#include <algorithm>
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/parallel/ddp.h"
+#include "unit/base/error_of.h"
+#include "unit/parallel/together.h"
+#include "unit/train/trainer_cases.h"
+
+namespace gallop::train {
+namespace {
+
+/// Images that note who asks for them, by epoch.
+class SeenImages final : public data::Samples {
+ public:
+  explicit SeenImages(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  data::RowShape input_shape() const override { return images_.input_shape(); }
+  data::RowShape target_shape() const override { return images_.target_shape(); }
+  bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
+            data::Scratch& scratch) const override {
+    {
+      const std::lock_guard lock(mutex_);
+      seen_.emplace_back(epoch, index);
+    }
+    return images_.fill(index, epoch, input_row, target_row, scratch);
+  }
+
+  // Each sample of each epoch once.
+  void expect_epochs(int64_t epochs) {
+    std::sort(seen_.begin(), seen_.end());
+    std::vector<std::pair<int64_t, int64_t>> wanted;
+    for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+      for (int64_t i = 0; i < size_; ++i) wanted.emplace_back(epoch, i);
+    }
+    EXPECT_EQ(seen_, wanted);
+  }
+
+ private:
+  int64_t size_;
+  RandomImages images_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<int64_t, int64_t>> seen_;
+};
+
+struct Rates : Observer {
+  void stepped(const StepEvent& e) override {
+    lrs.push_back(e.lr);
+    last = e;
+  }
+  void evaluated(const EvaluationEvent& e) override { evaluations.push_back(e.step); }
+  std::vector<double> lrs;
+  std::vector<int64_t> evaluations;
+  StepEvent last;
+};
+
+class SamplesOfTrainers : public Trainers {
+ protected:
+  struct Part {
+    int64_t batch = 16;
+    int processes = 1;
+    int64_t accumulate = 1;
+    Interval until{};
+  };
+
+  // Trains one part of a run, from where the one before has stopped.
+  Rates train(const data::Samples& images, const Part& part, TrainConfig config = {.epochs = 3}) {
+    config.accumulate = part.accumulate;
+    config.checkpoint_in_background = false;
+    config.evaluate_every = evaluate_every_;
+    Rates rates;
+    parallel::run_together(part.processes, [&](parallel::Collectives& collectives) {
+      const auto model =
+          model::make_mlp({}, {.channels = 1, .height = 4, .width = 4, .classes = 3}, 1);
+      CheckpointStore checkpoints(folder_ / "checkpoints");
+      const auto newest = checkpoints.newest();
+      const BatchHistory history = newest ? BatchHistory::resumed(checkpoints.read_trainer(*newest),
+                                                                  part.batch, images.size())
+                                          : BatchHistory(part.batch, images.size());
+      const Length length = Length::of(config, history);
+      const auto optimizer = optim::make_wrapped("sgd", "[]", model->parameters(), model->buffers(),
+                                                 length.for_updates());
+      const auto strategy =
+          parallel::make_ddp({}, collectives, {model->parameters(), model->buffers()});
+      static const auto kSchedules = schedule::built_in_schedules();
+      const auto schedule =
+          kSchedules.build(config::Component(kSchedules, "linear"), length.for_schedules());
+      StopRequest stop;
+      Rates heard;
+      data::LoaderConfig loader{.batch = part.batch, .threads = 0};
+      loader.part = collectives.rank();
+      loader.parts = collectives.size();
+      const RandomImages evaluated;
+      Trainer trainer({.model = *model,
+                       .optimizer = *optimizer,
+                       .schedule = *schedule,
+                       .train_samples = images,
+                       .evaluation_samples = &evaluated,
+                       .checkpoints = checkpoints,
+                       .stop = stop,
+                       .until = part.until},
+                      config, {.accumulate = part.accumulate, .strategy = strategy.get()}, loader,
+                      {.loader = {.batch = 64}, .collectives = &collectives});
+      trainer.observe({&heard});
+      if (newest) trainer.resume(newest);
+      trainer.run();
+      if (collectives.rank() == 0) rates = heard;
+    });
+    return rates;
+  }
+
+  std::string evaluate_every_ = "1 epoch";
+};
+
+Interval steps(int64_t count) {
+  return {.unit = Interval::Unit::kSteps, .count = static_cast<double>(count)};
+}
+
+// 50 samples an epoch, so that parts end within epochs and within what would be a batch.
+TEST_F(SamplesOfTrainers, AreEachSeenOncePerEpochWhateverChanges) {
+  const std::vector<std::vector<Part>> runs = {
+      {{.batch = 16, .until = steps(2)}, {.batch = 10}},
+      {{.batch = 10, .until = steps(3)}, {.batch = 16, .until = steps(5)}, {.batch = 7}},
+      {{.batch = 16, .until = steps(5)}, {.batch = 16, .accumulate = 4}},
+      {{.batch = 16, .until = steps(1)},
+       {.batch = 16, .processes = 2, .until = steps(6)},
+       {.batch = 16}},
+      {{.batch = 9, .processes = 2, .until = steps(3)},
+       {.batch = 20, .until = steps(5)},
+       {.batch = 16}},
+      {{.batch = 16, .until = steps(2)},
+       {.batch = 10, .processes = 3, .accumulate = 2, .until = steps(4)},
+       {.batch = 64, .processes = 2, .until = steps(5)},
+       {.batch = 1}},
+  };
+  for (size_t i = 0; i < runs.size(); ++i) {
+    SCOPED_TRACE(i);
+    fs::remove_all(folder_);
+    SeenImages images(50);
+    Rates last;
+    for (const Part& part : runs[i]) last = train(images, part);
+    EXPECT_EQ(last.last.epoch, 3);
+    EXPECT_EQ(last.last.step, last.last.steps);
+    images.expect_epochs(3);
+  }
+}
+
+// The rate of a sample does not depend on how the samples before it were grouped.
+TEST_F(SamplesOfTrainers, KeepTheScheduleAndTheEvaluations) {
+  const RandomImages images;
+  for (const int64_t batch : {32, 8}) {
+    fs::remove_all(folder_);
+    train(images, {.batch = 16, .until = steps(8)}, {.epochs = 4});
+    const Rates rest = train(images, {.batch = batch}, {.epochs = 4});
+    ASSERT_EQ(rest.lrs.size(), static_cast<size_t>(128 / batch));
+    EXPECT_EQ(rest.evaluations, (std::vector<int64_t>{8 + 64 / batch, 8 + 128 / batch}));
+    fs::remove_all(folder_);
+    const Rates whole = train(images, {.batch = batch}, {.epochs = 4});
+    const std::vector<double> second_half(
+        whole.lrs.end() - static_cast<std::ptrdiff_t>(rest.lrs.size()), whole.lrs.end());
+    EXPECT_EQ(rest.lrs, second_half);
+  }
+}
+
+TEST_F(SamplesOfTrainers, OfARunInStepsHaveAScheduleWithoutAJump) {
+  const RandomImages images;
+  const Rates first = train(images, {.batch = 16, .until = steps(8)}, {.steps = 16});
+  const Rates rest = train(images, {.batch = 32}, {.steps = 16});
+  ASSERT_EQ(rest.lrs.size(), 8U);
+  fs::remove_all(folder_);
+  const Rates whole = train(images, {.batch = 16}, {.steps = 16});
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_DOUBLE_EQ(first.lrs[i], whole.lrs[i]);
+    EXPECT_DOUBLE_EQ(rest.lrs[i], whole.lrs[8 + i]);
+  }
+}
+
+TEST_F(SamplesOfTrainers, RefuseAnEndBeforeWhatIsDone) {
+  const RandomImages images;
+  train(images, {.batch = 16, .until = steps(8)}, {.epochs = 4});
+  const std::string error = error_of([&] { train(images, {.batch = 16}, {.epochs = 1}); });
+  EXPECT_NE(error.find("train.epochs=1 is less than the run has done already, 8 steps or 2 epochs"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error_of([&] { train(images, {.batch = 16}, {.steps = 7}); }).find("train.steps=7"),
+            std::string::npos);
+  // What is done may be the end.
+  EXPECT_TRUE(train(images, {.batch = 16}, {.epochs = 2}).lrs.empty());
+}
+
+}  // namespace
+}  // namespace gallop::train
