@@ -11,7 +11,9 @@
 
 #include "gallop/app/batch_curve.h"
 #include "gallop/app/batch_finder.h"
+#include "gallop/app/choice_reminder.h"
 #include "gallop/app/common_steps.h"
+#include "gallop/app/end_of_start_up.h"
 #include "gallop/app/identity.h"
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/prepared_recipe.h"
@@ -52,41 +54,6 @@ void add_origins(const fs::path& folder, const std::vector<OptionChange>& change
   for (const OptionChange& one : changes) text += fmt::format(" {}={}", one.option, one.wanted);
   write_file_atomically(folder / kOrigins, text + "\n");
 }
-
-// Signals save from the first step on.
-class EndOfStartUp final : public train::Observer {
- public:
-  explicit EndOfStartUp(SignalGuard& signals) : signals_(signals) {}
-  void stepped(const train::StepEvent& /*event*/) override {
-    if (!std::exchange(has_stepped_, true)) signals_.started();
-  }
-
- private:
-  SignalGuard& signals_;
-  bool has_stepped_ = false;
-};
-
-// Recalls a choice that a busy machine may have decided, once an epoch is over. To change it by
-// itself would change bits in the middle of a run; a resume with other options is recorded.
-class ChoiceReminder final : public train::Observer {
- public:
-  ChoiceReminder(const MadeChoice& choice, const std::string& resume,
-                 std::vector<train::Observer*> told)
-      : text_(fmt::format("{} was measured while the machine was busy with other programs ({}); to "
-                          "measure again, stop this run with Ctrl-C when it is idle, then: {} {}",
-                          choice.options, choice.evidence, resume, choice.options)),
-        told_(std::move(told)) {}
-
-  void stepped(const train::StepEvent& event) override {
-    if (event.epoch < 1 || event.step >= event.steps || std::exchange(has_said_, true)) return;
-    for (train::Observer* observer : told_) observer->noted(text_);
-  }
-
- private:
-  std::string text_;
-  std::vector<train::Observer*> told_;
-  bool has_said_ = false;
-};
 
 class PreparedRun final : public TrainingRun {
  public:

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gallop/app/prepared_recipe.h"
+#include "gallop/train/observer.h"
+
+namespace gallop::app {
+
+/// Recalls a choice that a busy machine may have decided, once an epoch is over, with the command
+/// that measures again. The run does not change it by itself, which would change its bits at a step
+/// that no resume repeats; a resume with other options is recorded.
+class ChoiceReminder final : public train::Observer {
+ public:
+  /// `resume`: the command that resumes the run. `told` outlives it.
+  ChoiceReminder(const MadeChoice& choice, const std::string& resume,
+                 std::vector<train::Observer*> told)
+      : text_(fmt::format("{} was measured while the machine was busy with other programs ({}); to "
+                          "measure again, stop this run with Ctrl-C when it is idle, then: {} {}",
+                          choice.options, choice.evidence, resume, choice.options)),
+        told_(std::move(told)) {}
+
+  void stepped(const train::StepEvent& event) override {
+    if (event.epoch < 1 || event.step >= event.steps || std::exchange(has_said_, true)) return;
+    for (train::Observer* observer : told_) observer->noted(text_);
+  }
+
+ private:
+  std::string text_;
+  std::vector<train::Observer*> told_;
+  bool has_said_ = false;
+};
+
+}  // namespace gallop::app
