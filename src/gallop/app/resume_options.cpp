@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/file.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
 
@@ -229,9 +230,9 @@ void check_changes(const std::vector<OptionChange>& changes, const std::string& 
   throw UsageError(fmt::format(
       "{} cannot continue with other values of options that decide what its weights and metrics "
       "mean:{}\nLeave them as they are in the run, or begin another run: 'gallop train RECIPE "
-      "--name NAME', with '--from {}' to begin with its weights. 'gallop train --help' lists the "
-      "options that may change; nothing was changed",
-      printable(run), lines, printable(run)));
+      "--name NAME', with its weights by --from {}. 'gallop train --help' lists the options that "
+      "may change; nothing was changed",
+      printable(run), lines, shell_word(run)));
 }
 
 std::vector<Override> overrides_of(const std::vector<OptionChange>& changes) {
