@@ -73,7 +73,7 @@ config::Component* member_of(Recipe& recipe, const std::string& section) {
 }
 
 // Members whose name may not change; their options would be unknown to another one.
-constexpr std::array kFixedNames = {"data.name", "model.name", "optimizer.name"};
+constexpr std::array kFixedNames = {"data.name", "model.name", "optimizer.name", "train.loss.name"};
 
 // Of a teacher only the place may change, not whether there is one.
 bool is_allowed(const OptionChange& change) {
