@@ -73,8 +73,8 @@ config::Component* member_of(Recipe& recipe, const std::string& section) {
   return nullptr;
 }
 
-// Members whose name may not change; their options would be unknown to another one.
-constexpr std::array kFixedNames = {"data.name", "model.name", "optimizer.name"};
+// Sections with a member whose name may not change; its options would be unknown to another one.
+constexpr std::array kFixedMembers = {"data", "model", "optimizer", "train.loss", "train.metric"};
 
 // Of a teacher only the place may change, not whether there is one.
 bool is_allowed(const OptionChange& change) {
@@ -253,10 +253,15 @@ void check_names(ResolvedRecipe& run, const std::string& run_name,
   flatten(written(run), {}, flat);
   std::vector<OptionChange> changes;
   for (const Override& one : overrides) {
-    if (std::find(kFixedNames.begin(), kFixedNames.end(), one.path) == kFixedNames.end()) continue;
-    const std::string in_run = text_of(flat, one.path);
-    const std::string wanted = value_text(config::parse_override_value(one.value, one.path));
-    if (wanted != in_run) changes.push_back({one.path, in_run, wanted, {}});
+    const Node value = config::parse_override_value(one.value, one.path);
+    for (const std::string section : kFixedMembers) {
+      const std::string name = section + ".name";
+      // "train.metric=loss" is short for its name.
+      const bool is_short = one.path == section && value.kind == Node::Kind::kScalar;
+      if (one.path != name && !is_short) continue;
+      const std::string in_run = text_of(flat, name);
+      if (value_text(value) != in_run) changes.push_back({name, in_run, value_text(value), {}});
+    }
   }
   check_changes(changes, run_name, "the command line");
 }

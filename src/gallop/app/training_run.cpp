@@ -135,12 +135,11 @@ class PreparedRun final : public TrainingRun {
     if (!changed_data_.empty()) note_foreign_steps(folder, "the data have changed since");
     changed_options_ = describe(plan.changes);
     if (!changed_options_.empty()) {
-      fmt::print(stderr, "gallop: {} continues with other options: {}\n", folder.string(),
-                 changed_options_);
+      print_error("gallop: {} continues with other options: {}\n", folder.string(),
+                  changed_options_);
     }
     if (!changed_data_.empty()) {
-      fmt::print(stderr, "gallop: {} continues with other data: {}\n", folder.string(),
-                 changed_data_);
+      print_error("gallop: {} continues with other data: {}\n", folder.string(), changed_data_);
     }
     place_in(std::move(*plan.folder));
   }
