@@ -146,15 +146,18 @@ class PreparedRun final : public TrainingRun {
 
   void take_batch(FoundBatch found) { batch_ = std::move(found); }
 
-  // Begins with another run's newest checkpoint, unless it has begun already.
-  void begin_from(const fs::path& folder) {
-    if (!checkpoints_->list().empty()) return;
+  // Looks for another run's newest checkpoint, for a run that has none of its own.
+  void find_beginning(const fs::path& folder) {
     check_fits(prepared_.inputs(), read_inputs(folder));
-    const auto newest = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
-    if (!newest) {
-      throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
-    }
-    checkpoints_->adopt(*newest);
+    beginning_ = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
+    if (beginning_) return;
+    throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
+  }
+
+  // Begins with what was found.
+  void begin_from(const fs::path& folder) {
+    if (!beginning_ || !checkpoints_->list().empty()) return;
+    checkpoints_->adopt(*beginning_);
     note_foreign_steps(path_, "the first ones are those of " + folder.string());
   }
 
@@ -448,6 +451,7 @@ class PreparedRun final : public TrainingRun {
   std::optional<int64_t> share_;
   bool allow_changed_data_;
   std::optional<SharedBeginning> shared_;
+  std::optional<train::CheckpointInfo> beginning_;  // Another run's, with which this one begins.
   PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;  // Of the first process.
   fs::path path_;
@@ -510,7 +514,9 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     throw UsageError("--share is for one process, not for several that train together");
   }
   std::optional<RunPlan> plan;
+  fs::path from;
   const std::string told = team.ask_first([&] {
+    if (!place.from.empty()) from = track::RunFolder::find(place.runs, place.from);
     plan = make_plan();
     return plan ? plan_text(*plan) : std::string();
   });
@@ -527,13 +533,15 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
   auto run = std::make_unique<PreparedRun>(
       families, std::move(resolved), place, team,
       plan_of_first.at("trainer").get<std::map<std::string, std::string>>());
-  if (plan_of_first.at("resumes").get<bool>()) {
-    team.ask_first([&] {
-      run->check_against(*plan);
-      return std::string();
-    });
-    run->restore(plan, stop);
-  }
+  const bool resumes = plan_of_first.at("resumes").get<bool>();
+  team.ask_first([&] {
+    if (resumes) run->check_against(*plan);
+    if (!from.empty() && !plan->checkpoint) run->find_beginning(from);
+    return std::string();
+  });
+  if (resumes) run->restore(plan, stop);
+  // No other process may have failed when the first one writes.
+  if (!team.is_alone()) parallel::any_of(*team.collectives(), false);
   const std::string path = team.ask_first([&] {
     if (batch) run->take_batch(std::move(*batch));
     if (plan->folder) {
@@ -550,7 +558,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     if (!team.is_alone()) {
       note_foreign_steps(run->path(), "several processes have trained some of them");
     }
-    if (!place.from.empty()) run->begin_from(track::RunFolder::find(place.runs, place.from));
+    if (!from.empty()) run->begin_from(from);
     if (place.share) run->share_with(plan->siblings);
     RunNote::tell(run->path());
     return run->path().string();
