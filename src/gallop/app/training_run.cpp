@@ -206,7 +206,10 @@ class PreparedRun final : public TrainingRun {
     if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
     if (!trainer_) build_trainer(stop);
     if (!is_resumed_) {
-      if (team_.is_first()) checkpoint_ = checkpoints_->newest_intact(&say_damaged);
+      team_.ask_first([&] {
+        checkpoint_ = checkpoints_->newest_intact(&say_damaged);
+        return std::string();
+      });
       resume_trainer();
     }
     const std::optional<train::CheckpointInfo>& newest = checkpoint_;
@@ -496,12 +499,10 @@ std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatc
   return found;
 }
 
-// What the other processes need of it.
+// What the other processes need of it: a line of JSON, and the recipe, which is any bytes.
 std::string plan_text(RunPlan& plan) {
-  return nlohmann::json{{"recipe", to_text(plan.resolved)},
-                        {"trainer", plan.trainer},
-                        {"resumes", plan.folder.has_value()}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const nlohmann::json head{{"trainer", plan.trainer}, {"resumes", plan.folder.has_value()}};
+  return head.dump() + "\n" + to_text(plan.resolved);
 }
 
 // The first process makes the plan and has the folder; the others follow. A run that continues is
@@ -521,10 +522,10 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     return plan ? plan_text(*plan) : std::string();
   });
   if (told.empty()) return nullptr;
-  const auto plan_of_first = nlohmann::json::parse(told);
+  const size_t head_end = told.find('\n');
+  const auto plan_of_first = nlohmann::json::parse(told.substr(0, head_end));
   ResolvedRecipe resolved =
-      plan ? std::move(plan->resolved)
-           : from_text(families, plan_of_first.at("recipe").get<std::string>());
+      plan ? std::move(plan->resolved) : from_text(families, told.substr(head_end + 1));
   std::optional<FoundBatch> batch;
   if (resolved.is_auto("data", "batch")) {
     batch = resolve_batch(resolved, find);
