@@ -17,8 +17,8 @@ void print_recipe_options() {
   fmt::print("Options of every recipe\n");
   const auto visit_fields = [&](config::Visitor& visitor) { visit(visitor, recipe); };
   for (const auto& line : config::describe_fields(visit_fields, "")) {
-    const bool common = line.key.starts_with("train.") || line.key.starts_with("vary.") ||
-                        line.key.ends_with(".name") || line.key.ends_with(".wrap") ||
+    const bool common = line.key.starts_with("train.") || line.key.starts_with("schedules.") ||
+                        line.key.ends_with(".name") || line.key.ends_with(".wrappers") ||
                         line.key.starts_with("data.");
     if (!common) continue;
     fmt::print("  {:<34} {}  [{}; default {}]\n", line.key, line.help, line.type, line.initial);
@@ -27,7 +27,7 @@ void print_recipe_options() {
   print_members("data.augment", families.augmentations);
   print_members("model", families.models);
   print_members("optimizer", families.optimizers);
-  print_members("optimizer.wrap", families.wrappers);
+  print_members("optimizer.wrappers", families.wrappers);
   print_members("schedule", families.schedules);
 }
 

@@ -77,15 +77,15 @@ void copy_recipe(const std::string& name, std::string target) {
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "List the recipes that come with Gallop, show one, copy one to edit it, list every option\n"
-      "that a recipe may have, draw the schedule of a recipe, or list all schedules.\n\n"
+      "List the built-in recipes, show one, copy one for editing, list all options of recipes,\n"
+      "plot the schedule of a recipe, or list all schedules.\n\n"
       "Example: gallop recipes copy cifar10 my.yaml",
       "gallop recipes");
   parser.add_option("ACTION", arguments.action, "list, show, copy, options, schedule or schedules")
       ->check(CLI::IsMember({"list", "show", "copy", "options", "schedule", "schedules"}));
-  parser.add_option("RECIPE", arguments.recipe, "the recipe; for schedule also a file");
-  parser.add_option("FILE", arguments.target, "where to copy it; RECIPE.yaml by default");
-  parser.add_option("--svg", arguments.svg, "FILE: draw the schedules there, for a browser");
+  parser.add_option("RECIPE", arguments.recipe, "recipe name; for schedule also a file");
+  parser.add_option("FILE", arguments.target, "target of the copy; RECIPE.yaml by default");
+  parser.add_option("--svg", arguments.svg, "write the schedules to this SVG file");
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;

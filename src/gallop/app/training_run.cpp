@@ -72,7 +72,7 @@ class PreparedRun final : public TrainingRun {
     if (has_inputs(folder)) check_fits(prepared_.inputs(), read_inputs(folder));
     if (prepared_.resolved().is_auto("optimizer", "lr") &&
         !train::CheckpointStore(folder / "checkpoints").list().empty()) {
-      throw UsageError("optimizer.lr: auto is for the beginning of a run, and this one has begun");
+      throw UsageError("optimizer.lr: 'auto' cannot be resolved when resuming; give a number");
     }
   }
 
@@ -350,7 +350,7 @@ bool is_finished(const fs::path& folder) {
 // For a run that goes on: what was left open at its beginning has been found.
 std::vector<Override> without_auto(std::vector<Override> overrides) {
   std::erase_if(overrides, [](const Override& one) {
-    return one.value == "auto" && (one.path == "data.batch" || one.path == "optimizer.lr" ||
+    return one.value == "auto" && (one.path == "data.batch_size" || one.path == "optimizer.lr" ||
                                    one.path == "parallel.bucket");
   });
   return overrides;
@@ -368,7 +368,7 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
   const auto say = [&team](const std::string& line) {
     if (team.is_first()) fmt::print(stderr, "gallop: {}\n", line);
   };
-  say(fmt::format("data.batch: auto: trying batches, each in {} of {} own",
+  say(fmt::format("data.batch_size: auto: trying batches, each in {} of {} own",
                   team.is_alone() ? "a process" : fmt::format("{} processes", team.size()),
                   team.is_alone() ? "its" : "their"));
   auto found = find_batch(question, team, stop, {});
@@ -402,9 +402,9 @@ std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
   const fs::path file = folder.path() / "recipe.yaml";
   auto resolved = parse_recipe(families, track::RunFolder::read_recipe(folder.path()),
                                file.string(), overrides);
-  if (resolved.is_auto("data", "batch")) {
+  if (resolved.is_auto("data", "batch_size")) {
     throw UsageError(
-        "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
+        "data.batch_size: 'auto' cannot be resolved when resuming; give a number to "
         "change it");
   }
   Plan plan{.resolved = std::move(resolved), .folder = std::move(folder), .overrides = overrides};
@@ -440,7 +440,7 @@ using FindBatch = std::function<std::optional<FoundBatch>(const Recipe&)>;
 std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatch& find) {
   auto found = find(resolved.recipe);
   if (!found) return {};
-  resolved.resolve("data.batch", std::to_string(found->suggested()));
+  resolved.resolve("data.batch_size", std::to_string(found->suggested()));
   for (const auto& [path, value] : found->format) resolved.resolve(path, value);
   return found;
 }
@@ -461,7 +461,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
   if (told.empty()) return nullptr;
   ResolvedRecipe resolved = plan ? std::move(plan->resolved) : from_text(families, told);
   std::optional<FoundBatch> batch;
-  if (resolved.is_auto("data", "batch")) {
+  if (resolved.is_auto("data", "batch_size")) {
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }

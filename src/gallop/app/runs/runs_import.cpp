@@ -74,23 +74,22 @@ void import_from_optuna(const Import& import) {
 
 ExitCode runs_import(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Make runs of the files of TensorBoard in a folder and below, a run for each folder that\n"
-      "has some; of the runs of an experiment of MLflow; or of the trials in an SQLite file of\n"
-      "Optuna, which get their study as a tag 'sweep'. Numbers and options are taken; images,\n"
-      "histograms and artifacts are not.\n\n"
+      "Import runs from TensorBoard event files, one run per folder that has some, recursively;\n"
+      "from an MLflow experiment; or from the trials in an Optuna SQLite file, whose study "
+      "becomes\n"
+      "the tag 'sweep'. Scalars and options are imported; images, histograms and artifacts are "
+      "not.\n\n"
       "Example: gallop runs import logdir --prefix old-\n"
       "         gallop runs import http://127.0.0.1:5000 --experiment gallop\n"
       "         gallop runs import optuna.db --study widths",
       "gallop runs import");
   Import import;
-  parser
-      .add_option("FROM", import.from,
-                  "what 'tensorboard --logdir' is given, a server's address, or a file")
+  parser.add_option("FROM", import.from, "a TensorBoard log folder, a server's address, or a file")
       ->required();
-  parser.add_option("--runs", import.runs, "the folder of the runs");
-  parser.add_option("--prefix", import.prefix, "put before their names");
+  parser.add_option("--runs", import.runs, "folder of the runs");
+  parser.add_option("--prefix", import.prefix, "prefix of their names");
   auto* experiment = parser.add_option("--experiment", import.experiment, "of MLflow");
-  auto* study = parser.add_option("--study", import.study, "of Optuna; all without it");
+  auto* study = parser.add_option("--study", import.study, "Optuna study; all by default");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const bool is_server = import.from.starts_with("http://") || import.from.starts_with("https://");
   if (is_server != (experiment->count() > 0)) {
