@@ -19,12 +19,12 @@ const std::vector<Command>& commands() {
        run_recipes},
       {"find-lr", "find a learning rate for a recipe", run_find_lr},
       {"find-batch", "find a batch size for a recipe", run_find_batch},
-      {"tune", "search the options of a recipe or of any command", run_tune},
-      {"runs", "list, show, compare, label and remove runs", run_runs},
-      {"ui", "show runs in a browser: a table, curves, all that is known of one", run_ui},
+      {"tune", "tune the hyperparameters of a recipe or of any command", run_tune},
+      {"runs", "list, show, compare, label and delete runs", run_runs},
+      {"ui", "show runs in a browser: a table, curves, and details", run_ui},
       {"graph", "show a training step as a graph, with the time of each node", run_graph},
-      {"launch", "train in several processes, and start them again where one fails", run_launch},
-      {"convert", "write the weights of a run into one safetensors file", run_convert},
+      {"launch", "train in several processes, and restart them after a failure", run_launch},
+      {"convert", "export the weights of a run to one safetensors file", run_convert},
       {"env", "describe this machine, a recipe's data or its model", run_env},
   };
   return kCommands;

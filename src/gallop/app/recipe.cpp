@@ -50,8 +50,11 @@ struct OptimizerSection {
 };
 
 void visit(config::Visitor& visitor, OptimizerSection& section) {
-  visitor.field({.name = "name", .help = "the rule that updates the weights"}, section.optimizer);
-  visitor.field({.name = "wrap", .help = "averages or slow weights around it"}, section.wrap);
+  visitor.field({.name = "name", .help = "optimizer"}, section.optimizer);
+  visitor.field(
+      {.name = "wrappers",
+       .help = "optimizer wrappers: weight averages (ema, swa) or slow weights (lookahead)"},
+      section.wrap);
   schedule::visit_lr_scaling(visitor, section.lr_scaling);
 }
 
@@ -78,7 +81,8 @@ struct ParallelSection {
 };
 
 void visit(config::Visitor& visitor, ParallelSection& section) {
-  visitor.field({.name = "name", .help = "how several processes share the work"}, section.strategy);
+  visitor.field({.name = "name", .help = "parallel strategy of several processes"},
+                section.strategy);
   parallel::visit_limits(visitor, section.limits);
 }
 
@@ -119,11 +123,11 @@ void visit(config::Visitor& visitor, VaryConfig& config) {
 }
 
 void visit(config::Visitor& visitor, TrackConfig& config) {
-  visitor.field({.name = "histograms",
-                 .help = "keep how the weights are spread at each evaluation, for TensorBoard"},
-                config.histograms);
-  visitor.field({.name = "samples",
-                 .help = "keep so many of the first samples as the model sees them, for the page",
+  visitor.field(
+      {.name = "histograms", .help = "log weight histograms at each evaluation, for TensorBoard"},
+      config.histograms);
+  visitor.field({.name = "log_samples",
+                 .help = "number of first samples to log as the model sees them, for the page",
                  .min = 0,
                  .max = 64},
                 config.samples);
@@ -131,11 +135,11 @@ void visit(config::Visitor& visitor, TrackConfig& config) {
 
 void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "data", .help = ""}, recipe.data);
-  visit_choice(visitor, "model", "the network", recipe.model);
+  visit_choice(visitor, "model", "model architecture", recipe.model);
   OptimizerSection optimizer{recipe.optimizer, recipe.wrap, recipe.lr_scaling};
   visitor.section({.name = "optimizer", .help = ""}, optimizer);
-  visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
-  visitor.section({.name = "vary", .help = ""}, recipe.vary);
+  visit_choice(visitor, "schedule", "learning rate schedule", recipe.schedule);
+  visitor.section({.name = "schedules", .help = ""}, recipe.vary);
   TrainSection train{recipe.train, recipe.loss, recipe.metric};
   visitor.section({.name = "train", .help = ""}, train);
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);

@@ -65,11 +65,11 @@ bool is_one_place(const std::string& one, const std::string& other) {
 config::Component* member_of(Recipe& recipe, const std::string& section) {
   if (section == "schedule") return &recipe.schedule;
   if (section == "parallel") return &recipe.strategy;
-  if (section == "vary.label_smoothing") return &recipe.vary.label_smoothing.schedule;
-  if (section == "vary.momentum") return &recipe.vary.momentum.schedule;
-  if (section == "vary.beta2") return &recipe.vary.beta2.schedule;
-  if (section == "vary.weight_decay") return &recipe.vary.weight_decay.schedule;
-  if (section == "vary.dropout") return &recipe.vary.dropout.schedule;
+  if (section == "schedules.label_smoothing") return &recipe.vary.label_smoothing.schedule;
+  if (section == "schedules.momentum") return &recipe.vary.momentum.schedule;
+  if (section == "schedules.beta2") return &recipe.vary.beta2.schedule;
+  if (section == "schedules.weight_decay") return &recipe.vary.weight_decay.schedule;
+  if (section == "schedules.dropout") return &recipe.vary.dropout.schedule;
   return nullptr;
 }
 
@@ -103,7 +103,7 @@ N* find_section(N& root, const std::string& section) {
 const std::vector<ResumeRule>& resume_rules() {
   static const std::vector<ResumeRule> rules = {
       {"data.path", true, "the data have moved; their files are compared"},
-      {"data.batch", true, "the position in the data is kept in samples"},
+      {"data.batch_size", true, "the position in the data is kept in samples"},
       {"data.eval_batch", true, ""},
       {"data.threads", true, ""},
       {"data.prefetch", true, ""},
@@ -111,7 +111,7 @@ const std::vector<ResumeRule>& resume_rules() {
       {"data.on_error", true, ""},
       {"data.augment", true, ""},
       {"optimizer.name", false, ""},
-      {"optimizer.wrap", false, ""},
+      {"optimizer.wrappers", false, ""},
       {"optimizer.*", true, "as long as it keeps the same state"},
       {"schedule.*", true, ""},
       {"vary.*", true, ""},
@@ -122,9 +122,9 @@ const std::vector<ResumeRule>& resume_rules() {
       {"train.loss_scale.*", true, ""},
       {"train.channels_last", true, ""},
       {"train.compile", true, ""},
-      {"train.accumulate", true, ""},
-      {"train.recompute.*", true, ""},
-      {"train.clip", true, ""},
+      {"train.gradient_accumulation", true, ""},
+      {"train.activation_checkpointing.*", true, ""},
+      {"train.clip_grad_norm", true, ""},
       {"train.clip_value", true, ""},
       {"train.clip_adaptive", true, ""},
       {"train.sam", true, ""},

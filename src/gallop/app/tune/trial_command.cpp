@@ -20,8 +20,8 @@ constexpr int kUnreadBytes = 512 << 10;
 // Whether two values may train the same for some steps.
 bool matters_later(const tune::Parameter& parameter) {
   const std::string& name = parameter.name;
-  return name == "train.epochs" || name == "train.steps" || name == "schedule" || name == "vary" ||
-         name.starts_with("schedule.") || name.starts_with("vary.");
+  return name == "train.epochs" || name == "train.steps" || name == "schedule" ||
+         name == "schedules" || name.starts_with("schedule.") || name.starts_with("schedules.");
 }
 
 }  // namespace
