@@ -63,11 +63,12 @@ benchmark: configure ## steps beside PyTorch's, time to the first step, one trai
 	benchmarks/startup/run.py $(BUILD)/gallop fashion-mnist
 	benchmarks/accuracy/run.py $(BUILD)/gallop --seeds 1 fashion-mnist
 
-lint: ## check format, layers and clang-tidy
+lint: ## check format, layers, vocabulary and clang-tidy
 	tools/setup --lint
 	cmake --preset release $(CMAKE_ARGS)
 	tools/format --check
 	tools/check-layers
+	tools/check-vocabulary
 	tools/tidy -p build/release
 
 format: ## format the C++ files

@@ -402,6 +402,7 @@ std::optional<Plan> plan_resume(const Families& families, const RunPlace& place,
   const fs::path file = folder.path() / "recipe.yaml";
   auto resolved = parse_recipe(families, track::RunFolder::read_recipe(folder.path()),
                                file.string(), overrides);
+  warn_of_old_names(resolved);
   if (resolved.is_auto("data", "batch_size")) {
     throw UsageError(
         "data.batch_size: 'auto' cannot be resolved when resuming; give a number to "

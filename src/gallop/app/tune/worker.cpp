@@ -30,7 +30,7 @@ std::vector<Override> overrides_of(const std::vector<std::string>& options) {
   std::vector<Override> overrides;
   for (const std::string& option : options) {
     const size_t equals = option.find('=');
-    overrides.push_back({option.substr(0, equals), option.substr(equals + 1)});
+    overrides.push_back(Override::parse(option.substr(0, equals), option.substr(equals + 1)));
   }
   return overrides;
 }
@@ -72,14 +72,13 @@ void check_population(const tune::StudySettings& settings, const train::TrainCon
                                tune::name_in(settings.sampler), last->get<int64_t>(), *most));
 }
 
-// Of the recipe with the options of a point of the space.
-train::TrainConfig training_of(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+// The recipe with the options of a point of the space.
+ResolvedRecipe recipe_of(const Families& families, const tune::StudySettings& settings,
+                         const tune::RunSpec& spec) {
   tune::Random random(settings.seed, 0);
   const tune::Point point = tune::random_point(settings.space, random);
-  const Families families;
-  return load_recipe(families, spec.recipe,
-                     overrides_of(recipe_options(spec, settings.space, point)))
-      .recipe.train;
+  return read_recipe(families, spec.recipe,
+                     overrides_of(recipe_options(spec, settings.space, point)));
 }
 
 ReportUnit unit_of(const train::TrainConfig& train) {
@@ -98,16 +97,20 @@ ReportUnit unit_of(const train::TrainConfig& train) {
 
 ReportUnit checked_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
   if (spec.recipe.empty()) return {};
-  const train::TrainConfig train = training_of(settings, spec);
-  const ReportUnit unit = unit_of(train);
-  check_population(settings, train, unit);
+  const Families families;
+  const ResolvedRecipe resolved = recipe_of(families, settings, spec);
+  warn_of_old_names(resolved);
+  const ReportUnit unit = unit_of(resolved.recipe.train);
+  check_population(settings, resolved.recipe.train, unit);
   return unit;
 }
 
 }  // namespace
 
 ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
-  return spec.recipe.empty() ? ReportUnit() : unit_of(training_of(settings, spec));
+  if (spec.recipe.empty()) return {};
+  const Families families;
+  return unit_of(recipe_of(families, settings, spec).recipe.train);
 }
 
 void check_study(const tune::StudySettings& settings) {
