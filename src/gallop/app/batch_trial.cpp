@@ -115,7 +115,7 @@ ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
   const Families families;
   const Team team = Team::join();
   ResolvedRecipe resolved =
-      load_recipe(families, team.collectives(), trial.recipe, trial.overrides);
+      read_recipe(families, team.collectives(), trial.recipe, trial.overrides);
   std::optional<MemoryWatch> watch;
   if (choose_device(resolved.recipe.train.device).device.is_cpu()) {
     watch.emplace(trial.limit_bytes, [&] {

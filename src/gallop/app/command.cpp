@@ -8,6 +8,8 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include "gallop/config/renamed_options.h"
+
 namespace gallop::app {
 
 const std::vector<Command>& commands() {
@@ -47,6 +49,12 @@ std::string dotted_name(const std::string& argument) {
 
 }  // namespace
 
+Override Override::parse(const std::string& path, const std::string& value) {
+  std::string current = config::current_path(path);
+  const bool is_old = current != path;
+  return {.path = std::move(current), .value = value, .old_path = is_old ? path : std::string()};
+}
+
 std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
   std::vector<Override> overrides;
   std::vector<std::string> rest;
@@ -59,9 +67,9 @@ std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
     }
     const auto equals = argument.find('=');
     if (equals != std::string::npos) {
-      overrides.push_back({name, argument.substr(equals + 1)});
+      overrides.push_back(Override::parse(name, argument.substr(equals + 1)));
     } else if (i + 1 < arguments.size()) {
-      overrides.push_back({name, arguments[++i]});
+      overrides.push_back(Override::parse(name, arguments[++i]));
     } else {
       throw UsageError(fmt::format("--{} needs a value, as in --{} 1", name, name));
     }

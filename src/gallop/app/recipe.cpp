@@ -1,6 +1,7 @@
 #include "gallop/app/recipe.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "gallop/app/built_in_recipes.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/config/renamed_options.h"
 #include "gallop/config/resolve.h"
 #include "gallop/config/scalar.h"
 #include "gallop/data/find.h"
@@ -101,6 +103,26 @@ bool is_empty(const config::Node& node) {
                      [](const config::Node::Entry& entry) { return is_empty(entry.value); });
 }
 
+void apply(const std::vector<Override>& overrides, ResolvedRecipe& resolved,
+           config::Problems& problems) {
+  for (const Override& one : overrides) {
+    config::apply_override(resolved.written, one.path,
+                           config::parse_override_value(one.value, one.path), problems);
+    if (one.old_path.empty()) continue;
+    resolved.old_names.push_back(
+        {{.source = config::Origin::Source::kCommandLine}, one.old_path, one.path});
+    const auto has_current_name = [&](const Override& other) {
+      return other.path == one.path && other.old_path.empty();
+    };
+    if (std::any_of(overrides.begin(), overrides.end(), has_current_name)) {
+      config::add_has_both(resolved.old_names.back(), problems);
+    }
+  }
+  // Values may be maps, whose keys are names as well.
+  auto within = config::rename_old_options(resolved.written, problems);
+  resolved.old_names.insert(resolved.old_names.end(), within.begin(), within.end());
+}
+
 bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml");
 }
@@ -188,10 +210,8 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
         printable(file_name)));
   }
   config::Problems problems;
-  for (const auto& [path, value] : overrides) {
-    config::apply_override(resolved.written, path, config::parse_override_value(value, path),
-                           problems);
-  }
+  resolved.old_names = config::rename_old_options(resolved.written, problems);
+  apply(overrides, resolved, problems);
   read(resolved, problems);
   train::check(resolved.recipe.train);
   train::check(resolved.recipe.evaluate);
@@ -199,7 +219,13 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
   return resolved;
 }
 
-ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
+void warn_of_old_names(const ResolvedRecipe& resolved) {
+  for (const config::OldName& one : resolved.old_names) {
+    fmt::print(stderr, "gallop: warning: {}\n", printable(one.describe()));
+  }
+}
+
+ResolvedRecipe read_recipe(const Families& families, const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   if (is_path(name_or_path)) {
     if (!fs::exists(name_or_path)) {
@@ -221,6 +247,13 @@ ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_
       join_names(names, "and")));
 }
 
+ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
+                           const std::vector<Override>& overrides) {
+  ResolvedRecipe resolved = read_recipe(families, name_or_path, overrides);
+  warn_of_old_names(resolved);
+  return resolved;
+}
+
 std::string to_text(ResolvedRecipe& resolved) {
   return resolved.name + "\n" + resolved.to_yaml(false);
 }
@@ -230,15 +263,23 @@ ResolvedRecipe from_text(const Families& families, const std::string& text) {
   return parse_recipe(families, text.substr(line + 1), text.substr(0, line) + ".yaml", {});
 }
 
-ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+ResolvedRecipe read_recipe(const Families& families, parallel::Collectives* collectives,
                            const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   std::optional<ResolvedRecipe> own;
   const std::string text = parallel::ask_first(collectives, [&] {
-    own.emplace(load_recipe(families, name_or_path, overrides));
+    own.emplace(read_recipe(families, name_or_path, overrides));
     return to_text(*own);
   });
   return own ? std::move(*own) : from_text(families, text);
+}
+
+ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+                           const std::string& name_or_path,
+                           const std::vector<Override>& overrides) {
+  ResolvedRecipe resolved = read_recipe(families, collectives, name_or_path, overrides);
+  warn_of_old_names(resolved);  // What the others were handed has none.
+  return resolved;
 }
 
 }  // namespace gallop::app

@@ -114,7 +114,7 @@ const std::vector<ResumeRule>& resume_rules() {
       {"optimizer.wrappers", false, ""},
       {"optimizer.*", true, "as long as it keeps the same state"},
       {"schedule.*", true, ""},
-      {"vary.*", true, ""},
+      {"schedules.*", true, ""},
       {"train.epochs", true, "not fewer than are done"},
       {"train.steps", true, "not fewer than are done"},
       {"train.device", true, ""},
@@ -269,6 +269,8 @@ void check_names(ResolvedRecipe& run, const std::string& run_name,
 std::string without_replaced(ResolvedRecipe& run, const std::string& recipe_yaml,
                              const std::string& file_name, const std::vector<Override>& overrides) {
   Node root = config::parse_yaml(recipe_yaml, file_name);
+  config::Problems problems;
+  config::rename_old_options(root, problems);
   bool is_changed = false;
   for (const Override& one : overrides) {
     if (!one.path.ends_with(".name")) continue;

@@ -62,6 +62,7 @@ Asked ask_by_overrides(const Families& families, const fs::path& folder,
   ResolvedRecipe run = recipe_of(families, folder);
   check_names(run, folder.string(), overrides);
   Asked asked{changed_recipe(families, folder, run, overrides), {}};
+  warn_of_old_names(asked.resolved);
   if (asked.resolved.is_auto("data", "batch_size")) {
     throw UsageError(
         "data.batch_size: 'auto' cannot be resolved when resuming; give a number to "
