@@ -146,15 +146,18 @@ class PreparedRun final : public TrainingRun {
 
   void take_batch(FoundBatch found) { batch_ = std::move(found); }
 
-  // Begins with another run's newest checkpoint, unless it has begun already.
-  void begin_from(const fs::path& folder) {
-    if (!checkpoints_->list().empty()) return;
+  // Looks for another run's newest checkpoint, for a run that has none of its own.
+  void find_beginning(const fs::path& folder) {
     check_fits(prepared_.inputs(), read_inputs(folder));
-    const auto newest = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
-    if (!newest) {
-      throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
-    }
-    checkpoints_->adopt(*newest);
+    beginning_ = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
+    if (beginning_) return;
+    throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
+  }
+
+  // Begins with what was found.
+  void begin_from(const fs::path& folder) {
+    if (!beginning_ || !checkpoints_->list().empty()) return;
+    checkpoints_->adopt(*beginning_);
     note_foreign_steps(path_, "the first ones are those of " + folder.string());
   }
 
@@ -203,7 +206,10 @@ class PreparedRun final : public TrainingRun {
     if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
     if (!trainer_) build_trainer(stop);
     if (!is_resumed_) {
-      if (team_.is_first()) checkpoint_ = checkpoints_->newest_intact(&say_damaged);
+      team_.ask_first([&] {
+        checkpoint_ = checkpoints_->newest_intact(&say_damaged);
+        return std::string();
+      });
       resume_trainer();
     }
     const std::optional<train::CheckpointInfo>& newest = checkpoint_;
@@ -448,6 +454,7 @@ class PreparedRun final : public TrainingRun {
   std::optional<int64_t> share_;
   bool allow_changed_data_;
   std::optional<SharedBeginning> shared_;
+  std::optional<train::CheckpointInfo> beginning_;  // Another run's, with which this one begins.
   PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;  // Of the first process.
   fs::path path_;
@@ -492,12 +499,10 @@ std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatc
   return found;
 }
 
-// What the other processes need of it.
+// What the other processes need of it: a line of JSON, and the recipe, which is any bytes.
 std::string plan_text(RunPlan& plan) {
-  return nlohmann::json{{"recipe", to_text(plan.resolved)},
-                        {"trainer", plan.trainer},
-                        {"resumes", plan.folder.has_value()}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const nlohmann::json head{{"trainer", plan.trainer}, {"resumes", plan.folder.has_value()}};
+  return head.dump() + "\n" + to_text(plan.resolved);
 }
 
 // The first process makes the plan and has the folder; the others follow. A run that continues is
@@ -510,15 +515,17 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     throw UsageError("--share is for one process, not for several that train together");
   }
   std::optional<RunPlan> plan;
+  fs::path from;
   const std::string told = team.ask_first([&] {
+    if (!place.from.empty()) from = track::RunFolder::find(place.runs, place.from);
     plan = make_plan();
     return plan ? plan_text(*plan) : std::string();
   });
   if (told.empty()) return nullptr;
-  const auto plan_of_first = nlohmann::json::parse(told);
+  const size_t head_end = told.find('\n');
+  const auto plan_of_first = nlohmann::json::parse(told.substr(0, head_end));
   ResolvedRecipe resolved =
-      plan ? std::move(plan->resolved)
-           : from_text(families, plan_of_first.at("recipe").get<std::string>());
+      plan ? std::move(plan->resolved) : from_text(families, told.substr(head_end + 1));
   std::optional<FoundBatch> batch;
   if (resolved.is_auto("data", "batch_size")) {
     batch = resolve_batch(resolved, find);
@@ -527,13 +534,15 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
   auto run = std::make_unique<PreparedRun>(
       families, std::move(resolved), place, team,
       plan_of_first.at("trainer").get<std::map<std::string, std::string>>());
-  if (plan_of_first.at("resumes").get<bool>()) {
-    team.ask_first([&] {
-      run->check_against(*plan);
-      return std::string();
-    });
-    run->restore(plan, stop);
-  }
+  const bool resumes = plan_of_first.at("resumes").get<bool>();
+  team.ask_first([&] {
+    if (resumes) run->check_against(*plan);
+    if (!from.empty() && !plan->checkpoint) run->find_beginning(from);
+    return std::string();
+  });
+  if (resumes) run->restore(plan, stop);
+  // No other process may have failed when the first one writes.
+  if (!team.is_alone()) parallel::any_of(*team.collectives(), false);
   const std::string path = team.ask_first([&] {
     if (batch) run->take_batch(std::move(*batch));
     if (plan->folder) {
@@ -550,7 +559,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     if (!team.is_alone()) {
       note_foreign_steps(run->path(), "several processes have trained some of them");
     }
-    if (!place.from.empty()) run->begin_from(track::RunFolder::find(place.runs, place.from));
+    if (!from.empty()) run->begin_from(from);
     if (place.share) run->share_with(plan->siblings);
     RunNote::tell(run->path());
     return run->path().string();
