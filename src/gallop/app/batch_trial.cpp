@@ -104,8 +104,8 @@ std::vector<std::string> words_of(const BatchTrial& trial) {
                                     "--memory",       fmt::format("{} bytes", trial.limit_bytes),
                                     "--noise-steps",  fmt::format("{}", trial.noise.steps),
                                     "--warmup-steps", fmt::format("{}", trial.noise.warm_up)};
-  for (const auto& [path, value] : trial.overrides) {
-    words.push_back(fmt::format("{}={}", path, value));
+  for (const Override& one : trial.overrides) {
+    words.push_back(fmt::format("{}={}", one.path, one.value));
   }
   return words;
 }

@@ -495,7 +495,7 @@ std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatc
   auto found = find(resolved.recipe);
   if (!found) return {};
   resolved.resolve("data.batch_size", std::to_string(found->suggested()));
-  for (const auto& [path, value] : found->format) resolved.resolve(path, value);
+  for (const Override& one : found->format) resolved.resolve(one.path, one.value);
   return found;
 }
 
