@@ -94,7 +94,7 @@ class PreparedRun final : public TrainingRun {
     const fs::path& folder = plan.folder->path();
     if (has_inputs(folder)) check_fits(prepared_.inputs(), read_inputs(folder));
     if (prepared_.resolved().is_auto("optimizer", "lr") && plan.checkpoint) {
-      throw UsageError("optimizer.lr: auto is for the beginning of a run, and this one has begun");
+      throw UsageError("optimizer.lr: 'auto' cannot be resolved when resuming; give a number");
     }
     changed_data_ = check_data(folder, data().parts->files, allow_changed_data_);
   }
@@ -146,15 +146,18 @@ class PreparedRun final : public TrainingRun {
 
   void take_batch(FoundBatch found) { batch_ = std::move(found); }
 
-  // Begins with another run's newest checkpoint, unless it has begun already.
-  void begin_from(const fs::path& folder) {
-    if (!checkpoints_->list().empty()) return;
+  // Looks for another run's newest checkpoint, for a run that has none of its own.
+  void find_beginning(const fs::path& folder) {
     check_fits(prepared_.inputs(), read_inputs(folder));
-    const auto newest = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
-    if (!newest) {
-      throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
-    }
-    checkpoints_->adopt(*newest);
+    beginning_ = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
+    if (beginning_) return;
+    throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
+  }
+
+  // Begins with what was found.
+  void begin_from(const fs::path& folder) {
+    if (!beginning_ || !checkpoints_->list().empty()) return;
+    checkpoints_->adopt(*beginning_);
     note_foreign_steps(path_, "the first ones are those of " + folder.string());
   }
 
@@ -203,7 +206,10 @@ class PreparedRun final : public TrainingRun {
     if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
     if (!trainer_) build_trainer(stop);
     if (!is_resumed_) {
-      if (team_.is_first()) checkpoint_ = checkpoints_->newest_intact(&say_damaged);
+      team_.ask_first([&] {
+        checkpoint_ = checkpoints_->newest_intact(&say_damaged);
+        return std::string();
+      });
       resume_trainer();
     }
     const std::optional<train::CheckpointInfo>& newest = checkpoint_;
@@ -224,7 +230,7 @@ class PreparedRun final : public TrainingRun {
         log->noted(fmt::format("measured for {}: {}", choice.options, choice.evidence));
       }
       if (batch_) {
-        log->noted(fmt::format("measured for data.batch=auto: {}, {}", recipe().data.batch,
+        log->noted(fmt::format("measured for data.batch_size=auto: {}, {}", recipe().data.batch,
                                why_suggested(*batch_)));
       }
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
@@ -448,6 +454,7 @@ class PreparedRun final : public TrainingRun {
   std::optional<int64_t> share_;
   bool allow_changed_data_;
   std::optional<SharedBeginning> shared_;
+  std::optional<train::CheckpointInfo> beginning_;  // Another run's, with which this one begins.
   PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;  // Of the first process.
   fs::path path_;
@@ -473,7 +480,7 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
   const auto say = [&team](const std::string& line) {
     if (team.is_first()) print_error("gallop: {}\n", line);
   };
-  say(fmt::format("data.batch: auto: trying batches, each in {} of {} own",
+  say(fmt::format("data.batch_size: auto: trying batches, each in {} of {} own",
                   team.is_alone() ? "a process" : fmt::format("{} processes", team.size()),
                   team.is_alone() ? "its" : "their"));
   auto found = find_batch(question, team, stop, {});
@@ -487,17 +494,15 @@ using FindBatch = std::function<std::optional<FoundBatch>(const Recipe&)>;
 std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatch& find) {
   auto found = find(resolved.recipe);
   if (!found) return {};
-  resolved.resolve("data.batch", std::to_string(found->suggested()));
-  for (const auto& [path, value] : found->format) resolved.resolve(path, value);
+  resolved.resolve("data.batch_size", std::to_string(found->suggested()));
+  for (const Override& one : found->format) resolved.resolve(one.path, one.value);
   return found;
 }
 
-// What the other processes need of it.
+// What the other processes need of it: a line of JSON, and the recipe, which is any bytes.
 std::string plan_text(RunPlan& plan) {
-  return nlohmann::json{{"recipe", to_text(plan.resolved)},
-                        {"trainer", plan.trainer},
-                        {"resumes", plan.folder.has_value()}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const nlohmann::json head{{"trainer", plan.trainer}, {"resumes", plan.folder.has_value()}};
+  return head.dump() + "\n" + to_text(plan.resolved);
 }
 
 // The first process makes the plan and has the folder; the others follow. A run that continues is
@@ -510,30 +515,34 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     throw UsageError("--share is for one process, not for several that train together");
   }
   std::optional<RunPlan> plan;
+  fs::path from;
   const std::string told = team.ask_first([&] {
+    if (!place.from.empty()) from = track::RunFolder::find(place.runs, place.from);
     plan = make_plan();
     return plan ? plan_text(*plan) : std::string();
   });
   if (told.empty()) return nullptr;
-  const auto plan_of_first = nlohmann::json::parse(told);
+  const size_t head_end = told.find('\n');
+  const auto plan_of_first = nlohmann::json::parse(told.substr(0, head_end));
   ResolvedRecipe resolved =
-      plan ? std::move(plan->resolved)
-           : from_text(families, plan_of_first.at("recipe").get<std::string>());
+      plan ? std::move(plan->resolved) : from_text(families, told.substr(head_end + 1));
   std::optional<FoundBatch> batch;
-  if (resolved.is_auto("data", "batch")) {
+  if (resolved.is_auto("data", "batch_size")) {
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }
   auto run = std::make_unique<PreparedRun>(
       families, std::move(resolved), place, team,
       plan_of_first.at("trainer").get<std::map<std::string, std::string>>());
-  if (plan_of_first.at("resumes").get<bool>()) {
-    team.ask_first([&] {
-      run->check_against(*plan);
-      return std::string();
-    });
-    run->restore(plan, stop);
-  }
+  const bool resumes = plan_of_first.at("resumes").get<bool>();
+  team.ask_first([&] {
+    if (resumes) run->check_against(*plan);
+    if (!from.empty() && !plan->checkpoint) run->find_beginning(from);
+    return std::string();
+  });
+  if (resumes) run->restore(plan, stop);
+  // No other process may have failed when the first one writes.
+  if (!team.is_alone()) parallel::any_of(*team.collectives(), false);
   const std::string path = team.ask_first([&] {
     if (batch) run->take_batch(std::move(*batch));
     if (plan->folder) {
@@ -550,7 +559,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     if (!team.is_alone()) {
       note_foreign_steps(run->path(), "several processes have trained some of them");
     }
-    if (!place.from.empty()) run->begin_from(track::RunFolder::find(place.runs, place.from));
+    if (!from.empty()) run->begin_from(from);
     if (place.share) run->share_with(plan->siblings);
     RunNote::tell(run->path());
     return run->path().string();

@@ -11,11 +11,9 @@ namespace {
 
 class Plateau final : public Schedule {
  public:
-  explicit Plateau(const PlateauConfig& config) : config_(config) {
-    // Which of other metrics are to rise is known from the first evaluation on.
-    if (config_.metric == "loss") best_ = kInfinity;
-    if (config_.metric == "accuracy") best_ = -kInfinity;
-  }
+  // Not finite before the first evaluation, from which on it is known whether a metric is to rise.
+  explicit Plateau(const PlateauConfig& config)
+      : config_(config), best_(config.metric == "accuracy" ? -kInfinity : kInfinity) {}
 
   double factor(double) const override { return factor_; }
 
@@ -68,7 +66,7 @@ class Plateau final : public Schedule {
   }
 
   PlateauConfig config_;
-  double factor_ = 1, best_ = std::numeric_limits<double>::quiet_NaN(), bad_ = 0, cooldown_ = 0;
+  double factor_ = 1, best_, bad_ = 0, cooldown_ = 0;
 };
 
 }  // namespace
@@ -80,30 +78,30 @@ void visit(config::Visitor& visitor, PlateauConfig& config) {
                "of train.metrics"},
       config.metric);
   visitor.field({.name = "factor",
-                 .help = "factor of each decay",
+                 .help = "multiplicative factor of each decay",
                  .min = 0,
                  .max = 1,
                  .above_min = true,
                  .below_max = true},
                 config.factor);
-  visitor.field(
-      {.name = "patience", .help = "evaluations without progress that are let pass", .min = 0},
-      config.patience);
+  visitor.field({.name = "patience",
+                 .help = "evaluations without improvement before the factor decays",
+                 .min = 0},
+                config.patience);
   visitor.field({.name = "threshold",
-                 .help = "what counts as progress over the best",
+                 .help = "minimum improvement over the best",
                  .min = 0,
                  .max = 1,
                  .below_max = true},
                 config.threshold);
   visitor.field({.name = "threshold_mode",
-                 .help = "threshold as a share of the best, or as it is",
+                 .help = "threshold relative to the best, or absolute",
                  .choices = {"rel", "abs"}},
                 config.threshold_mode);
-  visitor.field(
-      {.name = "cooldown", .help = "evaluations after a decay that are not judged", .min = 0},
-      config.cooldown);
-  visitor.field({.name = "min", .help = "lowest factor", .min = 0, .max = 1}, config.min);
-  visitor.field({.name = "eps", .help = "smaller changes are not made", .min = 0}, config.eps);
+  visitor.field({.name = "cooldown", .help = "evaluations to wait after a decay", .min = 0},
+                config.cooldown);
+  visitor.field({.name = "min", .help = "minimum factor", .min = 0, .max = 1}, config.min);
+  visitor.field({.name = "eps", .help = "minimal change of the factor", .min = 0}, config.eps);
 }
 
 std::unique_ptr<Schedule> make_plateau(const PlateauConfig& config, const RunLength&) {

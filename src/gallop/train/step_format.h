@@ -41,6 +41,6 @@ struct FormatChoice {
 /// for. Weights, statistics and gradients are as before afterwards; the model is left in the first
 /// format's memory order.
 FormatChoice choose_format(model::Model& model, const at::Tensor& input, const at::Tensor& target,
-                           const std::vector<StepFormat>& formats, double uses);
+                           const std::vector<StepFormat>& formats, const Loss& loss, double uses);
 
 }  // namespace gallop::train
