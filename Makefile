@@ -69,11 +69,12 @@ benchmark: configure ## steps beside PyTorch's, time to the first step, one trai
 	benchmarks/startup/run.py $(BUILD)/gallop fashion-mnist
 	benchmarks/accuracy/run.py $(BUILD)/gallop --seeds 1 fashion-mnist
 
-lint: ## check format, layers and, with clang-tidy, what changed since tools/tidy.base
+lint: ## check format, layers, vocabulary and, with clang-tidy, what changed since tools/tidy.base
 	tools/setup --lint
 	cmake --preset release $(CMAKE_ARGS)
 	tools/format --check
 	tools/check-layers
+	tools/check-vocabulary
 	tools/tidy -p build/release --changed
 
 tidy: ## check all sources with clang-tidy (14 minutes on two cores); if clean, tools/tidy.base names this commit

@@ -6,7 +6,7 @@ import subprocess
 
 
 class Failed(SystemExit):
-    """A training that ended with an error, which ends the benchmark where nobody catches it; `errors` has the
+    """A training that ended with an error, which ends the benchmark where it is not caught; `errors` has the
     program's words."""
 
     def __init__(self, command, errors):
@@ -33,7 +33,7 @@ class Trainer:
 
 
 def recipe_of(model, optimizer, batch, source, rest):
-    return f"data: {{{source}, batch: {batch}}}\nmodel: {model}\noptimizer: {optimizer}\n{rest}"
+    return f"data: {{{source}, batch_size: {batch}}}\nmodel: {model}\noptimizer: {optimizer}\n{rest}"
 
 
 def source_for(takes_text, data, validation):

@@ -192,13 +192,13 @@ class Lookahead:
 
     def __init__(self, recipe, model, steps):
         self.k, self.updates, self.steps = 0, 0, steps
-        for entry in recipe("optimizer.wrap"):
+        for entry in recipe("optimizer.wrappers"):
             name, options = name_and_options(entry)
             if name != "lookahead" or self.k:
-                raise SystemExit(f"optimizer.wrap: this program does not know {entry}")
+                raise SystemExit(f"optimizer.wrappers: this program does not know {entry}")
             unknown = set(options) - {"k", "alpha", "power"}
             if unknown:
-                raise SystemExit(f"optimizer.wrap: this program does not know {', '.join(sorted(unknown))}")
+                raise SystemExit(f"optimizer.wrappers: this program does not know {', '.join(sorted(unknown))}")
             self.k, self.alpha, self.power = options.get("k", 5), float(options.get("alpha", 0.5)), float(options.get("power", 0))
         self.fast = [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]
         self.slow = [tensor.clone() for tensor in self.fast] if self.k else []
@@ -237,7 +237,7 @@ def make_schedule(recipe, optimizer, samples, steps_an_epoch):
     recipe.require("schedule.phases", 2)
     warmup, start, final = recipe.number("schedule.warmup"), recipe.number("schedule.start"), recipe.number("schedule.final")
 
-    batch, total = recipe("data.batch"), samples * recipe.number("train.epochs")
+    batch, total = recipe("data.batch_size"), samples * recipe.number("train.epochs")
 
     def factor(step):
         epoch, steps = divmod(step, steps_an_epoch)
@@ -308,7 +308,7 @@ class Trainer:
     def train(self, seed):
         recipe = self.recipe
         torch.manual_seed(seed)
-        batch, smoothing = recipe("data.batch"), recipe.number("train.label_smoothing")
+        batch, smoothing = recipe("data.batch_size"), recipe.number("train.label_smoothing")
         samples, channels = self.train_images.shape[:2]
         steps_an_epoch = -(-samples // batch)
         steps = math.ceil(recipe.number("train.epochs") * steps_an_epoch - 1e-9)

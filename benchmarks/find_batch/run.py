@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How near the batch that `data.batch: auto` takes comes to the samples per second of the best of a fine grid.
+"""How near the batch that `data.batch_size: auto` takes comes to the samples per second of the best of a fine grid.
 
     run.py PROGRAM [--only NAME ...] [--text FILE] [--rounds N]
 
-For each model `gallop find-batch` runs as `batch: auto` has it, but for the noise, which is not about speed. Then batches a
+For each model `gallop find-batch` runs as `batch_size: auto` has it, but for the noise, which is not about speed. Then batches a
 factor of about 1.4 apart, from 8 to four times what was found, and what was found itself, are timed in turn, for several
 rounds; each gives the best of its rounds. Prints JSON: samples per second of each batch, and the share of the best that
 the batch found has.

@@ -22,7 +22,7 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from results_file import ResultsFile
 
 FASHION = """
-data: {name: fashion-mnist, batch: 128}
+data: {name: fashion-mnist, batch_size: 128}
 train: {precision: fp32, channels_last: false, epochs: %d}
 schedule: {name: cosine}
 model: %s
@@ -39,8 +39,8 @@ PROBLEMS = {
     "ResNet-8, SGD": FASHION % (1, RESNET, SGD),
     "ViT, AdamW": FASHION % (1, VIT, "{name: adamw}"),
     "GPT, AdamW": """
-data: {name: text, path: "%s", validation: 0.1, context: 64, batch: 16}
-train: {precision: fp32, steps: 600, clip: 1}
+data: {name: text, path: "%s", validation: 0.1, context: 64, batch_size: 16}
+train: {precision: fp32, steps: 600, clip_grad_norm: 1}
 schedule: {name: cosine, warmup: 0.05}
 model: {name: gpt, layers: 2, width: 64, heads: 2}
 optimizer: {name: adamw}

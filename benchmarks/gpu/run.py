@@ -27,11 +27,11 @@ from results_file import ResultsFile
 
 BATCHES = {"gpt2": 16, "resnet20": 512}
 RECIPES = {
-    "gpt2": """data: {name: text, path: FOLDER/text.txt, batch: 16, context: 1024}
+    "gpt2": """data: {name: text, path: FOLDER/text.txt, batch_size: 16, context: 1024}
 model: {name: gpt, layers: 12, width: 768, heads: 12}
 optimizer: {name: adamw, lr: 3.0e-4, weight_decay: 0.1}
 """,
-    "resnet20": """data: {name: mnist, path: FOLDER, batch: 512}
+    "resnet20": """data: {name: mnist, path: FOLDER, batch_size: 512}
 model: {name: resnet, depth: 20, stem: cifar}
 optimizer: {name: sgd, lr: 0.01, momentum: 0.9}
 """,
@@ -53,7 +53,7 @@ def make_data(folder):
 
 
 class Gallop:
-    """Begins anew for each round."""
+    """Begins again for each round."""
 
     def __init__(self, program, workload, compiled, folder, steps):
         recipe = os.path.join(folder, f"{workload}.yaml")

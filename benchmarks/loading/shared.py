@@ -25,7 +25,7 @@ import tempfile
 import time
 
 RECIPE = """\
-data: {{name: folder, path: {data}, batch: 250, threads: {threads}}}
+data: {{name: folder, path: {data}, batch_size: 250, threads: {threads}}}
 model: {{name: mlp, hidden: [16]}}
 optimizer: {{name: sgd, lr: 0.01}}
 train: {{epochs: 100000, precision: fp32, compile: "false", threads: 1, checkpoint_every: never, evaluate_every: 1 epoch}}

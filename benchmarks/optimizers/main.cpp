@@ -59,7 +59,7 @@ config::ComponentList wrappers_of(const optim::WrapperRegistry& registry, const 
   }
   config::ComponentList list(registry);
   config::read_fields(
-      config::parse_yaml("{wrap: [" + yaml + "]}", "wrappers"),
+      config::parse_yaml("{wrappers: [" + yaml + "]}", "wrappers"),
       [&](config::Visitor& visitor) { visitor.field({.name = "wrap", .help = ""}, list); },
       problems);
   problems.throw_if_any();

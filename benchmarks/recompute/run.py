@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What activation checkpointing saves and costs: memory and step time with `train.recompute.every`.
+"""What activation checkpointing saves and costs: memory and step time with `train.activation_checkpointing.every`.
 
     run.py PROGRAM [--only NAME ...] [--every N ...] [--rounds N]
 
@@ -30,7 +30,7 @@ MODELS = {
 
 def measure(program, recipe, batch, every):
     command = [program, "find-batch", recipe, "--json", "--noise-steps", "0", "--no-largest", "--min", str(batch),
-               "--max", str(batch), f"train.recompute.every={every}"]
+               "--max", str(batch), f"train.activation_checkpointing.every={every}"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["points"][0]
 
 

@@ -4,7 +4,7 @@
     run.py --program GALLOP [--program OTHER] --bench BENCH_RUNS [--runs 5000] [--metrics 100] [--points 10] [--repeat 7]
            [--out FILE]
 
-The index is removed before the first call, which makes it anew ("cold"); the files themselves are in the
+The index is removed before the first call, which makes it again ("cold"); the files themselves are in the
 system's cache then. Each figure is the wall time of a process, median, least and most of --repeat; of several programs
 in turn. Prints JSON.
 """

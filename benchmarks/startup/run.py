@@ -5,7 +5,7 @@
 
 Every run is a new process that reads the recipe and the data, builds the model and takes one step. The
 first run, which warms the disk cache, is reported apart. With --cold every run has an empty folder for
-the user's cache, so that the step's generated kernels are compiled anew. Prints JSON.
+the user's cache, so that the step's generated kernels are compiled again. Prints JSON.
 """
 
 import argparse

@@ -47,7 +47,7 @@ FIRST_STEPS, STEPS = 60, 999
 TEACHER_BUDGETS = 4
 
 PLAIN = """
-data: {%s, batch: 128}
+data: {%s, batch_size: 128}
 model: {%s}
 optimizer: {%s}
 train: {evaluate_every: never, checkpoint_every: never}
@@ -55,20 +55,20 @@ train: {evaluate_every: never, checkpoint_every: never}
 RESNET = "name: resnet, depth: 14, stem: strided"
 SGD = "name: sgd, lr: 0.1, momentum: 0.9"
 ONE_CYCLE = ["schedule.name=one-cycle", "optimizer.lr=0.4"]
-AIRBENCH = ["model.name=airbench", "model.widths=[32,128,128]", "data.batch=512", "optimizer.lr=1", "optimizer.momentum=0.85",
+AIRBENCH = ["model.name=airbench", "model.widths=[32,128,128]", "data.batch_size=512", "optimizer.lr=1", "optimizer.momentum=0.85",
             "optimizer.nesterov=true", "optimizer.weight_decay=1.3e-3", "schedule.name=one-cycle", "schedule.warmup=0.23",
             "schedule.start=0.2", "schedule.final=0.07", "train.label_smoothing=0.2",
             'optimizer.groups=[{match: "layer*.bn*.bias", lr_factor: 64, weight_decay: 2.0e-5}]']
-GROWING_LOOKAHEAD = "optimizer.wrap=[{lookahead: {alpha: 0.226, power: 3}}]"
-MOVES = "data.augment=[{flip: {mode: alternating}}, {crop: {padding: 2, mode: reflect}}]"
+GROWING_LOOKAHEAD = "optimizer.wrappers=[{lookahead: {alpha: 0.226, power: 3}}]"
+MOVES = "data.augment=[{random-horizontal-flip: {mode: alternating}}, {random-crop: {padding: 2, mode: reflect}}]"
 # Lists of words for the command line.
 TECHNIQUES = {
     "plain": [],
     "fp32 instead of bf16": ["train.precision=fp32"],
     "NCHW instead of channels_last": ["train.channels_last=false"],
     "not compiled": ["train.compile=false"],
-    "batch 32, rate 0.025": ["data.batch=32", "optimizer.lr=0.025"],
-    "batch 512, rate 0.4": ["data.batch=512", "optimizer.lr=0.4"],
+    "batch 32, rate 0.025": ["data.batch_size=32", "optimizer.lr=0.025"],
+    "batch 512, rate 0.4": ["data.batch_size=512", "optimizer.lr=0.4"],
     "weight decay 5e-4": ["optimizer.weight_decay=5e-4"],
     "Nesterov": ["optimizer.nesterov=true"],
     "cosine": ["schedule.name=cosine"],
@@ -80,31 +80,31 @@ TECHNIQUES = {
     "Lion 3e-4, cosine": ["optimizer.name=lion", "optimizer.lr=3e-4", "schedule.name=cosine"],
     "Muon 0.02, cosine": ["optimizer.name=muon", "optimizer.lr=0.02", "schedule.name=cosine"],
     "schedule-free SGD, rate 1": ["optimizer.name=schedule-free-sgd", "optimizer.lr=1"],
-    "EMA, 0.99": ["optimizer.wrap=[{ema: {decay: 0.99}}]"],
-    "SWA of the last half": ["optimizer.wrap=[{swa: {start: 0.5, every: 50 steps}}]"],
-    "Lookahead": ["optimizer.wrap=[lookahead]"],
+    "EMA, 0.99": ["optimizer.wrappers=[{ema: {decay: 0.99}}]"],
+    "SWA of the last half": ["optimizer.wrappers=[{swa: {start: 0.5, every: 50 steps}}]"],
+    "Lookahead": ["optimizer.wrappers=[lookahead]"],
     "Lookahead whose pull grows": [GROWING_LOOKAHEAD],
-    "flip": ["data.augment=[flip]"],
-    "alternating flip": ["data.augment=[{flip: {mode: alternating}}]"],
-    "crop of 2": ["data.augment=[{crop: {padding: 2, mode: reflect}}]"],
-    "flip, and both views in evaluation": ["data.augment=[flip]", "evaluate.tta=[flip]", "evaluate.tta_in_training=true"],
-    "flip, and six views in evaluation": ["data.augment=[flip]", "evaluate.tta=[flip, translate]", "evaluate.tta_in_training=true"],
+    "flip": ["data.augment=[random-horizontal-flip]"],
+    "alternating flip": ["data.augment=[{random-horizontal-flip: {mode: alternating}}]"],
+    "crop of 2": ["data.augment=[{random-crop: {padding: 2, mode: reflect}}]"],
+    "flip, and both views in evaluation": ["data.augment=[random-horizontal-flip]", "evaluate.tta=[flip]", "evaluate.tta_in_training=true"],
+    "flip, and six views in evaluation": ["data.augment=[random-horizontal-flip]", "evaluate.tta=[flip, translate]", "evaluate.tta_in_training=true"],
     "label smoothing 0.1": ["train.label_smoothing=0.1"],
-    "label smoothing 0.1 that ends": ["train.label_smoothing=0.1", "vary.label_smoothing.name=linear"],
-    "clipping at 1": ["train.clip=1"],
+    "label smoothing 0.1 that ends": ["train.label_smoothing=0.1", "schedules.label_smoothing.name=linear"],
+    "clipping at 1": ["train.clip_grad_norm=1"],
     "adaptive clipping at 0.02": ["train.clip_adaptive=0.02"],
     "sharpness-aware, 0.05": ["train.sam=0.05"],
     "stochastic depth 0.1": ["model.stochastic_depth=0.1"],
     "zero-initialized blocks": ["model.zero_init_residual=true"],
     "twice as wide": ["model.width=2"],
     "20 layers": ["model.depth=20"],
-    "one-cycle and EMA, 0.99": [*ONE_CYCLE, "optimizer.wrap=[{ema: {decay: 0.99}}]"],
+    "one-cycle and EMA, 0.99": [*ONE_CYCLE, "optimizer.wrappers=[{ema: {decay: 0.99}}]"],
     "one-cycle and distillation": [*ONE_CYCLE, "train.distill.teacher=TEACHER"],
     "airbench with its recipe": AIRBENCH,
     "the same, flip and crop": [*AIRBENCH, MOVES],
     "the same, Lookahead whose pull grows": [*AIRBENCH, MOVES, GROWING_LOOKAHEAD],
 }
-TEACHER = [*ONE_CYCLE, "model.width=2", "optimizer.weight_decay=5e-4", "data.augment=[flip]"]
+TEACHER = [*ONE_CYCLE, "model.width=2", "optimizer.weight_decay=5e-4", "data.augment=[random-horizontal-flip]"]
 
 
 class Trainer:

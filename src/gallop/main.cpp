@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     if (const auto full = gallop::train::out_of_memory(std::current_exception())) {
       gallop::app::print_error(
-          "gallop: out of memory; try a smaller data.batch or data.eval_batch. {}\n", *full);
+          "gallop: out of memory; try a smaller data.batch_size or data.eval_batch. {}\n", *full);
       return static_cast<int>(gallop::ExitCode::kDevice);
     }
     return static_cast<int>(tell_error(error));

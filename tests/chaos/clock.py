@@ -4,7 +4,7 @@
     clock.py PROGRAM
 
 Nothing may time out or start again, the log must have its steps in order, and the final weights must be those of
-a run that nobody disturbed, bit for bit.
+an undisturbed run, bit for bit.
 """
 
 import argparse

@@ -4,7 +4,7 @@
     damage.py PROGRAM
 
 Each time the training must say which file is damaged, go on from the checkpoint before, and end with the
-weights of a run that nobody disturbed, bit for bit. Where every checkpoint is damaged it must end with code 3.
+weights of an undisturbed run, bit for bit. Where every checkpoint is damaged it must end with code 3.
 """
 
 import argparse

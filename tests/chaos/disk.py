@@ -4,7 +4,7 @@
     disk.py PROGRAM
 
 Each time the training must end with exit code 4 and say path, reason and bytes, the older checkpoint must stay,
-and once there is room again it must go on to the weights of a run that nobody disturbed, bit for bit.
+and once there is room again it must go on to the weights of an undisturbed run, bit for bit.
 Ends with 77 where nothing can be mounted.
 """
 
@@ -21,12 +21,12 @@ import runs  # noqa: E402
 INSIDE = "GALLOP_CHAOS_MOUNTS"
 # A checkpoint is of 390 KiB, and there are five of them. Inodes are counted, so that no samples are kept.
 RECIPE = """\
-data: {name: mnist, path: data, batch: 20, threads: 2}
+data: {name: mnist, path: data, batch_size: 20, threads: 2}
 model: {name: mlp, hidden: [192], dropout: 0.1}
 optimizer: {name: adamw, lr: 0.003}
 train: {epochs: 3, precision: fp32, channels_last: "false", checkpoint_every: 7 steps, evaluate_every: never,
         keep_checkpoints: 10}
-track: {samples: 0}
+track: {log_samples: 0}
 """
 DEVICE_TROUBLE = 4
 

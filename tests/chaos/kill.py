@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Kills a training run at random moments, resumes it each time, and compares the final weights bit for
-bit with those of a run that nobody disturbed.
+bit with those of an undisturbed run.
 
     kill.py PROGRAM --kills 20 --signal KILL --seed 1
 
@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import make_data  # noqa: E402
 
 RECIPE = """\
-data: {name: mnist, path: data, batch: 32, threads: 2, augment: [{flip: {}}, {crop: {padding: 1}}]}
+data: {name: mnist, path: data, batch_size: 32, threads: 2, augment: [{random-horizontal-flip: {}}, {random-crop: {padding: 1}}]}
 model: {name: %s}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 5.0e-4}
 schedule: {name: one-cycle}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains in several processes by 'gallop launch', kills one of them at random moments, and compares the
-final weights bit for bit with those of a run that nobody disturbed.
+final weights bit for bit with those of an undisturbed run.
 
     kill_rank.py PROGRAM --processes 2 --kills 20 --signal KILL --seed 1
     kill_rank.py PROGRAM --at-saves             kills when a checkpoint is being written, which takes longer then

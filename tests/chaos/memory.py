@@ -4,7 +4,7 @@
     memory.py PROGRAM
 
 The launcher must say so with advice, the checkpoint before must be whole, and with more room the training must
-go on to the weights of a run that nobody disturbed, bit for bit. Ends with 77 where cgroups cannot be made.
+go on to the weights of an undisturbed run, bit for bit. Ends with 77 where cgroups cannot be made.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import runs  # noqa: E402
 
 # An evaluation takes all its images at once; the checkpoint before it is there for certain.
 RECIPE = """\
-data: {name: mnist, path: data, batch: 16, eval_batch: 1000, threads: 0}
+data: {name: mnist, path: data, batch_size: 16, eval_batch: 1000, threads: 0}
 model: {name: vit, patch: 2, width: 64, depth: 2, heads: 4}
 optimizer: {name: adamw, lr: 0.001}
 train: {steps: 14, precision: fp32, channels_last: "false", checkpoint_every: 7 steps, evaluate_every: 10 steps,
@@ -69,7 +69,7 @@ def main():
         within = subprocess.run(
             ["sh", "-c", f'echo $$ > {limited}/cgroup.procs && exec "$@"', "sh", *command], cwd=there.folder,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=runs.HANGS_SECONDS)
-        for text in ("was killed by SIGKILL", "try a smaller data.batch or data.eval_batch", "started 2 times"):
+        for text in ("was killed by SIGKILL", "try a smaller data.batch_size or data.eval_batch", "started 2 times"):
             if within.returncode != DEVICE_TROUBLE or text not in within.stdout:
                 sys.exit(f"exit {within.returncode}, '{text}' is not told:\n{within.stdout[-4000:]}")
         print(f"{LIMIT_BYTES >> 20} MiB: exit {within.returncode}")

@@ -28,7 +28,7 @@ def main():
         longest = started = 0
         for number in range(arguments.kills):
             # The first half while it looks for a batch size, for which rank 0 has processes of its own.
-            options = ["data.batch=auto"] if number < arguments.kills // 2 else []
+            options = ["data.batch_size=auto"] if number < arguments.kills // 2 else []
             training = there.start(f"run-{number}", *options, "train.epochs=100000", processes=arguments.processes)
             # Every other one is killed only once all its processes are there.
             if number % 2 == 0:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Kills the launcher of a training in several processes, goes on with another number of them, and compares the
-final weights bit for bit with those of one process that nobody disturbed.
+final weights bit for bit with those of one undisturbed process.
 
     processes.py PROGRAM --counts 4,3,12,1
 """
@@ -15,7 +15,7 @@ import runs  # noqa: E402
 # With all that a resume has to find again: order, augmentation, optimizer, schedule, statistics of batches.
 SAVE_STEPS = 3
 RECIPE = """\
-data: {name: mnist, path: data, batch: 24, threads: 1, augment: [{flip: {}}, {crop: {padding: 1}}]}
+data: {name: mnist, path: data, batch_size: 24, threads: 1, augment: [{random-horizontal-flip: {}}, {random-crop: {padding: 1}}]}
 model: {name: resnet, depth: 8, width: 0.25}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5.0e-4}
 schedule: {name: one-cycle}

@@ -22,7 +22,7 @@ GRACE_SECONDS = 10  # Of every launcher.
 GONE_SECONDS = 60  # Until those are gone whose launcher was killed: in fact at once, and never without a cause.
 HANGS_SECONDS = 600  # For any machine: what takes longer hangs.
 RECIPE = """\
-data: {name: mnist, path: data, batch: 20, threads: 2}
+data: {name: mnist, path: data, batch_size: 20, threads: 2}
 model: {name: mlp, hidden: [64], dropout: 0.1}
 optimizer: {name: adamw, lr: 0.003}
 train: {epochs: 2, precision: fp32, channels_last: "false", checkpoint_every: 7 steps}
@@ -147,7 +147,7 @@ class Process:
         return found()
 
     def kill(self):
-        """SIGKILL, as where its power is cut: nobody can clean up."""
+        """SIGKILL, as where its power is cut: nothing is cleaned up."""
         self.process.kill()
         self.finish()
 
@@ -230,7 +230,7 @@ class Runs:
 
     def require_weights(self, name, wanted, what):
         if self.weights(name) != wanted:
-            sys.exit(f"{what}: the weights differ from those of a run that nobody disturbed")
+            sys.exit(f"{what}: the weights differ from those of an undisturbed run")
 
     def hold(self, path, number=1, reads=False, rank=""):
         return Hold(self, path, number, reads, rank)

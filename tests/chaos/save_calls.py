@@ -6,7 +6,7 @@
 
 A fault is 'kill': SIGKILL before the call; 'tear': SIGKILL in the middle of a write; or the number of an
 error that the call returns, 'full' where no later call finds room either. After each the training must go on
-from the newest checkpoint that was published before, and end with the weights of a run that nobody disturbed,
+from the newest checkpoint that was published before, and end with the weights of an undisturbed run,
 bit for bit. With --processes one of several is hit, which write a part of each checkpoint each, and the launcher
 starts them again.
 """

@@ -5,7 +5,7 @@
 
 SIGCONT and SIGTERM go to one process, to one rank under 'gallop launch', to the launcher, or to all processes
 of the job, as Slurm does it. During start-up, which is never let go, it must end with exit code 5; afterwards it must
-save before. Then it must go on to the weights of a run that nobody disturbed, bit for bit. Then the signals that Slurm sends after its grace, and a training that is asked twice,
+save before. Then it must go on to the weights of an undisturbed run, bit for bit. Then the signals that Slurm sends after its grace, and a training that is asked twice,
 which ends at once; and SIGSTOP to one rank in an evaluation or a checkpoint, which the others must notice, however
 long these may take, and which the launcher must name.
 """
@@ -21,9 +21,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kill  # noqa: E402
 import runs  # noqa: E402
 
-# Images are read anew in every epoch, so that there are data to wait for.
+# Images are read again in every epoch, so that there are data to wait for.
 RECIPE = """\
-data: {name: folder, path: pictures, batch: 10, threads: 2, normalize: none, in_memory: "no"}
+data: {name: folder, path: pictures, batch_size: 10, threads: 2, normalize: none, in_memory: "no"}
 model: {name: mlp, hidden: [32], dropout: 0.1}
 optimizer: {name: adamw, lr: 0.003}
 train: {epochs: 4, precision: fp32, channels_last: "false", checkpoint_every: 7 steps}
@@ -138,7 +138,7 @@ def end_at_once(there, who, signals, wanted):
 
 
 def stand_still(there, phase, wanted):
-    """A rank that is stopped for good where nobody makes calls: it is named, and all start again."""
+    """A rank that is stopped for good where no calls are made: it is named, and all start again."""
     held = hold(there, phase, "job")
     rank = PHASES[phase][3]
     name = f"still-{phase}"

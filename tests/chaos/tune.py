@@ -139,7 +139,7 @@ class Study:
             return [int(line.split()[0]) for line in file]
 
     def check_alive(self):
-        """Nobody ends by an error."""
+        """No process ends by an error."""
         for process in [*self.workers, *([self.coordinator] if self.coordinator else [])]:
             if process.poll():
                 sys.exit(f"a process ended with {process.returncode}: {process.stderr.read()}")

@@ -33,7 +33,7 @@ HANGS_SECONDS = 240  # A database is waited for somewhat longer.
 
 
 class Place:
-    """A folder in which somebody searches."""
+    """A folder in which a search runs."""
 
     def __init__(self, program, folder, where):
         self.program, self.folder, self.where = program, folder, where

@@ -44,7 +44,7 @@ def main():
         if code != 0 or "gallop: starting" in output:
             sys.exit(f"the first ended with {code}:\n{output[-3000:]}")
         there.require_weights("run", there.weights("calm"), "after a second launcher")
-        print("the first went on, and its weights are those of a run that nobody disturbed, bit for bit")
+        print("the first went on, and its weights are those of an undisturbed run, bit for bit")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Gpu:
     def run(self, *words):
         done = subprocess.run([self.program, *words], capture_output=True, text=True, cwd=self.folder, timeout=300,
                               env={**os.environ, "OMP_NUM_THREADS": "1"})
-        if done.returncode != 0 or "does without" in done.stderr or "not compiled" in done.stderr:
+        if done.returncode != 0 or "falls back" in done.stderr or "not compiled" in done.stderr:
             raise Failure(f"{' '.join(words)}: exit code {done.returncode}: {done.stderr.strip()[-600:]}")
         return done.stdout
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains on three hosts, lets hosts and links fail and come back, and compares the final weights bit for bit
-with those of one process that nobody disturbed.
+with those of one undisturbed process.
 
     hosts.py PROGRAM [--rounds 3 --seed 1] [--within 10] [--verbose]
 
@@ -39,7 +39,7 @@ import runs  # noqa: E402
 HOSTS, NEEDED = 3, 2
 HANGS_SECONDS = 300
 RECIPE = """\
-data: {name: mnist, path: data, batch: 48, augment: [{crop: {padding: 1}}]}
+data: {name: mnist, path: data, batch_size: 48, augment: [{random-crop: {padding: 1}}]}
 model: {name: resnet, depth: 8, width: 0.5}
 optimizer: {name: sgd, lr: 0.02, momentum: 0.9}
 train: {epochs: 100000, precision: fp32, channels_last: "true", checkpoint_every: 20 steps, evaluate_every: 500 epochs}
@@ -52,7 +52,7 @@ def ip(*words):
 
 
 class Launcher(runs.Process):
-    """One in the network namespace of a host, which hears what it prints."""
+    """One in the network namespace of a host, which receives what it prints."""
 
     def __init__(self, host, command):
         self.host = host
@@ -95,7 +95,7 @@ class Host:
             "train", "recipe.yaml", "--name", "disturbed", "--continue", "--json"])
 
     def kill(self):
-        """As where its power is cut: nobody can clean up."""
+        """As where its power is cut: nothing is cleaned up."""
         pids = self.launcher.pids()
         self.launcher.process.kill()
         self.job.wait_until(lambda: not any(map(runs.is_there, pids)), "processes outlive their launcher", runs.GONE_SECONDS)

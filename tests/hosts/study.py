@@ -75,7 +75,7 @@ def check(program, folder):
     finally:
         leader.kill()
         leader.wait()
-    # Nobody leads it now.
+    # No process leads it now.
     after = tune("status", "sweep", prefix=ELSEWHERE)
     expect(after.returncode == 0, f"status without a leader: {after.stderr}")
 

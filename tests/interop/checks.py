@@ -40,7 +40,7 @@ def expect(what, found, wanted):
 
 
 class Server:
-    """Of somebody else's, on loopback; there once it answers."""
+    """Of another program, on loopback; there once it answers."""
 
     def __init__(self, command, folder, port, path):
         self.address = f"http://127.0.0.1:{port}"

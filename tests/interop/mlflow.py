@@ -22,7 +22,7 @@ import make_data  # noqa: E402
 from checks import HANGS_SECONDS, Server, free_port, program_and_python  # noqa: E402
 
 RECIPE = """\
-data: {name: mnist, path: tiny, batch: 20}
+data: {name: mnist, path: tiny, batch_size: 20}
 model: {name: mlp, hidden: [32]}
 optimizer: {name: adamw, lr: 0.01}
 train: {epochs: 3, precision: fp32, compile: false}
@@ -124,7 +124,7 @@ def check(program, python, folder):
     make_data.make(folder, ["idx", "tiny", "200"])
     address = f"http://127.0.0.1:{port}"
 
-    # Nobody is there: the training ends all the same, and says how the rest is sent.
+    # No server is there: the training ends all the same, and says how the rest is sent.
     told = place.gallop("train", "recipe.yaml", "--name", "early", "--mlflow", address)
     expect("'gallop runs push runs/early --mlflow" in told, f"without a server: {told}")
     place.gallop("runs", "push", "early", "--mlflow", address, code=4)

@@ -20,7 +20,7 @@ import make_data  # noqa: E402
 from checks import expect, program_and_python, run  # noqa: E402
 
 RECIPE = """\
-data: {name: mnist, path: tiny, batch: 20}
+data: {name: mnist, path: tiny, batch_size: 20}
 model: {name: mlp, hidden: [32]}
 optimizer: {name: adamw, lr: 0.01}
 train: {epochs: 3, precision: fp32, compile: false}

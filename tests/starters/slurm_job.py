@@ -4,7 +4,7 @@
     slurm_job.py PROGRAM
 
 One is asked to save before its time limit, then preempted, then canceled: it goes on where it was each time, and its
-weights are those of a run that nobody disturbed, bit for bit. Others finish, fail and are refused. Ends with 77 and a
+weights are those of an undisturbed run, bit for bit. Others finish, fail and are refused. Ends with 77 and a
 word where Slurm is not here; it needs root.
 """
 
@@ -22,7 +22,7 @@ from start import kill  # noqa: E402
 
 # Without end, so that Slurm ends it in the middle, however fast this machine is.
 RECIPE = """\
-data: {name: mnist, path: data, batch: 32, threads: 1, augment: [{flip: {}}, {crop: {padding: 1}}]}
+data: {name: mnist, path: data, batch_size: 32, threads: 1, augment: [{random-horizontal-flip: {}}, {random-crop: {padding: 1}}]}
 model: {name: resnet, depth: 8, width: 0.5}
 optimizer: {name: sgd, lr: 0.01, momentum: 0.9}
 schedule: {name: constant}
@@ -157,7 +157,7 @@ def main():
         cluster.ask(program, "launch", *PROCESSES, "train", "recipe.yaml", "--name", "calm", f"train.steps={steps[-1]}")
         if kill.weights_hash(os.path.join(folder, "runs", "calm")) != kill.weights_hash(job.run):
             sys.exit("the weights differ")
-        print("the weights are those of a run that nobody disturbed, bit for bit", flush=True)
+        print("the weights are those of an undisturbed run, bit for bit", flush=True)
         check_ends(cluster)
 
 

@@ -22,7 +22,7 @@ import runs  # noqa: E402
 
 DAEMON_SECONDS = 120
 RECIPE = """\
-data: {name: mnist, path: data, batch: 32}
+data: {name: mnist, path: data, batch_size: 32}
 model: {name: mlp, hidden: [64], dropout: 0.1}
 optimizer: {name: adamw, lr: 0.01}
 train: {epochs: 2, precision: fp32, channels_last: "false"}

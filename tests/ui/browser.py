@@ -20,7 +20,7 @@ try:
 except ImportError:
     webdriver = By = Keys = None
 
-# As Puppeteer and Playwright start Chromium: nothing is put off or dropped because nobody sees the window, or because more
+# As Puppeteer and Playwright start Chromium: nothing is put off or dropped because the window is not visible, or because more
 # happens than people do.
 AWAKE = ("--allow-pre-commit-input", "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
          "--disable-hang-monitor", "--disable-ipc-flooding-protection", "--disable-renderer-backgrounding")

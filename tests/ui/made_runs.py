@@ -58,9 +58,9 @@ def write_run(folder, run, name, ends=True, extra=0):
     started = BEGIN + 1000 * run
     learning_rate = [0.001, 0.01, 0.1][run % 3]
     with open(os.path.join(path, "recipe.yaml"), "w", encoding="utf-8") as file:
-        file.write(f"data: {{name: fashion-mnist, batch: {64 << (run % 3)}}}\n"
+        file.write(f"data: {{name: fashion-mnist, batch_size: {64 << (run % 3)}}}\n"
                    f"model: {{name: {['mlp', 'resnet', 'airbench', 'vit'][run % 4]}, depth: {8 + run % 5}}}\n"
-                   f"optimizer: {{name: sgd, lr: {learning_rate}}}\ntrain: {{epochs: 5, accumulate: 1, seed: {run}}}\n")
+                   f"optimizer: {{name: sgd, lr: {learning_rate}}}\ntrain: {{epochs: 5, gradient_accumulation: 1, seed: {run}}}\n")
     with open(os.path.join(path, "run.json"), "w", encoding="utf-8") as file:
         json.dump({"version": "1.2.3", "commit": "abc", "started": "2026-01-01T00:00:00Z", "command_line": ["gallop", "train", "<b>x</b>"],
                    "processes": 1, "hardware": {"host": f"host-{run % 2}", "cpu_model": "a processor", "cores": 2, "memory_bytes": 8 << 30,
@@ -108,7 +108,7 @@ def write_runs(folder, count, extra):
 
 
 def append(folder, name, step, values):
-    """What a training writes while somebody looks."""
+    """What a training writes while it is looked at."""
     with open(os.path.join(folder, name, "metrics.log"), "ab") as file:
         file.write(line(step, BEGIN + 9e6 + step, "evaluation", values, {"part": "test"}))
 

@@ -679,7 +679,7 @@ def a_run_says_what_it_has_cost(browser, api, server, program):
     browser.until("energy", lambda: "Energy" in browser.run(facts))
     shown = browser.run(facts)
     expect("energy", shown["Energy"].split(" Wh")[0], "0.133")  # Two readings of 240 J.
-    expect("what nobody has said the price of", [word for word in ("CO2", "Price") if word in shown], [])
+    expect("what has no price given", [word for word in ("CO2", "Price") if word in shown], [])
     with serving(program, server.folder, options=("--country", "DE", "--price", "6")) as other:
         told = Api(other.address).get("run", name=name)["energy"]
         browser.driver.get(f"{other.address}#/run?name={urllib.request.quote(name, safe='')}")
@@ -783,7 +783,7 @@ def schedules_are_drawn_with_what_was_used(browser, api, server, program):
 def samples_are_shown(browser, api, server, program):
     name = compared(api, 3)[2]
     made_runs.write_samples(server.folder, name, [{"label": made_runs.MARKUP, "image": "00.png", "before": "01.png"},
-                                                  {"label": "cat", "image": "02.png"}], ["flip", "crop"])
+                                                  {"label": "cat", "image": "02.png"}], ["random-horizontal-flip", "random-crop"])
     browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
     browser.click("[data-view=schedule]")
     browser.press(Keys.ARROW_RIGHT)
@@ -993,7 +993,7 @@ def what_changes_is_shown_without_moving(browser, api, server, program):
 
 @own_test
 def a_click_outlives_what_changes_meanwhile(browser, api, server, program):
-    """Browsers tell nobody of a click where its element goes between press and release."""
+    """Browsers do not report a click where its element goes between press and release."""
     table(browser)
     link = lambda name: browser.run("return [...document.querySelectorAll('.row:not([hidden]) .name a, .plain tbody th a')].find((one) => one.textContent === arguments[0])", name)
     browser.actions().click_and_hold(link("unfinished")).perform()

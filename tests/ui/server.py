@@ -507,7 +507,7 @@ def test_a_deleted_index(ui, runs):
 
 def test_errors_are_one_line(ui, runs):
     for target in ("/api/runs?filter=metrics.acuracy%3E1", "/api/runs?filter=(", "/api/runs?sort=x", "/api/curves?metric=x&runs=one",
-                   "/api/curves?metric=accuracy&runs=nobody", "/api/groups", "/api/run?name=on"):
+                   "/api/curves?metric=accuracy&runs=missing", "/api/groups", "/api/run?name=on"):
         answer = ask(ui, target)
         message = answer.json()["error"]
         expect(answer.status in (400, 404) and message and "\n" not in message, target, answer.status, message)

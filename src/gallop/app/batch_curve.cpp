@@ -32,7 +32,7 @@ std::vector<plot::XyPlot> batch_curves(const std::string& recipe, const FoundBat
 
 std::string batch_curve_json(const std::string& recipe, const FoundBatch& found) {
   nlohmann::ordered_json object = {{"recipe", recipe}, {"memory", found.limit_bytes}};
-  for (const auto& [path, value] : found.format) object["format"][path] = value;
+  for (const Override& one : found.format) object["format"][one.path] = one.value;
   for (const auto& point : found.search.points) {
     object["points"].push_back({{"batch", point.batch},
                                 {"samples_per_second", point.samples_per_second},

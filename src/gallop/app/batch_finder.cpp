@@ -45,10 +45,10 @@ class Finder {
     }
     if (found_.search.points.empty()) {
       team_.ask_first([this]() -> std::string {
-        throw DeviceError(
-            fmt::format("not even one sample fits into {}: {}. Try train.recompute.every=1, "
-                        "train.precision=bf16, or a smaller model",
-                        format_bytes(limits_.bytes), found_.why_too_large));
+        throw DeviceError(fmt::format(
+            "not even one sample fits into {}: {}. Try train.activation_checkpointing.every=1, "
+            "train.precision=bf16, or a smaller model",
+            format_bytes(limits_.bytes), found_.why_too_large));
       });
     }
     measure_noise();
@@ -120,7 +120,7 @@ class Finder {
   std::optional<Json> run(const std::string& probe, int64_t batch) {
     BatchTrial trial = trial_;
     trial.probe = probe;
-    trial.overrides.push_back({"data.batch", std::to_string(batch)});
+    trial.overrides.push_back({"data.batch_size", std::to_string(batch)});
     const ProbeResult result = try_together(trial);
     if (result.kind == ProbeResult::Kind::kStopped) throw Stopped();
     if (result.kind == ProbeResult::Kind::kNoMemory) {

@@ -104,8 +104,8 @@ std::vector<std::string> words_of(const BatchTrial& trial) {
                                     "--memory",       fmt::format("{} bytes", trial.limit_bytes),
                                     "--noise-steps",  fmt::format("{}", trial.noise.steps),
                                     "--warmup-steps", fmt::format("{}", trial.noise.warm_up)};
-  for (const auto& [path, value] : trial.overrides) {
-    words.push_back(fmt::format("{}={}", path, value));
+  for (const Override& one : trial.overrides) {
+    words.push_back(fmt::format("{}={}", one.path, one.value));
   }
   return words;
 }
@@ -115,7 +115,7 @@ ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
   const Families families;
   const Team team = Team::join();
   ResolvedRecipe resolved =
-      load_recipe(families, team.collectives(), trial.recipe, trial.overrides);
+      read_recipe(families, team.collectives(), trial.recipe, trial.overrides);
   std::optional<MemoryWatch> watch;
   if (choose_device(resolved.recipe.train.device).device.is_cpu()) {
     watch.emplace(trial.limit_bytes, [&] {

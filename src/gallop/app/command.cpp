@@ -8,6 +8,8 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include "gallop/config/renamed_options.h"
+
 namespace gallop::app {
 
 const std::vector<Command>& commands() {
@@ -19,12 +21,12 @@ const std::vector<Command>& commands() {
        run_recipes},
       {"find-lr", "find a learning rate for a recipe", run_find_lr},
       {"find-batch", "find a batch size for a recipe", run_find_batch},
-      {"tune", "search the options of a recipe or of any command", run_tune},
-      {"runs", "list, show, compare, label and remove runs", run_runs},
-      {"ui", "show runs in a browser: a table, curves, all that is known of one", run_ui},
+      {"tune", "tune the hyperparameters of a recipe or of any command", run_tune},
+      {"runs", "list, show, compare, label and delete runs", run_runs},
+      {"ui", "show runs in a browser: a table, curves, and details", run_ui},
       {"graph", "show a training step as a graph, with the time of each node", run_graph},
-      {"launch", "train in several processes, and start them again where one fails", run_launch},
-      {"convert", "write the weights of a run into one safetensors file", run_convert},
+      {"launch", "train in several processes, and restart them after a failure", run_launch},
+      {"convert", "export the weights of a run to one safetensors file", run_convert},
       {"env", "describe this machine, a recipe's data or its model", run_env},
   };
   return kCommands;
@@ -47,6 +49,12 @@ std::string dotted_name(const std::string& argument) {
 
 }  // namespace
 
+Override Override::parse(const std::string& path, const std::string& value) {
+  std::string current = config::current_path(path);
+  const bool is_old = current != path;
+  return {.path = std::move(current), .value = value, .old_path = is_old ? path : std::string()};
+}
+
 std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
   std::vector<Override> overrides;
   std::vector<std::string> rest;
@@ -59,9 +67,9 @@ std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
     }
     const auto equals = argument.find('=');
     if (equals != std::string::npos) {
-      overrides.push_back({name, argument.substr(equals + 1)});
+      overrides.push_back(Override::parse(name, argument.substr(equals + 1)));
     } else if (i + 1 < arguments.size()) {
-      overrides.push_back({name, arguments[++i]});
+      overrides.push_back(Override::parse(name, arguments[++i]));
     } else {
       throw UsageError(fmt::format("--{} needs a value, as in --{} 1", name, name));
     }

@@ -26,8 +26,11 @@ const std::vector<Command>& commands();
 
 /// `optimizer.lr=0.1`, as given on the command line.
 struct Override {
-  std::string path;
+  std::string path;  ///< With the current names of options.
   std::string value;
+  std::string old_path{};  ///< As written, where it has a deprecated name; else empty.
+
+  static Override parse(const std::string& path, const std::string& value);
 };
 
 /// Takes overrides in either spelling, `optimizer.lr=0.1` and `--optimizer.lr 0.1` (or

@@ -26,7 +26,7 @@ Node written(Recipe recipe) {
 std::string from_the_beginning(const Recipe& recipe) {
   Node all = written(recipe);
   drop(all, "schedule");
-  drop(all, "vary");
+  drop(all, "schedules");
   Node& train = *all.find("train");
   drop(train, "epochs");
   drop(train, "steps");
@@ -35,7 +35,8 @@ std::string from_the_beginning(const Recipe& recipe) {
 
 std::string values_that_change(const Recipe& recipe) {
   const Node all = written(recipe);
-  return config::to_yaml(*all.find("schedule"), false) + config::to_yaml(*all.find("vary"), false);
+  return config::to_yaml(*all.find("schedule"), false) +
+         config::to_yaml(*all.find("schedules"), false);
 }
 
 bool is_known(const Recipe& recipe) {

@@ -27,21 +27,23 @@ struct Arguments {
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Write the weights of a run into one safetensors file, which other programs read,\n"
-      "whatever number of processes has saved them; or a search space of NNI as a sweep.\n\n"
+      "Export the weights of a run to one safetensors file for other programs, however many\n"
+      "processes saved them; or convert an NNI search space to a sweep.\n\n"
       "Example: gallop convert runs/fashion-mnist-1 weights.safetensors\n"
       "         gallop convert space.json sweep.yaml\n",
       "gallop convert");
-  parser.add_option("RUN", arguments.run, "a run, one of its checkpoints, or a .json of NNI")
+  parser.add_option("RUN", arguments.run, "a run, a checkpoint, or an NNI search space (.json)")
       ->required();
-  parser.add_option("FILE", arguments.file, "to be written, NAME.safetensors or NAME.yaml")
+  parser.add_option("FILE", arguments.file, "output file, NAME.safetensors or NAME.yaml")
       ->required();
-  parser.add_option("--checkpoint", arguments.checkpoint, "best, latest, or the number of a step");
-  parser.add_option("--runs", arguments.runs, "folder where runs are looked for by name");
+  parser.add_option("--checkpoint", arguments.checkpoint,
+                    "checkpoint: best, latest, or a step number");
+  parser.add_option("--runs", arguments.runs, "folder of the runs");
   parser
-      .add_option("--type", arguments.type, "of numbers with a point: as they were kept, or this")
+      .add_option("--type", arguments.type,
+                  "data type of floating-point tensors; by default as stored")
       ->check(CLI::IsMember(std::set<std::string>{"kept", "fp32", "bf16", "fp16"}));
-  parser.add_flag("--force", arguments.force, "write over a file that is there");
+  parser.add_flag("--force", arguments.force, "overwrite an existing file");
   return parse_arguments(parser, words);
 }
 

@@ -171,20 +171,19 @@ train::MetricChoice with_metrics(train::MetricChoice choice,
 
 ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Measure trained models on the data of their recipe, or on other data of the same kind; of "
-      "several also the mean of their probabilities.\n\n"
+      "Evaluate trained models on the data of their recipe or on other data of the same kind; "
+      "several models also as an ensemble (mean of probabilities).\n\n"
       "Example: gallop evaluate fashion-mnist-1 --part test",
       "gallop evaluate");
   std::string runs_folder = "runs", wanted_part, other_data;
   std::vector<std::string> names, checkpoints = {"best"}, metrics;
   bool json = false, reports = false;
-  parser.add_option("RUN", names, "names or folders of runs, or folders of checkpoints")
-      ->required();
-  parser.add_option("--data", other_data, "other data in place of the recipe's data.path");
+  parser.add_option("RUN", names, "run names or folders, or checkpoint folders")->required();
+  parser.add_option("--data", other_data, "other data instead of the recipe's data.path");
   parser.add_option("--part", wanted_part, "validation or test");
   parser
       .add_option("--checkpoint", checkpoints,
-                  "best, latest, a step or snapshots; may be given more than once")
+                  "checkpoint: best, latest, a step number or snapshots; may be repeated")
       ->expected(1)
       ->take_all();
   parser
@@ -194,7 +193,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
       ->take_all();
   parser.add_option("--runs", runs_folder, "folder of the runs");
   parser.add_flag("--report", reports,
-                  "which classes are taken for which, and the surest mistakes: kept in RUN/report");
+                  "write the confusion matrix and the most confident mistakes to RUN/report");
   parser.add_flag("--json", json, "print JSON");
   std::vector<std::string> rest = arguments;
   std::vector<Override> overrides = take_overrides(rest);

@@ -62,27 +62,27 @@ void check(const Arguments& arguments) {
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
       "Find a batch size for a recipe: the largest that fits into memory, the one beyond which\n"
-      "samples per second stop growing, and the one beyond which more samples a step bring little\n"
-      "(the gradient noise scale). Each is tried in a process of its own; nothing is kept.\n\n"
+      "throughput stops growing, and the critical one, beyond which larger batches bring little\n"
+      "(the gradient noise scale). Each is tried in its own process; nothing is stored.\n\n"
       "Example: gallop find-batch fashion-mnist --memory '4 GiB'",
       "gallop find-batch");
   parser.add_option("RECIPE", arguments.trial.recipe, "a recipe's name or file")->required();
   parser.add_option("--memory", arguments.memory,
-                    "'2 GiB': what a run may take, all its processes on a machine together; by "
-                    "default what the machine has left, or the GPU");
-  parser.add_option("--min", arguments.first, "the batch to begin with; 8 by default");
-  parser.add_option("--max", arguments.most, "the largest to try; by default all samples");
+                    "memory limit of all processes of a run on a machine, such as '2 GiB'; by "
+                    "default the free memory of the machine or GPU");
+  parser.add_option("--min", arguments.first, "smallest batch size; 8 by default");
+  parser.add_option("--max", arguments.most, "largest batch size; by default all samples");
   parser.add_option("--step-seconds", arguments.step_seconds,
-                    "batches whose steps take longer are not tried; 20 by default");
+                    "maximum step time in seconds; 20 by default");
   parser.add_flag("--no-largest", arguments.no_largest,
-                  "end where samples per second stop growing, as data.batch: auto does");
+                  "stop where throughput stops growing, as data.batch_size: auto does");
   parser.add_option("--noise-steps", arguments.trial.noise.steps,
-                    "steps that the noise scale is measured in; 20 by default, 0 for none");
+                    "steps for measuring the gradient noise scale; 20 by default, 0: off");
   parser.add_option("--warmup-steps", arguments.trial.noise.warm_up,
-                    "steps that are trained before; 100 by default");
-  parser.add_option("--svg", arguments.svg, "FILE: draw the curves there, for a browser");
+                    "training steps before that; 100 by default");
+  parser.add_option("--svg", arguments.svg, "write the curves to this SVG file");
   parser.add_flag("--json", arguments.json, "print JSON");
-  parser.add_option("--runs", arguments.trial.runs, "folder of the runs, one of which may teach");
+  parser.add_option("--runs", arguments.trial.runs, "folder of the runs, for a teacher");
   parser.add_option("--probe", arguments.trial.probe)->group("");
   std::vector<std::string> rest = words;
   arguments.trial.overrides = take_overrides(rest);
@@ -132,8 +132,9 @@ void print_table(const FoundBatch& found, int64_t most) {
          "the gradients are lost in their noise, or not finite; try another "
          "--warmup-steps or more --noise-steps");
   }
-  line("suggested", format_count(found.suggested()),
-       "the fastest, but not beyond the critical one  <- data.batch, or data.batch: auto");
+  line(
+      "suggested", format_count(found.suggested()),
+      "the fastest, but not beyond the critical one  <- data.batch_size, or data.batch_size: auto");
 }
 
 }  // namespace

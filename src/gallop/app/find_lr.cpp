@@ -64,29 +64,26 @@ void check(const train::LrRangeTestConfig& test) {
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Find a learning rate for a recipe: train for a short while at rising rates, and read the\n"
-      "rate off the curve of the loss. Nothing is kept, and no run folder is made.\n\n"
+      "Find a learning rate for a recipe (LR range test): train briefly at increasing rates and\n"
+      "read the rate off the loss curve. Nothing is stored, and no run folder is created.\n\n"
       "Example: gallop find-lr fashion-mnist optimizer.momentum=0.95\n\n"
-      "Rules that read it, the first of which is taken:\n" +
+      "Rules for reading the curve; the first one is the default:\n" +
           list_of_rules(),
       "gallop find-lr");
   auto& test = arguments.test;
   parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file")->required();
-  parser.add_option("--min", test.min, "the lowest rate; 1e-7 by default");
-  parser.add_option("--max", test.max, "the highest; 10 by default");
-  parser.add_option("--rates", test.rates, "how many rates are tried; 100 by default");
-  parser.add_flag("--linear", test.linear,
-                  "the same step from each rate to the next, not the same "
-                  "factor");
+  parser.add_option("--min", test.min, "lowest learning rate; 1e-7 by default");
+  parser.add_option("--max", test.max, "highest learning rate; 10 by default");
+  parser.add_option("--rates", test.rates, "number of learning rates; 100 by default");
+  parser.add_flag("--linear", test.linear, "increase the rate linearly instead of exponentially");
   parser.add_option("--reset", test.steps_each,
-                    "STEPS: train every rate for so many steps from the same weights, with the "
-                    "same samples");
+                    "STEPS: train each rate for this many steps from the same weights and samples");
   parser.add_option("--smooth", test.memory,
-                    "share of the past in the smoothed loss; 0.98 by default, 0 with --reset");
+                    "smoothing factor of the loss; 0.98 by default, 0 with --reset");
   parser.add_option("--divergence", test.divergence,
-                    "end where the smoothed loss is so many times its lowest; 4 by default");
-  parser.add_option("--rule", arguments.rule, "the rule to take");
-  parser.add_option("--svg", arguments.svg, "FILE: draw the curve there, for a browser");
+                    "stop when the smoothed loss exceeds its minimum by this factor; 4 by default");
+  parser.add_option("--rule", arguments.rule, "rule for reading the curve");
+  parser.add_option("--svg", arguments.svg, "write the curve to this SVG file");
   parser.add_flag("--json", arguments.json, "print JSON");
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);

@@ -51,21 +51,21 @@ std::string list_of_passes() {
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Show one training step of a recipe as the graph that the step compiler makes of it, with\n"
-      "the time of each node. Nothing is trained, and no run folder is made.\n\n"
+      "Show the compiled graph of one training step of a recipe, with the time of each node.\n"
+      "Nothing is trained, and no run folder is created.\n\n"
       "Example: gallop graph cifar10 data.path=pictures --svg step.svg\n\n"
-      "Passes, in their order:\n" +
+      "Passes, in order:\n" +
           list_of_passes(),
       "gallop graph");
   parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file")->required();
   auto* pass = parser.add_option("--pass", arguments.pass,
-                                 "the graph after this pass; by default after the last");
-  auto* all = parser.add_flag("--all", arguments.all,
-                              "a line for each pass: nodes, time, memory, what came and went");
+                                 "show the graph after this pass; by default the last one");
+  auto* all =
+      parser.add_flag("--all", arguments.all,
+                      "one line per pass: nodes, time, memory, added and removed operators");
   all->excludes(pass);
-  parser.add_option("--svg", arguments.svg, "FILE: draw the graph there, for a browser")
-      ->excludes(all);
-  parser.add_flag("--wide", arguments.wide, "whole lines, not cut at 120 columns");
+  parser.add_option("--svg", arguments.svg, "write the graph to this SVG file")->excludes(all);
+  parser.add_flag("--wide", arguments.wide, "do not truncate lines at 120 columns");
   parser.add_flag("--json", arguments.json, "print JSON");
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);

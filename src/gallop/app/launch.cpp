@@ -42,22 +42,21 @@ void add_options_for_hosts(CLI::App& parser, Arguments& arguments) {
   const CLI::Range seconds(0.1, kLongest);
   launch::JobOptions& job = arguments.launch.job;
   parser.add_option("--nnodes", arguments.hosts,
-                    "N or MIN:MAX: hosts, on each of which this command is started");
+                    "number of hosts, N or MIN:MAX; start this command on each of them");
   parser.add_option("--rdzv", arguments.rendezvous,
-                    "HOST[:PORT][,...]: the first of these hosts that is there coordinates and has "
-                    "the store; port 29400 by default");
+                    "HOST[:PORT][,...]: rendezvous candidates; the first available one coordinates "
+                    "and serves the store; port 29400 by default");
   parser.add_option("--interface", arguments.launch.interface,
-                    "network interface for all that goes between hosts, such as eth0");
+                    "network interface for the traffic between hosts, such as eth0");
   parser
       .add_option("--join-seconds", job.join_seconds,
-                  "seconds to wait for more hosts once there are MIN")
+                  "seconds to wait for more hosts once MIN have joined")
       ->check(CLI::Range(0.0, kLongest));
   parser
       .add_option("--lost-after", job.lost_after,
-                  "seconds without a sign of life after which a host is lost")
+                  "seconds without a heartbeat after which a host counts as lost")
       ->check(CLI::Range(2.0, kLongest));
-  parser
-      .add_option("--wait-for-hosts", job.wait_seconds, "seconds to wait until MIN hosts are there")
+  parser.add_option("--wait-for-hosts", job.wait_seconds, "seconds to wait for MIN hosts")
       ->check(seconds);
 }
 
@@ -104,33 +103,30 @@ void finish_processes(Arguments& arguments) {
 // Options stand before the command, whose own may have the same names.
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Train, or find a learning rate or a batch, in several processes, each with its share of the "
-      "cores and of every batch, on this "
-      "machine\n"
-      "or on several. Where one fails all are stopped, and started again from the newest "
-      "checkpoint.\n\n"
+      "Train, or find a learning rate or batch size, in several processes on this machine or on\n"
+      "several; the cores and each batch are divided among them. If one fails, all are stopped "
+      "and\n"
+      "restarted from the newest checkpoint.\n\n"
       "Example: gallop launch -n 2 train fashion-mnist\n"
       "         gallop launch -n 2 find-lr fashion-mnist\n"
-      "         gallop launch --nnodes 2:3 --rdzv node1,node2 -n 8 train my.yaml   (on each "
-      "host)\n"
-      "         gallop launch --slurm --help     as a batch job of Slurm\n",
+      "         gallop launch --nnodes 2:3 --rdzv node1,node2 -n 8 train my.yaml   (on each host)\n"
+      "         gallop launch --slurm --help     as a Slurm batch job\n",
       "gallop launch");
   HostsLaunch& launch = arguments.launch;
   parser
       .add_option("-n,--processes", launch.processes,
-                  "how many on this host; one for each core by default")
+                  "processes on this host; by default one per core")
       ->default_str("")
       ->check(CLI::Range(1, launch::kMostProcessesOfHost));
   parser
-      .add_option(
-          "--min-processes", arguments.min_processes,
-          "where a restart fails before a step was logged, start one process fewer, down to "
-          "so many; for one host")
+      .add_option("--min-processes", arguments.min_processes,
+                  "if a restart fails before a step was logged, start one process fewer, down to "
+                  "this number; for one host")
       ->check(CLI::Range(1, launch::kMostProcessesOfHost));
   parser
       .add_option("--max-restarts", launch.job.max_restarts,
-                  "how often to start again where a process fails or a host is lost; 3 by default, "
-                  "0 where nothing is trained")
+                  "maximum restarts after a failed process or a lost host; 3 by default, 0 if "
+                  "nothing is trained")
       ->check(CLI::Range(0, 1000000));
   parser
       .add_option("--grace", launch.job.grace,

@@ -156,7 +156,7 @@ void introduce(const SocketAddress& address, const launch::JobOptions& job) {
                            address.host(), address.port()));
   if (address.is_loopback()) return;
   say_launcher(fmt::format(
-      "warning: nobody is asked for a password at {}: whoever reaches it can take part in the "
+      "warning: no password is required at {}: anyone who can reach it can take part in the "
       "training, so keep it within a network that you trust",
       address.host()));
 }

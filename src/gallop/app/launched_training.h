@@ -25,7 +25,7 @@ std::string kept_calls(const std::string& run, const std::string& suffix, const 
 
 /// What to say where processes_killed_for_memory() has grown.
 inline constexpr const char* kKilledForMemory =
-    "the system has killed a process because memory ran out; try a smaller data.batch or "
+    "the system has killed a process because memory ran out; try a smaller data.batch_size or "
     "data.eval_batch, or fewer processes";
 
 /// Prints a line that a process has printed; any thread may.

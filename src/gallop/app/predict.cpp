@@ -242,12 +242,13 @@ ExitCode run_predict(const std::vector<std::string>& arguments) {
   parser.add_option("--data", request.data,
                     "a folder of image files, or train, validation or test of the run's data");
   parser.add_option("--prompt", request.prompt, "text to continue");
-  parser.add_option("--length", request.length, "tokens to write")->check(CLI::Range(1, 1 << 24));
-  parser.add_option("--temperature", request.temperature, "0 takes the likeliest token each time")
+  parser.add_option("--length", request.length, "tokens to generate")
+      ->check(CLI::Range(1, 1 << 24));
+  parser.add_option("--temperature", request.temperature, "sampling temperature; 0: greedy")
       ->check(CLI::Range(0.0, 100.0));
-  parser.add_option("--top", request.top, "classes to show")->check(CLI::Range(1, 1000));
-  parser.add_option("--seed", request.seed, "of the drawn tokens")->check(CLI::NonNegativeNumber);
-  parser.add_option("--checkpoint", checkpoint, "best, latest or a step");
+  parser.add_option("--top", request.top, "number of classes to print")->check(CLI::Range(1, 1000));
+  parser.add_option("--seed", request.seed, "seed of sampling")->check(CLI::NonNegativeNumber);
+  parser.add_option("--checkpoint", checkpoint, "checkpoint: best, latest or a step number");
   parser.add_option("--runs", runs, "folder of the runs");
   parser.add_flag("--json", request.json, "print JSON");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;

@@ -49,10 +49,11 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
                                const std::string& runs, parallel::Collectives* collectives,
                                const std::map<std::string, std::string>& resumed)
     : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
-  if (resolved_.is_auto("data", "batch")) {
+  if (resolved_.is_auto("data", "batch_size")) {
     throw UsageError(
-        "data.batch: auto is found where a run begins, by 'gallop train'; give a number here, such "
-        "as data.batch=128, or what 'gallop find-batch' suggests");
+        "data.batch_size: auto is found where a run begins, by 'gallop train'; give a number here, "
+        "such "
+        "as data.batch_size=128, or what 'gallop find-batch' suggests");
   }
   const bool is_deterministic = recipe().strategy.name() == "deterministic";
   if (is_deterministic && collectives_ == nullptr) {
@@ -108,7 +109,8 @@ void PreparedRecipe::require_shareable() {
   }
   if (recipe().train.compile == "verify") {
     throw UsageError(
-        "train.compile=verify is for one process: steps on trial do not wait for others; give "
+        "train.compile=verify needs a single process, as its dry runs take no part in collectives; "
+        "give "
         "train.compile=true, or start one process");
   }
 }
@@ -380,9 +382,10 @@ void PreparedRecipe::choose_recomputed_blocks() {
   const auto most_bytes = parse_bytes(config.recompute.memory);
   if (config.recompute.every == 0 && !most_bytes) return;
   if (blocks == 0) {
-    throw UsageError(fmt::format(
-        "train.recompute: in model '{}' no block recomputed would spare memory; leave it out",
-        recipe().model.name()));
+    throw UsageError(
+        fmt::format("train.activation_checkpointing: in model '{}' no block recomputed would spare "
+                    "memory; leave it out",
+                    recipe().model.name()));
   }
   std::vector<bool> chosen = train::every_block(blocks, config.recompute.every);
   if (most_bytes) {

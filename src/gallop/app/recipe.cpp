@@ -1,6 +1,7 @@
 #include "gallop/app/recipe.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "gallop/app/built_in_recipes.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/config/renamed_options.h"
 #include "gallop/config/resolve.h"
 #include "gallop/config/scalar.h"
 #include "gallop/data/find.h"
@@ -50,8 +52,11 @@ struct OptimizerSection {
 };
 
 void visit(config::Visitor& visitor, OptimizerSection& section) {
-  visitor.field({.name = "name", .help = "the rule that updates the weights"}, section.optimizer);
-  visitor.field({.name = "wrap", .help = "averages or slow weights around it"}, section.wrap);
+  visitor.field({.name = "name", .help = "optimizer"}, section.optimizer);
+  visitor.field(
+      {.name = "wrappers",
+       .help = "optimizer wrappers: weight averages (ema, swa) or slow weights (lookahead)"},
+      section.wrap);
   schedule::visit_lr_scaling(visitor, section.lr_scaling);
 }
 
@@ -78,7 +83,8 @@ struct ParallelSection {
 };
 
 void visit(config::Visitor& visitor, ParallelSection& section) {
-  visitor.field({.name = "name", .help = "how several processes share the work"}, section.strategy);
+  visitor.field({.name = "name", .help = "parallel strategy of several processes"},
+                section.strategy);
   parallel::visit_limits(visitor, section.limits);
 }
 
@@ -95,6 +101,26 @@ bool is_empty(const config::Node& node) {
   return node.kind == config::Node::Kind::kMap &&
          std::all_of(node.entries.begin(), node.entries.end(),
                      [](const config::Node::Entry& entry) { return is_empty(entry.value); });
+}
+
+void apply(const std::vector<Override>& overrides, ResolvedRecipe& resolved,
+           config::Problems& problems) {
+  for (const Override& one : overrides) {
+    config::apply_override(resolved.written, one.path,
+                           config::parse_override_value(one.value, one.path), problems);
+    if (one.old_path.empty()) continue;
+    resolved.old_names.push_back(
+        {{.source = config::Origin::Source::kCommandLine}, one.old_path, one.path});
+    const auto has_current_name = [&](const Override& other) {
+      return other.path == one.path && other.old_path.empty();
+    };
+    if (std::any_of(overrides.begin(), overrides.end(), has_current_name)) {
+      config::add_has_both(resolved.old_names.back(), problems);
+    }
+  }
+  // Values may be maps, whose keys are names as well.
+  auto within = config::rename_old_options(resolved.written, problems);
+  resolved.old_names.insert(resolved.old_names.end(), within.begin(), within.end());
 }
 
 bool is_path(const std::string& text) {
@@ -119,11 +145,11 @@ void visit(config::Visitor& visitor, VaryConfig& config) {
 }
 
 void visit(config::Visitor& visitor, TrackConfig& config) {
-  visitor.field({.name = "histograms",
-                 .help = "keep how the weights are spread at each evaluation, for TensorBoard"},
-                config.histograms);
-  visitor.field({.name = "samples",
-                 .help = "keep so many of the first samples as the model sees them, for the page",
+  visitor.field(
+      {.name = "histograms", .help = "log weight histograms at each evaluation, for TensorBoard"},
+      config.histograms);
+  visitor.field({.name = "log_samples",
+                 .help = "number of first samples to log as the model sees them, for the page",
                  .min = 0,
                  .max = 64},
                 config.samples);
@@ -131,11 +157,11 @@ void visit(config::Visitor& visitor, TrackConfig& config) {
 
 void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "data", .help = ""}, recipe.data);
-  visit_choice(visitor, "model", "the network", recipe.model);
+  visit_choice(visitor, "model", "model architecture", recipe.model);
   OptimizerSection optimizer{recipe.optimizer, recipe.wrap, recipe.lr_scaling};
   visitor.section({.name = "optimizer", .help = ""}, optimizer);
-  visit_choice(visitor, "schedule", "how the learning rate changes", recipe.schedule);
-  visitor.section({.name = "vary", .help = ""}, recipe.vary);
+  visit_choice(visitor, "schedule", "learning rate schedule", recipe.schedule);
+  visitor.section({.name = "schedules", .help = ""}, recipe.vary);
   TrainSection train{recipe.train, recipe.loss, recipe.metric};
   visitor.section({.name = "train", .help = ""}, train);
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
@@ -184,10 +210,8 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
         printable(file_name)));
   }
   config::Problems problems;
-  for (const auto& [path, value] : overrides) {
-    config::apply_override(resolved.written, path, config::parse_override_value(value, path),
-                           problems);
-  }
+  resolved.old_names = config::rename_old_options(resolved.written, problems);
+  apply(overrides, resolved, problems);
   read(resolved, problems);
   train::check(resolved.recipe.train);
   train::check(resolved.recipe.evaluate);
@@ -195,7 +219,13 @@ ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
   return resolved;
 }
 
-ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
+void warn_of_old_names(const ResolvedRecipe& resolved) {
+  for (const config::OldName& one : resolved.old_names) {
+    fmt::print(stderr, "gallop: warning: {}\n", printable(one.describe()));
+  }
+}
+
+ResolvedRecipe read_recipe(const Families& families, const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   if (is_path(name_or_path)) {
     if (!fs::exists(name_or_path)) {
@@ -217,6 +247,13 @@ ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_
       join_names(names, "and")));
 }
 
+ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
+                           const std::vector<Override>& overrides) {
+  ResolvedRecipe resolved = read_recipe(families, name_or_path, overrides);
+  warn_of_old_names(resolved);
+  return resolved;
+}
+
 std::string to_text(ResolvedRecipe& resolved) {
   return resolved.name + "\n" + resolved.to_yaml(false);
 }
@@ -226,15 +263,23 @@ ResolvedRecipe from_text(const Families& families, const std::string& text) {
   return parse_recipe(families, text.substr(line + 1), text.substr(0, line) + ".yaml", {});
 }
 
-ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+ResolvedRecipe read_recipe(const Families& families, parallel::Collectives* collectives,
                            const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   std::optional<ResolvedRecipe> own;
   const std::string text = parallel::ask_first(collectives, [&] {
-    own.emplace(load_recipe(families, name_or_path, overrides));
+    own.emplace(read_recipe(families, name_or_path, overrides));
     return to_text(*own);
   });
   return own ? std::move(*own) : from_text(families, text);
+}
+
+ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+                           const std::string& name_or_path,
+                           const std::vector<Override>& overrides) {
+  ResolvedRecipe resolved = read_recipe(families, collectives, name_or_path, overrides);
+  warn_of_old_names(resolved);  // What the others were handed has none.
+  return resolved;
 }
 
 }  // namespace gallop::app

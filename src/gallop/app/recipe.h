@@ -8,6 +8,7 @@
 #include "gallop/app/families.h"
 #include "gallop/config/component.h"
 #include "gallop/config/node.h"
+#include "gallop/config/renamed_options.h"
 #include "gallop/data/data_config.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/schedule/lr_scaling.h"
@@ -58,7 +59,8 @@ void visit(config::Visitor& visitor, Recipe& recipe);
 struct ResolvedRecipe {
   Recipe recipe;
   std::string name;      ///< "fashion-mnist", without folder and ending.
-  config::Node written;  ///< The file with the overrides in place.
+  config::Node written;  ///< The file with the overrides in place, and options' current names.
+  std::vector<config::OldName> old_names{};  ///< Where it was written with others.
 
   /// Whether the option of a section is left open, as in "optimizer.lr: auto".
   bool is_auto(const std::string& section, const std::string& option) const;
@@ -73,13 +75,22 @@ struct ResolvedRecipe {
   std::string to_yaml(bool show_origins);
 };
 
-/// Reads a recipe by name (from those that come with Gallop) or by path, and applies overrides.
-/// Throws UsageError with every mistake.
+/// Prints a warning for each deprecated name of an option.
+void warn_of_old_names(const ResolvedRecipe& resolved);
+
+/// Reads a recipe by name (from those that come with Gallop) or by path, applies overrides, and
+/// warns of deprecated names. Throws UsageError with every mistake.
 ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
                            const std::vector<Override>& overrides);
 
 /// The same by the first of several processes, for all of them; without collectives just does it.
 ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+                           const std::string& name_or_path, const std::vector<Override>& overrides);
+
+/// Both without warnings, for a recipe that was loaded before.
+ResolvedRecipe read_recipe(const Families& families, const std::string& name_or_path,
+                           const std::vector<Override>& overrides);
+ResolvedRecipe read_recipe(const Families& families, parallel::Collectives* collectives,
                            const std::string& name_or_path, const std::vector<Override>& overrides);
 
 /// A recipe as one process hands it to others, and as they take it.

@@ -26,7 +26,7 @@ struct FamilyAt {
 std::vector<FamilyAt> families_in(const Families& families) {
   return {{"data", families.readers},          {"data.augment", families.augmentations},
           {"model", families.models},          {"model.layers", model::layer_catalog()},
-          {"optimizer", families.optimizers},  {"optimizer.wrap", families.wrappers},
+          {"optimizer", families.optimizers},  {"optimizer.wrappers", families.wrappers},
           {"schedule", families.schedules},    {"train.loss", families.losses},
           {"train.metrics", families.metrics}, {"parallel", families.strategies}};
 }
@@ -77,7 +77,7 @@ std::vector<std::string> known_keys(const Families& families,
 void print_all(const Families& families) {
   fmt::print("{}",
              "'gallop recipes options optimizer.adamw' prints those of one optimizer; so it is "
-             "with\nother families, sections (train) and options (train.clip).\n\n"
+             "with\nother families, sections (train) and options (train.clip_grad_norm).\n\n"
              "Options of every recipe\n");
   for (const auto& line : common_options(families)) print_option(line);
   for (const FamilyAt& family : families_in(families)) print_members(family.key, family.catalog);

@@ -93,8 +93,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   parser.add_option("RECIPE", arguments.recipe,
                     "the recipe; for schedule also a file; for options what to "
                     "list");
-  parser.add_option("FILE", arguments.target, "where to copy it; RECIPE.yaml by default");
-  parser.add_option("--svg", arguments.svg, "FILE: draw the schedules there, for a browser");
+  parser.add_option("FILE", arguments.target, "target of the copy; RECIPE.yaml by default");
+  parser.add_option("--svg", arguments.svg, "write the schedules to this SVG file");
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;

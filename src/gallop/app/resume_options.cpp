@@ -65,11 +65,11 @@ bool is_one_place(const std::string& one, const std::string& other) {
 config::Component* member_of(Recipe& recipe, const std::string& section) {
   if (section == "schedule") return &recipe.schedule;
   if (section == "parallel") return &recipe.strategy;
-  if (section == "vary.label_smoothing") return &recipe.vary.label_smoothing.schedule;
-  if (section == "vary.momentum") return &recipe.vary.momentum.schedule;
-  if (section == "vary.beta2") return &recipe.vary.beta2.schedule;
-  if (section == "vary.weight_decay") return &recipe.vary.weight_decay.schedule;
-  if (section == "vary.dropout") return &recipe.vary.dropout.schedule;
+  if (section == "schedules.label_smoothing") return &recipe.vary.label_smoothing.schedule;
+  if (section == "schedules.momentum") return &recipe.vary.momentum.schedule;
+  if (section == "schedules.beta2") return &recipe.vary.beta2.schedule;
+  if (section == "schedules.weight_decay") return &recipe.vary.weight_decay.schedule;
+  if (section == "schedules.dropout") return &recipe.vary.dropout.schedule;
   return nullptr;
 }
 
@@ -103,7 +103,7 @@ N* find_section(N& root, const std::string& section) {
 const std::vector<ResumeRule>& resume_rules() {
   static const std::vector<ResumeRule> rules = {
       {"data.path", true, "the data have moved; their files are compared"},
-      {"data.batch", true, "the position in the data is kept in samples"},
+      {"data.batch_size", true, "the position in the data is kept in samples"},
       {"data.eval_batch", true, ""},
       {"data.threads", true, ""},
       {"data.prefetch", true, ""},
@@ -111,10 +111,10 @@ const std::vector<ResumeRule>& resume_rules() {
       {"data.on_error", true, ""},
       {"data.augment", true, ""},
       {"optimizer.name", false, ""},
-      {"optimizer.wrap", false, ""},
+      {"optimizer.wrappers", false, ""},
       {"optimizer.*", true, "as long as it keeps the same state"},
       {"schedule.*", true, ""},
-      {"vary.*", true, ""},
+      {"schedules.*", true, ""},
       {"train.epochs", true, "not fewer than are done"},
       {"train.steps", true, "not fewer than are done"},
       {"train.device", true, ""},
@@ -122,9 +122,9 @@ const std::vector<ResumeRule>& resume_rules() {
       {"train.loss_scale.*", true, ""},
       {"train.channels_last", true, ""},
       {"train.compile", true, ""},
-      {"train.accumulate", true, ""},
-      {"train.recompute.*", true, ""},
-      {"train.clip", true, ""},
+      {"train.gradient_accumulation", true, ""},
+      {"train.activation_checkpointing.*", true, ""},
+      {"train.clip_grad_norm", true, ""},
       {"train.clip_value", true, ""},
       {"train.clip_adaptive", true, ""},
       {"train.sam", true, ""},
@@ -269,6 +269,8 @@ void check_names(ResolvedRecipe& run, const std::string& run_name,
 std::string without_replaced(ResolvedRecipe& run, const std::string& recipe_yaml,
                              const std::string& file_name, const std::vector<Override>& overrides) {
   Node root = config::parse_yaml(recipe_yaml, file_name);
+  config::Problems problems;
+  config::rename_old_options(root, problems);
   bool is_changed = false;
   for (const Override& one : overrides) {
     if (!one.path.ends_with(".name")) continue;

@@ -62,9 +62,10 @@ Asked ask_by_overrides(const Families& families, const fs::path& folder,
   ResolvedRecipe run = recipe_of(families, folder);
   check_names(run, folder.string(), overrides);
   Asked asked{changed_recipe(families, folder, run, overrides), {}};
-  if (asked.resolved.is_auto("data", "batch")) {
+  warn_of_old_names(asked.resolved);
+  if (asked.resolved.is_auto("data", "batch_size")) {
     throw UsageError(
-        "data.batch: auto is for the beginning of a run, which has its batch; give a number to "
+        "data.batch_size: 'auto' cannot be resolved when resuming; give a number to "
         "change it");
   }
   asked.changes = changed_options(run, asked.resolved, /*is_continued=*/false);

@@ -40,7 +40,7 @@ ExitCode run_runs(const std::vector<std::string>& arguments) {
   const std::string first = arguments.empty() ? "" : arguments.front();
   if (first == "--help" || first == "-h") {
     CLI::App parser(
-        "Look after trained runs.\n\n"
+        "Manage trained runs.\n\n"
         "Example: gallop runs list --filter \"metrics.accuracy > 0.9\"\n" +
             list,
         "gallop runs");

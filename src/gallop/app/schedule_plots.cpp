@@ -24,10 +24,11 @@ schedule::RunLength length_without_data(const train::TrainConfig& config) {
 
 // Of a schedule that counts in what the recipe alone does not tell.
 schedule::RunLength length_with_data(const Families& families, const ResolvedRecipe& resolved) {
-  if (resolved.is_auto("data", "batch")) {
+  if (resolved.is_auto("data", "batch_size")) {
     throw UsageError(
-        "the schedule counts in steps or epochs that data.batch: auto leaves open; to draw it, "
-        "give a number, such as data.batch=128");
+        "the schedule counts in steps or epochs that data.batch_size: auto leaves open; to draw "
+        "it, "
+        "give a number, such as data.batch_size=128");
   }
   const Recipe& recipe = resolved.recipe;
   const data::TrainingData data = open_data(families, recipe);
@@ -36,7 +37,7 @@ schedule::RunLength length_with_data(const Families& families, const ResolvedRec
 
 // Whether the rate follows a batch that is to be found.
 bool waits_for_batch(const ResolvedRecipe& resolved) {
-  return resolved.recipe.lr_scaling.scales() && resolved.is_auto("data", "batch");
+  return resolved.recipe.lr_scaling.scales() && resolved.is_auto("data", "batch_size");
 }
 
 double base_lr(const ResolvedRecipe& resolved) {

@@ -164,7 +164,8 @@ bool begin_with(const Candidate& candidate, const fs::path& folder,
 std::vector<Sibling> find_siblings(const Families& families, const fs::path& runs,
                                    const std::string& name, ResolvedRecipe& resolved) {
   std::vector<Sibling> siblings;
-  if (resolved.is_auto("optimizer", "lr") || resolved.is_auto("data", "batch")) return siblings;
+  if (resolved.is_auto("optimizer", "lr") || resolved.is_auto("data", "batch_size"))
+    return siblings;
   std::vector<fs::path> folders;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(runs, error)) {

@@ -32,8 +32,8 @@ void SlurmArguments::add_to(CLI::App& parser) {
     return parser.add_option(name, value, help);
   };
   const CLI::Range count(1, kMost);
-  parser.add_flag("--slurm", is_wanted, "submit a batch job of Slurm");
-  parser.add_flag("--dry-run", dry_run, "print the job script, and submit nothing");
+  parser.add_flag("--slurm", is_wanted, "submit a Slurm batch job");
+  parser.add_flag("--dry-run", dry_run, "print the job script without submitting it");
   add("--nodes", job.nodes, "how many; 1 by default")->check(count);
   add("-n,--processes", processes, "on each node; by default one for each of its GPUs, or one")
       ->check(count);

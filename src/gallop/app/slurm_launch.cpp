@@ -29,9 +29,9 @@ struct Arguments {
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Train as a batch job of Slurm, which saves before its time limit, puts itself back into the "
-      "queue\n"
-      "and goes on from there. What the cluster is not told it decides itself.\n\n"
+      "Train as a Slurm batch job, which saves before its time limit, requeues itself and "
+      "resumes.\n"
+      "Options that are not given are left to the cluster's defaults.\n\n"
       "Example: gallop launch --slurm --nodes 2 -n 4 --gpus-per-node 4 --time 04:00:00 train "
       "my.yaml\n",
       "gallop launch --slurm");

@@ -38,31 +38,31 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
       "gallop train");
   parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file");
   parser.add_option("--resume", arguments.resume, "RUN: continue this run, by name or folder");
-  parser.add_option("--name", arguments.place.name, "name of the run; RECIPE-NUMBER by default");
+  parser.add_option("--name", arguments.place.name, "run name; RECIPE-NUMBER by default");
   parser.add_flag("--continue", arguments.place.resume_if_there,
-                  "with --name: resume the run if it is there, else start it");
+                  "with --name: resume the run if it exists, else start it");
   parser.add_flag("--allow-changed-data", arguments.place.allow_changed_data,
                   "resume though files of the data were added, removed or changed");
   parser.add_option("--from", arguments.place.from,
-                    "RUN: begin with this run's newest checkpoint, by its name or folder");
+                    "RUN: start from this run's newest checkpoint, by name or folder");
   parser
       .add_option("--share", arguments.place.share,
-                  "COUNT: begin with the checkpoint of a run in the same folder that trains the "
-                  "same up to there, bit for bit; keep so many along the way for others")
+                  "COUNT: start from a checkpoint of a run in the same folder whose training is "
+                  "bit-identical up to there; keep this many checkpoints for other runs")
       ->check(CLI::NonNegativeNumber);
   std::string until;
   parser.add_option("--until", until,
-                    "stop there and save, to go on later: '3 epochs', '500 steps'");
+                    "stop and save at this point, to be continued later: '3 epochs', '500 steps'");
   parser.add_option("--runs", arguments.place.runs, "folder of the runs");
   track::mlflow::Target mlflow;
   auto* to_mlflow = parser.add_option(
-      "--mlflow", mlflow.address, "ADDRESS: send the run to this server of MLflow as it trains");
-  parser.add_option("--experiment", mlflow.experiment, "of MLflow, gallop by default")
+      "--mlflow", mlflow.address, "ADDRESS: push the run to this MLflow server while it trains");
+  parser.add_option("--experiment", mlflow.experiment, "MLflow experiment; gallop by default")
       ->needs(to_mlflow);
   parser.add_flag("--show-config", arguments.show_config,
-                  "print the resolved recipe with the origin of each value, and end");
-  auto* quiet = parser.add_flag("--quiet", arguments.quiet, "print only the table at the end");
-  parser.add_flag("--json", arguments.json, "print one JSON object a line")->excludes(quiet);
+                  "print the resolved recipe with the origin of each value, and exit");
+  auto* quiet = parser.add_flag("--quiet", arguments.quiet, "print the final table only");
+  parser.add_flag("--json", arguments.json, "print one JSON object per line")->excludes(quiet);
   parser.footer(describe_resume_rules());
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);

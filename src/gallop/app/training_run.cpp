@@ -94,7 +94,7 @@ class PreparedRun final : public TrainingRun {
     const fs::path& folder = plan.folder->path();
     if (has_inputs(folder)) check_fits(prepared_.inputs(), read_inputs(folder));
     if (prepared_.resolved().is_auto("optimizer", "lr") && plan.checkpoint) {
-      throw UsageError("optimizer.lr: auto is for the beginning of a run, and this one has begun");
+      throw UsageError("optimizer.lr: 'auto' cannot be resolved when resuming; give a number");
     }
     changed_data_ = check_data(folder, data().parts->files, allow_changed_data_);
   }
@@ -230,7 +230,7 @@ class PreparedRun final : public TrainingRun {
         log->noted(fmt::format("measured for {}: {}", choice.options, choice.evidence));
       }
       if (batch_) {
-        log->noted(fmt::format("measured for data.batch=auto: {}, {}", recipe().data.batch,
+        log->noted(fmt::format("measured for data.batch_size=auto: {}, {}", recipe().data.batch,
                                why_suggested(*batch_)));
       }
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
@@ -480,7 +480,7 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
   const auto say = [&team](const std::string& line) {
     if (team.is_first()) print_error("gallop: {}\n", line);
   };
-  say(fmt::format("data.batch: auto: trying batches, each in {} of {} own",
+  say(fmt::format("data.batch_size: auto: trying batches, each in {} of {} own",
                   team.is_alone() ? "a process" : fmt::format("{} processes", team.size()),
                   team.is_alone() ? "its" : "their"));
   auto found = find_batch(question, team, stop, {});
@@ -494,8 +494,8 @@ using FindBatch = std::function<std::optional<FoundBatch>(const Recipe&)>;
 std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatch& find) {
   auto found = find(resolved.recipe);
   if (!found) return {};
-  resolved.resolve("data.batch", std::to_string(found->suggested()));
-  for (const auto& [path, value] : found->format) resolved.resolve(path, value);
+  resolved.resolve("data.batch_size", std::to_string(found->suggested()));
+  for (const Override& one : found->format) resolved.resolve(one.path, one.value);
   return found;
 }
 
@@ -527,7 +527,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
   ResolvedRecipe resolved =
       plan ? std::move(plan->resolved) : from_text(families, told.substr(head_end + 1));
   std::optional<FoundBatch> batch;
-  if (resolved.is_auto("data", "batch")) {
+  if (resolved.is_auto("data", "batch_size")) {
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }

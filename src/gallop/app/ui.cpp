@@ -66,22 +66,21 @@ void wait_for_signal() {
 
 ExitCode run_ui(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Show runs in a browser: a table of all, curves of several, and all that is known of one;\n"
-      "and sweeps: how they stand, their best trials, and what matters.\n"
-      "Only this machine can reach the page, unless --host says otherwise. Ctrl-C ends it.\n\n"
+      "Show runs in a browser: a table of all runs, curves of several, and the details of one;\n"
+      "and sweeps: status, best trials and parameter importance.\n"
+      "The page is accessible from this machine only, unless --host is given. Ctrl-C stops it.\n\n"
       "Example: gallop ui runs --port 6007",
       "gallop ui");
   UiOptions options;
-  parser.add_option("RUNS", options.runs, "the folder of the runs; by default runs");
+  parser.add_option("RUNS", options.runs, "folder of the runs; by default runs");
   parser.add_option("--studies", options.studies,
-                    "the folder of the sweeps; by default studies, where there is one");
-  parser.add_option("--host", options.host, "the address to listen at; 127.0.0.1 by default");
-  parser.add_option("--port", options.port, "6006 by default; 0 takes one that is free")
+                    "folder of the sweeps; by default studies, if it exists");
+  parser.add_option("--host", options.host, "address to listen on; 127.0.0.1 by default");
+  parser.add_option("--port", options.port, "port; 6006 by default, 0: a free one")
       ->check(CLI::Range(0, 65535));
   parser
-      .add_option(
-          "--open-to", options.open_to,
-          "more names under which browsers may ask for the page; NAME:PORT for a tunnel's port")
+      .add_option("--open-to", options.open_to,
+                  "further host names that browsers may use; NAME:PORT for the port of a tunnel")
       ->take_all();
   options.cost.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;

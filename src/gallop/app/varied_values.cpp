@@ -51,13 +51,13 @@ std::optional<double> base_of(Value value, const Recipe& recipe) {
                     recipe.optimizer.name()));
   }
   if (value == Value::kLabelSmoothing) {
-    throw UsageError(
-        fmt::format("vary.label_smoothing is an option of the loss cross-entropy, but train.loss "
-                    "is {}; leave it out, or take train.loss=cross-entropy",
-                    recipe.loss.name()));
+    throw UsageError(fmt::format(
+        "schedules.label_smoothing is an option of the loss cross-entropy, but train.loss "
+        "is {}; leave it out, or take train.loss=cross-entropy",
+        recipe.loss.name()));
   }
   const bool is_models = value == Value::kDropout;
-  throw UsageError(fmt::format("vary.{0}: {1} '{2}' has no {0}{3}", train::name_of(value),
+  throw UsageError(fmt::format("schedules.{0}: {1} '{2}' has no {0}{3}", train::name_of(value),
                                is_models ? "model" : "optimizer",
                                is_models ? recipe.model.name() : recipe.optimizer.name(),
                                is_models ? "" : " that can change from step to step"));
@@ -69,7 +69,8 @@ double base_or_throw(Value value, const Recipe& recipe, bool is_schedules) {
   // The model is made without.
   if (value == Value::kDropout && *base == 0) {
     throw UsageError(
-        "vary.dropout: model.dropout is 0; give the model the dropout that it is to have where the "
+        "schedules.dropout: model.dropout is 0; give the model the dropout that it is to have "
+        "where the "
         "factor is 1");
   }
   return *base;
@@ -87,7 +88,8 @@ VariedValues::VariedValues(const Recipe& recipe, const schedule::RunLength& leng
     if (!vary.varies() && !is_schedules) continue;
     if (vary.varies() && is_schedules) {
       throw UsageError(
-          "the schedule has base_momentum and max_momentum, and vary.momentum gives the momentum a "
+          "the schedule has base_momentum and max_momentum, and schedules.momentum gives the "
+          "momentum a "
           "schedule of its own; leave one of them out");
     }
     One one{.value = value,

@@ -48,7 +48,7 @@ const std::vector<Pass>& all_passes() {
       {"shadow-weights", "updates write the bf16 copies of weights", passes::shadow_weights},
       {"norm-loops", "norms become operators that fuse takes, on a GPU", passes::norm_loops,
        kToKernels},
-      {"drop-unused", "what nobody uses goes", plain<passes::drop_unused>},
+      {"drop-unused", "unused results are removed", plain<passes::drop_unused>},
       {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse,
        kRounds},
       {"barriers", "blocks that are computed again read what was kept", plain<passes::barriers>},

@@ -7,8 +7,8 @@ namespace gallop::data {
 
 AugmentationRegistry built_in_augmentations() {
   AugmentationRegistry registry("augmentation");
-  registry.add("flip", "mirror left and right", make_flip)
-      .add("crop", "pad, then cut the same size out at a random place", make_crop)
+  registry.add("random-horizontal-flip", "mirror left and right", make_flip)
+      .add("random-crop", "pad, then cut the same size out at a random place", make_crop)
       .add("random-resized-crop", "cut out a random part and resize it", make_random_resized_crop);
   return registry;
 }

@@ -103,7 +103,8 @@ void check_range(const char* name, const std::vector<double>& range) {
 
 void visit(config::Visitor& visitor, FlipConfig& config) {
   visitor.field({.name = "mode",
-                 .help = "a coin each time, or one coin and every other epoch from then on",
+                 .help = "random: drawn for each sample and epoch; alternating: drawn once, then "
+                         "mirrored in every other epoch",
                  .choices = {"random", "alternating"}},
                 config.mode);
 }
@@ -112,20 +113,20 @@ void visit(config::Visitor& visitor, CropConfig& config) {
   visitor.field({.name = "padding", .help = "pixels added on each side", .min = 0, .max = 1000},
                 config.padding);
   visitor.field({.name = "mode",
-                 .help = "what is added: black, the image mirrored, its outermost pixels repeated",
+                 .help = "padding mode: zero, reflect, or edge (repeats the outermost pixels)",
                  .choices = {"zero", "reflect", "edge"}},
                 config.mode);
 }
 
 void visit(config::Visitor& visitor, RandomResizedCropConfig& config) {
   visitor.field({.name = "scale",
-                 .help = "least and largest part of the image's area",
+                 .help = "range of the cropped fraction of the image's area",
                  .min = 0,
                  .max = 1,
                  .above_min = true},
                 config.scale);
   visitor.field({.name = "ratio",
-                 .help = "least and largest width over height of the part",
+                 .help = "range of the crop's aspect ratio (width / height)",
                  .min = 0,
                  .above_min = true},
                 config.ratio);

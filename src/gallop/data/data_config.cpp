@@ -11,26 +11,26 @@ constexpr double kMaxBatch = 1 << 24;
 constexpr double kMaxImageSize = 1 << 14;
 
 void visit_loading(config::Visitor& visitor, DataConfig& config) {
-  visitor.field({.name = "batch",
-                 .help = "samples a training step; auto: what find-batch suggests",
+  visitor.field({.name = "batch_size",
+                 .help = "samples per training step; auto: what find-batch suggests",
                  .min = 1,
                  .max = kMaxBatch,
                  .or_auto = true},
                 config.batch);
   visitor.field({.name = "eval_batch",
-                 .help = "samples at once in evaluation; 0: as batch",
+                 .help = "samples per evaluation batch; 0: as batch_size",
                  .min = 0,
                  .max = kMaxBatch},
                 config.eval_batch);
-  visitor.field(
-      {.name = "threads",
-       .help = "threads that prepare batches; -1: one a core, 0: the training thread does",
-       .min = -1,
-       .max = 1024},
-      config.threads);
-  visitor.field({.name = "prefetch", .help = "batches prepared ahead", .min = 1, .max = 1024},
+  visitor.field({.name = "threads",
+                 .help = "loader threads; -1: one per core, 0: load in the training thread",
+                 .min = -1,
+                 .max = 1024},
+                config.threads);
+  visitor.field({.name = "prefetch", .help = "batches prefetched", .min = 1, .max = 1024},
                 config.prefetch);
-  visitor.field({.name = "shuffle", .help = "another random order in every epoch"}, config.shuffle);
+  visitor.field({.name = "shuffle", .help = "shuffle the training samples in every epoch"},
+                config.shuffle);
   visitor.field({.name = "in_memory",
                  .help = "keep decoded images in memory; auto: up to a quarter of it",
                  .choices = {"auto", "yes", "no"}},
@@ -42,28 +42,31 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
 }
 
 void visit_images(config::Visitor& visitor, DataConfig& config) {
-  visitor.field({.name = "augment", .help = "random changes of the training images, in this order"},
+  visitor.field({.name = "augment",
+                 .help = "data augmentations of the training images, applied in this order"},
                 config.augment);
-  visitor.field(
-      {.name = "normalize",
-       .help = "mean and deviation to normalize by: the training data's, ImageNet's, none",
-       .choices = {"data", "imagenet", "none"}},
-      config.normalize);
+  visitor.field({.name = "normalize",
+                 .help = "mean and standard deviation to normalize by: those of the training data "
+                         "or of ImageNet, or none",
+                 .choices = {"data", "imagenet", "none"}},
+                config.normalize);
   visitor.field({.name = "mean",
-                 .help = "means to normalize by instead, one a channel, 1 is full brightness",
+                 .help = "means to normalize by instead, one per channel, in [0, 1]",
                  .min = 0,
                  .max = 1},
                 config.mean);
-  visitor.field(
-      {.name = "std", .help = "standard deviations that go with mean", .min = 0, .above_min = true},
-      config.deviation);
+  visitor.field({.name = "std",
+                 .help = "standard deviations to normalize by, one per channel",
+                 .min = 0,
+                 .above_min = true},
+                config.deviation);
   visitor.field({.name = "image_size",
-                 .help = "pixels a side that images are brought to; 0: as they are",
+                 .help = "side length in pixels that images are resized to; 0: not resized",
                  .min = 0,
                  .max = kMaxImageSize},
                 config.image_size);
   visitor.field({.name = "channels",
-                 .help = "1 for gray, 3 for color, 0: as the images have",
+                 .help = "image channels: 1 for grayscale, 3 for RGB, 0: as in the images",
                  .min = 0,
                  .max = 3},
                 config.channels);
@@ -74,14 +77,11 @@ void visit_images(config::Visitor& visitor, DataConfig& config) {
 }
 
 void visit_text(config::Visitor& visitor, DataConfig& config) {
-  visitor.field({.name = "context",
-                 .help = "tokens of a text that the model sees at once",
-                 .min = 1,
-                 .max = 1 << 24},
+  visitor.field({.name = "context", .help = "context length in tokens", .min = 1, .max = 1 << 24},
                 config.context);
   visitor.field({.name = "eval_stride",
-                 .help = "tokens between the windows of an evaluation, less for more context; 0: "
-                         "context",
+                 .help = "stride of evaluation windows in tokens; smaller gives each token more "
+                         "context; 0: context",
                  .min = 0},
                 config.eval_stride);
 }
@@ -92,15 +92,16 @@ DataConfig::DataConfig(const ReaderRegistry& readers, const AugmentationRegistry
     : reader(readers, readers.members().front().name), augment(augmentations) {}
 
 void visit(config::Visitor& visitor, DataConfig& config) {
-  visitor.field({.name = "name", .help = "data set or kind of files"}, config.reader);
-  visitor.field({.name = "path", .help = "file or folder; empty: the usual places"}, config.path);
-  visitor.field(
-      {.name = "validation",
-       .help = "part of the training data held back where the data have no validation part",
-       .min = 0,
-       .max = 1,
-       .below_max = true},
-      config.validation);
+  visitor.field({.name = "name", .help = "data set or file format"}, config.reader);
+  visitor.field({.name = "path", .help = "file or folder; empty: the default locations"},
+                config.path);
+  visitor.field({.name = "validation",
+                 .help = "fraction of the training data held out for validation if the data have "
+                         "no validation split",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.validation);
   visit_loading(visitor, config);
   visit_images(visitor, config);
   visit_text(visitor, config);

@@ -186,7 +186,9 @@ std::vector<std::unique_ptr<TextSet>> tokenize_bytes(const std::vector<NamedText
 }
 
 void visit(config::Visitor& visitor, TextConfig& config) {
-  visitor.field({.name = "unit", .help = "what a token is", .choices = {"characters", "bytes"}},
+  visitor.field({.name = "unit",
+                 .help = "tokens are characters or bytes",
+                 .choices = {"characters", "bytes"}},
                 config.unit);
 }
 

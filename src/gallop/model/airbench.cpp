@@ -157,20 +157,23 @@ class Airbench final : public Network {
 void visit(config::Visitor& visitor, AirbenchConfig& config) {
   visitor.field({.name = "widths", .help = "channels of each stage", .min = 1, .max = 1 << 16},
                 config.widths);
-  visitor.field({.name = "patch", .help = "pixels of the whitened patches", .min = 1, .max = 16},
+  visitor.field({.name = "patch",
+                 .help = "side length in pixels of the whitened patches",
+                 .min = 1,
+                 .max = 16},
                 config.patch);
   visitor.field({.name = "whitening_eps",
-                 .help = "added to the variance of each direction that is whitened",
+                 .help = "epsilon added to each eigenvalue in the whitening",
                  .min = 0,
                  .above_min = true},
                 config.whitening_eps);
-  visitor.field(
-      {.name = "activation", .help = "behind each batch norm", .choices = {"gelu", "silu", "relu"}},
-      config.activation);
+  visitor.field({.name = "activation",
+                 .help = "activation function after each batch norm",
+                 .choices = {"gelu", "silu", "relu"}},
+                config.activation);
   visitor.field(kBatchNormMomentum, config.batch_norm_momentum);
-  visitor.field(
-      {.name = "logit_scale", .help = "factor of the outputs", .min = 0, .above_min = true},
-      config.logit_scale);
+  visitor.field({.name = "logit_scale", .help = "scale of the logits", .min = 0, .above_min = true},
+                config.logit_scale);
   visitor.field(conv_init_field(), config.conv_init);
 }
 

@@ -8,26 +8,25 @@ namespace gallop::model {
 /// Options that several models have.
 inline const config::Field kHeads{
     .name = "heads", .help = "attention heads; must divide the width", .min = 1};
-inline const config::Field kDropout{.name = "dropout",
-                                    .help = "share of activations set to 0 in training",
-                                    .min = 0,
-                                    .max = 1,
-                                    .below_max = true};
-inline const config::Field kStochasticDepth{
-    .name = "stochastic_depth",
-    .help = "chance that a sample skips the last block in training; less for earlier blocks",
+inline const config::Field kDropout{
+    .name = "dropout", .help = "dropout probability", .min = 0, .max = 1, .below_max = true};
+inline const config::Field kStochasticDepth{.name = "stochastic_depth",
+                                            .help =
+                                                "stochastic depth: probability of dropping the "
+                                                "last block; linearly smaller for earlier blocks",
+                                            .min = 0,
+                                            .max = 1,
+                                            .below_max = true};
+inline const config::Field kBatchNormMomentum{
+    .name = "batch_norm_momentum",
+    .help = "momentum of the running statistics: weight of the new batch",
     .min = 0,
     .max = 1,
-    .below_max = true};
-inline const config::Field kBatchNormMomentum{.name = "batch_norm_momentum",
-                                              .help = "share of a batch in the running statistics",
-                                              .min = 0,
-                                              .max = 1,
-                                              .above_min = true};
+    .above_min = true};
 
 inline config::Field conv_init_field() {
   return {.name = "conv_init",
-          .help = "how weights of convolutions are drawn",
+          .help = "weight initialization of convolutions",
           .choices = init_names()};
 }
 

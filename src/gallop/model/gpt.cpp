@@ -137,30 +137,28 @@ class Gpt final : public Network {
 }  // namespace
 
 void visit(config::Visitor& visitor, GptConfig& config) {
-  visitor.field({.name = "layers", .help = "blocks of attention and feed-forward", .min = 1},
-                config.layers);
-  visitor.field({.name = "width", .help = "numbers that stand for a token", .min = 1},
-                config.width);
+  visitor.field({.name = "layers", .help = "transformer layers", .min = 1}, config.layers);
+  visitor.field({.name = "width", .help = "embedding dimension (d_model)", .min = 1}, config.width);
   visitor.field(kHeads, config.heads);
   visitor.field(kDropout, config.dropout);
   visitor.field(kStochasticDepth, config.stochastic_depth);
   visitor.field({.name = "bias", .help = "biases in linear layers and norms"}, config.bias);
-  visitor.field({.name = "tied", .help = "the last layer is the embedding, transposed"},
+  visitor.field({.name = "tied", .help = "tie the weights of the output layer and the embedding"},
                 config.tied);
-  visitor.field({.name = "activation",
-                 .help = "of the feed-forward part; GPT-2 has gelu-tanh, Llama swiglu",
-                 .choices = {"gelu-tanh", "gelu", "swiglu"}},
-                config.activation);
-  visitor.field({.name = "positions",
-                 .help = "how a token's place is told",
-                 .choices = {"learned", "rotary"}},
-                config.positions);
+  visitor.field(
+      {.name = "activation",
+       .help = "activation function of the feed-forward layers; GPT-2 has gelu-tanh, Llama swiglu",
+       .choices = {"gelu-tanh", "gelu", "swiglu"}},
+      config.activation);
+  visitor.field(
+      {.name = "positions", .help = "positional encoding", .choices = {"learned", "rotary"}},
+      config.positions);
   visitor.field({.name = "norm", .help = "layer norm or RMS norm", .choices = {"layer", "rms"}},
                 config.norm);
   auto inits = init_names();
   inits.insert(inits.begin(), "gpt-2");
   visitor.field({.name = "linear_init",
-                 .help = "how weights are drawn; gpt-2: normal, smaller with depth",
+                 .help = "weight initialization; gpt-2: normal, scaled down with depth",
                  .choices = inits},
                 config.linear_init);
 }

@@ -65,13 +65,13 @@ class Mlp final : public Network {
 }  // namespace
 
 void visit(config::Visitor& visitor, MlpConfig& config) {
-  visitor.field({.name = "hidden", .help = "outputs of each layer before the last", .min = 1},
-                config.hidden);
-  visitor.field(
-      {.name = "activation", .help = "function between the layers", .choices = {"relu", "gelu"}},
-      config.activation);
+  visitor.field({.name = "hidden", .help = "widths of the hidden layers", .min = 1}, config.hidden);
+  visitor.field({.name = "activation",
+                 .help = "activation function of the hidden layers",
+                 .choices = {"relu", "gelu"}},
+                config.activation);
   visitor.field(kDropout, config.dropout);
-  visitor.field({.name = "linear_init", .help = "how weights are drawn", .choices = init_names()},
+  visitor.field({.name = "linear_init", .help = "weight initialization", .choices = init_names()},
                 config.linear_init);
 }
 

@@ -256,24 +256,26 @@ void visit(config::Visitor& visitor, ResnetConfig& config) {
                  .help = "layers: 18, 34, 50 (ImageNet form) or 6n+2 such as 20 (CIFAR form)",
                  .min = 8},
                 config.depth);
+  visitor.field({.name = "stem",
+                 .help = "stem: 3x3, 3x3 with stride 2, or 7x7 with pooling; auto: by image size",
+                 .choices = {"auto", "cifar", "strided", "imagenet"}},
+                config.stem);
   visitor.field(
-      {.name = "stem",
-       .help = "first layers: 3x3, 3x3 with stride 2, 7x7 with pooling; auto: by image size",
-       .choices = {"auto", "cifar", "strided", "imagenet"}},
-      config.stem);
-  visitor.field({.name = "width", .help = "factor of all channels", .min = 0, .above_min = true},
-                config.width);
+      {.name = "width", .help = "width multiplier of all channels", .min = 0, .above_min = true},
+      config.width);
   visitor.field({.name = "shortcut",
-                 .help = "past blocks that change sizes; none: past no block",
+                 .help = "shortcut of blocks that change the shape; none: no shortcuts at all",
                  .choices = {"projection", "pad", "none"}},
                 config.shortcut);
-  visitor.field({.name = "zero_init_residual", .help = "start every block as its shortcut"},
-                config.zero_init_residual);
+  visitor.field(
+      {.name = "zero_init_residual",
+       .help = "initialize the last norm of each block with 0, so that it starts as the identity"},
+      config.zero_init_residual);
   visitor.field(kBatchNormMomentum, config.batch_norm_momentum);
   visitor.field(kStochasticDepth, config.stochastic_depth);
   visitor.field(conv_init_field(), config.conv_init);
   visitor.field({.name = "linear_init",
-                 .help = "how weights of the last layer are drawn",
+                 .help = "weight initialization of the last layer",
                  .choices = init_names()},
                 config.linear_init);
 }

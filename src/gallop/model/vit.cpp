@@ -132,29 +132,30 @@ class Vit final : public Network {
 }  // namespace
 
 void visit(config::Visitor& visitor, VitConfig& config) {
-  visitor.field({.name = "patch", .help = "side of a patch in pixels", .min = 1}, config.patch);
-  visitor.field({.name = "width", .help = "numbers that stand for a patch", .min = 1},
-                config.width);
-  visitor.field({.name = "depth", .help = "blocks of attention and feed-forward", .min = 1},
-                config.depth);
+  visitor.field({.name = "patch", .help = "side length of a patch in pixels", .min = 1},
+                config.patch);
+  visitor.field({.name = "width", .help = "embedding dimension", .min = 1}, config.width);
+  visitor.field({.name = "depth", .help = "transformer layers", .min = 1}, config.depth);
   visitor.field(kHeads, config.heads);
-  visitor.field({.name = "mlp_ratio",
-                 .help = "inner width of the feed-forward part over the width",
-                 .min = 0,
-                 .above_min = true},
-                config.mlp_ratio);
+  visitor.field(
+      {.name = "mlp_ratio",
+       .help = "ratio of the feed-forward layer's hidden width to the embedding dimension",
+       .min = 0,
+       .above_min = true},
+      config.mlp_ratio);
   visitor.field(kDropout, config.dropout);
   visitor.field(kStochasticDepth, config.stochastic_depth);
-  visitor.field({.name = "pool", .help = "what the head reads", .choices = {"token", "mean"}},
-                config.pool);
+  visitor.field(
+      {.name = "pool", .help = "pooling before the classifier", .choices = {"token", "mean"}},
+      config.pool);
   visitor.field({.name = "conv_init",
-                 .help = "how weights of the patch embedding are drawn",
+                 .help = "weight initialization of the patch embedding",
                  .choices = init_names()},
                 config.conv_init);
   auto inits = init_names();
   inits.insert(inits.begin(), "timm");
   visitor.field({.name = "linear_init",
-                 .help = "how other weights are drawn; timm: truncated normal",
+                 .help = "weight initialization of the other layers; timm: truncated normal",
                  .choices = inits},
                 config.linear_init);
 }

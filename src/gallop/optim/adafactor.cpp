@@ -155,22 +155,26 @@ class Adafactor final : public Optimizer {
 
 void visit(config::Visitor& visitor, AdafactorConfig& config) {
   visitor.field(kLearningRate, config.lr);
+  visitor.field({.name = "beta2_decay",
+                 .help = "exponent of the step in the decay rate of the second moment",
+                 .max = 0},
+                config.beta2_decay);
   visitor.field(
-      {.name = "beta2_decay", .help = "power of the step by which new squares count", .max = 0},
-      config.beta2_decay);
-  visitor.field(
-      {.name = "eps1", .help = "smallest root of a mean square; 0 for the type's own", .min = 0},
+      {.name = "eps1", .help = "epsilon of the second moment; 0: that of the data type", .min = 0},
       config.eps1);
-  visitor.field({.name = "eps2", .help = "smallest size of a parameter in its rate", .min = 0},
-                config.eps2);
   visitor.field(
-      {.name = "d", .help = "largest root mean square of an update", .min = 0, .above_min = true},
-      config.d);
+      {.name = "eps2", .help = "lower bound of the parameter's RMS in its learning rate", .min = 0},
+      config.eps2);
+  visitor.field({.name = "d",
+                 .help = "clipping threshold: largest RMS of an update",
+                 .min = 0,
+                 .above_min = true},
+                config.d);
+  visitor.field({.name = "relative_step", .help = "learning rate of at most 1 / sqrt(step)"},
+                config.relative_step);
   visitor.field(
-      {.name = "relative_step", .help = "a rate of at most one over the root of the step"},
-      config.relative_step);
-  visitor.field({.name = "scale_parameter", .help = "a rate that follows the parameter's size"},
-                config.scale_parameter);
+      {.name = "scale_parameter", .help = "scale the learning rate by the parameter's RMS"},
+      config.scale_parameter);
   visit_decay(visitor, config);
 }
 

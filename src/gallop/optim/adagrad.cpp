@@ -9,12 +9,10 @@ namespace gallop::optim {
 
 void visit(config::Visitor& visitor, AdagradConfig& config) {
   visitor.field(kLearningRate, config.lr);
-  visitor.field(
-      {.name = "lr_decay", .help = "how fast the learning rate falls by itself", .min = 0},
-      config.lr_decay);
+  visitor.field({.name = "lr_decay", .help = "learning rate decay", .min = 0}, config.lr_decay);
   visitor.field(kEps, config.eps);
   visitor.field({.name = "initial_accumulator_value",
-                 .help = "sum of squares before the first step",
+                 .help = "initial value of the sum of squared gradients",
                  .min = 0},
                 config.initial_accumulator_value);
   visit_decay(visitor, config);
@@ -22,17 +20,18 @@ void visit(config::Visitor& visitor, AdagradConfig& config) {
 
 void visit(config::Visitor& visitor, AdadeltaConfig& config) {
   visitor.field(kLearningRate, config.lr);
-  visitor.field(share_field("rho", "memory of the mean squares"), config.rho);
+  visitor.field(share_field("rho", "decay rate of the average of squared gradients"), config.rho);
   visitor.field(kEps, config.eps);
   visit_decay(visitor, config);
 }
 
 void visit(config::Visitor& visitor, RmspropConfig& config) {
   visitor.field(kLearningRate, config.lr);
-  visitor.field(share_field("alpha", "memory of the mean of the squares"), config.alpha);
+  visitor.field(share_field("alpha", "smoothing constant of the average of squared gradients"),
+                config.alpha);
   visitor.field(kEps, config.eps);
   visitor.field(kMomentum, config.momentum);
-  visitor.field({.name = "centered", .help = "divide by the spread around the mean gradient"},
+  visitor.field({.name = "centered", .help = "normalize by the centered second moment (variance)"},
                 config.centered);
   visit_decay(visitor, config);
 }

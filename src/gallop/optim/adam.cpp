@@ -21,7 +21,8 @@ void visit_adam(config::Visitor& visitor, Config& config) {
   visitor.field(kEps, config.eps);
 }
 
-const config::Field kAmsgrad{.name = "amsgrad", .help = "divide by the largest mean square so far"};
+const config::Field kAmsgrad{.name = "amsgrad",
+                             .help = "use the maximum of all second moments so far (AMSGrad)"};
 
 template <typename Config>
 RuleConfig adam_rule(const std::string& rule, const Config& config) {
@@ -64,7 +65,7 @@ void visit(config::Visitor& visitor, AdamwConfig& config) {
 
 void visit(config::Visitor& visitor, NadamConfig& config) {
   visit_adam(visitor, config);
-  visitor.field({.name = "momentum_decay", .help = "how fast the momentum grows", .min = 0},
+  visitor.field({.name = "momentum_decay", .help = "momentum decay (NAdam)", .min = 0},
                 config.momentum_decay);
   visitor.field(kDecoupledDecay, config.decoupled_weight_decay);
   visit_decay(visitor, config);

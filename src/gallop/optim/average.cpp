@@ -39,10 +39,10 @@ std::unique_ptr<Optimizer> make_average(const char* name, Wrapped wrapped,
                                         const kernel::AverageRule& rule, bool recompute) {
   const Kind kind = wrapped.optimizer->averaging().kind;
   if (kind != Kind::kNone) {
-    throw UsageError(fmt::format("optimizer.wrap: {} around {}: weights are averaged once", name,
-                                 kind == Kind::kWithin
-                                     ? "a schedule-free optimizer, which averages them itself"
-                                     : "another average"));
+    throw UsageError(
+        fmt::format("optimizer.wrappers: {} around {}: weights are averaged once", name,
+                    kind == Kind::kWithin ? "a schedule-free optimizer, which averages them itself"
+                                          : "another average"));
   }
   NamedTensors all = std::move(wrapped.parameters);
   all.insert(all.end(), wrapped.buffers.begin(), wrapped.buffers.end());
@@ -54,10 +54,10 @@ std::unique_ptr<Optimizer> make_average(const char* name, Wrapped wrapped,
 }  // namespace
 
 void visit(config::Visitor& visitor, EmaConfig& config) {
-  visitor.field(share_field("decay", "share of the average that stays each time"), config.decay);
-  visitor.field({.name = "warmup", .help = "less of it at first: (1 + n) / (10 + n)"},
+  visitor.field(share_field("decay", "decay rate of the moving average"), config.decay);
+  visitor.field({.name = "warmup", .help = "warm up the decay: min(decay, (1 + n) / (10 + n))"},
                 config.warmup);
-  visitor.field({.name = "every", .help = "updates from one time to the next", .min = 1},
+  visitor.field({.name = "every", .help = "updates between two averaging steps", .min = 1},
                 config.every);
   visitor.field(schedule::span_field("start", "when it begins"), config.start);
 }
@@ -66,10 +66,12 @@ void visit(config::Visitor& visitor, SwaConfig& config) {
   visitor.field(schedule::span_field("start", "the first weights that are part of the mean"),
                 config.start);
   visitor.field(schedule::span_field("every", "how far apart they are"), config.every);
-  visitor.field({.name = "batch_norm",
-                 .help = "its statistics: taken anew at the end of the run, or averaged",
-                 .choices = {"recompute", "average"}},
-                config.batch_norm);
+  visitor.field(
+      {.name = "batch_norm",
+       .help =
+           "batch norm statistics of the average: recomputed at the end of the run, or averaged",
+       .choices = {"recompute", "average"}},
+      config.batch_norm);
 }
 
 std::unique_ptr<Optimizer> make_ema(const EmaConfig& config, Wrapped wrapped) {
@@ -87,7 +89,7 @@ std::unique_ptr<Optimizer> make_swa(const SwaConfig& config, Wrapped wrapped) {
   const int64_t every = wrapped.length.steps_between(config.every);
   if (every < 1) {
     throw UsageError(
-        fmt::format("optimizer.wrap: swa: every '{}' is less than one step", config.every));
+        fmt::format("optimizer.wrappers: swa: every '{}' is less than one step", config.every));
   }
   const int64_t start = first_step("swa", config.start, every, wrapped.length);
   return make_average("swa", std::move(wrapped),

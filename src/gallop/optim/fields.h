@@ -11,38 +11,41 @@ inline config::Field share_field(const char* name, const char* help) {
 }
 
 /// Options that several optimizers have.
-inline const config::Field kLearningRate{.name = "lr",
-                                         .help = "learning rate, which the schedule multiplies",
-                                         .min = 0,
-                                         .above_min = true,
-                                         .or_auto = true};
+inline const config::Field kLearningRate{
+    .name = "lr",
+    .help = "base learning rate, multiplied by the schedule's factor",
+    .min = 0,
+    .above_min = true,
+    .or_auto = true};
 inline const config::Field kWeightDecay{
-    .name = "weight_decay", .help = "pull of every weight towards 0", .min = 0};
+    .name = "weight_decay", .help = "weight decay coefficient (L2)", .min = 0};
 inline const config::Field kDecay1d{
-    .name = "decay_1d", .help = "weight decay also on biases and norms (one dimension)"};
+    .name = "decay_1d",
+    .help = "apply weight decay to one-dimensional parameters (biases and norms), too"};
 
 inline const config::Field kEps{
-    .name = "eps", .help = "added to the divisor", .min = 0, .above_min = true};
-inline const config::Field kBeta1 = share_field("beta1", "memory of the mean of the gradients");
-inline const config::Field kBeta2 = share_field("beta2", "memory of the mean of their squares");
-inline const config::Field kMomentum =
-    share_field("momentum", "share of the last update that is kept");
-inline const config::Field kNesterov{.name = "nesterov", .help = "look ahead along the momentum"};
-inline const config::Field kDecoupledDecay{.name = "decoupled_weight_decay",
-                                           .help = "weight decay apart from the gradient"};
+    .name = "eps", .help = "epsilon in the denominator", .min = 0, .above_min = true};
+inline const config::Field kBeta1 = share_field("beta1", "decay rate of the first moment");
+inline const config::Field kBeta2 = share_field("beta2", "decay rate of the second moment");
+inline const config::Field kMomentum = share_field("momentum", "momentum factor");
+inline const config::Field kNesterov{.name = "nesterov", .help = "Nesterov momentum"};
+inline const config::Field kDecoupledDecay{
+    .name = "decoupled_weight_decay",
+    .help = "decouple weight decay from the gradient (as AdamW does)"};
 /// Block-wise dynamic quantization (Dettmers et al., "8-bit optimizers via block-wise
 /// quantization", ICLR 2022) of parameters of at least 4096 numbers.
-inline const config::Field kStateBits{
-    .name = "state_bits", .help = "of each number that is kept", .choices = {"32", "8"}};
+inline const config::Field kStateBits{.name = "state_bits",
+                                      .help = "bits per element of the optimizer states",
+                                      .choices = {"32", "8"}};
 inline const config::Field kRounding{
     .name = "rounding",
     .help =
-        "of weights kept in bf16 (train.precision=bf16-weights): stochastic, to the nearest "
-        "with what is lost kept for the next update (kahan), or to the nearest alone; auto: "
-        "stochastic",
+        "rounding of bf16 weights (train.precision=bf16-weights): stochastic, to nearest with "
+        "Kahan compensation, or to nearest; auto: stochastic",
     .choices = {"auto", "stochastic", "kahan", "nearest"}};
 inline const config::Field kAlwaysAdapt{
-    .name = "always_adapt", .help = "a trust ratio also for parameters without weight decay"};
+    .name = "always_adapt",
+    .help = "apply the trust ratio to parameters without weight decay, too"};
 
 /// What the options of nearly every optimizer end with.
 template <typename Config>

@@ -57,24 +57,25 @@ std::vector<int64_t> layers_of(const NamedTensors& parameters) {
 }  // namespace
 
 void visit(config::Visitor& visitor, GroupConfig& config) {
-  visitor.field(
-      {.name = "match", .help = "names of parameters; * stands for any letters, ? for one"},
-      config.match);
-  visitor.field({.name = "lr_factor", .help = "factor of their learning rate", .min = 0},
+  visitor.field({.name = "match", .help = "glob pattern of parameter names (*, ?)"}, config.match);
+  visitor.field({.name = "lr_factor", .help = "learning rate multiplier", .min = 0},
                 config.lr_factor);
-  visitor.field({.name = "weight_decay", .help = "their own; none for the optimizer's", .min = 0},
+  visitor.field({.name = "weight_decay",
+                 .help = "weight decay of the group; none: that of the optimizer",
+                 .min = 0},
                 config.weight_decay);
 }
 
 void visit_groups(config::Visitor& visitor, GroupsConfig& config) {
   visitor.field({.name = "layer_decay",
-                 .help = "factor of a layer's learning rate in that of the next",
+                 .help = "layer-wise learning rate decay, from the last layer to the first",
                  .min = 0,
                  .max = 1,
                  .above_min = true},
                 config.layer_decay);
-  visitor.list({.name = "groups", .help = "parameters with a learning rate or decay of their own"},
-               config.groups);
+  visitor.list(
+      {.name = "groups", .help = "parameter groups with their own learning rate or weight decay"},
+      config.groups);
 }
 
 ParameterOptions options_of(const NamedTensors& parameters, double weight_decay, bool decay_1d,

@@ -11,7 +11,7 @@ void visit(config::Visitor& visitor, LarsConfig& config) {
   visitor.field(kLearningRate, config.lr);
   visitor.field(kMomentum, config.momentum);
   visitor.field({.name = "trust_coefficient",
-                 .help = "length of a step as a share of the parameter's",
+                 .help = "trust coefficient: ratio of the update's norm to the parameter's",
                  .min = 0,
                  .above_min = true},
                 config.trust_coefficient);

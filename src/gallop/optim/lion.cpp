@@ -9,8 +9,10 @@ namespace gallop::optim {
 
 void visit(config::Visitor& visitor, LionConfig& config) {
   visitor.field(kLearningRate, config.lr);
-  visitor.field(share_field("beta1", "share of the mean gradient in the sign"), config.beta1);
-  visitor.field(share_field("beta2", "memory of the mean of the gradients"), config.beta2);
+  visitor.field(
+      share_field("beta1", "interpolation factor between momentum and gradient in the update"),
+      config.beta1);
+  visitor.field(share_field("beta2", "decay rate of the first moment"), config.beta2);
   visitor.field(kStateBits, config.state_bits);
   visit_decay(visitor, config);
 }

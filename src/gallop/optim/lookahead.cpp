@@ -27,18 +27,17 @@ class Lookahead final : public WrappingOptimizer {
 }  // namespace
 
 void visit(config::Visitor& visitor, LookaheadConfig& config) {
-  visitor.field(
-      {.name = "k", .help = "updates from one step of the slow weights to the next", .min = 1},
-      config.k);
+  visitor.field({.name = "k", .help = "updates between two steps of the slow weights", .min = 1},
+                config.k);
   visitor.field({.name = "alpha",
-                 .help = "how far they go towards the fast ones",
+                 .help = "step size of the slow weights",
                  .min = 0,
                  .max = 1,
                  .above_min = true},
                 config.alpha);
   visitor.field({.name = "power",
-                 .help = "above 0 they go all of the way at first, and alpha of it at the end: the "
-                         "rest grows with this power of the run's progress; often 3",
+                 .help = "if above 0, the slow weights' step size falls from 1 to alpha with this "
+                         "power of the progress; often 3",
                  .min = 0},
                 config.power);
 }
@@ -48,16 +47,19 @@ std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped
     case Averaging::Kind::kNone: break;
     case Averaging::Kind::kBeside:
       throw UsageError(
-          "optimizer.wrap: lookahead around an average, which would miss its steps; put lookahead "
+          "optimizer.wrappers: lookahead around an average, which would miss its steps; put "
+          "lookahead "
           "first in the list");
     case Averaging::Kind::kWithin:
       throw UsageError(
-          "optimizer.wrap: lookahead around a schedule-free optimizer, whose average depends on "
+          "optimizer.wrappers: lookahead around a schedule-free optimizer, whose average depends "
+          "on "
           "every step of the weights");
   }
   if (has_bf16(wrapped.parameters)) {
     throw UsageError(
-        "optimizer.wrap: lookahead with train.precision=bf16-weights: slow weights that become the "
+        "optimizer.wrappers: lookahead with train.precision=bf16-weights: slow weights that become "
+        "the "
         "fast ones, rounded, are pulled to what bf16 has and stand still; set precision to bf16, "
         "or take ema or swa");
   }

@@ -236,33 +236,37 @@ void visit(config::Visitor& visitor, MuonConfig& config) {
   visitor.field(kLearningRate, config.lr);
   visitor.field(kMomentum, config.momentum);
   visitor.field(kNesterov, config.nesterov);
-  visitor.field({.name = "ns_steps", .help = "steps of Newton and Schulz", .min = 1, .max = 99},
+  visitor.field({.name = "ns_steps", .help = "Newton-Schulz iterations", .min = 1, .max = 99},
                 config.ns_steps);
-  visitor.field(
-      {.name = "ns_precision", .help = "number format of these steps", .choices = {"bf16", "fp32"}},
-      config.ns_precision);
+  visitor.field({.name = "ns_precision",
+                 .help = "precision of the Newton-Schulz iterations",
+                 .choices = {"bf16", "fp32"}},
+                config.ns_precision);
   visitor.field({.name = "adjust_lr_fn",
-                 .help = "how the rate follows a matrix's shape",
+                 .help = "adjustment of the learning rate by the matrix's shape",
                  .choices = {"original", "match_rms_adamw"}},
                 config.adjust_lr_fn);
   visitor.field(kWeightDecay, config.weight_decay);
   visitor.field(
-      {.name = "others", .help = "names of matrices that are left to the other optimizer"},
+      {.name = "others", .help = "glob patterns of matrices that other_optimizer updates"},
       config.others);
-  visitor.field(
-      {.name = "matrices", .help = "names of matrices that are not, whatever others says"},
-      config.matrices);
+  visitor.field({.name = "matrices",
+                 .help = "glob patterns of matrices that Muon updates even if they match others"},
+                config.matrices);
   visitor.field({.name = "other_optimizer",
-                 .help = "what updates all that is no matrix",
+                 .help = "optimizer of all parameters that are not matrices",
                  .choices = {"adamw", "sgd"}},
                 config.other_optimizer);
-  visitor.field({.name = "other_lr", .help = "its learning rate", .min = 0, .above_min = true},
-                config.other_lr);
-  visitor.field(share_field("other_beta1", "AdamW's memory of the mean of the gradients"),
+  visitor.field(
+      {.name = "other_lr", .help = "learning rate of other_optimizer", .min = 0, .above_min = true},
+      config.other_lr);
+  visitor.field(share_field("other_beta1", "AdamW's decay rate of the first moment"),
                 config.other_beta1);
-  visitor.field(share_field("other_beta2", "AdamW's memory of the mean of their squares"),
+  visitor.field(share_field("other_beta2", "AdamW's decay rate of the second moment"),
                 config.other_beta2);
-  visitor.field({.name = "other_weight_decay", .help = "its weight decay of matrices", .min = 0},
+  visitor.field({.name = "other_weight_decay",
+                 .help = "weight decay of other_optimizer on matrices",
+                 .min = 0},
                 config.other_weight_decay);
   visit_groups(visitor, config.groups);
 }

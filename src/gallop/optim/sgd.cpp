@@ -31,8 +31,7 @@ template <typename Config>
 void visit_sgd(config::Visitor& visitor, Config& config) {
   visitor.field(kLearningRate, config.lr);
   visitor.field(kMomentum, config.momentum);
-  visitor.field(share_field("dampening", "share of the gradient that momentum leaves out"),
-                config.dampening);
+  visitor.field(share_field("dampening", "dampening of the momentum"), config.dampening);
   visitor.field(kNesterov, config.nesterov);
   visit_decay(visitor, config);
 }

@@ -22,7 +22,7 @@ std::unique_ptr<Optimizer> wrap(const WrapperRegistry& registry, const config::C
   for (size_t i = 0; i < list.items.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (list.items[j].name() != list.items[i].name()) continue;
-      throw UsageError(fmt::format("optimizer.wrap names '{}' twice", list.items[i].name()));
+      throw UsageError(fmt::format("optimizer.wrappers names '{}' twice", list.items[i].name()));
     }
   }
   for (const config::Component& component : list.items) {
@@ -40,13 +40,13 @@ int64_t first_step(const char* wrapper, const std::string& start, int64_t every,
   int64_t first = length.steps_of(start);
   if (first >= steps) {
     throw UsageError(
-        fmt::format("optimizer.wrap: {} starts at '{}', which is step {} of a run of {}", wrapper,
-                    start, first, steps));
+        fmt::format("optimizer.wrappers: {} starts at '{}', which is step {} of a run of {}",
+                    wrapper, start, first, steps));
   }
   // Nothing is there after no step.
   if (first == 0) first = every;
   if (first > steps) {
-    throw UsageError(fmt::format("optimizer.wrap: {} acts every {} steps, but the run has {}",
+    throw UsageError(fmt::format("optimizer.wrappers: {} acts every {} steps, but the run has {}",
                                  wrapper, every, steps));
   }
   return first;

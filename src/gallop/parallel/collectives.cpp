@@ -15,19 +15,19 @@ namespace gallop::parallel {
 
 void visit_limits(config::Visitor& visitor, Limits& limits) {
   visitor.field({.name = "start_seconds",
-                 .help = "that a process may take to come along while a training starts",
+                 .help = "collective timeout during start-up, in seconds",
                  .min = 0,
                  .above_min = true},
                 limits.start);
   visitor.field({.name = "step_seconds",
-                 .help = "that it may take within a step, or stand still in an evaluation or a "
-                         "checkpoint, before it counts as lost",
+                 .help = "collective timeout within a step, and the longest stall in an evaluation "
+                         "or a checkpoint, in seconds",
                  .min = 0,
                  .above_min = true},
                 limits.step);
   visitor.field({.name = "other_seconds",
-                 .help = "that it may take within an evaluation or a checkpoint in which it goes "
-                         "ahead",
+                 .help = "collective timeout within an evaluation or a checkpoint that makes "
+                         "progress, in seconds",
                  .min = 0,
                  .above_min = true},
                 limits.other);

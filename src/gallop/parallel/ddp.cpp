@@ -187,22 +187,23 @@ class Ddp final : public Strategy {
 
 void visit(config::Visitor& visitor, DdpConfig& config) {
   visitor.field({.name = "bucket",
-                 .help = "bytes of gradients that are summed at once; auto: measured by several "
-                         "processes where a run begins",
+                 .help = "gradient bucket size of the all-reduce; auto: measured when a run of "
+                         "several processes starts",
                  .check = wrong_bucket},
                 config.bucket);
   visitor.field({.name = "batch_norm",
                  .help = "averaged: each process normalizes by the statistics of its own samples; "
-                         "synchronized: by those of the whole batch",
+                         "synchronized: by those of the whole batch (SyncBatchNorm)",
                  .choices = {"averaged", "synchronized"}},
                 config.batch_norm);
   visitor.field({.name = "compress",
-                 .help = "what is summed of gradients in fp32: all; bf16 or fp16: rounded to that; "
-                         "powersgd: two factors of low rank, and what they leave out the next time",
+                 .help = "gradient compression of the all-reduce: none, bf16, fp16, or powersgd "
+                         "(low-rank factors with error feedback)",
                  .choices = {"none", "bf16", "fp16", "powersgd"}},
                 config.compression.format);
-  visitor.field({.name = "compress_rank", .help = "of powersgd", .min = 1, .max = 64},
-                config.compression.rank);
+  visitor.field(
+      {.name = "compress_rank", .help = "rank of PowerSGD's factors", .min = 1, .max = 64},
+      config.compression.rank);
 }
 
 std::unique_ptr<Strategy> make_ddp(const DdpConfig& config, Collectives& collectives,

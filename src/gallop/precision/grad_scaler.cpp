@@ -33,23 +33,22 @@ void check_config(const GradScalerConfig& config) {
 }  // namespace
 
 void visit(config::Visitor& visitor, GradScalerConfig& config) {
-  visitor.field({.name = "initial", .help = "first loss scale", .min = 0, .above_min = true},
+  visitor.field({.name = "initial", .help = "initial loss scale", .min = 0, .above_min = true},
                 config.initial);
-  visitor.field({.name = "growth",
-                 .help = "factor of the scale after enough good steps",
-                 .min = 1,
-                 .above_min = true},
-                config.growth);
+  visitor.field(
+      {.name = "growth", .help = "growth factor of the loss scale", .min = 1, .above_min = true},
+      config.growth);
   visitor.field({.name = "backoff",
-                 .help = "factor of the scale after an overflow",
+                 .help = "backoff factor of the loss scale after an overflow",
                  .min = 0,
                  .max = 1,
                  .above_min = true,
                  .below_max = true},
                 config.backoff);
-  visitor.field(
-      {.name = "interval", .help = "good steps in a row before the scale grows", .min = 1},
-      config.interval);
+  visitor.field({.name = "interval",
+                 .help = "consecutive finite steps before the loss scale grows",
+                 .min = 1},
+                config.interval);
 }
 
 GradScaler::GradScaler(const GradScalerConfig& config, at::Device device) : config_(config) {

@@ -126,7 +126,7 @@ void check_members(const char* schedule, const config::ComponentList& members) {
       schedule));
 }
 
-const config::Field kMembers{.name = "members", .help = "the schedules it is made of"};
+const config::Field kMembers{.name = "members", .help = "the combined schedules"};
 
 }  // namespace
 

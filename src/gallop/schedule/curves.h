@@ -32,7 +32,7 @@ inline Cycle cycle_at(double progress, double period) {
 }
 
 /// An option that several schedules have.
-inline const config::Field kFinal{.name = "final", .help = "factor at the end", .min = 0, .max = 1};
+inline const config::Field kFinal{.name = "final", .help = "final factor", .min = 0, .max = 1};
 
 /// The way from `from` to `to`, at `share` of it in [0, 1].
 using Blend = double (*)(double from, double to, double share);

@@ -169,30 +169,31 @@ void visit_momentum(config::Visitor& visitor, MomentumConfig& config) {
 void visit(config::Visitor& visitor, CosineRestartsConfig& config) {
   visitor.field(span_field("period", "length of the first cosine"), config.period);
   visitor.field({.name = "multiplier",
-                 .help = "length of a cosine over that of the one before",
+                 .help = "ratio of the lengths of successive cycles",
                  .min = 1,
                  .max = 100},
                 config.multiplier);
-  visitor.field({.name = "final", .help = "factor at the end of each", .min = 0, .max = 1},
+  visitor.field({.name = "final", .help = "final factor of each cycle", .min = 0, .max = 1},
                 config.final);
 }
 
 void visit(config::Visitor& visitor, CyclicConfig& config) {
-  visitor.field({.name = "mode",
-                 .help = "what becomes of the peak: nothing, halved, decays by gamma a period",
-                 .choices = {"triangular", "triangular2", "exp-range"}},
-                config.mode);
+  visitor.field(
+      {.name = "mode",
+       .help = "peak over the cycles: constant, halved each cycle, or decayed by gamma per period",
+       .choices = {"triangular", "triangular2", "exp-range"}},
+      config.mode);
   visitor.field(span_field("period", "length of one way up and down"), config.period);
   visitor.field({.name = "rise",
-                 .help = "share of a period in which the factor rises",
+                 .help = "fraction of a cycle in which the factor rises",
                  .min = 0,
                  .max = 1,
                  .above_min = true,
                  .below_max = true},
                 config.rise);
-  visitor.field({.name = "low", .help = "lowest factor", .min = 0, .max = 1}, config.low);
+  visitor.field({.name = "low", .help = "minimum factor", .min = 0, .max = 1}, config.low);
   visitor.field({.name = "gamma",
-                 .help = "for exp-range: factor of the peak's height a period",
+                 .help = "for exp-range: decay factor of the peak per period",
                  .min = 0,
                  .max = 1,
                  .above_min = true},
@@ -202,13 +203,13 @@ void visit(config::Visitor& visitor, CyclicConfig& config) {
 
 void visit(config::Visitor& visitor, OneCycleConfig& config) {
   visitor.field(span_field("warmup", "how long the factor rises to 1"), config.warmup);
-  visitor.field({.name = "start", .help = "factor at the beginning", .min = 0, .max = 1},
-                config.start);
+  visitor.field({.name = "start", .help = "initial factor", .min = 0, .max = 1}, config.start);
   visitor.field(kFinal, config.final);
   visitor.field({.name = "shape", .help = "curve of each phase", .choices = {"linear", "cosine"}},
                 config.shape);
   visitor.field({.name = "phases",
-                 .help = "2: up, down; 3: up, down in the same time, and on to the end",
+                 .help = "number of phases; 2: up and down; 3: up, down in the same time, then "
+                         "annealing to the end",
                  .min = 2,
                  .max = 3},
                 config.phases);

@@ -10,8 +10,11 @@ namespace gallop::schedule {
 
 namespace {
 
-const config::Field kGamma{
-    .name = "gamma", .help = "factor of each decay", .min = 0, .max = 1, .above_min = true};
+const config::Field kGamma{.name = "gamma",
+                           .help = "multiplicative factor of each decay",
+                           .min = 0,
+                           .max = 1,
+                           .above_min = true};
 
 // The warm-up, then `rest` of the share of the remaining run.
 template <typename Rest>
@@ -48,15 +51,14 @@ void visit(config::Visitor& visitor, ExponentialConfig& config) {
 
 void visit(config::Visitor& visitor, PolynomialConfig& config) {
   visit_warmup(visitor, config.warmup);
-  visitor.field({.name = "power", .help = "1 is a straight line", .min = 0, .above_min = true},
+  visitor.field({.name = "power", .help = "exponent; 1 is linear", .min = 0, .above_min = true},
                 config.power);
   visitor.field(kFinal, config.final);
 }
 
 void visit(config::Visitor& visitor, LinearConfig& config) {
   visit_warmup(visitor, config.warmup);
-  visitor.field({.name = "start", .help = "factor at the beginning", .min = 0, .max = 1},
-                config.start);
+  visitor.field({.name = "start", .help = "initial factor", .min = 0, .max = 1}, config.start);
   visitor.field(kFinal, config.final);
   visitor.field(span_field("length", "how long it takes, without the warm-up"), config.length);
 }

@@ -16,12 +16,12 @@ double LrScaling::factor(int64_t samples) const {
 
 void visit_lr_scaling(config::Visitor& visitor, LrScaling& scaling) {
   visitor.field({.name = "lr_scaling",
-                 .help = "how lr follows data.batch: in proportion, by the square root, or not; "
-                         "of lr_batch",
+                 .help = "scaling of lr with data.batch_size relative to lr_batch: linear, by the "
+                         "square root, or none",
                  .choices = {"none", "linear", "sqrt"}},
                 scaling.rule);
   visitor.field(
-      {.name = "lr_batch", .help = "the batch that lr is for; goes with lr_scaling", .min = 1},
+      {.name = "lr_batch", .help = "reference batch size of lr, for lr_scaling", .min = 1},
       scaling.batch);
 }
 

@@ -80,30 +80,30 @@ void visit(config::Visitor& visitor, PlateauConfig& config) {
                "of train.metrics"},
       config.metric);
   visitor.field({.name = "factor",
-                 .help = "factor of each decay",
+                 .help = "multiplicative factor of each decay",
                  .min = 0,
                  .max = 1,
                  .above_min = true,
                  .below_max = true},
                 config.factor);
-  visitor.field(
-      {.name = "patience", .help = "evaluations without progress that are let pass", .min = 0},
-      config.patience);
+  visitor.field({.name = "patience",
+                 .help = "evaluations without improvement before the factor decays",
+                 .min = 0},
+                config.patience);
   visitor.field({.name = "threshold",
-                 .help = "what counts as progress over the best",
+                 .help = "minimum improvement over the best",
                  .min = 0,
                  .max = 1,
                  .below_max = true},
                 config.threshold);
   visitor.field({.name = "threshold_mode",
-                 .help = "threshold as a share of the best, or as it is",
+                 .help = "threshold relative to the best, or absolute",
                  .choices = {"rel", "abs"}},
                 config.threshold_mode);
-  visitor.field(
-      {.name = "cooldown", .help = "evaluations after a decay that are not judged", .min = 0},
-      config.cooldown);
-  visitor.field({.name = "min", .help = "lowest factor", .min = 0, .max = 1}, config.min);
-  visitor.field({.name = "eps", .help = "smaller changes are not made", .min = 0}, config.eps);
+  visitor.field({.name = "cooldown", .help = "evaluations to wait after a decay", .min = 0},
+                config.cooldown);
+  visitor.field({.name = "min", .help = "minimum factor", .min = 0, .max = 1}, config.min);
+  visitor.field({.name = "eps", .help = "minimal change of the factor", .min = 0}, config.eps);
 }
 
 std::unique_ptr<Schedule> make_plateau(const PlateauConfig& config, const RunLength&) {

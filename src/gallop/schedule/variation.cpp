@@ -7,9 +7,9 @@
 namespace gallop::schedule {
 
 void visit(config::Visitor& visitor, VariationConfig& config) {
-  visitor.field({.name = "name", .help = "its schedule"}, config.schedule);
+  visitor.field({.name = "name", .help = "schedule of the value"}, config.schedule);
   visitor.field({.name = "to",
-                 .help = "the value where the factor is 0; where it is 1, that of the recipe",
+                 .help = "the value at factor 0; at factor 1 it is the recipe's",
                  .min = 0,
                  .max = 1,
                  .below_max = true},
@@ -32,8 +32,8 @@ Variation::Variation(const char* name, const VariationConfig& config, double bas
       to_(config.to) {
   if (base != config.to) return;
   throw UsageError(
-      fmt::format("vary.{0} goes from {1} to {1}; give the recipe another {0}, or "
-                  "vary.{0}.to",
+      fmt::format("schedules.{0} goes from {1} to {1}; give the recipe another {0}, or "
+                  "schedules.{0}.to",
                   name, base));
 }
 

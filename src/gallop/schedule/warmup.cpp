@@ -9,10 +9,10 @@ namespace gallop::schedule {
 void visit_warmup(config::Visitor& visitor, WarmupConfig& config, const WarmupNames& names) {
   visitor.field(span_field(names.length, "how long the factor rises to 1 at first"), config.length);
   visitor.field({.name = names.kind,
-                 .help = "curve of that rise",
+                 .help = "shape of the warm-up",
                  .choices = {"linear", "exponential", "constant"}},
                 config.kind);
-  visitor.field({.name = names.start, .help = "factor at its beginning", .min = 0, .max = 1},
+  visitor.field({.name = names.start, .help = "initial factor of the warm-up", .min = 0, .max = 1},
                 config.start);
 }
 

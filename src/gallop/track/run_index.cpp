@@ -28,7 +28,7 @@ constexpr const char* kFile = ".index.db";
 constexpr const char* kFileWithSweeps = ".index.sweeps.db";
 // "GalR"; another version is made anew.
 constexpr int64_t kApplication = 0x47616c52;
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 
 constexpr const char* kTables = R"(
 CREATE TABLE runs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL,

@@ -4,6 +4,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/config/node.h"
+#include "gallop/config/renamed_options.h"
 #include "gallop/track/run_folder.h"
 
 namespace gallop::track {
@@ -50,7 +51,10 @@ std::map<std::string, std::string> recipe_options(const fs::path& folder) {
   std::map<std::string, std::string> options;
   const std::string text = RunFolder::read_recipe(folder);
   try {
-    flatten(config::parse_yaml(text, (folder / "recipe.yaml").string()), "", options);
+    config::Node recipe = config::parse_yaml(text, (folder / "recipe.yaml").string());
+    config::Problems problems;
+    config::rename_old_options(recipe, problems);
+    flatten(recipe, "", options);
   } catch (const UsageError& error) {
     throw DataError(error.what());
   }

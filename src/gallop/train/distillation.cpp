@@ -11,17 +11,16 @@
 namespace gallop::train {
 
 void visit(config::Visitor& v, DistillConfig& c) {
-  v.field({.name = "teacher",
-           .help = "a run (its best checkpoint) or a checkpoint's folder, whose outputs are "
-                   "learned, too"},
-          c.teacher);
+  v.field(
+      {.name = "teacher", .help = "teacher: a run (its best checkpoint) or a checkpoint's folder"},
+      c.teacher);
   v.field({.name = "temperature",
-           .help = "what logits of both are divided by before they are compared",
+           .help = "temperature of the softmax of both",
            .min = 0,
            .above_min = true},
           c.temperature);
   v.field({.name = "weight",
-           .help = "of the teacher's outputs in the loss; the targets have the rest",
+           .help = "weight of the distillation loss; the targets' loss has 1 - weight",
            .min = 0,
            .max = 1,
            .above_min = true},

@@ -116,8 +116,9 @@ RecomputeChoice choose_blocks(model::Model& model, const RecomputeMeasure& measu
       all.bytes = measurement.peak_of(all.blocks);
       if (all.bytes > most_bytes) {
         throw BlocksDoNotFit(fmt::format(
-            "train.recompute.memory is {}, but a step takes {} with every block recomputed, and "
-            "{} with none; take a smaller data.batch, or train.accumulate=2",
+            "train.activation_checkpointing.memory is {}, but a step takes {} with every block "
+            "recomputed, and "
+            "{} with none; take a smaller data.batch_size, or train.gradient_accumulation=2",
             format_bytes(most_bytes), format_bytes(all.bytes), format_bytes(choice.bytes)));
       }
       const auto order = largest_first(measurement, blocks);

@@ -11,18 +11,21 @@ namespace gallop::train {
 
 void visit(config::Visitor& v, SpikeConfig& c) {
   v.field({.name = "action",
-           .help = "what a loss far above those before does: skip the update, or also go back to "
-                   "the weights of the last checkpoint",
+           .help = "reaction to a loss spike: none, skip the update, or rewind to the weights of "
+                   "the last checkpoint",
            .choices = {"none", "skip", "rewind"}},
           c.action);
   v.field({.name = "threshold",
-           .help = "standard deviations above the mean from which a loss is a spike",
+           .help = "standard deviations above the mean at which a loss is a spike",
            .min = 0,
            .above_min = true},
           c.threshold);
-  v.field({.name = "window", .help = "steps that mean and deviation are of", .min = 2}, c.window);
+  v.field({.name = "window",
+           .help = "steps over which the mean and standard deviation are computed",
+           .min = 2},
+          c.window);
   v.field({.name = "limit",
-           .help = "how many skips in a row, or rewinds in a run, do not end it",
+           .help = "consecutive skips, or rewinds in a run, that are tolerated",
            .min = 1},
           c.limit);
 }

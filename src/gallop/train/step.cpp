@@ -152,10 +152,11 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     own_seed_and_step_ = at::zeros({std::max<int64_t>(1, shards()), 2}, seed_and_step_.options());
     shared_ = at::zeros({kFirstLoss - kTargets}, at::TensorOptions(at::kDouble).device(device_));
     if (shards() > 0 && config.accumulate > 1) {
-      throw UsageError(fmt::format(
-          "train.accumulate with parallel.name=deterministic, which computes every batch in {} "
-          "parts as it is; set train.accumulate to 1",
-          shards()));
+      throw UsageError(
+          fmt::format("train.gradient_accumulation with parallel.name=deterministic, which "
+                      "computes every batch in {} "
+                      "parts as it is; set train.gradient_accumulation to 1",
+                      shards()));
     }
   }
   if (config.compile) {

@@ -28,7 +28,7 @@ void check_loss(const StepConfig& config) {
   };
   if (is_varied(Value::kLabelSmoothing) && !traits.takes_smoothing) {
     throw UsageError(
-        "vary.label_smoothing is an option of the loss cross-entropy; leave it out, or take "
+        "schedules.label_smoothing is an option of the loss cross-entropy; leave it out, or take "
         "train.loss=cross-entropy");
   }
   const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
@@ -38,7 +38,7 @@ void check_loss(const StepConfig& config) {
         "train.loss compares the samples of a batch with each other, so that a batch cannot be "
         "computed in parts; {}",
         is_shared ? "start one process, without parallel.name=deterministic"
-                  : "set train.accumulate to 1"));
+                  : "set train.gradient_accumulation to 1"));
   }
 }
 

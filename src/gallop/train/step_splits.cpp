@@ -69,11 +69,12 @@ TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
   if (!sums && shards() > 0) {
     refuse(
         "; with parallel.name=deterministic shards are not cut further, as bits would depend on "
-        "it: try train.recompute.every=1, a smaller data.batch, or parallel.name=ddp");
+        "it: try train.activation_checkpointing.every=1, a smaller data.batch_size, or "
+        "parallel.name=ddp");
   } else if (!sums) {
     refuse(fmt::format(
         "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "
-        "train.accumulate to {}",
+        "train.gradient_accumulation to {}",
         2 * config_.accumulate * splits_));
   }
   // Counts come before the first pass.
@@ -122,15 +123,17 @@ void TrainStep::split_for(const Shortage& shortage, int64_t step) {
   if (config_.loss->traits().compares_samples) {
     throw StepDoesNotFit(fmt::format(
         "step {}: out of memory, and train.loss compares the samples of a batch, which cannot be "
-        "computed in parts. Try a smaller data.batch, train.recompute.every=1, or "
+        "computed in parts. Try a smaller data.batch_size, train.activation_checkpointing.every=1, "
+        "or "
         "train.precision=bf16. {}",
         step + 1, shortage.why));
   }
   if (shortage.of_one_sample) {
-    throw StepDoesNotFit(fmt::format(
-        "step {}: out of memory with one sample at a time. Try train.recompute.every=1, "
-        "train.precision=bf16, or a smaller model. {}",
-        step + 1, shortage.why));
+    throw StepDoesNotFit(
+        fmt::format("step {}: out of memory with one sample at a time. Try "
+                    "train.activation_checkpointing.every=1, "
+                    "train.precision=bf16, or a smaller model. {}",
+                    step + 1, shortage.why));
   }
   set_splits(2 * splits_);
   why_split_ = shortage.why;

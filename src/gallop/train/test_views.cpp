@@ -24,12 +24,12 @@ std::string wrong_view(const std::string& name) {
 
 void visit(config::Visitor& v, TestConfig& c) {
   v.field({.name = "tta",
-           .help = "how images are also looked at, their logits averaged: [flip, translate]",
+           .help = "test-time augmentation: views whose logits are averaged: [flip, translate]",
            .check = wrong_view},
           c.tta);
-  v.field({.name = "tta_pixels", .help = "how far translate moves an image", .min = 1},
-          c.tta_pixels);
-  v.field({.name = "tta_in_training", .help = "also in the evaluations of a training run"},
+  v.field({.name = "tta_pixels", .help = "shift of translate in pixels", .min = 1}, c.tta_pixels);
+  v.field({.name = "tta_in_training",
+           .help = "use test-time augmentation in evaluations during training, too"},
           c.tta_in_training);
 }
 

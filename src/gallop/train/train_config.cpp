@@ -79,77 +79,80 @@ constexpr double kMostThreads = 1024;
 
 void visit(config::Visitor& v, RecomputeConfig& c) {
   v.field({.name = "every",
-           .help = "activation checkpointing: every so many blocks one is computed again in the "
-                   "backward pass and its activations are not kept; 1: all; 0: none",
+           .help = "recompute the activations of every n-th block in the backward pass; 1: all "
+                   "blocks; 0: none",
            .min = 0},
           c.every);
   v.field({.name = "memory",
-           .help = "as few blocks are as let a step fit into '2 GiB', weights included; or 'none'",
+           .help = "recompute as few blocks as are needed to fit a step into this memory, such as "
+                   "'2 GiB', weights included; or 'none'",
            .check = wrong_memory},
           c.memory);
 }
 
 void visit(config::Visitor& v, EarlyStoppingConfig& c) {
   v.field({.name = "patience",
-           .help = "evaluations in a row without a better metric that end the run; 0: none do",
+           .help = "early stopping after this many evaluations without improvement; 0: off",
            .min = 0},
           c.patience);
-  v.field({.name = "min_change", .help = "by how much it must be better", .min = 0}, c.min_change);
+  v.field({.name = "min_change", .help = "minimum improvement of the metric", .min = 0},
+          c.min_change);
   v.field({.name = "restore_best",
-           .help = "end with the best weights in place of the last, also where the run was not "
-                   "ended early"},
+           .help = "restore the best weights at the end of the run, also without early stopping"},
           c.restore_best);
 }
 
 // What one step is.
 static void visit_step(config::Visitor& v, TrainConfig& c) {
   v.field({.name = "device",
-           .help = "where to train; auto takes a GPU where there is one",
+           .help = "device; auto: a GPU if there is one",
            .choices = {"auto", "cpu", "cuda"}},
           c.device);
-  v.field(
-      {.name = "precision",
-       .help =
-           "format of matrix products and convolutions; auto measures which is fastest, fp8 and "
-           "bf16-weights left out; tf32 and fp8 are for GPUs; bf16-weights: bf16, in which weights "
-           "and their gradients are kept as well",
-       .choices = {"auto", "fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"}},
-      c.precision);
+  v.field({.name = "precision",
+           .help = "precision of matrix products and convolutions; auto: the fastest by "
+                   "measurement, except fp8 and bf16-weights; tf32 and fp8 need a GPU; "
+                   "bf16-weights: bf16 with weights and gradients in bf16, too",
+           .choices = {"auto", "fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"}},
+          c.precision);
   v.section({.name = "loss_scale", .help = ""}, c.loss_scale);
   v.field({.name = "channels_last",
-           .help = "memory order of images; auto measures which is faster",
+           .help = "channels_last memory format of images; auto: the faster one by measurement",
            .choices = {"auto", "true", "false"}},
           c.channels_last);
-  v.field(
-      {.name = "compile",
-       .help = "run a recorded step that passes have made faster; auto: but for several "
-               "processes on GPUs; verify: also hold it against the step itself every 100 steps",
-       .choices = {"auto", "true", "false", "verify"}},
-      c.compile);
-  v.field({.name = "accumulate",
-           .help = "micro-batches that a batch is computed in, to save memory",
+  v.field({.name = "compile",
+           .help = "compile the training step; auto: except for several processes on GPUs; verify: "
+                   "also compare it with the eager step every 100 steps",
+           .choices = {"auto", "true", "false", "verify"}},
+          c.compile);
+  v.field({.name = "gradient_accumulation",
+           .help = "gradient accumulation: micro-batches per batch, to save memory",
            .min = 1},
           c.accumulate);
-  v.section({.name = "recompute", .help = ""}, c.recompute);
-  v.field(
-      {.name = "clip", .help = "largest global norm of the gradients", .min = 0, .above_min = true},
-      c.clip);
-  v.field(
-      {.name = "clip_value", .help = "largest number in a gradient", .min = 0, .above_min = true},
-      c.clip_value);
-  v.field({.name = "clip_adaptive",
-           .help = "largest norm of a unit's gradient, as a share of the norm of its weights",
+  v.section({.name = "activation_checkpointing", .help = ""}, c.recompute);
+  v.field({.name = "clip_grad_norm",
+           .help = "maximum global norm of the gradients",
            .min = 0,
            .above_min = true},
-          c.clip_adaptive);
+          c.clip);
+  v.field({.name = "clip_value",
+           .help = "maximum absolute value of gradient elements",
+           .min = 0,
+           .above_min = true},
+          c.clip_value);
+  v.field(
+      {.name = "clip_adaptive",
+       .help =
+           "adaptive gradient clipping: maximum ratio of a unit's gradient norm to its weight norm",
+       .min = 0,
+       .above_min = true},
+      c.clip_adaptive);
   v.field({.name = "sam",
-           .help = "sharpness-aware minimization: how far from the weights, towards a higher loss, "
-                   "gradients are taken; often 0.05",
+           .help = "sharpness-aware minimization (SAM): neighborhood size rho; often 0.05",
            .min = 0,
            .above_min = true},
           c.sam);
   v.field({.name = "label_smoothing",
-           .help = "share of the target that is spread over all classes",
+           .help = "label smoothing: fraction of the target distributed over all classes",
            .min = 0,
            .max = 1,
            .below_max = true},
@@ -160,52 +163,52 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
 void visit(config::Visitor& v, TrainConfig& c) {
   v.field({.name = "epochs", .help = "passes over the training data", .min = 0, .above_min = true},
           c.epochs);
-  v.field({.name = "steps", .help = "length of the run in updates, instead of epochs", .min = 1},
+  v.field({.name = "steps", .help = "training steps (updates), instead of epochs", .min = 1},
           c.steps);
   visit_step(v, c);
+  v.field({.name = "seed",
+           .help = "seed of initial weights, sample order, augmentation and dropout",
+           .min = 0},
+          c.seed);
   v.field(
-      {.name = "seed", .help = "decides initial weights, order, augmentation, dropout", .min = 0},
-      c.seed);
-  v.field({.name = "threads",
-           .help = "threads that compute a step; 0 takes every core",
-           .min = 0,
-           .max = kMostThreads},
-          c.threads);
+      {.name = "threads", .help = "compute threads; 0: all cores", .min = 0, .max = kMostThreads},
+      c.threads);
   v.field({.name = "evaluate_every",
-           .help = "'500 steps', '1 epoch', '10 min', 'never'; the end is always evaluated",
+           .help = "evaluation interval: '500 steps', '1 epoch', '10 min' or 'never'; the end is "
+                   "always evaluated",
            .check = wrong_interval},
           c.evaluate_every);
   v.section({.name = "early_stopping", .help = ""}, c.early_stopping);
   v.field({.name = "checkpoint_every",
-           .help = "the most that a crash can cost: '500 steps', '1 epoch', '10 min', 'never'",
+           .help = "checkpoint interval: '500 steps', '1 epoch', '10 min' or 'never'",
            .check = wrong_interval},
           c.checkpoint_every);
-  v.field(
-      {.name = "keep_checkpoints", .help = "newest checkpoints kept, besides the best", .min = 1},
-      c.keep_checkpoints);
+  v.field({.name = "keep_checkpoints",
+           .help = "number of most recent checkpoints to keep, besides the best",
+           .min = 1},
+          c.keep_checkpoints);
   v.field({.name = "checkpoint_in_background",
-           .help = "train on while a copy of the state is written, which takes as much memory once "
-                   "more"},
+           .help = "write checkpoints asynchronously, from a copy of the state in memory"},
           c.checkpoint_in_background);
-  v.field({.name = "checkpoint_slice",
-           .help = "of several processes each writes its part of a checkpoint, where parts are as "
-                   "large as this at least",
-           .check = config::wrong_bytes},
-          c.checkpoint_slice);
   v.field(
-      {.name = "compare_every",
-       .help = "how often several processes hold the bits of their weights and states against "
-               "each other, besides before evaluations and checkpoints: '500 steps', '1 epoch', "
-               "'never'",
-       .check = wrong_interval_of_steps},
-      c.compare_every);
-  v.field({.name = "snapshots",
-           .help = "also keep the checkpoint at the end of each cycle of the schedule, for an "
-                   "ensemble"},
-          c.snapshots);
+      {.name = "checkpoint_slice",
+       .help = "each rank writes its own slice of a checkpoint if slices have at least this size",
+       .check = config::wrong_bytes},
+      c.checkpoint_slice);
+  v.field({.name = "compare_every",
+           .help = "interval at which ranks compare their weights and states bit by bit, besides "
+                   "before evaluations and checkpoints: '500 steps', '1 epoch' or 'never'",
+           .check = wrong_interval_of_steps},
+          c.compare_every);
+  v.field(
+      {.name = "snapshots",
+       .help =
+           "keep the checkpoint at the end of each schedule cycle, too, for a snapshot ensemble"},
+      c.snapshots);
   v.field(
       {.name = "on_nonfinite",
-       .help = "what a loss or gradient that is not finite does: end the run, or skip the update",
+       .help =
+           "reaction to a loss or gradient that is not finite: stop the run, or skip the update",
        .choices = {"stop", "skip"}},
       c.on_nonfinite);
   v.section({.name = "spikes", .help = ""}, c.spikes);
@@ -268,11 +271,12 @@ void check(const TrainConfig& config) {
   }
   if (config.recompute.every > 0 && config.recompute.memory != "none") {
     throw UsageError(
-        "train.recompute has every and memory: blocks are chosen in one way; set every to 0, or "
+        "train.activation_checkpointing has every and memory: blocks are chosen in one way; set "
+        "every to 0, or "
         "memory to none");
   }
   std::vector<std::string> clips;
-  if (config.clip) clips.emplace_back("clip");
+  if (config.clip) clips.emplace_back("clip_grad_norm");
   if (config.clip_value) clips.emplace_back("clip_value");
   if (config.clip_adaptive) clips.emplace_back("clip_adaptive");
   if (clips.size() > 1) {

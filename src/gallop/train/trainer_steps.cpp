@@ -69,7 +69,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
   const int64_t pieces = config.accumulate * progress.splits;
   tell(&Observer::noted,
        fmt::format("out of memory at step {}: from here on batches are computed in {} parts, as "
-                   "with train.accumulate={}. {}",
+                   "with train.gradient_accumulation={}. {}",
                    progress.step + 1, pieces, pieces, step.why_split()));
 }
 
@@ -125,7 +125,7 @@ void Trainer::Impl::check(const StepResult& result, int64_t number) const {
   const auto newest = parts.checkpoints.newest();
   throw DataError(fmt::format(
       "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "
-      "train.clip=1, or train.on_nonfinite=skip",
+      "train.clip_grad_norm=1, or train.on_nonfinite=skip",
       number, name_of_bad(result.bad_tensor),
       newest ? newest->folder.string() : "not written yet"));
 }
@@ -133,7 +133,7 @@ void Trainer::Impl::check(const StepResult& result, int64_t number) const {
 std::string Trainer::Impl::what_to_do() const {
   const auto newest = parts.checkpoints.newest();
   return fmt::format(
-      "The last checkpoint is {}. Try a lower optimizer.lr, train.clip=1, or a higher "
+      "The last checkpoint is {}. Try a lower optimizer.lr, train.clip_grad_norm=1, or a higher "
       "train.spikes.threshold",
       newest ? newest->folder.string() : "not written yet");
 }

@@ -61,7 +61,7 @@ TEST(Socket, ListensAtNoAddressOfAnotherHost) {
 }
 
 TEST(Socket, NamesWhatHasNoAddress) {
-  EXPECT_THROW(resolve("nobody.invalid", 1), UsageError);
+  EXPECT_THROW(resolve("missing.invalid", 1), UsageError);
   EXPECT_THROW(addresses_of_interface("nosuch0"), UsageError);
   EXPECT_EQ(addresses_of_interface("lo").front().host(), "127.0.0.1");
   EXPECT_EQ(interface_of("127.0.0.1"), "lo");

@@ -120,7 +120,8 @@ TEST(KernelCompiler, TellsWhatIsLostWithoutACompiler) {
   for (auto& result : results) {
     EXPECT_EQ(result.get().function, nullptr);
     EXPECT_EQ(result.get().lost,
-              "the step does without 2 fused kernels: cannot start /nowhere/c++: No such file or "
+              "the step falls back to unfused operators for 2 kernels: cannot start /nowhere/c++: "
+              "No such file or "
               "directory");
   }
 }
@@ -132,16 +133,17 @@ TEST(KernelCompiler, FindsTheSystemsCompiler) {
   {
     const Variable cxx("CXX", broken);
     KernelCompiler compiler({.cache_folder = folder.path()});
-    EXPECT_EQ(
-        compile_one(compiler, returns(1)).lost,
-        fmt::format("the step does without 1 fused kernel: {} ended with exit code 3 and says: "
-                    "fake.cpp:1: error: no ?[31mway",
-                    broken));
+    EXPECT_EQ(compile_one(compiler, returns(1)).lost,
+              fmt::format("the step falls back to unfused operators for 1 kernel: {} ended with "
+                          "exit code 3 and says: "
+                          "fake.cpp:1: error: no ?[31mway",
+                          broken));
   }
   const Variable cxx("CXX", std::nullopt), path("PATH", "/nowhere");
   KernelCompiler compiler({.cache_folder = folder.path()});
   EXPECT_EQ(compile_one(compiler, returns(1)).lost,
-            "the step does without 1 fused kernel: there is no C++ compiler: neither $CXX nor "
+            "the step falls back to unfused operators for 1 kernel: there is no C++ compiler: "
+            "neither $CXX nor "
             "c++, g++ or clang++ in $PATH");
 }
 
@@ -176,7 +178,8 @@ TEST(KernelCompiler, DoesWithoutTheCacheWhereItCannotBeWritten) {
   const CompiledKernel kernel = compile_one(compiler, returns(4));
   ASSERT_NE(kernel.function, nullptr) << kernel.lost;
   EXPECT_EQ(call(kernel), 4);
-  EXPECT_TRUE(kernel.lost.starts_with("each run compiles its fused kernels anew: ")) << kernel.lost;
+  EXPECT_TRUE(kernel.lost.starts_with("each run compiles its fused kernels again: "))
+      << kernel.lost;
 }
 
 TEST(KernelCompiler, LoadsNothingFromAFolderThatOthersMayWriteTo) {
@@ -206,7 +209,8 @@ TEST(KernelCompiler, EndsSlowCompilers) {
     while (compiler.runs() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   for (auto& result : {running, waiting}) {
-    EXPECT_EQ(result.get().lost, "the step does without 1 fused kernel: the program ended before");
+    EXPECT_EQ(result.get().lost,
+              "the step falls back to unfused operators for 1 kernel: the program ended before");
   }
 }
 
@@ -215,8 +219,9 @@ TEST(KernelCompiler, RefusesMoreThanItsQueue) {
   KernelCompiler compiler(
       {.command = fake_compiler(folder, "sleep 1000"), .cache_folder = folder.path(), .queue = 2});
   auto results = compiler.submit("", {returns(1), returns(2), returns(3)});
-  EXPECT_EQ(results[2].get().lost,
-            "the step does without 1 fused kernel: 2 wait for the compiler already");
+  EXPECT_EQ(
+      results[2].get().lost,
+      "the step falls back to unfused operators for 1 kernel: 2 wait for the compiler already");
 }
 
 bool asks_for_four(const CacheFolder& folder, int first) {

@@ -101,7 +101,8 @@ TEST_F(WithNvrtc, SaysWhatIsWrongWithASource) {
   CudaCompiler compiler(options_);
   const CudaBinary binary = compile(compiler, a_kernel("*p = nothing;"));
   EXPECT_EQ(binary.image, "");
-  EXPECT_NE(binary.lost.find("the step does without a fused kernel: NVRTC "), std::string::npos);
+  EXPECT_NE(binary.lost.find("the step falls back to unfused operators: NVRTC "),
+            std::string::npos);
   EXPECT_NE(binary.lost.find("\"nothing\" is undefined"), std::string::npos) << binary.lost;
   EXPECT_EQ(binary.lost.find('\n'), std::string::npos);
 }
@@ -120,14 +121,14 @@ TEST_F(WithNvrtc, DoesWithoutACache) {
   CudaCompiler compiler(options_);
   const CudaBinary binary = compile(compiler, a_kernel());
   EXPECT_NE(binary.image, "");
-  EXPECT_NE(binary.lost.find("each run compiles its fused kernels anew: "), std::string::npos);
+  EXPECT_NE(binary.lost.find("each run compiles its fused kernels again: "), std::string::npos);
 }
 
 TEST(CudaCompiler, SaysThatThereIsNoNvrtc) {
   const CacheFolder folder;
-  CudaCompiler compiler({.libraries = {"libnvrtc-of-nobody.so"}, .cache_folder = folder.path()});
+  CudaCompiler compiler({.libraries = {"libnvrtc-missing.so"}, .cache_folder = folder.path()});
   EXPECT_EQ(compile(compiler, a_kernel()).lost,
-            "the step does without a fused kernel: there is no NVRTC (libnvrtc-of-nobody.so); "
+            "the step falls back to unfused operators: there is no NVRTC (libnvrtc-missing.so); "
             "tools/fetch-libtorch --cuda or NVIDIA's package cuda-nvrtc has it");
   std::string why;
   EXPECT_FALSE(compiler.is_there(why));
@@ -137,7 +138,7 @@ TEST(CudaCompiler, SaysWhatALibraryLacks) {
   const CacheFolder folder;
   CudaCompiler compiler({.libraries = {"libm.so.6"}, .cache_folder = folder.path()});
   EXPECT_EQ(compile(compiler, a_kernel()).lost,
-            "the step does without a fused kernel: libm.so.6 lacks nvrtcGetErrorString");
+            "the step falls back to unfused operators: libm.so.6 lacks nvrtcGetErrorString");
 }
 
 }  // namespace

@@ -57,9 +57,10 @@ TEST_F(CudaKernelTest, SaysWhatTheDriverRefuses) {
   fail("cuModuleLoadData");
   auto kernel = make(relu_with_sums(10, 10));
   EXPECT_FALSE(kernel->load());
-  EXPECT_EQ(kernel->lost(),
-            "the step does without a fused kernel: the GPU's driver cannot load a kernel: it was "
-            "told to fail (1)");
+  EXPECT_EQ(
+      kernel->lost(),
+      "the step falls back to unfused operators: the GPU's driver cannot load a kernel: it was "
+      "told to fail (1)");
   EXPECT_THROW(kernel->launch({nullptr}, {nullptr, nullptr}, nullptr, nullptr), InternalError);
   fail("cuInit");
   kernel = make(relu_with_sums(10, 10));
@@ -72,11 +73,10 @@ TEST_F(CudaKernelTest, SaysWhatTheDriverRefuses) {
 }
 
 TEST_F(CudaKernelTest, SaysThatThereIsNoDriver) {
-  const auto kernel =
-      CudaKernel::make(relu_with_sums(10, 10), compiler_, 0, "libcuda-of-nobody.so");
+  const auto kernel = CudaKernel::make(relu_with_sums(10, 10), compiler_, 0, "libcuda-missing.so");
   EXPECT_TRUE(kernel->is_done());
   EXPECT_FALSE(kernel->load());
-  EXPECT_NE(kernel->lost().find("the GPU's driver cannot be loaded: libcuda-of-nobody.so"),
+  EXPECT_NE(kernel->lost().find("the GPU's driver cannot be loaded: libcuda-missing.so"),
             std::string::npos)
       << kernel->lost();
 }

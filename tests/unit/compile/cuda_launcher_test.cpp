@@ -349,7 +349,7 @@ TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
   };
   const Tensors inputs = {at::randn({20, 30}), at::randint(30, {20}, at::kLong)};
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .cuda_driver = "libcuda-of-nobody.so"});
+  KernelCompiler compiler({.cache_folder = folder.path(), .cuda_driver = "libcuda-missing.so"});
   PassContext context{.compiler = compiler};
   Graph graph = record(function, inputs).graph;
   for (Buffer& buffer : graph.buffers) buffer.device = {c10::kCUDA, 0};
@@ -418,9 +418,9 @@ TEST_F(CudaTexts, StartOnTheStream) {
 }
 
 TEST_F(CudaTexts, SayWhatIsMissing) {
-  const std::string without = CudaTextKernels(compiler_, 0, "libcuda-of-nobody.so").lost();
+  const std::string without = CudaTextKernels(compiler_, 0, "libcuda-missing.so").lost();
   EXPECT_NE(without.find("cannot be loaded"), std::string::npos) << without;
-  CudaCompiler none({.libraries = {"libnvrtc-of-nobody.so"}, .cache_folder = folder_.path()});
+  CudaCompiler none({.libraries = {"libnvrtc-missing.so"}, .cache_folder = folder_.path()});
   EXPECT_NE(CudaTextKernels(none, 0, kFakeDriver).lost().find("there is no NVRTC"),
             std::string::npos);
   EXPECT_THROW(cuda_text("gallop/kernel/cuda/nothing.h"), InternalError);

@@ -187,15 +187,20 @@ class AugmentationList : public testing::Test {
 };
 
 TEST_F(AugmentationList, IsBuiltInOrder) {
-  const auto built = build_augmentations(registry, list({"random-resized-crop", "flip"}));
+  const auto built =
+      build_augmentations(registry, list({"random-resized-crop", "random-horizontal-flip"}));
   ASSERT_EQ(built.size(), 2u);
   EXPECT_TRUE(built[0]->cuts());
   EXPECT_FALSE(built[1]->cuts());
 }
 
 TEST_F(AugmentationList, RefusesWhatCannotWorkTogether) {
-  EXPECT_THROW(build_augmentations(registry, list({"flip", "random-resized-crop"})), UsageError);
-  EXPECT_THROW(build_augmentations(registry, list({"crop", "flip", "crop"})), UsageError);
+  EXPECT_THROW(
+      build_augmentations(registry, list({"random-horizontal-flip", "random-resized-crop"})),
+      UsageError);
+  EXPECT_THROW(
+      build_augmentations(registry, list({"random-crop", "random-horizontal-flip", "random-crop"})),
+      UsageError);
 }
 
 }  // namespace

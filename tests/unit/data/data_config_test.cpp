@@ -43,13 +43,14 @@ class DataSection : public testing::Test {
 
 TEST_F(DataSection, IsReadFromARecipe) {
   const DataConfig config = read(
-      "{name: flowers, batch: 64, augment: [flip, {crop: {padding: 2, mode: reflect}}], std: "
+      "{name: flowers, batch_size: 64, augment: [random-horizontal-flip, {random-crop: {padding: "
+      "2, mode: reflect}}], std: "
       "[0.2], "
       "mean: [0.5], on_error: skip, threads: 3}");
   EXPECT_EQ(config.reader.name(), "flowers");
   EXPECT_EQ(config.batch, 64);
   ASSERT_EQ(config.augment.items.size(), 2u);
-  EXPECT_EQ(config.augment.items[1].name(), "crop");
+  EXPECT_EQ(config.augment.items[1].name(), "random-crop");
   EXPECT_EQ(config.deviation, std::vector<double>{0.2});
   EXPECT_TRUE(read_context(config, 8).skip_broken);
   EXPECT_TRUE(read_context(config, 8).orient);
@@ -62,8 +63,8 @@ TEST_F(DataSection, RefusesWhatCannotBe) {
   for (const char* yaml :
        {"{batch: 0}", "{threads: -2}", "{prefetch: 0}", "{validation: 1}", "{channels: 4}",
         "{in_memory: maybe}", "{on_error: hide}", "{normalize: well}", "{std: [0]}", "{context: 0}",
-        "{name: flower}", "{augment: [flop]}", "{augment: [{crop: {padding: -1}}]}", "{bach: 5}",
-        "{augment: [{flip: {mode: never}}]}",
+        "{name: flower}", "{augment: [flop]}", "{augment: [{random-crop: {padding: -1}}]}",
+        "{bach: 5}", "{augment: [{random-horizontal-flip: {mode: never}}]}",
         "{augment: [{random-resized-crop: {scale: [0, 1]}}]}"}) {
     EXPECT_NE(refusal(yaml), "nothing") << yaml;
   }

@@ -32,8 +32,8 @@ class RealLoading : public testing::Test {
     config.reader = config::Component(readers, "tar");
     config.path = archive.string();
     config.in_memory = in_memory;
-    config.augment.items.emplace_back(augmentations, "crop");
-    config.augment.items.emplace_back(augmentations, "flip");
+    config.augment.items.emplace_back(augmentations, "random-crop");
+    config.augment.items.emplace_back(augmentations, "random-horizontal-flip");
     const TrainingData data =
         open_data(config, readers, augmentations, {.seed = 5, .cores = 2, .cache_folder = cache});
     Loader loader(*data.train, {.batch = 100, .threads = threads}, {.seed = 5});

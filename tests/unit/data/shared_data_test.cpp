@@ -80,7 +80,7 @@ TEST_F(SharedDataTest, ContentIsMadeByOneProcessForAll) {
   for (const fs::path& file : files()) {
     struct stat info = {};
     ASSERT_EQ(stat(file.c_str(), &info), 0);
-    EXPECT_EQ(info.st_mode & 0777, 0600u) << "nobody else may change or read it";
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << "no other user may change or read it";
   }
 }
 

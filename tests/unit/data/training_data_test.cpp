@@ -65,7 +65,7 @@ std::vector<float> first_row(const Samples& samples, int64_t index, int64_t epoc
 }
 
 TEST_F(TrainingDataTest, OpensImages) {
-  augment("flip");
+  augment("random-horizontal-flip");
   const TrainingData data = open_data(config, readers, augmentations, options());
   EXPECT_EQ(data.train->size(), 60);
   EXPECT_EQ(data.test->size(), 20);
@@ -86,7 +86,7 @@ TEST_F(TrainingDataTest, OpensImages) {
 TEST_F(TrainingDataTest, HasItsImagesUnaugmented) {
   EXPECT_EQ(build(flowers()).unaugmented, nullptr);
   const TrainingData plain = build(flowers());
-  augment("flip");
+  augment("random-horizontal-flip");
   const TrainingData data = build(flowers());
   ASSERT_NE(data.unaugmented, nullptr);
   int changed = 0;
@@ -332,7 +332,7 @@ TEST_F(TrainingDataTest, OpensText) {
 
 TEST_F(TrainingDataTest, RefusesWhatDoesNotFitTheData) {
   EXPECT_THROW(build(std::make_unique<Parts>()), DataError);
-  augment("flip");
+  augment("random-horizontal-flip");
   EXPECT_THROW(build(story()), UsageError);
 }
 

@@ -47,7 +47,7 @@ TEST(Message, ComesBackFromItsLine) {
 
 TEST(Message, IsNothingForOtherLines) {
   for (const char* line :
-       {"", "GET / HTTP/1.1", "{}", "[]", R"({"kind":"nobody"})", R"({"kind":7})",
+       {"", "GET / HTTP/1.1", "{}", "[]", R"({"kind":"unknown"})", R"({"kind":7})",
         R"({"kind":"here"})", R"({"kind":"here","standing":3})", R"({"kind":"here","standing":-1})",
         R"({"kind":"here","standing":1.5})", R"({"kind":"here","standing":"1"})",
         R"({"kind":"here","standing":4294967296})", R"({"kind":"stop","grace":-1})",

@@ -40,7 +40,7 @@ inline std::unique_ptr<Optimizer> make_wrapped(const std::string& optimizer,
 }
 
 /// 10 epochs of 10 steps.
-inline constexpr schedule::RunLength kHundredSteps{
+inline const schedule::RunLength kHundredSteps{
     .samples = 100, .samples_per_epoch = 10, .batch = 1, .batches_per_epoch = 10};
 
 /// Every wrapper, alone and with what goes with it, by name; the first is none.

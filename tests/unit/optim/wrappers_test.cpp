@@ -230,12 +230,12 @@ TEST(Wrappers, KeepAnAverageThatIsChangedInPlace) {
 
 TEST(Wrappers, AreRefusedWhereTheyContradict) {
   EXPECT_EQ(error_of("[ema, swa]"),
-            "optimizer.wrap: swa around another average: weights are averaged once");
-  EXPECT_EQ(error_of("[ema, ema]"), "optimizer.wrap names 'ema' twice");
+            "optimizer.wrappers: swa around another average: weights are averaged once");
+  EXPECT_EQ(error_of("[ema, ema]"), "optimizer.wrappers names 'ema' twice");
   for (const char* optimizer : {"schedule-free-sgd", "schedule-free-adamw"}) {
     for (const char* average : {"ema", "swa"}) {
       EXPECT_EQ(error_of("[" + std::string(average) + "]", optimizer),
-                "optimizer.wrap: " + std::string(average) +
+                "optimizer.wrappers: " + std::string(average) +
                     " around a schedule-free optimizer, which averages them itself: weights are "
                     "averaged once");
     }
@@ -248,11 +248,11 @@ TEST(Wrappers, AreRefusedWhereTheyContradict) {
 
 TEST(Wrappers, AreRefusedWhereTheyWouldNeverAct) {
   EXPECT_EQ(error_of("[{swa: {start: 10 epochs}}]"),
-            "optimizer.wrap: swa starts at '10 epochs', which is step 100 of a run of 100");
+            "optimizer.wrappers: swa starts at '10 epochs', which is step 100 of a run of 100");
   EXPECT_NE(error_of("[{ema: {start: 1000 steps}}]").find("step 1000 of a run of 100"),
             std::string::npos);
   EXPECT_EQ(error_of("[{swa: {start: 0, every: 11 epochs}}]"),
-            "optimizer.wrap: swa acts every 110 steps, but the run has 100");
+            "optimizer.wrappers: swa acts every 110 steps, but the run has 100");
   EXPECT_NE(error_of("[{swa: {every: 0 steps}}]").find("less than one step"), std::string::npos);
   EXPECT_NE(error_of("[{ema: {every: 101}}]").find("acts every 101 steps"), std::string::npos);
   EXPECT_NE(error_of("[{lookahead: {k: 101}}]").find("acts every 101 steps"), std::string::npos);

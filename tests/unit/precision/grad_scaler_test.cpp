@@ -32,7 +32,7 @@ TEST(GradScaler, GrowsAfterGoodStepsAndBacksOff) {
   EXPECT_EQ(scaler.scale().item<float>(), 4);
   step(scaler, 1);
   EXPECT_EQ(scaler.found_inf().item<float>(), 0);
-  EXPECT_EQ(scaler.scale().item<float>(), 4) << "the row of good steps starts anew";
+  EXPECT_EQ(scaler.scale().item<float>(), 4) << "the row of good steps starts again";
   step(scaler, kNan);
   EXPECT_EQ(scaler.skipped_steps(), 2);
 }

@@ -13,7 +13,7 @@ class SamplesOfARun : public testing::Test {
   SamplesOfARun() { make_folders(run_samples_of(run())); }
   const fs::path& run() const { return folder_.path(); }
 
-  RunSamples samples_{.augmented_by = {"flip", "crop"},
+  RunSamples samples_{.augmented_by = {"random-horizontal-flip", "random-crop"},
                       .samples = {{.label = "cat", .image = "00.png", .before = "01.png"},
                                   {.label = "", .text = "once\nupon"}}};
 

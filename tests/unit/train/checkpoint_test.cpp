@@ -160,7 +160,7 @@ TEST_F(Checkpoints, StayForRunsThatBeginAlike) {
   EXPECT_EQ(other.best()->step, 10);
   TrainingState live = state_with(0);
   other.load(*other.newest(), live);
-  EXPECT_EQ(live.trainer, state_with(1.5).trainer) << "nothing is forgotten";
+  EXPECT_EQ(live.trainer, state_with(1.5).trainer) << "nothing is lost";
   flip_a_bit(store_.of_step(30)->folder / "state.safetensors");
   EXPECT_THROW(other.take_over(*store_.of_step(30), false), DataError);
   EXPECT_EQ(other.newest()->step, 20);

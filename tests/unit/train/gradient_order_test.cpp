@@ -47,7 +47,7 @@ TEST_P(GradientOrder, IsThatOfAStepAndLeavesNoTrace) {
   EXPECT_EQ(order, order_in_a_step(tested, 7));
   EXPECT_EQ(order, gradient_order(*trainee.model, input, target, tested.config.precision,
                                   *tested.config.loss))
-      << "at a resume it is found anew";
+      << "at a resume it is found again";
   const NamedTensors after = trainee.everything();
   for (size_t i = 0; i < after.size(); ++i) {
     EXPECT_TRUE(at::equal(after[i].tensor, before[i].tensor)) << after[i].name;

@@ -314,8 +314,9 @@ TEST(LossStep, ALossThatComparesSamplesIsNotComputedInParts) {
   const Batches batches = batches_of(tested);
   expect_close(train(tested, batches, /*compiled=*/true), train(tested, batches, false));
   tested.config.accumulate = 2;
-  EXPECT_NE(error_of([&] { train(tested, batches, false); }).find("set train.accumulate to 1"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { train(tested, batches, false); }).find("set train.gradient_accumulation to 1"),
+      std::string::npos);
   tested.config.accumulate = 1;
   EXPECT_NE(
       error_of([&] { train_together(2, tested, batches, false, "ddp"); }).find("start one process"),
@@ -327,7 +328,7 @@ TEST(LossStep, ASmoothingChangesOnlyALossThatHasIt) {
   tested.config.varied = {Value::kLabelSmoothing};
   EXPECT_NE(error_of([&] {
               train(tested, batches_of(tested), false);
-            }).find("vary.label_smoothing is an option of the loss cross-entropy"),
+            }).find("schedules.label_smoothing is an option of the loss cross-entropy"),
             std::string::npos);
 }
 

@@ -270,7 +270,9 @@ TEST(ScoreCounts, MergesManyScoresAndKeepsEachOnce) {
   ASSERT_EQ(entries.size(), 1U);
   int64_t positives = 0, all = 0;
   for (size_t i = 0; i < entries[0].size(); ++i) {
-    if (i > 0) ASSERT_LT(entries[0][i - 1].key, entries[0][i].key);
+    if (i > 0) {
+      ASSERT_LT(entries[0][i - 1].key, entries[0][i].key);
+    }
     positives += entries[0][i].positives;
     all += entries[0][i].positives + entries[0][i].negatives;
   }

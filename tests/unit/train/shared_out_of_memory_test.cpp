@@ -241,7 +241,7 @@ TEST(SharedOutOfMemory, OneSampleThatDoesNotFitIsToldToAll) {
 TEST(SharedOutOfMemory, IsRefusedWherePartsAreNotCutFurther) {
   for (const auto& [strategy, words] :
        {std::pair("deterministic", "with parallel.name=deterministic shards are not cut further"),
-        std::pair("ddp batch_norm=synchronized", "set train.accumulate to 2")}) {
+        std::pair("ddp batch_norm=synchronized", "set train.gradient_accumulation to 2")}) {
     const Case tested{"Resnet", resnet, "sgd", {}, false, true, "[]", strategy};
     const auto batches = batches_of(tested);
     Ran ran;

@@ -28,13 +28,13 @@ const Interval& interval(const Sweep& sweep, const std::string& name) {
 TEST(Sweep, IsReadFromAFile) {
   const Sweep sweep = parse(R"(
 recipe: fashion-mnist
-options: {train.epochs: 3, data.augment: [{flip: {}}]}
+options: {train.epochs: 3, data.augment: [{random-horizontal-flip: {}}]}
 metric: accuracy
 parameters:
   optimizer.lr: {min: 1.0e-3, max: 1, scale: log}
   model.depth: {min: 2, max: 8, step: 2}
   model.hidden: [[64], [64, 64]]
-  data.batch: 128
+  data.batch_size: 128
   optimizer.name:
     cases:
       sgd: {optimizer.momentum: {min: 0.0, max: 0.99}}
@@ -63,7 +63,7 @@ start:
   const RunSpec run = parse_run_spec(settings.run);
   EXPECT_EQ(run.recipe, "fashion-mnist");
   EXPECT_EQ(run.options[0], (std::pair<std::string, std::string>("train.epochs", "3")));
-  EXPECT_EQ(run.options[1].second, R"([{"flip":{}}])");
+  EXPECT_EQ(run.options[1].second, R"([{"random-horizontal-flip":{}}])");
   EXPECT_EQ(settings.space.size(), 6u);
   EXPECT_EQ(interval(sweep, "optimizer.lr").scale, Scale::kLog);
   EXPECT_EQ(interval(sweep, "optimizer.lr").step, 0);
@@ -227,7 +227,7 @@ TEST(Sweep, HasNoFixedOptionThatAParameterSets) {
   const auto wrong = [&](const std::string& options) {
     return mistake(start + "options: " + options);
   };
-  EXPECT_EQ(wrong("{data.batch: 2, train.epochs: 3}"),
+  EXPECT_EQ(wrong("{data.batch_size: 2, train.epochs: 3}"),
             "sweep.yaml:7:26: options.train.epochs: is set by the parameter 'train.epochs'; leave "
             "one out");
   EXPECT_EQ(wrong("{train: {epochs: 3}}"),

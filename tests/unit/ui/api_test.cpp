@@ -106,13 +106,13 @@ TEST_F(Api, ShowsTheSamplesThatARunKeepsAndTheirImagesAlone) {
   make_folders(samples);
   write_file_atomically(samples / "00.png", "a picture");
   write_file_atomically(samples / "01.png", "as it was");
-  write_file_atomically(samples / "03.png", "of nobody");
+  write_file_atomically(samples / "03.png", "of no run");
   track::write_run_samples(run,
-                           {.augmented_by = {"flip"},
+                           {.augmented_by = {"random-horizontal-flip"},
                             .samples = {{.label = "<b>", .image = "00.png", .before = "01.png"},
                                         {.label = "cat", .image = "02.png"}}});
   const Json told = get("run/samples?name=a");
-  EXPECT_EQ(told.at("augmented_by"), Json::array({"flip"}));
+  EXPECT_EQ(told.at("augmented_by"), Json::array({"random-horizontal-flip"}));
   EXPECT_EQ(told.at("samples")[0],
             (Json{{"label", "<b>"}, {"image", "00.png"}, {"before", "01.png"}, {"text", ""}}));
   EXPECT_EQ(text("run/samples/image?name=a&image=00.png"), "a picture");
@@ -192,8 +192,8 @@ TEST_F(Api, GroupsRuns) {
 }
 
 TEST_F(Api, GivesCurves) {
-  folder.add("a", "{data: {batch: 16}}", {0.5, kNan, 0.8});
-  folder.add("b", "{data: {batch: 32}}", {0.25});
+  folder.add("a", "{data: {batch_size: 16}}", {0.5, kNan, 0.8});
+  folder.add("b", "{data: {batch_size: 32}}", {0.25});
   const Json answer = get("curves?metric=accuracy&runs=a,b&smoothing=0.5");
   EXPECT_EQ(answer.at("axis"), "step");
   const Json& a = answer.at("curves")[0];
@@ -249,11 +249,11 @@ TEST_F(Api, ReducesCurvesAndExportsThemWhole) {
 }
 
 TEST_F(Api, SaysWhatIsWrongWithCurves) {
-  folder.add("a", "{data: {batch: none}}", {0.5});
+  folder.add("a", "{data: {batch_size: none}}", {0.5});
   EXPECT_EQ(error("curves?metric=acuracy&runs=a", 400),
             "none of these runs has the metric 'acuracy'; did you mean 'accuracy'?");
   EXPECT_EQ(error("curves?metric=accuracy&runs=a&axis=samples", 422),
-            "a: its recipe has no number as data.batch, which this axis needs");
+            "a: its recipe has no number as data.batch_size, which this axis needs");
   error("curves?metric=accuracy&runs=a&axis=epoch", 400);
   error("curves?metric=accuracy&runs=", 400);
   EXPECT_EQ(error("curves?metric=accuracy&runs=a,bb", 404), "there is no run 'bb'");
@@ -265,8 +265,8 @@ TEST_F(Api, SaysWhatIsWrongWithCurves) {
 }
 
 TEST_F(Api, CountsTokensOfText) {
-  folder.add("text", "{data: {name: text, batch: 4, context: 64}}", {0.5});
-  folder.add("image", "{data: {name: mnist, batch: 4, context: 64}}", {0.5});
+  folder.add("text", "{data: {name: text, batch_size: 4, context: 64}}", {0.5});
+  folder.add("image", "{data: {name: mnist, batch_size: 4, context: 64}}", {0.5});
   EXPECT_EQ(get("curves?metric=accuracy&runs=text&axis=tokens").at("curves")[0].at("x"),
             Json::array({2560.0}));
   EXPECT_EQ(error("curves?metric=accuracy&runs=image&axis=tokens", 422),

@@ -7,14 +7,14 @@
 namespace gallop::app {
 
 void CostOptions::add_to(CLI::App& parser) {
-  parser.add_option("--country", country, "whose electricity, by its code: DE or DEU")
+  parser.add_option("--country", country, "country code of the electricity: DE or DEU")
       ->envname("GALLOP_COUNTRY");
-  parser.add_option("--grams", grams, "of CO2 for a kWh, in place of those of a country")
+  parser.add_option("--grams", grams, "grams of CO2 per kWh, instead of a country's")
       ->check(CLI::NonNegativeNumber);
-  parser.add_option("--pue", pue, "energy of the building for that of its computers")
+  parser.add_option("--pue", pue, "power usage effectiveness of the data center")
       ->envname("GALLOP_PUE")
       ->check(CLI::Range(1.0, 10.0));
-  parser.add_option("--price", price, "of an hour of the machine")
+  parser.add_option("--price", price, "price of one hour of the machine")
       ->envname("GALLOP_PRICE")
       ->check(CLI::NonNegativeNumber);
 }

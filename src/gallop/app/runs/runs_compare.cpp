@@ -57,13 +57,13 @@ plot::Series series_of(const fs::path& folder, const std::string& metric) {
 
 ExitCode runs_compare(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Compare runs: options and last metrics that differ, and the curves of a metric.\n\n"
+      "Compare runs: differing options and last metrics, and the curves of a metric.\n\n"
       "Example: gallop runs compare fashion-mnist-1 fashion-mnist-2 --metric train.loss",
       "gallop runs compare");
   WhichRuns which;
   which.add_to(parser, /*several=*/true);
   std::string metric;
-  parser.add_option("--metric", metric, "drawn by step; by default accuracy or loss");
+  parser.add_option("--metric", metric, "metric to plot; by default accuracy or loss");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const std::vector<fs::path> folders = which.find();
   if (folders.size() < 2) throw UsageError("give two runs or more");

@@ -83,7 +83,7 @@ void print_json(const std::vector<fs::path>& runs, const Surroundings& surroundi
 
 ExitCode runs_cost(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Say what runs have taken: time, energy, CO2 and money.\n\n"
+      "Report the cost of runs: time, energy, CO2 and money.\n\n"
       "Example: gallop runs cost fashion-mnist-1 --country DE --pue 1.2 --price 0.40",
       "gallop runs cost");
   WhichRuns which;
@@ -91,7 +91,7 @@ ExitCode runs_cost(const std::vector<std::string>& arguments) {
   CostOptions options;
   bool json = false;
   options.add_to(parser);
-  parser.add_flag("--json", json, "print JSON, a line for each run");
+  parser.add_flag("--json", json, "print JSON, one line per run");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const Surroundings surroundings = options.surroundings();
   const std::vector<fs::path> runs = which.find();

@@ -13,8 +13,8 @@ namespace gallop::app {
 
 ExitCode runs_delete(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Move runs to the trash, RUNS/.trash, from which 'gallop runs restore' takes them back.\n"
-      "What lies there is yours to remove for good.\n\n"
+      "Move runs to the trash, RUNS/.trash, from which 'gallop runs restore' restores them.\n"
+      "Empty the trash yourself to delete them permanently.\n\n"
       "Example: gallop runs delete fashion-mnist-1",
       "gallop runs delete");
   WhichRuns which;
@@ -32,14 +32,14 @@ ExitCode runs_delete(const std::vector<std::string>& arguments) {
 
 ExitCode runs_restore(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Take runs back from the trash.\n\n"
+      "Restore runs from the trash.\n\n"
       "Example: gallop runs restore fashion-mnist-1",
       "gallop runs restore");
   std::vector<std::string> names;
   std::string runs = "runs", studies = "studies";
-  parser.add_option("RUN", names, "a run's name, SWEEP/0007 for a trial's")->required();
-  parser.add_option("--runs", runs, "the folder of the runs");
-  parser.add_option("--studies", studies, "the folder of the sweeps");
+  parser.add_option("RUN", names, "run name; SWEEP/0007 for a trial")->required();
+  parser.add_option("--runs", runs, "folder of the runs");
+  parser.add_option("--studies", studies, "folder of the sweeps");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const track::RunPlaces places{.runs = runs, .studies = studies};
   for (const std::string& name : names) {

@@ -51,8 +51,8 @@ void print_for_prometheus(const std::vector<fs::path>& folders) {
 
 ExitCode runs_export(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Print every point of runs: run, metric, step, time (seconds since 1970) and value; or\n"
-      "write files that TensorBoard reads.\n\n"
+      "Print all data points of runs: run, metric, step, time (seconds since 1970) and value; or\n"
+      "write TensorBoard event files.\n\n"
       "Example: gallop runs export fashion-mnist-1 > points.csv",
       "gallop runs export");
   WhichRuns which;
@@ -60,9 +60,9 @@ ExitCode runs_export(const std::vector<std::string>& arguments) {
   std::string format = "csv", folder;
   parser
       .add_option("--format", format,
-                  "csv, json (an object a line), tensorboard, or prometheus (the last values)")
+                  "csv, json (one object per line), tensorboard, or prometheus (last values)")
       ->check(CLI::IsMember({"csv", "json", "tensorboard", "prometheus"}));
-  parser.add_option("--to", folder, "for tensorboard: the folder that gets a folder for each run");
+  parser.add_option("--to", folder, "for tensorboard: output folder, with one folder per run");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const bool to_folder = format == "tensorboard";
   if (to_folder && folder.empty()) throw UsageError("--format tensorboard needs --to FOLDER");

@@ -133,14 +133,12 @@ ExitCode runs_import(const std::vector<std::string>& arguments) {
       "         gallop runs import optuna.db --study widths",
       "gallop runs import");
   Import import;
-  parser
-      .add_option("FROM", import.from,
-                  "what 'tensorboard --logdir' is given, a server's address, or a file")
+  parser.add_option("FROM", import.from, "a TensorBoard log folder, a server's address, or a file")
       ->required();
-  parser.add_option("--runs", import.runs, "the folder of the runs");
-  parser.add_option("--prefix", import.prefix, "put before their names");
+  parser.add_option("--runs", import.runs, "folder of the runs");
+  parser.add_option("--prefix", import.prefix, "prefix of their names");
   auto* experiment = parser.add_option("--experiment", import.experiment, "of MLflow");
-  auto* study = parser.add_option("--study", import.study, "of Optuna; all without it");
+  auto* study = parser.add_option("--study", import.study, "Optuna study; all by default");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const bool is_server = import.from.starts_with("http://") || import.from.starts_with("https://");
   if (is_server != (experiment->count() > 0)) {

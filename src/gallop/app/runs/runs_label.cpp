@@ -13,7 +13,7 @@ namespace gallop::app {
 
 ExitCode runs_tag(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Give runs tags, by which they are found.\n\n"
+      "Set or remove tags of runs.\n\n"
       "Example: gallop runs tag fashion-mnist-1 --set team=vision --set good --remove old",
       "gallop runs tag");
   WhichRuns which;
@@ -41,13 +41,13 @@ ExitCode runs_tag(const std::vector<std::string>& arguments) {
 
 ExitCode runs_note(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Write a note to a run, in place of the one that it has.\n\n"
+      "Set or replace the note of a run.\n\n"
       "Example: gallop runs note fashion-mnist-1 --text \"with the new augmentation\"",
       "gallop runs note");
   WhichRuns which;
   which.add_to(parser, /*several=*/false);
   std::string text;
-  parser.add_option("--text", text, "the note; empty: none")->required();
+  parser.add_option("--text", text, "the note; empty removes it")->required();
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   track::change_labels(which.find().front(), [&](track::Labels& labels) { labels.note = text; });
   return ExitCode::kDone;

@@ -23,10 +23,10 @@ ExitCode runs_list(const std::vector<std::string>& arguments) {
   TableConfig config;
   std::string runs = "runs", studies, format = "text";
   bool has_names = false;
-  parser.add_option("--filter", config.filter, "a formula that the runs fulfill");
-  parser.add_option("--sort", config.sort, "a column; by default created");
-  parser.add_flag("--descending", config.descending, "the largest first");
-  parser.add_option("--columns", config.columns, "more columns, separated by commas")
+  parser.add_option("--filter", config.filter, "show only runs that satisfy this formula");
+  parser.add_option("--sort", config.sort, "column to sort by; created by default");
+  parser.add_flag("--descending", config.descending, "sort in descending order");
+  parser.add_option("--columns", config.columns, "additional columns, separated by commas")
       ->delimiter(',');
   parser
       .add_option("-n,--last", config.most,
@@ -35,11 +35,11 @@ ExitCode runs_list(const std::vector<std::string>& arguments) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   parser.add_option("--format", format, "text, csv or json")
       ->check(CLI::IsMember({"text", "csv", "json"}));
-  parser.add_flag("--names", has_names, "list the columns that there are, and nothing else");
-  parser.add_option("--runs", runs, "the folder of the runs");
+  parser.add_flag("--names", has_names, "list the available columns only");
+  parser.add_option("--runs", runs, "folder of the runs");
   parser.add_option(
       "--studies", studies,
-      "FOLDER: also the runs of the sweeps there, as SWEEP/0007, each with a tag sweep");
+      "FOLDER: include the runs of its sweeps, as SWEEP/0007, each with the tag sweep");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const track::RunIndex index({.runs = runs, .studies = studies});
   if (has_names) {

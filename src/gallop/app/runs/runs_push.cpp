@@ -46,8 +46,8 @@ int64_t follow(track::mlflow::Push& push, const fs::path& run, const StopRequest
 
 ExitCode runs_push(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Send what a server of MLflow has not yet of runs: options, tags, every point, and how\n"
-      "they stand. How far it got is kept in RUN/mlflow.json.\n\n"
+      "Push runs to an MLflow server: options, tags, all data points, and the status. Only what\n"
+      "the server does not have yet is sent; the progress is stored in RUN/mlflow.json.\n\n"
       "Example: gallop runs push fashion-mnist-1 --mlflow http://127.0.0.1:5000",
       "gallop runs push");
   WhichRuns which;
@@ -57,9 +57,10 @@ ExitCode runs_push(const std::vector<std::string>& arguments) {
   parser.add_option("--mlflow", target.address, "the server's address")
       ->envname("MLFLOW_TRACKING_URI")
       ->required();
-  parser.add_option("--experiment", target.experiment, "of MLflow, gallop by default")
+  parser.add_option("--experiment", target.experiment, "MLflow experiment; gallop by default")
       ->envname("MLFLOW_EXPERIMENT_NAME");
-  parser.add_flag("--follow", follows, "go on as the runs train; wait for a server that is away");
+  parser.add_flag("--follow", follows,
+                  "keep pushing while the runs train; wait for an unavailable server");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   track::mlflow::check_address(target.address);
   StopRequest stop;

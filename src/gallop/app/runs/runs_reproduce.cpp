@@ -89,15 +89,15 @@ ExitCode runs_reproduce(const std::vector<std::string>& arguments) {
   StopRequest stop;
   SignalGuard signals(stop, SignalGuard::Says::kNothing);
   CLI::App parser(
-      "Train a run again, from the recipe in its folder and in as many processes, and say\n"
-      "whether the result is the same. Exit code 3 where it is not. Where it is stopped, the\n"
-      "same command goes on.\n\n"
+      "Train a run again, from the recipe in its folder and with the same number of processes,\n"
+      "and report whether the result is identical; exit code 3 if it is not. If stopped, the same\n"
+      "command continues.\n\n"
       "Example: gallop runs reproduce fashion-mnist-1",
       "gallop runs reproduce");
   WhichRuns which;
   which.add_to(parser, /*several=*/false);
   std::string name;
-  parser.add_option("--name", name, "of the new run; RUN-again by default");
+  parser.add_option("--name", name, "name of the new run; RUN-again by default");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const fs::path run = which.find().front();
   if (name.empty()) name = run.filename().string() + "-again";

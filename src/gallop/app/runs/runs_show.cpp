@@ -91,13 +91,13 @@ void print(const fs::path& folder, const RunSummary& run) {
 
 ExitCode runs_show(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Show a run: what made it, how it ended, and its metrics.\n\n"
+      "Show a run: its provenance, status and metrics.\n\n"
       "Example: gallop runs show fashion-mnist-1",
       "gallop runs show");
   WhichRuns which;
   which.add_to(parser, /*several=*/false);
   bool json = false;
-  parser.add_flag("--json", json, "print JSON, with all options of its recipe");
+  parser.add_flag("--json", json, "print JSON, including all options of the recipe");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const fs::path folder = which.find().front();
   const RunSummary run = track::summarize_run(folder);

@@ -28,15 +28,15 @@ Json to_json(const fs::path& run, const std::vector<Finding>& findings) {
 
 ExitCode runs_verify(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Say whether what made a run is still the same: the program, the code in the repository\n"
-      "that it was started in, and what its data hold; and whether its own files are whole.\n"
-      "Exit code 3 where something has changed.\n\n"
+      "Verify the provenance of a run: whether the program, the code in the repository that it\n"
+      "was started in and the content of its data are unchanged, and its own files are intact.\n"
+      "Exit code 3 if something has changed.\n\n"
       "Example: gallop runs verify fashion-mnist-1",
       "gallop runs verify");
   WhichRuns which;
   which.add_to(parser, /*several=*/true);
   bool json = false;
-  parser.add_flag("--json", json, "print JSON, a line for each run");
+  parser.add_flag("--json", json, "print JSON, one line per run");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const std::vector<fs::path> folders = which.find();
   bool all_same = true;

@@ -10,11 +10,11 @@ namespace gallop::app {
 
 void WhichRuns::add_to(CLI::App& parser, bool several) {
   auto* option =
-      parser.add_option("RUN", names, "a run's name, SWEEP/0007 for a trial's, or its folder")
+      parser.add_option("RUN", names, "run name, SWEEP/0007 for a trial, or a run folder")
           ->required();
   if (!several) option->expected(1);
-  parser.add_option("--runs", runs, "the folder of the runs");
-  parser.add_option("--studies", studies, "the folder of the sweeps");
+  parser.add_option("--runs", runs, "folder of the runs");
+  parser.add_option("--studies", studies, "folder of the sweeps");
 }
 
 std::vector<fs::path> WhichRuns::find() const {

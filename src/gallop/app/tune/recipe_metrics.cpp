@@ -8,16 +8,16 @@
 
 namespace gallop::app {
 
-Recipe recipe_of_study(const Families& families, const tune::StudySettings& settings,
-                       const tune::RunSpec& spec) {
+ResolvedRecipe recipe_of_study(const Families& families, const tune::StudySettings& settings,
+                               const tune::RunSpec& spec) {
   tune::Random random(settings.seed, 0);
   const tune::Point point = tune::random_point(settings.space, random);
   std::vector<Override> overrides;
   for (const std::string& option : tune::recipe_options(spec, settings.space, point)) {
     const size_t equals = option.find('=');
-    overrides.push_back({option.substr(0, equals), option.substr(equals + 1)});
+    overrides.push_back(Override::parse(option.substr(0, equals), option.substr(equals + 1)));
   }
-  return load_recipe(families, spec.recipe, overrides).recipe;
+  return read_recipe(families, spec.recipe, overrides);
 }
 
 RecipeMetrics::RecipeMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec) {
@@ -26,8 +26,8 @@ RecipeMetrics::RecipeMetrics(const tune::StudySettings& settings, const tune::Ru
     metrics_ = train::reported_metrics(families.metrics, train::MetricChoice(families.metrics));
     return;
   }
-  const Recipe recipe = recipe_of_study(families, settings, spec);
-  metrics_ = train::reported_metrics(families.metrics, recipe.metric);
+  const ResolvedRecipe resolved = recipe_of_study(families, settings, spec);
+  metrics_ = train::reported_metrics(families.metrics, resolved.recipe.metric);
 }
 
 bool RecipeMetrics::is_higher_better(std::string_view name) const {

@@ -9,9 +9,10 @@
 
 namespace gallop::app {
 
-/// The recipe of a study with the options of a point of the space. Throws UsageError.
-Recipe recipe_of_study(const Families& families, const tune::StudySettings& settings,
-                       const tune::RunSpec& spec);
+/// The recipe of a study with the options of a point of the space, without warnings of deprecated
+/// names. Throws UsageError.
+ResolvedRecipe recipe_of_study(const Families& families, const tune::StudySettings& settings,
+                               const tune::RunSpec& spec);
 
 /// The metrics that the evaluations of a study's recipe report.
 class RecipeMetrics {

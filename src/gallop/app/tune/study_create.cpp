@@ -11,18 +11,18 @@ namespace gallop::app {
 
 ExitCode tune_create(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Make a study without running anything, for 'gallop tune ask' and 'tell'. Its\n"
-      "sweep needs neither 'recipe' nor 'command'.\n\n"
+      "Create a study without running trials, for 'gallop tune ask' and 'tell'. Its sweep needs\n"
+      "neither 'recipe' nor 'command'.\n\n"
       "Example: gallop tune create sweep.yaml",
       "gallop tune create");
   NewStudy wanted;
   std::string studies = "studies";
-  parser.add_option("SWEEP", wanted.sweep_file, "the sweep's file")->required();
-  parser.add_option("--name", wanted.name, "name of the study; that of the file");
+  parser.add_option("SWEEP", wanted.sweep_file, "sweep file")->required();
+  parser.add_option("--name", wanted.name, "study name; by default that of the file");
   parser.add_option("--studies", studies, "folder of the studies");
   parser.add_option("--warm-start", wanted.earlier,
-                    "STUDY: a new study takes over the trials of this one");
-  parser.add_option("--store", wanted.store, "postgresql://...: a database that keeps the study");
+                    "STUDY: warm-start a new study with the trials of this one");
+  parser.add_option("--store", wanted.store, "postgresql://...: database that stores the study");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   wanted.studies = studies;
   tune::Sweep sweep;

@@ -49,9 +49,10 @@ std::vector<double> shares_of(const tune::Study& study, const std::string& metho
 
 ExitCode tune_importance(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Show how much each parameter of a study matters for its metric.\n\n"
-      "ped-anova: by how far the best tenth of the trials lies from the others.\n"
-      "fanova: the share of the metric's variance that the parameter explains alone.\n\n"
+      "Show the importance of each parameter of a study for its metric.\n\n"
+      "ped-anova: divergence between the distributions of the best tenth of the trials and the "
+      "others.\n"
+      "fanova: fraction of the metric's variance that the parameter alone explains.\n\n"
       "Example: gallop tune importance my-study",
       "gallop tune importance");
   WhichStudy which;
@@ -59,7 +60,8 @@ ExitCode tune_importance(const std::vector<std::string>& arguments) {
   std::string method = "ped-anova";
   std::string metric;
   bool json = false;
-  parser.add_option("--metric", metric, "of several, for this one; ped-anova takes all without it");
+  parser.add_option("--metric", metric,
+                    "metric, if there are several; ped-anova uses all by default");
   parser.add_option("--method", method, "ped-anova (the default) or fanova")
       ->check(CLI::IsMember({"ped-anova", "fanova"}));
   parser.add_flag("--json", json, "print JSON");

@@ -162,18 +162,19 @@ Json trials_json(const tune::Study& study) {
 
 ExitCode tune_lineage(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Show who went on from whose checkpoint in a population, and with which options; and how "
-      "the\n"
-      "best of it, or another trial, is trained again: its options changed along the training.\n\n"
+      "Show the lineage of a population: which trial continued whose checkpoint, with which\n"
+      "options; and how to train its best member, or another trial, again with the same changes "
+      "of\n"
+      "options during the training.\n\n"
       "Example: gallop tune lineage my-study",
       "gallop tune lineage");
   WhichStudy which;
   which.add_to(parser);
   int64_t number = -1;
   bool json = false, commands = false;
-  parser.add_option("--trial", number, "this trial alone; the best by default");
+  parser.add_option("--trial", number, "trial; the best by default");
   auto* as_json = parser.add_flag("--json", json, "print JSON");
-  parser.add_flag("--commands", commands, "print the commands alone that train it again")
+  parser.add_flag("--commands", commands, "print only the commands that train it again")
       ->excludes(as_json);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();

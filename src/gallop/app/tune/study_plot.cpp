@@ -37,23 +37,24 @@ std::string list_of_kinds() {
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Draw what a study has found.\n\n"
+      "Plot a study.\n\n"
       "Example: gallop tune plot my-study contour --parameters optimizer.lr,model.depth\n\n"
-      "Without KIND the first two that fit are drawn, and all that fit with --svg:\n" +
+      "Without KIND the first two applicable plots are shown, and all applicable ones with "
+      "--svg:\n" +
           list_of_kinds(),
       "gallop tune plot");
   arguments.which.add_to(parser);
-  parser.add_option("KIND", arguments.kinds, "what to draw");
-  parser.add_option("--metric", arguments.metrics, "NAME,NAME: of several metrics, these alone")
+  parser.add_option("KIND", arguments.kinds, "plots to draw");
+  parser.add_option("--metric", arguments.metrics, "NAME,NAME: only these metrics")
       ->delimiter(',')
       ->allow_extra_args(false);
   parser
       .add_option("--parameters", arguments.parameters,
-                  "NAME,NAME: these alone; contour draws each two of them")
+                  "NAME,NAME: only these parameters; contour plots each pair")
       ->delimiter(',')
       ->allow_extra_args(false);
   parser.add_option("--svg", arguments.svg,
-                    "FILE: draw them there, for a browser, in place of the terminal");
+                    "FILE: write the plots to this SVG file instead of the terminal");
   return parse_arguments(parser, words);
 }
 

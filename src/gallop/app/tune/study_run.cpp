@@ -161,8 +161,9 @@ void say_taking_part(const tune::StudyPlace& place, const StudyRunConfig& config
 
 void say_waiting(const tune::StudyPlace& place, const StudyRunConfig& config) {
   if (config.style != StudyView::Style::kText) return;
-  fmt::print("waiting    {}\n", place.is_led() ? "who leads it does not answer yet"
-                                               : "nobody leads it yet; 'gallop tune SWEEP' does");
+  fmt::print("waiting    {}\n", place.is_led()
+                                    ? "who leads it does not answer yet"
+                                    : "not led by any process yet; 'gallop tune SWEEP' leads it");
   std::fflush(stdout);
 }
 

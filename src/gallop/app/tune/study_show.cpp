@@ -85,13 +85,13 @@ void print_front(const tune::Study& study) {
 
 ExitCode tune_status(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Show how a study stands: its progress, its best trial, and its last trials.\n\n"
+      "Show the status of a study: progress, best trial, and last trials.\n\n"
       "Example: gallop tune status my-study",
       "gallop tune status");
   WhichStudy which;
   which.add_to(parser);
   bool all = false, json = false;
-  parser.add_flag("--all", all, "every trial");
+  parser.add_flag("--all", all, "show all trials");
   parser.add_flag("--json", json, "print JSON");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
@@ -111,17 +111,18 @@ ExitCode tune_status(const std::vector<std::string>& arguments) {
 
 ExitCode tune_best(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Show the best trial of a study, all of several metrics, and the command that\n"
-      "runs one again.\n\nExample: gallop tune best my-study",
+      "Show the best trial of a study (the Pareto front if there are several metrics), and the\n"
+      "command that runs it again.\n\n"
+      "Example: gallop tune best my-study",
       "gallop tune best");
   WhichStudy which;
   which.add_to(parser);
   bool json = false, command = false;
   int64_t number = -1;
-  parser.add_option("--trial", number, "another trial than the best")->check(kTrialNumbers);
-  auto* as_json = parser.add_flag("--json", json,
-                                  "print JSON; a list of trials where there are several metrics");
-  parser.add_flag("--command", command, "print the command alone")->excludes(as_json);
+  parser.add_option("--trial", number, "show this trial instead of the best")->check(kTrialNumbers);
+  auto* as_json =
+      parser.add_flag("--json", json, "print JSON; a list of trials if there are several metrics");
+  parser.add_flag("--command", command, "print only the command")->excludes(as_json);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
@@ -163,20 +164,19 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
 
 ExitCode tune_export(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Write all trials of a study as CSV or JSON, or its best as a recipe.\n"
-      "A file '-' is standard output.\n\n"
+      "Export all trials of a study as CSV or JSON, or its best trial as a recipe.\n"
+      "The file name '-' is standard output.\n\n"
       "Example: gallop tune export my-study --csv trials.csv --recipe best.yaml",
       "gallop tune export");
   WhichStudy which;
   which.add_to(parser);
   std::string csv, json, recipe, optuna;
   int64_t number = -1;
-  parser.add_option("--csv", csv, "FILE: a line a trial");
-  parser.add_option("--json", json, "FILE: all that is known");
-  parser.add_option("--optuna", optuna,
-                    "FILE: a new SQLite file that Optuna and its dashboard open");
+  parser.add_option("--csv", csv, "FILE: one line per trial");
+  parser.add_option("--json", json, "FILE: the complete study");
+  parser.add_option("--optuna", optuna, "FILE: a new SQLite file for Optuna and its dashboard");
   auto* of_recipe = parser.add_option("--recipe", recipe, "FILE: the recipe of the best trial");
-  parser.add_option("--trial", number, "with --recipe: of this trial")
+  parser.add_option("--trial", number, "with --recipe: this trial's")
       ->check(kTrialNumbers)
       ->needs(of_recipe);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;

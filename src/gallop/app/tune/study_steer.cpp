@@ -24,7 +24,7 @@ ExitCode steer(const tune::StudyPlace& place, const tune::Steer& wish) {
 
 ExitCode tune_stop(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Start no more trials of a study; those that run come to their end.\n\n"
+      "Stop a study: no more trials are started; running ones finish.\n\n"
       "Example: gallop tune stop my-study",
       "gallop tune stop");
   WhichStudy which;
@@ -35,13 +35,13 @@ ExitCode tune_stop(const std::vector<std::string>& arguments) {
 
 ExitCode tune_resume(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Let trials of a study be started again, and more than were wanted. 'gallop tune "
-      "SWEEP'\nthen runs them.\n\nExample: gallop tune resume my-study --more 20",
+      "Resume a stopped study, optionally with more trials. 'gallop tune SWEEP' then runs them.\n\n"
+      "Example: gallop tune resume my-study --more 20",
       "gallop tune resume");
   WhichStudy which;
   which.add_to(parser);
   int64_t more = 0;
-  parser.add_option("--more", more, "so many trials more")
+  parser.add_option("--more", more, "number of additional trials")
       ->check(CLI::Range(int64_t{0}, kMostMore));
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
@@ -51,7 +51,7 @@ ExitCode tune_resume(const std::vector<std::string>& arguments) {
 
 ExitCode tune_retry(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Queue the failed trials of a study once more.\n\n"
+      "Queue the failed trials of a study again.\n\n"
       "Example: gallop tune retry my-study",
       "gallop tune retry");
   WhichStudy which;

@@ -79,50 +79,48 @@ std::string wrong_gpu(const std::string& text) {
 
 void add_options(CLI::App& parser, Arguments& arguments) {
   StudyRunConfig& run = arguments.run;
-  parser.add_option("SWEEP", arguments.study.sweep_file, "the sweep's file");
-  parser.add_option("--name", arguments.study.name, "name of the study; that of the file");
+  parser.add_option("SWEEP", arguments.study.sweep_file, "sweep file");
+  parser.add_option("--name", arguments.study.name, "study name; by default that of the file");
   parser.add_option("--studies", arguments.studies, "folder of the studies");
   parser.add_option("--store", arguments.study.store,
-                    "postgresql://...: a database that keeps the study, for workers on many hosts");
+                    "postgresql://...: database that stores the study, for workers on many hosts");
   parser.add_option("--warm-start", arguments.study.earlier,
-                    "STUDY: a new study takes over the trials of this one");
+                    "STUDY: warm-start a new study with the trials of this one");
   parser.add_option("--worker", arguments.helped,
-                    "STUDY: take part in a study that another process leads, on this or another "
+                    "STUDY: join a study that another process coordinates, on this or another "
                     "host, by its folder");
   parser.add_flag("--join", arguments.joins,
-                  "take part in the study of this sweep, and lead it where nobody does");
-  parser.add_option(
-      "--listen", arguments.listen,
-      "address where workers on other hosts reach this process; 127.0.0.1 by default");
+                  "join the study of this sweep, and coordinate it if no process does");
+  parser.add_option("--listen", arguments.listen,
+                    "address to listen on for workers on other hosts; 127.0.0.1 by default");
   parser
       .add_option("--workers", arguments.workers,
-                  "trials at once on this machine, which share its cores; in each process where a "
-                  "starter has started several")
+                  "parallel trials on this machine, which share its cores; per process if a "
+                  "launcher started several")
       ->check(CLI::Range(1, 1024));
   parser
       .add_option("--cores", arguments.cores,
-                  "cores of each trial; without --workers there are as many workers as have room")
+                  "cores per trial; without --workers as many workers as fit")
       ->check(CLI::Range(1, 65536));
   parser
       .add_option("--gpus", run.gpus,
-                  "numbers of GPUs, of which workers have one each in turn; workers "
-                  "beyond their number share them")
+                  "GPU indices, assigned to workers in turn; further workers share them")
       ->delimiter(',')
       ->check(CLI::Validator(wrong_gpu, "", "GPU"));
   parser.add_flag("--keep-variables", arguments.keeps_variables,
-                  "trials see the variables by which torchrun, MPI and Slurm tell a process who it "
-                  "is, and take themselves for it");
-  auto* quiet = parser.add_flag("--quiet", arguments.quiet, "print only the end");
-  parser.add_flag("--json", arguments.json, "print one JSON object a line")->excludes(quiet);
+                  "pass the environment variables of torchrun, MPI and Slurm on to trials, which "
+                  "then join that process group");
+  auto* quiet = parser.add_flag("--quiet", arguments.quiet, "print the final result only");
+  parser.add_flag("--json", arguments.json, "print one JSON object per line")->excludes(quiet);
 }
 
 bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   CLI::App parser(
-      "Search the options of a recipe, or of any command, for those that make a metric best.\n\n"
+      "Tune the hyperparameters of a recipe or of any command to optimize a metric.\n\n"
       "Example: gallop tune sweep.yaml --workers 2\n"
-      "         srun -n 8 gallop tune sweep.yaml        also by mpirun or torchrun --no-python\n"
-      "         gallop tune --slurm --help              as a job of Slurm, or an array of jobs\n\n"
-      "The sweep is a YAML file. Given again, the study goes on where it was. Besides, there is\n"
+      "         srun -n 8 gallop tune sweep.yaml        also with mpirun or torchrun --no-python\n"
+      "         gallop tune --slurm --help              as a Slurm job or job array\n\n"
+      "The sweep is a YAML file. The same command again resumes the study. There is also\n"
       "'gallop tune ACTION':\n" +
           list_of_actions(),
       "gallop tune");
@@ -131,8 +129,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
     arguments.slurm.add_to(parser);
     parser
         .add_option("--array", arguments.slurm.job.array,
-                    "so many jobs instead of one, the elements of an array, each of which begins "
-                    "as it finds its place")
+                    "submit a job array with this many elements instead of one job; each starts "
+                    "when there is room")
         ->check(CLI::Range(1, 100000));
   }
   check_action(words);

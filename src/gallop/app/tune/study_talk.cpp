@@ -43,15 +43,15 @@ std::vector<std::string> with_leading_zeros(std::vector<std::string> words) {
 
 ExitCode tune_ask(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Take a trial of a study, to be run by any program. Prints one line of JSON: the trial's\n"
-      "number, attempt and parameters; {\"wait\":true} where what runs decides what comes next;\n"
-      "{\"done\":true} where the study needs no more.\n\n"
+      "Ask a study for a trial, to be run by any program. Prints one line of JSON: the trial's\n"
+      "number, attempt and parameters; {\"wait\":true} if running trials must finish first;\n"
+      "{\"done\":true} if the study is complete.\n\n"
       "Example: gallop tune ask my-study",
       "gallop tune ask");
   WhichStudy which;
   which.add_to(parser);
   std::string worker = fmt::format("{}:{}", host_name(), getppid());
-  parser.add_option("--worker", worker, "who asks; that of the calling process");
+  parser.add_option("--worker", worker, "worker name; by default derived from the calling process");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const auto broker = which.find().open_broker();
   const tune::Assignment assignment = broker->ask(worker);
@@ -75,8 +75,8 @@ ExitCode tune_ask(const std::vector<std::string>& arguments) {
 
 ExitCode tune_tell(const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Tell what came of a trial: a value for each metric at its end, or with --step the first\n"
-      "metric on the way, which is answered by {\"verdict\":\"go-on\"}, \"prune\" or "
+      "Tell the result of a trial: the final value of each metric, or with --step an intermediate\n"
+      "value of the first metric, which is answered by {\"verdict\":\"go-on\"}, \"prune\" or "
       "\"abandon\".\n\n"
       "Example: gallop tune tell my-study 7 0.93\n"
       "         gallop tune tell my-study 7 0.88 --step 3\n"
@@ -88,15 +88,15 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   int32_t attempt = 0;
   tune::Outcome outcome;
   std::string state = "complete";
-  parser.add_option("TRIAL", number, "its number")->required();
-  parser.add_option("VALUE", outcome.values, "one for each metric, in their order");
-  parser.add_option("--step", step, "this is a report, at this step")
+  parser.add_option("TRIAL", number, "trial number")->required();
+  parser.add_option("VALUE", outcome.values, "one value per metric, in order");
+  parser.add_option("--step", step, "report an intermediate value at this step")
       ->check(CLI::Range(int64_t{0}, kLastStep));
   parser.add_option("--state", state, "complete, pruned or failed")
       ->check(CLI::IsMember({"complete", "pruned", "failed"}));
-  parser.add_option("--message", outcome.message, "why it failed");
-  parser.add_option("--limited", outcome.limited, "one for each limit, in their order");
-  parser.add_option("--attempt", attempt, "as ask told it; the last by default");
+  parser.add_option("--message", outcome.message, "reason of the failure");
+  parser.add_option("--limited", outcome.limited, "one value per limit, in order");
+  parser.add_option("--attempt", attempt, "attempt as returned by ask; the last by default");
   if (!parse_arguments(parser, with_leading_zeros(arguments))) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();

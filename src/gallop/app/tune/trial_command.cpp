@@ -7,6 +7,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/renamed_options.h"
 #include "gallop/tune/trial_words.h"
 
 namespace gallop::app {
@@ -19,9 +20,9 @@ constexpr int kUnreadBytes = 512 << 10;
 
 // Whether two values may train the same for some steps.
 bool matters_later(const tune::Parameter& parameter) {
-  const std::string& name = parameter.name;
-  return name == "train.epochs" || name == "train.steps" || name == "schedule" || name == "vary" ||
-         name.starts_with("schedule.") || name.starts_with("vary.");
+  const std::string name = config::current_path(parameter.name);
+  return name == "train.epochs" || name == "train.steps" || name == "schedule" ||
+         name == "schedules" || name.starts_with("schedule.") || name.starts_with("schedules.");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace gallop::app {
 
 void WhichStudy::add_to(CLI::App& parser) {
-  parser.add_option("STUDY", study, "its name or folder")->required();
+  parser.add_option("STUDY", study, "study name or folder")->required();
   parser.add_option("--studies", studies, "folder of the studies");
 }
 

@@ -63,11 +63,6 @@ void check_population(const tune::StudySettings& settings, const train::TrainCon
                                tune::name_in(settings.sampler), last->get<int64_t>(), *most));
 }
 
-train::TrainConfig training_of(const tune::StudySettings& settings, const tune::RunSpec& spec) {
-  const Families families;
-  return recipe_of_study(families, settings, spec).train;
-}
-
 ReportUnit unit_of(const train::TrainConfig& train) {
   using Unit = train::Interval::Unit;
   const train::Interval interval = train::Interval::parse(train.evaluate_every);
@@ -84,16 +79,20 @@ ReportUnit unit_of(const train::TrainConfig& train) {
 
 ReportUnit checked_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
   if (spec.recipe.empty()) return {};
-  const train::TrainConfig train = training_of(settings, spec);
-  const ReportUnit unit = unit_of(train);
-  check_population(settings, train, unit);
+  const Families families;
+  const ResolvedRecipe resolved = recipe_of_study(families, settings, spec);
+  warn_of_old_names(resolved);
+  const ReportUnit unit = unit_of(resolved.recipe.train);
+  check_population(settings, resolved.recipe.train, unit);
   return unit;
 }
 
 }  // namespace
 
 ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
-  return spec.recipe.empty() ? ReportUnit() : unit_of(training_of(settings, spec));
+  if (spec.recipe.empty()) return {};
+  const Families families;
+  return unit_of(recipe_of_study(families, settings, spec).recipe.train);
 }
 
 void check_study(const tune::StudySettings& settings) {

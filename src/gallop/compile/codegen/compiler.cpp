@@ -133,8 +133,8 @@ struct Job {
 using Jobs = std::vector<std::shared_ptr<Job>>;
 
 std::string lost_kernels(size_t count, const std::string& reason) {
-  return fmt::format("the step does without {} fused kernel{}: {}", count, count == 1 ? "" : "s",
-                     reason);
+  return fmt::format("the step falls back to unfused operators for {} kernel{}: {}", count,
+                     count == 1 ? "" : "s", reason);
 }
 
 void give_up(const Jobs& jobs, const std::string& reason) {
@@ -197,7 +197,7 @@ void KernelCompiler::State::prepare() {
       cache.emplace(options.cache_folder, options.cache_bytes);
     } catch (const DeviceError& error) {
       cache_lost =
-          fmt::format("each run compiles its fused kernels anew: {}", printable(error.what()));
+          fmt::format("each run compiles its fused kernels again: {}", printable(error.what()));
     }
   });
 }
@@ -315,7 +315,7 @@ void KernelCompiler::State::finish(const fs::path& library, const Jobs& jobs) {
         void* function = dlsym(loaded.get(), job->source.symbol.c_str());
         job->promise.set_value({.function = function,
                                 .library = loaded,
-                                .lost = fmt::format("each run compiles its fused kernels anew: {}",
+                                .lost = fmt::format("each run compiles its fused kernels again: {}",
                                                     printable(failure.what()))});
       }
       return;

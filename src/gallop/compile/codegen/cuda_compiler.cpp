@@ -102,7 +102,7 @@ std::string first_error(const std::string& log) {
 }
 
 std::string lost_kernel(const std::string& reason) {
-  return "the step does without a fused kernel: " + reason;
+  return "the step falls back to unfused operators: " + reason;
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ void CudaCompiler::State::prepare() {
       cache.emplace(options.cache_folder, options.cache_bytes);
     } catch (const DeviceError& error) {
       cache_lost =
-          fmt::format("each run compiles its fused kernels anew: {}", printable(error.what()));
+          fmt::format("each run compiles its fused kernels again: {}", printable(error.what()));
     }
   });
 }
@@ -238,7 +238,7 @@ CudaBinary CudaCompiler::State::make(const KernelSource& source, int capability)
     cache->publish_binary(result.image, key);
   } catch (const Error& error) {
     result.lost =
-        fmt::format("each run compiles its fused kernels anew: {}", printable(error.what()));
+        fmt::format("each run compiles its fused kernels again: {}", printable(error.what()));
   }
   return result;
 }

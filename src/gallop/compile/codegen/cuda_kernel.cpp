@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostSlots = 4096 / sizeof(uint64_t);
 
 std::string lost_kernel(const std::string& reason) {
-  return "the step does without a fused kernel: " + reason;
+  return "the step falls back to unfused operators: " + reason;
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ bool NvrtcLauncher::can_launch(c10::Device device) { return kernels_of(device).l
 
 std::string NvrtcLauncher::lost(c10::Device device) {
   const std::string& reason = kernels_of(device).lost();
-  return reason.empty() ? "" : "the GPU does without kernels of its own: " + reason;
+  return reason.empty() ? "" : "the GPU falls back to LibTorch's kernels: " + reason;
 }
 
 void NvrtcLauncher::launch(const kernel::CudaLaunch& launch) {

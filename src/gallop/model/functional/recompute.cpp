@@ -155,7 +155,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
       throw UsageError(
           "a block that is recomputed draws random numbers in a way that a compiled step cannot "
           "repeat: dropout by LibTorch's operators. Set train.compile to false, or leave out "
-          "train.recompute");
+          "train.activation_checkpointing");
     }
     variable_list saved(inputs.begin(), inputs.end());
     saved.insert(saved.end(), parameters.begin(), parameters.end());

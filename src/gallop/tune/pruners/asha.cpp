@@ -123,7 +123,7 @@ void visit(config::Visitor& visitor, AshaConfig& config) {
                  .help = "whether trials end at rungs, or wait there for what they earn",
                  .choices = {"stopping", "promotion"}},
                 config.variant);
-  visitor.field({.name = "min_resource", .help = "step of the first rung", .min = 1},
+  visitor.field({.name = "min_resource", .help = "training step of the first rung", .min = 1},
                 config.min_resource);
   visitor.field(kReductionFactor, config.reduction_factor);
 }

@@ -6,10 +6,10 @@
 namespace gallop::tune {
 
 void visit(config::Visitor& visitor, CheckTimes& times) {
-  visitor.field({.name = "warmup_steps", .help = "steps before which no trial is judged", .min = 0},
+  visitor.field({.name = "warmup_steps", .help = "steps before which no trial is pruned", .min = 0},
                 times.warmup_steps);
   visitor.field({.name = "interval_steps",
-                 .help = "a trial is judged once in so many steps after the warm-up",
+                 .help = "interval in steps between pruning checks after the warm-up",
                  .min = 1},
                 times.interval_steps);
 }

@@ -42,14 +42,13 @@ class Patience final : public Pruner {
 }  // namespace
 
 void visit(config::Visitor& visitor, PatienceConfig& config) {
-  visitor.field(
-      {.name = "patience", .help = "reports without a new best that are let pass", .min = 0},
-      config.patience);
-  visitor.field({.name = "min_delta", .help = "what is no worse than the best", .min = 0},
-                config.min_delta);
-  visitor.field(
-      {.name = "then", .help = "pruner that decides then, its options beside it; none: prune"},
-      config.then);
+  visitor.field({.name = "patience",
+                 .help = "reports without improvement before a trial is pruned",
+                 .min = 0},
+                config.patience);
+  visitor.field({.name = "min_delta", .help = "minimum improvement", .min = 0}, config.min_delta);
+  visitor.field({.name = "then", .help = "pruner that decides then, with its options; none: prune"},
+                config.then);
 }
 
 std::unique_ptr<Pruner> make_patience(const PatienceConfig& config, const StudySettings& settings) {

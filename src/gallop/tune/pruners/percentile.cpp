@@ -81,25 +81,21 @@ class Percentile final : public Pruner {
 };
 
 void visit_peers(config::Visitor& visitor, PeersConfig& peers) {
-  visitor.field({.name = "startup_trials",
-                 .help = "no trial is pruned before so many are complete",
-                 .min = 0},
-                peers.startup_trials);
-  visitor.field({.name = "min_trials",
-                 .help = "nor at a step that fewer complete trials have reported",
-                 .min = 1},
-                peers.min_trials);
+  visitor.field(
+      {.name = "startup_trials", .help = "complete trials before pruning starts", .min = 0},
+      peers.startup_trials);
+  visitor.field(
+      {.name = "min_trials", .help = "complete trials that must have reported at a step", .min = 1},
+      peers.min_trials);
   visit(visitor, peers.times);
 }
 
 }  // namespace
 
 void visit(config::Visitor& visitor, PercentileConfig& config) {
-  visitor.field({.name = "percentile",
-                 .help = "share of trials that is let go on, in percent",
-                 .min = 0,
-                 .max = 100},
-                config.percentile);
+  visitor.field(
+      {.name = "percentile", .help = "percentage of trials that continue", .min = 0, .max = 100},
+      config.percentile);
   visit_peers(visitor, config.peers);
 }
 

@@ -67,32 +67,33 @@ class SuccessiveHalving final : public Pruner {
 
 const config::Field kReductionFactor{
     .name = "reduction_factor",
-    .help = "one of so many trials goes on at a rung; rungs rise by it",
+    .help = "reduction factor: one of n trials is promoted at each rung, and rungs grow by n",
     .min = 2};
-const config::Field kBootstrapCount{.name = "bootstrap_count",
-                                    .help = "so many trials end at each rung whatever they are",
-                                    .min = 0};
+const config::Field kBootstrapCount{
+    .name = "bootstrap_count",
+    .help = "minimum number of trials that reach a rung before any is promoted",
+    .min = 0};
 
 void visit(config::Visitor& visitor, SuccessiveHalvingConfig& config) {
-  visitor.field({.name = "min_resource",
-                 .help = "step of the first rung; 0 or auto: a hundredth of the first whole trial",
-                 .min = 0,
-                 .or_auto = true},
-                config.min_resource);
-  visitor.field({.name = "max_resource",
-                 .help = "step from which on no trial ends, as it is nearly whole; 0: none",
-                 .min = 0},
-                config.max_resource);
+  visitor.field(
+      {.name = "min_resource",
+       .help =
+           "training step of the first rung; 0 or auto: a hundredth of the first complete trial",
+       .min = 0,
+       .or_auto = true},
+      config.min_resource);
+  visitor.field(
+      {.name = "max_resource", .help = "step from which no trial is pruned; 0: none", .min = 0},
+      config.max_resource);
   visitor.field({.name = "rungs",
-                 .help = "so many rungs, at max_resource / reduction_factor, / its square, and so "
-                         "on; 0: from min_resource on",
+                 .help = "number of rungs, at max_resource / reduction_factor, / its square, and "
+                         "so on; 0: from min_resource on",
                  .min = 0},
                 config.rungs);
   visitor.field(kReductionFactor, config.reduction_factor);
-  visitor.field({.name = "min_early_stopping_rate",
-                 .help = "so many rungs are left out at the beginning",
-                 .min = 0},
-                config.min_early_stopping_rate);
+  visitor.field(
+      {.name = "min_early_stopping_rate", .help = "number of first rungs to omit", .min = 0},
+      config.min_early_stopping_rate);
   visitor.field(kBootstrapCount, config.bootstrap_count);
 }
 

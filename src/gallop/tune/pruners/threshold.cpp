@@ -26,8 +26,8 @@ class Threshold final : public Pruner {
 }  // namespace
 
 void visit(config::Visitor& visitor, ThresholdConfig& config) {
-  visitor.field({.name = "lower", .help = "the metric must not be below"}, config.lower);
-  visitor.field({.name = "upper", .help = "the metric must not be above"}, config.upper);
+  visitor.field({.name = "lower", .help = "lower bound of the metric"}, config.lower);
+  visitor.field({.name = "upper", .help = "upper bound of the metric"}, config.upper);
   visit(visitor, config.times);
 }
 

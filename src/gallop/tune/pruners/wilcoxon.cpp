@@ -57,14 +57,13 @@ class Wilcoxon final : public Pruner {
 
 void visit(config::Visitor& visitor, WilcoxonConfig& config) {
   visitor.field({.name = "p_threshold",
-                 .help = "how unlikely it must be that a trial is no worse than the best",
+                 .help = "p-value below which a trial is pruned as worse than the best",
                  .min = 0,
                  .max = 1},
                 config.p_threshold);
-  visitor.field({.name = "startup_steps",
-                 .help = "no trial is pruned before so many steps can be compared",
-                 .min = 0},
-                config.startup_steps);
+  visitor.field(
+      {.name = "startup_steps", .help = "steps to compare before pruning starts", .min = 0},
+      config.startup_steps);
 }
 
 std::unique_ptr<Pruner> make_wilcoxon(const WilcoxonConfig& config, const StudySettings& settings) {

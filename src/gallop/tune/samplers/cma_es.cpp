@@ -299,34 +299,32 @@ class CmaEsSampler final : public Sampler {
 
 void visit(config::Visitor& visitor, CmaEsConfig& config) {
   visitor.field({.name = "population",
-                 .help = "trials of a generation; 0 for 4 + 3 ln of the number of parameters",
+                 .help = "population size; 0: 4 + 3 ln(number of parameters)",
                  .min = 0},
                 config.population);
   visitor.field({.name = "startup",
-                 .help = "it begins at the best of so many random trials; 0 for in the middle",
+                 .help = "random trials whose best is the initial mean; 0: the middle of the space",
                  .min = 0},
                 config.startup);
   visitor.field({.name = "deviation",
-                 .help = "how far it draws at first, as a share of each interval",
+                 .help = "initial standard deviation as a fraction of each interval",
                  .min = 0,
                  .max = 1,
                  .above_min = true},
                 config.deviation);
   visitor.field({.name = "restarts",
-                 .help = "when it has converged: with a larger population, with larger and smaller "
-                         "ones, or not at all",
+                 .help = "restart strategy after convergence: a larger population (IPOP), larger "
+                         "and smaller ones (BIPOP), or none",
                  .choices = {"ipop", "bipop", "none"}},
                 config.restarts);
   visitor.field({.name = "independent",
-                 .help = "choices and parameters with conditions: as the sampler tpe has them, or "
-                         "at random",
+                 .help = "sampler of categorical and conditional parameters: tpe or random",
                  .choices = {"tpe", "random"}},
                 config.independent);
-  visitor.field(
-      {.name = "adapt_rates", .help = "learn more slowly the noisier the losses are (LRA-CMA-ES)"},
-      config.adapt_rates);
-  visitor.field({.name = "pruned", .help = "pruned trials count with their last report"},
-                config.pruned);
+  visitor.field({.name = "adapt_rates",
+                 .help = "adapt learning rates to the noise of the losses (LRA-CMA-ES)"},
+                config.adapt_rates);
+  visitor.field({.name = "pruned", .help = "use the last report of pruned trials"}, config.pruned);
 }
 
 std::unique_ptr<Sampler> make_cma_es(const CmaEsConfig& config, const StudySettings& settings) {

@@ -292,25 +292,28 @@ std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
 
 void visit(config::Visitor& visitor, GpConfig& config) {
   visitor.field({.name = "startup",
-                 .help = "points of a Sobol sequence until so many trials are complete",
+                 .help = "trials from a Sobol sequence before the model is used",
                  .min = 2},
                 config.startup);
-  visitor.field({.name = "exact", .help = "the objective has no noise"}, config.exact);
-  visitor.field({.name = "candidates",
-                 .help = "points that are looked at for each trial, a quarter of them with several "
-                         "objectives",
+  visitor.field({.name = "exact", .help = "treat the objective as deterministic (without noise)"},
+                config.exact);
+  visitor.field(
+      {.name = "candidates",
+       .help =
+           "candidates of the acquisition function per trial; a quarter with several objectives",
+       .min = 1},
+      config.candidates);
+  visitor.field({.name = "starts",
+                 .help = "starts of the local search of the acquisition function",
                  .min = 1},
-                config.candidates);
-  visitor.field({.name = "starts", .help = "from how many of them is climbed", .min = 1},
                 config.starts);
   visitor.field(
       {.name = "samples",
-       .help = "how often the losses of trials that run are drawn from the model, 16 times "
-               "with several objectives",
+       .help = "samples of the running trials' losses (Monte Carlo); 16 with several objectives",
        .min = 1},
       config.samples);
   visitor.field({.name = "most_trials",
-                 .help = "of more finished trials, only the best and the last are modeled",
+                 .help = "largest number of finished trials in the model: the best and the last",
                  .min = 20},
                 config.most_trials);
 }

@@ -215,10 +215,10 @@ class GridSampler final : public Sampler {
 
 void visit(config::Visitor& visitor, GridConfig& config) {
   visitor.field({.name = "points",
-                 .help = "values of an interval without steps, evenly spaced on its scale",
+                 .help = "grid points of a continuous interval, evenly spaced on its scale",
                  .min = 2},
                 config.points);
-  visitor.field({.name = "shuffle", .help = "in an order that depends on the study's seed"},
+  visitor.field({.name = "shuffle", .help = "shuffle the grid by the study's seed"},
                 config.shuffle);
 }
 

@@ -195,22 +195,20 @@ class Nsga2Sampler final : public Sampler {
 }  // namespace
 
 void visit(config::Visitor& visitor, Nsga2Config& config) {
-  visitor.field({.name = "population", .help = "trials of a generation", .min = 2},
-                config.population);
-  visitor.field({.name = "crossover",
-                 .help = "how numbers of two parents become one",
-                 .choices = {"uniform", "blx", "sbx"}},
-                config.crossover);
+  visitor.field({.name = "population", .help = "population size", .min = 2}, config.population);
   visitor.field(
-      {.name = "crossover_probability", .help = "that a child has two parents", .min = 0, .max = 1},
+      {.name = "crossover", .help = "crossover operator", .choices = {"uniform", "blx", "sbx"}},
+      config.crossover);
+  visitor.field(
+      {.name = "crossover_probability", .help = "crossover probability", .min = 0, .max = 1},
       config.crossover_probability);
   visitor.field({.name = "swap_probability",
-                 .help = "that a value is the second parent's",
+                 .help = "probability to take a value of the second parent",
                  .min = 0,
                  .max = 1},
                 config.swap_probability);
   visitor.field({.name = "mutation_probability",
-                 .help = "that a value is drawn at random; none for one in as many as there are",
+                 .help = "mutation probability per parameter; none: 1 / number of parameters",
                  .min = 0,
                  .max = 1},
                 config.mutation_probability);

@@ -68,12 +68,11 @@ class Pbt final : public PopulationSampler {
 void visit(config::Visitor& visitor, PbtConfig& config) {
   visit(visitor, config.population);
   visitor.field({.name = "resample_probability",
-                 .help = "how often a parameter is drawn anew instead of changed",
+                 .help = "probability of resampling a parameter instead of perturbing it",
                  .min = 0,
                  .max = 1},
                 config.resample_probability);
-  visitor.field({.name = "factors", .help = "by which a number is changed", .min = 0},
-                config.factors);
+  visitor.field({.name = "factors", .help = "perturbation factors", .min = 0}, config.factors);
 }
 
 std::unique_ptr<Sampler> make_pbt(const PbtConfig& config, const StudySettings& settings) {

@@ -34,18 +34,19 @@ struct PopulationSampler::Standing {
 };
 
 void visit(config::Visitor& visitor, PopulationConfig& config) {
-  visitor.field({.name = "population", .help = "members that are trained", .min = 1},
-                config.population);
-  visitor.field({.name = "interval", .help = "steps after which members are compared", .min = 0},
-                config.interval);
-  visitor.field({.name = "last", .help = "step at which training ends", .min = 0}, config.last);
+  visitor.field({.name = "population", .help = "population size", .min = 1}, config.population);
+  visitor.field(
+      {.name = "interval", .help = "steps between exploit-and-explore decisions", .min = 0},
+      config.interval);
+  visitor.field({.name = "last", .help = "last training step", .min = 0}, config.last);
   visitor.field({.name = "quantile",
-                 .help = "share of members that give way, and of those that they become",
+                 .help = "fraction of members that are replaced, and of those that they copy",
                  .min = 0,
                  .max = 0.5},
                 config.quantile);
-  visitor.field({.name = "synchronous", .help = "members wait until all have come as far"},
-                config.synchronous);
+  visitor.field(
+      {.name = "synchronous", .help = "synchronous: members wait for each other at each interval"},
+      config.synchronous);
 }
 
 PopulationSampler::PopulationSampler(const PopulationConfig& config, const StudySettings& settings,

@@ -66,7 +66,7 @@ class QuasiRandomSampler final : public Sampler {
 }  // namespace
 
 void visit(config::Visitor& visitor, QuasiRandomConfig& config) {
-  visitor.field({.name = "scramble", .help = "by the study's seed; else the plain sequence"},
+  visitor.field({.name = "scramble", .help = "scramble the sequence by the study's seed"},
                 config.scramble);
 }
 

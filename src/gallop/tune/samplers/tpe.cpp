@@ -305,28 +305,27 @@ class TpeSampler final : public Sampler {
 
 void visit(config::Visitor& visitor, TpeConfig& config) {
   visitor.field({.name = "startup",
-                 .help = "until so many trials are finished, points are quasi-random; with several "
-                         "objectives at random",
+                 .help = "finished trials before TPE starts; until then points are quasi-random, "
+                         "or random with several objectives",
                  .min = 1},
                 config.startup);
-  visitor.field({.name = "candidates", .help = "points that are compared for a trial", .min = 1},
+  visitor.field({.name = "candidates", .help = "candidates per trial", .min = 1},
                 config.candidates);
-  visitor.field(
-      {.name = "narrowing",
-       .help = "how far the good trials' densities narrow where no other trial runs, with "
-               "one objective; 1: as wide as Optuna's",
-       .min = 1,
-       .max = 100},
-      config.narrowing);
+  visitor.field({.name = "narrowing",
+                 .help = "bandwidth factor of the good trials' density if no other trial runs, "
+                         "with one objective; 1: as Optuna's",
+                 .min = 1,
+                 .max = 100},
+                config.narrowing);
   visitor.field({.name = "densities",
-                 .help = "grouped: one of all parameters without a condition, one of the numbers "
-                         "with the same, one of each choice with one; joint: one of those without, "
-                         "one of each other; independent: one of each; auto: grouped, independent "
-                         "with several objectives",
+                 .help = "density estimators: independent (one per parameter, univariate), joint "
+                         "(multivariate), or grouped (one per group of conditional parameters); "
+                         "auto: grouped, or independent with several objectives",
                  .choices = {"auto", "grouped", "joint", "independent"}},
                 config.densities);
-  visitor.field({.name = "count_running", .help = "trials that run count as bad ones"},
-                config.count_running);
+  visitor.field(
+      {.name = "count_running", .help = "count running trials as bad ones (constant liar)"},
+      config.count_running);
 }
 
 std::unique_ptr<Sampler> make_tpe(const TpeConfig& config, const StudySettings& settings) {

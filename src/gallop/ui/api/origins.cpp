@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/config/node.h"
+#include "gallop/config/renamed_options.h"
 
 namespace gallop::ui::api {
 
@@ -48,7 +49,8 @@ void add_later(std::string_view line, std::map<std::string, std::string>& origin
   for (std::string_view rest = line.substr(words + kLater.size()); !rest.empty();) {
     rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
     const std::string_view word = rest.substr(0, rest.find(' '));
-    const auto option = origins.find(std::string(word.substr(0, word.find('='))));
+    const auto option =
+        origins.find(config::current_path(std::string(word.substr(0, word.find('=')))));
     if (option != origins.end()) option->second = "command line, later";
     rest.remove_prefix(word.size());
   }
@@ -64,7 +66,10 @@ std::map<std::string, std::string> read_origins(const fs::path& run) {
   try {
     const std::string text = read_file(path, kMostBytes);
     const auto lines = lines_of(text);
-    add(config::parse_yaml(text, path.string()), "", lines, origins);
+    config::Node recipe = config::parse_yaml(text, path.string());
+    config::Problems problems;
+    config::rename_old_options(recipe, problems);
+    add(recipe, "", lines, origins);
     for (const std::string_view line : lines) add_later(line, origins);
   } catch (const Error&) {
     origins.clear();

@@ -30,7 +30,7 @@ double option_of(const std::string& run, const Options& options, const std::stri
 double per_step(const fs::path& folder, const std::string& run, CurveAxis axis) {
   if (axis != CurveAxis::kSamples && axis != CurveAxis::kTokens) return 1;
   const Options options = track::recipe_options(folder);
-  const double samples = option_of(run, options, "data.batch");
+  const double samples = option_of(run, options, "data.batch_size");
   if (axis == CurveAxis::kSamples) return samples;
   const auto reader = options.find("data.name");
   if (reader == options.end() || reader->second != "text") {

@@ -73,5 +73,5 @@ export function numberOf(value) {
   return NOT_FINITE[value.toLowerCase()] ?? Number(value);
 }
 
-/** Whether an error only says that nobody waits for the answer any more. */
+/** Whether an error only says that the answer is no longer awaited. */
 export const isAbort = (error) => error.name === "AbortError";

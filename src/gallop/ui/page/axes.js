@@ -44,7 +44,7 @@ export function placeOn(axis, value) {
   return `${axis} ${formatNumber(Math.round(value))}`;
 }
 
-/** "1.2M": with as few digits as tell ticks apart; `span` is what the axis covers, 0 where nobody knows. */
+/** "1.2M": with as few digits as tell ticks apart; `span` is what the axis covers, 0 where it is unknown. */
 export function shortNumber(value, span = 0) {
   const size = Math.abs(value);
   const digits = span > 0 && size > 0 ? Math.min(Math.ceil(Math.log10(size / span)) + 3, 15) : 0;

@@ -136,7 +136,7 @@ export class ChartGrid {
     this.empty.hidden = found > 0 || this.cards.size === 0;
   }
 
-  /** Shows what the reader has set anew (chart_controls.js). */
+  /** Shows what the reader has set again (chart_controls.js). */
   changed(setting) {
     if (setting === "search") this.setPattern(this.settings.search);
     else if (setting === "logX" || setting === "logY") this.redraw();
@@ -156,7 +156,7 @@ export class ChartGrid {
     for (const card of this.cards.values()) card.zoom = null;
   }
 
-  /** Draws anew what is there. */
+  /** Draws again what is there. */
   redraw() {
     for (const card of this.cards.values()) card.draw();
   }

@@ -60,7 +60,7 @@ export function stateElement(state) {
   return h("span", { class: `state ${/^\w+$/.test(state) ? state : ""}` }, state);
 }
 
-/** Lets the reader choose some of the known columns and their order; `changed(columns)` hears of each step. */
+/** Lets the reader choose some of the known columns and their order; `changed(columns)` is called at each step. */
 export function openColumnChooser(title, known, shown, changed) {
   let columns = shown;
   const list = h("div", { class: "chooser-list" });

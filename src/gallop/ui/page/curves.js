@@ -98,7 +98,7 @@ function radii(ys) {
  *                       {from, to, points, signal}
  *   lines()             gives how many it will be, about
  *   links(metric)       gives [text, title, address] of each file to take away
- *   pointed(x, card)    hears where the pointer is, null when it has left
+ *   pointed(x, card)    is called with where the pointer is, null when it has left
  * and may have:
  *   title(metric)       what it is called, other than the metric
  *   mark()              gives a place on the horizontal axis that is marked
@@ -133,7 +133,7 @@ export class CurveCard {
     this.wide = h("button", { type: "button", class: "quiet", title: "Large or small", "aria-label": "Large or small",
       "aria-pressed": String(this.element.classList.contains("wide")), onclick: () => this.toggleWide() }, "⤢");
     this.tools = h("span", { class: "tools" });
-    this.legend = h("div", { class: "legend idle" }); // As nobody points at it yet.
+    this.legend = h("div", { class: "legend idle" }); // As it is not pointed at yet.
     replace(this.element, h("figcaption", {}, h("span", { class: "ellipsis", title: this.metric }, this.context.title?.(this.metric) ?? this.metric), this.whole, this.tools, this.wide),
       this.error, this.plot, this.legend);
     this.listen();
@@ -267,7 +267,7 @@ export class CurveCard {
     this.drawPointer();
   }
 
-  // What has the reader's focus stays: only what has changed is made anew.
+  // What has the reader's focus stays: only what has changed is made again.
 
   drawTools() {
     const links = this.context.links(this.metric);

@@ -84,7 +84,7 @@ function renewChildren(element, wanted) {
 
 /**
  * As replace(), for what is shown again and again: elements that are there stay and become as those that are wanted. Where an
- * element goes between press and release of a button, browsers tell nobody of the click.
+ * element goes between press and release of a button, browsers do not report the click.
  */
 export function renew(element, ...children) {
   const wanted = document.createDocumentFragment();
@@ -93,7 +93,7 @@ export function renew(element, ...children) {
   return element;
 }
 
-/** Calls once, when nobody has asked for it for so long. */
+/** Calls once, once it was not requested for so long. */
 export function debounced(milliseconds, call) {
   let timer = 0;
   return (...values) => {

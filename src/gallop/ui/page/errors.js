@@ -10,7 +10,7 @@ export function errorLine() {
     if (line.textContent !== text) line.textContent = text;
     line.hidden = !text;
   };
-  /** Says what the server refused; that it does not answer is said elsewhere, and what nobody waits for is not said. */
+  /** Says what the server refused; that it does not answer is said elsewhere, and what is no longer awaited is not said. */
   line.tell = (error, signal) => {
     if (signal.aborted) return;
     if (!(error instanceof ApiError)) throw error;

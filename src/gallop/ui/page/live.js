@@ -1,4 +1,4 @@
-// Hears from the server what has changed, and says when the server is gone and when it is back.
+// Receives from the server what has changed, and shows when the server is gone and when it is back.
 
 import { connection, getSession } from "./api.js";
 
@@ -9,11 +9,11 @@ const RETRY_MS = 1500;
 const TOGETHER_MS = 300;
 const GONE = "The server does not answer; what is shown may be old. Trying again.";
 const REFUSED = "Changes are not followed: the server has no place for one more page. Trying again.";
-// Browsers open few connections to one server, for all their pages together: a page that nobody sees gives its own up.
+// Browsers open few connections to one server, for all their pages together: a page that is not visible gives its own up.
 const HIDDEN_MS = 5000;
 let source = null;
 let isLost = false;
-let isBehind = false; // Something may have changed that nobody has told.
+let isBehind = false; // Something may have changed that was not announced.
 let timer = 0;
 
 function banner(text) {

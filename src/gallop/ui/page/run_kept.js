@@ -5,7 +5,7 @@ import { h, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
 
 /**
- * Shows it until the signal is aborted; gives what shows it as it has become. `content(kept)` is what stands there, made anew
+ * Shows it until the signal is aborted; gives what shows it as it has become. `content(kept)` is what stands there, made again
  * where it has changed; `nothing` a heading and the elements below it, for a run that has none; `kept(value, isSame)`, where
  * given, learns of each answer.
  */

@@ -76,7 +76,7 @@ export function showLog(root, { name, kinds, signal }) {
     for (;;) {
       const { total, records } = await read(end, PAGE);
       if (total < end) {
-        first = end = 0; // It was made anew.
+        first = end = 0; // It was made again.
         isBusy = false;
         await begin();
         return;

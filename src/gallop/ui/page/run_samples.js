@@ -37,6 +37,6 @@ export function showSamples(root, { name, signal }) {
   return showKept(root, {
     path: "run/samples", name, signal, content: (samples) => contentOf(name, samples),
     nothing: ["No samples are kept", h("p", {}, "A training keeps the first ones that its model sees, unless "),
-      h("pre", { class: "command" }, "track.samples=0"), h("p", {}, "Runs that are older or come from another program have none.")],
+      h("pre", { class: "command" }, "track.log_samples=0"), h("p", {}, "Runs that are older or come from another program have none.")],
   });
 }

@@ -154,7 +154,7 @@ class RunsTable {
     return source;
   }
 
-  /** Asks anew from the top. What is here stays until the answer has come, also where that is an error. */
+  /** Asks again from the top. What is here stays until the answer has come, also where that is an error. */
   restart() {
     this.next?.close();
     this.next = this.makeSource();

@@ -3,7 +3,7 @@
 
 import { isAbort } from "./api.js";
 
-// The new items, those that have not changed as the objects that they were, so that nobody draws them again.
+// The new items, those that have not changed as the objects that they were, so that they are not drawn again.
 function kept(before, items) {
   if (!before) return items;
   return items.map((item, i) => (before[i] && JSON.stringify(before[i]) === JSON.stringify(item) ? before[i] : item));

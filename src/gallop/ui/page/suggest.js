@@ -54,7 +54,7 @@ export function withSuggestions(input, names) {
     }
     draw();
   });
-  // Before other listeners of the input: a key that is for the list is for nobody else.
+  // Before other listeners of the input: a key that is for the list is for no other listener.
   input.addEventListener("keydown", (event) => {
     if (found.length === 0) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
