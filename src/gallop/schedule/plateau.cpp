@@ -11,11 +11,9 @@ namespace {
 
 class Plateau final : public Schedule {
  public:
-  explicit Plateau(const PlateauConfig& config) : config_(config) {
-    // Which of other metrics are to rise is known from the first evaluation on.
-    if (config_.metric == "loss") best_ = kInfinity;
-    if (config_.metric == "accuracy") best_ = -kInfinity;
-  }
+  // Not finite before the first evaluation, from which on it is known whether a metric is to rise.
+  explicit Plateau(const PlateauConfig& config)
+      : config_(config), best_(config.metric == "accuracy" ? -kInfinity : kInfinity) {}
 
   double factor(double) const override { return factor_; }
 
@@ -68,7 +66,7 @@ class Plateau final : public Schedule {
   }
 
   PlateauConfig config_;
-  double factor_ = 1, best_ = std::numeric_limits<double>::quiet_NaN(), bad_ = 0, cooldown_ = 0;
+  double factor_ = 1, best_, bad_ = 0, cooldown_ = 0;
 };
 
 }  // namespace

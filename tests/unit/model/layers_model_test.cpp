@@ -8,6 +8,7 @@
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/hardswish.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -121,7 +122,8 @@ TEST(LayersModel, EqualsTorchOfTransposedConvolutionsAndPooling) {
                        .scale_factor(std::vector<double>{2, 2})
                        .mode(torch::kBilinear)
                        .align_corners(false)),
-      nn::Hardswish(), nn::AdaptiveAvgPool2d(1), nn::Flatten(), nn::Linear(6, 5));
+      nn::Functional([](const at::Tensor& x) { return at::hardswish(x); }),
+      nn::AdaptiveAvgPool2d(1), nn::Flatten(), nn::Linear(6, 5));
   expect_equal(
       *model, other->parameters(), [&](const at::Tensor& x) { return other->forward(x); },
       at::rand({3, 3, 12, 12}));

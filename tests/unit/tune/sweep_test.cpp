@@ -228,7 +228,7 @@ TEST(Sweep, HasNoFixedOptionThatAParameterSets) {
     return mistake(start + "options: " + options);
   };
   EXPECT_EQ(wrong("{data.batch_size: 2, train.epochs: 3}"),
-            "sweep.yaml:7:26: options.train.epochs: is set by the parameter 'train.epochs'; leave "
+            "sweep.yaml:7:31: options.train.epochs: is set by the parameter 'train.epochs'; leave "
             "one out");
   EXPECT_EQ(wrong("{train: {epochs: 3}}"),
             "sweep.yaml:7:19: options.train.epochs: is set by the parameter 'train.epochs'; leave "
