@@ -263,8 +263,9 @@ def main():
     seconds = time.monotonic() - begin
     if os.environ.get("GALLOP_TEST_RESULTS"):
         write_results(os.environ["GALLOP_TEST_RESULTS"], name, module, suite)
-    for test, reason in suite.skipped.items():
-        print(f"skipped {test}: {reason}")
+    for reason in sorted(set(suite.skipped.values())):
+        skipped = [test for test in suite.skipped if suite.skipped[test] == reason]
+        print(f"skipped {skipped[0]}{f' and {len(skipped) - 1} more' if skipped[1:] else ''}: {reason}")
     slowest = sorted(suite.passed, key=suite.passed.get, reverse=True)[:SLOWEST_SHOWN]
     print(f"slowest: {', '.join(f'{test} {suite.passed[test]:.1f} s' for test in slowest)}")
     for test in suite.failed:

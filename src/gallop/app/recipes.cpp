@@ -39,6 +39,10 @@ void check(const Arguments& arguments) {
   if (!arguments.svg.empty() && !draws) {
     throw UsageError(fmt::format("--svg is for schedule and schedules, not for {}", action));
   }
+  if (!arguments.target.empty() && action != "copy") {
+    throw UsageError(fmt::format("'{}' says where to copy a recipe, and '{}' copies none",
+                                 printable(arguments.target), action));
+  }
   if (!arguments.overrides.empty() && action != "schedule") {
     throw UsageError(fmt::format("{} changes nothing in 'gallop recipes {}'; schedule takes it",
                                  arguments.overrides.front().path, action));

@@ -31,6 +31,9 @@ void FileImages::read(int64_t index, const DecodeRequest& request, Image& image)
 std::vector<std::string> image_files_in(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    throw DataError(fmt::format("{}: there is no such folder", printable(folder)));
+  }
   fs::recursive_directory_iterator at(folder, error);
   for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
