@@ -43,7 +43,7 @@ std::optional<passes::FusedLoop> loop_of(const Graph& graph) {
 /// What a function of fresh tensors makes as one loop for GPUs, run on the CPU.
 Tensors run_as_one_loop(const Function& function, const Tensors& inputs) {
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const Graph graph = graph_for_gpu(function, inputs, compiler);
   const auto loop = loop_of(graph);
   if (!loop) {
@@ -124,7 +124,7 @@ TEST(CudaFuse, ReductionsOfFp16AreTakenInFp32) {
 
 TEST(CudaFuse, Fp16IsNotFusedOnTheCpu) {
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const Tensors inputs = {at::randn({64, 600}).to(at::kHalf)};
   for (const Function& function :
        {Function([](const Tensors& x) -> Tensors { return {(x[0] + 1) * x[0]}; }),
@@ -141,7 +141,7 @@ TEST(CudaFuse, Fp16IsNotFusedOnTheCpu) {
 // bf16 and fp16 meet in fp32, which is left to LibTorch; and so are its powers in 16 bits.
 TEST(CudaFuse, FormatsThatMeetAreLeftAlone) {
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const Tensors inputs = {at::randn({64}).to(at::kHalf), at::randn({64}).to(at::kBFloat16)};
   const auto is_fused = [&](const Function& function) {
     const Graph graph = graph_for_gpu(function, inputs, compiler);

@@ -34,7 +34,7 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
                         /*for_gpus=*/true);
   constexpr int64_t kForms = 40;
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const std::vector<LoopCase> cases = make_cases_for_gpus(random, kForms);
   std::vector<CudaPlan> plans;
   std::vector<KernelSource> sources;

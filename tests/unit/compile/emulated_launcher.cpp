@@ -33,7 +33,9 @@ KernelSource with_launcher(const std::string& path) {
 
 }  // namespace
 
-EmulatedLauncher::EmulatedLauncher() : compiler_({.cache_folder = folder_.path()}) {}
+// A busy machine may take minutes for one text.
+EmulatedLauncher::EmulatedLauncher()
+    : compiler_({.cache_folder = folder_.path(), .timeout_seconds = 3600}) {}
 
 void EmulatedLauncher::launch(const kernel::CudaLaunch& launch) {
   launches += 1;

@@ -181,7 +181,7 @@ TEST_P(Formulas, AreThoseOfLibTorch) {
     programs.push_back(std::move(b).finish());
   }
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const auto kernels = LoopKernel::make(programs, compiler);
   const at::Tensor x = numbers(type), dy = at::randn({1000}).to(type);
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -214,7 +214,7 @@ LoopProgram sums_of_both(int64_t rows, int64_t columns) {
 
 TEST(LoopKernel, GivesTheSameBitsForAnyNumberOfThreads) {
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   for (const auto& [rows, columns] :
        std::vector<std::pair<int64_t, int64_t>>{{5000, 37}, {300, 1000}, {7, 50'000}}) {
     const auto kernel = make_one(sums_of_both(rows, columns), compiler);
@@ -245,7 +245,7 @@ TEST(LoopKernel, GivesTheSameBitsForAnyNumberOfThreads) {
 
 TEST(LoopKernel, SharesCodeBetweenSizesAndConstants) {
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   std::set<std::string> symbols;
   for (int64_t rows = 2; rows < 20; ++rows) {
     const LoopProgram program = sums_of_both(rows, 10 * rows);
@@ -261,7 +261,7 @@ TEST(LoopKernel, SharesCodeBetweenSizesAndConstants) {
 
 TEST(LoopKernel, SaysWhatIsWrongWithItsTensors) {
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const auto kernel = make_one(sums_of_both(4, 8), compiler);
   ASSERT_TRUE(kernel->wait());
   const at::Tensor x = at::ones({4, 8}), y = at::empty({4, 8}, at::kBFloat16),

@@ -60,7 +60,7 @@ double error_of(const at::Tensor& found, const at::Tensor& wanted) {
 void expect_near(const Function& function, const Tensors& inputs, const Tensors& wanted,
                  double tolerance, int64_t most_loops, int64_t others) {
   const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   Graph graph = split(function, inputs);
   EXPECT_EQ(count(graph, "aten::native_"), 0);
   const EmulatedRun emulated = run_emulated(graph, inputs, compiler);
