@@ -59,9 +59,9 @@ TEST_F(DataSection, IsReadFromARecipe) {
 }
 
 TEST_F(DataSection, RefusesWhatCannotBe) {
-  EXPECT_NE(refusal("{batch: 0}").find("data"), 0u);
+  EXPECT_NE(refusal("{batch_size: 0}").find("data"), 0u);
   for (const char* yaml :
-       {"{batch: 0}", "{threads: -2}", "{prefetch: 0}", "{validation: 1}", "{channels: 4}",
+       {"{batch_size: 0}", "{threads: -2}", "{prefetch: 0}", "{validation: 1}", "{channels: 4}",
         "{in_memory: maybe}", "{on_error: hide}", "{normalize: well}", "{std: [0]}", "{context: 0}",
         "{name: flower}", "{augment: [flop]}", "{augment: [{random-crop: {padding: -1}}]}",
         "{bach: 5}", "{augment: [{random-horizontal-flip: {mode: never}}]}",
@@ -71,12 +71,12 @@ TEST_F(DataSection, RefusesWhatCannotBe) {
 }
 
 TEST_F(DataSection, SetsUpLoaders) {
-  const DataConfig plain = read("{batch: 64}");
+  const DataConfig plain = read("{batch_size: 64}");
   EXPECT_EQ(training_loader(plain, 6).threads, 6);
   EXPECT_TRUE(training_loader(plain, 6).shuffle);
   EXPECT_FALSE(evaluation_loader(plain, 6).shuffle);
   EXPECT_EQ(evaluation_loader(plain, 6).batch, 64);
-  const DataConfig set = read("{batch: 64, eval_batch: 500, threads: 0, shuffle: false}");
+  const DataConfig set = read("{batch_size: 64, eval_batch: 500, threads: 0, shuffle: false}");
   EXPECT_EQ(training_loader(set, 6).threads, 0);
   EXPECT_FALSE(training_loader(set, 6).shuffle);
   EXPECT_EQ(evaluation_loader(set, 6).batch, 500);
