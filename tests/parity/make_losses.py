@@ -104,13 +104,16 @@ def by(function):
     return loss
 
 
-def smooth_l1(x, batch, beta=1.0):
-    values = F.smooth_l1_loss(x.reshape(batch["target"].shape), batch["target"], beta=beta, reduction="none")
-    if "weight" not in batch:
-        return values.mean()
-    weight = batch["weight"]
-    weight = (weight.unsqueeze(1) if weight.dim() == 1 else weight).expand_as(values)
-    return (values * weight).sum() / weight.sum()
+def weighted_mean(function):
+    """Divides by the sum of the weights, as PyTorch does for mse_loss and l1_loss, and not for huber_loss."""
+    def loss(x, batch, **options):
+        values = function(x.reshape(batch["target"].shape), batch["target"], reduction="none", **options)
+        if "weight" not in batch:
+            return values.mean()
+        weight = batch["weight"]
+        weight = (weight.unsqueeze(1) if weight.dim() == 1 else weight).expand_as(values)
+        return (values * weight).sum() / weight.sum()
+    return loss
 
 
 def quantile(x, batch, quantiles=(0.5,)):
@@ -177,8 +180,8 @@ CASES = [
     ("bce-with-logits", bce, ["binary"], {"pos_weight": ((), [2.5], WEIGHTS)}),
     ("mse", by(F.mse_loss), ["numbers", "weighted", "each-weighted", "column"], {}),
     ("l1", by(F.l1_loss), ["numbers", "weighted", "each-weighted", "column"], {}),
-    ("huber", by(F.huber_loss), ["numbers", "weighted", "column"], {"delta": (1.0, 0.3)}),
-    ("smooth-l1", smooth_l1, ["numbers", "weighted", "column"], {"beta": (1.0, 0.3, 0.0)}),
+    ("huber", weighted_mean(F.huber_loss), ["numbers", "weighted", "column"], {"delta": (1.0, 0.3)}),
+    ("smooth-l1", weighted_mean(F.smooth_l1_loss), ["numbers", "weighted", "column"], {"beta": (1.0, 0.3, 0.0)}),
     ("quantile", quantile, ["numbers", "column"], {"quantiles": ([0.5], [0.1])}),
     ("quantile", quantile, ["column-of-three"], {"quantiles": ([0.1, 0.5, 0.9],)}),
     ("poisson-nll", by(F.poisson_nll_loss), ["counts"], {"log_input": (True,), "full": (False, True)}),

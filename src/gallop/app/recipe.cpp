@@ -8,6 +8,7 @@
 
 #include "gallop/app/built_in_recipes.h"
 #include "gallop/base/file.h"
+#include "gallop/base/input.h"
 #include "gallop/base/text.h"
 #include "gallop/config/renamed_options.h"
 #include "gallop/config/resolve.h"
@@ -231,7 +232,7 @@ ResolvedRecipe read_recipe(const Families& families, const std::string& name_or_
     if (!fs::exists(name_or_path)) {
       throw UsageError(fmt::format("there is no recipe file '{}'", printable(name_or_path)));
     }
-    return parse_recipe(families, read_file(name_or_path, 1 << 20), name_or_path, overrides);
+    return parse_recipe(families, read_input(name_or_path, 1 << 20), name_or_path, overrides);
   }
   std::vector<std::string> names;
   for (const auto& recipe : built_in_recipes()) {

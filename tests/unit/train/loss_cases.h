@@ -21,8 +21,12 @@ inline config::Component chosen_loss(const LossRegistry& losses, const std::stri
   std::string yaml = "{";
   for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
     const size_t equals = text.find('=', at), end = text.find(' ', equals);
-    yaml += text.substr(at + 1, equals - at - 1) + ": " +
-            text.substr(equals + 1, end == std::string::npos ? end : end - equals - 1) + ", ";
+    yaml += text.substr(at + 1, equals - at - 1) + ": ";
+    for (const char c :
+         text.substr(equals + 1, end == std::string::npos ? end : end - equals - 1)) {
+      yaml += c == ':' ? ": " : std::string(1, c);
+    }
+    yaml += ", ";
   }
   const config::Node options = config::parse_yaml(yaml + "}", "loss");
   config::Problems problems;

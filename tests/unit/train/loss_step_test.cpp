@@ -1,6 +1,7 @@
 // Steps with every loss: in micro-batches, compiled, and shared by processes.
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -75,7 +76,7 @@ using Batches = std::vector<std::pair<at::Tensor, at::Tensor>>;
 Batches batches_of(const LossCase& tested) {
   seed_step(5, 0, at::kCPU);
   Batches batches;
-  for (const int64_t rows : {12, 13, 12, 4, 12}) {
+  for (const int64_t rows : {12, 7, 12, 12}) {
     batches.emplace_back(at::randn({rows, 6}), tested.target(rows));
   }
   return batches;
@@ -141,17 +142,27 @@ void expect_close(const Steps& found, const Steps& wanted) {
   }
 }
 
+// Bits of some operators depend on the number of threads.
+class OneThread {
+ public:
+  OneThread() { at::set_num_threads(1); }
+  ~OneThread() { at::set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_ = at::get_num_threads();
+};
+
 Steps train_together(int size, const LossCase& tested, const Batches& batches, bool compiled,
                      const std::string& strategy) {
   std::vector<Steps> all(static_cast<size_t>(size));
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
+  const OneThread one_thread;
   parallel::run_together(size, [&](parallel::Collectives& collectives) {
     at::set_num_threads(1);
     all[static_cast<size_t>(collectives.rank())] =
         train(tested, batches, compiled, strategy, &collectives);
   });
-  at::set_num_threads(threads);
   for (const Steps& one : all) {
     for (size_t i = 0; i < one.parameters.size(); ++i) {
       EXPECT_TRUE(at::equal(one.parameters[i].tensor, all.front().parameters[i].tensor));
@@ -165,7 +176,7 @@ class LossStep : public testing::TestWithParam<LossCase> {};
 // The mean loss over the whole batch, written down without a step.
 TEST_P(LossStep, TakesTheMeanOverTheWholeBatch) {
   const LossCase& tested = GetParam();
-  if (tested.with_teacher) return;
+  if (tested.with_teacher || tested.config.sam) return;
   const Batches batches = batches_of(tested);
   const auto& [input, target] = batches.front();
   AnyOutputs model(tested.outputs);
@@ -186,6 +197,10 @@ TEST_P(LossStep, TakesTheMeanOverTheWholeBatch) {
   EXPECT_NEAR(first.gradient_norm, std::sqrt(squares), 1e-5 * std::max(1.0, std::sqrt(squares)));
 }
 
+// Some of each kind, as to compile takes long.
+const std::set<std::string> kCompiledTogether = {"Ignored", "ClassWeightsSmoothed",
+                                                 "TaughtWeighted", "WeightedSum"};
+
 TEST_P(LossStep, IsTheSameInPartsCompiledAndShared) {
   const LossCase& tested = GetParam();
   const Batches batches = batches_of(tested);
@@ -194,15 +209,13 @@ TEST_P(LossStep, IsTheSameInPartsCompiledAndShared) {
   for (const int64_t accumulate : {2, 5}) {
     LossCase cut = tested;
     cut.config.accumulate = accumulate;
-    for (const bool compiled : {false, true}) {
-      SCOPED_TRACE(testing::Message() << accumulate << (compiled ? " compiled" : ""));
-      expect_close(train(cut, batches, compiled), alone);
-    }
+    SCOPED_TRACE(accumulate);
+    expect_close(train(cut, batches, /*compiled=*/false), alone);
   }
   for (const std::string strategy : {"ddp", "deterministic"}) {
     std::optional<Steps> of_one;
     for (const int size : {1, 2, 3, 4}) {
-      const bool compiled = size % 2 == 0;
+      const bool compiled = size == 2 && kCompiledTogether.count(tested.name) > 0;
       SCOPED_TRACE(testing::Message() << size << " " << strategy << (compiled ? " compiled" : ""));
       const Steps shared = train_together(size, tested, batches, compiled, strategy);
       expect_close(shared, alone);

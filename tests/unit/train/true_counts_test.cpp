@@ -144,11 +144,10 @@ TEST_P(TrueCountsTogether, AreThoseOfOneProcess) {
     if (strategy == "deterministic" && tested.config.accumulate > 1) continue;
     Case shared = tested;
     shared.strategy = strategy;
-    for (const bool compiled : {false, true}) {
-      for (const int size : {1, 2, 3, 4}) {
-        SCOPED_TRACE(testing::Message() << size << strategy << (compiled ? ", compiled" : ""));
-        expect_close(train_together(size, shared, compiled, batches).back(), alone);
-      }
+    for (const int size : {1, 2, 3, 4}) {
+      const bool compiled = size == 2;
+      SCOPED_TRACE(testing::Message() << size << strategy << (compiled ? ", compiled" : ""));
+      expect_close(train_together(size, shared, compiled, batches).back(), alone);
     }
   }
 }

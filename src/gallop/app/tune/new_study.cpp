@@ -17,6 +17,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
+#include "gallop/base/input.h"
 #include "gallop/base/left_over.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/storage/memory.h"
@@ -131,7 +132,7 @@ std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
   if (!fs::exists(file)) {
     throw UsageError(fmt::format("there is no sweep '{}'", printable(wanted.sweep_file)));
   }
-  std::string text = read_file(file, kLargestSweep);
+  const std::string text = read_input(file, kLargestSweep);
   sweep = tune::parse_sweep(text, wanted.sweep_file, file.stem().string());
   const RecipeMetrics reported(sweep.settings, tune::parse_run_spec(sweep.settings.run));
   sweep = tune::parse_sweep(
