@@ -41,7 +41,7 @@ PHASES = {
     "images": ("pictures/train/class_", True, 10, 0),
     "folder": ("runs/", False, 1, 0),
     "compile": ("/kernels/", False, 1, ""),
-    "wait": ("pictures/train/class_", True, 80, 1),
+    "wait": ("pictures/train/class_", True, 100, 1),
     "evaluation": ("pictures/test/class_", True, 5, 1),
     "checkpoint": ("/checkpoints", False, 5, 0),
     "step": ("/metrics.log", False, 8, 0),
@@ -74,6 +74,12 @@ def receivers(training, who):
     return pids, speakers
 
 
+def wait_for_phase(there, training, held, phase, name):
+    training.wait_for(held.has_come, f"phase {phase}")
+    if phase == "wait":  # Data are read ahead of the first step; all processes have done it before the first checkpoint.
+        training.wait_for(lambda: os.path.exists(there.path(name, "checkpoints", "latest")), "first checkpoint")
+
+
 def ask(training, who):
     """Sends the signals. Returns to whom, once they have been heard."""
     pids, speakers = receivers(training, who)
@@ -87,7 +93,7 @@ def stop(there, phase, who, wanted):
     name = f"{phase}-{who}"
     training = there.start(name, processes=0 if who == "process" else 2, grace=LONG_GRACE_SECONDS,
                            environment=environment_of(there, held, phase, who))
-    training.wait_for(held.has_come, f"phase {phase}")
+    wait_for_phase(there, training, held, phase, name)
     asked = time.monotonic()
     if phase in START_UP:
         pids, _ = receivers(training, who)
@@ -118,7 +124,7 @@ def end_at_once(there, who, signals, wanted):
     name = f"twice-{who}-{len(signals)}"
     held = hold(there, "wait", who)
     training = there.start(name, processes=0 if who == "process" else 2, environment=held.environment)
-    training.wait_for(held.has_come, "phase wait")
+    wait_for_phase(there, training, held, "wait", name)
     pids = ask(training, who)
     all_of_it = [training.process.pid, *training.children()]
     # What comes within a second is one request.

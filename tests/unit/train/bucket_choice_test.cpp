@@ -46,7 +46,8 @@ MeasuredChoice choose_together(parallel::Collectives& collectives, Trainee& trai
                               return parallel::make_ddp(
                                   {.bucket = size}, collectives,
                                   {trainee.model->parameters(), trainee.model->buffers()});
-                            }},
+                            },
+                        .uses = 1},
                        collectives);
 }
 
