@@ -74,10 +74,10 @@ def receivers(training, who):
     return pids, speakers
 
 
-def wait_for_phase(there, training, held, phase, name):
+def wait_for_phase(training, held, phase):
     training.wait_for(held.has_come, f"phase {phase}")
-    if phase == "wait":  # Data are read ahead of the first step; all processes have done it before the first checkpoint.
-        training.wait_for(lambda: os.path.exists(there.path(name, "checkpoints", "latest")), "first checkpoint")
+    if phase == "wait":  # Data are read ahead of the first step, which all have done where one has done the second.
+        training.wait_for(lambda: (training.event("step") or {"step": 0})["step"] >= 2, "second step")
 
 
 def ask(training, who):
@@ -93,7 +93,7 @@ def stop(there, phase, who, wanted):
     name = f"{phase}-{who}"
     training = there.start(name, processes=0 if who == "process" else 2, grace=LONG_GRACE_SECONDS,
                            environment=environment_of(there, held, phase, who))
-    wait_for_phase(there, training, held, phase, name)
+    wait_for_phase(training, held, phase)
     asked = time.monotonic()
     if phase in START_UP:
         pids, _ = receivers(training, who)
@@ -124,7 +124,7 @@ def end_at_once(there, who, signals, wanted):
     name = f"twice-{who}-{len(signals)}"
     held = hold(there, "wait", who)
     training = there.start(name, processes=0 if who == "process" else 2, environment=held.environment)
-    wait_for_phase(there, training, held, "wait", name)
+    wait_for_phase(training, held, "wait")
     pids = ask(training, who)
     all_of_it = [training.process.pid, *training.children()]
     # What comes within a second is one request.
