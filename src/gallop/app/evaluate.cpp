@@ -167,6 +167,16 @@ train::MetricChoice with_metrics(train::MetricChoice choice,
   return choice;
 }
 
+// The models, on the device and in the memory format of their runs.
+std::vector<train::Member> move_to(c10::Device device, const Runs& runs) {
+  std::vector<train::Member> members;
+  for (const TrainedRun& run : runs) {
+    run.model->to(device, run.recipe.recipe.train.channels_last == "true");
+    members.push_back({*run.model, run.precision()});
+  }
+  return members;
+}
+
 }  // namespace
 
 ExitCode run_evaluate(const std::vector<std::string>& arguments) {
@@ -223,13 +233,8 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   }
   auto metric_set = std::make_shared<const train::MetricSet>(
       families.metrics, with_metrics(recipe.metric, metrics), first.inputs.metric_task());
-  std::vector<train::Member> members;
-  for (const TrainedRun& run : runs) {
-    run.model->to(device, run.recipe.recipe.train.channels_last == "true");
-    members.push_back({*run.model, run.precision()});
-  }
   const auto evaluation =
-      train::evaluate_ensemble(members, *part.samples,
+      train::evaluate_ensemble(move_to(device, runs), *part.samples,
                                {.loader = data::evaluation_loader(recipe.data, hardware.cores),
                                 .device = device,
                                 .views = train::test_views(recipe.evaluate, first.inputs.task()),
