@@ -243,7 +243,8 @@ class FolderReader {
     const bool is_known = found != classes_.end() && *found == name;
     for (const std::string& file : listing.images) {
       if (is_known) {
-        images.add(static_cast<int32_t>(found - classes_.begin()), name + "/" + file);
+        images.add(static_cast<int32_t>(found - classes_.begin()),
+                   fmt::format("{}/{}", name, file));
       } else {
         skip("unknown class", path / name / file, "its class is not known in train");
       }

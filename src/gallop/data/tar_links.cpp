@@ -97,7 +97,7 @@ class LinkFollower {
         base = parent_of(base);
         continue;
       }
-      std::string next = base.empty() ? part : base + "/" + part;
+      std::string next = base.empty() ? part : fmt::format("{}/{}", base, part);
       const auto found = places_.find(next);
       if (found == places_.end() || !is_link(members_[found->second])) {
         base = std::move(next);
@@ -111,7 +111,7 @@ class LinkFollower {
         return {.problem = fmt::format("is a link that leads out of the archive, to '{}'",
                                        printable(link.link))};
       }
-      rest = rest.empty() ? link.link : link.link + "/" + rest;
+      rest = rest.empty() ? link.link : fmt::format("{}/{}", link.link, rest);
     }
     return arrive(base);
   }
