@@ -788,7 +788,7 @@ def samples_are_shown(browser, api, server, program):
     browser.click("[data-view=schedule]")
     browser.press(Keys.ARROW_RIGHT)
     browser.until("classes", lambda: browser.texts(".samples .label"), [made_runs.MARKUP, "cat"])
-    browser.until("how they are augmented", lambda: browser.text(".box .muted"), "Each as it is, and as the model sees it after flip, crop.")
+    browser.until("how they are augmented", lambda: browser.text(".box .muted"), "Each as it is, and as the model sees it after random-horizontal-flip, random-crop.")
     browser.until("the images before and after", lambda: browser.run("return [...document.querySelectorAll('.samples img')].map((one) => one.naturalWidth)"), [4, 6])
     browser.until("the one that is missing", lambda: browser.texts(".samples .no-image"), ["cannot be read"])
     expect_no_scrolling_aside(browser, ".samples")

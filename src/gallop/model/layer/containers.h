@@ -30,7 +30,7 @@ class Sequential final : public Layer {
 
  private:
   bool is_fused(size_t i) const;
-  at::Tensor run_all(const at::Tensor& x, size_t end) const;
+  at::Tensor run_all(const at::Tensor& input, size_t end) const;
 
   std::vector<std::unique_ptr<Layer>> layers_;
   std::shared_ptr<torch::nn::Module> module_;
