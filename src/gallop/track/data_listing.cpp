@@ -28,7 +28,7 @@ DataError unreadable(const fs::path& path, const std::error_code& error) {
       fmt::format("{}: cannot be read: {}", printable(path.string()), error.message()));
 }
 
-void add_file(const fs::path& path, std::string name, Content& content) {
+void add_file(const fs::path& path, const std::string& name, Content& content) {
   std::error_code error;
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (error) throw unreadable(path, error);
@@ -110,22 +110,24 @@ std::optional<Content> read_data_listing(const fs::path& run) {
   const fs::path path = run / kFile;
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return {};
-  const DataError damaged(
-      fmt::format("{}: damaged: it is no listing of data; remove it to continue "
-                  "the run without comparing its data",
-                  printable(path.string())));
+  const auto fail = [&path]() {
+    throw DataError(
+        fmt::format("{}: damaged: it is no listing of data; remove it to continue "
+                    "the run without comparing its data",
+                    printable(path.string())));
+  };
   std::string text = read_file(path);
-  if (text.empty() || text.back() != '\n') throw damaged;
+  if (text.empty() || text.back() != '\n') fail();
   text.pop_back();
   const size_t end = text.rfind('\n') + 1;  // 0 where there is none.
-  if (xxh3_128(text.substr(0, end)) != text.substr(end)) throw damaged;
+  if (xxh3_128(text.substr(0, end)) != text.substr(end)) fail();
   Content content;
   std::istringstream lines(text.substr(0, end));
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find('\t'), second = line.find('\t', first + 1);
-    if (second == std::string::npos) throw damaged;
+    if (second == std::string::npos) fail();
     const auto bytes = parse_number<int64_t>(std::string_view(line).substr(0, first));
-    if (!bytes) throw damaged;
+    if (!bytes) fail();
     content.files.push_back(
         {line.substr(second + 1), *bytes, line.substr(first + 1, second - first - 1)});
   }
