@@ -104,8 +104,8 @@ std::vector<Argument> arguments_of(const RunSpec& spec, const Space& space, cons
 
 // A macro that stands for a word, or two, of each parameter.
 struct Macro {
-  const char* name;
-  const char* before;  ///< The parameter's name.
+  const char* name = nullptr;
+  const char* before = nullptr;  ///< The parameter's name.
   bool drops_false = false;
   bool splits = false;
 };

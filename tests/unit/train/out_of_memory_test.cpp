@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/passes.h"
+#include "gallop/kernel/isa.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
@@ -93,6 +94,9 @@ void run_steps(Trainee& trainee, const Case& tested, int64_t first, int64_t last
   }
 }
 
+// Without AVX-512 LibTorch's convolutions take scratch memory that does not shrink with the batch.
+const int64_t kMostSplits = kernel::has(kernel::Isa::kAvx512) ? 4 : 16;
+
 void expect_split(const Case& tested, const std::optional<compile::CompileConfig>& compile) {
   LimitedAllocator& allocator = LimitedAllocator::get();
   Trainee free(tested, compile);
@@ -109,7 +113,7 @@ void expect_split(const Case& tested, const std::optional<compile::CompileConfig
   EXPECT_GT(allocator.failures(), 0);
   EXPECT_LE(allocator.peak(), limit);
   EXPECT_GE(limited.step->splits(), 2);
-  EXPECT_LE(limited.step->splits(), 4);
+  EXPECT_LE(limited.step->splits(), kMostSplits);
   EXPECT_NE(limited.step->why_split().find("can't allocate memory"), std::string::npos);
   EXPECT_EQ(limited.step->why_split().find('\n'), std::string::npos);
   allocator.lift();

@@ -211,11 +211,14 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
       return error.what();
     }
   };
-  EXPECT_EQ(error_of(never, -1),
-            "the schedule follows evaluations, but there are none: train.evaluate_every is never");
-  EXPECT_EQ(error_of({.steps = 4}, 60),
-            "the schedule follows evaluations, but there are none: the data have no part to "
-            "evaluate on");
+  EXPECT_EQ(
+      error_of(never, -1),
+      "the schedule follows evaluations, but there are none: train.evaluate_every is never; set "
+      "it, for example to '1 epoch', or take another schedule.name");
+  EXPECT_EQ(
+      error_of({.steps = 4}, 60),
+      "the schedule follows evaluations, but there are none: the data have no part to evaluate "
+      "on; set data.validation, or take another schedule.name");
 }
 
 TEST_F(Trainers, EpochsAndStepsOfAScheduleAreThoseOfTheRun) {

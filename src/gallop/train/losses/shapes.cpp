@@ -82,7 +82,7 @@ at::Tensor class_rows(const at::Tensor& logits) {
 }
 
 at::Tensor label_rows(const at::Tensor& target, int64_t ignored) {
-  const at::Tensor labels = target.reshape(-1);
+  at::Tensor labels = target.reshape(-1);
   if (ignored == data::kIgnoredTarget) return labels;
   return labels.masked_fill(labels.eq(ignored), data::kIgnoredTarget);
 }
