@@ -76,7 +76,7 @@ def full_for_two(there, wanted):
     """The launcher tries it again, and gives up in the end."""
     name, what = "full-for-two", "a full disk, two processes"
     os.makedirs(there.path(name))
-    mount(there.path(name), "size=1200k")
+    mount(there.path(name), "size=1240k")
     code, output = there.run(name, processes=2)
     check_end(what, code, output, ["started 4 times"])
     require(output.count("older checkpoints are untouched") == 4, f"{what}: not told each time", output)

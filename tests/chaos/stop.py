@@ -42,7 +42,7 @@ PHASES = {
     "folder": ("runs/", False, 1, 0),
     "compile": ("/kernels/", False, 1, ""),
     "wait": ("pictures/train/class_", True, 100, 1),
-    "evaluation": ("pictures/test/class_", True, 5, 1),
+    "evaluation": ("pictures/test/class_", True, 36, 1),  # After the headers of all 30 images.
     "checkpoint": ("/checkpoints", False, 5, 0),
     "step": ("/metrics.log", False, 8, 0),
 }
