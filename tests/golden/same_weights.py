@@ -77,7 +77,7 @@ def cases_of(steps):
     for recipe, overrides in built_in.items():
         for form, format_of in enumerate(FORMATS):
             for compiled in ("false", "true"):
-                few = max(2, steps // 3)
+                few = max(6, steps // 2)
                 yield (f"{recipe}.{('fp32', 'bf16')[form]}.{('eager', 'compiled')[compiled == 'true']}",
                        ["train", recipe, *overrides, *format_of, f"train.compile={compiled}", f"train.steps={few}", "train.evaluate_every=never"])
     for name, (lines, overrides) in SMALL.items():
