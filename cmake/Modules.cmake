@@ -1,7 +1,7 @@
 # gallop_module(NAME TORCH none|thin|full [DEPS module...] [LIBS library...])
 #
 # One static library gallop_NAME from every source in the current folder's NAME/ and the folders in it (but cpu/: see
-# gallop_cpu_bodies). A module links the modules below it and nothing else, so a module with TORCH none cannot include LibTorch at all.
+# gallop_cpu_kernels). A module links the modules below it and nothing else, so a module with TORCH none cannot include LibTorch at all.
 #   none  std only
 #   thin  ATen/core/Tensor.h and single operators
 #   full  torch/nn, autograd internals, c10d
@@ -66,9 +66,9 @@ function(gallop_runs_once target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1 -Wno-stringop-overread -Wno-array-bounds>)
 endfunction()
 
-# gallop_cpu_bodies(NAME): compiles the sources of the module's folder cpu/ once for each instruction set that
+# gallop_cpu_kernels(NAME): compiles the sources of the module's folder cpu/ once for each instruction set that
 # kernel/isa.h names, and adds them to the module.
-function(gallop_cpu_bodies name)
+function(gallop_cpu_kernels name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/cpu/*.cpp)
   set(isas baseline)
   set(baseline_options)

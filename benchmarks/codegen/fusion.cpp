@@ -1,5 +1,5 @@
 // Functions with reductions as the pass `fuse` makes loops of them, and products of one tensor as
-// `group-products` makes one of them, beside LibTorch's operators one by one, in turn, in one
+// `merge-matmuls` makes one of them, beside LibTorch's operators one by one, in turn, in one
 // process; both run as recorded graphs:
 //   bench_fusion [--rounds N] [--json FILE] [--only TEXT]
 // Told are quartiles of the time of a call, and how many loops and nodes the fused graph has.
@@ -199,7 +199,7 @@ void add_groups(std::vector<Case>& cases, at::ScalarType type) {
                        return results;
                      },
                      {numbers({group.rows, group.inputs}, type)},
-                     "group-products"});
+                     "merge-matmuls"});
   }
 }
 
@@ -225,7 +225,8 @@ compile::Graph graph_of(const Case& one, bool fused, compile::KernelCompiler& co
   }
   compile::PassContext context{.compiler = compiler};
   compile::run_passes(graph, off, context);
-  for (const std::string& lost : context.lost) fmt::print("{}: {}\n", one.name, lost);
+  for (const std::string& fallbacks : context.fallbacks)
+    fmt::print("{}: {}\n", one.name, fallbacks);
   return graph;
 }
 
@@ -276,15 +277,15 @@ void measure(const Case& one, int rounds, compile::KernelCompiler& compiler,
 
 }  // namespace
 
-int main(int count, char** words) {
-  keep_freed_memory();
+int main(int count, char** args) {
+  retain_freed_memory();
   int rounds = 11;
   std::string json, only;
   for (int i = 1; i + 1 < count; i += 2) {
-    const std::string name = words[i];
-    if (name == "--rounds") rounds = std::atoi(words[i + 1]);
-    if (name == "--json") json = words[i + 1];
-    if (name == "--only") only = words[i + 1];
+    const std::string name = args[i];
+    if (name == "--rounds") rounds = std::atoi(args[i + 1]);
+    if (name == "--json") json = args[i + 1];
+    if (name == "--only") only = args[i + 1];
   }
   nlohmann::json results = nlohmann::json::array();
   compile::KernelCompiler compiler;

@@ -192,7 +192,7 @@ void measure_compiling(nlohmann::json& results) {
     const auto kernels = compile::LoopKernel::make(programs, compiler);
     const double made = monotonic_seconds();
     for (const auto& kernel : kernels) {
-      if (!kernel->wait()) fmt::print("{}\n", kernel->lost());
+      if (!kernel->wait()) fmt::print("{}\n", kernel->fallback_reason());
     }
     const double seconds = monotonic_seconds() - begin;
     fmt::print("{}: {} kernels in {:.2f} s, of these {:.4f} s before they are in the background\n",
@@ -244,13 +244,13 @@ void measure(const Case& one, const compile::LoopKernel& kernel, int rounds,
 
 }  // namespace
 
-int main(int count, char** words) {
-  keep_freed_memory();
+int main(int count, char** args) {
+  retain_freed_memory();
   int rounds = 7;
   std::string json;
   for (int i = 1; i + 1 < count; i += 2) {
-    if (std::string(words[i]) == "--rounds") rounds = std::atoi(words[i + 1]);
-    if (std::string(words[i]) == "--json") json = words[i + 1];
+    if (std::string(args[i]) == "--rounds") rounds = std::atoi(args[i + 1]);
+    if (std::string(args[i]) == "--json") json = args[i + 1];
   }
   nlohmann::json results = nlohmann::json::array();
   measure_compiling(results);
@@ -261,7 +261,7 @@ int main(int count, char** words) {
   const auto kernels = compile::LoopKernel::make(programs, compiler);
   for (size_t i = 0; i < cases.size(); ++i) {
     if (!kernels[i]->wait()) {
-      fmt::print("{}: {}\n", cases[i].name, kernels[i]->lost());
+      fmt::print("{}: {}\n", cases[i].name, kernels[i]->fallback_reason());
       continue;
     }
     measure(cases[i], *kernels[i], rounds, results);

@@ -8,7 +8,7 @@
 
 #include "cases.h"
 #include "gallop/kernel/conv2d.h"
-#include "gallop/kernel/conv2d_weight.h"
+#include "gallop/kernel/conv2d_wgrad.h"
 
 namespace gallop::benchmark {
 
@@ -73,20 +73,20 @@ void add_convolutions(std::vector<MakeCase>& cases, const Convolution& of) {
           at::conv2d(d.x[d.next()], d.weight, {}, of.window.stride, of.window.padding);
         });
   }
-  if (kernel::takes_conv2d_data(some.dy[0], some.weight, of.size, of.size, of.window)) {
+  if (kernel::takes_conv2d_dgrad(some.dy[0], some.weight, of.size, of.size, of.window)) {
     add(
         "-data",
         [=](const ConvolutionData& d) {
-          kernel::conv2d_data(d.dy[d.next()], d.weight, of.size, of.size, of.window);
+          kernel::conv2d_dgrad(d.dy[d.next()], d.weight, of.size, of.size, of.window);
         },
         [=](const ConvolutionData& d) { library_gradient(d, of, true); });
   }
-  if (kernel::takes_conv2d_weight(some.x[0], of.outputs, of.window)) {
+  if (kernel::takes_conv2d_wgrad(some.x[0], of.outputs, of.window)) {
     add(
         "-weight",
         [=](const ConvolutionData& d) {
           const size_t i = d.next();
-          kernel::conv2d_weight(d.dy[i], d.x[i], of.window);
+          kernel::conv2d_wgrad(d.dy[i], d.x[i], of.window);
         },
         [=](const ConvolutionData& d) { library_gradient(d, of, false); });
   }

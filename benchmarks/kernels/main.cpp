@@ -31,15 +31,15 @@ std::vector<MakeCase> all_cases() {
 
 }  // namespace
 
-int main(int count, char** words) {
-  gallop::keep_freed_memory();
+int main(int count, char** args) {
+  gallop::retain_freed_memory();
   std::vector<std::string> names;
   std::string json;
   int rounds = 9;
   for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
+    const std::string word = args[i];
     if ((word == "--rounds" || word == "--json") && i + 1 < count) {
-      (word == "--rounds" ? void(rounds = std::stoi(words[++i])) : void(json = words[++i]));
+      (word == "--rounds" ? void(rounds = std::stoi(args[++i])) : void(json = args[++i]));
     } else {
       names.push_back(word);
     }

@@ -28,9 +28,9 @@ constexpr int64_t kColumns = 1000, kRows = 40'000;
 
 constexpr std::string_view kBf16Weights = "weights=bf16";
 
-bool has_bf16_weights(char** words) {
-  for (; *words != nullptr; ++words) {
-    if (*words == kBf16Weights) return true;
+bool has_bf16_weights(char** args) {
+  for (; *args != nullptr; ++args) {
+    if (*args == kBf16Weights) return true;
   }
   return false;
 }
@@ -66,13 +66,13 @@ config::ComponentList wrappers_of(const optim::WrapperRegistry& registry, const 
   return list;
 }
 
-std::unique_ptr<optim::Optimizer> build(const optim::OptimizerRegistry& registry, char** words,
+std::unique_ptr<optim::Optimizer> build(const optim::OptimizerRegistry& registry, char** args,
                                         const NamedTensors& parameters) {
-  const std::string name = words[0];
+  const std::string name = args[0];
   const size_t plus = std::min(name.find('+'), name.size());
   config::Component component(registry, name.substr(0, plus));
   config::Node options;
-  for (char** word = words + 2; *word != nullptr; ++word) {
+  for (char** word = args + 2; *word != nullptr; ++word) {
     const std::string text = *word;
     if (text == kBf16Weights) continue;
     options.at_or_add(text.substr(0, text.find('=')), {}) =
@@ -98,12 +98,12 @@ void update(optim::Optimizer& optimizer, const NamedTensors& parameters, const a
                  {.draws = kDraws});
 }
 
-void serve(char** words) {
+void serve(char** args) {
   const at::NoGradGuard no_grad;
   const optim::OptimizerRegistry registry = optim::built_in_optimizers();
   const NamedTensors parameters =
-      make_parameters(std::stoll(words[1]), has_bf16_weights(words) ? at::kBFloat16 : at::kFloat);
-  const auto optimizer = build(registry, words, parameters);
+      make_parameters(std::stoll(args[1]), has_bf16_weights(args) ? at::kBFloat16 : at::kFloat);
+  const auto optimizer = build(registry, args, parameters);
   const at::Tensor lr = at::scalar_tensor(optimizer->base_lr(), at::TensorOptions(at::kFloat));
   int64_t count = 0;
   while (std::cin >> count) {
@@ -118,14 +118,14 @@ void serve(char** words) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** args) {
   if (count < 3) {
     std::cerr << "usage: bench_optimizers OPTIMIZER[+WRAPPER...] TENSORS [OPTION=VALUE...]\n";
     return 2;
   }
-  gallop::keep_freed_memory();  // As the program does.
+  gallop::retain_freed_memory();  // As the program does.
   try {
-    serve(words + 1);
+    serve(args + 1);
   } catch (const gallop::Error& error) {
     std::cerr << "bench_optimizers: " << error.what() << '\n';
     return 2;

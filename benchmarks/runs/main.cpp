@@ -74,11 +74,11 @@ void measure_log(int64_t records, int64_t metrics) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() == 5 && words[0] == "make") {
-    make(words[1], std::stoll(words[2]), std::stoll(words[3]), std::stoll(words[4]));
-  } else if (words.size() == 3 && words[0] == "log") {
-    measure_log(std::stoll(words[1]), std::stoll(words[2]));
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.size() == 5 && args[0] == "make") {
+    make(args[1], std::stoll(args[2]), std::stoll(args[3]), std::stoll(args[4]));
+  } else if (args.size() == 3 && args[0] == "log") {
+    measure_log(std::stoll(args[1]), std::stoll(args[2]));
   } else {
     fmt::print(stderr,
                "bench_runs make FOLDER RUNS METRICS POINTS | bench_runs log RECORDS METRICS\n");

@@ -196,7 +196,7 @@ class EagerStep {
     {
       const precision::AutocastGuard autocast(precision_, at::kCPU);
       loss_sum = train::cross_entropy_sum(work_.model->forward_to_head(input), target,
-                                          /*label_smoothing=*/0, /*count_right=*/false)
+                                          /*label_smoothing=*/0, /*count_correct=*/false)
                      .sum;
     }
     const auto count = static_cast<double>(target.numel());
@@ -313,7 +313,7 @@ Step make_step(Workload& work, const Form& form) {
                                                            .strategy = work.strategy.get()});
   return [=, lr = work.lr, rows = work.rows, i = int64_t{0}](const at::Tensor& input,
                                                              const at::Tensor& target) mutable {
-    return step->run(input, target, i++, lr, /*count_guesses=*/false, {}, {.rows = rows})
+    return step->run(input, target, i++, lr, /*count_correct=*/false, {}, {.rows = rows})
         .tally.loss();
   };
 }
@@ -413,9 +413,9 @@ void serve_trainer(Workload& work, const Form& form, Server& server) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** args) {
   try {
-    const std::vector<std::string> arguments(words + 1, words + count);
+    const std::vector<std::string> arguments(args + 1, args + count);
     if (arguments.size() < 2) {
       throw std::invalid_argument(
           "bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp|deterministic] "
@@ -424,7 +424,7 @@ int main(int count, char** words) {
     const auto has = [&](const char* word) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
     };
-    if (!has("plain-heap")) keep_freed_memory();
+    if (!has("plain-heap")) retain_freed_memory();
     const int64_t start_bytes = peak_bytes();
     auto work = make_workload(arguments[0]);
     const auto precision = precision::parse_precision(arguments[1]);

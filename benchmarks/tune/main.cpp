@@ -34,7 +34,7 @@ namespace {
 using namespace gallop;
 using namespace gallop::tune;
 using Json = nlohmann::ordered_json;
-using Words = std::vector<std::string>;
+using Args = std::vector<std::string>;
 
 const Problem& problem_of(const std::string& name) {
   static const std::vector<Problem> kProblems = problems();
@@ -49,20 +49,20 @@ StudySettings settings_of(const Space& space, uint64_t seed) {
 }
 
 /// What stands behind "--".
-class SamplerWords {
+class SamplerArgs {
  public:
-  explicit SamplerWords(Words words) : words_(std::move(words)), registry_(built_in_samplers()) {
-    if (words_.empty()) throw UsageError("no sampler is named");
+  explicit SamplerArgs(Args args) : args_(std::move(args)), registry_(built_in_samplers()) {
+    if (args_.empty()) throw UsageError("no sampler is named");
   }
 
   std::unique_ptr<Sampler> build(const StudySettings& settings) const {
-    if (registry_.find(words_[0]) == nullptr) throw UsageError("no sampler '" + words_[0] + "'");
-    config::Component component(registry_, words_[0]);
+    if (registry_.find(args_[0]) == nullptr) throw UsageError("no sampler '" + args_[0] + "'");
+    config::Component component(registry_, args_[0]);
     config::Node options;
-    for (size_t i = 1; i < words_.size(); ++i) {
-      const size_t sign = words_[i].find('=');
-      options.at_or_add(words_[i].substr(0, sign), {}) =
-          config::Node::make_scalar(words_[i].substr(sign + 1));
+    for (size_t i = 1; i < args_.size(); ++i) {
+      const size_t sign = args_[i].find('=');
+      options.at_or_add(args_[i].substr(0, sign), {}) =
+          config::Node::make_scalar(args_[i].substr(sign + 1));
     }
     config::Problems problems;
     config::read_fields(
@@ -72,19 +72,19 @@ class SamplerWords {
   }
 
  private:
-  Words words_;
+  Args args_;
   SamplerRegistry registry_;
 };
 
-void quality(const Words& words, const SamplerWords& sampler) {
-  const Problem& problem = problem_of(words.at(0));
-  for (size_t i = 3; i < words.size(); ++i) {
-    const uint64_t seed = std::stoull(words[i]);
+void quality(const Args& args, const SamplerArgs& sampler) {
+  const Problem& problem = problem_of(args.at(0));
+  for (size_t i = 3; i < args.size(); ++i) {
+    const uint64_t seed = std::stoull(args[i]);
     const StudySettings settings = settings_of(problem.space, seed);
     const auto built = sampler.build(settings);
     const Simulation simulation{.problem = &problem,
-                                .trials = std::stoll(words.at(1)),
-                                .workers = std::stoll(words.at(2)),
+                                .trials = std::stoll(args.at(1)),
+                                .workers = std::stoll(args.at(2)),
                                 .seed = seed};
     const double begin = monotonic_seconds();
     const auto found = regrets(simulation, *built, Study(settings));
@@ -101,14 +101,14 @@ const FrontProblem* find_front_problem(const std::string& name) {
   return nullptr;
 }
 
-void fronts(const Words& words, const SamplerWords& sampler) {
-  const FrontProblem* const problem = find_front_problem(words.at(0));
-  if (problem == nullptr) throw UsageError("no problem '" + words[0] + "'");
-  for (size_t i = 3; i < words.size(); ++i) {
-    const uint64_t seed = std::stoull(words[i]);
+void fronts(const Args& args, const SamplerArgs& sampler) {
+  const FrontProblem* const problem = find_front_problem(args.at(0));
+  if (problem == nullptr) throw UsageError("no problem '" + args[0] + "'");
+  for (size_t i = 3; i < args.size(); ++i) {
+    const uint64_t seed = std::stoull(args[i]);
     const StudySettings settings = front_settings(*problem, seed);
     const auto built = sampler.build(settings);
-    const auto missing = missing_volumes(*problem, std::stoll(words.at(1)), std::stoll(words.at(2)),
+    const auto missing = missing_volumes(*problem, std::stoll(args.at(1)), std::stoll(args.at(2)),
                                          *built, Study(settings));
     std::cout << Json{{"seed", seed}, {"missing", missing}}.dump() << std::endl;
   }
@@ -137,10 +137,10 @@ Search search_of(const std::string& name) {
           [&](const Point& point) { return std::vector{problem.value(point)}; }};
 }
 
-void speed(const Words& words, const SamplerWords& sampler) {
-  const Search search = search_of(words.at(0));
+void speed(const Args& args, const SamplerArgs& sampler) {
+  const Search search = search_of(args.at(0));
   const StudySettings& settings = search.settings;
-  const auto count = std::stoll(words.at(1)), asks = std::stoll(words.at(2));
+  const auto count = std::stoll(args.at(1)), asks = std::stoll(args.at(2));
   Study study(settings);
   const double before = resident_bytes();
   const auto tell = [&](const Point& point) {
@@ -185,22 +185,22 @@ void values() {
   }
 }
 
-void run(const Words& all) {
+void run(const Args& all) {
   const auto separator = std::find(all.begin(), all.end(), "--");
-  const Words words(all.begin() + 1, separator);
+  const Args args(all.begin() + 1, separator);
   if (all.at(0) == "values") return values();
-  const SamplerWords sampler(separator == all.end() ? Words() : Words(separator + 1, all.end()));
-  if (all[0] == "quality") return quality(words, sampler);
-  if (all[0] == "fronts") return fronts(words, sampler);
-  if (all[0] == "speed") return speed(words, sampler);
+  const SamplerArgs sampler(separator == all.end() ? Args() : Args(separator + 1, all.end()));
+  if (all[0] == "quality") return quality(args, sampler);
+  if (all[0] == "fronts") return fronts(args, sampler);
+  if (all[0] == "speed") return speed(args, sampler);
   throw UsageError("quality, fronts, speed or values, not " + all[0]);
 }
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** args) {
   try {
-    run(Words(words + 1, words + count));
+    run(Args(args + 1, args + count));
   } catch (const std::exception& error) {
     std::cerr << "bench_tune: " << error.what() << '\n';
     return 2;

@@ -23,7 +23,7 @@ namespace {
 using namespace gallop;
 using namespace gallop::tune;
 using Json = nlohmann::ordered_json;
-using Words = std::vector<std::string>;
+using Args = std::vector<std::string>;
 
 constexpr int64_t kWhole = 81;  // Steps of a whole trial.
 constexpr double kNoise = 0.02;
@@ -105,13 +105,13 @@ class Workers {
   std::vector<std::optional<Trial>> held_;
 };
 
-void quality(const Words& words, const Words& chosen) {
-  for (size_t i = 3; i < words.size(); ++i) {
-    StudySettings settings = settings_of(std::stoull(words[i]));
+void quality(const Args& args, const Args& chosen) {
+  for (size_t i = 3; i < args.size(); ++i) {
+    StudySettings settings = settings_of(std::stoull(args[i]));
     settings.sampler = chosen.at(0);
     settings.pruner = chosen.at(1);
-    Workers workers(settings, std::stoull(words.at(2)));
-    workers.run(std::stoll(words.at(1)));
+    Workers workers(settings, std::stoull(args.at(2)));
+    workers.run(std::stoll(args.at(1)));
     const Json line{
         {"seed", settings.seed}, {"loss", workers.found()}, {"trials", workers.trials()}};
     std::cout << line.dump() << std::endl;
@@ -119,8 +119,8 @@ void quality(const Words& words, const Words& chosen) {
 }
 
 /// Eight trials at a time report in turn; all run to their ends.
-void speed(const Words& words, const Words& chosen) {
-  const int64_t trials = std::stoll(words.at(1)), reports = std::stoll(words.at(2));
+void speed(const Args& args, const Args& chosen) {
+  const int64_t trials = std::stoll(args.at(1)), reports = std::stoll(args.at(2));
   constexpr int64_t kTogether = 8;
   StudySettings settings = settings_of(1);
   settings.pruner = chosen.at(0);
@@ -162,20 +162,20 @@ void speed(const Words& words, const Words& chosen) {
             << '\n';
 }
 
-void run(const Words& all) {
+void run(const Args& all) {
   const auto separator = std::find(all.begin(), all.end(), "--");
   if (separator == all.end()) throw UsageError("no -- and no pruner");
-  const Words words(all.begin(), separator), chosen(separator + 1, all.end());
-  if (words.at(0) == "quality") return quality(words, chosen);
-  if (words.at(0) == "speed") return speed(words, chosen);
-  throw UsageError("quality or speed, not " + words[0]);
+  const Args args(all.begin(), separator), chosen(separator + 1, all.end());
+  if (args.at(0) == "quality") return quality(args, chosen);
+  if (args.at(0) == "speed") return speed(args, chosen);
+  throw UsageError("quality or speed, not " + args[0]);
 }
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** args) {
   try {
-    run(Words(words + 1, words + count));
+    run(Args(args + 1, args + count));
   } catch (const std::exception& error) {
     std::cerr << "bench_tune_pruners: " << error.what() << '\n';
     return 2;

@@ -8,20 +8,20 @@
 #include "gallop/train/out_of_memory.h"
 
 int main(int argc, char** argv) {
-  using gallop::app::tell_error;
-  gallop::keep_freed_memory();
+  using gallop::app::report_error;
+  gallop::retain_freed_memory();
   try {
     return static_cast<int>(gallop::app::run_program(argc, argv));
-  } catch (const gallop::parallel::ErrorOfFirst& error) {
+  } catch (const gallop::parallel::Rank0Error& error) {
     return static_cast<int>(error.code());  // Said already.
   } catch (const gallop::Error& error) {
-    return static_cast<int>(tell_error(error));
+    return static_cast<int>(report_error(error));
   } catch (const std::exception& error) {
     if (const auto full = gallop::train::out_of_memory(std::current_exception())) {
       gallop::app::print_error(
           "gallop: out of memory; try a smaller data.batch_size or data.eval_batch. {}\n", *full);
       return static_cast<int>(gallop::ExitCode::kDevice);
     }
-    return static_cast<int>(tell_error(error));
+    return static_cast<int>(report_error(error));
   }
 }

@@ -25,7 +25,7 @@
 #include "gallop/base/error.h"
 #include "gallop/tune/optimize.h"
 #include "gallop/tune/remote/coordinator.h"
-#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/remote/remote_study_client.h"
 #include "gallop/tune/storage/sqlite.h"
 #include "gallop/tune/store.h"
 #include "gallop/tune/tuner.h"
@@ -65,51 +65,51 @@ void coordinate(const std::string& where) {
 }
 
 /// Says which trials counted.
-class Recording final : public Broker {
+class Recording final : public StudyClient {
  public:
-  Recording(std::unique_ptr<Broker> broker, const char* log)
-      : broker_(std::move(broker)), log_(std::fopen(log, "a")) {}
+  Recording(std::unique_ptr<StudyClient> client, const char* log)
+      : client_(std::move(client)), log_(std::fopen(log, "a")) {}
   ~Recording() override { std::fclose(log_); }
 
-  const StudySettings& settings() const override { return broker_->settings(); }
-  Assignment ask(const std::string& worker) override { return broker_->ask(worker); }
+  const StudySettings& settings() const override { return client_->settings(); }
+  Assignment ask(const std::string& worker) override { return client_->ask(worker); }
   void place(const Trial& trial, const std::string& folder) override {
-    broker_->place(trial, folder);
+    client_->set_run_folder(trial, folder);
   }
   void share(const Trial& trial, int64_t other, int64_t steps) override {
-    broker_->share(trial, other, steps);
+    client_->share(trial, other, steps);
   }
   Verdict report(const Trial& trial, int64_t step, double value) override {
-    return broker_->report(trial, step, value);
+    return client_->report(trial, step, value);
   }
-  Verdict beat(const Trial& trial) override { return broker_->beat(trial); }
+  Verdict heartbeat(const Trial& trial) override { return client_->heartbeat(trial); }
   bool tell(const Trial& trial, const Outcome& outcome) override {
-    const bool counts = broker_->tell(trial, outcome);
+    const bool counts = client_->tell(trial, outcome);
     if (counts) {
       fmt::print(log_, "{} {}\n", trial.number, trial.attempt);
       std::fflush(log_);
     }
     return counts;
   }
-  void give_back(const Trial& trial) override { broker_->give_back(trial); }
-  void steer(const Steer& steer) override { broker_->steer(steer); }
+  void release(const Trial& trial) override { client_->release(trial); }
+  void control(const Control& control) override { client_->control(control); }
 
  private:
-  std::unique_ptr<Broker> broker_;
+  std::unique_ptr<StudyClient> client_;
   std::FILE* log_;
 };
 
-std::unique_ptr<Broker> make_broker(const std::string& where) {
+std::unique_ptr<StudyClient> make_client(const std::string& where) {
   if (where.starts_with("postgresql://")) {
     return std::make_unique<Tuner>(open_store(where)->open(kName));
   }
-  return std::make_unique<RemoteBroker>([=] { return read_address(address_file(where)); });
+  return std::make_unique<RemoteStudyClient>([=] { return read_address(address_file(where)); });
 }
 
 void work(const std::string& where, const std::string& name, double milliseconds, const char* log) {
-  Recording broker(make_broker(where), log);
+  Recording client(make_client(where), log);
   optimize(
-      broker,
+      client,
       [&](Evaluation& evaluation) {
         // From half to one and a half of the mean.
         const double pause = milliseconds * (0.5 + evaluation.number("x")) / kReports;

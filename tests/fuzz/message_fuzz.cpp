@@ -19,5 +19,5 @@ std::vector<std::string> fuzz_seeds() {
   return {to_line(Join{.id = "a", .host = "b", .command = "train c"}),
           to_line(Start{.attempt = 1, .world_size = 2, .address = "::1", .run = "/r"}),
           to_line(Ended{.attempt = 1, .code = gallop::ExitCode::kData, .failure = "f"}),
-          to_line(Here{Standing::kReady}), to_line(Stop{2.5})};
+          to_line(CoordinatorReply{CoordinatorPhase::kReady}), to_line(Stop{2.5})};
 }

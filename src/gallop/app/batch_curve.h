@@ -6,7 +6,7 @@
 #include "gallop/app/batch_finder.h"
 #include "gallop/plot/plot.h"
 
-// What `find-batch` and `batch: auto` show of a search.
+// What `find-batch` and `batch_size: auto` show of a search.
 namespace gallop::app {
 
 /// Samples per second by the batch, with marks at the fastest and the critical one, and memory.

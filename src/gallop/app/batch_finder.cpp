@@ -20,16 +20,16 @@ struct Stopped {};
 
 class Finder {
  public:
-  Finder(const BatchQuestion& question, const Team& team, const StopRequest& stop)
+  Finder(const BatchQuestion& question, const DistributedContext& context, const StopRequest& stop)
       : question_(question),
-        team_(team),
+        context_(context),
         trial_(question.trial),
         stop_(stop),
         limits_(question.limits),
         is_limit_given_(trial_.limit_bytes > 0) {
     if (!is_limit_given_) trial_.limit_bytes = available_memory() * 9 / 10;
     limits_.bytes = least_of_all(trial_.limit_bytes);
-    trial_.limit_bytes = least_of_all(trial_.limit_bytes / team.local_size());
+    trial_.limit_bytes = least_of_all(trial_.limit_bytes / context.local_size());
   }
 
   FoundBatch find(const std::function<void(const schedule::BatchPoint&)>& told) {
@@ -44,7 +44,7 @@ class Finder {
           limits_);
     }
     if (found_.search.points.empty()) {
-      team_.ask_first([this]() -> std::string {
+      context_.run_on_rank0([this]() -> std::string {
         throw DeviceError(fmt::format(
             "not even one sample fits into {}: {}. Try train.activation_checkpointing.every=1, "
             "train.precision=bf16, or a smaller model",
@@ -60,20 +60,20 @@ class Finder {
  private:
   // On one host and on all others.
   int64_t least_of_all(int64_t bytes) const {
-    if (team_.is_alone()) return bytes;
-    const auto all = parallel::gather(*team_.collectives(), static_cast<uint64_t>(bytes));
+    if (context_.is_alone()) return bytes;
+    const auto all = parallel::gather(*context_.collectives(), static_cast<uint64_t>(bytes));
     return static_cast<int64_t>(*std::min_element(all.begin(), all.end()));
   }
 
   // Of all processes that try together.
-  ProbeResult try_together(const BatchTrial& trial) {
-    const auto words = words_of(trial);
-    if (team_.is_alone()) return run_probe(words, {}, stop_);
+  ProbeResult try_on_all_ranks(const BatchTrial& trial) {
+    const auto args = args_of(trial);
+    if (context_.is_alone()) return run_probe(args, {}, stop_);
     ProbeResult own;
     std::optional<Error> failure;
     try {
-      own =
-          run_probe(words, team_.variables_of_children(fmt::format("probe {}", ++probes_)), stop_);
+      own = run_probe(args, context_.variables_of_children(fmt::format("probe {}", ++probes_)),
+                      stop_);
     } catch (const Error& error) {
       failure = error;
     }
@@ -85,7 +85,7 @@ class Finder {
   ProbeResult agree(const ProbeResult& own, const std::optional<Error>& failure) {
     using Kind = ProbeResult::Kind;
     constexpr uint64_t kKinds = 8;
-    parallel::Collectives& others = *team_.collectives();
+    parallel::Collectives& others = *context_.collectives();
     const uint64_t code = failure ? static_cast<uint64_t>(failure->code()) : 0;
     const auto states = parallel::gather(others, kKinds * code + static_cast<uint64_t>(own.kind));
     const auto texts = parallel::gather(others, failure ? std::string(failure->what()) : own.text);
@@ -109,10 +109,10 @@ class Finder {
       return {.kind = Kind::kDone, .text = parallel::text_of_first(others, own.text)};
     }
     // Of others the first 255 bytes are known.
-    const bool is_own = static_cast<int>(rank) == team_.rank();
+    const bool is_own = static_cast<int>(rank) == context_.rank();
     const Error error =
         is_own ? *failure : Error(static_cast<ExitCode>(states[rank] / kKinds), texts[rank]);
-    team_.ask_first([&error]() -> std::string { throw Error(error); });
+    context_.run_on_rank0([&error]() -> std::string { throw Error(error); });
     throw Error(error);
   }
 
@@ -121,7 +121,7 @@ class Finder {
     BatchTrial trial = trial_;
     trial.probe = probe;
     trial.overrides.push_back({"data.batch_size", std::to_string(batch)});
-    const ProbeResult result = try_together(trial);
+    const ProbeResult result = try_on_all_ranks(trial);
     if (result.kind == ProbeResult::Kind::kStopped) throw Stopped();
     if (result.kind == ProbeResult::Kind::kNoMemory) {
       found_.why_too_large = result.text;
@@ -178,7 +178,7 @@ class Finder {
     int64_t small =
         std::min(std::max(kFewest, question_.batch / noise.parts), std::max<int64_t>(1, most));
     // As many in each process.
-    small = (small + team_.size() - 1) / team_.size() * team_.size();
+    small = (small + context_.size() - 1) / context_.size() * context_.size();
     const double seconds = seconds_of_noise(small);
     if (question_.noise_seconds && seconds > *question_.noise_seconds) {
       found_.noise_takes = seconds;
@@ -202,7 +202,7 @@ class Finder {
   }
 
   const BatchQuestion& question_;
-  const Team& team_;
+  const DistributedContext& context_;
   BatchTrial trial_;  ///< With what each process may take of the memory.
   int64_t probes_ = 0;
   const StopRequest& stop_;
@@ -215,14 +215,14 @@ class Finder {
 
 BatchQuestion::BatchQuestion(BatchTrial of_recipe, const Recipe& recipe)
     : trial(std::move(of_recipe)),
-      batch(recipe.data.batch),
+      batch(recipe.data.batch_size),
       is_format_open(recipe.train.precision == "auto" || recipe.train.channels_last == "auto") {}
 
-std::optional<FoundBatch> find_batch(const BatchQuestion& question, const Team& team,
-                                     const StopRequest& stop,
+std::optional<FoundBatch> find_batch(const BatchQuestion& question,
+                                     const DistributedContext& context, const StopRequest& stop,
                                      const std::function<void(const schedule::BatchPoint&)>& told) {
   try {
-    return Finder(question, team, stop).find(told);
+    return Finder(question, context, stop).find(told);
   } catch (const Stopped&) {
     return {};
   }

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "gallop/app/batch_trial.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
-#include "gallop/app/team.h"
 #include "gallop/base/stop.h"
 #include "gallop/schedule/batch_search.h"
 
 namespace gallop::app {
 
-/// What `find-batch` and `batch: auto` look for.
+/// What `find-batch` and `batch_size: auto` look for.
 struct BatchQuestion {
   /// `of_recipe` names the recipe, and how noise is measured; where it gives no memory, which all
   /// processes of a host share, that is what the machine has left, or the GPU.
@@ -50,8 +50,8 @@ struct FoundBatch {
 /// stop is asked for. Throws DeviceError where not one sample fits, and what a process throws.
 /// All processes of a team call it, and each starts one: these train together, on their parts of
 /// each batch, as the team would. All find the same.
-std::optional<FoundBatch> find_batch(const BatchQuestion& question, const Team& team,
-                                     const StopRequest& stop,
+std::optional<FoundBatch> find_batch(const BatchQuestion& question,
+                                     const DistributedContext& context, const StopRequest& stop,
                                      const std::function<void(const schedule::BatchPoint&)>& told);
 
 }  // namespace gallop::app

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/device.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/probe_child.h"
-#include "gallop/app/team.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/memory.h"
 #include "gallop/base/text.h"
@@ -38,10 +38,10 @@ Json probe_format(PreparedRecipe& prepared) {
 }
 
 // Of all processes of a host, the one with most.
-int64_t bytes_of_host(const Team& team, int64_t own) {
-  if (team.is_alone()) return own;
-  const auto bytes = parallel::gather(*team.collectives(), static_cast<uint64_t>(own));
-  const auto hosts = parallel::gather(*team.collectives(), host_name());
+int64_t bytes_of_host(const DistributedContext& context, int64_t own) {
+  if (context.is_alone()) return own;
+  const auto bytes = parallel::gather(*context.collectives(), static_cast<uint64_t>(own));
+  const auto hosts = parallel::gather(*context.collectives(), host_name());
   std::map<std::string, int64_t> of_hosts;
   int64_t most = 0;
   for (size_t rank = 0; rank < bytes.size(); ++rank) {
@@ -52,7 +52,8 @@ int64_t bytes_of_host(const Team& team, int64_t own) {
   return most;
 }
 
-Json probe_speed(PreparedRecipe& prepared, const Team& team, const StopRequest& stop) {
+Json probe_speed(PreparedRecipe& prepared, const DistributedContext& context,
+                 const StopRequest& stop) {
   const data::Batch samples = prepared.first_part();
   const auto speed = train::time_batch(prepared.model(), prepared.optimizer(),
                                        prepared.step_config(), samples, stop);
@@ -64,7 +65,7 @@ Json probe_speed(PreparedRecipe& prepared, const Team& team, const StopRequest& 
                  {"samples_per_second", count / speed->step_seconds},
                  {"busy", speed->busy}};
   if (prepared.device().is_cpu()) {
-    result["bytes"] = bytes_of_host(team, peak_resident_bytes());
+    result["bytes"] = bytes_of_host(context, peak_resident_bytes());
   } else {
     auto* const allocator = at::getDeviceAllocator(prepared.device().type());
     const c10::DeviceIndex index = prepared.device().index();
@@ -75,7 +76,7 @@ Json probe_speed(PreparedRecipe& prepared, const Team& team, const StopRequest& 
 }
 
 Json probe_noise(PreparedRecipe& prepared, train::NoiseConfig config, const StopRequest& stop) {
-  config.small = prepared.recipe().data.batch;
+  config.small = prepared.recipe().data.batch_size;
   const int64_t big = config.small * config.parts;
   config.lr_factor = prepared.recipe().lr_scaling.factor(big);
   if (big > prepared.data().train->size()) return {{"too_few", true}};
@@ -88,34 +89,34 @@ Json probe_noise(PreparedRecipe& prepared, train::NoiseConfig config, const Stop
   return result;
 }
 
-Json result_of(const BatchTrial& trial, PreparedRecipe& prepared, const Team& team,
+Json result_of(const BatchTrial& trial, PreparedRecipe& prepared, const DistributedContext& context,
                const StopRequest& stop) {
   if (trial.probe == "format") return probe_format(prepared);
-  if (trial.probe == "speed") return probe_speed(prepared, team, stop);
+  if (trial.probe == "speed") return probe_speed(prepared, context, stop);
   return probe_noise(prepared, trial.noise, stop);
 }
 
 }  // namespace
 
-std::vector<std::string> words_of(const BatchTrial& trial) {
-  std::vector<std::string> words = {"find-batch",     trial.recipe,
-                                    "--probe",        trial.probe,
-                                    "--runs",         trial.runs,
-                                    "--memory",       fmt::format("{} bytes", trial.limit_bytes),
-                                    "--noise-steps",  fmt::format("{}", trial.noise.steps),
-                                    "--warmup-steps", fmt::format("{}", trial.noise.warm_up)};
+std::vector<std::string> args_of(const BatchTrial& trial) {
+  std::vector<std::string> args = {"find-batch",     trial.recipe,
+                                   "--probe",        trial.probe,
+                                   "--runs",         trial.runs,
+                                   "--memory",       fmt::format("{} bytes", trial.limit_bytes),
+                                   "--noise-steps",  fmt::format("{}", trial.noise.steps),
+                                   "--warmup-steps", fmt::format("{}", trial.noise.warm_up)};
   for (const Override& one : trial.overrides) {
-    words.push_back(fmt::format("{}={}", one.path, one.value));
+    args.push_back(fmt::format("{}={}", one.path, one.value));
   }
-  return words;
+  return args;
 }
 
 ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
   become_probe();
   const Families families;
-  const Team team = Team::join();
+  const DistributedContext context = DistributedContext::join();
   ResolvedRecipe resolved =
-      read_recipe(families, team.collectives(), trial.recipe, trial.overrides);
+      read_recipe(families, context.collectives(), trial.recipe, trial.overrides);
   std::optional<MemoryWatch> watch;
   if (choose_device(resolved.recipe.train.device).device.is_cpu()) {
     watch.emplace(trial.limit_bytes, [&] {
@@ -125,8 +126,8 @@ ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
   Json result;
   try {
     const auto full = train::run_in_memory([&] {
-      PreparedRecipe prepared(families, std::move(resolved), trial.runs, team.collectives());
-      result = result_of(trial, prepared, team, stop);
+      PreparedRecipe prepared(families, std::move(resolved), trial.runs, context.collectives());
+      result = result_of(trial, prepared, context, stop);
     });
     if (full) tell_no_memory(*full);
   } catch (const train::BlocksDoNotFit& full) {

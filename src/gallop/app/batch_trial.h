@@ -24,7 +24,7 @@ struct BatchTrial {
 };
 
 /// The words that start it, after the program's name.
-std::vector<std::string> words_of(const BatchTrial& trial);
+std::vector<std::string> args_of(const BatchTrial& trial);
 
 /// Tells the result, or that there was no memory, to the one that started this process.
 ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gallop/config/resolve.h"
-#include "gallop/train/due.h"
+#include "gallop/train/trigger.h"
 
 namespace gallop::app {
 
@@ -46,14 +46,14 @@ bool is_known(const Recipe& recipe) {
   return !train.early_stopping.restore_best && train.spikes.action != "rewind" &&
          !train.snapshots && train.distill.teacher.empty() &&
          train::Interval::parse(train.evaluate_every).unit != Unit::kSeconds &&
-         std::none_of(recipe.wrap.items.begin(), recipe.wrap.items.end(), is_swa);
+         std::none_of(recipe.wrappers.items.begin(), recipe.wrappers.items.end(), is_swa);
 }
 
 }  // namespace
 
 PlannedSteps::PlannedSteps(const Families& families, const Recipe& recipe,
                            int64_t samples_per_epoch)
-    : length_(train::Length::of(recipe.train, recipe.data.batch, samples_per_epoch)),
+    : length_(train::Length::of(recipe.train, recipe.data.batch_size, samples_per_epoch)),
       evaluate_every_(train::Interval::parse(recipe.train.evaluate_every)),
       schedule_(families.schedules.build(recipe.schedule, length_.for_schedules())),
       values_(recipe, length_.for_schedules(), *schedule_),
@@ -61,20 +61,20 @@ PlannedSteps::PlannedSteps(const Families& families, const Recipe& recipe,
       follows_evaluations_(!schedule_->state().empty()) {
   course_.values.push_back(
       [schedule = schedule_.get()](double progress) { return schedule->factor(progress); });
-  for (train::VariedValue& one : values_.for_training()) {
+  for (train::ParameterSchedule& one : values_.for_training()) {
     if (one.schedule != nullptr) follows_evaluations_ |= !one.schedule->state().empty();
-    varied_names_.push_back(one.value);
+    scheduled_names_.push_back(one.value);
     course_.values.push_back(std::move(one.at));
   }
 }
 
 bool PlannedSteps::evaluates_at(int64_t step) const {
-  train::Due due(evaluate_every_, length_);
-  due.done(step - 1);
-  return due.at(step);
+  train::Trigger trigger(evaluate_every_, length_);
+  trigger.done(step - 1);
+  return trigger.at(step);
 }
 
-std::vector<int64_t> PlannedSteps::parting_steps(int64_t evaluations) const {
+std::vector<int64_t> PlannedSteps::branch_points(int64_t evaluations) const {
   const bool of_epochs = evaluate_every_.unit == train::Interval::Unit::kEpochs;
   const auto steps_per_unit = static_cast<double>(of_epochs ? length_.batches_per_epoch : 1);
   const double every = evaluate_every_.unit == train::Interval::Unit::kNever
@@ -96,20 +96,20 @@ std::vector<int64_t> PlannedSteps::parting_steps(int64_t evaluations) const {
   return steps;
 }
 
-bool may_begin_alike(const Recipe& one, const Recipe& other) {
+bool shares_prefix(const Recipe& one, const Recipe& other) {
   return is_known(one) && from_the_beginning(one) == from_the_beginning(other);
 }
 
 int64_t common_steps(const Families& families, const Recipe& one, const Recipe& other,
                      int64_t samples_per_epoch) {
-  if (!may_begin_alike(one, other)) return 0;
+  if (!shares_prefix(one, other)) return 0;
   const PlannedSteps first(families, one, samples_per_epoch);
   const PlannedSteps second(families, other, samples_per_epoch);
-  if (first.varied() != second.varied()) return 0;
+  if (first.scheduled() != second.scheduled()) return 0;
   const int64_t steps = first.length().steps;
   const bool are_of_one_length = steps == second.length().steps;
   // Averages count in shares of the run.
-  if (!one.wrap.items.empty() && !are_of_one_length) return 0;
+  if (!one.wrappers.items.empty() && !are_of_one_length) return 0;
   if (first.follows_evaluations() || second.follows_evaluations()) {
     const bool are_the_same =
         are_of_one_length && values_that_change(one) == values_that_change(other);

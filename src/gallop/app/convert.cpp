@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
-#include "gallop/app/team.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/text.h"
 #include "gallop/tensor/safetensors.h"
@@ -25,7 +25,7 @@ struct Arguments {
   bool force = false;
 };
 
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Export the weights of a run to one safetensors file for other programs, however many\n"
       "processes saved them; or convert an NNI search space to a sweep.\n\n"
@@ -44,7 +44,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
                   "data type of floating-point tensors; by default as stored")
       ->check(CLI::IsMember(std::set<std::string>{"kept", "fp32", "bf16", "fp16"}));
   parser.add_flag("--force", arguments.force, "overwrite an existing file");
-  return parse_arguments(parser, words);
+  return parse_arguments(parser, args);
 }
 
 NamedTensors with_type(NamedTensors tensors, const std::string& name) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "gallop/app/run_note.h"
+#include "gallop/app/run_handoff.h"
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/left_over.h"
@@ -39,7 +39,7 @@ void remove_left_temporary_folders() {
   const fs::path place = fs::temp_directory_path(error);
   if (error) return;
   for (const char* const prefix :
-       {RunNote::kFolderPrefix, launch::kCallLogsPrefix, compile::kNewFolderElsewhere}) {
+       {RunHandoff::kFolderPrefix, launch::kCallLogsPrefix, compile::kNewFolderElsewhere}) {
     remove_left_folders(place, prefix);
   }
 }

@@ -95,7 +95,7 @@ std::optional<int> capability_of(c10::Device device) {
 GpuKernels::GpuKernels(c10::Device device) {
   if (!device.is_cuda() || !kernel::kernels_are_allowed()) return;
   auto launcher = std::make_shared<compile::NvrtcLauncher>();
-  lost_ = launcher->lost(device);
+  fallback_reason_ = launcher->fallback_reason(device);
   before_ = kernel::set_cuda_launcher(std::move(launcher));
   is_set_ = true;
 }

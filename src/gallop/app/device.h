@@ -35,12 +35,12 @@ class GpuKernels {
   GpuKernels& operator=(const GpuKernels&) = delete;
 
   /// Why it cannot have them, in one line; else empty.
-  const std::string& lost() const { return lost_; }
+  const std::string& fallback_reason() const { return fallback_reason_; }
 
  private:
   bool is_set_ = false;
   std::shared_ptr<kernel::CudaLauncher> before_;
-  std::string lost_;
+  std::string fallback_reason_;
 };
 
 }  // namespace gallop::app

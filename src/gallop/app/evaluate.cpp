@@ -12,10 +12,10 @@
 #include "gallop/app/class_reporter.h"
 #include "gallop/app/command.h"
 #include "gallop/app/device.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/metric_text.h"
 #include "gallop/app/session.h"
 #include "gallop/app/signals.h"
-#include "gallop/app/team.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/text.h"
 #include "gallop/track/class_report.h"
@@ -87,13 +87,13 @@ void print_json(const Runs& runs, const Part& part, const train::EnsembleEvaluat
     nlohmann::ordered_json object{
         {"run", runs[i].folder.string()}, {"step", runs[i].step()}, {"part", part.name}};
     object.update(numbers_of(evaluation.each[i]));
-    if (runs.size() == 1) object["seconds"] = evaluation.together.seconds;
+    if (runs.size() == 1) object["seconds"] = evaluation.ensemble.seconds;
     fmt::print("{}\n", object.dump());
   }
   if (runs.size() == 1) return;
   nlohmann::ordered_json object{{"ensemble", runs.size()}, {"part", part.name}};
-  object.update(numbers_of(evaluation.together));
-  object["seconds"] = evaluation.together.seconds;
+  object.update(numbers_of(evaluation.ensemble));
+  object["seconds"] = evaluation.ensemble.seconds;
   fmt::print("{}\n", object.dump());
 }
 
@@ -105,15 +105,15 @@ void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& 
                runs[i].inputs.kind == "images" ? "images" : "tokens");
     print_numbers(evaluation.each[i]);
   }
-  const train::Evaluation& together = evaluation.together;
+  const train::Evaluation& ensemble = evaluation.ensemble;
   if (runs.size() > 1) {
     fmt::print("mean of the probabilities of {} models\n", runs.size());
-    print_numbers(together);
+    print_numbers(ensemble);
   }
-  if (together.skipped > 0) {
-    fmt::print("  skipped   {} broken samples\n", format_count(together.skipped));
+  if (ensemble.skipped > 0) {
+    fmt::print("  skipped   {} broken samples\n", format_count(ensemble.skipped));
   }
-  fmt::print("  time      {}\n", format_duration(together.seconds));
+  fmt::print("  time      {}\n", format_duration(ensemble.seconds));
 }
 
 // All see the same numbers.

@@ -10,10 +10,10 @@
 #include "gallop/app/batch_finder.h"
 #include "gallop/app/batch_trial.h"
 #include "gallop/app/command.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/output_file.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/signals.h"
-#include "gallop/app/team.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/plot.h"
@@ -59,7 +59,7 @@ void check(const Arguments& arguments) {
   if (!(arguments.step_seconds > 0)) throw UsageError("--step-seconds must be above 0");
 }
 
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Find a batch size for a recipe: the largest that fits into memory, the one beyond which\n"
       "throughput stops growing, and the critical one, beyond which larger batches bring little\n"
@@ -84,7 +84,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   parser.add_flag("--json", arguments.json, "print JSON");
   parser.add_option("--runs", arguments.trial.runs, "folder of the runs, for a teacher");
   parser.add_option("--probe", arguments.trial.probe)->group("");
-  std::vector<std::string> rest = words;
+  std::vector<std::string> rest = args;
   arguments.trial.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
   if (!arguments.memory.empty()) {
@@ -147,22 +147,22 @@ ExitCode run_find_batch(const std::vector<std::string>& arguments) {
   if (!parsed.trial.probe.empty()) return run_batch_trial(parsed.trial, stop);
 
   const Families families;
-  const Team team = Team::join();
+  const DistributedContext context = DistributedContext::join();
   const ResolvedRecipe resolved =
-      load_recipe(families, team.collectives(), parsed.trial.recipe, parsed.trial.overrides);
-  const bool tells = !parsed.json && team.is_first();
+      load_recipe(families, context.collectives(), parsed.trial.recipe, parsed.trial.overrides);
+  const bool tells = !parsed.json && context.is_first();
   if (tells) {
     fmt::print("{}\n{:>9} {:>13} {:>12}\n", resolved.name, "batch", "samples/s", "memory");
     std::fflush(stdout);
   }
   const BatchQuestion question = parsed.question(resolved.recipe);
-  const auto found = find_batch(question, team, stop, [&](const schedule::BatchPoint& point) {
+  const auto found = find_batch(question, context, stop, [&](const schedule::BatchPoint& point) {
     if (!tells) return;
     fmt::print("{}\n", describe(point));
     std::fflush(stdout);
   });
   if (!found) return ExitCode::kStopped;
-  if (!team.is_first()) return ExitCode::kDone;
+  if (!context.is_first()) return ExitCode::kDone;
   const auto plots = batch_curves(resolved.name, *found);
   if (!parsed.svg.empty()) write_output(parsed.svg, plot::to_svg(plots, 2));
   if (parsed.json) {

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/output_file.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/signals.h"
-#include "gallop/app/team.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/plot.h"
@@ -62,7 +62,7 @@ void check(const train::LrRangeTestConfig& test) {
   if (!(test.divergence > 1)) throw UsageError("--divergence must be above 1");
 }
 
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Find a learning rate for a recipe (LR range test): train briefly at increasing rates and\n"
       "read the rate off the loss curve. Nothing is stored, and no run folder is created.\n\n"
@@ -85,7 +85,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   parser.add_option("--rule", arguments.rule, "rule for reading the curve");
   parser.add_option("--svg", arguments.svg, "write the curve to this SVG file");
   parser.add_flag("--json", arguments.json, "print JSON");
-  std::vector<std::string> rest = words;
+  std::vector<std::string> rest = args;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
   // Losses of the same samples from the same weights need no smoothing.
@@ -118,14 +118,14 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
   if (!parse(arguments, parsed)) return ExitCode::kDone;
 
   const Families families;
-  const Team team = Team::join();
+  const DistributedContext context = DistributedContext::join();
   PreparedRecipe prepared(
-      families, load_recipe(families, team.collectives(), parsed.recipe, parsed.overrides), "runs",
-      team.collectives());
-  if (!parsed.json && team.is_first()) {
+      families, load_recipe(families, context.collectives(), parsed.recipe, parsed.overrides),
+      "runs", context.collectives());
+  if (!parsed.json && context.is_first()) {
     fmt::print("{}: {}{}; {} rates from {:g} to {:g}\n", prepared.resolved().name,
                prepared.describe_training(),
-               team.is_alone() ? std::string() : fmt::format(", {} processes", team.size()),
+               context.is_alone() ? std::string() : fmt::format(", {} processes", context.size()),
                parsed.test.rates, parsed.test.min, parsed.test.max);
     std::fflush(stdout);
   }
@@ -133,7 +133,7 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
       train::test_lr_range({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
                            parsed.test, prepared.step_config(), prepared.training_loader());
   if (test.stopped) return ExitCode::kStopped;
-  if (!team.is_first()) return ExitCode::kDone;
+  if (!context.is_first()) return ExitCode::kDone;
   const plot::XyPlot plot = lr_curve(prepared.resolved().name, parsed.test, test);
   if (!parsed.svg.empty()) write_output(parsed.svg, plot::to_svg({plot}));
   if (parsed.json) {
@@ -146,7 +146,7 @@ ExitCode run_find_lr(const std::vector<std::string>& arguments) {
     print_table(parsed, test);
     if (const auto& recipe = prepared.recipe(); recipe.lr_scaling.scales()) {
       fmt::print("These are for the batch of {}: they go with optimizer.lr_batch={}\n",
-                 format_count(recipe.data.batch), recipe.data.batch);
+                 format_count(recipe.data.batch_size), recipe.data.batch_size);
     }
     suggested_lr(parsed.rule, parsed.test, test);
   }

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/output_file.h"
 #include "gallop/app/prepared_recipe.h"
-#include "gallop/app/team.h"
 #include "gallop/compile/graph_json.h"
 #include "gallop/compile/graph_stages.h"
 #include "gallop/compile/graph_svg.h"
@@ -36,7 +36,7 @@ struct Arguments {
   }
 };
 
-// "after drop-unused"
+// "after dce"
 std::string text_of(const compile::GraphStage& stage) {
   return stage.name == compile::all_stages().front().name ? stage.name : "after " + stage.name;
 }
@@ -49,7 +49,7 @@ std::string list_of_passes() {
   return text;
 }
 
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Show the compiled graph of one training step of a recipe, with the time of each node.\n"
       "Nothing is trained, and no run folder is created.\n\n"
@@ -67,7 +67,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   parser.add_option("--svg", arguments.svg, "write the graph to this SVG file")->excludes(all);
   parser.add_flag("--wide", arguments.wide, "do not truncate lines at 120 columns");
   parser.add_flag("--json", arguments.json, "print JSON");
-  std::vector<std::string> rest = words;
+  std::vector<std::string> rest = args;
   arguments.overrides = take_overrides(rest);
   return parse_arguments(parser, rest);
 }
@@ -87,7 +87,7 @@ void print_json(PreparedRecipe& prepared, int64_t samples, const compile::GraphS
   nlohmann::ordered_json object = {{"recipe", prepared.resolved().name},
                                    {"samples", samples},
                                    {"training", prepared.describe_training()}};
-  if (!graphs.lost.empty()) object["lost"] = graphs.lost;
+  if (!graphs.fallbacks.empty()) object["lost"] = graphs.fallbacks;
   if (!graphs.refusal.empty()) {
     object["refusal"] = graphs.refusal;
   } else if (all) {
@@ -107,7 +107,7 @@ void print_text(const std::string& title, const compile::GraphStages& graphs,
     fmt::print("the step cannot be recorded, and runs as it is: {}\n", graphs.refusal);
     return;
   }
-  for (const std::string& line : graphs.lost) fmt::print("{}\n", line);
+  for (const std::string& line : graphs.fallbacks) fmt::print("{}\n", line);
   if (arguments.all) {
     fmt::print("\n{}", compile::stages_text(graphs.stages, width));
   } else {
@@ -131,7 +131,7 @@ ExitCode run_graph(const std::vector<std::string>& arguments) {
 
   const Families families;
   PreparedRecipe prepared(families, load_recipe(families, parsed.recipe, parsed.overrides));
-  const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch);
+  const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch_size);
   prepared.model().set_training(true);
   train::TrainStep step(prepared.model(), prepared.optimizer(), prepared.step_config());
   const auto graphs = step.graphs(batch.input, batch.target, parsed.stage());

@@ -12,7 +12,7 @@
 #include "gallop/app/data_sharing.h"
 #include "gallop/app/launch_hosts.h"
 #include "gallop/app/launched_training.h"
-#include "gallop/app/run_note.h"
+#include "gallop/app/run_handoff.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/slurm_launch.h"
 #include "gallop/base/affinity.h"
@@ -101,7 +101,7 @@ void finish_processes(Arguments& arguments) {
 }
 
 // Options stand before the command, whose own may have the same names.
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Train, or find a learning rate or batch size, in several processes on this machine or on\n"
       "several; the cores and each batch are divided among them. If one fails, all are stopped "
@@ -135,7 +135,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
   add_options_for_hosts(parser, arguments);
   launch.processes = static_cast<int>(cores_given().size());
   launch.command =
-      parse_to_command(parser, words, kCommands, "gallop launch -n 2 train fashion-mnist");
+      parse_to_command(parser, args, kCommands, "gallop launch -n 2 train fashion-mnist");
   if (launch.command.empty()) return false;
   // Others keep nothing from which they could go on.
   if (launch.command.front() != "train" && parser.count("--max-restarts") == 0) {
@@ -163,7 +163,7 @@ int64_t logged(const std::string& run) {
 
 ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
   const HostsLaunch& launch = arguments.launch;
-  const RunNote note;
+  const RunHandoff note;
   const DataSharing sharing(1);
   launch::GroupCommand group{.arguments = launch.command,
                              .processes = launch.processes,

@@ -13,7 +13,7 @@
 
 #include "gallop/app/data_sharing.h"
 #include "gallop/app/launched_training.h"
-#include "gallop/app/run_note.h"
+#include "gallop/app/run_handoff.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/memory.h"
@@ -142,7 +142,7 @@ class HostWork final : public launch::Work {
  private:
   const HostsLaunch& launch_;
   const launch::TcpWire& wire_;
-  const RunNote note_;
+  const RunHandoff note_;
   const DataSharing sharing_{1};
   bool has_first_ = false;  // Rank 0, who tells.
   std::string run_;
@@ -152,7 +152,7 @@ class HostWork final : public launch::Work {
 };
 
 void introduce(const SocketAddress& address, const launch::JobOptions& job) {
-  say_launcher(fmt::format("waiting for {} at {} port {}", launch::words_for_hosts(job),
+  say_launcher(fmt::format("waiting for {} at {} port {}", launch::describe_hosts(job),
                            address.host(), address.port()));
   if (address.is_loopback()) return;
   say_launcher(fmt::format(
@@ -172,7 +172,7 @@ void warn_of_halves(const HostsLaunch& launch) {
 }
 
 // Of the command line, what is the same on all hosts.
-std::string common_words(const HostsLaunch& launch) {
+std::string common_args(const HostsLaunch& launch) {
   std::vector<std::string> places;
   for (const auto& one : launch.candidates) {
     places.push_back(fmt::format("{}:{}", one.host, one.port));
@@ -191,7 +191,7 @@ ExitCode launch_on_hosts(const HostsLaunch& launch, const StopRequest& stop) {
   const launch::Join self{.id = fmt::format("{} {} {}", host, getpid(), monotonic_seconds()),
                           .host = host,
                           .processes = launch.processes,
-                          .command = common_words(launch)};
+                          .command = common_args(launch)};
   launch::Launcher launcher(launch.job, self, wire, work);
   bool coordinated = false;
   while (!launcher.end()) {

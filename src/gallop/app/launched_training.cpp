@@ -14,23 +14,22 @@
 
 namespace gallop::app {
 
-std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<std::string>& words,
+std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<std::string>& args,
                                           const std::vector<std::string>& commands,
                                           const std::string& example) {
   std::vector<std::string> others, quoted;
   for (const std::string& command : commands) quoted.push_back("'" + command + "'");
   parser.add_option("COMMAND", others, join_names(commands, "or") + ", with what belongs to it");
-  const auto begin =
-      std::find_first_of(words.begin(), words.end(), commands.begin(), commands.end());
-  if (!parse_arguments(parser, {words.begin(), begin})) return {};
+  const auto begin = std::find_first_of(args.begin(), args.end(), commands.begin(), commands.end());
+  if (!parse_arguments(parser, {args.begin(), begin})) return {};
   if (!others.empty()) {
     throw UsageError(fmt::format("there is '{}' where {} should be; for example: {}",
                                  printable(others.front()), join_names(quoted, "or"), example));
   }
-  if (begin == words.end()) {
+  if (begin == args.end()) {
     throw UsageError(fmt::format("say what to launch; for example: {}", example));
   }
-  return {begin, words.end()};
+  return {begin, args.end()};
 }
 
 std::vector<std::string> resumed(const std::vector<std::string>& command, const std::string& run) {

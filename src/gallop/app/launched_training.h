@@ -10,7 +10,7 @@ namespace gallop::app {
 /// Parses the words before the first of these commands, a launcher's own, and returns those from
 /// there on; empty where help was asked for and has been printed. Throws UsageError for wrong use,
 /// with `example` where there is nothing or something else to launch.
-std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<std::string>& words,
+std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<std::string>& args,
                                           const std::vector<std::string>& commands,
                                           const std::string& example);
 

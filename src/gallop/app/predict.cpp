@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/print.h"
-#include "gallop/app/team.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/file.h"
 #include "gallop/base/hardware.h"
@@ -41,34 +41,36 @@ struct Request {
   bool json = false;
 };
 
-struct Guess {
+struct Prediction {
   std::string name;
   double probability;
 };
 
-std::vector<Guess> best_guesses(const at::Tensor& probabilities,
-                                const std::vector<std::string>& names, int64_t count) {
+std::vector<Prediction> best_predictions(const at::Tensor& probabilities,
+                                         const std::vector<std::string>& names, int64_t count) {
   const at::Tensor order = probabilities.argsort(0, true);
-  std::vector<Guess> guesses;
+  std::vector<Prediction> predictions;
   for (int64_t i = 0; i < std::min<int64_t>(count, order.size(0)); ++i) {
     const auto index = order[i].item<int64_t>();
-    guesses.push_back({names[static_cast<size_t>(index)], probabilities[index].item<double>()});
+    predictions.push_back({names[static_cast<size_t>(index)], probabilities[index].item<double>()});
   }
-  return guesses;
+  return predictions;
 }
 
-void print_guesses(const std::string& file, const std::vector<Guess>& guesses, bool json) {
+void print_predictions(const std::string& file, const std::vector<Prediction>& predictions,
+                       bool json) {
   if (json) {
     nlohmann::ordered_json object{{"file", file}, {"guesses", nlohmann::json::array()}};
-    for (const auto& guess : guesses) {
-      object["guesses"].push_back({{"class", guess.name}, {"probability", guess.probability}});
+    for (const auto& prediction : predictions) {
+      object["guesses"].push_back(
+          {{"class", prediction.name}, {"probability", prediction.probability}});
     }
     fmt::print("{}\n", object.dump());
     return;
   }
   fmt::print("{}\n", printable(file));
-  for (const auto& guess : guesses) {
-    fmt::print("  {:<24} {:5.1f} %\n", printable(guess.name), 100 * guess.probability);
+  for (const auto& prediction : predictions) {
+    fmt::print("  {:<24} {:5.1f} %\n", printable(prediction.name), 100 * prediction.probability);
   }
 }
 
@@ -92,8 +94,8 @@ ExitCode predict_set(TrainedRun& run, const Request& request, const data::ImageS
       const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
       const at::Tensor probabilities =
           at::softmax(run.model->forward(batch->input).to(at::kFloat), 1);
-      print_guesses(file, best_guesses(probabilities[0], run.inputs.classes, request.top),
-                    request.json);
+      print_predictions(file, best_predictions(probabilities[0], run.inputs.classes, request.top),
+                        request.json);
     } catch (const DataError& error) {
       print_broken(file, error.what(), request.json);
       result = ExitCode::kData;

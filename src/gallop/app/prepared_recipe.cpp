@@ -57,8 +57,8 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   }
   const bool is_deterministic = recipe().strategy.name() == "deterministic";
   if (is_deterministic && collectives_ == nullptr) {
-    alone_ = parallel::alone();
-    collectives_ = alone_.get();
+    single_process_ = parallel::single_process_group();
+    collectives_ = single_process_.get();
   }
   // Bits of some operators depend on it.
   if (is_deterministic && recipe().train.threads == 0) resolve("train.threads", "0", "1");
@@ -69,10 +69,10 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   require_precision();
   if (collectives_ != nullptr) require_shareable();
   gpu_kernels_.emplace(device_);
-  note(gpu_kernels_->lost());
+  note(gpu_kernels_->fallback_reason());
   data_ = open_data(families, recipe());
   for (const auto& line : data_.notes) note(line);
-  const int64_t batch = recipe().data.batch, size = data_.train->size();
+  const int64_t batch = recipe().data.batch_size, size = data_.train->size();
   history_ = resumed.empty() ? train::BatchHistory(batch, size)
                              : train::BatchHistory::resumed(resumed, batch, size);
   inputs_ = inputs_of(data_, recipe());
@@ -93,7 +93,7 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
     precision::keep_in_bf16(model_->parameters());
   }
   build_optimizer(families);
-  varied_.check(recipe(), *optimizer_, *loss_);
+  scheduled_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
   if (collectives_ != nullptr) build_strategy(families);
 }
@@ -184,8 +184,8 @@ void PreparedRecipe::build_schedules(const Families& families) {
   train::check_schedule(*schedule_, config, evaluates);
   train::check_followed(*schedule_, metrics_.get());
   train::check_snapshots(*schedule_, config);
-  varied_ = VariedValues(recipe(), run_length, *schedule_);
-  for (const auto& one : varied()) {
+  scheduled_ = ParameterSchedules(recipe(), run_length, *schedule_);
+  for (const auto& one : scheduled()) {
     if (one.schedule == nullptr) continue;
     train::check_schedule(*one.schedule, config, evaluates);
     train::check_followed(*one.schedule, metrics_.get());
@@ -196,7 +196,7 @@ void PreparedRecipe::build_optimizer(const Families& families) {
   const NamedTensors parameters = model_->parameters();
   auto optimizer = families.optimizers.build(recipe().optimizer, parameters);
   train::check_optimizer(step_config(), *optimizer);
-  optimizer_ = optim::wrap(families.wrappers, recipe().wrap,
+  optimizer_ = optim::wrap(families.wrappers, recipe().wrappers,
                            {.optimizer = std::move(optimizer),
                             .parameters = parameters,
                             .buffers = model_->buffers(),
@@ -218,7 +218,7 @@ void PreparedRecipe::build_strategy(const Families& families) {
 
 // That of the first process, in all.
 std::vector<std::string> PreparedRecipe::shared_gradient_order() {
-  std::istringstream lines(parallel::ask_first(collectives_, [&] {
+  std::istringstream lines(parallel::run_on_rank0(collectives_, [&] {
     const data::Batch some = first_batch(kOrderSamples);
     train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
     return fmt::format("{}", fmt::join(train::gradient_order(*model_, some.input, some.target,
@@ -274,8 +274,8 @@ train::StepConfig PreparedRecipe::step_config() const {
   const train::TrainConfig& recipe = resolved_.recipe.train;
   train::StepConfig config{.precision = format_.precision,
                            .loss_scale = recipe.loss_scale,
-                           .accumulate = recipe.accumulate,
-                           .clip = recipe.clip,
+                           .gradient_accumulation = recipe.gradient_accumulation,
+                           .clip_grad_norm = recipe.clip_grad_norm,
                            .clip_value = recipe.clip_value,
                            .clip_adaptive = recipe.clip_adaptive,
                            .sam = recipe.sam,
@@ -289,7 +289,7 @@ train::StepConfig PreparedRecipe::step_config() const {
                                          .temperature = recipe.distill.temperature,
                                          .weight = recipe.distill.weight};
   }
-  for (const auto& one : varied()) config.varied.push_back(one.value);
+  for (const auto& one : scheduled()) config.scheduled.push_back(one.value);
   if (recipe.compile != "false") {
     config.compile =
         compile::CompileConfig{.verify_every = recipe.compile == "verify" ? kVerifyEvery : 0};
@@ -317,7 +317,8 @@ data::Batch PreparedRecipe::first_of(data::LoaderConfig config) const {
 
 std::string PreparedRecipe::describe_training() const {
   std::string optimizer = resolved_.recipe.optimizer.name();
-  for (const auto& wrapper : resolved_.recipe.wrap.items) optimizer += " with " + wrapper.name();
+  for (const auto& wrapper : resolved_.recipe.wrappers.items)
+    optimizer += " with " + wrapper.name();
   const bool is_fp8 = format_.precision == Precision::kFp8;
   const std::string layers =
       is_fp8 ? fmt::format(" in {} linear layers", model_->fp8_layers()) : std::string();
@@ -360,7 +361,7 @@ size_t PreparedRecipe::best_of(const std::vector<train::StepFormat>& formats) {
     keep_choice(open, choice.measured, choice.scale);
     return std::to_string(choice.measured.chosen);
   };
-  return std::stoul(parallel::ask_first(collectives_, choose));
+  return std::stoul(parallel::run_on_rank0(collectives_, choose));
 }
 
 // A choice that a busy machine may have decided is worth a word.
@@ -379,18 +380,18 @@ void PreparedRecipe::keep_choice(const std::string& options, const train::Measur
 void PreparedRecipe::choose_recomputed_blocks() {
   const train::TrainConfig& config = recipe().train;
   const int64_t blocks = model_->blocks();
-  const auto most_bytes = parse_bytes(config.recompute.memory);
-  if (config.recompute.every == 0 && !most_bytes) return;
+  const auto most_bytes = parse_bytes(config.activation_checkpointing.memory);
+  if (config.activation_checkpointing.every == 0 && !most_bytes) return;
   if (blocks == 0) {
     throw UsageError(
         fmt::format("train.activation_checkpointing: in model '{}' no block recomputed would spare "
                     "memory; leave it out",
                     recipe().model.name()));
   }
-  std::vector<bool> chosen = train::every_block(blocks, config.recompute.every);
+  std::vector<bool> chosen = train::every_block(blocks, config.activation_checkpointing.every);
   if (most_bytes) {
-    const int64_t batch = std::min(recipe().data.batch, data_.train->size());
-    const int64_t rows = (batch + config.accumulate - 1) / config.accumulate;
+    const int64_t batch = std::min(recipe().data.batch_size, data_.train->size());
+    const int64_t rows = (batch + config.gradient_accumulation - 1) / config.gradient_accumulation;
     const data::Batch some = first_batch(train::kMeasuredRows);
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
     train::RecomputeMeasure measure{.input = some.input,
@@ -411,7 +412,7 @@ void PreparedRecipe::choose_recomputed_blocks() {
 
 train::FormatChoice PreparedRecipe::measure(const std::vector<train::StepFormat>& formats) {
   const int64_t rows =
-      std::min(resolved_.recipe.data.batch, data_.is_text() ? kTimedTexts : kTimedSamples);
+      std::min(resolved_.recipe.data.batch_size, data_.is_text() ? kTimedTexts : kTimedSamples);
   const data::Batch batch = first_batch(rows);
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
@@ -423,7 +424,7 @@ train::FormatChoice PreparedRecipe::measure(const std::vector<train::StepFormat>
 double PreparedRecipe::samples_of_run() const {
   const Recipe& recipe = resolved_.recipe;
   return static_cast<double>(
-      train::Length::of(recipe.train, recipe.data.batch, data_.train->size()).samples);
+      train::Length::of(recipe.train, recipe.data.batch_size, data_.train->size()).samples);
 }
 
 void PreparedRecipe::resolve(const std::string& path, const std::string& value,
@@ -432,7 +433,7 @@ void PreparedRecipe::resolve(const std::string& path, const std::string& value,
 }
 
 double PreparedRecipe::lr_factor() const {
-  return resolved_.recipe.lr_scaling.factor(resolved_.recipe.data.batch);
+  return resolved_.recipe.lr_scaling.factor(resolved_.recipe.data.batch_size);
 }
 
 void PreparedRecipe::take_lr(const Families& families, double lr) {

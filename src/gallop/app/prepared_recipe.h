@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gallop/app/device.h"
+#include "gallop/app/parameter_schedules.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
 #include "gallop/app/trained_run.h"
-#include "gallop/app/varied_values.h"
 #include "gallop/base/hardware.h"
 #include "gallop/data/training_data.h"
 #include "gallop/optim/optimizer.h"
@@ -57,9 +57,9 @@ class PreparedRecipe {
   model::Model& model() { return *model_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
   schedule::Schedule& schedule() { return *schedule_; }
-  const VariedValues& varied_values() const { return varied_; }
+  const ParameterSchedules& parameter_schedules() const { return scheduled_; }
   train::Length length() const { return train::Length::of(recipe().train, history_); }
-  std::vector<train::VariedValue> varied() const { return varied_.for_training(); }
+  std::vector<train::ParameterSchedule> scheduled() const { return scheduled_.for_training(); }
   /// Of all learning rates, by the recipe's batch.
   double lr_factor() const;
 
@@ -77,7 +77,7 @@ class PreparedRecipe {
   /// This process's part of the first batch of the recipe's size, on the device.
   data::Batch first_part() const;
 
-  /// Puts a learning rate that was found in the recipe, and starts the optimizer anew.
+  /// Puts a learning rate that was found in the recipe, and starts the optimizer again.
   void take_lr(const Families& families, double lr);
 
   /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
@@ -109,7 +109,7 @@ class PreparedRecipe {
   double samples_of_run() const;
   void keep_choice(const std::string& options, const train::MeasuredChoice& choice, double scale);
 
-  std::unique_ptr<parallel::Collectives> alone_;
+  std::unique_ptr<parallel::Collectives> single_process_;
   parallel::Collectives* collectives_;
   ResolvedRecipe resolved_;
   Hardware hardware_;
@@ -131,7 +131,7 @@ class PreparedRecipe {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<schedule::Schedule> schedule_;
   std::unique_ptr<parallel::Strategy> strategy_;
-  VariedValues varied_;
+  ParameterSchedules scheduled_;
 };
 
 }  // namespace gallop::app

@@ -55,7 +55,7 @@ ProbeResult run_probe(const std::vector<std::string>& arguments,
     if (last.starts_with(kName)) last.erase(0, kName.size());
     throw Error(is_known ? static_cast<ExitCode>(end.exit_code) : ExitCode::kDevice,
                 is_known ? last
-                         : fmt::format("a process that was to probe a batch {}. {}", end.words(),
+                         : fmt::format("a process that was to probe a batch {}. {}", end.describe(),
                                        printable(last)));
   }
   return result;

@@ -74,7 +74,7 @@ ExitCode run_program(int argc, char** argv) {
                                join_names(names, "and")));
 }
 
-ExitCode tell_error(const std::exception& error) {
+ExitCode report_error(const std::exception& error) {
   const auto* const ours = dynamic_cast<const Error*>(&error);
   if (ours != nullptr && ours->code() != ExitCode::kInternal) {
     print_error("gallop: {}\n", ours->what());

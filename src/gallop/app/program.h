@@ -12,6 +12,6 @@ ExitCode run_program(int argc, char** argv);
 
 /// Says in a line on standard error what has ended the program, and with which exit code it is to
 /// end.
-ExitCode tell_error(const std::exception& error);
+ExitCode report_error(const std::exception& error);
 
 }  // namespace gallop::app

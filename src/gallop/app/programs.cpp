@@ -39,11 +39,11 @@ fs::path full_program() {
       printable(installed.string())));
 }
 
-void become_full_program() {
+void exec_full_program() {
   const fs::path program = full_program();
-  std::vector<std::string> words = read_command_line();
+  std::vector<std::string> args = read_command_line();
   std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
+  for (std::string& word : args) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   execv(program.c_str(), pointers.data());
   const int reason = errno;

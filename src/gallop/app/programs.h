@@ -14,7 +14,7 @@ fs::path full_program();
 
 /// Goes on as the full program: the same process, with the same words and environment. Throws
 /// DeviceError where it is not there or cannot be started.
-[[noreturn]] void become_full_program();
+[[noreturn]] void exec_full_program();
 
 /// What others are to start, as a job of Slurm: the front, if it is where the full program would be
 /// found by it, or this program.

@@ -21,9 +21,9 @@ Recipe::Recipe(const Families& families)
     : data(families.readers, families.augmentations),
       model(families.models, "resnet"),
       optimizer(families.optimizers, "sgd"),
-      wrap(families.wrappers),
+      wrappers(families.wrappers),
       schedule(families.schedules, "constant"),
-      vary(families.schedules),
+      schedules(families.schedules),
       loss(families.losses, "cross-entropy"),
       metric(families.metrics),
       strategy(families.strategies, "ddp") {}
@@ -48,7 +48,7 @@ void visit_choice(config::Visitor& visitor, const char* section, const char* hel
 
 struct OptimizerSection {
   config::Component& optimizer;
-  config::ComponentList& wrap;
+  config::ComponentList& wrappers;
   schedule::LrScaling& lr_scaling;
 };
 
@@ -57,7 +57,7 @@ void visit(config::Visitor& visitor, OptimizerSection& section) {
   visitor.field(
       {.name = "wrappers",
        .help = "optimizer wrappers: weight averages (ema, swa) or slow weights (lookahead)"},
-      section.wrap);
+      section.wrappers);
   schedule::visit_lr_scaling(visitor, section.lr_scaling);
 }
 
@@ -130,14 +130,14 @@ bool is_path(const std::string& text) {
 
 }  // namespace
 
-VaryConfig::VaryConfig(const config::Catalog& schedules)
+SchedulesConfig::SchedulesConfig(const config::Catalog& schedules)
     : label_smoothing(schedules),
       momentum(schedules),
       beta2(schedules),
       weight_decay(schedules),
       dropout(schedules) {}
 
-void visit(config::Visitor& visitor, VaryConfig& config) {
+void visit(config::Visitor& visitor, SchedulesConfig& config) {
   visitor.section({.name = "label_smoothing", .help = ""}, config.label_smoothing);
   visitor.section({.name = "momentum", .help = ""}, config.momentum);
   visitor.section({.name = "beta2", .help = ""}, config.beta2);
@@ -153,16 +153,16 @@ void visit(config::Visitor& visitor, TrackConfig& config) {
                  .help = "number of first samples to log as the model sees them, for the page",
                  .min = 0,
                  .max = 64},
-                config.samples);
+                config.log_samples);
 }
 
 void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "data", .help = ""}, recipe.data);
   visit_choice(visitor, "model", "model architecture", recipe.model);
-  OptimizerSection optimizer{recipe.optimizer, recipe.wrap, recipe.lr_scaling};
+  OptimizerSection optimizer{recipe.optimizer, recipe.wrappers, recipe.lr_scaling};
   visitor.section({.name = "optimizer", .help = ""}, optimizer);
   visit_choice(visitor, "schedule", "learning rate schedule", recipe.schedule);
-  visitor.section({.name = "schedules", .help = ""}, recipe.vary);
+  visitor.section({.name = "schedules", .help = ""}, recipe.schedules);
   TrainSection train{recipe.train, recipe.loss, recipe.metric};
   visitor.section({.name = "train", .help = ""}, train);
   visitor.section({.name = "evaluate", .help = ""}, recipe.evaluate);
@@ -268,7 +268,7 @@ ResolvedRecipe read_recipe(const Families& families, parallel::Collectives* coll
                            const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   std::optional<ResolvedRecipe> own;
-  const std::string text = parallel::ask_first(collectives, [&] {
+  const std::string text = parallel::run_on_rank0(collectives, [&] {
     own.emplace(read_recipe(families, name_or_path, overrides));
     return to_text(*own);
   });

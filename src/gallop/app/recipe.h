@@ -12,23 +12,23 @@
 #include "gallop/data/data_config.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/schedule/lr_scaling.h"
-#include "gallop/schedule/variation.h"
+#include "gallop/schedule/scheduled_value.h"
 #include "gallop/train/metrics/metric_set.h"
 #include "gallop/train/test_views.h"
 #include "gallop/train/train_config.h"
 
 namespace gallop::app {
 
-/// The `vary:` section: values besides the learning rate that change along a run.
-struct VaryConfig {
-  explicit VaryConfig(const config::Catalog& schedules);
-  schedule::VariationConfig label_smoothing, momentum, beta2, weight_decay, dropout;
+/// The `schedules:` section: values besides the learning rate that change along a run.
+struct SchedulesConfig {
+  explicit SchedulesConfig(const config::Catalog& schedules);
+  schedule::ScheduledValueConfig label_smoothing, momentum, beta2, weight_decay, dropout;
 };
 
 /// What a run keeps besides.
 struct TrackConfig {
   bool histograms = false;
-  int64_t samples = 16;
+  int64_t log_samples = 16;
 };
 
 /// Everything that decides a run, as written in a recipe.
@@ -38,10 +38,10 @@ struct Recipe {
   data::DataConfig data;
   config::Component model;
   config::Component optimizer;
-  config::ComponentList wrap;  ///< What stands around the optimizer.
+  config::ComponentList wrappers;  ///< What stands around the optimizer.
   schedule::LrScaling lr_scaling;
   config::Component schedule;
-  VaryConfig vary;
+  SchedulesConfig schedules;
   train::TrainConfig train;
   config::Component loss;      ///< Of the `train:` section.
   train::MetricChoice metric;  ///< In its section `train`.
@@ -51,7 +51,7 @@ struct Recipe {
   TrackConfig track;
 };
 
-void visit(config::Visitor& visitor, VaryConfig& config);
+void visit(config::Visitor& visitor, SchedulesConfig& config);
 void visit(config::Visitor& visitor, TrackConfig& config);
 void visit(config::Visitor& visitor, Recipe& recipe);
 

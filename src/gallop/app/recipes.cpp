@@ -82,7 +82,7 @@ void copy_recipe(const std::string& name, std::string target) {
              shell_line({"gallop", "train", target}));
 }
 
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "List the recipes that come with Gallop, show one, copy one to edit it, list the options "
       "that\n"
@@ -99,7 +99,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
                     "list");
   parser.add_option("FILE", arguments.target, "target of the copy; RECIPE.yaml by default");
   parser.add_option("--svg", arguments.svg, "write the schedules to this SVG file");
-  std::vector<std::string> rest = words;
+  std::vector<std::string> rest = args;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
   check(arguments);

@@ -65,11 +65,11 @@ bool is_one_place(const std::string& one, const std::string& other) {
 config::Component* member_of(Recipe& recipe, const std::string& section) {
   if (section == "schedule") return &recipe.schedule;
   if (section == "parallel") return &recipe.strategy;
-  if (section == "schedules.label_smoothing") return &recipe.vary.label_smoothing.schedule;
-  if (section == "schedules.momentum") return &recipe.vary.momentum.schedule;
-  if (section == "schedules.beta2") return &recipe.vary.beta2.schedule;
-  if (section == "schedules.weight_decay") return &recipe.vary.weight_decay.schedule;
-  if (section == "schedules.dropout") return &recipe.vary.dropout.schedule;
+  if (section == "schedules.label_smoothing") return &recipe.schedules.label_smoothing.schedule;
+  if (section == "schedules.momentum") return &recipe.schedules.momentum.schedule;
+  if (section == "schedules.beta2") return &recipe.schedules.beta2.schedule;
+  if (section == "schedules.weight_decay") return &recipe.schedules.weight_decay.schedule;
+  if (section == "schedules.dropout") return &recipe.schedules.dropout.schedule;
   return nullptr;
 }
 
@@ -86,7 +86,7 @@ bool is_allowed(const OptionChange& change) {
   return may_change_on_resume(change.option);
 }
 
-// The node at "vary.dropout"; null where there is none.
+// The node at "schedules.dropout"; null where there is none.
 template <typename N>
 N* find_section(N& root, const std::string& section) {
   N* node = &root;

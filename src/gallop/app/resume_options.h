@@ -10,7 +10,7 @@ namespace gallop::app {
 /// Which options of a recipe may change where a run continues. All that is not listed is what its
 /// weights, its outputs and its recorded metrics mean, and stays as it was.
 struct ResumeRule {
-  const char* path;  ///< An option, "data.batch", or all of a section, "schedule.*".
+  const char* path;  ///< An option, "data.batch_size", or all of a section, "schedule.*".
   bool may_change;
   const char* help;  ///< Empty where it says nothing more.
 };

@@ -4,13 +4,13 @@
 
 namespace gallop::app {
 
-RunLog::RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied,
-               int processes)
+RunLog::RunLog(const fs::path& log, int64_t step, std::string part,
+               std::vector<std::string> scheduled, int processes)
     : path_(log),
       writer_(log, step, {{"version", GALLOP_VERSION}}),
       step_(step),
       part_(std::move(part)),
-      varied_(std::move(varied)) {
+      scheduled_(std::move(scheduled)) {
   system_.emplace(processes, [this](const track::SystemReading& reading) { sampled(reading); });
 }
 
@@ -42,7 +42,7 @@ void RunLog::stepped(const train::StepEvent& event) {
                                   {"gradient_norm", event.gradient_norm},
                                   {"samples_per_second", event.samples_per_second},
                                   {"wait_share", event.wait_share}}};
-  for (size_t i = 0; i < varied_.size(); ++i) record.values[varied_[i]] = event.varied[i];
+  for (size_t i = 0; i < scheduled_.size(); ++i) record.values[scheduled_[i]] = event.scheduled[i];
   if (event.is_spike) record.values["spike"] = 1;
   if (event.accuracy) record.values["accuracy"] = *event.accuracy;
   append(std::move(record));

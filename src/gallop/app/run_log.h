@@ -16,9 +16,9 @@ namespace gallop::app {
 /// Writes what happens in a run to its log, and meanwhile what the machine does.
 class RunLog final : public train::Observer {
  public:
-  /// Begins a session of the log that continues after `step`. `part` is the one evaluated, `varied`
-  /// the names of StepEvent::varied, `processes` those that train on this machine.
-  RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> varied,
+  /// Begins a session of the log that continues after `step`. `part` is the one evaluated,
+  /// `scheduled` the names of StepEvent::scheduled, `processes` those that train on this machine.
+  RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> scheduled,
          int processes);
 
   void stepped(const train::StepEvent& event) override;
@@ -45,7 +45,7 @@ class RunLog final : public train::Observer {
   track::LogWriter writer_;
   std::atomic<int64_t> step_;  // The last that was heard of.
   std::string part_;
-  std::vector<std::string> varied_;
+  std::vector<std::string> scheduled_;
   std::optional<SystemRecorder> system_;
 };
 

@@ -35,7 +35,7 @@ void say_damaged(const std::string& damage) {
 
 void plan_sharing(const Families& families, const RunPlace& place, RunPlan& plan) {
   if (!place.share) return;
-  plan.siblings = find_siblings(families, place.runs, place.name, plan.resolved);
+  plan.prefix_sources = find_prefix_sources(families, place.runs, place.name, plan.resolved);
 }
 
 // The recipe of a run, and what is asked of it in its place.

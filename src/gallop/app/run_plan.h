@@ -7,7 +7,7 @@
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/resume_options.h"
-#include "gallop/app/shared_beginning.h"
+#include "gallop/app/shared_prefix.h"
 #include "gallop/app/training_run.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/checkpoint.h"
@@ -17,7 +17,7 @@ namespace gallop::app {
 /// What is known of a run before its data are read. Nothing is written to make one.
 struct RunPlan {
   ResolvedRecipe resolved;
-  std::vector<Sibling> siblings{};  ///< That may begin like it, where steps are shared.
+  std::vector<PrefixSource> prefix_sources{};  ///< That may begin like it, where steps are shared.
 
   // Of a run that is resumed.
   std::optional<track::RunFolder> folder{};

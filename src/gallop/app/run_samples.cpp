@@ -64,7 +64,7 @@ class Keeper {
     if (data.unaugmented) {
       plain.emplace(*data.unaugmented, prepared_.training_loader(), recipe.train.seed);
     }
-    count = std::min({count, recipe.data.batch, data.train->size()});
+    count = std::min({count, recipe.data.batch_size, data.train->size()});
     for (int64_t i = 0; i < count; ++i) {
       const auto sample = reader.next(), before = plain ? plain->next() : std::nullopt;
       if (!sample) continue;

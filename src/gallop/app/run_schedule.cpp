@@ -45,10 +45,11 @@ track::RunSchedule run_schedule(PreparedRecipe& prepared) {
   const double lr = prepared.lr_factor() * prepared.optimizer().base_lr();
   add("lr", recipe.schedule.name(), schedule,
       [&](double progress) { return lr * schedule.factor(progress); });
-  const VariedValues& varied = prepared.varied_values();
-  for (const VariedValues::One& one : varied.all()) {
-    add(train::name_of(one.value), one.name, one.variation ? one.variation->schedule() : schedule,
-        [&](double progress) { return varied.at(one, progress); });
+  const ParameterSchedules& scheduled = prepared.parameter_schedules();
+  for (const ParameterSchedules::One& one : scheduled.all()) {
+    add(train::name_of(one.value), one.name,
+        one.scheduled_value ? one.scheduled_value->schedule() : schedule,
+        [&](double progress) { return scheduled.at(one, progress); });
   }
   return all;
 }

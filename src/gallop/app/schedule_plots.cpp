@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "gallop/app/option_of.h"
+#include "gallop/app/parameter_schedules.h"
 #include "gallop/app/session.h"
-#include "gallop/app/varied_values.h"
 #include "gallop/train/trainer.h"
 
 namespace gallop::app {
@@ -32,7 +32,8 @@ schedule::RunLength length_with_data(const Families& families, const ResolvedRec
   }
   const Recipe& recipe = resolved.recipe;
   const data::TrainingData data = open_data(families, recipe);
-  return train::Length::of(recipe.train, recipe.data.batch, data.train->size()).for_schedules();
+  return train::Length::of(recipe.train, recipe.data.batch_size, data.train->size())
+      .for_schedules();
 }
 
 // Whether the rate follows a batch that is to be found.
@@ -44,11 +45,11 @@ double base_lr(const ResolvedRecipe& resolved) {
   if (resolved.is_auto("optimizer", "lr") || waits_for_batch(resolved)) return 1;
   const Recipe& recipe = resolved.recipe;
   return option_of(recipe.optimizer, "lr").value_or(1) *
-         recipe.lr_scaling.factor(recipe.data.batch);
+         recipe.lr_scaling.factor(recipe.data.batch_size);
 }
 
 // "weight decay"
-std::string label_of(train::Value value) {
+std::string label_of(train::ScheduledParameter value) {
   std::string label = train::name_of(value);
   std::replace(label.begin(), label.end(), '_', ' ');
   return label;
@@ -56,8 +57,8 @@ std::string label_of(train::Value value) {
 
 // `value` of progress, over a run that ends at `end`. Its last step comes before the end, where
 // another cycle would begin.
-template <typename Value>
-plot::Series curve(double end, Value value) {
+template <typename Function>
+plot::Series curve(double end, Function value) {
   plot::Series series;
   for (int i = 0; i <= kPoints; ++i) {
     const double progress = static_cast<double>(i) / kPoints;
@@ -86,11 +87,11 @@ std::vector<plot::XyPlot> plots_of(const Families& families, const ResolvedRecip
       {title(lr_title, recipe.schedule.name(), *schedule), x, from_zero, {curve(end, [&](double p) {
          return lr * schedule->factor(p);
        })}}};
-  const VariedValues varied(recipe, length, *schedule);
-  for (const VariedValues::One& one : varied.all()) {
-    const auto values = curve(end, [&](double p) { return varied.at(one, p); });
-    if (one.variation) {
-      plots.push_back({title(label_of(one.value), one.name, one.variation->schedule()),
+  const ParameterSchedules scheduled(recipe, length, *schedule);
+  for (const ParameterSchedules::One& one : scheduled.all()) {
+    const auto values = curve(end, [&](double p) { return scheduled.at(one, p); });
+    if (one.scheduled_value) {
+      plots.push_back({title(label_of(one.value), one.name, one.scheduled_value->schedule()),
                        x,
                        from_zero,
                        {values}});

@@ -79,7 +79,7 @@ std::string submit_job(const std::string& script) {
     fmt::print("job        {}\n", number);
     return number;
   }
-  throw DeviceError(fmt::format("sbatch {}: {}", run.end.words(), in_one_line(run.output)));
+  throw DeviceError(fmt::format("sbatch {}: {}", run.end.describe(), in_one_line(run.output)));
 }
 
 std::string output_of_job(const std::string& number) {

@@ -27,7 +27,7 @@ struct Arguments {
   std::vector<std::string> train;  ///< What stands behind it.
 };
 
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Train as a Slurm batch job, which saves before its time limit, requeues itself and "
       "resumes.\n"
@@ -36,7 +36,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       "my.yaml\n",
       "gallop launch --slurm");
   arguments.slurm.add_to(parser);
-  const auto command = parse_to_command(parser, words, {"train"},
+  const auto command = parse_to_command(parser, args, {"train"},
                                         "gallop launch --slurm --time 04:00:00 train my.yaml");
   if (command.empty()) return false;
   arguments.train.assign(command.begin() + 1, command.end());
@@ -70,15 +70,15 @@ void take_training(const TrainArguments& train, Arguments& arguments) {
 
 }  // namespace
 
-bool asks_for_slurm(const std::vector<std::string>& words) {
-  const auto train = std::find(words.begin(), words.end(), "train");
-  return std::find(words.begin(), train, "--slurm") != train;
+bool asks_for_slurm(const std::vector<std::string>& args) {
+  const auto train = std::find(args.begin(), args.end(), "train");
+  return std::find(args.begin(), train, "--slurm") != train;
 }
 
-ExitCode run_slurm_launch(const std::vector<std::string>& words) {
+ExitCode run_slurm_launch(const std::vector<std::string>& args) {
   Arguments arguments;
   TrainArguments train;
-  if (!parse(words, arguments) || !parse_train(arguments.train, train)) return ExitCode::kDone;
+  if (!parse(args, arguments) || !parse_train(arguments.train, train)) return ExitCode::kDone;
   take_training(train, arguments);
   const launch::SlurmJob& job = arguments.slurm.job;
   const std::string script = launch::slurm_script(job);

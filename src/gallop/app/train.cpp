@@ -1,9 +1,9 @@
 #include <cstdio>
 
 #include "gallop/app/command.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/signals.h"
-#include "gallop/app/team.h"
 #include "gallop/app/train_arguments.h"
 #include "gallop/app/training_run.h"
 
@@ -22,12 +22,14 @@ ExitCode run_train(const std::vector<std::string>& arguments) {
     std::fputs(resolved.to_yaml(true).c_str(), stdout);
     return ExitCode::kDone;
   }
-  const Team team = Team::join();
-  auto run = parsed.resume.empty()
-                 ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop, team)
-                 : resume_run(families, parsed.place, parsed.resume, parsed.overrides, stop, team);
+  const DistributedContext context = DistributedContext::join();
+  auto run =
+      parsed.resume.empty()
+          ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop, context)
+          : resume_run(families, parsed.place, parsed.resume, parsed.overrides, stop, context);
   if (!run) {
-    const bool stopped = !team.ask_first([&] { return stop.requested() ? "stopped" : ""; }).empty();
+    const bool stopped =
+        !context.run_on_rank0([&] { return stop.requested() ? "stopped" : ""; }).empty();
     return stopped ? ExitCode::kStopped : ExitCode::kDone;
   }
   const train::Outcome outcome = run->train(parsed.style(), signals);

@@ -27,7 +27,7 @@ train::Interval parse_until(const std::string& text) {
 
 }  // namespace
 
-bool parse_train(const std::vector<std::string>& words, TrainArguments& arguments) {
+bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments) {
   CLI::App parser(
       "Train a model from a recipe: the name of one that comes with Gallop, or a YAML file. Any "
       "option\n"
@@ -64,7 +64,7 @@ bool parse_train(const std::vector<std::string>& words, TrainArguments& argument
   auto* quiet = parser.add_flag("--quiet", arguments.quiet, "print the final table only");
   parser.add_flag("--json", arguments.json, "print one JSON object per line")->excludes(quiet);
   parser.footer(describe_resume_rules());
-  std::vector<std::string> rest = words;
+  std::vector<std::string> rest = args;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
   if (to_mlflow->count() > 0) {

@@ -22,6 +22,6 @@ struct TrainArguments {
 };
 
 /// False where help was asked for and has been printed. Throws UsageError for wrong use.
-bool parse_train(const std::vector<std::string>& words, TrainArguments& arguments);
+bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments);
 
 }  // namespace gallop::app

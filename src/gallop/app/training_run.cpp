@@ -19,14 +19,14 @@
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/print.h"
 #include "gallop/app/recipe.h"
+#include "gallop/app/run_handoff.h"
 #include "gallop/app/run_log.h"
-#include "gallop/app/run_note.h"
 #include "gallop/app/run_plan.h"
 #include "gallop/app/run_pusher.h"
 #include "gallop/app/run_samples.h"
 #include "gallop/app/run_schedule.h"
 #include "gallop/app/session.h"
-#include "gallop/app/shared_beginning.h"
+#include "gallop/app/shared_prefix.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/app/weight_histograms.h"
@@ -59,14 +59,14 @@ class PreparedRun final : public TrainingRun {
  public:
   /// `trainer`: of the checkpoint that it continues from, as RunPlan has it.
   PreparedRun(const Families& families, ResolvedRecipe resolved, const RunPlace& place,
-              const Team& team, const std::map<std::string, std::string>& trainer)
+              const DistributedContext& context, const std::map<std::string, std::string>& trainer)
       : families_(families),
-        team_(team),
+        context_(context),
         until_(place.until),
         mlflow_(place.mlflow),
         share_(place.share),
         allow_changed_data_(place.allow_changed_data),
-        prepared_(families, std::move(resolved), place.runs, team.collectives(), trainer) {}
+        prepared_(families, std::move(resolved), place.runs, context.collectives(), trainer) {}
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
   /// Says of each value where it comes from.
@@ -79,7 +79,7 @@ class PreparedRun final : public TrainingRun {
     track::RunInfo info{
         .version = GALLOP_VERSION, .hardware = prepared_.hardware(), .started = track::utc_now()};
     info.command_line = read_command_line();
-    info.processes = team_.size();
+    info.processes = context_.size();
     for (const auto& file : data().parts->files) {
       std::error_code ignored;
       info.data_files.push_back({fs::absolute(file).lexically_normal().string(),
@@ -102,13 +102,13 @@ class PreparedRun final : public TrainingRun {
   // Takes the checkpoint of a run that continues, with all that can be wrong with that. `plan`: of
   // the first process.
   void restore(const std::optional<RunPlan>& plan, const StopRequest& stop) {
-    const std::string path = team_.ask_first([&] { return plan->folder->path().string(); });
+    const std::string path = context_.run_on_rank0([&] { return plan->folder->path().string(); });
     look_at(path);
     if (prepared_.resolved().is_auto("optimizer", "lr")) return;
     build_trainer(stop);
     if (plan) checkpoint_ = plan->checkpoint;
     resume_trainer();
-    team_.ask_first([&] {
+    context_.run_on_rank0([&] {
       if (plan->is_finished && !plan->changes.empty() && trainer_->has_ended()) {
         throw UsageError(fmt::format(
             "{} is finished, and with {} there is nothing left to train, so that its weights would "
@@ -162,13 +162,14 @@ class PreparedRun final : public TrainingRun {
   }
 
   // Begins where it and one of these part, unless it has begun already.
-  void share_with(const std::vector<Sibling>& siblings) {
+  void share_with(const std::vector<PrefixSource>& prefix_sources) {
     if (!checkpoints_->list().empty()) return;
     const auto length =
-        train::Length::of(recipe().train, recipe().data.batch, data().train->size());
+        train::Length::of(recipe().train, recipe().data.batch_size, data().train->size());
     // The last step is done here, so that there is a process whose memory and speed can be told.
     const int64_t last = std::min(length.step_of(until_), length.steps - 1);
-    shared_ = share_beginning(families_, prepared_, info(), siblings, path_, *checkpoints_, last);
+    shared_ =
+        share_prefix(families_, prepared_, info(), prefix_sources, path_, *checkpoints_, last);
   }
 
   void write_origins() { write_file_atomically(path_ / kOrigins, origins_yaml()); }
@@ -200,21 +201,21 @@ class PreparedRun final : public TrainingRun {
     const StopRequest& stop = signals.stop();
     std::optional<RunLog> log;
     std::optional<StartUpEnd> start_up_end;
-    if (team_.is_first()) start_up_end.emplace(/*file=*/-1, "", how_to_resume());
-    if (!team_.is_first()) style = ConsoleStyle::kQuiet;
-    if (team_.is_first()) introduce(style);
+    if (context_.is_first()) start_up_end.emplace(/*file=*/-1, "", how_to_resume());
+    if (!context_.is_first()) style = ConsoleStyle::kQuiet;
+    if (context_.is_first()) introduce(style);
     if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
     if (!trainer_) build_trainer(stop);
     if (!is_resumed_) {
-      team_.ask_first([&] {
+      context_.run_on_rank0([&] {
         checkpoint_ = checkpoints_->newest_intact(&say_damaged);
         return std::string();
       });
       resume_trainer();
     }
     const std::optional<train::CheckpointInfo>& newest = checkpoint_;
-    std::vector<std::string> varied;
-    for (const auto& one : prepared_.varied()) varied.emplace_back(train::name_of(one.value));
+    std::vector<std::string> scheduled;
+    for (const auto& one : prepared_.scheduled()) scheduled.emplace_back(train::name_of(one.value));
     std::optional<track::IdentityRecorder> identity;
     std::optional<RunPusher> pusher;
     std::optional<WeightHistograms> histograms;
@@ -222,16 +223,16 @@ class PreparedRun final : public TrainingRun {
     EndOfStartUp first_step(signals);
     std::vector<std::unique_ptr<ChoiceReminder>> reminders;
     std::vector<train::Observer*> observers{&first_step};
-    if (team_.is_first()) {
-      log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, varied,
+    if (context_.is_first()) {
+      log.emplace(path_ / "metrics.log", newest ? newest->step : 0, labels().part, scheduled,
                   launch::read_world(launch::process_environment()).local_size);
       start_up_end.emplace(log->file(), log->stopped_record(), how_to_resume());
       for (const MadeChoice& choice : choices()) {
         log->noted(fmt::format("measured for {}: {}", choice.options, choice.evidence));
       }
       if (batch_) {
-        log->noted(fmt::format("measured for data.batch_size=auto: {}, {}", recipe().data.batch,
-                               why_suggested(*batch_)));
+        log->noted(fmt::format("measured for data.batch_size=auto: {}, {}",
+                               recipe().data.batch_size, why_suggested(*batch_)));
       }
       if (!prepared_.buckets().empty()) log->noted("buckets " + prepared_.buckets());
       for (const std::string& line : data().notes) log->noted("data: " + line);
@@ -249,7 +250,7 @@ class PreparedRun final : public TrainingRun {
       track::write_run_schedule(path_, run_schedule(prepared_));
       // One that goes on shows what it began with.
       if (!newest || !fs::exists(track::run_samples_of(path_))) {
-        keep_first_samples(path_, prepared_, recipe().track.samples);
+        keep_first_samples(path_, prepared_, recipe().track.log_samples);
       }
       for (const MadeChoice& choice : choices()) {
         if (!choice.is_uncertain) continue;
@@ -260,7 +261,7 @@ class PreparedRun final : public TrainingRun {
     }
     trainer_->observe(observers);
     if (newest) say_resumed(*newest);
-    if (newest && team_.is_first() && style == ConsoleStyle::kJson) {
+    if (newest && context_.is_first() && style == ConsoleStyle::kJson) {
       print_earlier(path_, newest->step);
     }
     train::Outcome outcome = run_to_its_end(*trainer_, log);
@@ -276,7 +277,7 @@ class PreparedRun final : public TrainingRun {
                                     .optimizer = prepared_.optimizer(),
                                     .schedule = prepared_.schedule(),
                                     .lr_factor = prepared_.lr_factor(),
-                                    .varied = prepared_.varied(),
+                                    .scheduled = prepared_.scheduled(),
                                     .train_samples = *data().train,
                                     .evaluation_samples = data().evaluation(),
                                     .checkpoints = *checkpoints_,
@@ -292,7 +293,7 @@ class PreparedRun final : public TrainingRun {
   // From the first process's checkpoint, where it has one.
   void resume_trainer() {
     const std::string goes_on =
-        team_.ask_first([&] { return std::string(checkpoint_ ? "goes on" : ""); });
+        context_.run_on_rank0([&] { return std::string(checkpoint_ ? "goes on" : ""); });
     if (goes_on.empty()) return;
     trainer_->resume(checkpoint_);
     is_resumed_ = true;
@@ -331,17 +332,17 @@ class PreparedRun final : public TrainingRun {
         train::test_lr_range({prepared_.model(), prepared_.optimizer(), *data().train, stop},
                              config, prepared_.step_config(), prepared_.training_loader());
     if (test.stopped) {
-      if (team_.is_first()) {
+      if (context_.is_first()) {
         print_error("gallop: stopped while looking for a learning rate; to start again: {}\n",
                     resume_command());
       }
       return false;
     }
     const std::string rule = schedule::lr_rules().front().name;
-    const double lr = std::stod(
-        team_.ask_first([&] { return config::number_text(suggested_lr(rule, config, test)); }));
+    const double lr = std::stod(context_.run_on_rank0(
+        [&] { return config::number_text(suggested_lr(rule, config, test)); }));
     prepared_.take_lr(families_, lr);
-    if (!team_.is_first()) return true;
+    if (!context_.is_first()) return true;
     const fs::path folder = folder_->path();
     write_file_atomically(folder / "find-lr.json",
                           lr_curve_json(folder_->name(), rule, test) + "\n");
@@ -396,13 +397,13 @@ class PreparedRun final : public TrainingRun {
                                     : fmt::format("; evaluated on the {} part", part));
     fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
     fmt::print("training   {}\n", prepared_.describe_training());
-    if (!team_.is_alone()) {
-      fmt::print("processes  {}, {}\n", team_.size(), recipe().strategy.name());
+    if (!context_.is_alone()) {
+      fmt::print("processes  {}, {}\n", context_.size(), recipe().strategy.name());
     }
     if (!prepared_.buckets().empty()) fmt::print("buckets    {}\n", prepared_.buckets());
     fmt::print("run        {}\n", folder_->path().string());
     if (batch_) {
-      fmt::print("batch      {}, found in {}: {} ({})\n", format_count(recipe().data.batch),
+      fmt::print("batch      {}, found in {}: {} ({})\n", format_count(recipe().data.batch_size),
                  format_duration(batch_->seconds), why_suggested(*batch_),
                  (folder_->path() / "find-batch.svg").string());
     }
@@ -415,11 +416,11 @@ class PreparedRun final : public TrainingRun {
   }
 
   std::vector<int64_t> steps_to_keep() const {
-    // Where nobody else could begin with them, none are kept.
+    // Where no other run could begin with them, none are kept.
     const bool is_of_use =
-        prepared_.device().is_cpu() && may_begin_alike(prepared_.recipe(), prepared_.recipe());
+        prepared_.device().is_cpu() && shares_prefix(prepared_.recipe(), prepared_.recipe());
     if (!share_ || !is_of_use) return {};
-    return PlannedSteps(families_, prepared_.recipe(), data().train->size()).parting_steps(*share_);
+    return PlannedSteps(families_, prepared_.recipe(), data().train->size()).branch_points(*share_);
   }
 
   void say_resumed(const train::CheckpointInfo& from) const {
@@ -448,12 +449,12 @@ class PreparedRun final : public TrainingRun {
   }
 
   const Families& families_;
-  const Team& team_;
+  const DistributedContext& context_;
   train::Interval until_;
   std::optional<track::mlflow::Target> mlflow_;
   std::optional<int64_t> share_;
   bool allow_changed_data_;
-  std::optional<SharedBeginning> shared_;
+  std::optional<SharedPrefix> shared_;
   std::optional<train::CheckpointInfo> beginning_;  // Another run's, with which this one begins.
   PreparedRecipe prepared_;
   std::optional<track::RunFolder> folder_;  // Of the first process.
@@ -468,22 +469,23 @@ class PreparedRun final : public TrainingRun {
   bool is_resumed_ = false;  // The trainer, from the checkpoint.
 };
 
-// For `batch: auto`, in bounded time: the largest that fits is not looked for. Nothing where a stop
-// is asked for.
-std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial, const Team& team,
+// For `batch_size: auto`, in bounded time: the largest that fits is not looked for. Nothing where a
+// stop is asked for.
+std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
+                                         const DistributedContext& context,
                                          const StopRequest& stop) {
   constexpr double kStepSeconds = 5, kNoiseSeconds = 120;
   BatchQuestion question(std::move(trial), recipe);
   question.limits.largest = false;
   question.limits.step_seconds = kStepSeconds;
   question.noise_seconds = kNoiseSeconds;
-  const auto say = [&team](const std::string& line) {
-    if (team.is_first()) print_error("gallop: {}\n", line);
+  const auto say = [&context](const std::string& line) {
+    if (context.is_first()) print_error("gallop: {}\n", line);
   };
   say(fmt::format("data.batch_size: auto: trying batches, each in {} of {} own",
-                  team.is_alone() ? "a process" : fmt::format("{} processes", team.size()),
-                  team.is_alone() ? "its" : "their"));
-  auto found = find_batch(question, team, stop, {});
+                  context.is_alone() ? "a process" : fmt::format("{} processes", context.size()),
+                  context.is_alone() ? "its" : "their"));
+  auto found = find_batch(question, context, stop, {});
   if (!found) say("stopped while looking for a batch; nothing was made");
   return found;
 }
@@ -508,15 +510,15 @@ std::string plan_text(RunPlan& plan) {
 // The first process makes the plan and has the folder; the others follow. A run that continues is
 // changed only when all is known to fit.
 std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlace& place,
-                                         const Team& team,
+                                         const DistributedContext& context,
                                          const std::function<std::optional<RunPlan>()>& make_plan,
                                          const StopRequest& stop, const FindBatch& find = {}) {
-  if (place.share && !team.is_alone()) {
+  if (place.share && !context.is_alone()) {
     throw UsageError("--share is for one process, not for several that train together");
   }
   std::optional<RunPlan> plan;
   fs::path from;
-  const std::string told = team.ask_first([&] {
+  const std::string told = context.run_on_rank0([&] {
     if (!place.from.empty()) from = track::RunFolder::find(place.runs, place.from);
     plan = make_plan();
     return plan ? plan_text(*plan) : std::string();
@@ -532,18 +534,18 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
     if (!batch) return nullptr;
   }
   auto run = std::make_unique<PreparedRun>(
-      families, std::move(resolved), place, team,
+      families, std::move(resolved), place, context,
       plan_of_first.at("trainer").get<std::map<std::string, std::string>>());
   const bool resumes = plan_of_first.at("resumes").get<bool>();
-  team.ask_first([&] {
+  context.run_on_rank0([&] {
     if (resumes) run->check_against(*plan);
     if (!from.empty() && !plan->checkpoint) run->find_beginning(from);
     return std::string();
   });
   if (resumes) run->restore(plan, stop);
   // No other process may have failed when the first one writes.
-  if (!team.is_alone()) parallel::any_of(*team.collectives(), false);
-  const std::string path = team.ask_first([&] {
+  if (!context.is_alone()) parallel::any_of(*context.collectives(), false);
+  const std::string path = context.run_on_rank0([&] {
     if (batch) run->take_batch(std::move(*batch));
     if (plan->folder) {
       run->commit(*plan);
@@ -556,15 +558,15 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
           track::RunFolder::create(place.runs, place.name, run->recipe_yaml(), run->info()));
       run->write_origins();
     }
-    if (!team.is_alone()) {
+    if (!context.is_alone()) {
       note_foreign_steps(run->path(), "several processes have trained some of them");
     }
     if (!from.empty()) run->begin_from(from);
-    if (place.share) run->share_with(plan->siblings);
-    RunNote::tell(run->path());
+    if (place.share) run->share_with(plan->prefix_sources);
+    RunHandoff::tell(run->path());
     return run->path().string();
   });
-  if (!team.is_first()) run->look_at(path);
+  if (!context.is_first()) run->look_at(path);
   return run;
 }
 
@@ -579,22 +581,25 @@ void refuse_existing_run(const fs::path& run) {
 std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
                                        const std::string& recipe,
                                        const std::vector<Override>& overrides,
-                                       const StopRequest& stop, const Team& team) {
+                                       const StopRequest& stop, const DistributedContext& context) {
   return prepare_run(
-      families, place, team, [&] { return plan_start(families, place, recipe, overrides); }, stop,
+      families, place, context, [&] { return plan_start(families, place, recipe, overrides); },
+      stop,
       [&](const Recipe& open) {
         return find_batch_for(
-            open, {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides}, team,
-            stop);
+            open, {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides},
+            context, stop);
       });
 }
 
 std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
                                         const std::string& name,
                                         const std::vector<Override>& overrides,
-                                        const StopRequest& stop, const Team& team) {
+                                        const StopRequest& stop,
+                                        const DistributedContext& context) {
   return prepare_run(
-      families, place, team, [&] { return plan_resume(families, place, name, overrides); }, stop);
+      families, place, context, [&] { return plan_resume(families, place, name, overrides); },
+      stop);
 }
 
 }  // namespace gallop::app

@@ -8,9 +8,9 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/families.h"
 #include "gallop/app/signals.h"
-#include "gallop/app/team.h"
 #include "gallop/base/file.h"
 #include "gallop/base/stop.h"
 #include "gallop/track/mlflow/push.h"
@@ -54,7 +54,7 @@ void refuse_existing_run(const fs::path& run);
 std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
                                        const std::string& recipe,
                                        const std::vector<Override>& overrides,
-                                       const StopRequest& stop, const Team& team);
+                                       const StopRequest& stop, const DistributedContext& context);
 
 /// Continues a run from its newest checkpoint, or from the beginning where it has none. A damaged
 /// checkpoint is a DataError that names the file and the checkpoint before it. Null where the run
@@ -62,6 +62,6 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
 std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
                                         const std::string& name,
                                         const std::vector<Override>& overrides,
-                                        const StopRequest& stop, const Team& team);
+                                        const StopRequest& stop, const DistributedContext& context);
 
 }  // namespace gallop::app

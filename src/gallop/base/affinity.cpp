@@ -103,7 +103,7 @@ std::vector<int> part_of(const std::vector<int>& all, int part, int parts) {
   return chosen;
 }
 
-void keep_to_cores(const std::vector<int>& numbers) {
+void set_cpu_affinity(const std::vector<int>& numbers) {
   Cores& mine = cores();
   if (!mine.are_told || numbers.empty()) return;
   CPU_ZERO(&mine.all);

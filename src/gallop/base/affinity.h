@@ -26,7 +26,7 @@ std::vector<int> part_of(const std::vector<int>& all, int part, int parts);
 
 /// Lets this program have the cores of these numbers and no others from now on: those given, and of
 /// its threads this one and those that it makes. Does nothing where the system does not let it.
-void keep_to_cores(const std::vector<int>& numbers);
+void set_cpu_affinity(const std::vector<int>& numbers);
 
 /// Keeps this thread, and those that it makes, on the core of that number. Does nothing where the
 /// system does not let it.

@@ -147,7 +147,7 @@ bool read_some(int from, size_t most, std::string& text) {
 
 }  // namespace
 
-std::string ChildEnd::words() const {
+std::string ChildEnd::describe() const {
   if (signal == 0) return fmt::format("ended with exit code {}", exit_code);
   const char* const name = sigabbrev_np(signal);
   return name != nullptr ? fmt::format("was killed by SIG{}", name)
@@ -189,7 +189,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) : own_group_(command.own
 
 void ChildProcess::start_warden() {
   try {
-    warden_ = std::make_unique<GroupWarden>(id_);
+    reaper_ = std::make_unique<ProcessGroupReaper>(id_);
   } catch (...) {
     kill_all();
     wait();
@@ -201,14 +201,14 @@ ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : id_(std::exchange(other.id_, -1)),
       own_group_(other.own_group_),
       output_(std::move(other.output_)),
-      warden_(std::move(other.warden_)),
+      reaper_(std::move(other.reaper_)),
       end_(std::exchange(other.end_, std::nullopt)) {}
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   std::swap(id_, other.id_);
   std::swap(own_group_, other.own_group_);
   std::swap(output_, other.output_);
-  std::swap(warden_, other.warden_);
+  std::swap(reaper_, other.reaper_);
   std::swap(end_, other.end_);
   return *this;
 }
@@ -224,7 +224,7 @@ void ChildProcess::send(int signal) {
 }
 
 void ChildProcess::kill_all() {
-  // As long as nobody has asked for its end, neither number is another's.
+  // As long as its end was not asked for, neither number is another's.
   if (!end_) kill(own_group_ ? -id_ : id_, SIGKILL);
 }
 
@@ -243,7 +243,7 @@ std::optional<ChildEnd> ChildProcess::poll() {
 
 void ChildProcess::reap() {
   // From then on its number may be another's.
-  warden_.reset();
+  reaper_.reset();
   if (own_group_) replace_group(id_, 0);
   int status = 0;
   waitpid(id_, &status, 0);

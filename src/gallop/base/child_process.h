@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
-#include "gallop/base/group_warden.h"
+#include "gallop/base/process_group_reaper.h"
 
 namespace gallop {
 
@@ -30,13 +30,13 @@ struct ChildCommand {
   std::vector<int> cores{};
   /// Whether what it prints comes to this process, and not where this process prints.
   bool keep_output = false;
-  /// So many bytes it can print, where the system allows it, while nobody reads them; 0: as many as
+  /// So many bytes it can print, where the system allows it, while they are not read; 0: as many as
   /// is usual.
   int unread_bytes = 0;
   /// Whether it has a process group of its own, so that what a terminal sends on Ctrl-C comes to
   /// this process alone, and so that its own children can be ended with it.
   bool own_group = false;
-  /// Whether that group is killed, too, where this process is (GroupWarden).
+  /// Whether that group is killed, too, where this process is (ProcessGroupReaper).
   bool with_warden = false;
 };
 
@@ -47,7 +47,7 @@ struct ChildEnd {
 
   bool is_good() const { return exit_code == 0 && signal == 0; }
   /// "ended with exit code 3" or "was killed by SIGSEGV".
-  std::string words() const;
+  std::string describe() const;
 };
 
 /// A process that this one has started, which does not outlive the thread that did.
@@ -82,7 +82,7 @@ class ChildProcess {
   pid_t id_ = -1;
   bool own_group_ = false;
   FileDescriptor output_;
-  std::unique_ptr<GroupWarden> warden_;
+  std::unique_ptr<ProcessGroupReaper> reaper_;
   std::optional<ChildEnd> end_;
 };
 

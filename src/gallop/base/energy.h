@@ -15,14 +15,14 @@ class EnergyCounter {
 
   /// Whether there is a counter that this process may read.
   bool is_there() const { return !packages_.empty(); }
-  /// Since the last call, or the construction; 0 without a counter. A counter begins anew once it
+  /// Since the last call, or the construction; 0 without a counter. A counter begins again once it
   /// is full, after some minutes at least: call this more often than that.
   double joules();
 
  private:
   struct Package {
     fs::path file;
-    double full = 0;  ///< Joules at which it begins anew.
+    double full = 0;  ///< Joules at which it begins again.
     double last = 0;
   };
   std::vector<Package> packages_;

@@ -44,7 +44,7 @@ FileDescriptor::~FileDescriptor() {
 }
 
 FileDescriptor open_for_reading(const fs::path& path) {
-  // A pipe in the place of a file would be waited for until somebody writes to it.
+  // A pipe in the place of a file would be waited for until a process writes to it.
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) throw_data(path, "open", errno);
   return file;

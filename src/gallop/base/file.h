@@ -95,7 +95,7 @@ void make_folders(const fs::path& folder);
 /// the process dies.
 class FileLock {
  public:
-  /// Takes the lock and writes `owner` into the file, or returns nothing where somebody else has
+  /// Takes the lock and writes `owner` into the file, or returns nothing where another process has
   /// it. Throws DeviceError where the file cannot be made.
   static std::optional<FileLock> try_lock(const fs::path& path, std::string_view owner);
   /// What the present owner wrote; empty where unknown.

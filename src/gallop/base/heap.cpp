@@ -17,7 +17,7 @@ constexpr size_t kReserveBytes = size_t{3} << 29;
 
 }  // namespace
 
-void keep_freed_memory() {
+void retain_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, INT_MAX);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);

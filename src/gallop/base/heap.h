@@ -6,6 +6,6 @@ namespace gallop {
 /// them, instead of giving it back to the system, which would clear every page again. To be called
 /// once, before threads start. Reserves 1.5 GiB of addresses, not of memory. Does nothing with an
 /// allocator other than glibc's.
-void keep_freed_memory();
+void retain_freed_memory();
 
 }  // namespace gallop

@@ -4,7 +4,7 @@
 
 namespace gallop {
 
-/// While it lives, hears of what this thread tells by note_progress(), in place of one around it.
+/// While it lives, receives this thread's calls of note_progress(), in place of one around it.
 class ProgressScope {
  public:
   explicit ProgressScope(std::function<void()> heard);

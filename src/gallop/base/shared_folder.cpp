@@ -29,7 +29,8 @@ FileDescriptor open_at(const fs::path& place) {
   return open_own_folder(folder);
 }
 
-// Whether nobody else uses the folder; this process alone has it then, until it locks it otherwise.
+// Whether no other process uses the folder; this process alone has it then, until it locks it
+// otherwise.
 bool take_alone(const FileDescriptor& folder) {
   return flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
 }
@@ -86,7 +87,7 @@ bool SharedFolder::take_part(const std::vector<fs::path>& places, int64_t bytes)
     FileDescriptor folder;
     int64_t free;
   };
-  std::vector<Unused> unused;  // Held alone, so that nobody chooses another meanwhile.
+  std::vector<Unused> unused;  // Held alone, so that no process chooses another meanwhile.
   std::string trouble;
   for (const fs::path& place : places) {
     try {

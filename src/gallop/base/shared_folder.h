@@ -7,7 +7,7 @@
 
 namespace gallop {
 
-/// Opens a folder that is this user's own and that nobody else may enter or write to. Throws
+/// Opens a folder that is this user's own and that no other user may enter or write to. Throws
 /// DeviceError that says what is wrong with it; so does a link.
 FileDescriptor open_own_folder(const fs::path& folder);
 
@@ -28,7 +28,7 @@ class SharedFolder {
 
   const fs::path& path() const { return path_; }
 
-  /// Removes what is left at these places and used by nobody.
+  /// Removes what is left at these places and used by no process.
   static void remove_left(const std::vector<fs::path>& places);
 
  private:

@@ -24,7 +24,7 @@ constexpr int64_t kSmallestApart = 64 << 10;
 // All slots together must fit into 47 bits.
 constexpr int64_t kSlotOfMemory = 8, kMostSlotBytes = int64_t{1} << 42;
 
-// Before each block, and within it as long as nobody asks.
+// Before each block, and within it as long as it is not asked.
 struct Header {
   std::atomic<bool> held;
   int64_t bytes;  // Of a block apart, with this header.
@@ -236,7 +236,7 @@ bool Arena::is_free(const void* data) const {
 
 Arena::Apart::Apart(Arena* arena) : arena_(arena) {
   if (arena == nullptr) return;
-  // The places are taken anew when a graph runs next; until then their pages would only add up.
+  // The places are taken again when a graph runs next; until then their pages would only add up.
   if (region().placed_held[arena->slot_] == 0) {
     madvise(arena->base_, static_cast<size_t>(arena->capacity()), MADV_DONTNEED);
   }

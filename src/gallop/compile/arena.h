@@ -33,7 +33,7 @@ class Arena {
   /// list ends it. The caller answers for blocks that overlap.
   void place(const std::vector<Block>& blocks);
 
-  /// Says that somebody keeps a block: nobody may place any more here.
+  /// Records that a block is kept: no more may be placed here.
   void spend() { is_spent_ = true; }
   bool is_spent() const { return is_spent_; }
 
@@ -54,7 +54,7 @@ class Arena {
 
   /// Whether `data` lies in the arena.
   bool contains(const void* data) const;
-  /// Whether nobody holds the block at `data` since it was last given to place().
+  /// Whether the block is free at `data` since it was last given to place().
   bool is_free(const void* data) const;
 
  private:

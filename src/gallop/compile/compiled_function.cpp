@@ -9,11 +9,11 @@
 #include <ATen/core/grad_mode.h>
 
 #include "gallop/base/error.h"
+#include "gallop/compile/bf16_weight_cache.h"
 #include "gallop/compile/difference.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 #include "gallop/compile/replayer.h"
-#include "gallop/compile/shadows.h"
 #include "gallop/compile/verify.h"
 
 namespace gallop::compile {
@@ -66,7 +66,7 @@ struct Entry {
   std::unique_ptr<Replayer> replayer;
   std::vector<const void*> state;  // The memory of all state that the graph uses.
   bool runs_eagerly = false;
-  bool leaves_shadows_behind = false;  // Whether it changes parameters without their bf16 copies.
+  bool leaves_cache_stale = false;  // Whether it changes parameters without their bf16 copies.
 };
 
 const void* memory_of(const at::Tensor& tensor) {
@@ -104,7 +104,7 @@ bool share_memory(const std::vector<at::Tensor>& inputs) {
 struct CompiledFunction::Impl {
   FunctionOfMode function;
   std::vector<at::Tensor> state;
-  Shadows shadows;
+  Bf16WeightCache weight_cache;
   CompileConfig config;
   CompileReport report;
   KernelCompiler compiler;
@@ -115,7 +115,7 @@ struct CompiledFunction::Impl {
   const Executor* running = nullptr;  // In the last call, unless that has come to its end.
 
   Impl(FunctionOfMode what, std::vector<at::Tensor> works_on, const CompileConfig& how)
-      : function(std::move(what)), state(std::move(works_on)), shadows(state), config(how) {}
+      : function(std::move(what)), state(std::move(works_on)), weight_cache(state), config(how) {}
 
   void forget_if_state_changed() {
     std::vector<const void*> now;
@@ -127,7 +127,7 @@ struct CompiledFunction::Impl {
     }
     if (now == memory && gradient_now == has_gradient) return;
     entries.clear();
-    shadows = Shadows(state);
+    weight_cache = Bf16WeightCache(state);
     report.graphs = 0;
     memory = std::move(now);
     has_gradient = std::move(gradient_now);
@@ -135,7 +135,7 @@ struct CompiledFunction::Impl {
 
   std::vector<at::Tensor> run_eagerly(const std::vector<at::Tensor>& inputs, int64_t mode) {
     report.eager += 1;
-    shadows.distrust();
+    weight_cache.invalidate();
     return function(inputs, mode);
   }
 
@@ -148,16 +148,16 @@ struct CompiledFunction::Impl {
     if (!arena) arena = Arena::reserve();
     const Arena::Apart apart(arena.get());
     report.recorded += 1;
-    shadows.refresh();
+    weight_cache.refresh();
     Recording recording =
         record([&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
                inputs, Outcome::kNotWanted);
-    shadows.overlook_changes();
+    weight_cache.ignore_trial_writes();
     return recording;
   }
 
   void record_first(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
-    Recording recording = record_while_further([&] { return try_call(inputs, mode); });
+    Recording recording = retrace_until_stable([&] { return try_call(inputs, mode); });
     if (!recording.refusal.empty()) return refuse(entry, recording.refusal);
     entry.first = recording.graph;
     build(entry, std::move(recording.graph));
@@ -180,15 +180,15 @@ struct CompiledFunction::Impl {
 
   void build(Entry& entry, Graph graph) {
     entry.state = memory_of_state(graph);
-    PassContext context{.compiler = compiler, .shadows = &shadows};
+    PassContext context{.compiler = compiler, .weight_cache = &weight_cache};
     run_passes(graph, config.passes_off, context);
-    for (const std::string& line : context.lost) add_once(report.lost, line);
+    for (const std::string& line : context.fallbacks) add_once(report.fallbacks, line);
     entry.replayer = std::make_unique<Replayer>(std::make_unique<Executor>(std::move(graph), arena),
                                                 config.make_device_graph);
     report.graphs += 1;
     for (auto& [signature, other] : entries) {
       if (!other.replayer) continue;
-      other.leaves_shadows_behind = shadows.are_left_behind_by(other.replayer->executor().graph());
+      other.leaves_cache_stale = weight_cache.are_stale_after(other.replayer->executor().graph());
     }
   }
 
@@ -197,8 +197,8 @@ struct CompiledFunction::Impl {
     std::string found = find_difference(
         [&](const std::vector<at::Tensor>& arguments) { return function(arguments, mode); },
         entry.replayer->executor().graph(), inputs);
-    shadows.overlook_changes();
-    if (found.empty() && !shadows.are_right()) {
+    weight_cache.ignore_trial_writes();
+    if (found.empty() && !weight_cache.is_consistent()) {
       found =
           "the bf16 copy of a parameter is not the parameter's, which was changed by other means "
           "than operators";
@@ -235,7 +235,7 @@ struct CompiledFunction::Impl {
     }
     if (entry.runs_eagerly) return run_eagerly(inputs, mode);
     if (is_any_in(inputs, entry.state)) return run_shared(inputs, mode);
-    shadows.refresh();
+    weight_cache.refresh();
     if (config.verify_every > 0 && report.replayed % config.verify_every == 0) {
       verify(entry, inputs, mode);
     }
@@ -243,9 +243,10 @@ struct CompiledFunction::Impl {
     running = &entry.replayer->executor();
     auto results = entry.replayer->run(inputs);
     running = nullptr;
-    if (entry.leaves_shadows_behind) shadows.distrust();
+    if (entry.leaves_cache_stale) weight_cache.invalidate();
     report.captured += entry.replayer->is_captured() ? 1 : 0;
-    if (!entry.replayer->lost().empty()) add_once(report.lost, entry.replayer->lost());
+    if (!entry.replayer->fallback_reason().empty())
+      add_once(report.fallbacks, entry.replayer->fallback_reason());
     return results;
   }
 };

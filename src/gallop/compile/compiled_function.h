@@ -25,12 +25,12 @@ struct CompileReport {
   /// Why those could not be, each reason once.
   std::vector<std::string> reasons;
   /// What passes and devices could not do on this machine, each line once.
-  std::vector<std::string> lost;
+  std::vector<std::string> fallbacks;
 };
 
 struct CompileConfig {
   int64_t graphs = 8;  ///< At most; further shapes run as they are.
-  /// Every so many calls the function runs on trial beside its graph, and a difference ends the
+  /// Every so many calls the function has a dry run beside its graph, and a difference ends the
   /// run; see find_difference(). 0: never.
   int64_t verify_every = 0;
   std::vector<std::string> passes_off{};  ///< Names of those not to run; see all_passes().
@@ -47,13 +47,13 @@ bool is_recording();
 /// Runs what a function of tensors does instead of the function: its operators, as a graph that
 /// passes have made faster. All calls run it, from the first on, so that a run that was interrupted
 /// computes the same bits as one that was not. The first two calls with the same shapes and mode
-/// are recorded before, on trial, and only what they have in common is trusted: a number that the
-/// host computes anew at each call must be an argument, a tensor. What cannot be recorded runs as
-/// it is, and the report says why.
+/// are recorded before, in dry runs, and only what they have in common is trusted: a number that
+/// the host computes again at each call must be an argument, a tensor. What cannot be recorded runs
+/// as it is, and the report says why.
 class CompiledFunction {
  public:
   /// `state` are tensors that the function works on besides its arguments: where one has got other
-  /// memory since a recording, everything is recorded anew. Other tensors that the function uses
+  /// memory since a recording, everything is recorded again. Other tensors that the function uses
   /// are kept as they were.
   CompiledFunction(FunctionOfMode function, std::vector<at::Tensor> state,
                    const CompileConfig& config = {});
@@ -66,7 +66,7 @@ class CompiledFunction {
   /// and a graph what the nodes change that it has come to.
   bool has_changed(const std::vector<at::Tensor>& state) const;
 
-  /// Drops all graphs and their memory. They are recorded anew when they are called for.
+  /// Drops all graphs and their memory. They are recorded again when they are called for.
   void forget();
 
   const CompileReport& report() const;

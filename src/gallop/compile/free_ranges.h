@@ -5,7 +5,7 @@
 
 namespace gallop::compile {
 
-/// Which parts of a range of addresses nobody has. A block lies in the smallest part that holds it,
+/// Which parts of a range of addresses are free. A block lies in the smallest part that holds it,
 /// in the lowest of equal ones, so that what is used stays together.
 class FreeRanges {
  public:

@@ -25,9 +25,9 @@ constexpr std::array<std::string_view, 3> kHiddenWriters = {
 
 // LibTorch's, and those of parallel/sums.h.
 constexpr std::string_view kCollectives = "_c10d_functional::";
-constexpr std::string_view kStartSum = "gallop::start_sum";
+constexpr std::string_view kAllReduceAsync = "gallop::all_reduce_async";
 constexpr std::array<std::string_view, 2> kWaits = {"_c10d_functional::wait_tensor",
-                                                    "gallop::wait_for_sum"};
+                                                    "gallop::wait_tensor"};
 
 bool waits(const c10::FunctionSchema& schema) {
   return std::find(kWaits.begin(), kWaits.end(), schema.name()) != kWaits.end();
@@ -98,7 +98,7 @@ bool is_random(const c10::OperatorHandle& op) {
 
 bool starts_collective(const c10::OperatorHandle& op) {
   const std::string_view name = op.schema().name();
-  return (name.starts_with(kCollectives) && !waits_for_collective(op)) || name == kStartSum;
+  return (name.starts_with(kCollectives) && !waits_for_collective(op)) || name == kAllReduceAsync;
 }
 
 bool waits_for_collective(const c10::OperatorHandle& op) { return waits(op.schema()); }

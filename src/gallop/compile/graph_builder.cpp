@@ -120,7 +120,7 @@ Node GraphBuilder::node_of(const c10::OperatorHandle& op, const torch::jit::Stac
   return node;
 }
 
-// Memory that nobody was seen to write was written without an operator.
+// Memory that no operator was seen to write was written without an operator.
 void GraphBuilder::check_filled(ViewId view, const std::string& reader) {
   const BufferId buffer = graph_.views[view].buffer;
   if (!filled_[buffer]) {

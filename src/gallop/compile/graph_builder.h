@@ -64,7 +64,7 @@ class GraphBuilder {
   std::unordered_map<View, ViewId, ViewHash> view_ids_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> remembered_;
   std::vector<int64_t> origin_of_;  // The byte of its buffer where an argument begins.
-  std::vector<bool> filled_;        // Whether somebody wrote the buffer.
+  std::vector<bool> filled_;        // Whether the buffer was written.
 };
 
 }  // namespace gallop::compile

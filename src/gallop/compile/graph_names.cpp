@@ -95,14 +95,14 @@ std::string GraphNamer::name_of_view(int32_t id) const {
   const View none;
   const View& of = whole == kNone ? none : graph_.views[whole];
   if (is_equal(view, of)) return name;
-  const View turned = transposed(view);
-  if (is_equal(turned, of)) return name + "^T";
-  const bool is_turned = !is_contiguous(view) && is_contiguous(turned);
-  std::string what = by(is_turned ? turned.sizes : view.sizes);
+  const View swapped = transposed(view);
+  if (is_equal(swapped, of)) return name + "^T";
+  const bool is_transposed = !is_contiguous(view) && is_contiguous(swapped);
+  std::string what = by(is_transposed ? swapped.sizes : view.sizes);
   if (view.dtype != of.dtype && whole != kNone) what = name_of_format(view.dtype) + " " + what;
-  if (!is_contiguous(view) && !is_turned) what += " by " + by(view.strides);
+  if (!is_contiguous(view) && !is_transposed) what += " by " + by(view.strides);
   if (view.offset != of.offset) what += fmt::format(" at {}", view.offset);
-  return fmt::format("{}[{}]{}", name, what, is_turned ? "^T" : "");
+  return fmt::format("{}[{}]{}", name, what, is_transposed ? "^T" : "");
 }
 
 std::string GraphNamer::format_of_view(int32_t id) const {

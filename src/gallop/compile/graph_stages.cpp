@@ -6,10 +6,10 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/compile/bf16_weight_cache.h"
 #include "gallop/compile/difference.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
-#include "gallop/compile/shadows.h"
 
 namespace gallop::compile {
 
@@ -22,7 +22,7 @@ constexpr const char* kLast = "last";
 // Two calls must do the same.
 Recording record_for_good(const Function& function, const std::vector<at::Tensor>& arguments) {
   const auto trial = [&] { return record(function, arguments, Outcome::kNotWanted); };
-  Recording first = record_while_further(trial);
+  Recording first = retrace_until_stable(trial);
   if (!first.refusal.empty()) return first;
   const Recording second = trial();
   first.refusal = second.refusal;
@@ -72,11 +72,11 @@ GraphStages graph_stages(const Function& function, const std::vector<at::Tensor>
   KernelCompiler compiler;
   std::vector<at::Tensor> state;
   for (const auto& [name, tensor] : names.state) state.push_back(tensor);
-  Shadows shadows(std::move(state));
-  PassContext context{.compiler = compiler, .shadows = &shadows};
+  Bf16WeightCache weight_cache(std::move(state));
+  PassContext context{.compiler = compiler, .weight_cache = &weight_cache};
   run_passes(recording.graph, config.passes_off, context,
              [&](const Pass& pass) { keep(pass.name); });
-  found.lost = std::move(context.lost);
+  found.fallbacks = std::move(context.fallbacks);
   if (graphs.empty()) throw UsageError(fmt::format("the pass '{}' is off", config.only));
 
   std::vector<const Graph*> timed;

@@ -34,12 +34,12 @@ struct StagesConfig {
 struct GraphStages {
   std::string refusal;  ///< Why it cannot be recorded; there are no stages then.
   std::vector<GraphStage> stages;
-  std::vector<std::string> lost;  ///< What passes could not do on this machine.
+  std::vector<std::string> fallbacks;  ///< What passes could not do on this machine.
 };
 
-/// Records a function on trial, as CompiledFunction does before it trusts a graph, runs the passes,
-/// and times the graph at each stage that is wanted. Nothing has happened afterwards but what
-/// time_graphs() says. Throws UsageError for a stage that there is not, or whose pass is off.
+/// Records a dry run of a function, as CompiledFunction does before it trusts a graph, runs the
+/// passes, and times the graph at each stage that is wanted. Nothing has happened afterwards but
+/// what time_graphs() says. Throws UsageError for a stage that there is not, or whose pass is off.
 GraphStages graph_stages(
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& function,
     const std::vector<at::Tensor>& arguments, const GraphNames& names,

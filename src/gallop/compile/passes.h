@@ -9,13 +9,13 @@
 
 namespace gallop::compile {
 
-class Shadows;
+class Bf16WeightCache;
 
 /// What passes work with besides the graph.
 struct PassContext {
   KernelCompiler& compiler;
-  Shadows* shadows = nullptr;       ///< Null where nobody keeps them up to date.
-  std::vector<std::string> lost{};  ///< What could not be done on this machine, a line each.
+  Bf16WeightCache* weight_cache = nullptr;  ///< Null where they are not kept up to date.
+  std::vector<std::string> fallbacks{};  ///< What could not be done on this machine, a line each.
 };
 
 /// A change of a graph that leaves what it computes as it is.

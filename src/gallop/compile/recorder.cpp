@@ -17,8 +17,8 @@
 #include <torch/library.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/deferred_calls.h"
 #include "gallop/compile/graph_builder.h"
-#include "gallop/compile/put_off_calls.h"
 #include "gallop/compile/recordable.h"
 #include "gallop/compile/tensor_in.h"
 
@@ -96,7 +96,7 @@ class Recorder {
     for (const at::Tensor& result : results) builder_.add_output(result);
     if (has_refused()) return refused();
     if (outcome == Outcome::kWanted) {
-      make_up_for_calls();
+      flush_deferred_calls();
       for (at::Tensor& result : results) result = current(result);
     } else {
       results.clear();
@@ -144,7 +144,7 @@ class Recorder {
   // state that it changes. If not, calls that must precede it are made.
   bool put_off(const Node& node, c10::DispatchKeySet keys, Stack& stack) {
     auto touches = touches_of_call(builder_.graph(), node);
-    const bool comes_after = put_off_calls_.must_precede(touches);
+    const bool comes_after = deferred_calls_.must_precede(touches);
     int64_t copied = 0, kept = 0;
     for (const Touch& touch : touches) {
       const Buffer& buffer = builder_.graph().buffers[touch.buffer];
@@ -156,9 +156,9 @@ class Recorder {
     }
     std::optional<Stack> results;
     if (copied > 0 && copied >= kept)
-      results = PutOffCalls::results_of(builder_.graph(), node, stack);
+      results = DeferredCalls::results_of(builder_.graph(), node, stack);
     if (!results) {
-      if (comes_after) make_up_for_calls();
+      if (comes_after) flush_deferred_calls();
       return false;
     }
     const size_t known = builder_.graph().buffers.size();
@@ -169,22 +169,22 @@ class Recorder {
     }
     const size_t count = node.op.schema().arguments().size();
     const auto first = stack.end() - static_cast<std::ptrdiff_t>(count);
-    put_off_calls_.add({.node = node,
-                        .keys = keys,
-                        .arguments = {first, stack.end()},
-                        .results = *results,
-                        .touches = std::move(touches)});
+    deferred_calls_.add({.node = node,
+                         .keys = keys,
+                         .arguments = {first, stack.end()},
+                         .results = *results,
+                         .touches = std::move(touches)});
     stack.erase(first, stack.end());
     stack.insert(stack.end(), results->begin(), results->end());
     return true;
   }
 
-  void make_up_for_calls() {
+  void flush_deferred_calls() {
     const at::NoGradGuard no_grad;
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
     const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
-    for (PutOffCalls::Call& call : put_off_calls_.take()) {
+    for (DeferredCalls::Call& call : deferred_calls_.take()) {
       Stack& stack = call.arguments;
       use_copies(call.node, stack);
       call.node.op.redispatchBoxed(
@@ -260,7 +260,7 @@ class Recorder {
   GraphBuilder builder_;
   int64_t calls_ = 0;
   std::map<BufferId, at::Tensor> copies_;  // Of state, as bytes.
-  PutOffCalls put_off_calls_;
+  DeferredCalls deferred_calls_;
 };
 
 // Backward passes on a GPU run in threads of the autograd engine, which know no thread's variables
@@ -321,7 +321,7 @@ Recording record(const Function& function, const std::vector<at::Tensor>& inputs
   return recorder.finish(std::move(results), outcome);
 }
 
-Recording record_while_further(const std::function<Recording()>& trial) {
+Recording retrace_until_stable(const std::function<Recording()>& trial) {
   Recording recording = trial();
   for (int64_t calls = -1; !recording.refusal.empty() && recording.calls > calls;) {
     calls = recording.calls;

@@ -38,19 +38,19 @@ struct Recording {
 /// empty, and updates of state whose outcome the function does not use itself are not made.
 enum class Outcome { kWanted, kNotWanted };
 
-/// Calls the function on trial and records every operator that it calls below autograd: those of
-/// forward passes, of backward passes, and of optimizers. What it changes besides its own tensors
-/// it changes in copies, and random generators are put back, so that nothing has happened
+/// Calls the function in a dry run and records every operator that it calls below autograd: those
+/// of forward passes, of backward passes, and of optimizers. What it changes besides its own
+/// tensors it changes in copies, and random generators are put back, so that nothing has happened
 /// afterwards. Only what operators do is seen; values that the function computes on the host are
 /// constants of the graph, and what it changes there stays changed. One recording at a time: others
 /// wait.
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs,
                  Outcome outcome = Outcome::kWanted);
 
-/// Calls `trial`, which records a function, anew for as long as the function gets further than the
+/// Calls `trial`, which records a function, again for as long as the function gets further than the
 /// time before: tables that it makes once, filled without an operator, are only there the next
 /// time.
-Recording record_while_further(const std::function<Recording()>& trial);
+Recording retrace_until_stable(const std::function<Recording()>& trial);
 
 /// While it lives, what this thread calls is no part of a recording.
 class Unrecorded {

@@ -64,17 +64,17 @@ std::vector<at::Tensor> Replayer::run(const std::vector<at::Tensor>& inputs) {
 void Replayer::capture(const std::vector<at::Tensor>& inputs) {
   const auto make = std::exchange(make_, nullptr);
   const Suitability suits = look_at(executor_->graph());
-  std::unique_ptr<DeviceGraph> graph = make(suits.device, lost_);
+  std::unique_ptr<DeviceGraph> graph = make(suits.device, fallback_reason_);
   if (!graph) return;
-  lost_ = suits.against;
+  fallback_reason_ = suits.against;
   for (const at::Tensor& input : inputs) {
     if (input.defined() && !input.is_non_overlapping_and_dense()) {
-      lost_ = "an argument has several elements at one place, or gaps between them";
+      fallback_reason_ = "an argument has several elements at one place, or gaps between them";
     }
   }
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  if (lost_.empty()) {
+  if (fallback_reason_.empty()) {
     for (const at::Tensor& input : inputs) {
       inputs_.push_back(input.defined()
                             ? at::empty_strided(input.sizes(), input.strides(), input.options())
@@ -85,12 +85,12 @@ void Replayer::capture(const std::vector<at::Tensor>& inputs) {
       captured_ = std::move(graph);
       return;
     } catch (const c10::Error& error) {
-      lost_ = printable(error.what_without_backtrace());
+      fallback_reason_ = printable(error.what_without_backtrace());
     } catch (const DeviceError& error) {
-      lost_ = error.what();
+      fallback_reason_ = error.what();
     }
   }
-  lost_ = "the step is no graph of the device: " + lost_;
+  fallback_reason_ = "the step is no graph of the device: " + fallback_reason_;
   inputs_.clear();
   outputs_.clear();
 }

@@ -27,7 +27,7 @@ class Replayer {
   bool is_captured() const { return captured_ != nullptr; }
 
   /// Why it never will, in one line; empty where it may, and where the device has no such thing.
-  const std::string& lost() const { return lost_; }
+  const std::string& fallback_reason() const { return fallback_reason_; }
 
  private:
   void capture(const std::vector<at::Tensor>& inputs);
@@ -36,7 +36,7 @@ class Replayer {
   std::unique_ptr<Executor> executor_;
   MakeDeviceGraph make_;
   bool is_warm_ = false;
-  std::string lost_;
+  std::string fallback_reason_;
   std::vector<at::Tensor> inputs_, outputs_;  // Of the device's graph.
   std::unique_ptr<DeviceGraph> captured_;
 };

@@ -61,7 +61,7 @@ std::string text_of(const c10::IValue& value, const c10::TypePtr& type) {
     }
     return "[" + items + "]";
   }
-  // Addresses and the like tell nobody anything.
+  // Addresses and the like have no meaning to a reader.
   return "(" + lower(value.tagKind()) + ")";
 }
 

@@ -156,9 +156,10 @@ struct Trial {
   Values values;
 };
 
-// Runs a graph on trial, and keeps what its buffers held at these moments, all of them for null.
-Trial run_on_trial(const Graph& graph, const std::vector<at::Tensor>& inputs,
-                   const std::set<Moment>* kept) {
+// Makes a dry run of a graph, and keeps what its buffers held at these moments, all of them for
+// null.
+Trial dry_run(const Graph& graph, const std::vector<at::Tensor>& inputs,
+              const std::set<Moment>* kept) {
   Executor executor(graph);
   Trial trial;
   executor.observe([&, moments = Moments()](const Node&, const Buffer& buffer,
@@ -203,7 +204,7 @@ std::string compare(bool is_narrow_step, const std::vector<std::vector<Moment>>&
 
 std::string first_difference(bool is_narrow_step, const Graph& plain, const Graph& graph,
                              const std::vector<at::Tensor>& inputs) {
-  const Values wanted = run_on_trial(plain, inputs, nullptr).values;
+  const Values wanted = dry_run(plain, inputs, nullptr).values;
   std::string found;
   Executor executor(graph);
   executor.observe([&, moments = Moments()](const Node& node, const Buffer& buffer,
@@ -228,13 +229,13 @@ std::string first_difference(bool is_narrow_step, const Graph& plain, const Grap
 
 std::string find_difference(const Function& function, const Graph& graph,
                             const std::vector<at::Tensor>& inputs) {
-  const Recording recording = record_while_further([&] { return record(function, inputs); });
+  const Recording recording = retrace_until_stable([&] { return record(function, inputs); });
   const auto sources = sources_of_changes(recording.graph);
   const bool is_narrow_step = computes_narrow(recording.graph);
   std::set<Moment> kept;
   for (const auto& group : sources) kept.insert(group.begin(), group.end());
-  const Trial wanted = run_on_trial(recording.graph, inputs, &kept);
-  const Trial got = run_on_trial(graph, inputs, &kept);
+  const Trial wanted = dry_run(recording.graph, inputs, &kept);
+  const Trial got = dry_run(graph, inputs, &kept);
   const at::NoGradGuard no_grad;
   std::string found = compare(recording, got.recording);
   if (found.empty()) found = compare(is_narrow_step, sources, wanted.values, got.values);

@@ -19,7 +19,7 @@ struct Field {
   std::optional<double> max{};
   bool above_min = false;  ///< `min` itself is not allowed.
   bool below_max = false;  ///< `max` itself is not allowed.
-  /// A number may be "auto": it stands at its default until somebody resolves what is written.
+  /// A number may be "auto": it stands at its default until what is written is resolved.
   bool or_auto = false;
   std::vector<std::string> choices{};  ///< Allowed words, for text options.
   /// Says what is wrong with a text or an item of a list of texts, or nothing.
@@ -75,7 +75,7 @@ class Visitor {
     std::function<void(size_t)> resize;
     std::function<size_t()> size;
     std::function<void(size_t, Visitor&)> visit_item;
-    std::function<void(Visitor&)> visit_sample;  ///< An item that nobody has.
+    std::function<void(Visitor&)> visit_sample;  ///< An item of no list.
   };
   virtual void nested_list(const Field& field, const ListAccess& list) = 0;
   virtual void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) = 0;

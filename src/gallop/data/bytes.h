@@ -20,7 +20,7 @@ class Bytes {
   uint8_t* data() { return data_.get(); }
   const uint8_t* data() const { return data_.get(); }
   size_t size() const { return size_; }
-  /// Forgets the end; `size` at most the present one.
+  /// Drops the end; `size` at most the present one.
   void shrink(size_t size) { size_ = size; }
   std::unique_ptr<uint8_t[]> release() && { return std::move(data_); }
 

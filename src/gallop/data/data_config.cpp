@@ -16,7 +16,7 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
                  .min = 1,
                  .max = kMaxBatch,
                  .or_auto = true},
-                config.batch);
+                config.batch_size);
   visitor.field({.name = "eval_batch",
                  .help = "samples per evaluation batch; 0: as batch_size",
                  .min = 0,
@@ -112,7 +112,7 @@ int loader_threads(const DataConfig& config, int cores) {
 }
 
 LoaderConfig training_loader(const DataConfig& config, int cores) {
-  return {.batch = config.batch,
+  return {.batch = config.batch_size,
           .threads = loader_threads(config, cores),
           .prefetch = static_cast<int>(config.prefetch),
           .shuffle = config.shuffle};

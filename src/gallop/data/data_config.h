@@ -19,8 +19,8 @@ struct DataConfig {
 
   config::Component reader;
   std::string path;  ///< Empty: the usual places.
-  int64_t batch = 128;
-  int64_t eval_batch = 0;  ///< 0: as `batch`.
+  int64_t batch_size = 128;
+  int64_t eval_batch = 0;  ///< 0: as `batch_size`.
   int64_t threads = -1;    ///< -1: one a core; 0: none besides the training thread.
   int64_t prefetch = 4;
   config::ComponentList augment;

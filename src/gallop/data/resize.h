@@ -7,7 +7,7 @@
 
 namespace gallop::data {
 
-/// Pixels of somebody else: `height` x `width` x `channels` bytes without gaps.
+/// Pixels that another object owns: `height` x `width` x `channels` bytes without gaps.
 struct PixelView {
   const uint8_t* pixels = nullptr;
   int height = 0;

@@ -30,7 +30,7 @@ class SharedData {
   /// what `make` throws.
   Block<uint8_t> content(const std::string& identity, const std::function<Bytes()>& make);
 
-  /// Pieces that are made one by one as they are needed. Data that nobody uses any more make room
+  /// Pieces that are made one by one as they are needed. Data that are no longer in use make room
   /// for these. Null where all data together would take more than `limit_bytes`, or more than the
   /// file system has left.
   std::shared_ptr<const SharedPieces> pieces(const std::string& identity, int64_t count,

@@ -16,7 +16,7 @@ namespace gallop::data {
 /// The file is a header, a table with one 64-bit number a piece, and the pieces. The number is 0
 /// until the piece is written; then it is the piece's hash. A process locks a piece while it writes
 /// it, so that others wait instead of making it, too; the system gives the lock up where the
-/// process dies, and the next makes the piece anew.
+/// process dies, and the next makes the piece again.
 class SharedPieces {
  public:
   /// What a file is known by.

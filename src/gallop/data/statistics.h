@@ -42,7 +42,7 @@ struct StatisticsOptions {
 ImageStatistics measure_statistics(const ImageSet& images, const StatisticsOptions& options);
 
 /// The same, kept in `cache_folder` under `identity`, which says what data they are. A damaged file
-/// is measured anew and replaced; a folder that cannot be written to is done without.
+/// is measured again and replaced; a folder that cannot be written to is done without.
 ImageStatistics cached_statistics(const ImageSet& images, const StatisticsOptions& options,
                                   const std::string& identity, const fs::path& cache_folder);
 

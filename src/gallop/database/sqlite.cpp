@@ -38,7 +38,7 @@ SqliteDatabase::SqliteDatabase(const fs::path& path, bool create)
 
 SqliteDatabase SqliteDatabase::to_read(const fs::path& path) {
   const fs::path folder = fs::absolute(path).parent_path();
-  // A write-ahead log is there while somebody writes; without one, SQLite would make it.
+  // A write-ahead log is there while a process writes; without one, SQLite would make it.
   const bool is_fixed = !fs::exists(path.string() + "-wal") && access(folder.c_str(), W_OK) != 0;
   if (!is_fixed) return {path, /*create=*/false};
   std::string name = "file:" + percent_encoded(fs::absolute(path).string()) + "?immutable=1";

@@ -19,7 +19,7 @@ class SqliteDatabase {
  public:
   /// `create`: a file that is not there is made.
   SqliteDatabase(const fs::path& path, bool create);
-  /// To read it, also in a folder that cannot be written where nobody writes to it.
+  /// To read it, also in a folder that cannot be written that no process writes to.
   static SqliteDatabase to_read(const fs::path& path);
 
   const fs::path& path() const { return path_; }

@@ -11,35 +11,35 @@
 
 namespace gallop::app {
 
-using Words = std::vector<std::string>;
+using Args = std::vector<std::string>;
 
-ExitCode run_train(const Words& /*arguments*/) { become_full_program(); }
-ExitCode run_evaluate(const Words& /*arguments*/) { become_full_program(); }
-ExitCode run_predict(const Words& /*arguments*/) { become_full_program(); }
-ExitCode run_find_lr(const Words& /*arguments*/) { become_full_program(); }
-ExitCode run_find_batch(const Words& /*arguments*/) { become_full_program(); }
-ExitCode run_graph(const Words& /*arguments*/) { become_full_program(); }
-ExitCode run_launch(const Words& /*arguments*/) { become_full_program(); }
-ExitCode run_convert(const Words& /*arguments*/) { become_full_program(); }
-ExitCode run_env(const Words& /*arguments*/) { become_full_program(); }
+ExitCode run_train(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode run_evaluate(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode run_predict(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode run_find_lr(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode run_find_batch(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode run_graph(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode run_launch(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode run_convert(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode run_env(const Args& /*arguments*/) { exec_full_program(); }
 
-ExitCode runs_verify(const Words& /*arguments*/) { become_full_program(); }
-ExitCode runs_reproduce(const Words& /*arguments*/) { become_full_program(); }
+ExitCode runs_verify(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode runs_reproduce(const Args& /*arguments*/) { exec_full_program(); }
 
-void print_recipe_options(const std::string& /*key*/) { become_full_program(); }
+void print_recipe_options(const std::string& /*key*/) { exec_full_program(); }
 void draw_schedule(const std::string& /*recipe*/, const std::vector<Override>& /*overrides*/,
                    const std::string& /*svg*/) {
-  become_full_program();
+  exec_full_program();
 }
-void list_schedules(const std::string& /*svg*/) { become_full_program(); }
+void list_schedules(const std::string& /*svg*/) { exec_full_program(); }
 
-ExitCode tune_sweep(const Words& /*arguments*/) { become_full_program(); }
-ExitCode tune_create(const Words& /*arguments*/) { become_full_program(); }
-ExitCode tune_lineage(const Words& /*arguments*/) { become_full_program(); }
+ExitCode tune_sweep(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode tune_create(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode tune_lineage(const Args& /*arguments*/) { exec_full_program(); }
 
 void write_trial_recipe(const std::string& /*file*/, const tune::Study& /*study*/,
                         const tune::Trial& /*trial*/) {
-  become_full_program();
+  exec_full_program();
 }
 
 }  // namespace gallop::app

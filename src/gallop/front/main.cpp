@@ -7,6 +7,6 @@ int main(int argc, char** argv) {
   try {
     return static_cast<int>(gallop::app::run_program(argc, argv));
   } catch (const std::exception& error) {
-    return static_cast<int>(gallop::app::tell_error(error));
+    return static_cast<int>(gallop::app::report_error(error));
   }
 }

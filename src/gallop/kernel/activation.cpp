@@ -28,11 +28,11 @@ void forward(Activation kind, const at::Tensor& x, const float* bias, const at::
                                           .y = data_of<Number>(y) + begin * columns,
                                           .rows = end - begin,
                                           .columns = columns};
-        const auto& bodies = best_bodies<ActivationBodies>();
+        const auto& kernels = best_kernels<ActivationKernels>();
         if constexpr (std::is_same_v<Number, float>) {
-          bodies.forward_fp32(kind, part);
+          kernels.forward_fp32(kind, part);
         } else {
-          bodies.forward_bf16(kind, part);
+          kernels.forward_bf16(kind, part);
         }
       });
 }
@@ -45,11 +45,11 @@ void backward_part(Activation kind, ActivationGradientRows<Number> all, int64_t 
   all.dx += begin * all.columns;
   all.sums = sums;
   all.rows = end - begin;
-  const auto& bodies = best_bodies<ActivationBodies>();
+  const auto& kernels = best_kernels<ActivationKernels>();
   if constexpr (std::is_same_v<Number, float>) {
-    bodies.backward_fp32(kind, all);
+    kernels.backward_fp32(kind, all);
   } else {
-    bodies.backward_bf16(kind, all);
+    kernels.backward_bf16(kind, all);
   }
 }
 

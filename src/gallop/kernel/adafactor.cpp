@@ -36,7 +36,7 @@ double total(const std::vector<double>& sums) {
 class Update {
  public:
   Update(const at::Tensor& parameter, const at::Tensor& gradient, float* rows, float* columns)
-      : bodies_(best_bodies<AdafactorBodies>()),
+      : kernels_(best_kernels<AdafactorKernels>()),
         row_state_(rows),
         column_state_(columns),
         size_(parameter.numel()) {
@@ -68,12 +68,12 @@ class Update {
     }
     std::vector<double> squares(static_cast<size_t>(parts()));
     over_parts(parts(), alone, [&](int64_t i) {
-      squares[static_cast<size_t>(i)] = bodies_.change_squares(part(i));
+      squares[static_cast<size_t>(i)] = kernels_.change_squares(part(i));
     });
     rate /= std::max(1.0, std::sqrt(total(squares) / size) / settings.d);
     const auto keep = static_cast<float>(1 - lr * weight_decay);
     over_parts(parts(), alone,
-               [&](int64_t i) { bodies_.update(part(i), keep, static_cast<float>(rate)); });
+               [&](int64_t i) { kernels_.update(part(i), keep, static_cast<float>(rate)); });
   }
 
  private:
@@ -105,7 +105,7 @@ class Update {
       const AdafactorRows at = part(i);
       const int64_t first = (at.gradient - all_.gradient) / columns;
       parameter[static_cast<size_t>(i)] =
-          bodies_.squares(at, row_sums.data() + first, column_sums.data() + i * columns);
+          kernels_.squares(at, row_sums.data() + first, column_sums.data() + i * columns);
     });
     const auto share = static_cast<float>(take);
     row_factors_.resize(row_sums.size());
@@ -137,8 +137,8 @@ class Update {
       for (int64_t i = 0; i < parts_of_matrix_; ++i) sum += sums[i * all_.columns + j];
       state[j] += share * (static_cast<float>(sum / static_cast<double>(all_.rows)) - state[j]);
     }
-    bodies_.inverse_roots(state, kMostRoot, column_factors_.data() + matrix * all_.columns,
-                          all_.columns);
+    kernels_.inverse_roots(state, kMostRoot, column_factors_.data() + matrix * all_.columns,
+                           all_.columns);
   }
 
   // Of vectors, which are small, and of numbers.
@@ -151,14 +151,14 @@ class Update {
       parameter += static_cast<double>(all_.parameter[i]) * static_cast<double>(all_.parameter[i]);
     }
     column_factors_.resize(static_cast<size_t>(size_));
-    bodies_.inverse_roots(row_state_, kMostRoot, column_factors_.data(), size_);
+    kernels_.inverse_roots(row_state_, kMostRoot, column_factors_.data(), size_);
     return parameter;
   }
 
   // Of the root of a mean square of 0, whose products with others are finite.
   static constexpr float kMostRoot = 1e19F;
 
-  const AdafactorBodies& bodies_;
+  const AdafactorKernels& kernels_;
   AdafactorRows all_;
   float *row_state_, *column_state_;
   int64_t size_, matrices_ = 1, rows_of_part_ = 1, parts_of_matrix_ = 1;
@@ -182,12 +182,12 @@ std::vector<std::vector<size_t>> shared_out(const at::TensorList& tensors, int64
 void adafactor_on_cpu(at::TensorList parameters, at::TensorList gradients, at::TensorList rows,
                       at::TensorList columns, const at::Tensor& steps, at::IntArrayRef indices,
                       Doubles weight_decays, Doubles lr_factors, const at::Tensor& lr,
-                      const Optional& divisor, const Optional& skip, Doubles settings) {
-  if (skip && skip->item<float>() != 0) return;
+                      const Optional& grad_scale, const Optional& found_inf, Doubles settings) {
+  if (found_inf && found_inf->item<float>() != 0) return;
   const Settings all{settings[0], settings[1],      settings[2],
                      settings[3], settings[4] != 0, settings[5] != 0};
   const double rate = lr.item<float>();
-  const double scale = divisor ? 1 / static_cast<double>(divisor->item<float>()) : 1;
+  const double scale = grad_scale ? 1 / static_cast<double>(grad_scale->item<float>()) : 1;
   auto* const counts = steps.mutable_data_ptr<float>();
   // The columns of those that are matrices.
   std::vector<float*> column_state(parameters.size());
@@ -220,7 +220,7 @@ void adafactor(const AdafactorStep& step) {
   static const Operator kAdafactor(
       "adafactor_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] rows, Tensor(c!)[] "
       "columns, Tensor(d!) steps, int[] indices, float[] weight_decays, float[] lr_factors, Tensor "
-      "lr, Tensor? divisor, Tensor? skip, float[] settings) -> ()",
+      "lr, Tensor? grad_scale, Tensor? found_inf, float[] settings) -> ()",
       adafactor_on_cpu, nothing_without_memory);
   const size_t count = step.parameters.size();
   if (step.gradients.size() != count || step.rows.size() != count || step.columns.size() != count) {
@@ -232,8 +232,8 @@ void adafactor(const AdafactorStep& step) {
     if (tensor.defined()) columns.push_back(tensor);
   }
   kAdafactor(step.parameters, step.gradients, step.rows, columns, step.steps, step.indices,
-             step.weight_decays, step.lr_factors, step.lr, optional(step.divisor),
-             optional(step.skip),
+             step.weight_decays, step.lr_factors, step.lr, optional(step.grad_scale),
+             optional(step.found_inf),
              std::vector<double>{step.beta2_decay, step.eps1, step.eps2, step.d,
                                  step.relative_step ? 1. : 0., step.scale_parameter ? 1. : 0.});
   count_changes(step.parameters);

@@ -18,9 +18,9 @@ struct AdafactorStep {
   at::Tensor steps{};                 ///< fp32: how often each has been updated.
   std::vector<int64_t> indices{};     ///< Of each parameter in `steps`.
   std::vector<double> weight_decays{}, lr_factors{};
-  at::Tensor lr{};       ///< fp32, no dimensions, as the two that follow.
-  at::Tensor divisor{};  ///< Divides the gradients; may be undefined.
-  at::Tensor skip{};     ///< If defined and not 0, nothing is updated nor counted.
+  at::Tensor lr{};          ///< fp32, no dimensions, as the two that follow.
+  at::Tensor grad_scale{};  ///< Divides the gradients; may be undefined.
+  at::Tensor found_inf{};   ///< If defined and not 0, nothing is updated nor counted.
   double beta2_decay = 0, eps1 = 0, eps2 = 0, d = 1;
   bool relative_step = true, scale_parameter = true;
 };

@@ -12,9 +12,9 @@
 #include "gallop/kernel/attention_by_tiles.h"
 #include "gallop/kernel/cpu/attention.h"
 #include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/gemm.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/operators.h"
-#include "gallop/kernel/products.h"
 
 namespace gallop::kernel {
 
@@ -70,7 +70,7 @@ class Attention {
     at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
       const Backward work(isa_, tokens_, width_, block());
       for (int64_t i = begin; i < end; ++i) {
-        bodies_.dot(shape_.output(dy, i), shape_.output(y, i), work.dots);
+        kernels_.dot(shape_.output(dy, i), shape_.output(y, i), work.dots);
         backward_head(qkv, shape_.output(dy, i), log_sums + i * shape_.tokens, dqkv, i, work);
       }
     });
@@ -100,15 +100,15 @@ class Attention {
     Forward(Isa isa, int64_t tokens, int64_t width, int64_t block)
         : products(isa),
           head(space, tokens, width),
-          value_paired(space.take<Number>(tokens * width)),
+          value_vnni(space.take<Number>(tokens * width)),
           weights(space.take<Number>(block * tokens)),
           scores(space.take<float>(block * tokens)),
           y(space.take<float>(block * width)),
           sums(space.take<float>(block)) {}
     Workspace space;
-    Products<Number> products;
+    Gemm<Number> products;
     Head head;
-    Number *value_paired, *weights;
+    Number *value_vnni, *weights;
     float *scores, *y, *sums;
   };
 
@@ -117,13 +117,13 @@ class Attention {
         : products(isa),
           head(space, tokens, width),
           query_transposed(space.take<Number>(tokens * width)),
-          query_paired(space.take<Number>(tokens * width)),
+          query_vnni(space.take<Number>(tokens * width)),
           dy(space.take<Number>(tokens * width)),
           dy_transposed(space.take<Number>(tokens * width)),
-          dy_paired(space.take<Number>(tokens * width)),
+          dy_vnni(space.take<Number>(tokens * width)),
           weights(space.take<Number>(tokens * block)),
           dscores(space.take<Number>(tokens * block)),
-          dscores_paired(space.take<Number>(tokens * block)),
+          dscores_vnni(space.take<Number>(tokens * block)),
           scores(space.take<float>(tokens * block)),
           dweights(space.take<float>(tokens * block)),
           dquery(space.take<float>(width * block)),
@@ -131,10 +131,10 @@ class Attention {
           dvalue(space.take<float>(tokens * width)),
           dots(space.take<float>(tokens)) {}
     Workspace space;
-    Products<Number> products;
+    Gemm<Number> products;
     Head head;
-    Number *query_transposed, *query_paired;
-    Number *dy, *dy_transposed, *dy_paired, *weights, *dscores, *dscores_paired;
+    Number *query_transposed, *query_vnni;
+    Number *dy, *dy_transposed, *dy_vnni, *weights, *dscores, *dscores_vnni;
     float *scores, *dweights, *dquery, *dkey, *dvalue, *dots;
   };
 
@@ -155,7 +155,7 @@ class Attention {
         tokens_ <= kFewTokens) {
       return from;
     }
-    bodies_.copy(from, cosines, room, width_);
+    kernels_.copy(from, cosines, room, width_);
     return {room, tokens_, width_, width_};
   }
 
@@ -165,17 +165,17 @@ class Attention {
     const Padded key = padded_part(shape_.part(qkv, i, 1), cosines_, work.head.key);
     const Padded value = padded_part(shape_.part(qkv, i, 2), nullptr, work.head.value);
     layout_.transpose_and_pair(key, work.head.key_transposed);
-    layout_.pair(value, work.value_paired);
+    layout_.pair(value, work.value_vnni);
     for (int64_t first = 0; first < shape_.tokens; first += block()) {
       const int64_t count = std::min(block(), shape_.tokens - first), rows = padded<Number>(count);
       const int64_t keys = keys_of(first, count), columns = padded<Number>(keys);
       work.products.multiply(rows, columns, width_, query.row(first), query.stride,
                              work.head.key_transposed, tokens_, work.scores, columns, false);
-      bodies_.softmax({work.scores, count, keys, columns}, scale_, visible_to(first),
-                      {work.weights, count, columns, columns}, work.sums, log_sums + first);
-      work.products.multiply(rows, width_, columns, work.weights, columns, work.value_paired,
-                             width_, work.y, width_, false);
-      bodies_.divide(work.y, width_, work.sums, {y.row(first), count, y.columns, y.stride});
+      kernels_.softmax({work.scores, count, keys, columns}, scale_, visible_to(first),
+                       {work.weights, count, columns, columns}, work.sums, log_sums + first);
+      work.products.multiply(rows, width_, columns, work.weights, columns, work.value_vnni, width_,
+                             work.y, width_, false);
+      kernels_.divide(work.y, width_, work.sums, {y.row(first), count, y.columns, y.stride});
     }
   }
 
@@ -188,9 +188,9 @@ class Attention {
     const Padded value = padded_part(shape_.part(qkv, i, 2), nullptr, work.head.value);
     const Padded dy_padded = padded_part(dy, nullptr, work.dy);
     layout_.transpose_and_pair(query, work.query_transposed);
-    layout_.pair(query, work.query_paired);
+    layout_.pair(query, work.query_vnni);
     layout_.transpose_and_pair(dy_padded, work.dy_transposed);
-    layout_.pair(dy_padded, work.dy_paired);
+    layout_.pair(dy_padded, work.dy_vnni);
     layout_.transpose(key, work.head.key_transposed);
     std::fill_n(work.dkey, tokens_ * width_, 0.0F);
     std::fill_n(work.dvalue, tokens_ * width_, 0.0F);
@@ -207,25 +207,25 @@ class Attention {
       products.multiply(rows, columns, width_, value.data, value.stride,
                         columns_from(work.dy_transposed, first), tokens_, work.dweights, columns,
                         false);
-      bodies_.backward({work.scores, keys, count, columns}, work.dweights, scale_,
-                       visible_to(first), log_sums + first, work.dots + first,
-                       {work.weights, rows, columns, columns}, work.dscores, work.dscores_paired);
-      products.multiply(rows, width_, columns, work.weights, columns,
-                        work.dy_paired + first * width_, width_, work.dvalue, width_, true);
+      kernels_.backward({work.scores, keys, count, columns}, work.dweights, scale_,
+                        visible_to(first), log_sums + first, work.dots + first,
+                        {work.weights, rows, columns, columns}, work.dscores, work.dscores_vnni);
+      products.multiply(rows, width_, columns, work.weights, columns, work.dy_vnni + first * width_,
+                        width_, work.dvalue, width_, true);
       products.multiply(rows, width_, columns, work.dscores, columns,
-                        work.query_paired + first * width_, width_, work.dkey, width_, true);
-      products.multiply(width_, columns, rows, work.head.key_transposed, tokens_,
-                        work.dscores_paired, columns, work.dquery, columns, false);
-      bodies_.write_transposed(work.dquery, columns, cosines_of(first),
-                               {dquery.row(first), count, dquery.columns, dquery.stride});
+                        work.query_vnni + first * width_, width_, work.dkey, width_, true);
+      products.multiply(width_, columns, rows, work.head.key_transposed, tokens_, work.dscores_vnni,
+                        columns, work.dquery, columns, false);
+      kernels_.write_transposed(work.dquery, columns, cosines_of(first),
+                                {dquery.row(first), count, dquery.columns, dquery.stride});
     }
-    bodies_.write(work.dkey, width_, cosines_, shape_.part(dqkv, i, 1));
-    bodies_.write(work.dvalue, width_, nullptr, shape_.part(dqkv, i, 2));
+    kernels_.write(work.dkey, width_, cosines_, shape_.part(dqkv, i, 1));
+    kernels_.write(work.dvalue, width_, nullptr, shape_.part(dqkv, i, 2));
   }
 
   // Where column `first` of a paired matrix begins.
-  static const Number* columns_from(const Number* paired, int64_t first) {
-    return paired + (std::is_same_v<Number, Bf16> ? 2 : 1) * first;
+  static const Number* columns_from(const Number* vnni_packed, int64_t first) {
+    return vnni_packed + (std::is_same_v<Number, Bf16> ? 2 : 1) * first;
   }
   const float* cosines_of(int64_t token) const {
     return cosines_ == nullptr ? nullptr : cosines_ + token * shape_.width;
@@ -237,8 +237,8 @@ class Attention {
   bool causal_;
   float scale_;
   const float* cosines_;
-  AttentionBodies<Number> bodies_ = bodies_of<AttentionBodies<Number>>(isa_);
-  LayoutBodies<Number> layout_ = bodies_of<LayoutBodies<Number>>(isa_);
+  AttentionKernels<Number> kernels_ = kernels_for<AttentionKernels<Number>>(isa_);
+  LayoutKernels<Number> layout_ = kernels_for<LayoutKernels<Number>>(isa_);
 };
 
 AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation) {

@@ -30,7 +30,7 @@ bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal);
 /// one linear layer makes, and nothing is transposed in memory.
 AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& options);
 
-/// Gradient of qkv_BT3HD. The weights are computed anew from the logarithms of their sums.
+/// Gradient of qkv_BT3HD. The weights are computed again from the logarithms of their sums.
 at::Tensor attention_backward(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                               const AttentionOutput& output, const AttentionOptions& options);
 

@@ -2,7 +2,7 @@
 
 #include <ATen/Parallel.h>
 
-#include "gallop/kernel/products.h"
+#include "gallop/kernel/gemm.h"
 
 namespace gallop::kernel {
 
@@ -45,12 +45,12 @@ AttentionByTiles::AttentionByTiles(Isa isa, const AttentionShape& shape, const H
     : isa_(isa),
       shape_(shape),
       options_(options),
-      forward_(bodies_of<AttentionForwardTiles>(isa)),
-      backward_(bodies_of<AttentionBackwardTiles>(isa)) {}
+      forward_(kernels_for<AttentionForwardTiles>(isa)),
+      backward_(kernels_for<AttentionBackwardTiles>(isa)) {}
 
 void AttentionByTiles::forward(const Bf16* qkv, Bf16* y, float* log_sums) const {
   at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
-    const Products<Bf16> tiles(isa_);
+    const Gemm<Bf16> tiles(isa_);
     Scratch scratch(forward_.scratch_bytes(options_));
     void* const room = scratch.take<char>(0);
     for (int64_t i = begin; i < end; ++i) {
@@ -64,7 +64,7 @@ void AttentionByTiles::forward(const Bf16* qkv, Bf16* y, float* log_sums) const 
 void AttentionByTiles::backward(const Bf16* dy, const Bf16* qkv, const Bf16* y,
                                 const float* log_sums, Bf16* dqkv) const {
   at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
-    const Products<Bf16> tiles(isa_);
+    const Gemm<Bf16> tiles(isa_);
     Scratch scratch(backward_.scratch_bytes(options_));
     void* const room = scratch.take<char>(0);
     for (int64_t i = begin; i < end; ++i) {

@@ -65,8 +65,8 @@ double share_of(const AverageRule& rule, double averaged) {
 }
 
 // Counts the update, in memory; 0 where it is not due.
-double next_share(const AverageRule& rule, const at::Tensor& counts, const Optional& skip) {
-  if (skip && skip->item<float>() != 0) return 0;
+double next_share(const AverageRule& rule, const at::Tensor& counts, const Optional& found_inf) {
+  if (found_inf && found_inf->item<float>() != 0) return 0;
   auto* const numbers = counts.mutable_data_ptr<double>();
   numbers[0] += 1;
   const auto after = static_cast<int64_t>(numbers[0]) - rule.start;
@@ -102,32 +102,32 @@ void over_chunks(at::TensorList tensors, const Body& body) {
 }
 
 void average_on_cpu(at::TensorList averages, at::TensorList values, const at::Tensor& counts,
-                    const Optional& skip, Doubles rule) {
-  const double share = next_share(rule_of(rule), counts, skip);
+                    const Optional& found_inf, Doubles rule) {
+  const double share = next_share(rule_of(rule), counts, found_inf);
   if (share == 0) return;
-  const AverageBodies& bodies = best_bodies<AverageBodies>();
+  const AverageKernels& kernels = best_kernels<AverageKernels>();
   over_chunks(averages, [&](const Chunk& chunk) {
     float* const average = averages[chunk.tensor].mutable_data_ptr<float>() + chunk.offset;
     const at::Tensor& value = values[chunk.tensor];
     if (is_bf16(value)) {
       const auto* const narrow = static_cast<const Bf16*>(value.const_data_ptr()) + chunk.offset;
-      bodies.average_bf16(average, narrow, static_cast<float>(share), chunk.size);
+      kernels.average_bf16(average, narrow, static_cast<float>(share), chunk.size);
     } else {
-      bodies.average(average, value.const_data_ptr<float>() + chunk.offset,
-                     static_cast<float>(share), chunk.size);
+      kernels.average(average, value.const_data_ptr<float>() + chunk.offset,
+                      static_cast<float>(share), chunk.size);
     }
   });
 }
 
 void average_both_on_cpu(at::TensorList averages, at::TensorList values, const at::Tensor& counts,
-                         const Optional& skip, Doubles rule) {
-  const double share = next_share(rule_of(rule), counts, skip);
+                         const Optional& found_inf, Doubles rule) {
+  const double share = next_share(rule_of(rule), counts, found_inf);
   if (share == 0) return;
-  const AverageBodies& bodies = best_bodies<AverageBodies>();
+  const AverageKernels& kernels = best_kernels<AverageKernels>();
   over_chunks(averages, [&](const Chunk& chunk) {
-    bodies.average_both(averages[chunk.tensor].mutable_data_ptr<float>() + chunk.offset,
-                        values[chunk.tensor].mutable_data_ptr<float>() + chunk.offset,
-                        static_cast<float>(share), chunk.size);
+    kernels.average_both(averages[chunk.tensor].mutable_data_ptr<float>() + chunk.offset,
+                         values[chunk.tensor].mutable_data_ptr<float>() + chunk.offset,
+                         static_cast<float>(share), chunk.size);
   });
 }
 
@@ -151,7 +151,7 @@ void average_by_operators(const AverageStep& step, bool both) {
   const AverageRule& rule = step.rule;
   const at::Tensor updates = step.counts.select(0, 0), averaged = step.counts.select(0, 1);
   const at::Tensor happened =
-      step.skip.defined() ? step.skip.eq(0) : at::ones_like(updates, at::kBool);
+      step.found_inf.defined() ? step.found_inf.eq(0) : at::ones_like(updates, at::kBool);
   updates.add_(happened.to(at::kDouble));
   const at::Tensor after = updates - static_cast<double>(rule.start);
   const at::Tensor due = happened.logical_and(after.ge(0))
@@ -184,22 +184,26 @@ void check(const AverageStep& step, bool both) {
 
 void average(const AverageStep& step) {
   static const Operator kAverage(
-      "average_(Tensor(a!)[] averages, Tensor[] values, Tensor(b!) counts, Tensor? skip, float[] "
+      "average_(Tensor(a!)[] averages, Tensor[] values, Tensor(b!) counts, Tensor? found_inf, "
+      "float[] "
       "rule) -> ()",
       average_on_cpu, nothing_without_memory);
   check(step, /*both=*/false);
   if (!is_for_our_kernel(step.averages)) return average_by_operators(step, /*both=*/false);
-  kAverage(step.averages, step.values, step.counts, optional(step.skip), numbers_of(step.rule));
+  kAverage(step.averages, step.values, step.counts, optional(step.found_inf),
+           numbers_of(step.rule));
 }
 
 void average_both(const AverageStep& step) {
   static const Operator kAverageBoth(
-      "average_both_(Tensor(a!)[] averages, Tensor(b!)[] values, Tensor(c!) counts, Tensor? skip, "
+      "average_both_(Tensor(a!)[] averages, Tensor(b!)[] values, Tensor(c!) counts, Tensor? "
+      "found_inf, "
       "float[] rule) -> ()",
       average_both_on_cpu, nothing_without_memory);
   check(step, /*both=*/true);
   if (!is_for_our_kernel(step.averages)) return average_by_operators(step, /*both=*/true);
-  kAverageBoth(step.averages, step.values, step.counts, optional(step.skip), numbers_of(step.rule));
+  kAverageBoth(step.averages, step.values, step.counts, optional(step.found_inf),
+               numbers_of(step.rule));
   count_changes(step.values);
 }
 

@@ -30,8 +30,8 @@ struct AverageRule {
 /// parallel lists: each pair of one layout, dense.
 struct AverageStep {
   at::TensorList averages, values;
-  at::Tensor counts{};  ///< fp64 [2]: updates so far, and how many of them were averaged.
-  at::Tensor skip{};    ///< If defined and not 0, there was no update. fp32, no dimensions.
+  at::Tensor counts{};     ///< fp64 [2]: updates so far, and how many of them were averaged.
+  at::Tensor found_inf{};  ///< If defined and not 0, there was no update. fp32, no dimensions.
   AverageRule rule{};
 };
 

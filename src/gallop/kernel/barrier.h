@@ -4,7 +4,7 @@
 
 namespace gallop::kernel {
 
-/// Whether this thread is called on trial by a compiler that records its operators.
+/// Whether this thread is in a dry run of a compiler that records its operators.
 bool is_recorded();
 
 /// x, without its gradient. While operators are recorded it is a tensor of its own, for which the

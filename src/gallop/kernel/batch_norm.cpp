@@ -94,7 +94,7 @@ template <typename Number>
 BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
                         const BatchNormParameters& parameters, bool relu, bool keep_positive,
                         Isa isa) {
-  const BatchNormBodies<Number> bodies = bodies_of<BatchNormBodies<Number>>(isa);
+  const BatchNormKernels<Number> kernels = kernels_for<BatchNormKernels<Number>>(isa);
   const BatchNormLayout layout(x);
   const auto format = format_of(x);
   BatchNormResult result{.y = at::empty_like(x)};
@@ -112,7 +112,7 @@ BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
     origin.set(0, c, static_cast<double>(as_fp32(all.x[c])));
   }
   const auto sums = sum_parts(layout, [&](int64_t part, float* scratch, double* to) {
-    bodies.moments(part_of(all, layout, part), origin.at(0), scratch, to);
+    kernels.moments(part_of(all, layout, part), origin.at(0), scratch, to);
   });
 
   Columns columns(layout, 3);
@@ -133,8 +133,8 @@ BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
          variance * (n / std::max(n - 1, 1.0)));
   }
   each_part(layout, [&](int64_t part) {
-    bodies.apply(part_of(all, layout, part),
-                 {.mean = columns.at(0), .scale = columns.at(1), .shift = columns.at(2)}, relu);
+    kernels.apply(part_of(all, layout, part),
+                  {.mean = columns.at(0), .scale = columns.at(1), .shift = columns.at(2)}, relu);
   });
   return result;
 }
@@ -146,7 +146,7 @@ ReluFrom relu_of(const BatchNormGradientInput& input) {
 
 template <typename Number>
 BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
-  const BatchNormBodies<Number> bodies = bodies_of<BatchNormBodies<Number>>(isa);
+  const BatchNormKernels<Number> kernels = kernels_for<BatchNormKernels<Number>>(isa);
   const BatchNormLayout layout(input.x);
   const auto format = format_of(input.x);
   const auto dy = input.dy.contiguous(format);
@@ -181,7 +181,7 @@ BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
                 static_cast<double>(data_of<float>(input.bias)[c]));
   }
   const auto sums = sum_parts(layout, [&](int64_t part, float* scratch, double* to) {
-    bodies.gradient_sums(part_of(all, layout, part), arrays, relu, scratch, to);
+    kernels.gradient_sums(part_of(all, layout, part), arrays, relu, scratch, to);
   });
 
   result.weight = at::empty({layout.channels}, at::kFloat);
@@ -206,7 +206,7 @@ BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
     relu = ReluFrom::kNothing;
   }
   each_part(layout,
-            [&](int64_t part) { bodies.gradient(part_of(all, layout, part), arrays, relu); });
+            [&](int64_t part) { kernels.gradient(part_of(all, layout, part), arrays, relu); });
   return result;
 }
 

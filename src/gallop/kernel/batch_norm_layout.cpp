@@ -4,7 +4,7 @@
 
 #include <ATen/Parallel.h>
 
-#include "gallop/kernel/products.h"
+#include "gallop/kernel/gemm.h"
 
 namespace gallop::kernel {
 

@@ -11,9 +11,9 @@
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/conv2d.h"
 #include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/gemm.h"
 #include "gallop/kernel/operator.h"
 #include "gallop/kernel/operators.h"
-#include "gallop/kernel/products.h"
 
 namespace gallop::kernel {
 
@@ -67,10 +67,10 @@ class Convolution {
   }
 
   void run(Isa isa, const Bf16* from, Bf16* to) const {
-    const auto bodies = bodies_of<Conv2dBodies>(isa);
+    const auto kernels = kernels_for<Conv2dKernels>(isa);
     at::parallel_for(0, s_.images, 1, [&](int64_t begin, int64_t end) {
-      alignas(64) char state[Conv2dBodies::kStateBytes] = {};
-      bodies.begin(state);
+      alignas(64) char state[Conv2dKernels::kStateBytes] = {};
+      kernels.begin(state);
       const int64_t size = (top_ + s_.height + bottom_) * pitch() * s_.inner;
       Scratch scratch(Scratch::bytes_of<Bf16>(size));
       Bf16* const image = scratch.take<Bf16>(size);
@@ -79,10 +79,10 @@ class Convolution {
         const Bf16* const source = from + i * s_.height * s_.width * s_.inner;
         copy(source, image);
         for (size_t p = 0; p < places_.size(); ++p) {
-          run_place(bodies, p, image, to + i * s_.to_height * s_.to_width * s_.outer);
+          run_place(kernels, p, image, to + i * s_.to_height * s_.to_width * s_.outer);
         }
       }
-      bodies.end(state);
+      kernels.end(state);
     });
   }
 
@@ -114,17 +114,17 @@ class Convolution {
     for (size_t i = 0; i < place.taps.size(); ++i) {
       const Tap& tap = place.taps[i];
       int64_t c = 0;
-      for (; c + Conv2dBodies::kInner <= s_.inner; c += Conv2dBodies::kInner) {
-        add({tap, tap, c, Conv2dBodies::kInner});
+      for (; c + Conv2dKernels::kInner <= s_.inner; c += Conv2dKernels::kInner) {
+        add({tap, tap, c, Conv2dKernels::kInner});
       }
       if (c == s_.inner) continue;
-      const bool two = s_.inner == Conv2dBodies::kHalf && i + 1 < place.taps.size() &&
+      const bool two = s_.inner == Conv2dKernels::kHalf && i + 1 < place.taps.size() &&
                        place.taps[i + 1].row == tap.row &&
                        place.taps[i + 1].column == tap.column + 1;
       if (two) {
-        add({tap, place.taps[++i], 0, Conv2dBodies::kInner});
+        add({tap, place.taps[++i], 0, Conv2dKernels::kInner});
       } else {
-        half.push_back({tap, tap, c, Conv2dBodies::kHalf});
+        half.push_back({tap, tap, c, Conv2dKernels::kHalf});
       }
     }
     steps.full = static_cast<int64_t>(steps.all.size());
@@ -163,7 +163,7 @@ class Convolution {
 
   // Tiles of 16 pixels of a row, of which the last may overlap with the one before, and the last
   // of all may come several times: the numbers are the same.
-  void run_place(const Conv2dBodies& bodies, size_t p, const Bf16* image, Bf16* to) const {
+  void run_place(const Conv2dKernels& kernels, size_t p, const Bf16* image, Bf16* to) const {
     const Place& place = places_[p];
     const int64_t columns = s_.columns(place);
     const int64_t in_row = (columns + Conv2dBlock::kPixels - 1) / Conv2dBlock::kPixels;
@@ -181,8 +181,8 @@ class Convolution {
       }
       const Steps& steps = steps_[p];
       for (int64_t c = 0; c < s_.outer; c += kLanes) {
-        bodies.run(block, steps.all.data(), steps.full, steps.half,
-                   weights_.data() + c / kLanes * block_size_);
+        kernels.run(block, steps.all.data(), steps.full, steps.half,
+                    weights_.data() + c / kLanes * block_size_);
         for (Bf16*& pixels : block.to) pixels += kLanes;
       }
     }
@@ -279,10 +279,10 @@ at::Tensor conv2d_by(Isa isa, const at::Tensor& x, const at::Tensor& weight,
   return y;
 }
 
-at::Tensor conv2d_data_by(Isa isa, const at::Tensor& dy, const at::Tensor& weight, int64_t height,
-                          int64_t width, const Conv2dWindow& window) {
+at::Tensor conv2d_dgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& weight, int64_t height,
+                           int64_t width, const Conv2dWindow& window) {
   if (!fits_data(dy, weight, height, width, window)) {
-    throw InternalError("conv2d_data: tensors that it does not take");
+    throw InternalError("conv2d_dgrad: tensors that it does not take");
   }
   std::vector<Place> places;
   for (int64_t row = 0; row < window.stride; ++row) {
@@ -307,10 +307,10 @@ at::Tensor conv2d_data_by(Isa isa, const at::Tensor& dy, const at::Tensor& weigh
                     .to_stride = window.stride};
   at::Tensor dx = images_of({shape.images, shape.outer, height, width}, dy);
   const auto read = reader_of(weight);
-  const auto turned = [&](int64_t outer, int64_t inner, int64_t y, int64_t x) {
+  const auto rotated = [&](int64_t outer, int64_t inner, int64_t y, int64_t x) {
     return read(inner, outer, y, x);
   };
-  Convolution(shape, std::move(places), turned)
+  Convolution(shape, std::move(places), rotated)
       .run(isa, data_of<const Bf16>(dy), data_of<Bf16>(dx));
   return dx;
 }
@@ -330,7 +330,7 @@ at::Tensor on_cpu(const at::Tensor& x, const at::Tensor& weight, int64_t stride,
 
 at::Tensor data_on_cpu(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
                        int64_t width, int64_t stride, int64_t padding) {
-  return conv2d_data_by(best_isa(), dy, weight, height, width, window_of(weight, stride, padding));
+  return conv2d_dgrad_by(best_isa(), dy, weight, height, width, window_of(weight, stride, padding));
 }
 
 }  // namespace
@@ -340,8 +340,8 @@ bool takes_conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWin
   return best_isa() >= Isa::kAmx && fits(x, weight, window) && is_narrow(weight) && !is_point;
 }
 
-bool takes_conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
-                       int64_t width, const Conv2dWindow& window) {
+bool takes_conv2d_dgrad(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
+                        int64_t width, const Conv2dWindow& window) {
   // Without tiles LibTorch's are as fast, except for those of a stride.
   const Isa needed = window.stride > 1 ? Isa::kAvx512Bf16 : Isa::kAmx;
   return best_isa() >= needed && fits_data(dy, weight, height, width, window) && is_narrow(weight);
@@ -357,7 +357,7 @@ const auto& forward_operator() {
 
 const auto& data_operator() {
   static const Operator kData(
-      "conv2d_data(Tensor dy, Tensor weight, int height, int width, int stride, int padding) -> "
+      "conv2d_dgrad(Tensor dy, Tensor weight, int height, int width, int stride, int padding) -> "
       "Tensor",
       data_on_cpu);
   return kData;
@@ -366,14 +366,14 @@ const auto& data_operator() {
 }  // namespace
 
 c10::OperatorHandle conv2d_operator() { return forward_operator().handle(); }
-c10::OperatorHandle conv2d_data_operator() { return data_operator().handle(); }
+c10::OperatorHandle conv2d_dgrad_operator() { return data_operator().handle(); }
 
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWindow& window) {
   return forward_operator()(x, weight, window.stride, window.padding);
 }
 
-at::Tensor conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
-                       int64_t width, const Conv2dWindow& window) {
+at::Tensor conv2d_dgrad(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
+                        int64_t width, const Conv2dWindow& window) {
   return data_operator()(dy, weight, height, width, window.stride, window.padding);
 }
 

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "gallop/kernel/conv2d_weight.h"
+#include "gallop/kernel/conv2d_wgrad.h"
 #include "gallop/kernel/isa.h"
 
 namespace gallop::kernel {
@@ -16,20 +16,20 @@ bool takes_conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWin
 /// threads.
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWindow& window);
 
-/// Whether conv2d_data() takes such a dy for an x of this size and is the fastest way: bf16, few
+/// Whether conv2d_dgrad() takes such a dy for an x of this size and is the fastest way: bf16, few
 /// channels, any window, and x has at least 16 columns for each of the stride.
-bool takes_conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
-                       int64_t width, const Conv2dWindow& window);
+bool takes_conv2d_dgrad(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
+                        int64_t width, const Conv2dWindow& window);
 
 /// The gradient of a convolution's x [N, C, height, width]: for each place within the stride a
 /// convolution of dy with the turned weights that meet there.
-at::Tensor conv2d_data(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
-                       int64_t width, const Conv2dWindow& window);
+at::Tensor conv2d_dgrad(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
+                        int64_t width, const Conv2dWindow& window);
 
 /// The same by one instruction set, for whatever fits, and not as an operator: for tests.
 at::Tensor conv2d_by(Isa isa, const at::Tensor& x, const at::Tensor& weight,
                      const Conv2dWindow& window);
-at::Tensor conv2d_data_by(Isa isa, const at::Tensor& dy, const at::Tensor& weight, int64_t height,
-                          int64_t width, const Conv2dWindow& window);
+at::Tensor conv2d_dgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& weight, int64_t height,
+                           int64_t width, const Conv2dWindow& window);
 
 }  // namespace gallop::kernel

@@ -50,13 +50,13 @@ void forward(CrossEntropyRows<Number> part, int64_t begin, int64_t end) {
   part.targets = from(part.targets, begin, part.columns);
   part.saved += begin;
   part.losses += begin;
-  if (part.right != nullptr) part.right += begin;
+  if (part.correct != nullptr) part.correct += begin;
   part.rows = end - begin;
-  const auto& bodies = best_bodies<CrossEntropyBodies>();
+  const auto& kernels = best_kernels<CrossEntropyKernels>();
   if constexpr (std::is_same_v<Number, float>) {
-    bodies.forward_fp32(part);
+    kernels.forward_fp32(part);
   } else {
-    bodies.forward_bf16(part);
+    kernels.forward_bf16(part);
   }
 }
 
@@ -67,11 +67,11 @@ void backward(CrossEntropyGradientRows<Number> part, int64_t begin, int64_t end)
   part.saved += begin;
   part.gradient += begin * part.columns;
   part.rows = end - begin;
-  const auto& bodies = best_bodies<CrossEntropyBodies>();
+  const auto& kernels = best_kernels<CrossEntropyKernels>();
   if constexpr (std::is_same_v<Number, float>) {
-    bodies.backward_fp32(part);
+    kernels.backward_fp32(part);
   } else {
-    bodies.backward_bf16(part);
+    kernels.backward_bf16(part);
   }
 }
 
@@ -80,19 +80,19 @@ LossSum forward(const at::Tensor& logits, const at::Tensor& target,
                 const CrossEntropyOptions& options, float* saved) {
   const int64_t rows = logits.size(0), columns = logits.size(1);
   std::vector<double> losses(static_cast<size_t>(rows));
-  std::vector<int32_t> right(has_indices(target) ? losses.size() : 0);
+  std::vector<int32_t> correct(has_indices(target) ? losses.size() : 0);
   const CrossEntropyRows<Number> all{.logits = data_of<const Number>(logits),
                                      .targets = targets_of(target, options),
                                      .saved = reinterpret_cast<CrossEntropyRow*>(saved),
                                      .losses = losses.data(),
-                                     .right = right.empty() ? nullptr : right.data(),
+                                     .correct = correct.empty() ? nullptr : correct.data(),
                                      .rows = rows,
                                      .columns = columns};
   at::parallel_for(0, rows, rows_of_grain(columns),
                    [&](int64_t begin, int64_t end) { forward(all, begin, end); });
   LossSum sum;
   for (const double loss : losses) sum.loss += loss;
-  for (const int32_t one : right) sum.right += one;
+  for (const int32_t one : correct) sum.correct += one;
   return sum;
 }
 
@@ -179,7 +179,7 @@ Three forward_on_cpu(const at::Tensor& logits, const at::Tensor& target, int64_t
       cross_entropy_rows(logits, target, {.ignored = ignored, .label_smoothing = label_smoothing},
                          rows.mutable_data_ptr<float>());
   return {at::full({}, sum.loss, at::kFloat),
-          has_indices(target) ? at::full({}, sum.right, at::kLong) : at::Tensor(), rows};
+          has_indices(target) ? at::full({}, sum.correct, at::kLong) : at::Tensor(), rows};
 }
 
 at::Tensor backward_on_cpu(const at::Tensor& gradient, const at::Tensor& logits,
@@ -204,7 +204,7 @@ Three forward_on_cuda(const at::Tensor& logits, const at::Tensor& target, int64_
   const auto result =
       cross_entropy_on_gpu(*cuda_launcher_for(logits.device()), logits, target,
                            {.ignored = ignored, .label_smoothing = label_smoothing});
-  return {result.loss, result.right, result.rows};
+  return {result.loss, result.correct, result.rows};
 }
 
 at::Tensor backward_on_cuda(const at::Tensor& gradient, const at::Tensor& logits,
@@ -254,9 +254,9 @@ c10::OperatorHandle cross_entropy_backward_operator() { return backward_operator
 
 CrossEntropyResult cross_entropy(const at::Tensor& logits, const at::Tensor& target,
                                  const CrossEntropyOptions& options) {
-  auto [loss, right, rows] =
+  auto [loss, correct, rows] =
       forward_operator()(logits, target, options.ignored, options.label_smoothing);
-  return {.loss = loss, .right = right, .rows = rows};
+  return {.loss = loss, .correct = correct, .rows = rows};
 }
 
 at::Tensor cross_entropy_backward(const at::Tensor& gradient, const at::Tensor& logits,

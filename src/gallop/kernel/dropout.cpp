@@ -57,11 +57,11 @@ at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step
   const int64_t count = x.numel(), groups = (count + kDropoutGroup - 1) / kDropoutGroup;
   at::parallel_for(0, groups, kGrain, [&](int64_t begin, int64_t end) {
     const int64_t from = begin * kDropoutGroup, some = std::min(count, end * kDropoutGroup) - from;
-    const auto& bodies = best_bodies<DropoutBodies>();
+    const auto& kernels = best_kernels<DropoutKernels>();
     if (x.scalar_type() == at::kFloat) {
-      bodies.fp32(draw, begin, data_of<const float>(x) + from, data_of<float>(y) + from, some);
+      kernels.fp32(draw, begin, data_of<const float>(x) + from, data_of<float>(y) + from, some);
     } else {
-      bodies.bf16(draw, begin, data_of<const Bf16>(x) + from, data_of<Bf16>(y) + from, some);
+      kernels.bf16(draw, begin, data_of<const Bf16>(x) + from, data_of<Bf16>(y) + from, some);
     }
   });
   return y;

@@ -8,9 +8,9 @@ namespace gallop::kernel {
 
 /// What decides the random numbers of one dropout.
 struct DropoutKey {
-  at::Tensor seed_and_step;  ///< int64 [2] on the numbers' device: read anew whenever it is used.
+  at::Tensor seed_and_step;  ///< int64 [2] on the numbers' device: read again whenever it is used.
   int64_t call = 0;          ///< Tells the dropouts of one step apart; below 2^32.
-  /// If defined, stands for p: fp32, no dimensions, on that device; likewise read anew.
+  /// If defined, stands for p: fp32, no dimensions, on that device; likewise read again.
   at::Tensor share{};
 };
 

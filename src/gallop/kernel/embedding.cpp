@@ -74,13 +74,13 @@ void forward(const at::Tensor& indices, const at::Tensor& weight, const at::Tens
   const auto *table = data_of<const Number>(weight), *places = data_of<const Number>(positions);
   auto* const to = data_of<Number>(y);
   at::parallel_for(0, indices.numel(), rows_of_grain(columns), [&](int64_t begin, int64_t end) {
-    const auto& bodies = best_bodies<EmbeddingBodies>();
+    const auto& kernels = best_kernels<EmbeddingKernels>();
     for (int64_t i = begin; i < end; ++i) {
       const Number* place = places == nullptr ? nullptr : places + i % tokens * columns;
       if constexpr (kIsFp32<Number>) {
-        bodies.add_fp32(table + rows[i] * columns, place, to + i * columns, columns);
+        kernels.add_fp32(table + rows[i] * columns, place, to + i * columns, columns);
       } else {
-        bodies.add_bf16(table + rows[i] * columns, place, to + i * columns, columns);
+        kernels.add_bf16(table + rows[i] * columns, place, to + i * columns, columns);
       }
     }
   });
@@ -99,7 +99,7 @@ void sum_places(const at::Tensor& dy, const Places& places, const at::Tensor& su
   const int64_t width = many ? std::min(columns, kFewColumns) : columns;
   const int64_t strips = (columns + width - 1) / width;
   at::parallel_for(0, strips * rows, rows_of_grain(width), [&](int64_t begin, int64_t end) {
-    const auto& bodies = best_bodies<EmbeddingBodies>();
+    const auto& kernels = best_kernels<EmbeddingKernels>();
     // memset does not read what it writes over, but is worth its start for many rows only.
     if (mostly_empty) {
       std::memset(to + begin * columns, 0,
@@ -110,11 +110,11 @@ void sum_places(const at::Tensor& dy, const Places& places, const at::Tensor& su
       const int64_t count = std::min(width, columns - first);
       if (mostly_empty && places.count(row) == 0) continue;
       if constexpr (kIsFp32<Number>) {
-        bodies.sum_fp32(from + first, columns, places.of(row), places.count(row),
-                        to + row * columns + first, count);
+        kernels.sum_fp32(from + first, columns, places.of(row), places.count(row),
+                         to + row * columns + first, count);
       } else {
-        bodies.sum_bf16(from + first, columns, places.of(row), places.count(row),
-                        to + row * columns + first, count);
+        kernels.sum_bf16(from + first, columns, places.of(row), places.count(row),
+                         to + row * columns + first, count);
       }
     }
   });

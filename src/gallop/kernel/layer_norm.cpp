@@ -101,7 +101,7 @@ LayerNormResult forward(const at::Tensor& x, const at::Tensor& residual, const a
                           .eps = static_cast<float>(options.eps),
                           .rms = options.rms};
   at::parallel_for(0, rows, rows_of_grain(columns), [&](int64_t begin, int64_t end) {
-    best_bodies<LayerNormBodies>().forward(part(all, begin, end));
+    best_kernels<LayerNormKernels>().forward(part(all, begin, end));
   });
   return result;
 }
@@ -138,7 +138,7 @@ LayerNormGradients backward(const at::Tensor& dy, const at::Tensor& dsum,
       .shift = residual_bias};
   const auto sums = sums_over_rows(
       rows, (residual_bias ? 3 : 2) * columns, [&](int64_t begin, int64_t end, float* block_sums) {
-        best_bodies<LayerNormBodies>().backward(part(all, begin, end, block_sums));
+        best_kernels<LayerNormKernels>().backward(part(all, begin, end, block_sums));
       });
   gradients.weight = tensor_of(sums.data(), columns, at::kFloat);
   gradients.bias = tensor_of(sums.data() + columns, columns, at::kFloat);

@@ -12,8 +12,8 @@
 #include "gallop/base/error.h"
 #include "gallop/kernel/cpu/linear.h"
 #include "gallop/kernel/cpu_tensor.h"
+#include "gallop/kernel/gemm.h"
 #include "gallop/kernel/operator.h"
-#include "gallop/kernel/products.h"
 
 namespace gallop::kernel {
 
@@ -51,8 +51,8 @@ class Linear {
         const int64_t outputs = std::min(kBlock, weight.rows - first);
         if (std::exchange(laid_out, chunk) != chunk) lay_out(x.part(row, rows, 0, k), work);
         multiply(weight.part(first, outputs, 0, k), padded<Number>(rows), work);
-        bodies_.finish(work.sums, padded<Number>(rows), bias == nullptr ? bias : bias + first, relu,
-                       y.part(row, rows, first, outputs));
+        kernels_.finish(work.sums, padded<Number>(rows), bias == nullptr ? bias : bias + first,
+                        relu, y.part(row, rows, first, outputs));
       }
     });
   }
@@ -67,9 +67,9 @@ class Linear {
     at::parallel_for(0, blocks, grain(2 * m * n), [&](int64_t begin, int64_t end) {
       Backward work(isa_, m, n);
       const Gradient dz(padded<Number>(m), padded<Number>(n));
-      bodies_.gradient(dy, y, dz.data, dz.rows, dz.columns, begin == 0 ? dbias : nullptr);
+      kernels_.gradient(dy, y, dz.data, dz.rows, dz.columns, begin == 0 ? dbias : nullptr);
       if (kIsBf16 && dweight.data != nullptr) {
-        layout_.transpose({dz.data, dz.rows, dz.columns, dz.columns}, dz.turned);
+        layout_.transpose({dz.data, dz.rows, dz.columns, dz.columns}, dz.transposed);
       }
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * kBlock, inputs = std::min(kBlock, k - first);
@@ -99,13 +99,13 @@ class Linear {
                   Scratch::bytes_of<Number>(kBlock * inner) +
                   Scratch::bytes_of<float>(kBlock * rows)),
           copied(scratch.take<Number>(rows * inner)),
-          turned(scratch.take<Number>(rows * inner)),
+          transposed(scratch.take<Number>(rows * inner)),
           weights(scratch.take<Number>(kBlock * inner)),
           sums(scratch.take<float>(kBlock * rows)) {}
-    Products<Number> products;
+    Gemm<Number> products;
     int64_t inner;
     Scratch scratch;
-    Number *copied, *turned, *weights;
+    Number *copied, *transposed, *weights;
     float* sums;
   };
 
@@ -122,7 +122,7 @@ class Linear {
       layout_.copy(x, work.copied, rows, work.inner);
       from = work.copied;
     }
-    layout_.transpose_and_pair({from, rows, work.inner, work.inner}, work.turned);
+    layout_.transpose_and_pair({from, rows, work.inner, work.inner}, work.transposed);
   }
 
   void multiply(const AnyMatrix& weight, int64_t rows, Forward& work) const {
@@ -134,7 +134,8 @@ class Linear {
     }
     for (int64_t at = 0; at < work.inner; at += kSummed) {
       work.products.multiply(outputs, rows, std::min(kSummed, work.inner - at), from + at,
-                             work.inner, work.turned + at * rows, rows, work.sums, rows, at > 0);
+                             work.inner, work.transposed + at * rows, rows, work.sums, rows,
+                             at > 0);
     }
   }
 
@@ -145,10 +146,10 @@ class Linear {
           columns(padded_columns),
           scratch((kIsBf16 ? 2 : 1) * Scratch::bytes_of<Number>(rows * columns)),
           data(scratch.take<Number>(rows * columns)),
-          turned(kIsBf16 ? scratch.take<Number>(rows * columns) : nullptr) {}
+          transposed(kIsBf16 ? scratch.take<Number>(rows * columns) : nullptr) {}
     int64_t rows, columns;
     Scratch scratch;
-    Number *data, *turned;
+    Number *data, *transposed;
   };
 
   struct Backward {
@@ -162,7 +163,7 @@ class Linear {
           weights(scratch.take<Number>(kBlock * outputs)),
           inputs(scratch.take<Number>(kBlock * chunk)),
           sums(scratch.take<float>(kBlock * std::max(chunk, outputs))) {}
-    Products<Number> products;
+    Gemm<Number> products;
     int64_t chunk, outputs;
     Scratch scratch;
     Number *weights, *inputs;
@@ -180,7 +181,7 @@ class Linear {
                                dz.data + row * dz.columns + at, dz.columns,
                                work.weights + at * kBlock, kBlock, work.sums, kBlock, at > 0);
       }
-      bodies_.write(work.sums, kBlock, dx.part(row, rows, 0, dx.columns));
+      kernels_.write(work.sums, kBlock, dx.part(row, rows, 0, dx.columns));
     }
   }
 
@@ -195,20 +196,20 @@ class Linear {
       const int64_t count = std::min(kChunk, x.rows - row), rows = padded<Number>(count);
       layout_.copy_and_pair(x.part(row, count, 0, x.columns), work.inputs, rows, kBlock);
       if constexpr (kIsBf16) {
-        work.products.multiply(work.outputs, kBlock, rows, dz.turned + row, dz.rows, work.inputs,
-                               kBlock, sums, stride, row > 0);
+        work.products.multiply(work.outputs, kBlock, rows, dz.transposed + row, dz.rows,
+                               work.inputs, kBlock, sums, stride, row > 0);
       } else {
         columns_.multiply(work.outputs, kBlock, rows, dz.data + row * dz.columns, dz.columns,
                           work.inputs, kBlock, sums, stride, row > 0);
       }
     }
-    if (!direct) bodies_.write(sums, stride, dweight);
+    if (!direct) kernels_.write(sums, stride, dweight);
   }
 
   Isa isa_;
-  LinearBodies<Number> bodies_ = bodies_of<LinearBodies<Number>>(isa_);
-  LayoutBodies<Number> layout_ = bodies_of<LayoutBodies<Number>>(isa_);
-  ColumnProductBodies columns_ = bodies_of<ColumnProductBodies>(isa_);
+  LinearKernels<Number> kernels_ = kernels_for<LinearKernels<Number>>(isa_);
+  LayoutKernels<Number> layout_ = kernels_for<LayoutKernels<Number>>(isa_);
+  ColumnProductKernels columns_ = kernels_for<ColumnProductKernels>(isa_);
 };
 
 bool is_fp32(const at::Tensor& tensor) {

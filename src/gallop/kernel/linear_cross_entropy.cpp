@@ -33,8 +33,8 @@ void add_products(const at::Tensor& products, const at::Tensor& sum_CK, bool fir
   const auto* from = data_of<const Bf16>(products);
   auto* to = data_of<float>(sum_CK);
   at::parallel_for(0, products.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    const auto& bodies = best_bodies<ArrayBodies>();
-    (first ? bodies.widen : bodies.add)(from + begin, to + begin, end - begin);
+    const auto& kernels = best_kernels<ArrayKernels>();
+    (first ? kernels.widen : kernels.add)(from + begin, to + begin, end - begin);
   });
 }
 
@@ -79,7 +79,7 @@ LinearCrossEntropyResult compute(const at::Tensor& x, const at::Tensor& weight,
     at::mm_out(logits, part_x, weight.t());
     const LossSum some = cross_entropy_rows(logits, part, options.targets, kept);
     sum.loss += some.loss;
-    sum.right += some.right;
+    sum.correct += some.correct;
     if (!options.wants_x && !options.wants_weight) continue;
     cross_entropy_gradient_rows(logits, part, kept, options.targets, /*scale=*/1, logits);
     if (options.wants_x) {
@@ -90,7 +90,7 @@ LinearCrossEntropyResult compute(const at::Tensor& x, const at::Tensor& weight,
       add_weight_gradient(logits, part_x, result.weight, /*first=*/begin == 0);
   }
   result.loss = at::full({}, sum.loss, at::kFloat);
-  result.right = at::full({}, sum.right, at::kLong);
+  result.correct = at::full({}, sum.correct, at::kLong);
   return result;
 }
 
@@ -123,16 +123,16 @@ Four forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ta
     require_classes(target, weight.size(0), ignored);
     result = compute(x, same_format, target, options);
   }
-  return {result.loss, result.right, result.x, result.weight};
+  return {result.loss, result.correct, result.x, result.weight};
 }
 
 void scale(const at::Tensor& numbers, float factor) {
   if (!numbers.defined() || factor == 1) return;
-  const auto& bodies = best_bodies<ArrayBodies>();
+  const auto& kernels = best_kernels<ArrayKernels>();
   const bool fp32 = numbers.scalar_type() == at::kFloat;
   at::parallel_for(0, numbers.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    if (fp32) return bodies.scale_fp32(data_of<float>(numbers) + begin, factor, end - begin);
-    bodies.scale_bf16(data_of<Bf16>(numbers) + begin, factor, end - begin);
+    if (fp32) return kernels.scale_fp32(data_of<float>(numbers) + begin, factor, end - begin);
+    kernels.scale_bf16(data_of<Bf16>(numbers) + begin, factor, end - begin);
   });
 }
 
@@ -191,10 +191,10 @@ LinearCrossEntropyResult linear_cross_entropy(const at::Tensor& x, const at::Ten
       "label_smoothing, bool wants_x, bool wants_weight, int most_logits) -> (Tensor loss, Tensor "
       "right, Tensor dx, Tensor dweight)",
       forward, forward_without_memory, forward);
-  auto [loss, right, dx, dweight] =
+  auto [loss, correct, dx, dweight] =
       kForward(x, weight, target, options.targets.ignored, options.targets.label_smoothing,
                options.wants_x, options.wants_weight, options.most_logits);
-  return {.loss = loss, .right = right, .x = dx, .weight = dweight};
+  return {.loss = loss, .correct = correct, .x = dx, .weight = dweight};
 }
 
 void linear_cross_entropy_backward(const at::Tensor& gradient,

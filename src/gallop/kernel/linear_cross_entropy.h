@@ -19,10 +19,10 @@ struct LinearCrossEntropyOptions {
 };
 
 struct LinearCrossEntropyResult {
-  at::Tensor loss;    ///< As cross_entropy()'s.
-  at::Tensor right;   ///< Likewise.
-  at::Tensor x;       ///< Gradient of the loss, in the format of x; undefined unless wanted.
-  at::Tensor weight;  ///< Likewise, in fp32.
+  at::Tensor loss;     ///< As cross_entropy()'s.
+  at::Tensor correct;  ///< Likewise.
+  at::Tensor x;        ///< Gradient of the loss, in the format of x; undefined unless wanted.
+  at::Tensor weight;   ///< Likewise, in fp32.
 };
 
 /// cross_entropy() of the logits x weight^T, a product in the format of x, of which some rows are

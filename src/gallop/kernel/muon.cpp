@@ -24,7 +24,7 @@ using Doubles = c10::ArrayRef<double>;
 // Numbers that are summed at once; and of a matrix that one thread takes alone.
 constexpr int64_t kChunk = 16384, kSmall = 1 << 20;
 
-bool is_set(const Optional& skip) { return skip && skip->item<float>() != 0; }
+bool is_set(const Optional& found_inf) { return found_inf && found_inf->item<float>() != 0; }
 
 std::vector<int64_t> sizes_of(at::TensorList matrices) {
   const at::Tensor& first = matrices.front();
@@ -58,30 +58,30 @@ MuonNumbers part(MuonNumbers numbers, int64_t offset, int64_t count) {
 }
 
 void put_direction(const MuonNumbers& all, double eps, bool alone, void* to, bool is_bf16) {
-  const auto& bodies = best_bodies<MuonBodies>();
+  const auto& kernels = best_kernels<MuonKernels>();
   std::vector<double> sums(static_cast<size_t>((all.count + kChunk - 1) / kChunk));
   over_chunks(all.count, alone, [&](int64_t offset, int64_t count) {
-    sums[static_cast<size_t>(offset / kChunk)] = bodies.move(part(all, offset, count));
+    sums[static_cast<size_t>(offset / kChunk)] = kernels.move(part(all, offset, count));
   });
   double squares = 0;
   for (const double sum : sums) squares += sum;
   const auto factor = static_cast<float>(1 / std::max(std::sqrt(squares), eps));
   over_chunks(all.count, alone, [&](int64_t offset, int64_t count) {
     if (is_bf16) {
-      bodies.put_bf16(part(all, offset, count), factor, static_cast<Bf16*>(to) + offset);
+      kernels.put_bf16(part(all, offset, count), factor, static_cast<Bf16*>(to) + offset);
     } else {
-      bodies.put_fp32(part(all, offset, count), factor, static_cast<float*>(to) + offset);
+      kernels.put_fp32(part(all, offset, count), factor, static_cast<float*>(to) + offset);
     }
   });
 }
 
 at::Tensor directions_on_cpu(at::TensorList momentums, at::TensorList gradients,
-                             const Optional& divisor, const Optional& skip, double memory,
+                             const Optional& grad_scale, const Optional& found_inf, double memory,
                              bool nesterov, bool is_bf16, double eps) {
   const auto type = is_bf16 ? at::kBFloat16 : at::kFloat;
-  if (is_set(skip)) return at::zeros(sizes_of(momentums), at::TensorOptions(type));
+  if (is_set(found_inf)) return at::zeros(sizes_of(momentums), at::TensorOptions(type));
   at::Tensor all = at::empty(sizes_of(momentums), at::TensorOptions(type));
-  const float scale = divisor ? 1 / divisor->item<float>() : 1;
+  const float scale = grad_scale ? 1 / grad_scale->item<float>() : 1;
   const int64_t size = momentums.front().numel();
   auto* const memory_of_all = static_cast<char*>(all.mutable_data_ptr());
   over_matrices(all.size(0), size, [&](int64_t i, bool alone) {
@@ -104,9 +104,9 @@ at::Tensor directions_on_meta(at::TensorList momentums, at::TensorList, const Op
 }
 
 void update_on_cpu(at::TensorList parameters, const at::Tensor& changes, const at::Tensor& lr,
-                   const Optional& skip, Doubles keep_rates, Doubles rates) {
-  if (is_set(skip)) return;
-  const auto& bodies = best_bodies<MuonBodies>();
+                   const Optional& found_inf, Doubles keep_rates, Doubles rates) {
+  if (is_set(found_inf)) return;
+  const auto& kernels = best_kernels<MuonKernels>();
   const double rate = lr.item<float>();
   const int64_t size = parameters.front().numel();
   const bool is_bf16 = changes.scalar_type() == at::kBFloat16;
@@ -118,10 +118,10 @@ void update_on_cpu(at::TensorList parameters, const at::Tensor& changes, const a
     over_chunks(size, alone, [&](int64_t offset, int64_t count) {
       const int64_t from = i * size + offset;
       if (is_bf16) {
-        bodies.update_bf16(p + offset, static_cast<const Bf16*>(changes.const_data_ptr()) + from,
-                           keep, go, count);
+        kernels.update_bf16(p + offset, static_cast<const Bf16*>(changes.const_data_ptr()) + from,
+                            keep, go, count);
       } else {
-        bodies.update_fp32(p + offset, changes.const_data_ptr<float>() + from, keep, go, count);
+        kernels.update_fp32(p + offset, changes.const_data_ptr<float>() + from, keep, go, count);
       }
     });
   });
@@ -134,19 +134,21 @@ void nothing_without_memory(at::TensorList, const at::Tensor&, const at::Tensor&
 
 at::Tensor muon_directions(const MuonStep& step, at::ScalarType type, double eps) {
   static const Operator kDirections(
-      "muon_directions_(Tensor(a!)[] momentums, Tensor[] gradients, Tensor? divisor, Tensor? skip, "
+      "muon_directions_(Tensor(a!)[] momentums, Tensor[] gradients, Tensor? grad_scale, Tensor? "
+      "found_inf, "
       "float memory, bool nesterov, bool bf16, float eps) -> Tensor",
       directions_on_cpu, directions_on_meta);
   if (step.momentums.empty() || step.gradients.size() != step.momentums.size()) {
     throw InternalError("muon: lists that do not fit");
   }
-  return kDirections(step.momentums, step.gradients, optional(step.divisor), optional(step.skip),
-                     step.memory, step.nesterov, type == at::kBFloat16, eps);
+  return kDirections(step.momentums, step.gradients, optional(step.grad_scale),
+                     optional(step.found_inf), step.memory, step.nesterov, type == at::kBFloat16,
+                     eps);
 }
 
 void muon_update(const MuonStep& step, const at::Tensor& changes) {
   static const Operator kUpdate(
-      "muon_update_(Tensor(a!)[] parameters, Tensor changes, Tensor lr, Tensor? skip, float[] "
+      "muon_update_(Tensor(a!)[] parameters, Tensor changes, Tensor lr, Tensor? found_inf, float[] "
       "keep_rates, float[] rates) -> ()",
       update_on_cpu, nothing_without_memory);
   const size_t count = step.parameters.size();
@@ -154,7 +156,7 @@ void muon_update(const MuonStep& step, const at::Tensor& changes) {
       step.keep_rates.size() != count) {
     throw InternalError("muon: lists that do not fit");
   }
-  kUpdate(step.parameters, changes.contiguous(), step.lr, optional(step.skip), step.keep_rates,
+  kUpdate(step.parameters, changes.contiguous(), step.lr, optional(step.found_inf), step.keep_rates,
           step.rates);
   count_changes(step.parameters);
 }

@@ -14,9 +14,9 @@ struct MuonStep {
   std::vector<double> keep_rates{};  ///< weight_decay * lr_factor: what of lr a parameter loses.
   std::vector<double> rates{};       ///< Factors of lr by which it moves.
   at::Tensor lr{};                   ///< fp32, no dimensions, as the two that follow.
-  at::Tensor divisor{};              ///< Divides the gradients; may be undefined.
-  at::Tensor skip{};  ///< If defined and not 0, no momentum and no parameter changes.
-  double memory = 0;  ///< Of the momentum.
+  at::Tensor grad_scale{};           ///< Divides the gradients; may be undefined.
+  at::Tensor found_inf{};  ///< If defined and not 0, no momentum and no parameter changes.
+  double memory = 0;       ///< Of the momentum.
   bool nesterov = false;
 };
 

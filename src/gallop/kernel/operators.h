@@ -15,12 +15,12 @@ c10::OperatorHandle attention_backward_operator();
 c10::OperatorHandle batch_norm_operator();
 c10::OperatorHandle batch_norm_backward_operator();
 c10::OperatorHandle conv2d_operator();
-c10::OperatorHandle conv2d_data_operator();
+c10::OperatorHandle conv2d_dgrad_operator();
 c10::OperatorHandle cross_entropy_operator();
 c10::OperatorHandle cross_entropy_backward_operator();
 c10::OperatorHandle layer_norm_operator();
 c10::OperatorHandle layer_norm_backward_operator();
-c10::OperatorHandle linear_product_operator();
-c10::OperatorHandle linear_weight_operator();
+c10::OperatorHandle linear_gemm_operator();
+c10::OperatorHandle linear_wgrad_operator();
 
 }  // namespace gallop::kernel

@@ -20,7 +20,9 @@ namespace {
 using Optional = std::optional<at::Tensor>;
 using Doubles = c10::ArrayRef<double>;
 
-bool is_set(const at::Tensor& skip) { return skip.defined() && skip.item<float>() != 0; }
+bool is_set(const at::Tensor& found_inf) {
+  return found_inf.defined() && found_inf.item<float>() != 0;
+}
 
 // What the norm of tensors without memory is.
 template <typename... Arguments>
@@ -39,23 +41,24 @@ const Bf16* bf16_of(const at::Tensor& gradient) {
 }
 
 // By parameter: its bf16 copy; undefined where it has none.
-std::vector<at::Tensor> by_parameter(size_t parameters, at::TensorList shadows,
-                                     at::IntArrayRef shadowed) {
+std::vector<at::Tensor> by_parameter(size_t parameters, at::TensorList bf16_copies,
+                                     at::IntArrayRef has_bf16_copy) {
   std::vector<at::Tensor> all(parameters);
-  for (size_t i = 0; i < shadows.size(); ++i) all[static_cast<size_t>(shadowed[i])] = shadows[i];
+  for (size_t i = 0; i < bf16_copies.size(); ++i)
+    all[static_cast<size_t>(has_bf16_copy[i])] = bf16_copies[i];
   return all;
 }
 
-Bf16* bf16_memory_of(const at::Tensor& shadow) {
-  return shadow.defined() ? static_cast<Bf16*>(shadow.mutable_data_ptr()) : nullptr;
+Bf16* bf16_memory_of(const at::Tensor& bf16_copy) {
+  return bf16_copy.defined() ? static_cast<Bf16*>(bf16_copy.mutable_data_ptr()) : nullptr;
 }
 
 // The lists that the operator takes.
-struct Shadows {
-  explicit Shadows(const OptimizerStep& step) {
-    for (size_t i = 0; i < step.shadows.size(); ++i) {
-      if (!step.shadows[i].defined()) continue;
-      tensors.push_back(step.shadows[i]);
+struct Bf16Copies {
+  explicit Bf16Copies(const OptimizerStep& step) {
+    for (size_t i = 0; i < step.bf16_copies.size(); ++i) {
+      if (!step.bf16_copies[i].defined()) continue;
+      tensors.push_back(step.bf16_copies[i]);
       of.push_back(static_cast<int64_t>(i));
     }
   }
@@ -102,12 +105,12 @@ class Factors {
         options_(step.options),
         counts_(step.steps.defined() ? step.steps.mutable_data_ptr<float>() : nullptr),
         running_(step.running.defined() ? step.running.mutable_data_ptr<double>() : nullptr) {
-    for (size_t i = 0; i < step.varied.size(); ++i) {
-      const double value = step.varied[i].item<double>();
-      if (step.varied_options[i] == kWeightDecayOption) {
+    for (size_t i = 0; i < step.scheduled.size(); ++i) {
+      const double value = step.scheduled[i].item<double>();
+      if (step.scheduled_options[i] == kWeightDecayOption) {
         weight_decay_ = value;
       } else {
-        options_[static_cast<size_t>(step.varied_options[i])] = value;
+        options_[static_cast<size_t>(step.scheduled_options[i])] = value;
       }
     }
   }
@@ -137,7 +140,7 @@ class Factors {
  private:
   double weight_decay_of(size_t i) const {
     const double own = step_.weight_decays[i];
-    return own == kVariedDecay ? weight_decay_ : own;
+    return own == kScheduledDecay ? weight_decay_ : own;
   }
   bool is_that_before(const UpdateMoment<double>& moment) const {
     return before_ && before_->step == moment.step && before_->lr == moment.lr &&
@@ -186,9 +189,9 @@ class RoundedParameters {
 };
 
 at::Tensor update_on_cpu(const OptimizerStep& step) {
-  if (is_set(step.skip)) return norm_on_cpu(step.gradients);
+  if (is_set(step.found_inf)) return norm_on_cpu(step.gradients);
   const UpdateRule& rule = update_rule(step.rule);
-  const float factor = step.divisor.defined() ? 1 / step.divisor.item<float>() : 1;
+  const float factor = step.grad_scale.defined() ? 1 / step.grad_scale.item<float>() : 1;
   Factors factors(rule, step);
   RoundedParameters rounded(step);
   const size_t count = step.parameters.size();
@@ -212,7 +215,7 @@ at::Tensor update_on_cpu(const OptimizerStep& step) {
       tensor.scales[kind] = step.scales[i].mutable_data_ptr<float>() +
                             static_cast<int64_t>(kind) * step.scales[i].size(1);
     }
-    tensor.shadow = bf16_memory_of(step.shadows[i]);
+    tensor.bf16_copy = bf16_memory_of(step.bf16_copies[i]);
     tensor.size = step.parameters[i].numel();
     tensor.gradient_scale = factor;
     factors.put(i, tensor);
@@ -239,26 +242,27 @@ template <at::Tensor (*kUpdate)(const OptimizerStep&)>
 at::Tensor with_step(c10::string_view rule, at::TensorList parameters, at::TensorList gradients,
                      at::TensorList states, at::TensorList scales, const Optional& steps,
                      const Optional& running, at::IntArrayRef indices, Doubles weight_decays,
-                     Doubles lr_factors, const at::Tensor& lr, const Optional& divisor,
-                     const Optional& skip, Doubles options, at::TensorList varied,
-                     at::IntArrayRef varied_options, at::TensorList compensations,
-                     const Optional& draws, at::TensorList shadows, at::IntArrayRef shadowed) {
+                     Doubles lr_factors, const at::Tensor& lr, const Optional& grad_scale,
+                     const Optional& found_inf, Doubles options, at::TensorList scheduled,
+                     at::IntArrayRef scheduled_options, at::TensorList compensations,
+                     const Optional& draws, at::TensorList bf16_copies,
+                     at::IntArrayRef has_bf16_copy) {
   OptimizerStep step{.rule = std::string(rule),
                      .options = options.vec(),
                      .parameters = parameters.vec(),
                      .gradients = gradients.vec(),
                      .states = states.vec(),
                      .weight_decays = weight_decays.vec(),
-                     .varied = varied.vec(),
-                     .varied_options = varied_options.vec(),
+                     .scheduled = scheduled.vec(),
+                     .scheduled_options = scheduled_options.vec(),
                      .lr_factors = lr_factors.vec(),
                      .indices = indices.vec(),
                      .steps = steps.value_or(at::Tensor()),
                      .running = running.value_or(at::Tensor()),
                      .lr = lr,
-                     .divisor = divisor.value_or(at::Tensor()),
-                     .skip = skip.value_or(at::Tensor()),
-                     .shadows = by_parameter(parameters.size(), shadows, shadowed),
+                     .grad_scale = grad_scale.value_or(at::Tensor()),
+                     .found_inf = found_inf.value_or(at::Tensor()),
+                     .bf16_copies = by_parameter(parameters.size(), bf16_copies, has_bf16_copy),
                      .compensations = compensations.vec(),
                      .draws = draws.value_or(at::Tensor())};
   step.scales = scales_by_parameter(step, scales);
@@ -270,7 +274,7 @@ void check_rounding(const OptimizerStep& step) {
   bool is_right = true;
   for (size_t i = 0; i < step.parameters.size(); ++i) {
     if (!is_bf16(step.parameters[i])) continue;
-    is_right &= step.shadows.empty() || !step.shadows[i].defined();
+    is_right &= step.bf16_copies.empty() || !step.bf16_copies[i].defined();
     if (bf16 < step.compensations.size()) {
       const at::Tensor& kept = step.compensations[bf16];
       is_right &= is_bf16(kept) && kept.numel() == step.parameters[i].numel();
@@ -290,7 +294,7 @@ void check(const OptimizerStep& step) {
   if (step.states.size() != states || step.gradients.size() != count ||
       step.options.size() != static_cast<size_t>(rule.options) ||
       step.running.defined() != (rule.running > 0) ||
-      step.varied.size() != step.varied_options.size()) {
+      step.scheduled.size() != step.scheduled_options.size()) {
     throw InternalError("optimizer step: lists that do not fit the rule " + step.rule);
   }
   for (size_t i = 0; i < step.scales.size(); ++i) {
@@ -303,7 +307,7 @@ void check(const OptimizerStep& step) {
     }
   }
   check_rounding(step);
-  for (const int64_t number : step.varied_options) {
+  for (const int64_t number : step.scheduled_options) {
     if (number >= kWeightDecayOption && number < rule.options) continue;
     throw InternalError("optimizer step: no such option of the rule " + step.rule);
   }
@@ -316,19 +320,21 @@ at::Tensor update(const OptimizerStep& step) {
       "update_(str rule, Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] states, "
       "Tensor(f!)[] scales, Tensor(c!)? steps, Tensor(d!)? running, int[] indices, float[] "
       "weight_decays, float[] "
-      "lr_factors, Tensor lr, Tensor? divisor, Tensor? skip, float[] options, Tensor[] varied, "
-      "int[] varied_options, Tensor(g!)[] compensations, Tensor? draws, Tensor(e!)[] shadows, "
-      "int[] shadowed) -> Tensor norm",
+      "lr_factors, Tensor lr, Tensor? grad_scale, Tensor? found_inf, float[] options, Tensor[] "
+      "scheduled, "
+      "int[] scheduled_options, Tensor(g!)[] compensations, Tensor? draws, Tensor(e!)[] "
+      "bf16_copies, "
+      "int[] has_bf16_copy) -> Tensor norm",
       with_step<update_on_cpu>, norm_without_memory, with_step<update_on_cuda>);
   check(step);
   if (step.parameters.empty()) return fp64(0);  // The dispatcher would not know where to go.
-  const Shadows shadows(step);
+  const Bf16Copies bf16_copies(step);
   at::Tensor norm =
       kUpdate(step.rule, step.parameters, step.gradients, step.states, defined(step.scales),
               optional(step.steps), optional(step.running), step.indices, step.weight_decays,
-              step.lr_factors, step.lr, optional(step.divisor), optional(step.skip), step.options,
-              step.varied, step.varied_options, step.compensations, optional(step.draws),
-              shadows.tensors, shadows.of);
+              step.lr_factors, step.lr, optional(step.grad_scale), optional(step.found_inf),
+              step.options, step.scheduled, step.scheduled_options, step.compensations,
+              optional(step.draws), bf16_copies.tensors, bf16_copies.of);
   count_changes(step.parameters);
   return norm;
 }

@@ -62,15 +62,15 @@ class ParameterUpdate {
                .weight_decay = step.weight_decays[i],
                .options = options_.data(),
                .running = running_.data()};
-    for (size_t k = 0; k < step.varied.size(); ++k) {
-      const int64_t number = step.varied_options[k];
+    for (size_t k = 0; k < step.scheduled.size(); ++k) {
+      const int64_t number = step.scheduled_options[k];
       if (number != kWeightDecayOption) {
-        options_[static_cast<size_t>(number)] = in_fp64(step.varied[k]);
-      } else if (step.weight_decays[i] == kVariedDecay) {
-        moment_.weight_decay = in_fp64(step.varied[k]);
+        options_[static_cast<size_t>(number)] = in_fp64(step.scheduled[k]);
+      } else if (step.weight_decays[i] == kScheduledDecay) {
+        moment_.weight_decay = in_fp64(step.scheduled[k]);
       }
     }
-    if (step.skip.defined()) skip_ = step.skip.ne(0);
+    if (step.found_inf.defined()) found_inf_ = step.found_inf.ne(0);
   }
 
   template <typename Rule>
@@ -85,7 +85,7 @@ class ParameterUpdate {
     Value factors[Rule::kFactors], next[kMostRunning];
     Rule::begin(moment_, factors, next);
     at::Tensor gradient = step_.gradients[i_];
-    if (step_.divisor.defined()) gradient = gradient / step_.divisor;
+    if (step_.grad_scale.defined()) gradient = gradient / step_.grad_scale;
     Value p = step_.parameters[i_], s[kMostStates];
     for (size_t k = 0; k < kStatesOf<Rule>; ++k) s[k] = state(k);
     if constexpr (Rule::kMeasures == Measures::kNothing) {
@@ -99,8 +99,8 @@ class ParameterUpdate {
     for (size_t k = 0; k < kStatesOf<Rule>; ++k) write(state(k), s[k].t);
     for (int k = 0; k < Rule::kRunning; ++k) write(all_running.select(0, k), next[k].t);
     if (count_.defined()) write(count_, moment_.step.t);
-    if (!step_.shadows.empty() && step_.shadows[i_].defined()) {
-      step_.shadows[i_].copy_(step_.parameters[i_]);
+    if (!step_.bf16_copies.empty() && step_.bf16_copies[i_].defined()) {
+      step_.bf16_copies[i_].copy_(step_.parameters[i_]);
     }
   }
 
@@ -116,7 +116,7 @@ class ParameterUpdate {
   }
   // What is skipped stays, whatever came out.
   void write(const at::Tensor& to, const at::Tensor& value) const {
-    to.copy_(skip_ ? at::where(*skip_, to, value.to(to.options())) : value);
+    to.copy_(found_inf_ ? at::where(*found_inf_, to, value.to(to.options())) : value);
   }
 
   const OptimizerStep& step_;
@@ -125,7 +125,7 @@ class ParameterUpdate {
   std::vector<Value> options_;
   std::array<Value, kMostRunning> running_;
   UpdateMoment<Value> moment_;
-  std::optional<at::Tensor> skip_;
+  std::optional<at::Tensor> found_inf_;
 };
 
 using Run = void (*)(ParameterUpdate&);

@@ -33,7 +33,7 @@ void fill_block(int64_t begin, int64_t end, int64_t count, const Body& body, flo
       const int64_t first = begin + part * kBodyRows;
       body(first, std::min(end, first + kBodyRows), list.get() + filled * count);
     }
-    best_bodies<ColumnSumsBodies>().add(list.get(), filled, count, count, sums);
+    best_kernels<ColumnSumsKernels>().add(list.get(), filled, count, count, sums);
     std::copy_n(sums, count, list.get());
   }
 }
@@ -56,11 +56,11 @@ std::vector<float> sums_over_rows(int64_t rows, int64_t count, const Body& body)
   };
   at::parallel_for(0, blocks, std::max<int64_t>(kGrain / (size * count), 1), fill_blocks);
   std::vector<float> sums(static_cast<size_t>(count));
-  const auto& bodies = best_bodies<ColumnSumsBodies>();
+  const auto& kernels = best_kernels<ColumnSumsKernels>();
   at::parallel_for(0, count, std::max<int64_t>(4 * kGrain / std::max<int64_t>(blocks, 1), 16),
                    [&](int64_t begin, int64_t end) {
-                     bodies.add(partial.get() + begin, blocks, count, end - begin,
-                                sums.data() + begin);
+                     kernels.add(partial.get() + begin, blocks, count, end - begin,
+                                 sums.data() + begin);
                    });
   return sums;
 }

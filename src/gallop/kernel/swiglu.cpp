@@ -31,11 +31,11 @@ void forward(const at::Tensor& x, const at::Tensor& y) {
                                                    .y = to + begin * columns,
                                                    .rows = end - begin,
                                                    .columns = columns};
-                     const auto& bodies = best_bodies<SwigluBodies>();
+                     const auto& kernels = best_kernels<SwigluKernels>();
                      if constexpr (std::is_same_v<Number, float>) {
-                       bodies.forward_fp32(part);
+                       kernels.forward_fp32(part);
                      } else {
-                       bodies.forward_bf16(part);
+                       kernels.forward_bf16(part);
                      }
                    });
 }
@@ -52,11 +52,11 @@ void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& dx) {
                                                            .dx = to + begin * 2 * columns,
                                                            .rows = end - begin,
                                                            .columns = columns};
-                     const auto& bodies = best_bodies<SwigluBodies>();
+                     const auto& kernels = best_kernels<SwigluKernels>();
                      if constexpr (std::is_same_v<Number, float>) {
-                       bodies.backward_fp32(part);
+                       kernels.backward_fp32(part);
                      } else {
-                       bodies.backward_bf16(part);
+                       kernels.backward_bf16(part);
                      }
                    });
 }

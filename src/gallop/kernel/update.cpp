@@ -40,7 +40,7 @@ UpdateTensor part(UpdateTensor tensor, int64_t offset, int64_t size) {
   for (float*& scales : tensor.scales) {
     if (scales != nullptr) scales += offset / kStateBlock;
   }
-  if (tensor.shadow != nullptr) tensor.shadow += offset;
+  if (tensor.bf16_copy != nullptr) tensor.bf16_copy += offset;
   tensor.size = size;
   return tensor;
 }
@@ -100,7 +100,7 @@ double root_of_sum(std::span<const double> sums) {
 }
 
 // With the trust ratio behind the rule's factors.
-std::vector<UpdateTensor> with_ratios(const UpdateRule& rule, const UpdateBody& body,
+std::vector<UpdateTensor> with_ratios(const UpdateRule& rule, const UpdateKernelFunction& body,
                                       std::span<const UpdateTensor> tensors) {
   const Chunks chunks(tensors);
   const auto sums = chunks.over<MeasuredSums>(body.measure);
@@ -120,7 +120,7 @@ std::vector<UpdateTensor> with_ratios(const UpdateRule& rule, const UpdateBody& 
 }  // namespace
 
 double update(const UpdateRule& rule, std::span<const UpdateTensor> tensors) {
-  const UpdateBody& body = best_bodies<UpdateBodies>().rules[rule.number];
+  const UpdateKernelFunction& body = best_kernels<UpdateKernels>().rules[rule.number];
   std::vector<UpdateTensor> measured;
   if (rule.measures != Measures::kNothing) tensors = measured = with_ratios(rule, body, tensors);
   return root_of_sum(Chunks(tensors).over<double>([&](const UpdateTensor& chunk) {
@@ -129,7 +129,7 @@ double update(const UpdateRule& rule, std::span<const UpdateTensor> tensors) {
 }
 
 double norm(std::span<const ConstArray> arrays) {
-  return root_of_sum(Chunks(arrays).over<double>(best_bodies<UpdateBodies>().sum_of_squares));
+  return root_of_sum(Chunks(arrays).over<double>(best_kernels<UpdateKernels>().sum_of_squares));
 }
 
 }  // namespace gallop::kernel

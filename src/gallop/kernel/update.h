@@ -42,7 +42,7 @@ struct UpdateTensor {
   /// numbers. They stand for `states`.
   uint8_t* codes[kMostStates] = {};
   float* scales[kMostStates] = {};
-  Bf16* shadow = nullptr;  ///< If set, gets the new fp32 parameter, rounded.
+  Bf16* bf16_copy = nullptr;  ///< If set, gets the new fp32 parameter, rounded.
   int64_t size = 0;
 
   float gradient_scale = 1;              ///< What the rule is given is the gradient times this.

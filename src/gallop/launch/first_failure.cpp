@@ -9,12 +9,12 @@ namespace gallop::launch {
 
 namespace {
 
-const Call* last_call(const Witness& witness) {
-  return witness.calls.empty() ? nullptr : &witness.calls.back();
+const Call* last_call(const RankReport& rank_report) {
+  return rank_report.calls.empty() ? nullptr : &rank_report.calls.back();
 }
 
-int64_t last_number(const Witness& witness) {
-  const Call* const call = last_call(witness);
+int64_t last_number(const RankReport& rank_report) {
+  const Call* const call = last_call(rank_report);
   return call == nullptr ? 0 : call->number;
 }
 
@@ -22,30 +22,30 @@ bool has_stopped_as_asked(const ChildEnd& end) {
   return end.signal == 0 && end.exit_code == static_cast<int>(ExitCode::kStopped);
 }
 
-bool has_failed(const Witness& witness) {
-  return witness.end && !witness.end->is_good() && !has_stopped_as_asked(*witness.end);
+bool has_failed(const RankReport& rank_report) {
+  return rank_report.end && !rank_report.end->is_good() && !has_stopped_as_asked(*rank_report.end);
 }
 
 // It has waited for others in vain.
-bool is_consequence(const Witness& witness) {
-  const auto& calls = witness.calls;
-  return witness.end->signal == 0 && std::any_of(calls.begin(), calls.end(), [](const Call& call) {
-           return call.state == Call::State::kFailed;
-         });
+bool is_consequence(const RankReport& rank_report) {
+  const auto& calls = rank_report.calls;
+  return rank_report.end->signal == 0 &&
+         std::any_of(calls.begin(), calls.end(),
+                     [](const Call& call) { return call.state == Call::State::kFailed; });
 }
 
-std::string place_of(const Witness& witness) {
-  const Call* const call = last_call(witness);
+std::string place_of(const RankReport& rank_report) {
+  const Call* const call = last_call(rank_report);
   if (call == nullptr) return "before its first call";
   return fmt::format("at {}, {} call {}, {}", call->place,
                      call->state == Call::State::kDone ? "after" : "in", call->number, call->what);
 }
 
-std::string name_of(const Witness& witness, const std::string& where) {
-  return fmt::format("rank {} {} (process {})", witness.rank, where, witness.process);
+std::string name_of(const RankReport& rank_report, const std::string& where) {
+  return fmt::format("rank {} {} (process {})", rank_report.rank, where, rank_report.process);
 }
 
-const char* words_of_state(char state) {
+const char* describe_state(char state) {
   switch (state) {
     case 'T': return "is stopped";
     case 'D': return "waits for a device";
@@ -55,13 +55,13 @@ const char* words_of_state(char state) {
 }
 
 // Of those that others may be waiting for: who is stopped, else who is furthest behind.
-const Witness* slowest(const std::vector<Witness>& witnesses) {
-  const Witness* found = nullptr;
-  const auto is_worse = [](const Witness& one, const Witness& other) {
+const RankReport* slowest(const std::vector<RankReport>& rank_reports) {
+  const RankReport* found = nullptr;
+  const auto is_worse = [](const RankReport& one, const RankReport& other) {
     const bool is_stopped = one.state == 'T', other_is = other.state == 'T';
     return is_stopped != other_is ? is_stopped : last_number(one) < last_number(other);
   };
-  for (const Witness& one : witnesses) {
+  for (const RankReport& one : rank_reports) {
     if (!one.end && (found == nullptr || is_worse(one, *found))) found = &one;
   }
   return found;
@@ -69,24 +69,24 @@ const Witness* slowest(const std::vector<Witness>& witnesses) {
 
 }  // namespace
 
-std::optional<FirstFailure> first_failure(const std::vector<Witness>& witnesses,
+std::optional<FirstFailure> first_failure(const std::vector<RankReport>& rank_reports,
                                           const std::string& where) {
-  const Witness* waiting = nullptr;
+  const RankReport* waiting = nullptr;
   bool has_one_stopped = false;
-  for (const Witness& one : witnesses) {
+  for (const RankReport& one : rank_reports) {
     has_one_stopped |= one.end && has_stopped_as_asked(*one.end);
     if (!has_failed(one)) continue;
     if (!is_consequence(one)) {
       const ChildEnd& end = *one.end;
       return FirstFailure{
           .code = end.signal != 0 ? ExitCode::kDevice : static_cast<ExitCode>(end.exit_code),
-          .text = fmt::format("{} {} {}", name_of(one, where), end.words(), place_of(one))};
+          .text = fmt::format("{} {} {}", name_of(one, where), end.describe(), place_of(one))};
     }
     if (waiting == nullptr) waiting = &one;
   }
   // Who waits for a process that was asked to end during its start-up waits in vain.
   if (waiting == nullptr || has_one_stopped) return {};
-  const Witness* const cause = slowest(witnesses);
+  const RankReport* const cause = slowest(rank_reports);
   if (cause == nullptr) {
     return FirstFailure{.code = ExitCode::kDevice,
                         .text = fmt::format("{} waited for others in vain {}",
@@ -94,22 +94,22 @@ std::optional<FirstFailure> first_failure(const std::vector<Witness>& witnesses,
   }
   return FirstFailure{.code = ExitCode::kDevice,
                       .text = fmt::format("{} {} {}; rank {} waited for it {}",
-                                          name_of(*cause, where), words_of_state(cause->state),
+                                          name_of(*cause, where), describe_state(cause->state),
                                           place_of(*cause), waiting->rank, place_of(*waiting))};
 }
 
-std::string who_stays(const std::vector<Witness>& witnesses, const std::string& where) {
-  const Witness* const one = slowest(witnesses);
+std::string who_stays(const std::vector<RankReport>& rank_reports, const std::string& where) {
+  const RankReport* const one = slowest(rank_reports);
   if (one == nullptr) return {};
   return fmt::format("{} {} {}, and others have ended", name_of(*one, where),
-                     words_of_state(one->state), place_of(*one));
+                     describe_state(one->state), place_of(*one));
 }
 
-std::string describe_calls(const std::vector<Witness>& witnesses, double now) {
+std::string describe_calls(const std::vector<RankReport>& rank_reports, double now) {
   std::string text;
-  for (const Witness& one : witnesses) {
+  for (const RankReport& one : rank_reports) {
     text += fmt::format("rank {} (process {}) {}\n", one.rank, one.process,
-                        one.end ? one.end->words() : words_of_state(one.state));
+                        one.end ? one.end->describe() : describe_state(one.state));
     for (const Call& call : one.calls) {
       const bool is_done = call.state == Call::State::kDone;
       text += fmt::format("  {:>10.3f} s ago  call {:<8} {:<28} {:<24} {}\n", now - call.began,

@@ -166,11 +166,11 @@ class Group {
       if (result_.code == ExitCode::kDone) result_.code = ExitCode::kStopped;
       return;
     }
-    const std::vector<Witness> witnesses = ask_all();
-    if (const auto first = first_failure(witnesses, where())) {
+    const std::vector<RankReport> rank_reports = ask_all();
+    if (const auto first = first_failure(rank_reports, where())) {
       result_ = {.code = first->code,
                  .first_failure = first->text,
-                 .last_calls = describe_calls(witnesses, monotonic_seconds())};
+                 .last_calls = describe_calls(rank_reports, monotonic_seconds())};
     } else {
       result_.code = ExitCode::kStopped;
     }
@@ -184,27 +184,27 @@ class Group {
     if (!one_is_done || asked_at_ || all_ended()) return;
     if (!first_end_at_) first_end_at_ = monotonic_seconds();
     if (monotonic_seconds() - *first_end_at_ < end_seconds_) return;
-    const std::vector<Witness> witnesses = ask_all();
+    const std::vector<RankReport> rank_reports = ask_all();
     result_ = {.code = ExitCode::kDevice,
-               .first_failure = who_stays(witnesses, where()),
-               .last_calls = describe_calls(witnesses, monotonic_seconds())};
+               .first_failure = who_stays(rank_reports, where()),
+               .last_calls = describe_calls(rank_reports, monotonic_seconds())};
     ask_to_stop();
   }
 
   std::string where() const { return fmt::format("of {} on {}", all_processes_, host_name()); }
 
-  std::vector<Witness> ask_all() {
-    std::vector<Witness> witnesses;
+  std::vector<RankReport> ask_all() {
+    std::vector<RankReport> rank_reports;
     for (size_t i = 0; i < members_.size(); ++i) {
       const int rank = members_[i].rank();
       const pid_t process = members_[i].process().id();
-      witnesses.push_back({.rank = rank,
-                           .process = process,
-                           .end = ends_[i],
-                           .state = state_of(process),
-                           .calls = read_calls(call_logs_.path(), rank)});
+      rank_reports.push_back({.rank = rank,
+                              .process = process,
+                              .end = ends_[i],
+                              .state = state_of(process),
+                              .calls = read_calls(call_logs_.path(), rank)});
     }
-    return witnesses;
+    return rank_reports;
   }
 
   void ask_to_stop() {

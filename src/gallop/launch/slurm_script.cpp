@@ -99,8 +99,8 @@ std::string header(const SlurmJob& job) {
 }
 
 std::string command_line(const SlurmJob& job) {
-  std::string text =
-      fmt::format("srun --wait={} --kill-on-bad-exit=0", job.is_team ? kSecondsForOthers : 0);
+  std::string text = fmt::format("srun --wait={} --kill-on-bad-exit=0",
+                                 job.is_distributed ? kSecondsForOthers : 0);
   // srun does not take over what sbatch was told of the cores.
   if (job.cpus_per_process) text += fmt::format(" --cpus-per-task={}", *job.cpus_per_process);
   text += fmt::format(" \\\n    {}", shell_word(job.program));
@@ -133,8 +133,7 @@ std::optional<int64_t> parse_time_limit(std::string_view text) {
 
 std::string slurm_script(const SlurmJob& job) {
   check(job);
-  return header(job) +
-         fmt::format(R"(
+  return header(job) + fmt::format(R"(
 # Slurm ends a job by SIGTERM, to this script as well. With it the processes would end before they have saved.
 ended=
 trap 'ended=yes' TERM
@@ -158,9 +157,11 @@ while true; do
   echo "srun ended with code $code: starting again ($restarts of {1}){4}" >&2
 done
 )",
-                     command_line(job), job.max_restarts, job.is_team ? "unset MASTER_ADDR\n" : "",
-                     job.is_team ? kPort : "", job.is_team ? ", from the newest checkpoint" : "",
-                     job.array > 0 ? kElement : "\"$SLURM_JOB_ID\"");
+                                   command_line(job), job.max_restarts,
+                                   job.is_distributed ? "unset MASTER_ADDR\n" : "",
+                                   job.is_distributed ? kPort : "",
+                                   job.is_distributed ? ", from the newest checkpoint" : "",
+                                   job.array > 0 ? kElement : "\"$SLURM_JOB_ID\"");
 }
 
 }  // namespace gallop::launch

@@ -27,7 +27,7 @@ struct SlurmJob {
   std::string run_stem{};
   /// Whether the processes train together: they meet at a port of the job's, and none goes on for
   /// long without the others.
-  bool is_team = true;
+  bool is_distributed = true;
   int array = 0;  ///< So many jobs of this kind, the elements of an array; 0: one by itself.
 };
 

@@ -14,7 +14,7 @@ struct World {
   /// Where rank 0 has the store in which all meet.
   std::string host = "127.0.0.1";
   int port = 29500;
-  bool store_is_there = false;  ///< Somebody else than rank 0 has it, as the agent of torchrun.
+  bool store_is_there = false;  ///< Another process than rank 0 has it, as the agent of torchrun.
   /// Differs from one start of a job to the next.
   std::string attempt = "0";
   std::string starter;  ///< "torchrun", "Open MPI", "Slurm" or "PMI"; empty where it is alone.

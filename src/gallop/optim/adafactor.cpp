@@ -61,13 +61,13 @@ class Adafactor final : public Optimizer {
   }
 
   at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
-                  const VariedOptions& varied) override {
+                  const ScheduledOptions& scheduled) override {
     const at::NoGradGuard no_grad;
-    const TensorStep step(all_, lr, grad_scale, found_inf, varied.weight_decay);
+    const TensorStep step(all_, lr, grad_scale, found_inf, scheduled.weight_decay);
     kernel::AdafactorStep own{.steps = steps_,
                               .lr = lr,
-                              .divisor = grad_scale,
-                              .skip = found_inf,
+                              .grad_scale = grad_scale,
+                              .found_inf = found_inf,
                               .beta2_decay = config_.beta2_decay,
                               .eps1 = eps1_,
                               .eps2 = config_.eps2,
@@ -75,7 +75,7 @@ class Adafactor final : public Optimizer {
                               .relative_step = config_.relative_step,
                               .scale_parameter = config_.scale_parameter};
     for (size_t i = 0; i < step.size(); ++i) {
-      if (!varied.weight_decay.defined() && is_for_our_kernel(step.parameter(i)) &&
+      if (!scheduled.weight_decay.defined() && is_for_our_kernel(step.parameter(i)) &&
           is_for_our_kernel(step.raw_gradient(i))) {
         add(step, i, own);
       } else {
@@ -86,7 +86,9 @@ class Adafactor final : public Optimizer {
     return {};
   }
 
-  bool can_vary(Varying option) const override { return option == Varying::kWeightDecay; }
+  bool can_schedule(ScheduledOption option) const override {
+    return option == ScheduledOption::kWeightDecay;
+  }
   NamedTensors state() const override { return state_; }
   double base_lr() const override { return config_.lr; }
 

@@ -26,7 +26,7 @@ struct EmaConfig {
 /// Stochastic weight averaging (Izmailov et al., "Averaging weights leads to wider optima and
 /// better generalization", UAI 2018), as in PyTorch's AveragedModel: the plain mean of the weights
 /// at `start` and every so often after it. Statistics of batch norm are averaged too, and with
-/// `batch_norm` "recompute" taken anew at the end of the run, in one pass over the training data.
+/// `batch_norm` "recompute" taken again at the end of the run, in one pass over the training data.
 struct SwaConfig {
   std::string start = "0.75";
   std::string every = "1 epoch";

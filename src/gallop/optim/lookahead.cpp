@@ -17,8 +17,8 @@ class Lookahead final : public WrappingOptimizer {
   using WrappingOptimizer::WrappingOptimizer;
 
   at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
-                  const VariedOptions& varied) override {
-    at::Tensor norm = inner().step(lr, grad_scale, found_inf, varied);
+                  const ScheduledOptions& scheduled) override {
+    at::Tensor norm = inner().step(lr, grad_scale, found_inf, scheduled);
     second().update(found_inf, /*both=*/true);
     return norm;
   }

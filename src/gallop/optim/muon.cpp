@@ -106,16 +106,16 @@ class Muon final : public Optimizer {
   }
 
   at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
-                  const VariedOptions& varied) override {
+                  const ScheduledOptions& scheduled) override {
     const at::NoGradGuard no_grad;
-    const TensorStep step(all_, lr, grad_scale, found_inf, varied.weight_decay);
-    const bool varies = varied.momentum.defined() || varied.weight_decay.defined();
+    const TensorStep step(all_, lr, grad_scale, found_inf, scheduled.weight_decay);
+    const bool is_scheduled = scheduled.momentum.defined() || scheduled.weight_decay.defined();
     std::map<std::pair<int64_t, int64_t>, std::vector<size_t>> of_size;
     for (size_t i = 0; i < step.size(); ++i) {
-      if (!varies && is_for_our_kernel(step, i)) {
+      if (!is_scheduled && is_for_our_kernel(step, i)) {
         of_size[matrix_size(step.parameter(i))].push_back(i);
       } else {
-        update(step, i, varied.momentum);
+        update(step, i, scheduled.momentum);
       }
     }
     for (const auto& [size, members] : of_size) {
@@ -130,7 +130,9 @@ class Muon final : public Optimizer {
     return {};
   }
 
-  bool can_vary(Varying option) const override { return option != Varying::kBeta2; }
+  bool can_schedule(ScheduledOption option) const override {
+    return option != ScheduledOption::kBeta2;
+  }
 
   NamedTensors state() const override {
     NamedTensors state = all_.states[0];
@@ -158,10 +160,10 @@ class Muon final : public Optimizer {
   }
 
   void update_alike(const TensorStep& step, const std::vector<size_t>& members,
-                    const at::Tensor& skip) const {
+                    const at::Tensor& found_inf) const {
     kernel::MuonStep own{.lr = step.raw_lr(),
-                         .divisor = step.divisor(),
-                         .skip = skip,
+                         .grad_scale = step.grad_scale(),
+                         .found_inf = found_inf,
                          .memory = config_.momentum,
                          .nesterov = config_.nesterov};
     for (const size_t i : members) {
@@ -183,14 +185,14 @@ class Muon final : public Optimizer {
     }
   }
 
-  // `varied`, if defined, is the momentum.
-  void update(const TensorStep& step, size_t i, const at::Tensor& varied) const {
+  // `scheduled`, if defined, is the momentum.
+  void update(const TensorStep& step, size_t i, const at::Tensor& scheduled) const {
     const at::Tensor &p = step.parameter(i), g = step.gradient(i), lr = step.lr(i);
     const at::Tensor& momentum = all_.states[0][step.index(i)].tensor;
     at::Tensor m, u;
-    if (varied.defined()) {
-      m = at::lerp(momentum, g, (1 - varied).to(g.scalar_type()));
-      u = config_.nesterov ? at::lerp(g, m, varied.to(g.scalar_type())) : m;
+    if (scheduled.defined()) {
+      m = at::lerp(momentum, g, (1 - scheduled).to(g.scalar_type()));
+      u = config_.nesterov ? at::lerp(g, m, scheduled.to(g.scalar_type())) : m;
     } else {
       m = at::lerp(momentum, g, 1 - config_.momentum);
       u = config_.nesterov ? at::lerp(g, m, config_.momentum) : m;

@@ -19,13 +19,13 @@ struct Averaging {
     kWithin,  ///< An average that training moves along with, and that nothing else may disturb.
   };
   Kind kind = Kind::kNone;
-  /// Batch norm's statistics are to be taken anew for the average at the end of the run.
+  /// Batch norm's statistics are to be taken again for the average at the end of the run.
   bool recompute_statistics = false;
 };
 
 /// Options that may take another value at each step, besides the learning rate: fp64, no
 /// dimensions, on the parameters' device. Undefined for that of the recipe.
-struct VariedOptions {
+struct ScheduledOptions {
   at::Tensor momentum{};  ///< Or beta1.
   at::Tensor beta2{};
   at::Tensor weight_decay{};  ///< Of parameters whose group has none of its own.
@@ -33,7 +33,7 @@ struct VariedOptions {
   /// which weights in bf16 are rounded stochastically.
   at::Tensor draws{};
 };
-enum class Varying { kMomentum, kBeta2, kWeightDecay };
+enum class ScheduledOption { kMomentum, kBeta2, kWeightDecay };
 
 /// Updates parameters from their gradients.
 class Optimizer {
@@ -45,13 +45,14 @@ class Optimizer {
   /// `grad_scale`, if defined, divides the gradients on the fly (and may leave them divided); where
   /// `found_inf`, if defined, is not 0 nothing changes, not even the step count. Returns what
   /// gradient_norm() would have before, fp64, where the update's own pass over the gradients gives
-  /// it for nothing, as it does for fp32 on the CPU; else undefined. `varied` has nothing that
-  /// can_vary() denies.
+  /// it for nothing, as it does for fp32 on the CPU; else undefined. `scheduled` has nothing that
+  /// can_schedule() denies.
   virtual at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale = {},
-                          const at::Tensor& found_inf = {}, const VariedOptions& varied = {}) = 0;
+                          const at::Tensor& found_inf = {},
+                          const ScheduledOptions& scheduled = {}) = 0;
 
   /// Whether step() takes this option's value.
-  virtual bool can_vary(Varying option) const = 0;
+  virtual bool can_schedule(ScheduledOption option) const = 0;
 
   /// Everything besides the parameters that the next step depends on, named
   /// "momentum.layer1.0.conv1.weight". The tensors are the live ones: copying into them restores.

@@ -149,8 +149,8 @@ void OptimizerParameters::round_by(const std::string& rounding) {
 void OptimizerParameters::put_into(kernel::OptimizerStep& step,
                                    const at::Tensor& weight_decay) const {
   if (weight_decay.defined()) {
-    step.varied.push_back(weight_decay);
-    step.varied_options.push_back(kernel::kWeightDecayOption);
+    step.scheduled.push_back(weight_decay);
+    step.scheduled_options.push_back(kernel::kWeightDecayOption);
   }
   std::vector<std::vector<at::Tensor>> kinds(states.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -158,8 +158,8 @@ void OptimizerParameters::put_into(kernel::OptimizerStep& step,
     if (!parameter.grad().defined()) continue;
     step.parameters.push_back(parameter);
     step.gradients.push_back(gradient_in_layout_of(parameter, name));
-    const bool varies = weight_decay.defined() && !options.has_own_decay[i];
-    step.weight_decays.push_back(varies ? kernel::kVariedDecay : options.weight_decays[i]);
+    const bool is_scheduled = weight_decay.defined() && !options.has_own_decay[i];
+    step.weight_decays.push_back(is_scheduled ? kernel::kScheduledDecay : options.weight_decays[i]);
     step.lr_factors.push_back(options.lr_factors[i]);
     step.indices.push_back(static_cast<int64_t>(i));
     if (!scales.empty()) step.scales.push_back(scales[i].tensor);

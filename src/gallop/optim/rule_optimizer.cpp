@@ -16,8 +16,8 @@ namespace {
 void put(const at::Tensor& value, std::optional<int64_t> option, kernel::OptimizerStep& step) {
   if (!value.defined()) return;
   if (!option) throw InternalError("optimizer: an option that does not vary");
-  step.varied.push_back(value);
-  step.varied_options.push_back(*option);
+  step.scheduled.push_back(value);
+  step.scheduled_options.push_back(*option);
 }
 
 }  // namespace
@@ -43,32 +43,32 @@ RuleOptimizer::RuleOptimizer(RuleConfig config, const NamedTensors& parameters)
 }
 
 at::Tensor RuleOptimizer::step(const at::Tensor& lr, const at::Tensor& grad_scale,
-                               const at::Tensor& found_inf, const VariedOptions& varied) {
+                               const at::Tensor& found_inf, const ScheduledOptions& scheduled) {
   const at::NoGradGuard no_grad;
   kernel::OptimizerStep step{.rule = config_.rule,
                              .options = config_.options,
                              .steps = steps_,
                              .running = running_,
                              .lr = lr,
-                             .divisor = grad_scale,
-                             .skip = found_inf};
+                             .grad_scale = grad_scale,
+                             .found_inf = found_inf};
   if (all_.draws) {
-    if (!varied.draws.defined()) throw InternalError("optimizer: no seed and step to round by");
-    step.draws = varied.draws;
+    if (!scheduled.draws.defined()) throw InternalError("optimizer: no seed and step to round by");
+    step.draws = scheduled.draws;
   }
-  all_.put_into(step, varied.weight_decay);
-  put(varied.momentum, config_.momentum, step);
-  put(varied.beta2, config_.beta2, step);
+  all_.put_into(step, scheduled.weight_decay);
+  put(scheduled.momentum, config_.momentum, step);
+  put(scheduled.beta2, config_.beta2, step);
   if (has_own_kernel(all_.parameters)) return kernel::update(step);
   kernel::update_by_operators(step);
   return {};
 }
 
-bool RuleOptimizer::can_vary(Varying option) const {
+bool RuleOptimizer::can_schedule(ScheduledOption option) const {
   switch (option) {
-    case Varying::kMomentum: return config_.momentum.has_value();
-    case Varying::kBeta2: return config_.beta2.has_value();
-    case Varying::kWeightDecay: return true;
+    case ScheduledOption::kMomentum: return config_.momentum.has_value();
+    case ScheduledOption::kBeta2: return config_.beta2.has_value();
+    case ScheduledOption::kWeightDecay: return true;
   }
   return false;
 }

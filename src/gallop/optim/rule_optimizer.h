@@ -61,8 +61,8 @@ class RuleOptimizer : public Optimizer {
   RuleOptimizer(RuleConfig config, const NamedTensors& parameters);
 
   at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
-                  const VariedOptions& varied) override;
-  bool can_vary(Varying option) const override;
+                  const ScheduledOptions& scheduled) override;
+  bool can_schedule(ScheduledOption option) const override;
   NamedTensors state() const override;
   double base_lr() const override { return config_.lr; }
 

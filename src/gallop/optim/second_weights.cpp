@@ -27,13 +27,13 @@ SecondWeights::SecondWeights(std::string name, std::string own, NamedTensors ten
   counts_ = at::zeros({2}, live_tensors_.front().options().dtype(c10::kDouble));
 }
 
-void SecondWeights::update(const at::Tensor& skip, bool both) {
+void SecondWeights::update(const at::Tensor& found_inf, bool both) {
   const at::NoGradGuard no_grad;
   check_layouts();
   const kernel::AverageStep step{.averages = own_tensors_,
                                  .values = live_tensors_,
                                  .counts = counts_,
-                                 .skip = skip,
+                                 .found_inf = found_inf,
                                  .rule = rule_};
   if (both) {
     kernel::average_both(step);

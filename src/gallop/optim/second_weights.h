@@ -14,9 +14,9 @@ class SecondWeights {
   /// `name` begins the names of the state: "NAME.counts", and "NAME.OWN.TENSOR" for each tensor.
   SecondWeights(std::string name, std::string own, NamedTensors tensors, kernel::AverageRule rule);
 
-  /// After an update that `skip`, where defined and not 0, says did not happen. With `both` the
-  /// model's weights become these.
-  void update(const at::Tensor& skip, bool both);
+  /// After an update that `found_inf`, where defined and not 0, says did not happen. With `both`
+  /// the model's weights become these.
+  void update(const at::Tensor& found_inf, bool both);
 
   /// Puts these in the model's place, and back. An average of nothing is what the model has. That
   /// of a bf16 weight is fp32, and stays what it is: the model gets it rounded.
@@ -50,7 +50,7 @@ class WrappingOptimizer : public Optimizer {
     second_.add_state(state);
     return state;
   }
-  bool can_vary(Varying option) const override { return inner_->can_vary(option); }
+  bool can_schedule(ScheduledOption option) const override { return inner_->can_schedule(option); }
   double base_lr() const override { return inner_->base_lr(); }
 
  protected:

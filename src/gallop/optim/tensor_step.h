@@ -32,7 +32,7 @@ class TensorStep {
   at::Tensor lr(size_t i) const;
   /// Before its factor; and what divides the gradients, which may be undefined.
   const at::Tensor& raw_lr() const { return step_.lr; }
-  const at::Tensor& divisor() const { return step_.divisor; }
+  const at::Tensor& grad_scale() const { return step_.grad_scale; }
   double lr_factor(size_t i) const { return step_.lr_factors[i]; }
   double weight_decay(size_t i) const { return step_.weight_decays[i]; }
   /// The parameter after decoupled weight decay; itself where it has none.
@@ -44,7 +44,7 @@ class TensorStep {
  private:
   kernel::OptimizerStep step_;
   at::Tensor scale_, weight_decay_;
-  std::optional<at::Tensor> skip_;
+  std::optional<at::Tensor> found_inf_;
 };
 
 }  // namespace gallop::optim

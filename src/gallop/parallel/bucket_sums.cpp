@@ -16,8 +16,8 @@ namespace {
 class PlainSums final : public BucketSums {
  public:
   explicit PlainSums(const GradientBuckets& buckets) : buckets_(buckets) {}
-  void start(size_t bucket) override { start_sum(buckets_.bucket(bucket)); }
-  void finish(size_t bucket) override { wait_for_sum(buckets_.bucket(bucket)); }
+  void start(size_t bucket) override { all_reduce_async(buckets_.bucket(bucket)); }
+  void finish(size_t bucket) override { wait_tensor(buckets_.bucket(bucket)); }
   std::vector<at::Tensor> sums() const override {
     std::vector<at::Tensor> all;
     for (size_t i = 0; i < buckets_.size(); ++i) all.push_back(buckets_.bucket(i));
@@ -43,11 +43,11 @@ class RoundedSums final : public BucketSums {
   void start(size_t bucket) override {
     const at::Tensor& wide = buckets_.bucket(bucket);
     if (is_rounded(bucket)) rounded_[bucket].copy_(factor_ > 1 ? wide.div(factor_) : wide);
-    start_sum(rounded_[bucket]);
+    all_reduce_async(rounded_[bucket]);
   }
 
   void finish(size_t bucket) override {
-    wait_for_sum(rounded_[bucket]);
+    wait_tensor(rounded_[bucket]);
     if (!is_rounded(bucket)) return;
     const at::Tensor& wide = buckets_.bucket(bucket);
     wide.copy_(rounded_[bucket]);
@@ -94,15 +94,15 @@ class PowerSgdSums final : public BucketSums {
   void forget() override {
     for (PowerSgd& part : parts_) part.forget();
   }
-  NamedTensors own_state() const override {
+  NamedTensors rank_state() const override {
     NamedTensors all;
     for (const PowerSgd& part : parts_) {
-      for (const auto& one : part.own_state()) all.push_back(one);
+      for (const auto& one : part.rank_state()) all.push_back(one);
     }
     return all;
   }
-  void add_own_state(const NamedTensors& saved, double share) override {
-    for (PowerSgd& part : parts_) part.add_own_state(saved, share);
+  void add_rank_state(const NamedTensors& saved, double share) override {
+    for (PowerSgd& part : parts_) part.add_rank_state(saved, share);
   }
   NamedTensors state() const override {
     NamedTensors all;

@@ -19,13 +19,13 @@ class BucketSums {
   virtual void finish(size_t bucket) = 0;
   /// What is summed where all buckets are started and then finished, in this order.
   virtual std::vector<at::Tensor> sums() const = 0;
-  /// What was summed last counts for nobody: begins anew.
+  /// Discards what was summed last, and begins again.
   virtual void forget() {}
   /// What it works on besides the buckets.
   virtual NamedTensors state() const { return {}; }
-  /// See Strategy::own_state() and PowerSgd::add_own_state().
-  virtual NamedTensors own_state() const { return {}; }
-  virtual void add_own_state(const NamedTensors& /*saved*/, double /*share*/) {}
+  /// See Strategy::rank_state() and PowerSgd::add_rank_state().
+  virtual NamedTensors rank_state() const { return {}; }
+  virtual void add_rank_state(const NamedTensors& /*saved*/, double /*share*/) {}
 };
 
 struct CompressionConfig {
@@ -38,7 +38,7 @@ struct CompressionConfig {
 /// low-rank gradient compression for distributed optimization", NeurIPS 2019) sums two factors of
 /// such a rank for each gradient that is a matrix of at least twice as many numbers, and adds what
 /// they leave out to the next gradient: not the sum, but near it over many steps. What each process
-/// has left out, and the factors that it begins with, are dropped where a sum is forgotten.
+/// has left out, and the factors that it begins with, are dropped where a sum is discarded.
 std::unique_ptr<BucketSums> make_bucket_sums(const CompressionConfig& config,
                                              const GradientBuckets& buckets, int processes);
 

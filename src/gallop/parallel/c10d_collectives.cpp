@@ -25,8 +25,8 @@
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/gpu_sums.h"
+#include "gallop/parallel/stall_monitor.h"
 #include "gallop/parallel/store.h"
-#include "gallop/parallel/whereabouts.h"
 
 namespace gallop::parallel {
 
@@ -74,7 +74,7 @@ struct NumberedCall {
   int64_t number = 0;  // From 1, the same in all.
   std::string what;
 
-  std::string words() const { return fmt::format("call {}, {}", number, what); }
+  std::string describe() const { return fmt::format("call {}, {}", number, what); }
 };
 
 using State = launch::Call::State;
@@ -91,7 +91,7 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
   }
 };
 
-// For those whose threads may wait for somebody who does not come: kept until the process ends.
+// For those whose threads may wait for a process that does not come: kept until the process ends.
 void abandon(c10::intrusive_ptr<GlooGroup> group) {
   static std::mutex mutex;
   static auto& abandoned = *new std::vector<c10::intrusive_ptr<GlooGroup>>;
@@ -102,21 +102,22 @@ void abandon(c10::intrusive_ptr<GlooGroup> group) {
 
 class C10dCollectives final : public Collectives {
  public:
-  explicit C10dCollectives(const Meeting& meeting) : meeting_(meeting), limits_(meeting.limits) {
-    if (!meeting.call_logs.empty()) log_.emplace(meeting.call_logs, meeting.rank);
+  explicit C10dCollectives(const RendezvousOptions& rendezvous)
+      : rendezvous_(rendezvous), limits_(rendezvous.limits) {
+    if (!rendezvous.call_logs.empty()) log_.emplace(rendezvous.call_logs, rendezvous.rank);
     try {
       connect();
     } catch (const std::exception& error) {
       if (dynamic_cast<const Error*>(&error) != nullptr) throw;
       throw DeviceError(
           fmt::format("rank {} of {} did not find all others at {} port {} within {}: {}",
-                      meeting.rank, meeting.size, meeting.host, meeting.port,
-                      format_duration(meeting.seconds), reason_of(error)));
+                      rendezvous.rank, rendezvous.size, rendezvous.host, rendezvous.port,
+                      format_duration(rendezvous.seconds), reason_of(error)));
     }
   }
 
-  int rank() const override { return meeting_.rank; }
-  int size() const override { return meeting_.size; }
+  int rank() const override { return rendezvous_.rank; }
+  int size() const override { return rendezvous_.size; }
   ~C10dCollectives() override {
     // Sums that are under way would be waited for.
     if (has_failed_ || !started_.empty()) abandon(std::move(group_));
@@ -128,17 +129,17 @@ class C10dCollectives final : public Collectives {
     if (gpu_ && section != Section::kStep) on_gpu([&] { gpu_->finish(); });
     section_ = section;
     step_ = step;
-    whereabouts_->begin();
+    stall_monitor_->begin();
   }
   void note_progress() override {
-    if (is_long()) whereabouts_->note_progress();
+    if (is_long()) stall_monitor_->note_progress();
   }
   void set_limits(const Limits& limits) override { limits_ = limits; }
   Limits limits() const override { return limits_; }
 
-  void start_sum(const at::Tensor& tensor) override {
+  void all_reduce_async(const at::Tensor& tensor) override {
     if (!tensor.is_cpu()) {
-      start_on_gpu("sum", tensor, &GpuSums::start_sum);
+      start_on_gpu("sum", tensor, &GpuSums::all_reduce_async);
       return;
     }
     NumberedCall call = next_call("sum", tensor);
@@ -193,32 +194,34 @@ class C10dCollectives final : public Collectives {
 
   void connect() {
     FLAGS_caffe2_log_level = c10::GLOG_ERROR;  // What goes wrong is thrown.
-    if (!meeting_.store_is_there && meeting_.rank == 0) {
-      server_.emplace(meeting_.host, meeting_.port);
+    if (!rendezvous_.store_is_there && rendezvous_.rank == 0) {
+      server_.emplace(rendezvous_.host, rendezvous_.port);
     }
     c10d::TCPStoreOptions options;
-    options.port = static_cast<uint16_t>(meeting_.port);
+    options.port = static_cast<uint16_t>(rendezvous_.port);
     options.waitWorkers = false;
-    options.timeout = milliseconds_of(meeting_.seconds);
+    options.timeout = milliseconds_of(rendezvous_.seconds);
     auto store = c10::make_intrusive<c10d::PrefixStore>(
-        "gallop/" + meeting_.name, c10::make_intrusive<c10d::TCPStore>(meeting_.host, options));
-    whereabouts_.emplace(store, meeting_.rank, meeting_.size);
+        "gallop/" + rendezvous_.name,
+        c10::make_intrusive<c10d::TCPStore>(rendezvous_.host, options));
+    stall_monitor_.emplace(store, rendezvous_.rank, rendezvous_.size);
     auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
     group_options->threads = 2;
     // Gloo's threads write to processes that may be gone, which has to fail and not to end us.
     const BlockedSignals blocked = {SIGPIPE};
-    group_options->devices = devices_toward(meeting_.host);
-    group_ = c10::make_intrusive<GlooGroup>(store, meeting_.rank, meeting_.size, group_options);
+    group_options->devices = devices_toward(rendezvous_.host);
+    group_ =
+        c10::make_intrusive<GlooGroup>(store, rendezvous_.rank, rendezvous_.size, group_options);
   }
 
   using StartOnGpu = void (GpuSums::*)(const at::Tensor&, int64_t, double);
 
   void start_on_gpu(const char* kind, const at::Tensor& tensor, StartOnGpu start) {
     if (!gpu_) {
-      keep_nccl_to_interface_toward(meeting_.host);
+      keep_nccl_to_interface_toward(rendezvous_.host);
       const auto from_first = [&](const std::string& text) { return text_of_first(*this, text); };
-      gpu_.emplace(meeting_.nccl ? meeting_.nccl : load_nccl(), tensor.device(), meeting_.rank,
-                   meeting_.size, from_first, limit_seconds());
+      gpu_.emplace(rendezvous_.nccl ? rendezvous_.nccl : load_nccl(), tensor.device(),
+                   rendezvous_.rank, rendezvous_.size, from_first, limit_seconds());
     }
     NumberedCall call = next_call(kind, tensor);
     const int64_t number = call.number;
@@ -237,8 +240,8 @@ class C10dCollectives final : public Collectives {
       const PlacedCall& failed = calls_on_gpu_.at(failure.call());
       note_end(failed.call, State::kFailed);
       throw DeviceError(fmt::format(
-          "rank {} of {}: {}, {}: another process is gone or did not answer ({})", meeting_.rank,
-          meeting_.size, failed.place, failed.call.words(), failure.what()));
+          "rank {} of {}: {}, {}: another process is gone or did not answer ({})", rendezvous_.rank,
+          rendezvous_.size, failed.place, failed.call.describe(), failure.what()));
     }
   }
 
@@ -255,7 +258,7 @@ class C10dCollectives final : public Collectives {
         .number = calls_,
         .what = fmt::format("{} of {}", kind, format_bytes(static_cast<int64_t>(tensor.nbytes())))};
     if (log_) log_->begin(call.number, place(), call.what);
-    if (is_long()) in_time(call, [&] { whereabouts_->come_to(call.number); });
+    if (is_long()) in_time(call, [&] { stall_monitor_->enter_collective(call.number); });
     return call;
   }
 
@@ -282,10 +285,10 @@ class C10dCollectives final : public Collectives {
       } catch (const std::exception&) {
         if (work.isCompleted()) throw;
       }
-      const auto still = whereabouts_->who_stands_still(call.number, limits_.step);
+      const auto still = stall_monitor_->stalled_rank(call.number, limits_.step);
       if (!still) continue;
       throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has stood still for {}",
-                                    meeting_.rank, meeting_.size, place(), call.words(),
+                                    rendezvous_.rank, rendezvous_.size, place(), call.describe(),
                                     still->rank, format_duration(still->seconds)));
     }
   }
@@ -317,17 +320,17 @@ class C10dCollectives final : public Collectives {
       note_end(call, State::kFailed);
       throw DeviceError(fmt::format(
           "rank {} of {}: {}, {}: another process is gone or did not answer within {} ({})",
-          meeting_.rank, meeting_.size, place(), call.words(), format_duration(limit_seconds()),
-          reason_of(error)));
+          rendezvous_.rank, rendezvous_.size, place(), call.describe(),
+          format_duration(limit_seconds()), reason_of(error)));
     }
   }
 
-  Meeting meeting_;
+  RendezvousOptions rendezvous_;
   Limits limits_;
   std::optional<launch::CallLog> log_;
   std::optional<StoreServer> server_;
   c10::intrusive_ptr<GlooGroup> group_;
-  std::optional<Whereabouts> whereabouts_;
+  std::optional<StallMonitor> stall_monitor_;
   bool has_failed_ = false;
   std::map<const void*, Started> started_;  // By their tensor's memory.
   std::optional<GpuSums> gpu_;              // From the first tensor on a GPU on.
@@ -338,9 +341,9 @@ class C10dCollectives final : public Collectives {
 
 }  // namespace
 
-std::unique_ptr<Collectives> meet(const Meeting& meeting) {
-  if (meeting.size == 1) return alone();
-  return std::make_unique<C10dCollectives>(meeting);
+std::unique_ptr<Collectives> init_process_group(const RendezvousOptions& rendezvous) {
+  if (rendezvous.size == 1) return single_process_group();
+  return std::make_unique<C10dCollectives>(rendezvous);
 }
 
 }  // namespace gallop::parallel

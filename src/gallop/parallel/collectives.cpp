@@ -35,11 +35,11 @@ void visit_limits(config::Visitor& visitor, Limits& limits) {
 
 namespace {
 
-class Alone final : public Collectives {
+class SingleProcessGroup final : public Collectives {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void start_sum(const at::Tensor&) override {}
+  void all_reduce_async(const at::Tensor&) override {}
   void wait(const at::Tensor&) override {}
   void broadcast(const at::Tensor&) override {}
   void begin(Section, int64_t) override {}
@@ -49,14 +49,16 @@ class Alone final : public Collectives {
 
 }  // namespace
 
-std::unique_ptr<Collectives> alone() { return std::make_unique<Alone>(); }
+std::unique_ptr<Collectives> single_process_group() {
+  return std::make_unique<SingleProcessGroup>();
+}
 
 std::vector<double> sum_over_all(Collectives& collectives, const std::vector<double>& numbers) {
   if (numbers.empty()) return {};
   const at::Tensor sums = at::empty({static_cast<int64_t>(numbers.size())}, at::kDouble);
   auto* const data = sums.mutable_data_ptr<double>();
   std::copy(numbers.begin(), numbers.end(), data);
-  collectives.start_sum(sums);
+  collectives.all_reduce_async(sums);
   collectives.wait(sums);
   return {data, data + numbers.size()};
 }
@@ -65,7 +67,7 @@ std::vector<uint64_t> gather(Collectives& collectives, uint64_t number) {
   const at::Tensor numbers = at::zeros({collectives.size()}, at::kLong);
   auto* const data = numbers.mutable_data_ptr<int64_t>();
   std::memcpy(data + collectives.rank(), &number, sizeof(number));
-  collectives.start_sum(numbers);
+  collectives.all_reduce_async(numbers);
   collectives.wait(numbers);
   std::vector<uint64_t> all(static_cast<size_t>(collectives.size()));
   std::memcpy(all.data(), data, all.size() * sizeof(uint64_t));
@@ -78,7 +80,7 @@ std::vector<std::string> gather(Collectives& collectives, const std::string& tex
   auto* const data = reinterpret_cast<char*>(texts.mutable_data_ptr<uint8_t>());
   std::memcpy(data + kBytes * static_cast<size_t>(collectives.rank()), text.data(),
               std::min(text.size(), kBytes - 1));
-  collectives.start_sum(texts);
+  collectives.all_reduce_async(texts);
   collectives.wait(texts);
   std::vector<std::string> all;
   for (int rank = 0; rank < collectives.size(); ++rank) {
@@ -99,7 +101,7 @@ std::vector<std::string> gather_bytes(Collectives& collectives, const std::strin
   const at::Tensor buffer = at::zeros({static_cast<int64_t>(sum)}, at::kByte);
   auto* data = reinterpret_cast<char*>(buffer.mutable_data_ptr<uint8_t>());
   std::memcpy(data + begin, bytes.data(), bytes.size());
-  collectives.start_sum(buffer);
+  collectives.all_reduce_async(buffer);
   collectives.wait(buffer);
   for (size_t rank = 0; rank < sizes.size(); ++rank) {
     all[rank].assign(data, sizes[rank]);
@@ -140,7 +142,7 @@ void require_same(Collectives& collectives, const std::string& what, const std::
   }
 }
 
-std::string ask_first(Collectives* collectives, const std::function<std::string()>& function) {
+std::string run_on_rank0(Collectives* collectives, const std::function<std::string()>& function) {
   if (collectives == nullptr) return function();
   std::string text;
   int code = 0;
@@ -157,7 +159,7 @@ std::string ask_first(Collectives* collectives, const std::function<std::string(
   code = static_cast<int>(sum_over_all(*collectives, {static_cast<double>(code)}).front());
   text = text_of_first(*collectives, text);
   if (thrown) std::rethrow_exception(thrown);
-  if (code != 0) throw ErrorOfFirst(static_cast<ExitCode>(code), text);
+  if (code != 0) throw Rank0Error(static_cast<ExitCode>(code), text);
   return text;
 }
 

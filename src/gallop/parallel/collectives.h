@@ -42,9 +42,9 @@ class Collectives {
   virtual int size() const = 0;
 
   /// Starts to replace what `tensor` holds, which is dense, by the sum of what it holds in all
-  /// processes: the same bits in each. Until wait() nobody reads or writes it.
-  virtual void start_sum(const at::Tensor& tensor) = 0;
-  /// Waits for the sum that start_sum() has started for this tensor.
+  /// processes: the same bits in each. It must not be read or written until wait().
+  virtual void all_reduce_async(const at::Tensor& tensor) = 0;
+  /// Waits for the sum that all_reduce_async() has started for this tensor.
   virtual void wait(const at::Tensor& tensor) = 0;
   /// Replaces what `tensor` holds by what it holds in process 0.
   virtual void broadcast(const at::Tensor& tensor) = 0;
@@ -61,28 +61,28 @@ class Collectives {
   virtual Limits limits() const = 0;
 };
 
-/// Of a process that has nobody to do anything with.
-std::unique_ptr<Collectives> alone();
+/// Of a single process.
+std::unique_ptr<Collectives> single_process_group();
 
 /// How processes find each other.
-struct Meeting {
+struct RendezvousOptions {
   int rank = 0, size = 1;
   /// Where the store is that all meet in; see StoreServer.
   std::string host = "127.0.0.1";
   int port = 29500;
-  /// Whether somebody else serves it; else process 0 does.
+  /// Whether another process serves it; else process 0 does.
   bool store_is_there = false;
   /// Tells the processes of one start from those of others that used the same store.
   std::string name = "0";
   double seconds = 60;  ///< For all to come.
-  /// Where each process keeps its last calls, for who looks at what went wrong; empty for nobody.
+  /// Where each process keeps its last calls, to find out what went wrong; empty: nowhere.
   fs::path call_logs{};
   Limits limits{};
   std::shared_ptr<const Nccl> nccl{};  ///< For tensors on GPUs; null: load_nccl().
 };
 
 /// Waits for all to come; one alone does not. Throws DeviceError where they do not.
-std::unique_ptr<Collectives> meet(const Meeting& meeting);
+std::unique_ptr<Collectives> init_process_group(const RendezvousOptions& rendezvous);
 
 /// The sums of these numbers over all processes.
 std::vector<double> sum_over_all(Collectives& collectives, const std::vector<double>& numbers);
@@ -107,14 +107,14 @@ std::string text_of_first(Collectives& collectives, const std::string& text);
 void require_same(Collectives& collectives, const std::string& what, const std::string& text);
 
 /// What process 0 has thrown and told itself.
-class ErrorOfFirst : public Error {
+class Rank0Error : public Error {
  public:
   using Error::Error;
 };
 
 /// Calls the function in process 0 and returns the text that it returns, in all; without
-/// collectives just calls it. What it throws is thrown there, and an ErrorOfFirst with the same
+/// collectives just calls it. What it throws is thrown there, and a Rank0Error with the same
 /// code and message in the others.
-std::string ask_first(Collectives* collectives, const std::function<std::string()>& function);
+std::string run_on_rank0(Collectives* collectives, const std::function<std::string()>& function);
 
 }  // namespace gallop::parallel

@@ -39,7 +39,7 @@ std::vector<at::Tensor> as_gradients_come(const ModelTensors& model) {
   return trained(parameters);
 }
 
-// A process that is alone has nobody to share with.
+// A single process has no others to share with.
 SharedTensors what_is_shared(const ModelTensors& model, const Collectives& collectives) {
   SharedTensors shared;
   if (collectives.size() == 1) return shared;
@@ -62,12 +62,12 @@ class SharedStatistics {
 
   void start() const {
     copy_all(buffers_, places_);
-    if (sums_.defined()) start_sum(sums_);
+    if (sums_.defined()) all_reduce_async(sums_);
   }
 
   void finish(int processes) const {
     if (!sums_.defined()) return;
-    wait_for_sum(sums_);
+    wait_tensor(sums_);
     sums_.div_(processes);
     for (size_t i = 0; i < buffers_.size(); ++i) {
       buffers_[i].copy_(buffers_[i].is_floating_point() ? places_[i] : places_[i].ceil());
@@ -84,7 +84,7 @@ std::string wrong_bucket(const std::string& text) {
   return wrong.empty() ? wrong : wrong + ", or auto";
 }
 
-// Of one that nobody has measured the default.
+// The default of one that was not measured.
 int64_t bytes_of(const std::string& bucket) {
   return *parse_bytes(bucket == kAutoBucket ? kDefaultBucket : bucket);
 }
@@ -118,22 +118,22 @@ class Ddp final : public Strategy {
     return all;
   }
 
-  NamedTensors own_state() const override { return sums_->own_state(); }
+  NamedTensors rank_state() const override { return sums_->rank_state(); }
   // Where there are more or fewer processes now, each has an equal part of what all had left out.
-  void take_own_state(const NamedTensors& saved, int rank, int size) override {
+  void load_rank_state(const NamedTensors& saved, int rank, int size) override {
     const at::NoGradGuard no_grad;
     const bool is_same_number = size == collectives_.size();
     if (is_same_number && rank != collectives_.rank()) return;
     if (is_same_number || rank == 0) sums_->forget();
-    sums_->add_own_state(saved, is_same_number ? 1.0 : 1.0 / collectives_.size());
+    sums_->add_rank_state(saved, is_same_number ? 1.0 : 1.0 / collectives_.size());
   }
 
-  void forget_sums() override {
+  void abort_sync() override {
     expects_ = false;
     sums_->forget();
   }
 
-  void expect_gradients(int64_t /*rows*/) override {
+  void begin_gradient_sync(int64_t /*rows*/) override {
     const at::NoGradGuard no_grad;
     statistics_.start();
     buckets_.empty();
@@ -141,7 +141,7 @@ class Ddp final : public Strategy {
     expects_ = true;
   }
 
-  void finish_gradients() override {
+  void finish_gradient_sync() override {
     const at::NoGradGuard no_grad;
     note_unused(named_);
     for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -130,7 +130,7 @@ class Deterministic final : public Strategy {
     return all;
   }
 
-  void expect_gradients(int64_t rows) override {
+  void begin_gradient_sync(int64_t rows) override {
     const at::NoGradGuard no_grad;
     own_.clear();
     shards_with_samples_ = std::min(rows, kShards);
@@ -156,7 +156,7 @@ class Deterministic final : public Strategy {
     });
   }
 
-  void finish_gradients() override {
+  void finish_gradient_sync() override {
     const at::NoGradGuard no_grad;
     size_t next = 0;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -168,11 +168,11 @@ class Deterministic final : public Strategy {
         sums_[i].zero();
       }
       for (size_t bucket = 0; bucket < sums_[i].size(); ++bucket)
-        start_sum(sums_[i].bucket(bucket));
+        all_reduce_async(sums_[i].bucket(bucket));
     }
-    if (statistics_.defined()) start_sum(statistics_);
+    if (statistics_.defined()) all_reduce_async(statistics_);
     for (const GradientBuckets& sum : sums_) {
-      for (size_t bucket = 0; bucket < sum.size(); ++bucket) wait_for_sum(sum.bucket(bucket));
+      for (size_t bucket = 0; bucket < sum.size(); ++bucket) wait_tensor(sum.bucket(bucket));
     }
     TreeSum<GradientBuckets*> total;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -219,7 +219,7 @@ class Deterministic final : public Strategy {
   }
 
   void take_statistics() {
-    wait_for_sum(statistics_);
+    wait_tensor(statistics_);
     before_.copy_(statistics_.sum(0).div(shards_with_samples_));
     copy_all(before_places_, buffers_);
   }

@@ -62,7 +62,7 @@ GpuSums::GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank,
   if (result != Nccl::kSuccess) {
     const std::string words = result == Nccl::kInProgress
                                   ? fmt::format("not all came within {}", format_duration(seconds))
-                                  : words_for(result);
+                                  : describe(result);
     end_all();
     throw DeviceError(fmt::format("NCCL did not start in rank {} of {} on {}: {}", rank, size,
                                   device_.str(), words));
@@ -81,7 +81,7 @@ GpuSums::~GpuSums() {
   end_all();
 }
 
-void GpuSums::start_sum(const at::Tensor& tensor, int64_t call, double seconds) {
+void GpuSums::all_reduce_async(const at::Tensor& tensor, int64_t call, double seconds) {
   const int format = format_of(tensor);
   start(tensor, call, seconds, [&](void* stream) {
     void* const data = tensor.mutable_data_ptr();
@@ -112,7 +112,7 @@ void GpuSums::start(const at::Tensor& tensor, int64_t call, double seconds,
     result = settled(result, deadline);
     if (result != Nccl::kSuccess) {
       failure_ = std::make_unique<GpuCallFailed>(
-          call, result == Nccl::kInProgress ? "NCCL did not begin in time" : words_for(result));
+          call, result == Nccl::kInProgress ? "NCCL did not begin in time" : describe(result));
       end_all();
       throw GpuCallFailed(*failure_);
     }
@@ -158,7 +158,7 @@ int GpuSums::settled(int result, Clock::time_point deadline) {
   return result;
 }
 
-std::string GpuSums::words_for(int result) const {
+std::string GpuSums::describe(int result) const {
   const char* const last = nccl_->last_error(communicator_);
   const std::string more = last != nullptr ? printable(last) : "";
   return fmt::format("NCCL says: {}{}{}", printable(nccl_->error_text(result)),
@@ -193,8 +193,8 @@ void GpuSums::look_after_calls() {
 std::string GpuSums::what_is_wrong(const UnderWay& first) const {
   int state = Nccl::kSuccess;
   const int asked = nccl_->state(communicator_, &state);
-  if (asked != Nccl::kSuccess) return words_for(asked);
-  if (state != Nccl::kSuccess && state != Nccl::kInProgress) return words_for(state);
+  if (asked != Nccl::kSuccess) return describe(asked);
+  if (state != Nccl::kSuccess && state != Nccl::kInProgress) return describe(state);
   try {
     if (first.done->query() || Clock::now() < first.deadline) return {};
   } catch (const std::exception& error) {

@@ -33,7 +33,7 @@ class GpuCallFailed : public std::exception {
 
 /// Sums and copies of tensors that lie on GPUs, one for each process, by NCCL on a stream of their
 /// own. What failed shows later than where it was called: a thread looks after all that is under
-/// way, and where something fails or takes too long it ends all of it, so that nobody waits for
+/// way, and where something fails or takes too long it ends all of it, so that no process waits for
 /// ever. All functions but it are for one thread.
 class GpuSums {
  public:
@@ -48,7 +48,7 @@ class GpuSums {
   /// Sums what is in the tensor, which is dense, once all is done that the current stream has to do
   /// until now. `call` numbers it, and it may take so many seconds. Throws GpuCallFailed for
   /// whatever has failed until now.
-  void start_sum(const at::Tensor& tensor, int64_t call, double seconds);
+  void all_reduce_async(const at::Tensor& tensor, int64_t call, double seconds);
   /// The same for a copy of what process 0 has.
   void start_broadcast(const at::Tensor& tensor, int64_t call, double seconds);
 
@@ -76,7 +76,7 @@ class GpuSums {
   void start(const at::Tensor& tensor, int64_t call, double seconds,
              const std::function<int(void* stream)>& enqueue);
   int settled(int result, Clock::time_point deadline);
-  std::string words_for(int result) const;
+  std::string describe(int result) const;
   void look_after_calls();
   std::string what_is_wrong(const UnderWay& first) const;
   void end_all();

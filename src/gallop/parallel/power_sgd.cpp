@@ -99,23 +99,23 @@ void PowerSgd::start() {
     matrix.left.copy_(at::matmul(matrix.gradient, matrix.right));
   }
   copy_all(others_, places_);
-  if (!matrices_.empty()) start_sum(lefts_);
-  if (!others_.empty()) start_sum(rest_);
+  if (!matrices_.empty()) all_reduce_async(lefts_);
+  if (!others_.empty()) all_reduce_async(rest_);
 }
 
 void PowerSgd::finish() {
   if (!others_.empty()) {
-    wait_for_sum(rest_);
+    wait_tensor(rest_);
     copy_all(places_, others_);
   }
   if (matrices_.empty()) return;
-  wait_for_sum(lefts_);
+  wait_tensor(lefts_);
   for (Matrix& matrix : matrices_) {
     orthogonalize(matrix.left);
     matrix.right.copy_(at::matmul(matrix.gradient.t(), matrix.left));
   }
-  start_sum(rights_);
-  wait_for_sum(rights_);
+  all_reduce_async(rights_);
+  wait_tensor(rights_);
   for (Matrix& matrix : matrices_) {
     const at::Tensor sum = at::matmul(matrix.left, matrix.right.t());
     matrix.error.copy_(matrix.gradient.sub(sum, 1.0 / processes_));
@@ -139,7 +139,7 @@ void PowerSgd::forget() {
   }
 }
 
-NamedTensors PowerSgd::own_state() const {
+NamedTensors PowerSgd::rank_state() const {
   NamedTensors all;
   for (const Matrix& matrix : matrices_) {
     all.push_back({error_name(matrix.seed), matrix.error});
@@ -148,7 +148,7 @@ NamedTensors PowerSgd::own_state() const {
   return all;
 }
 
-void PowerSgd::add_own_state(const NamedTensors& saved, double share) {
+void PowerSgd::add_rank_state(const NamedTensors& saved, double share) {
   std::map<std::string, at::Tensor> by_name;
   for (const auto& [name, tensor] : saved) by_name[name] = tensor;
   for (Matrix& matrix : matrices_) {

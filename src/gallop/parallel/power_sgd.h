@@ -26,10 +26,10 @@ class PowerSgd {
   /// Drops what was left out, and begins with the first factors again.
   void forget();
   NamedTensors state() const;
-  /// See Strategy::own_state(): what was left out, and factors to begin with.
-  NamedTensors own_state() const;
+  /// See Strategy::rank_state(): what was left out, and factors to begin with.
+  NamedTensors rank_state() const;
   /// Adds `share` of what was left out somewhere, and begins with the factors from there.
-  void add_own_state(const NamedTensors& saved, double share);
+  void add_rank_state(const NamedTensors& saved, double share);
 
  private:
   struct Matrix {

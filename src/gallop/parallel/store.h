@@ -5,7 +5,8 @@
 
 namespace gallop::parallel {
 
-/// Serves the store, c10d's TCPStore, in which processes meet (see Meeting), as long as it lives.
+/// Serves the store, c10d's TCPStore, in which processes meet (see RendezvousOptions), as long as
+/// it lives.
 class StoreServer {
  public:
   /// Listens at one address of this host and nowhere else. Port 0 takes one that is free. Throws

@@ -12,7 +12,7 @@
 namespace gallop::parallel {
 
 /// How the processes of a training share a step. It wraps a model from outside: it knows its
-/// parameters and hears of their gradients, and the model does not know of it.
+/// parameters and receives their gradients, and the model is independent of it.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -23,10 +23,10 @@ class Strategy {
   virtual NamedTensors state() const = 0;
 
   /// What each process has for itself and a checkpoint keeps of each.
-  virtual NamedTensors own_state() const { return {}; }
+  virtual NamedTensors rank_state() const { return {}; }
   /// Gives back what process `rank` of `size` had when it was saved, of which names or shapes that
   /// are not known are left out. To be called in all processes for each rank in turn, from 0.
-  virtual void take_own_state(const NamedTensors& /*saved*/, int /*rank*/, int /*size*/) {}
+  virtual void load_rank_state(const NamedTensors& /*saved*/, int /*rank*/, int /*size*/) {}
 
   /// Into how many shards the whole batch is cut, whatever the number of processes, which divides
   /// it: each is computed by itself, and finish_shard() called after its backward pass or, in its
@@ -43,18 +43,18 @@ class Strategy {
   /// Between the forward and the backward pass that are the last of a step, and with shards before
   /// them all: from here on gradients of parameters may be on their way to all processes as soon as
   /// they are there. `rows`: of the whole batch.
-  virtual void expect_gradients(int64_t rows) = 0;
+  virtual void begin_gradient_sync(int64_t rows) = 0;
 
-  /// What is summed from expect_gradients() to the end of finish_gradients(), in this order: so a
-  /// process that cannot do its part can follow the others. Nothing where that depends on the
+  /// What is summed from begin_gradient_sync() to the end of finish_gradient_sync(), in this order:
+  /// so a process that cannot do its part can follow the others. Nothing where that depends on the
   /// model's layers, or where parts of batches are not to be cut.
   virtual std::optional<std::vector<at::Tensor>> sums() const { return {}; }
-  /// Such a process was there: what was summed since expect_gradients() counts for nobody.
-  virtual void forget_sums() {}
+  /// Such a process was there: what was summed since begin_gradient_sync() is discarded.
+  virtual void abort_sync() {}
 
   /// After that, or without any pass where this process has no samples: each parameter's gradient
   /// is then the sum over all processes, and the buffers are the same in all.
-  virtual void finish_gradients() = 0;
+  virtual void finish_gradient_sync() = 0;
 
  protected:
   /// After a backward pass, before gradients are moved: notes which parameters have none, once.

@@ -26,7 +26,7 @@ struct SumOperators {
   static void start(const at::Tensor& tensor) {
     if (kernel::is_recorded()) return;
     CollectivesScope& scope = needed();
-    scope.collectives_.start_sum(tensor);
+    scope.collectives_.all_reduce_async(tensor);
     scope.sums_.push_back({.tensor = tensor});
   }
 
@@ -46,7 +46,7 @@ struct SumOperators {
     if (kernel::is_recorded()) return;
     const at::Tensor numbers = sums.cpu();
     needed().collectives_.check();
-    if (numbers.const_data_ptr<double>()[index] != 0) throw PartIsMissing();
+    if (numbers.const_data_ptr<double>()[index] != 0) throw PeerFailed();
   }
 };
 
@@ -61,27 +61,28 @@ Collectives* CollectivesScope::current() {
   return current_scope != nullptr ? &current_scope->collectives_ : nullptr;
 }
 
-void CollectivesScope::follow(const std::vector<at::Tensor>& sums) {
+void CollectivesScope::drain(const std::vector<at::Tensor>& sums) {
   for (Sum& sum : sums_) {
     if (!sum.is_there) collectives_.wait(sum.tensor);
   }
   sums_.clear();
   for (const at::Tensor& like : sums) {
     const at::Tensor nothing = at::zeros({like.numel()}, like.options().requires_grad(false));
-    collectives_.start_sum(nothing);
+    collectives_.all_reduce_async(nothing);
     collectives_.wait(nothing);
   }
 }
 
-void start_sum(const at::Tensor& tensor) {
+void all_reduce_async(const at::Tensor& tensor) {
   static const kernel::Operator<void, const at::Tensor&> kStart(
-      "start_sum(Tensor(a!) tensor) -> ()", SumOperators::start, nullptr, SumOperators::start);
+      "all_reduce_async(Tensor(a!) tensor) -> ()", SumOperators::start, nullptr,
+      SumOperators::start);
   kStart(tensor);
 }
 
-void wait_for_sum(const at::Tensor& tensor) {
+void wait_tensor(const at::Tensor& tensor) {
   static const kernel::Operator<void, const at::Tensor&> kWait(
-      "wait_for_sum(Tensor(a!) tensor) -> ()", SumOperators::wait, nullptr, SumOperators::wait);
+      "wait_tensor(Tensor(a!) tensor) -> ()", SumOperators::wait, nullptr, SumOperators::wait);
   kWait(tensor);
 }
 

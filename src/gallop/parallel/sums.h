@@ -9,8 +9,8 @@
 #include "gallop/parallel/collectives.h"
 
 // Sums over processes as operators of LibTorch's dispatcher, where the step compiler sees them:
-// "gallop::start_sum", "gallop::wait_for_sum" and "gallop::require_all_done". While a step is
-// recorded on trial they do nothing, as other processes may have no trial at that time.
+// "gallop::all_reduce_async", "gallop::wait_tensor" and "gallop::require_all_done". While a step is
+// recorded in a dry run they do nothing, as other processes may have none at that time.
 namespace gallop::parallel {
 
 /// While it lives, the operators on this thread mean these collectives.
@@ -28,7 +28,7 @@ class CollectivesScope {
   int64_t started() const { return static_cast<int64_t>(sums_.size()); }
   /// Where this process cannot go on: waits for what it has started, and takes part in sums of as
   /// many numbers as these tensors have, from the first, as the others do, with zeros.
-  void follow(const std::vector<at::Tensor>& sums);
+  void drain(const std::vector<at::Tensor>& sums);
 
  private:
   friend struct SumOperators;
@@ -43,17 +43,17 @@ class CollectivesScope {
   std::vector<Sum> sums_;
 };
 
-/// A process could not do its part of what was summed, which counts for nobody.
-class PartIsMissing : public std::exception {
+/// A process could not do its part of what was summed, which is discarded.
+class PeerFailed : public std::exception {
  public:
   const char* what() const noexcept override { return "a process could not do its part"; }
 };
 
-/// As Collectives::start_sum(). Throws InternalError outside of any scope.
-void start_sum(const at::Tensor& tensor);
+/// As Collectives::all_reduce_async(). Throws InternalError outside of any scope.
+void all_reduce_async(const at::Tensor& tensor);
 /// As Collectives::wait().
-void wait_for_sum(const at::Tensor& tensor);
-/// Throws PartIsMissing where number `index` of the sums, [n] in fp64, is not 0. What is made of
+void wait_tensor(const at::Tensor& tensor);
+/// Throws PeerFailed where number `index` of the sums, [n] in fp64, is not 0. What is made of
 /// these comes after.
 void require_all_done(const at::Tensor& sums, int64_t index);
 

@@ -27,7 +27,7 @@ struct Known {
 };
 using Cache = std::map<std::string, Known>;  // By name.
 
-// Lines "STATE<tab>CHECKSUM<tab>NAME". What is damaged is read anew.
+// Lines "STATE<tab>CHECKSUM<tab>NAME". What is damaged is read again.
 Cache read_cache(const fs::path& file) {
   Cache cache;
   std::string text;
@@ -55,7 +55,7 @@ void write_cache(const fs::path& file, const Cache& cache) {
     make_folders(file.parent_path());
     write_file_atomically(file, text);
   } catch (const DeviceError&) {
-    // All is read anew the next time.
+    // All is read again the next time.
   }
 }
 

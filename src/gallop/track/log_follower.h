@@ -15,7 +15,7 @@ class LogFollower {
   explicit LogFollower(fs::path path) : path_(std::move(path)) {}
 
   struct Reader {
-    /// The file is another one than before, or has been cut: all of it comes anew.
+    /// The file is another one than before, or has been cut: all of it comes again.
     std::function<void()> restart;
     /// A record, and where its line begins in the file.
     std::function<void(Record record, int64_t offset)> record;

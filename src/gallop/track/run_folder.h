@@ -50,7 +50,7 @@ class RunFolder {
   /// Whether the folder holds a run. Takes nothing.
   static bool is_run(const fs::path& folder);
 
-  /// Whether somebody trains in the run now, and who, "process 12 on host"; empty for nobody.
+  /// Which process trains in the run now, "process 12 on host"; empty for none.
   static bool is_trained(const fs::path& folder);
   static std::string trained_by(const fs::path& folder);
 

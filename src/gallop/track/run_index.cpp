@@ -26,7 +26,7 @@ using database::SqliteTransaction;
 
 constexpr const char* kFile = ".index.db";
 constexpr const char* kFileWithSweeps = ".index.sweeps.db";
-// "GalR"; another version is made anew.
+// "GalR"; another version is made again.
 constexpr int64_t kApplication = 0x47616c52;
 constexpr int64_t kVersion = 2;
 

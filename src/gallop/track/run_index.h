@@ -27,9 +27,9 @@ struct RunRow {
 using Column = std::map<std::string, std::string>;
 
 /// All runs of a folder, and of sweeps where they are asked for: those have a tag `sweep`, unless
-/// somebody has given them another. Summaries are kept in RUNS/.index.db, with sweeps in
+/// they were given another. Summaries are kept in RUNS/.index.db, with sweeps in
 /// .index.sweeps.db, which may be removed at any time: only runs whose files have changed are read
-/// again. Where it cannot be written or is damaged, it is made anew, in memory if need be.
+/// again. Where it cannot be written or is damaged, it is made again, in memory if need be.
 class RunIndex {
  public:
   /// Brings the index up to date with the folders; a `reader` that has read their runs before knows
@@ -73,7 +73,7 @@ class RunIndex {
   RunPlaces places_;
   std::shared_ptr<RunReader> reader_;
   fs::path file_;
-  mutable std::unique_ptr<Tables> tables_;  ///< Made anew where they turn out to be damaged.
+  mutable std::unique_ptr<Tables> tables_;  ///< Made again where they turn out to be damaged.
   std::vector<RunRow> rows_;
 };
 

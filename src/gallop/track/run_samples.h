@@ -18,7 +18,7 @@ struct RunSamples {
     std::string text{};    ///< Its beginning, where it is long.
   };
 
-  std::vector<std::string> augmented_by;  ///< "flip", in their order.
+  std::vector<std::string> augmented_by;  ///< "random-horizontal-flip", in their order.
   std::vector<One> samples;
 };
 

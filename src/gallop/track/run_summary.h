@@ -11,7 +11,7 @@
 namespace gallop::track {
 
 enum class RunState {
-  kTraining,    ///< Somebody has its lock.
+  kTraining,    ///< A process has its lock.
   kFinished,    ///< Came to its end.
   kStopped,     ///< Was asked to stop, and can go on.
   kDied,        ///< Ended without a word.

@@ -7,11 +7,11 @@
 
 namespace gallop::track {
 
-/// Throws UsageError where somebody trains in the run.
+/// Throws UsageError where the run is in training.
 void check_idle(const fs::path& folder);
 
 /// Moves a run's folder to RUNS/.trash/NAME, or RUNS/.trash/.2/NAME and so on where a run of this
-/// name is there already, and returns where it is. Throws UsageError where somebody trains in it,
+/// name is there already, and returns where it is. Throws UsageError where it is in training,
 /// DeviceError where it cannot be moved.
 fs::path move_to_trash(const fs::path& folder);
 

@@ -21,10 +21,10 @@ constexpr double kSeconds = 1, kBusySeconds = 4;
 class NoUpdate final : public optim::Optimizer {
  public:
   at::Tensor step(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                  const optim::VariedOptions&) override {
+                  const optim::ScheduledOptions&) override {
     return {};
   }
-  bool can_vary(optim::Varying) const override { return false; }
+  bool can_schedule(optim::ScheduledOption) const override { return false; }
   NamedTensors state() const override { return {}; }
   double base_lr() const override { return 0; }
 };
@@ -40,8 +40,8 @@ std::optional<data::Batch> next_batch(data::DeviceLoader& loader, int64_t size,
   }
 }
 
-bool wishes_stop(const StepResult& result) {
-  return result.wishes[static_cast<size_t>(Wish::kStop)];
+bool requests_stop(const StepResult& result) {
+  return result.requests[static_cast<size_t>(StepRequest::kStop)];
 }
 
 at::Tensor part_of(const at::Tensor& tensor, int64_t part, int64_t parts) {
@@ -57,7 +57,7 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
   model.set_training(true);
   TrainStep step(model, optimizer, step_config);
   const bool is_shared = step_config.strategy != nullptr;
-  const std::vector<double> varied(step_config.varied.size(), 0.0);
+  const std::vector<double> scheduled(step_config.scheduled.size(), 0.0);
   MeasuredCost least;
   int64_t timed_steps = 0;
   bool is_enough = false;
@@ -67,8 +67,8 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
     const CostMeter meter(/*works=*/false);
     // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
     const StepResult result =
-        step.run(batch.input, batch.target, number, 0, /*count_guesses=*/false, varied,
-                 {.rows = batch.whole_size, .wishes = {is_enough || stop.requested()}});
+        step.run(batch.input, batch.target, number, 0, /*count_correct=*/false, scheduled,
+                 {.rows = batch.whole_size, .requests = {is_enough || stop.requested()}});
     const MeasuredCost cost = meter.read();
     if (stop.requested() && !is_shared) return {};
     if (number >= kWarmUpSteps) {
@@ -80,7 +80,7 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
       const bool is_busy = least.busy > MeasuredChoiceConfig().busy;
       is_enough = has_some && taken > (is_busy ? kBusySeconds : kSeconds);
     }
-    if (is_shared ? wishes_stop(result) : is_enough) break;
+    if (is_shared ? requests_stop(result) : is_enough) break;
   }
   if (stop.requested() || timed_steps == 0) return {};
   return BatchSpeed{.step_seconds = least.seconds, .busy = least.busy, .splits = step.splits()};
@@ -94,10 +94,10 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
   const int64_t big = config.small * config.parts;
   StepConfig of_parts = for_trials(step_config);
   StepConfig of_big = of_parts;
-  of_parts.accumulate = 1;
+  of_parts.gradient_accumulation = 1;
   // Shards are parts already.
   const bool has_shards = step_config.strategy != nullptr && step_config.strategy->shards() > 0;
-  of_big.accumulate = has_shards ? 1 : config.parts;
+  of_big.gradient_accumulation = has_shards ? 1 : config.parts;
   NoUpdate no_update;
   TrainStep small_step(parts.model, no_update, of_parts);
   TrainStep big_step(parts.model, parts.optimizer, of_big);
@@ -121,8 +121,8 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);
     const double lr = config.lr_factor * parts.optimizer.base_lr() * std::min(1.0, rise);
     const StepResult result = big_step.run(batch->input, batch->target, step, lr, false, {},
-                                           {.rows = big, .wishes = {parts.stop.requested()}});
-    if (!result.finite || wishes_stop(result)) return {};
+                                           {.rows = big, .requests = {parts.stop.requested()}});
+    if (!result.finite || requests_stop(result)) return {};
     if (step >= config.warm_up) noise.add(squares, result.gradient_norm * result.gradient_norm);
   }
   return noise;

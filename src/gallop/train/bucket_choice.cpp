@@ -9,7 +9,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/parallel/ddp.h"
-#include "gallop/train/kept_tensors.h"
+#include "gallop/train/tensor_snapshot.h"
 #include "gallop/train/trial_config.h"
 
 namespace gallop::train {
@@ -63,7 +63,7 @@ MeasuredCost measure_steps(const BucketTrial& trial, const std::string& size,
     if (number == kWarmUpSteps) meter.emplace(/*works=*/false);
     const double start = monotonic_seconds();
     // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
-    step.run(trial.batch.input, trial.batch.target, number, 0, /*count_guesses=*/false, {},
+    step.run(trial.batch.input, trial.batch.target, number, 0, /*count_correct=*/false, {},
              {.rows = trial.batch.whole_size});
     const double taken = monotonic_seconds() - start;
     if (number >= kWarmUpSteps) seconds.push_back(taken);
@@ -86,7 +86,7 @@ MeasuredChoice choose_bucket(const BucketTrial& trial, parallel::Collectives& co
     if (seen.insert(sizes_of(*trial.make_strategy(size))).second) sizes.emplace_back(size);
   }
   if (sizes.size() == 1) return {.candidates = {{.name = sizes.front()}}};
-  KeptTensors kept(trial.model.parameters());
+  TensorSnapshot kept(trial.model.parameters());
   for (const auto& list : {trial.model.buffers(), trial.optimizer.state()}) kept.keep(list);
   trial.model.set_training(true);
   MeasuredChoice choice = choose_by_measuring(
@@ -95,7 +95,7 @@ MeasuredChoice choose_bucket(const BucketTrial& trial, parallel::Collectives& co
        .close_rounds = kCloseRounds,
        .most_rounds = kMostRounds,
        .uses = trial.uses});
-  kept.put_back();
+  kept.restore();
   return choice;
 }
 

@@ -184,7 +184,7 @@ NamedTensors fitted(NamedTensors given, const NamedTensors& wanted) {
 
 }  // namespace
 
-std::string own_name(int rank, const std::string& name) {
+std::string rank_state_name(int rank, const std::string& name) {
   return fmt::format("{}{}.{}", kOwn, rank, name);
 }
 

@@ -18,13 +18,14 @@ struct TrainingState {
   NamedTensors model;                          ///< Parameters and buffers.
   NamedTensors optimizer;                      ///< State of the optimizer and the loss scaler.
   std::map<std::string, std::string> trainer;  ///< Loader state, counters, best score, ...
-  /// What processes have for themselves (see parallel::Strategy::own_state()), by own_name(): of
-  /// one of them where it is saved, each of which then writes a slice; of all where it was read.
+  /// What processes have for themselves (see parallel::Strategy::rank_state()), by
+  /// rank_state_name(): of one of them where it is saved, each of which then writes a slice; of all
+  /// where it was read.
   NamedTensors own{};
 };
 
 /// The name of such a tensor of this process.
-std::string own_name(int rank, const std::string& name);
+std::string rank_state_name(int rank, const std::string& name);
 
 /// A complete checkpoint on disk: all of its files are there in full length. Only reading it tells
 /// whether their checksums hold.
@@ -90,7 +91,7 @@ class CheckpointStore {
   /// as one with momentum does. Files are shared where both lie on one file system. Throws
   /// DataError where it is damaged, DeviceError like save().
   CheckpointInfo adopt(const CheckpointInfo& other);
-  /// The same as a checkpoint that this run would have come to by itself: nothing is forgotten.
+  /// The same as a checkpoint that this run would have come to by itself: nothing is lost.
   /// `best`: as save() takes it.
   CheckpointInfo take_over(const CheckpointInfo& other, bool best);
 
@@ -130,8 +131,9 @@ class CheckpointStore {
   /// Where "latest" points, or the last published one where that is gone; empty where there is
   /// none. Throws DataError that names what is damaged or missing in it.
   std::optional<CheckpointInfo> newest() const;
-  /// The newest of which nothing is damaged: all of it is read. `told` hears of those that are, a
-  /// line each. Empty where there is none; throws DataError where there are, but none is intact.
+  /// The newest of which nothing is damaged: all of it is read. `told` is called for those that
+  /// are, a line each. Empty where there is none; throws DataError where there are, but none is
+  /// intact.
   std::optional<CheckpointInfo> newest_intact(
       const std::function<void(const std::string& line)>& told) const;
   /// Where "best" points; empty where there is none. Throws like newest().

@@ -20,7 +20,7 @@ namespace {
 constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 constexpr auto kBetweenLooksAtThread = std::chrono::milliseconds(1);
 
-// Grows while somebody writes in the folder.
+// Grows while a process writes in the folder.
 int64_t bytes_in(const fs::path& folder) {
   int64_t bytes = 0;
   std::error_code error;

@@ -63,7 +63,7 @@ bool share(std::vector<EnsembleEvaluation>& batches, const EvaluateConfig& confi
   const auto for_all = [&](const auto& visit) {
     for (EnsembleEvaluation& batch : batches) {
       for (Evaluation& one : batch.each) for_each_number(one, config.views.is_any(), visit);
-      for_each_number(batch.together, /*has_views=*/false, visit);
+      for_each_number(batch.ensemble, /*has_views=*/false, visit);
     }
   };
   for_all([&numbers](double& number) { numbers.push_back(number); });
@@ -110,7 +110,7 @@ class EnsembleSums {
   }
   void write_to(EnsembleEvaluation& evaluation) const {
     for (size_t i = 0; i < sums_.size(); ++i) {
-      Evaluation& one = i < evaluation.each.size() ? evaluation.each[i] : evaluation.together;
+      Evaluation& one = i < evaluation.each.size() ? evaluation.each[i] : evaluation.ensemble;
       one.metrics = sums_[i].values(one.tally);
     }
   }
@@ -135,7 +135,7 @@ std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& sam
                                    const EvaluateConfig& config, const StopRequest& stop) {
   auto all = evaluate_ensemble({{model, config.precision}}, samples, config, stop);
   if (!all) return std::nullopt;
-  return all->together;
+  return all->ensemble;
 }
 
 std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& members,
@@ -153,7 +153,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   for (const Member& member : members) member.model.set_training(false);
   std::vector<EnsembleEvaluation> batches(
       static_cast<size_t>(count),
-      EnsembleEvaluation{.each = std::vector<Evaluation>(members.size()), .together = {}});
+      EnsembleEvaluation{.each = std::vector<Evaluation>(members.size()), .ensemble = {}});
   EnsembleSums sums(config.metrics.get(), members.size());
   std::optional<data::DeviceLoader> loader;
   if (own.begin < own.end) {
@@ -183,22 +183,22 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     }
     // A common factor of the probabilities does not count.
     if (!sum.defined()) continue;
-    result.together.tally.add(tally_of(sum, batch->target));
+    result.ensemble.tally.add(tally_of(sum, batch->target));
     sums.add(members.size(), {.outputs = sum, .target = batch->target});
     if (config.see) config.see(*batch, sum);
   }
   for (const Member& member : members) member.model.set_training(true);
   if (share(batches, config, stop.requested())) return std::nullopt;
   if (config.collectives != nullptr) sums.merge_all(*config.collectives);
-  EnsembleEvaluation result{.each = std::vector<Evaluation>(members.size()), .together = {}};
+  EnsembleEvaluation result{.each = std::vector<Evaluation>(members.size()), .ensemble = {}};
   for (const EnsembleEvaluation& batch : batches) {
     for (size_t i = 0; i < members.size(); ++i) add(result.each[i], batch.each[i]);
-    add(result.together, batch.together);
+    add(result.ensemble, batch.ensemble);
   }
   sums.write_to(result);
-  if (members.size() == 1) result.together = result.each.front();
-  result.together.skipped = result.each.front().skipped;
-  result.together.seconds = monotonic_seconds() - start;
+  if (members.size() == 1) result.ensemble = result.each.front();
+  result.ensemble.skipped = result.each.front().skipped;
+  result.ensemble.seconds = monotonic_seconds() - start;
   return result;
 }
 

@@ -60,7 +60,7 @@ struct Member {
 
 struct EnsembleEvaluation {
   std::vector<Evaluation> each;  ///< Of the members; their `seconds` are not known.
-  Evaluation together;           ///< By the mean of their probabilities.
+  Evaluation ensemble;           ///< By the mean of their probabilities.
 };
 
 /// The same of several models that see each sample in turn; `config.precision` does not count.

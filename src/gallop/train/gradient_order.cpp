@@ -2,7 +2,7 @@
 
 #include "gallop/optim/gradients.h"
 #include "gallop/parallel/gradient_hooks.h"
-#include "gallop/train/kept_tensors.h"
+#include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
 
@@ -18,7 +18,7 @@ std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& i
   std::vector<std::string> order;
   const parallel::GradientHooks hooks(
       tensors, [&](size_t parameter) { order.push_back(trained[parameter].name); });
-  const KeptTensors statistics(model.buffers());
+  const TensorSnapshot statistics(model.buffers());
   model.set_training(true);
   at::Tensor sum;
   {
@@ -27,7 +27,7 @@ std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& i
   }
   sum.backward();
   optim::drop_gradients(trained);
-  statistics.put_back();
+  statistics.restore();
   return order;
 }
 

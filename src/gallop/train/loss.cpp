@@ -25,24 +25,25 @@ at::Tensor as_rows(const at::Tensor& logits) { return logits.reshape({-1, logits
 
 struct Smoothed {
   at::Tensor shares;  // fp32 [N, C].
-  at::Tensor right;
+  at::Tensor correct;
 };
 
 // Of classes [..] or shares [.., C]; a row that does not count has no share of anything.
 Smoothed smoothed(const at::Tensor& logits, const at::Tensor& target,
-                  const at::Tensor& label_smoothing, bool count_right) {
+                  const at::Tensor& label_smoothing, bool count_correct) {
   const at::Tensor even =
       at::full({}, 1.0 / static_cast<double>(logits.size(1)), logits.options().dtype(at::kFloat));
   if (target.is_floating_point()) {
     const at::Tensor rows = as_rows(target).to(at::kFloat);
-    return {.shares = rows.add(even.sub(rows).mul(label_smoothing)), .right = {}};
+    return {.shares = rows.add(even.sub(rows).mul(label_smoothing)), .correct = {}};
   }
   const at::Tensor wanted = target.reshape({-1, 1});
   const at::Tensor counts = wanted.ne(data::kIgnoredTarget).to(at::kFloat);
   const at::Tensor rows =
       at::zeros(logits.sizes(), even.options()).scatter(1, wanted.clamp_min(0), 1.0);
-  Smoothed result{.shares = rows.add(even.sub(rows).mul(label_smoothing)).mul(counts), .right = {}};
-  if (count_right) result.right = logits.argmax(1, /*keepdim=*/true).eq(wanted).sum();
+  Smoothed result{.shares = rows.add(even.sub(rows).mul(label_smoothing)).mul(counts),
+                  .correct = {}};
+  if (count_correct) result.correct = logits.argmax(1, /*keepdim=*/true).eq(wanted).sum();
   return result;
 }
 
@@ -50,24 +51,24 @@ Smoothed smoothed(const at::Tensor& logits, const at::Tensor& target,
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing) {
-  return cross_entropy_sum({.x = logits}, target, label_smoothing, /*count_right=*/false).sum;
+  return cross_entropy_sum({.x = logits}, target, label_smoothing, /*count_correct=*/false).sum;
 }
 
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
-                         double label_smoothing, bool count_right) {
+                         double label_smoothing, bool count_correct) {
   auto both = model::functional::cross_entropy(
       output, target,
       {.targets = {.ignored = data::kIgnoredTarget, .label_smoothing = label_smoothing},
-       .count_right = count_right});
-  return {.sum = both.loss, .right = count_right ? both.right : at::Tensor()};
+       .count_correct = count_correct});
+  return {.sum = both.loss, .correct = count_correct ? both.correct : at::Tensor()};
 }
 
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
-                         const at::Tensor& label_smoothing, bool count_right) {
+                         const at::Tensor& label_smoothing, bool count_correct) {
   const at::Tensor logits = as_rows(output.logits());
-  const auto [shares, right] = smoothed(logits.detach(), target, label_smoothing, count_right);
+  const auto [shares, correct] = smoothed(logits.detach(), target, label_smoothing, count_correct);
   auto both = model::functional::cross_entropy(logits, shares, {});
-  return {.sum = both.loss, .right = right};
+  return {.sum = both.loss, .correct = correct};
 }
 
 int64_t count_targets(const at::Tensor& target) {
@@ -81,15 +82,15 @@ void Tally::add(const Tally& other) {
   top5 += other.top5;
 }
 
-Tally count_right(const at::Tensor& logits, const at::Tensor& target, bool with_top5) {
+Tally count_correct(const at::Tensor& logits, const at::Tensor& target, bool with_top5) {
   const at::Tensor rows = as_rows(logits);
   const at::Tensor wanted = target.reshape(-1);
   Tally tally;
   tally.count = count_targets(wanted);
   tally.top1 = at::eq(rows.argmax(1), wanted).sum().item<int64_t>();
   if (with_top5) {
-    const int64_t guesses = std::min<int64_t>(5, rows.size(1));
-    const at::Tensor best = std::get<1>(at::topk(rows, guesses, 1));
+    const int64_t predictions = std::min<int64_t>(5, rows.size(1));
+    const at::Tensor best = std::get<1>(at::topk(rows, predictions, 1));
     tally.top5 = at::eq(best, wanted.unsqueeze(1)).sum().item<int64_t>();
   }
   return tally;

@@ -15,19 +15,19 @@ namespace gallop::train {
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing);
 
-/// The same of a model's output. `right`, the number of right first guesses (int64, without
+/// The same of a model's output. `correct`, the number of right first guesses (int64, without
 /// dimensions), only where it is asked for.
 struct Losses {
   at::Tensor sum;
-  at::Tensor right;
+  at::Tensor correct;
 };
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
-                         double label_smoothing, bool count_right);
+                         double label_smoothing, bool count_correct);
 
 /// The same with a smoothing that changes from step to step: a number without dimensions. All
 /// logits and a share for each class are stored.
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
-                         const at::Tensor& label_smoothing, bool count_right);
+                         const at::Tensor& label_smoothing, bool count_correct);
 
 /// Number of targets that count.
 int64_t count_targets(const at::Tensor& target);
@@ -45,12 +45,12 @@ struct Tally {
   void add(const Tally& other);
 
  private:
-  double ratio(int64_t right) const {
-    return count > 0 ? static_cast<double>(right) / static_cast<double>(count) : 0;
+  double ratio(int64_t correct) const {
+    return count > 0 ? static_cast<double>(correct) / static_cast<double>(count) : 0;
   }
 };
 
 /// Counts right guesses (not the loss) of logits against targets.
-Tally count_right(const at::Tensor& logits, const at::Tensor& target, bool with_top5);
+Tally count_correct(const at::Tensor& logits, const at::Tensor& target, bool with_top5);
 
 }  // namespace gallop::train

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "gallop/data/device_loader.h"
-#include "gallop/train/kept_tensors.h"
-#include "gallop/train/together.h"
+#include "gallop/train/process_group.h"
+#include "gallop/train/tensor_snapshot.h"
 #include "gallop/train/trial_config.h"
 
 namespace gallop::train {
@@ -14,8 +14,8 @@ namespace gallop::train {
 namespace {
 
 // What training changes, to put it back.
-KeptTensors kept_of(const LrRangeTestParts& parts, const TrainStep& step) {
-  KeptTensors kept(parts.model.parameters());
+TensorSnapshot kept_of(const LrRangeTestParts& parts, const TrainStep& step) {
+  TensorSnapshot kept(parts.model.parameters());
   for (const auto& list : {parts.model.buffers(), parts.optimizer.state(), step.state()}) {
     kept.keep(list);
   }
@@ -33,11 +33,11 @@ class Test {
                 parts.model.parameters().front().tensor.device()),
         step_(parts.model, parts.optimizer, for_trials(step_config)),
         is_shared_(step_config.strategy != nullptr),
-        together_(together_from_here(step_config.strategy, parts.model)),
+        process_group_(group_from_here(step_config.strategy, parts.model)),
         kept_(kept_of(parts, step_)) {}
   ~Test() {
-    kept_.put_back();
-    together_.begin(parallel::Section::kStart, 0);
+    kept_.restore();
+    process_group_.begin(parallel::Section::kStart, 0);
   }
   Test(const Test&) = delete;
   Test& operator=(const Test&) = delete;
@@ -71,16 +71,17 @@ class Test {
   }
 
  private:
-  static Together together_from_here(parallel::Strategy* strategy, const model::Model& model) {
-    const Together together(strategy);
-    for (const auto& tensors : {model.parameters(), model.buffers()}) together.start_alike(tensors);
-    return together;
+  static ProcessGroup group_from_here(parallel::Strategy* strategy, const model::Model& model) {
+    const ProcessGroup process_group(strategy);
+    for (const auto& tensors : {model.parameters(), model.buffers()})
+      process_group.broadcast_parameters(tensors);
+    return process_group;
   }
 
   // Nothing where the test is to stop.
   std::optional<double> loss_at(double lr) {
     if (config_.steps_each == 0) return loss_of_step(lr);
-    kept_.put_back();
+    kept_.restore();
     loader_.seek(start_);
     number_ = 0;
     for (int64_t step = 0; step < config_.steps_each; ++step) {
@@ -99,12 +100,12 @@ class Test {
     } while (batch->size() == 0 && !is_shared_);
     // The first two are recorded and compiled.
     const bool starts = taken_++ < 2;
-    together_.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, taken_);
-    const Wishes wishes = {stop_.requested()};
+    process_group_.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, taken_);
+    const StepRequests requests = {stop_.requested()};
     const StepResult result =
-        step_.run(batch->input, batch->target, number_++, lr, /*count_guesses=*/false, {},
-                  {.rows = batch->whole_size, .wishes = wishes});
-    if (result.wishes[static_cast<size_t>(Wish::kStop)]) return {};
+        step_.run(batch->input, batch->target, number_++, lr, /*count_correct=*/false, {},
+                  {.rows = batch->whole_size, .requests = requests});
+    if (result.requests[static_cast<size_t>(StepRequest::kStop)]) return {};
     return result.tally.loss();
   }
 
@@ -114,8 +115,8 @@ class Test {
   data::DeviceLoader loader_;
   TrainStep step_;
   bool is_shared_;
-  Together together_;
-  KeptTensors kept_;
+  ProcessGroup process_group_;
+  TensorSnapshot kept_;
   int64_t number_ = 0, taken_ = 0;
 };
 

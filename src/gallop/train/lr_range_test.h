@@ -40,7 +40,7 @@ struct LrRangeTest {
 };
 
 /// Trains at rising rates (Smith, "Cyclical learning rates for training neural networks", WACV
-/// 2017) and leaves model and optimizer as they were. `told` hears each point as it comes; may be
+/// 2017) and leaves model and optimizer as they were. `told` is called with each point; may be
 /// empty.
 LrRangeTest test_lr_range(const LrRangeTestParts& parts, const LrRangeTestConfig& config,
                           const StepConfig& step_config, const data::LoaderConfig& loader_config,

@@ -15,7 +15,7 @@ struct StepEvent {
   int64_t steps = 0;  ///< Updates of the whole run.
   double epoch = 0;   ///< Passes over the data done, 1.5 in the middle of the second.
   double lr = 0;
-  std::vector<double> varied{};      ///< Values that vary, in the order of TrainerParts::varied.
+  std::vector<double> scheduled{};   ///< Values that vary, in the order of TrainerParts::scheduled.
   double loss = 0;                   ///< Mean over the batch.
   std::optional<double> accuracy{};  ///< Share of right first guesses, where counted.
   double gradient_norm = 0;

@@ -8,8 +8,8 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/optim/gradients.h"
-#include "gallop/train/kept_tensors.h"
 #include "gallop/train/memory_use.h"
+#include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
 
@@ -26,7 +26,7 @@ class Measurement {
   }
   ~Measurement() {
     optim::drop_gradients(model_.parameters());
-    statistics_.put_back();
+    statistics_.restore();
   }
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
@@ -76,7 +76,7 @@ class Measurement {
   model::Model& model_;
   const RecomputeMeasure& measure_;
   int64_t rows_;
-  KeptTensors statistics_;
+  TensorSnapshot statistics_;
 };
 
 // The blocks in the order in which they are to be recomputed: what keeps most goes first.

@@ -18,7 +18,7 @@ class StateWatch {
  public:
   struct Comparison {
     bool is_equal = true;
-    std::vector<size_t> odd_ranks{};  ///< Whose state is not that of most; empty where nobody is.
+    std::vector<size_t> odd_ranks{};  ///< Whose state is not that of most; empty where none is.
     /// Where all are equal now, those that had another state when they came to this step before;
     /// empty where all had, as a wrong gradient had reached them by then.
     std::vector<size_t> wrong_before{};

@@ -12,8 +12,8 @@
 #include "gallop/base/progress.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/model/functional/dropout.h"
-#include "gallop/train/kept_tensors.h"
 #include "gallop/train/step.h"
+#include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
 
@@ -91,7 +91,7 @@ bool recompute_statistics(model::Model& model, const data::Samples& samples,
   }
   if (running.empty()) return true;
   const at::NoGradGuard no_gradients;
-  const KeptTensors statistics_before(statistics), counters_before(counters);
+  const TensorSnapshot statistics_before(statistics), counters_before(counters);
   data::LoaderConfig one_epoch = config.loader;
   one_epoch.one_epoch = true;
   data::DeviceLoader loader(samples, one_epoch, {.seed = static_cast<int64_t>(config.seed)},
@@ -104,8 +104,8 @@ bool recompute_statistics(model::Model& model, const data::Samples& samples,
     note_progress();
   }
   const bool done = !stop.requested() && !means.is_empty();
-  done ? means.put_means() : statistics_before.put_back();
-  counters_before.put_back();
+  done ? means.put_means() : statistics_before.restore();
+  counters_before.restore();
   return !stop.requested();
 }
 

@@ -14,7 +14,7 @@ struct StatisticsConfig {
   at::Device device = at::kCPU;
 };
 
-/// Takes the statistics of batch norm, buffers that end in "running_mean" and "running_var", anew
+/// Takes the statistics of batch norm, buffers that end in "running_mean" and "running_var", again
 /// for the weights that the model has: their mean over the samples as the first epoch shows them,
 /// as PyTorch's update_bn() does. Without such buffers nothing is read. False where `stop` was
 /// requested before the end; the statistics are then as before. Leaves the model in training mode.

@@ -55,17 +55,20 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
 constexpr uint64_t kSeedsApart = 0x9E3779B97F4A7C15;
 
 // One minus a number near 1 keeps its digits in fp64 alone.
-at::ScalarType format_of(Value value) {
-  return value == Value::kLabelSmoothing || value == Value::kDropout ? at::kFloat : at::kDouble;
+at::ScalarType format_of(ScheduledParameter value) {
+  return value == ScheduledParameter::kLabelSmoothing || value == ScheduledParameter::kDropout
+             ? at::kFloat
+             : at::kDouble;
 }
 
-void set(const at::Tensor& shared, int64_t targets, int64_t all_targets, const Wishes& wishes) {
+void set(const at::Tensor& shared, int64_t targets, int64_t all_targets,
+         const StepRequests& requests) {
   const at::Tensor host =
       shared.is_cpu() ? shared : at::zeros_like(shared, at::TensorOptions(at::kCPU));
   auto* const numbers = host.mutable_data_ptr<double>();
   numbers[0] = static_cast<double>(targets);
   numbers[1] = static_cast<double>(all_targets);
-  for (size_t i = 0; i < kWishes; ++i) numbers[2 + i] = wishes[i] ? 1 : 0;
+  for (size_t i = 0; i < kStepRequests; ++i) numbers[2 + i] = requests[i] ? 1 : 0;
   if (!shared.is_cpu()) shared.copy_(host);
 }
 
@@ -80,7 +83,7 @@ void read_shared(const std::vector<double>& sums, int64_t targets, StepResult& r
   result.tally.top1 = static_cast<int64_t>(sums[kSharedTop1]);
   result.tally.count = static_cast<int64_t>(sums[kTargets]);
   result.share = sums[kTargets] / static_cast<double>(targets);
-  for (size_t i = 0; i < kWishes; ++i) result.wishes[i] = sums[kFirstWish + i] > 0;
+  for (size_t i = 0; i < kStepRequests; ++i) result.requests[i] = sums[kFirstRequest + i] > 0;
 }
 
 // `mean` is the loss; the count came from the device.
@@ -101,20 +104,20 @@ std::unique_ptr<parallel::CollectivesScope> TrainStep::sharing() const {
   return std::make_unique<parallel::CollectivesScope>(config_.strategy->collectives());
 }
 
-const char* name_of(Value value) {
+const char* name_of(ScheduledParameter value) {
   switch (value) {
-    case Value::kLabelSmoothing: return "label_smoothing";
-    case Value::kMomentum: return "momentum";
-    case Value::kBeta2: return "beta2";
-    case Value::kWeightDecay: return "weight_decay";
-    case Value::kDropout: return "dropout";
+    case ScheduledParameter::kLabelSmoothing: return "label_smoothing";
+    case ScheduledParameter::kMomentum: return "momentum";
+    case ScheduledParameter::kBeta2: return "beta2";
+    case ScheduledParameter::kWeightDecay: return "weight_decay";
+    case ScheduledParameter::kDropout: return "dropout";
   }
   throw InternalError("train step: a value without a name");
 }
 
 namespace {
 
-// Nobody knows which of the shards lacks them.
+// It is unknown which of the slices lacks them.
 void require_whole(int64_t broken, int64_t step) {
   if (broken == 0) return;
   throw DataError(fmt::format(
@@ -136,14 +139,14 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       lr_(at::zeros({}, at::TensorOptions(at::kFloat).device(device_))),
       loss_weight_(at::zeros_like(lr_)),
       seed_and_step_(at::zeros({2}, at::TensorOptions(at::kLong).device(device_))),
-      readings_(config.make_readings(device_, most_numbers())),
+      results_(config.make_results(device_, most_numbers())),
       kept_(model.buffers()) {
   check_optimizer(config, optimizer);
   check_loss(config);
   // They leave their place and come back.
   if (config.sam) kept_.keep(parameters_);
-  for (const Value value : config.varied) {
-    varied_.push_back(at::zeros_like(lr_, format_of(value)));
+  for (const ScheduledParameter value : config.scheduled) {
+    scheduled_.push_back(at::zeros_like(lr_, format_of(value)));
   }
   if (config.precision == precision::Precision::kFp16) scaler_.emplace(config.loss_scale, device_);
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
@@ -151,7 +154,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.strategy != nullptr) {
     own_seed_and_step_ = at::zeros({std::max<int64_t>(1, shards()), 2}, seed_and_step_.options());
     shared_ = at::zeros({kFirstLoss - kTargets}, at::TensorOptions(at::kDouble).device(device_));
-    if (shards() > 0 && config.accumulate > 1) {
+    if (shards() > 0 && config.gradient_accumulation > 1) {
       throw UsageError(
           fmt::format("train.gradient_accumulation with parallel.name=deterministic, which "
                       "computes every batch in {} "
@@ -163,7 +166,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     compiled_.emplace(
         [this](const Tensors& arguments, int64_t mode) {
           Tensors results = compute(arguments, mode % 2 != 0);
-          // Those of a trial are nobody's, and would be there beside the graph's.
+          // Those of a dry run are discarded, and would be there beside the graph's.
           if (compile::is_recording()) optim::drop_gradients(parameters_);
           return results;
         },
@@ -184,26 +187,26 @@ bool TrainStep::has_guesses(const at::Tensor& target) const {
 }
 
 StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
-                          double lr, bool count_guesses, const std::vector<double>& values,
+                          double lr, bool count_correct, const std::vector<double>& values,
                           const SharedBatch& shared) {
   if (!started_.empty()) throw InternalError("train step: earlier results have not been taken");
-  start(input, target, step, lr, count_guesses, values, shared);
+  start(input, target, step, lr, count_correct, values, shared);
   return take();
 }
 
 void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                      bool count_guesses, const std::vector<double>& values,
+                      bool count_correct, const std::vector<double>& values,
                       const SharedBatch& shared) {
-  if (must_take()) throw InternalError("train step: too many results have not been taken");
-  if (values.size() != varied_.size()) {
+  if (is_full()) throw InternalError("train step: too many results have not been taken");
+  if (values.size() != scheduled_.size()) {
     throw InternalError("train step: another number of values than those that vary");
   }
   kernel::share_cores_with_others();
   const precision::Tf32Guard tf32(config_.precision, device_.type());
-  const auto together = sharing();
+  const auto scope = sharing();
   seed_step(config_.seed, step, device_);
   set(lr_, lr);
-  for (size_t i = 0; i < values.size(); ++i) set(varied_[i], values[i]);
+  for (size_t i = 0; i < values.size(); ++i) set(scheduled_[i], values[i]);
   const int64_t rows = shared_.defined() && shared.rows > 0 ? shared.rows : target.size(0);
   Started started;
   const Loss& first = *terms_.front().loss;
@@ -222,12 +225,12 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
       set(own_seed_and_step_.select(0, i), config_.seed + number * kSeedsApart, step);
     }
     set(shared_, first.expected_count(target, target.size(0)), rank == 0 ? started.targets : 0,
-        shared.wishes);
+        shared.requests);
   }
   const Tensors arguments = arguments_of(input, target);
-  const Tensors results = compute_in_memory(arguments, count_guesses, step);
-  if (readings_) {
-    readings_->push(results[0]);
+  const Tensors results = compute_in_memory(arguments, count_correct, step);
+  if (results_) {
+    results_->push(results[0]);
   } else {
     read_now(started, results, arguments, step);
     started.is_read = true;
@@ -255,10 +258,10 @@ void TrainStep::read_now(Started& started, const Tensors& results, const Tensors
 }
 
 // Others may have been started since: of gradients there is nothing left but what the parameters
-// tell. Where bad updates are skipped they tell nothing, and nobody asks.
+// tell. Where bad updates are skipped they report nothing, and are not asked.
 void TrainStep::read_late(Started& started) {
   StepResult& result = started.result;
-  const std::vector<double> numbers = readings_->pop();
+  const std::vector<double> numbers = results_->pop();
   result.tally.loss_sum = numbers[kLossNumber];
   result.gradient_norm = numbers[kNormNumber];
   result.is_spike = numbers[kSpikeNumber] != 0;
@@ -284,15 +287,15 @@ StepResult TrainStep::take() {
 }
 
 bool TrainStep::can_take() const {
-  return !started_.empty() && (started_.front().is_read || readings_->is_there());
+  return !started_.empty() && (started_.front().is_read || results_->is_there());
 }
 
-bool TrainStep::must_take() const { return readings_ && readings_->is_full(); }
+bool TrainStep::is_full() const { return results_ && results_->is_full(); }
 
 TrainStep::Tensors TrainStep::arguments_of(const at::Tensor& input,
                                            const at::Tensor& target) const {
   Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
-  arguments.insert(arguments.end(), varied_.begin(), varied_.end());
+  arguments.insert(arguments.end(), scheduled_.begin(), scheduled_.end());
   if (shared_.defined()) {
     arguments.push_back(own_seed_and_step_);
     arguments.push_back(shared_);
@@ -310,7 +313,7 @@ std::string TrainStep::first_bad_tensor(const Tensors& arguments, int64_t step, 
   if (std::string name = first_bad_parameter(); !name.empty()) return name;
   seed_step(config_.seed, step, device_);
   forward_backward(arguments, counts_on_device_ ? count_targets_of_all(arguments) : Counts(),
-                   /*count_guesses=*/false);
+                   /*count_correct=*/false);
   return optim::first_non_finite_gradient(parameters_);
 }
 
@@ -325,17 +328,18 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
                                        const std::string& stage) {
   compile::StagesConfig config{.only = stage};
   if (config_.compile) config.passes_off = config_.compile->passes_off;
-  const auto together = sharing();
+  const auto scope = sharing();
   set(lr_, 0);
   whole_rows_ = input.size(0);
   const auto targets = terms_.front().loss->expected_count(target, target.size(0));
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(targets));
   compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
                             .state = everything()};
-  for (const Value value : config_.varied) names.inputs.emplace_back(name_of(value));
+  for (const ScheduledParameter value : config_.scheduled)
+    names.inputs.emplace_back(name_of(value));
   if (shared_.defined()) names.inputs.insert(names.inputs.end(), {"own_seed_and_step", "shared"});
   auto stages = compile::graph_stages(
-      [this](const Tensors& arguments) { return compute(arguments, /*count_guesses=*/false); },
+      [this](const Tensors& arguments) { return compute(arguments, /*count_correct=*/false); },
       arguments_of(input, target), names, config);
   optim::drop_gradients(parameters_);
   return stages;

@@ -18,25 +18,25 @@
 #include "gallop/parallel/sums.h"
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/async_results.h"
 #include "gallop/train/distillation.h"
-#include "gallop/train/kept_tensors.h"
 #include "gallop/train/losses/loss.h"
 #include "gallop/train/spike_watch.h"
-#include "gallop/train/step_readings.h"
+#include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
 
 /// What may change from step to step besides the learning rate.
-enum class Value { kLabelSmoothing, kMomentum, kBeta2, kWeightDecay, kDropout };
+enum class ScheduledParameter { kLabelSmoothing, kMomentum, kBeta2, kWeightDecay, kDropout };
 
 /// "label_smoothing"
-const char* name_of(Value value);
+const char* name_of(ScheduledParameter value);
 
 struct StepConfig {
   precision::Precision precision = precision::Precision::kFp32;
   precision::GradScalerConfig loss_scale{};  ///< Of fp16.
-  int64_t accumulate = 1;                    ///< Micro-batches a batch is cut into.
-  std::optional<double> clip;                ///< Largest global norm of the gradients.
+  int64_t gradient_accumulation = 1;         ///< Micro-batches a batch is cut into.
+  std::optional<double> clip_grad_norm;      ///< Largest global norm of the gradients.
   std::optional<double> clip_value{};        ///< See optim::clip_values().
   std::optional<double> clip_adaptive{};     ///< See optim::clip_adaptively().
   /// If set, the update takes the gradients of weights that lie so far from the model's, where the
@@ -49,10 +49,10 @@ struct StepConfig {
   bool every_target_counts = false;
   std::optional<Distillation> distill{};
   std::optional<SpikeConfig> spikes{};  ///< If set, an update at a spike is skipped.
-  /// Values that every start() is given anew, in this order: inputs of the step, so that a compiled
-  /// one stays as it is. Of those, what stands above, in the optimizer's options or in the model's
-  /// does not count. The optimizer can vary them, and the model has dropout.
-  std::vector<Value> varied{};
+  /// Values that every start() is given again, in this order: inputs of the step, so that a
+  /// compiled one stays as it is. Of those, what stands above, in the optimizer's options or in the
+  /// model's does not count. The optimizer can vary them, and the model has dropout.
+  std::vector<ScheduledParameter> scheduled{};
   uint64_t seed = 1;  ///< Of dropout.
   /// A gradient that is not finite leaves the parameters as they are, which takes one more pass
   /// over the gradients, before the update. Else it is told after the update, for those who then
@@ -64,19 +64,19 @@ struct StepConfig {
   /// of the whole, and results are the same in all.
   parallel::Strategy* strategy = nullptr;
   /// How results come to the host.
-  MakeStepReadings make_readings = make_step_readings;
+  MakeAsyncResults make_results = make_async_results;
 };
 
 /// What a process would have all of them do after a step.
-enum class Wish : size_t { kStop, kEvaluate, kSave };
-constexpr size_t kWishes = 3;
-using Wishes = std::array<bool, kWishes>;
+enum class StepRequest : size_t { kStop, kEvaluate, kSave };
+constexpr size_t kStepRequests = 3;
+using StepRequests = std::array<bool, kStepRequests>;
 
 /// What a step that processes share has to be told besides this one's part of the batch.
 struct SharedBatch {
   /// Of all parts together, broken samples included; 0 where this process has all of them.
   int64_t rows = 0;
-  Wishes wishes{};
+  StepRequests requests{};
 };
 
 /// What one update did.
@@ -86,10 +86,10 @@ struct StepResult {
   Tally tally;
   bool has_guesses = true;  ///< Targets are class labels: right guesses have a meaning.
   double gradient_norm = 0;
-  bool is_spike = false;   ///< The loss: the update was skipped.
-  Wishes wishes{};         ///< Of any of the processes that share the step.
-  double share = 1;        ///< Of the samples that were not broken, where it is shared.
-  bool finite = true;      ///< The loss and all gradients.
+  bool is_spike = false;    ///< The loss: the update was skipped.
+  StepRequests requests{};  ///< Of any of the processes that share the step.
+  double share = 1;         ///< Of the samples that were not broken, where it is shared.
+  bool finite = true;       ///< The loss and all gradients.
   std::string bad_tensor;  ///< If not, the first of them: "loss" or a parameter's name; empty where
                            ///< results come late and tell no more than that a gradient is not.
 };
@@ -101,10 +101,10 @@ struct StepResult {
 /// taken later: the host goes on without waiting.
 ///
 /// Where there is no memory for a micro-batch, micro-batches are split in two from then on, and the
-/// step is computed again: gradients are the same, as with StepConfig::accumulate, and batch norm
-/// takes its statistics of the smaller ones. Throws StepDoesNotFit where one sample is too much.
-/// Of processes that share a step all do so where one has no memory: what was summed in the step so
-/// far counts for nobody.
+/// step is computed again: gradients are the same, as with StepConfig::gradient_accumulation, and
+/// batch norm takes its statistics of the smaller ones. Throws StepDoesNotFit where one sample is
+/// too much. Of processes that share a step all do so where one has no memory: what was summed in
+/// the step so far counts for nobody.
 class TrainStep {
  public:
   /// Model, optimizer and teacher must outlive the step. Throws UsageError as check_optimizer().
@@ -115,20 +115,20 @@ class TrainStep {
   /// finite is not applied; gradients that are not, as the config says, and never with clipping or
   /// fp16, which know their norm before.
   StepResult run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                 bool count_guesses, const std::vector<double>& values = {},
+                 bool count_correct, const std::vector<double>& values = {},
                  const SharedBatch& shared = {});
 
   /// The same in two: several may be started before the first result is taken, in their order.
-  /// Throws InternalError where must_take().
+  /// Throws InternalError where is_full().
   void start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-             bool count_guesses, const std::vector<double>& values = {},
+             bool count_correct, const std::vector<double>& values = {},
              const SharedBatch& shared = {});
   /// Of the oldest that was started; waits for it. Throws InternalError where there is none.
   StepResult take();
   /// Whether take() would not wait.
   bool can_take() const;
   /// Whether as many results are under way as may be.
-  bool must_take() const;
+  bool is_full() const;
 
   /// Into how many parts micro-batches have been split for want of memory; 1 at first, and again
   /// what it was after a resume.
@@ -138,7 +138,7 @@ class TrainStep {
   const std::string& why_split() const { return why_split_; }
 
   /// By how many steps at most the results that have been taken lie behind the next start().
-  int64_t most_behind() const { return readings_ ? readings_->most() - 1 : 0; }
+  int64_t max_in_flight() const { return results_ ? results_->max_in_flight() - 1 : 0; }
 
   /// Loss scale, mean and deviation of losses and their counters, for checkpoints; of those what
   /// the config asks for.
@@ -166,7 +166,7 @@ class TrainStep {
 
   void read_now(Started& started, const Tensors& results, const Tensors& arguments, int64_t step);
   void read_late(Started& started);
-  Tensors compute_in_memory(const Tensors& arguments, bool count_guesses, int64_t step);
+  Tensors compute_in_memory(const Tensors& arguments, bool count_correct, int64_t step);
   struct Shortage {
     std::string why;
     bool of_one_sample = false;  ///< Nothing is left to be split.
@@ -178,7 +178,7 @@ class TrainStep {
                     int64_t step) const;
   void require_unchanged(const std::string& why, int64_t step) const;
   void split_for(const Shortage& shortage, int64_t step);
-  Tensors compute(const Tensors& arguments, bool count_guesses);
+  Tensors compute(const Tensors& arguments, bool count_correct);
   /// Of the batch; `shared` as SharedSum says, undefined where alone.
   struct Sums {
     at::Tensor loss, top1, shared;
@@ -192,15 +192,15 @@ class TrainStep {
   Counts count_targets_of_all(const Tensors& arguments);
   at::Tensor counts_of(const at::Tensor& input, const at::Tensor& target) const;
   int64_t counts() const;
-  Sums forward_backward(const Tensors& arguments, const Counts& counts, bool count_guesses);
+  Sums forward_backward(const Tensors& arguments, const Counts& counts, bool count_correct);
   Sums forward_backward_sam(const Tensors& arguments, const Counts& counts, const Sums& first,
                             double distance);
   Losses losses_of(const at::Tensor& input, const at::Tensor& target, const Tensors& arguments,
-                   const Counts& counts, bool count_guesses);
+                   const Counts& counts, bool count_correct);
   at::Tensor teach(const model::Output& output, const at::Tensor& input,
                    const at::Tensor& target) const;
   void backward(const at::Tensor& loss_sum, const Tensors& arguments);
-  void expect_gradients();
+  void begin_gradient_sync();
   /// Rows that are computed at once.
   struct Piece {
     int64_t begin = 0, end = 0;
@@ -209,18 +209,18 @@ class TrainStep {
   std::vector<Piece> pieces_of(int64_t rows) const;
   int64_t shards() const;
   bool shares_batch_norm() const;
-  int64_t mode_of(bool count_guesses) const;
+  int64_t mode_of(bool count_correct) const;
   void finish_sharing(Sums& sums, const Tensors& arguments);
   at::Tensor draws_of_dropout(const Tensors& arguments, int64_t shard) const;
   /// The arguments of the function of tensors that a step is.
   Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
   /// That of a value that varies, else undefined.
-  at::Tensor varied(Value value, const Tensors& arguments) const;
+  at::Tensor scheduled(ScheduledParameter value, const Tensors& arguments) const;
   /// The norm of the gradients, and where they are looked for whether the loss is a spike. `share`
   /// of the batch was not broken; undefined for all. Where `idle` is not 0 nothing is updated.
   Tensors update(const Tensors& arguments, const at::Tensor& loss_sum, const at::Tensor& share,
                  const at::Tensor& idle);
-  at::Tensor apply(const Tensors& arguments, at::Tensor bad, const at::Tensor& share);
+  at::Tensor apply(const Tensors& arguments, at::Tensor found_inf, const at::Tensor& share);
   std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
   NamedTensors everything() const;
@@ -233,7 +233,7 @@ class TrainStep {
   bool counts_on_device_;  ///< Counts depend on the values of targets, or on several terms.
   at::Device device_;
   at::Tensor lr_, loss_weight_;
-  Tensors varied_;            ///< In the order of the config's.
+  Tensors scheduled_;         ///< In the order of the config's.
   at::Tensor seed_and_step_;  ///< What dropout draws from, int64 [2].
   at::Tensor shared_;         ///< What this process adds to sums over all; undefined where alone.
   /// Then what its dropout draws from, int64 [shards or 1, 2]: other numbers than those of others.
@@ -242,9 +242,9 @@ class TrainStep {
   std::optional<precision::GradScaler> scaler_;
   std::optional<SpikeWatch> spikes_;
   std::optional<compile::CompiledFunction> compiled_;
-  std::unique_ptr<StepReadings> readings_;  ///< Null where results are there at once.
+  std::unique_ptr<AsyncResults> results_;  ///< Null where results are there at once.
   std::deque<Started> started_;
-  KeptTensors kept_;  ///< What a step changes before its update, as it was.
+  TensorSnapshot kept_;  ///< What a step changes before its update, as it was.
   int64_t splits_ = 1;
   std::string why_split_;
   bool updating_ = false;  ///< Parameters may have changed in this step.

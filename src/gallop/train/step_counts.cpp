@@ -23,17 +23,18 @@ bool counts_by_size(const StepConfig& config, const std::vector<LossTerm>& terms
 
 void check_loss(const StepConfig& config) {
   const LossTraits traits = config.loss->traits();
-  const auto is_varied = [&](Value value) {
-    return std::find(config.varied.begin(), config.varied.end(), value) != config.varied.end();
+  const auto is_varied = [&](ScheduledParameter value) {
+    return std::find(config.scheduled.begin(), config.scheduled.end(), value) !=
+           config.scheduled.end();
   };
-  if (is_varied(Value::kLabelSmoothing) && !traits.takes_smoothing) {
+  if (is_varied(ScheduledParameter::kLabelSmoothing) && !traits.takes_smoothing) {
     throw UsageError(
         "schedules.label_smoothing is an option of the loss cross-entropy; leave it out, or take "
         "train.loss=cross-entropy");
   }
   const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
                                                         config.strategy->shards() > 0);
-  if (traits.compares_samples && (config.accumulate > 1 || is_shared)) {
+  if (traits.compares_samples && (config.gradient_accumulation > 1 || is_shared)) {
     throw UsageError(fmt::format(
         "train.loss compares the samples of a batch with each other, so that a batch cannot be "
         "computed in parts; {}",
@@ -79,8 +80,8 @@ TrainStep::Counts TrainStep::count_targets_of_all(const Tensors& arguments) {
     all = counts_of(input, target);
   }
   if (shared_.defined()) {
-    parallel::start_sum(all);
-    parallel::wait_for_sum(all);
+    parallel::all_reduce_async(all);
+    parallel::wait_tensor(all);
   }
   if (shards() > 0) all = all.sum(0);
   const int64_t terms = counts() - 1;

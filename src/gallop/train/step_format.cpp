@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/optim/gradients.h"
-#include "gallop/train/kept_tensors.h"
+#include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
 
@@ -90,7 +90,7 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
 
 FormatChoice choose_format(model::Model& model, const at::Tensor& input, const at::Tensor& target,
                            const std::vector<StepFormat>& formats, const Loss& loss, double uses) {
-  const KeptTensors statistics(model.buffers());
+  const TensorSnapshot statistics(model.buffers());
   const int64_t rows = rows_to_time(model, input, target, formats.back(), loss);
   const at::Tensor some = input.narrow(0, 0, rows), their_target = target.narrow(0, 0, rows);
   const auto measure = [&](size_t candidate) {
@@ -110,7 +110,7 @@ FormatChoice choose_format(model::Model& model, const at::Tensor& input, const a
 
   optim::drop_gradients(model.parameters());
   model.to(input.device(), formats.front().channels_last);
-  statistics.put_back();
+  statistics.restore();
   return choice;
 }
 

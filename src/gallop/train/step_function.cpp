@@ -43,13 +43,13 @@ at::Tensor in_one(const std::vector<at::Tensor>& results) {
 }
 
 // Also where memory runs out meanwhile.
-struct PutBackAtEnd {
-  KeptTensors tensors{NamedTensors()};
+struct RestoreAtEnd {
+  TensorSnapshot tensors{NamedTensors()};
 
-  PutBackAtEnd() = default;
-  ~PutBackAtEnd() { tensors.put_back(); }
-  PutBackAtEnd(const PutBackAtEnd&) = delete;
-  PutBackAtEnd& operator=(const PutBackAtEnd&) = delete;
+  RestoreAtEnd() = default;
+  ~RestoreAtEnd() { tensors.restore(); }
+  RestoreAtEnd(const RestoreAtEnd&) = delete;
+  RestoreAtEnd& operator=(const RestoreAtEnd&) = delete;
 };
 
 // Hooks of gradients start sums, which only this thread can; the engine would have a thread of its
@@ -69,9 +69,9 @@ class BackwardOnThisThread {
 
 }  // namespace
 
-at::Tensor TrainStep::varied(Value value, const Tensors& arguments) const {
-  for (size_t i = 0; i < config_.varied.size(); ++i) {
-    if (config_.varied[i] == value) return arguments[kVaried + i];
+at::Tensor TrainStep::scheduled(ScheduledParameter value, const Tensors& arguments) const {
+  for (size_t i = 0; i < config_.scheduled.size(); ++i) {
+    if (config_.scheduled[i] == value) return arguments[kScheduled + i];
   }
   return {};
 }
@@ -81,16 +81,16 @@ at::Tensor TrainStep::draws_of_dropout(const Tensors& arguments, int64_t shard) 
                            : arguments[kSeedAndStep];
 }
 
-TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_guesses) {
+TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_correct) {
   std::optional<model::functional::SharedBatchNormScope> batch_norms;
   if (shares_batch_norm()) {
     batch_norms.emplace([](const at::Tensor& tensor) {
-      parallel::start_sum(tensor);
-      parallel::wait_for_sum(tensor);
+      parallel::all_reduce_async(tensor);
+      parallel::wait_tensor(tensor);
     });
   }
   const Counts counts = counts_on_device_ ? count_targets_of_all(arguments) : Counts();
-  const Sums sums = forward_backward(arguments, counts, count_guesses);
+  const Sums sums = forward_backward(arguments, counts, count_correct);
   Sums further;
   if (config_.sam) further = forward_backward_sam(arguments, counts, sums, *config_.sam);
   at::Tensor share, idle;
@@ -135,7 +135,7 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
     return pieces;
   }
   // All processes come to the layers that have sums equally often.
-  const int64_t most = config_.accumulate * splits_;
+  const int64_t most = config_.gradient_accumulation * splits_;
   const int64_t count = shares_batch_norm() ? most : std::min(most, rows);
   for (int64_t piece = 0; piece < count; ++piece) {
     pieces.push_back({rows * piece / count, rows * (piece + 1) / count});
@@ -145,18 +145,19 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
 
 // Leaves the gradients with the parameters.
 TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, const Counts& counts,
-                                            bool count_guesses) {
+                                            bool count_correct) {
   optim::drop_gradients(parameters_);
   const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
   const auto place_of = [&](int64_t shard) {
-    return model::functional::DropoutPlace{.seed_and_step = draws_of_dropout(arguments, shard),
-                                           .share = varied(Value::kDropout, arguments)};
+    return model::functional::DropoutPlace{
+        .seed_and_step = draws_of_dropout(arguments, shard),
+        .share = scheduled(ScheduledParameter::kDropout, arguments)};
   };
   auto draws = place_of(0);
   const auto pieces = pieces_of(input.size(0));
   const bool is_sharded = shards() > 0;
   Sums sums{.of_shards = Tensors(static_cast<size_t>(std::max<int64_t>(1, shards())))};
-  if (is_sharded) expect_gradients();
+  if (is_sharded) begin_gradient_sync();
   for (const Piece& piece : pieces) {
     if (is_sharded && piece.begin == piece.end) {
       config_.strategy->finish_shard(piece.shard, /*has_samples=*/false);
@@ -166,20 +167,20 @@ TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, const Coun
     const model::functional::DropoutScope scope(draws);
     const Losses losses =
         losses_of(rows_of(input, piece.begin, piece.end), rows_of(target, piece.begin, piece.end),
-                  arguments, counts, count_guesses);
+                  arguments, counts, count_correct);
     {
       const at::NoGradGuard no_grad;
       at::Tensor& loss = sums.of_shards[static_cast<size_t>(piece.shard)];
       loss = sum_of(loss, losses.sum.detach().to(at::kDouble));
-      if (losses.right.defined()) sums.top1 = sum_of(sums.top1, losses.right);
+      if (losses.correct.defined()) sums.top1 = sum_of(sums.top1, losses.correct);
     }
     const bool is_last = &piece == &pieces.back();
-    if (shared_.defined() && !is_sharded && is_last) expect_gradients();
+    if (shared_.defined() && !is_sharded && is_last) begin_gradient_sync();
     backward(losses.sum, arguments);
     draws = model::functional::DropoutScope::place();
     if (is_sharded) config_.strategy->finish_shard(piece.shard, /*has_samples=*/true);
   }
-  if (shared_.defined() && !is_sharded && pieces.empty()) expect_gradients();
+  if (shared_.defined() && !is_sharded && pieces.empty()) begin_gradient_sync();
   if (shared_.defined()) {
     finish_sharing(sums, arguments);
   } else {
@@ -196,15 +197,15 @@ void TrainStep::backward(const at::Tensor& loss_sum, const Tensors& arguments) {
 }
 
 // From here on they go to all processes as they come.
-void TrainStep::expect_gradients() {
+void TrainStep::begin_gradient_sync() {
   const at::NoGradGuard no_grad;
-  config_.strategy->expect_gradients(whole_rows_);
+  config_.strategy->begin_gradient_sync(whole_rows_);
 }
 
 // The last sum of a pass says whether all have done their part of it.
 void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
   const at::NoGradGuard no_grad;
-  config_.strategy->finish_gradients();
+  config_.strategy->finish_gradient_sync();
   const at::Tensor zero = at::zeros({1}, shared_.options());
   Tensors numbers = {sums.top1.defined() ? sums.top1.to(at::kDouble).reshape({1}) : zero,
                      arguments.back()};
@@ -212,8 +213,8 @@ void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
     numbers.push_back(loss.defined() ? loss.reshape({1}) : zero);
   }
   sums.shared = at::cat(numbers);
-  parallel::start_sum(sums.shared);
-  parallel::wait_for_sum(sums.shared);
+  parallel::all_reduce_async(sums.shared);
+  parallel::wait_tensor(sums.shared);
   parallel::require_all_done(sums.shared, kMissing);
   sums.loss = sums.shared.slice(0, kFirstLoss).sum();
   sums.top1 = at::Tensor();
@@ -223,7 +224,7 @@ void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
 TrainStep::Sums TrainStep::forward_backward_sam(const Tensors& arguments, const Counts& counts,
                                                 const Sums& first, double distance) {
   constexpr double kLeastNorm = 1e-12;
-  PutBackAtEnd kept;
+  RestoreAtEnd kept;
   {
     const at::NoGradGuard no_grad;
     at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
@@ -239,11 +240,11 @@ TrainStep::Sums TrainStep::forward_backward_sam(const Tensors& arguments, const 
     }
     kept.tensors.keep(model_.buffers());
   }
-  return forward_backward(arguments, counts, /*count_guesses=*/false);
+  return forward_backward(arguments, counts, /*count_correct=*/false);
 }
 
 Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
-                            const Tensors& arguments, const Counts& counts, bool count_guesses) {
+                            const Tensors& arguments, const Counts& counts, bool count_correct) {
   const precision::AutocastGuard autocast(config_.precision, input.device().type());
   model::Output output = model_.forward_to_head(input);
   // Which several losses read.
@@ -251,12 +252,12 @@ Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
   const NamedTensors batch = {{"input", input}, {"target", target}};
   Losses losses;
   for (size_t i = 0; i < terms_.size(); ++i) {
-    Loss::Request request{.count_right = count_guesses && !losses.right.defined()};
+    Loss::Request request{.count_correct = count_correct && !losses.correct.defined()};
     if (terms_[i].loss->traits().takes_smoothing) {
-      request.label_smoothing = varied(Value::kLabelSmoothing, arguments);
+      request.label_smoothing = scheduled(ScheduledParameter::kLabelSmoothing, arguments);
     }
     const Losses of_term = terms_[i].loss->sum_and_right(output, batch, request);
-    if (of_term.right.defined()) losses.right = of_term.right;
+    if (of_term.correct.defined()) losses.correct = of_term.correct;
     const at::Tensor sum =
         counts_on_device_ ? divided(of_term.sum, counts.factors, i) : of_term.sum;
     losses.sum = sum_of(losses.sum, sum);
@@ -285,9 +286,9 @@ TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor&
   const at::NoGradGuard no_grad;
   // What is recorded changes nothing.
   updating_ = !compile::is_recording();
-  at::Tensor bad = zero_if_finite(loss_sum), spike;
+  at::Tensor found_inf = zero_if_finite(loss_sum), spike;
   // Without a single target there is nothing to learn.
-  if (idle.defined()) bad = bad.add(idle);
+  if (idle.defined()) found_inf = found_inf.add(idle);
   if (spikes_) {
     at::Tensor loss = loss_sum.mul(arguments[kLossWeight]);
     if (share.defined()) {
@@ -296,20 +297,22 @@ TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor&
       loss = loss.div(idle.eq(0));  // Without a target it is no number, and no part of the mean.
     }
     spike = spikes_->note(loss);
-    bad = bad.add(spike);
+    found_inf = found_inf.add(spike);
   }
-  return {apply(arguments, bad, share), spike};
+  return {apply(arguments, found_inf, share), spike};
 }
 
 // Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
 // update's own pass over them.
-at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad, const at::Tensor& share) {
+at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor found_inf,
+                            const at::Tensor& share) {
   const at::Tensor& lr = arguments[kLr];
-  const optim::VariedOptions options{.momentum = varied(Value::kMomentum, arguments),
-                                     .beta2 = varied(Value::kBeta2, arguments),
-                                     .weight_decay = varied(Value::kWeightDecay, arguments),
-                                     .draws = arguments[kSeedAndStep]};
-  const bool clips = config_.clip || config_.clip_value || config_.clip_adaptive;
+  const optim::ScheduledOptions options{
+      .momentum = scheduled(ScheduledParameter::kMomentum, arguments),
+      .beta2 = scheduled(ScheduledParameter::kBeta2, arguments),
+      .weight_decay = scheduled(ScheduledParameter::kWeightDecay, arguments),
+      .draws = arguments[kSeedAndStep]};
+  const bool clips = config_.clip_grad_norm || config_.clip_value || config_.clip_adaptive;
   // What the gradients are multiples of.
   at::Tensor scale = share.defined() ? share.to(at::kFloat) : at::Tensor();
   if (scaler_) scale = scale.defined() ? scale.mul(scaler_->scale()) : scaler_->scale();
@@ -317,22 +320,22 @@ at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor bad, const at::
     return scale.defined() ? norm.div(scale) : norm;
   };
   if (!config_.skip_nonfinite && !clips && !scaler_) {
-    const at::Tensor norm = optimizer_.step(lr, scale, bad, options);
+    const at::Tensor norm = optimizer_.step(lr, scale, found_inf, options);
     return unscaled(norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_)));
   }
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
-  bad = bad.add(zero_if_finite(norm));
+  found_inf = found_inf.add(zero_if_finite(norm));
   if (scaler_) scaler_->check(norm);
-  at::Tensor divisor = scale;
-  if (config_.clip) {
-    const at::Tensor clip = optim::clip_divisor(unscaled(norm), *config_.clip);
-    divisor = scale.defined() ? clip.mul(scale) : clip;
+  at::Tensor grad_scale = scale;
+  if (config_.clip_grad_norm) {
+    const at::Tensor clip = optim::clip_divisor(unscaled(norm), *config_.clip_grad_norm);
+    grad_scale = scale.defined() ? clip.mul(scale) : clip;
   }
   if (config_.clip_value) {
     optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
   }
   if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
-  optimizer_.step(lr, divisor, bad, options);
+  optimizer_.step(lr, grad_scale, found_inf, options);
   if (scaler_) scaler_->update();
   return unscaled(norm);
 }

@@ -11,9 +11,9 @@
 
 namespace gallop::train {
 
-TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool count_guesses,
+TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool count_correct,
                                                 int64_t step) {
-  kept_.keep_again();
+  kept_.capture();
   for (;;) {
     const auto scope = sharing();
     Tensors results;
@@ -22,18 +22,18 @@ TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool c
     std::optional<std::string> full;
     try {
       full = run_in_memory([&] {
-        results = compiled_ ? (*compiled_)(arguments, mode_of(count_guesses))
-                            : compute(arguments, count_guesses);
+        results = compiled_ ? (*compiled_)(arguments, mode_of(count_correct))
+                            : compute(arguments, count_correct);
       });
-    } catch (const parallel::PartIsMissing&) {
+    } catch (const parallel::PeerFailed&) {
       is_missing = true;
     }
     if (!full && !is_missing) return results;
     require_unchanged(full.value_or("another process has none"), step);
-    const bool is_one_sample = config_.accumulate * splits_ >= arguments[kInput].size(0);
+    const bool is_one_sample = config_.gradient_accumulation * splits_ >= arguments[kInput].size(0);
     Shortage shortage{.why = full.value_or(""), .of_one_sample = is_one_sample};
     if (scope) shortage = share_shortage(*scope, full, is_one_sample, step);
-    kept_.put_back();
+    kept_.restore();
     optim::drop_gradients(parameters_);
     split_for(shortage, step);
     seed_step(config_.seed, step, device_);
@@ -41,8 +41,8 @@ TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool c
 }
 
 // Of a step as a function of tensors. Where shards lie follows from the rows of the whole batch.
-int64_t TrainStep::mode_of(bool count_guesses) const {
-  return (shards() > 0 ? 2 * whole_rows_ : 0) + (count_guesses ? 1 : 0);
+int64_t TrainStep::mode_of(bool count_correct) const {
+  return (shards() > 0 ? 2 * whole_rows_ : 0) + (count_correct ? 1 : 0);
 }
 
 // What was summed before the others are told cannot be taken back.
@@ -75,7 +75,7 @@ TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
     refuse(fmt::format(
         "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "
         "train.gradient_accumulation to {}",
-        2 * config_.accumulate * splits_));
+        2 * config_.gradient_accumulation * splits_));
   }
   // Counts come before the first pass.
   const int64_t before = counts_on_device_ ? 1 : 0, done = scope.started() - before;
@@ -98,14 +98,14 @@ TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
   // Also the others may have sums under way.
   const Tensors left = own ? sums_left(scope, *own, step) : Tensors();
   optim::drop_gradients(parameters_);  // Room for them.
-  scope.follow(left);
+  scope.drain(left);
   if (own) {
     std::vector<double> last(kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, shards())));
     last[kMissing] = 1;
     parallel::sum_over_all(collectives, last);
   }
-  config_.strategy->forget_sums();
-  collectives.begin(parallel::Section::kStart, step + 1);  // The step is compiled anew.
+  config_.strategy->abort_sync();
+  collectives.begin(parallel::Section::kStart, step + 1);  // The step is compiled again.
   Shortage shortage;
   const auto words = parallel::gather(collectives, own.value_or(""));
   const auto states = parallel::gather(collectives, static_cast<uint64_t>(own && is_one_sample));

@@ -10,7 +10,7 @@ namespace gallop::train {
 // The arguments and results of a training step as a function of tensors. Where it is shared, the
 // last two arguments are what dropout draws from in this process, for each shard, and what it adds
 // to SharedSum, from kTargets on.
-enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kVaried };
+enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kScheduled };
 enum Result : size_t { kLossSum, kTop1, kNorm, kSpike, kSharedSums, kTargetCount };
 // Results in one tensor, for one copy to the host. Behind these: the count of targets where it is
 // computed on the device; right guesses where they are counted, and where the step is shared all
@@ -22,8 +22,8 @@ enum SharedSum : size_t {
   kSharedTop1,
   kTargets,
   kAllTargets,
-  kFirstWish,
-  kMissing = kFirstWish + kWishes,
+  kFirstRequest,
+  kMissing = kFirstRequest + kStepRequests,
   kFirstLoss
 };
 

@@ -127,13 +127,13 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
   v.field({.name = "gradient_accumulation",
            .help = "gradient accumulation: micro-batches per batch, to save memory",
            .min = 1},
-          c.accumulate);
-  v.section({.name = "activation_checkpointing", .help = ""}, c.recompute);
+          c.gradient_accumulation);
+  v.section({.name = "activation_checkpointing", .help = ""}, c.activation_checkpointing);
   v.field({.name = "clip_grad_norm",
            .help = "maximum global norm of the gradients",
            .min = 0,
            .above_min = true},
-          c.clip);
+          c.clip_grad_norm);
   v.field({.name = "clip_value",
            .help = "maximum absolute value of gradient elements",
            .min = 0,
@@ -269,14 +269,15 @@ void check(const TrainConfig& config) {
         "resume; give train.checkpoint_every in steps or epochs, not '{}'",
         config.checkpoint_every));
   }
-  if (config.recompute.every > 0 && config.recompute.memory != "none") {
+  if (config.activation_checkpointing.every > 0 &&
+      config.activation_checkpointing.memory != "none") {
     throw UsageError(
         "train.activation_checkpointing has every and memory: blocks are chosen in one way; set "
         "every to 0, or "
         "memory to none");
   }
   std::vector<std::string> clips;
-  if (config.clip) clips.emplace_back("clip_grad_norm");
+  if (config.clip_grad_norm) clips.emplace_back("clip_grad_norm");
   if (config.clip_value) clips.emplace_back("clip_value");
   if (config.clip_adaptive) clips.emplace_back("clip_adaptive");
   if (clips.size() > 1) {

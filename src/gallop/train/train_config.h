@@ -45,9 +45,9 @@ struct TrainConfig {
   precision::GradScalerConfig loss_scale;  ///< Of fp16.
   std::string channels_last = "auto";
   std::string compile = "auto";
-  int64_t accumulate = 1;
-  RecomputeConfig recompute;
-  std::optional<double> clip, clip_value, clip_adaptive;
+  int64_t gradient_accumulation = 1;
+  RecomputeConfig activation_checkpointing;
+  std::optional<double> clip_grad_norm, clip_value, clip_adaptive;
   std::optional<double> sam;
   double label_smoothing = 0;
   DistillConfig distill;

@@ -15,10 +15,10 @@ namespace gallop::train {
 namespace {
 
 StepConfig step_config_of(StepConfig config, const std::string& on_nonfinite,
-                          const std::vector<VariedValue>& varied) {
+                          const std::vector<ParameterSchedule>& scheduled) {
   config.skip_nonfinite = on_nonfinite == "skip";
-  config.varied.clear();
-  for (const VariedValue& one : varied) config.varied.push_back(one.value);
+  config.scheduled.clear();
+  for (const ParameterSchedule& one : scheduled) config.scheduled.push_back(one.value);
   return config;
 }
 
@@ -31,35 +31,35 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
       config(config_),
       evaluate_config(evaluate_config_),
       loader_config(loader_config_),
-      together(step_config.strategy),
+      process_group(step_config.strategy),
       loader(parts.train_samples, loader_config, {.seed = config.seed}, evaluate_config.device),
       step(parts.model, parts.optimizer,
-           step_config_of(step_config, config.on_nonfinite, parts.varied)),
+           step_config_of(step_config, config.on_nonfinite, parts.scheduled)),
       length(Length::of(config, loader_config.batch, parts.train_samples.size())),
-      holds(step.most_behind()),
+      skipped_samples(step.max_in_flight()),
       pause_step(length.step_of(parts.until)),
-      evaluation_due(Interval::parse(config.evaluate_every), length),
-      checkpoint_due(Interval::parse(config.checkpoint_every), length),
-      comparison_due(Interval::parse(config.compare_every), length),
+      evaluation_trigger(Interval::parse(config.evaluate_every), length),
+      checkpoint_trigger(Interval::parse(config.checkpoint_every), length),
+      comparison_trigger(Interval::parse(config.compare_every), length),
       record_every(std::max<int64_t>(1, length.steps / 500)),
       writer(parts.checkpoints, {.in_background = config.checkpoint_in_background,
-                                 .rank = together.rank(),
-                                 .seconds = together.limits().other}) {
+                                 .rank = process_group.rank(),
+                                 .seconds = process_group.limits().other}) {
   for (const auto& [name, schedule] : schedules()) {
     check_schedule(*schedule, config, parts.evaluation_samples != nullptr);
     check_followed(*schedule, evaluate_config.metrics.get());
   }
-  together.start_alike(state().model);
+  process_group.broadcast_parameters(state().model);
 }
 
 Outcome Trainer::Impl::run() {
-  const ProgressScope progress_scope([this] { together.note_progress(); });
+  const ProgressScope progress_scope([this] { process_group.note_progress(); });
   parts.model.set_training(true);
-  if (!together.is_alone()) {
-    for (size_t i = 0; i < kWishes; ++i) agreed[i] = together.any(own_wishes()[i]);
+  if (!process_group.is_alone()) {
+    for (size_t i = 0; i < kStepRequests; ++i) agreed[i] = process_group.any(local_requests()[i]);
   }
   for (;;) {
-    agree();
+    apply_requests();
     note_saved();
     if (comparison_is_due() && !compare_states()) continue;
     if (evaluation_is_due()) {
@@ -74,12 +74,12 @@ Outcome Trainer::Impl::run() {
       outcome.paused = true;
       return finish(false);
     }
-    if (is_due(checkpoint_due, Wish::kSave)) {
+    if (is_due(checkpoint_trigger, StepRequest::kSave)) {
       report_all();
       save(false);
     }
     clock.go();
-    if (all_wish(Wish::kStop) || !train_one()) return finish(false);
+    if (requested(StepRequest::kStop) || !train_one()) return finish(false);
     if (config.spikes.action != "rewind") continue;
     report_all();  // The next step is to have the older weights.
     if (wants_rewind) rewind();
@@ -113,29 +113,29 @@ bool Trainer::Impl::evaluation_is_due() const {
   if (parts.evaluation_samples == nullptr || progress.evaluated_step == progress.step) {
     return false;
   }
-  return is_last() || is_due(evaluation_due, Wish::kEvaluate);
+  return is_last() || is_due(evaluation_trigger, StepRequest::kEvaluate);
 }
 
-Wishes Trainer::Impl::own_wishes() const {
-  const auto by_time = [](const Due& due) { return due.is_by_time() && due.at(0); };
-  return {parts.stop.requested(), by_time(evaluation_due), by_time(checkpoint_due)};
+StepRequests Trainer::Impl::local_requests() const {
+  const auto by_time = [](const Trigger& trigger) { return trigger.is_by_time() && trigger.at(0); };
+  return {parts.stop.requested(), by_time(evaluation_trigger), by_time(checkpoint_trigger)};
 }
 
-bool Trainer::Impl::all_wish(Wish wish) const {
-  const auto i = static_cast<size_t>(wish);
-  return together.is_alone() ? own_wishes()[i] : agreed[i];
+bool Trainer::Impl::requested(StepRequest request) const {
+  const auto i = static_cast<size_t>(request);
+  return process_group.is_alone() ? local_requests()[i] : agreed[i];
 }
 
 // Steps are the same in all processes, times are not.
-bool Trainer::Impl::is_due(const Due& due, Wish wish) const {
-  return due.is_by_time() ? all_wish(wish) : due.at(progress.step);
+bool Trainer::Impl::is_due(const Trigger& trigger, StepRequest request) const {
+  return trigger.is_by_time() ? requested(request) : trigger.at(progress.step);
 }
 
 // Takes what has been wished, at the same step in all processes.
-void Trainer::Impl::agree() {
-  for (; !wishes.empty() && wishes.front().first + step.most_behind() <= progress.step;
-       wishes.pop_front()) {
-    for (size_t i = 0; i < kWishes; ++i) agreed[i] = agreed[i] || wishes.front().second[i];
+void Trainer::Impl::apply_requests() {
+  for (; !requests.empty() && requests.front().first + step.max_in_flight() <= progress.step;
+       requests.pop_front()) {
+    for (size_t i = 0; i < kStepRequests; ++i) agreed[i] = agreed[i] || requests.front().second[i];
   }
 }
 

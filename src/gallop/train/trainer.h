@@ -21,8 +21,8 @@
 namespace gallop::train {
 
 /// A value that changes along a run.
-struct VariedValue {
-  Value value;
+struct ParameterSchedule {
+  ScheduledParameter value;
   std::function<double(double progress)> at;
   schedule::Schedule* schedule = nullptr;  ///< Its own, if it has one: part of checkpoints.
 };
@@ -33,7 +33,7 @@ struct TrainerParts {
   optim::Optimizer& optimizer;
   schedule::Schedule& schedule;  ///< Of the learning rate.
   double lr_factor = 1;          ///< Of all learning rates.
-  std::vector<VariedValue> varied{};
+  std::vector<ParameterSchedule> scheduled{};
   const data::Samples& train_samples;
   const data::Samples* evaluation_samples = nullptr;  ///< May be null: then nothing is evaluated.
   CheckpointStore& checkpoints;

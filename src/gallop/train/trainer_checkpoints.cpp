@@ -44,12 +44,12 @@ TrainingState Trainer::Impl::state() {
   for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
   state.trainer = progress.to_map(loader.state());
   length.history.write(state.trainer);
-  holds.write(state.trainer);
+  skipped_samples.write(state.trainer);
   for (const auto& [name, schedule] : schedules()) {
     write_schedule(*schedule, name, state.trainer);
   }
   if (!parts.teacher.empty()) state.trainer[kTeacher] = parts.teacher;
-  state.own = together.own_state();
+  state.own = process_group.rank_state();
   return state;
 }
 
@@ -57,25 +57,25 @@ TrainingState Trainer::Impl::state() {
 void Trainer::Impl::save(bool best) {
   finish_saving();
   clock.pause();
-  agreed[static_cast<size_t>(Wish::kSave)] = false;
-  together.begin(parallel::Section::kCheckpoint, progress.step);
+  agreed[static_cast<size_t>(StepRequest::kSave)] = false;
+  process_group.begin(parallel::Section::kCheckpoint, progress.step);
   const AveragedWeights averaged(parts.optimizer);
   progress.training_seconds = training_seconds();
-  // Of those that a run which nobody disturbs has, too.
-  if (config.spikes.action == "rewind" && checkpoint_due.at(progress.step)) {
+  // Of those that an undisturbed run has, too.
+  if (config.spikes.action == "rewind" && checkpoint_trigger.at(progress.step)) {
     progress.rewind_step = progress.step;
     parts.checkpoints.spare(progress.step);
   }
   const TrainingState now = state();
   CheckpointDraft draft = parts.checkpoints.draft_of(now, progress.step);
-  draft.slices = now.own.empty() ? slices_of(draft.bytes) : together.size();
-  draft.folder = together.ask_first([&] {
+  draft.slices = now.own.empty() ? slices_of(draft.bytes) : process_group.size();
+  draft.folder = process_group.run_on_rank0([&] {
     parts.checkpoints.begin(draft);
     return draft.folder.string();
   });
   writer.start(draft, now, best);
   is_saving = true;
-  checkpoint_due.done(progress.step);
+  checkpoint_trigger.done(progress.step);
   saved_step = progress.step;
   note_saved();
 }
@@ -83,7 +83,7 @@ void Trainer::Impl::save(bool best) {
 // As many as there are processes, where each has enough to write.
 int Trainer::Impl::slices_of(int64_t bytes) const {
   const int64_t slices = bytes / *parse_bytes(config.checkpoint_slice);
-  return static_cast<int>(std::clamp<int64_t>(slices, 1, together.size()));
+  return static_cast<int>(std::clamp<int64_t>(slices, 1, process_group.size()));
 }
 
 void Trainer::Impl::tell_saved(const std::optional<CheckpointInfo>& info) {
@@ -96,35 +96,35 @@ void Trainer::Impl::finish_saving() {
   if (!is_saving) return;
   is_saving = false;
   clock.pause();
-  together.begin(parallel::Section::kCheckpoint, saved_step);
+  process_group.begin(parallel::Section::kCheckpoint, saved_step);
   const auto wait = [&] {
     tell_saved(writer.wait());
     return std::string();
   };
-  if (!together.is_first()) wait();
+  if (!process_group.is_first()) wait();
   try {
-    together.any(false);  // Notices who is gone, for whose part the first would wait.
+    process_group.any(false);  // Notices who is gone, for whose part the first would wait.
   } catch (const DeviceError&) {
     note_saved();  // What went wrong here comes first.
     throw;
   }
-  together.ask_first(wait);
+  process_group.run_on_rank0(wait);
 }
 
 // Into the state that is given, which has live tensors; of the first process in all.
 void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into) {
-  together.ask_first([&] {
+  process_group.run_on_rank0([&] {
     parts.checkpoints.load(*checkpoint, into);
     return std::string();
   });
-  together.share(into.model);
-  together.share(into.optimizer);
-  together.share(into.trainer);
-  together.take_own_state(into.own);
+  process_group.broadcast(into.model);
+  process_group.broadcast(into.optimizer);
+  process_group.broadcast(into.trainer);
+  process_group.load_rank_state(into.own);
 }
 
 void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
-  together.ask_first([&] {
+  process_group.run_on_rank0([&] {
     check_teacher(parts.checkpoints.read_trainer(*checkpoint), parts.teacher);
     return std::string();
   });
@@ -149,9 +149,9 @@ void Trainer::Impl::check_end() const {
 void Trainer::Impl::measure(const BatchHistory& history) {
   length = Length::of(config, history);
   pause_step = length.step_of(parts.until);
-  evaluation_due = {Interval::parse(config.evaluate_every), length};
-  checkpoint_due = {Interval::parse(config.checkpoint_every), length};
-  comparison_due = {Interval::parse(config.compare_every), length};
+  evaluation_trigger = {Interval::parse(config.evaluate_every), length};
+  checkpoint_trigger = {Interval::parse(config.checkpoint_every), length};
+  comparison_trigger = {Interval::parse(config.compare_every), length};
   record_every = std::max<int64_t>(1, length.steps / 500);
 }
 
@@ -162,7 +162,7 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   load(checkpoint, saved);
   data::LoaderState loader_state;
   progress = Progress::from_map(saved.trainer, loader_state);
-  holds.read(saved.trainer);
+  skipped_samples.read(saved.trainer);
   const int64_t size = parts.train_samples.size();
   if (parts.allow_changed_data) loader_state.position = std::min(loader_state.position, size);
   loader.seek(loader_state);
@@ -172,11 +172,11 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
     check_schedule_state(saved.trainer, name, *schedule);
     read_schedule(saved.trainer, name, *schedule);
   }
-  evaluation_due.done(progress.evaluated_step);
-  checkpoint_due.done(progress.step);
+  evaluation_trigger.done(progress.evaluated_step);
+  checkpoint_trigger.done(progress.step);
   saved_step = progress.step;
-  comparison_due.done(progress.step);
-  wishes.clear();
+  comparison_trigger.done(progress.step);
+  requests.clear();
 }
 
 // Back to older weights, on with newer data: counters, schedules and the position in the data
@@ -185,8 +185,8 @@ void Trainer::Impl::rewind() {
   wants_rewind = false;
   finish_saving();
   std::optional<CheckpointInfo> target;
-  const bool is_there = !together
-                             .ask_first([&] {
+  const bool is_there = !process_group
+                             .run_on_rank0([&] {
                                target = parts.checkpoints.of_step(progress.rewind_step);
                                return std::string(target ? "there" : "");
                              })
@@ -219,14 +219,14 @@ void Trainer::Impl::restore_best() {
   finish_saving();
   const AveragedWeights averaged(parts.optimizer);  // Those that the checkpoint has.
   const NamedTensors model = state().model;
-  const std::string step_of_best = together.ask_first([&]() -> std::string {
+  const std::string step_of_best = process_group.run_on_rank0([&]() -> std::string {
     const auto best = parts.checkpoints.best();
     if (!best || best->step == progress.step) return {};
     parts.checkpoints.load_model(*best, model);
     return std::to_string(best->step);
   });
   if (step_of_best.empty()) return;
-  together.share(model);
+  process_group.broadcast(model);
   outcome.restored_step = std::stoll(step_of_best);
   save(false);
 }
@@ -235,7 +235,7 @@ void Trainer::Impl::keep(Kept why) {
   report_all();
   if (saved_step != progress.step) save(false);
   finish_saving();
-  together.ask_first([&] {
+  process_group.run_on_rank0([&] {
     if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest, why);
     // Who begins with this one needs that one too.
     const auto best = why == Kept::kBeginning ? parts.checkpoints.best() : std::nullopt;

@@ -23,25 +23,26 @@ std::string names_of(const std::vector<size_t>& ranks, const std::vector<std::st
 
 // Before anything is kept, told or ended by what they have.
 bool Trainer::Impl::comparison_is_due() const {
-  if (together.is_alone() || compared_step == progress.step) return false;
-  if (comparison_due.is_never()) return false;
-  return comparison_due.at(progress.step) || evaluation_is_due() || is_last() ||
-         is_out_of_patience() || is_due(checkpoint_due, Wish::kSave) || all_wish(Wish::kStop);
+  if (process_group.is_alone() || compared_step == progress.step) return false;
+  if (comparison_trigger.is_never()) return false;
+  return comparison_trigger.at(progress.step) || evaluation_is_due() || is_last() ||
+         is_out_of_patience() || is_due(checkpoint_trigger, StepRequest::kSave) ||
+         requested(StepRequest::kStop);
 }
 
 // False where they had to go back.
 bool Trainer::Impl::compare_states() {
   report_all();
   clock.pause();
-  together.begin(parallel::Section::kCheckpoint, progress.step);
+  process_group.begin(parallel::Section::kCheckpoint, progress.step);
   const TrainingState now = state();
   NamedTensors all = now.model;
   all.insert(all.end(), now.optimizer.begin(), now.optimizer.end());
-  const auto found = state_watch.compare(progress.step, together.gather(checksum_of(all)));
-  comparison_due.done(progress.step);
+  const auto found = state_watch.compare(progress.step, process_group.gather(checksum_of(all)));
+  comparison_trigger.done(progress.step);
   compared_step = progress.step;
   if (found.is_equal && found.wrong_before.empty()) return true;
-  const auto hosts = together.gather(host_name());
+  const auto hosts = process_group.gather(host_name());
   if (found.is_equal) {
     tell(&Observer::noted, fmt::format("step {} again: all are equal; it was {} that had other "
                                        "weights or states before",
@@ -65,7 +66,7 @@ void Trainer::Impl::go_back(const std::string& why) {
     throw DeviceError(fmt::format("{}; {} times are too many", why, kMostTimes));
   }
   std::optional<CheckpointInfo> newest;
-  const std::string back_to = together.ask_first([&] {
+  const std::string back_to = process_group.run_on_rank0([&] {
     newest = parts.checkpoints.newest();
     return newest ? std::to_string(newest->step) : std::string();
   });

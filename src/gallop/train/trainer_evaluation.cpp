@@ -30,8 +30,8 @@ schedule::Metrics metrics_of(const Evaluation& evaluation) {
 // False where a stop request came first; the evaluation is then done at the resume.
 bool Trainer::Impl::evaluate_now() {
   tell(&Observer::evaluating);
-  agreed[static_cast<size_t>(Wish::kEvaluate)] = false;
-  together.begin(parallel::Section::kEvaluation, progress.step);
+  agreed[static_cast<size_t>(StepRequest::kEvaluate)] = false;
+  process_group.begin(parallel::Section::kEvaluation, progress.step);
   if (is_last() && !recompute_statistics()) return false;
   const AveragedWeights averaged(parts.optimizer);
   const auto evaluation =
@@ -47,7 +47,7 @@ bool Trainer::Impl::evaluate_now() {
                               .training_seconds = training_seconds()};
   outcome.last = event;
   if (best) outcome.best = event;
-  evaluation_due.done(progress.step);
+  evaluation_trigger.done(progress.step);
   tell(&Observer::evaluated, event);
   if (best) save(true);
   return true;
@@ -69,7 +69,7 @@ bool Trainer::Impl::recompute_statistics() {
                              .precision = evaluate_config.precision,
                              .device = evaluate_config.device};
   if (!train::recompute_statistics(parts.model, parts.train_samples, how,
-                                   together.is_alone() ? parts.stop : never)) {
+                                   process_group.is_alone() ? parts.stop : never)) {
     return false;
   }
   recomputed_step = progress.step;

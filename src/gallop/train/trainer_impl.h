@@ -12,13 +12,13 @@
 #include "gallop/base/clock.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/train/checkpoint_writer.h"
-#include "gallop/train/due.h"
-#include "gallop/train/holds.h"
-#include "gallop/train/pace.h"
+#include "gallop/train/process_group.h"
 #include "gallop/train/progress.h"
+#include "gallop/train/skipped_samples.h"
 #include "gallop/train/state_watch.h"
-#include "gallop/train/together.h"
+#include "gallop/train/throughput.h"
 #include "gallop/train/trainer.h"
+#include "gallop/train/trigger.h"
 
 namespace gallop::train {
 
@@ -34,17 +34,17 @@ struct Trainer::Impl {
   TrainConfig config;
   EvaluateConfig evaluate_config;
   data::LoaderConfig loader_config;
-  Together together;
+  ProcessGroup process_group;
   data::DeviceLoader loader;
   TrainStep step;
   Length length;
   Progress progress;
-  Holds holds;
+  SkippedSamples skipped_samples;
   int64_t pause_step;  // Of TrainerParts::until.
-  Due evaluation_due, checkpoint_due, comparison_due;
+  Trigger evaluation_trigger, checkpoint_trigger, comparison_trigger;
   StateWatch state_watch;
   int64_t compared_step = -1;
-  Speed speed;
+  Throughput throughput;
   int64_t record_every;
   double started = monotonic_seconds();
   Stopwatch clock;  // Of training, without evaluation and saving.
@@ -52,14 +52,15 @@ struct Trainer::Impl {
   int64_t saved_step = -1;
   CheckpointWriter writer;
   bool is_saving = false;        // In all processes alike.
-  int64_t recomputed_step = -1;  // Of weights whose statistics were taken anew.
+  int64_t recomputed_step = -1;  // Of weights whose statistics were taken again.
   size_t told_reasons = 0;
   bool wants_rewind = false;
   // What processes that share steps do next, as all of them have been told.
-  Wishes agreed{};
-  std::deque<std::pair<int64_t, Wishes>> wishes;  // Of steps, which count as late as results may.
-  int64_t steps_here = 0;                         // Of this process.
-  int64_t steps_to_compile = 2;                   // The next ones are recorded and compiled.
+  StepRequests agreed{};
+  std::deque<std::pair<int64_t, StepRequests>>
+      requests;                  // Of steps, which count as late as results may.
+  int64_t steps_here = 0;        // Of this process.
+  int64_t steps_to_compile = 2;  // The next ones are recorded and compiled.
   Outcome outcome;
   std::deque<Started> started_steps;
 
@@ -68,10 +69,10 @@ struct Trainer::Impl {
 
   // The loop: evaluates, saves and trains, each when it is due.
   Outcome run();
-  Wishes own_wishes() const;
-  bool all_wish(Wish wish) const;
-  bool is_due(const Due& due, Wish wish) const;
-  void agree();
+  StepRequests local_requests() const;
+  bool requested(StepRequest request) const;
+  bool is_due(const Trigger& trigger, StepRequest request) const;
+  void apply_requests();
   Outcome finish(bool finished);
   bool evaluation_is_due() const;
   bool cycle_is_over();
@@ -79,7 +80,7 @@ struct Trainer::Impl {
   // Steps. False where a stop request came first.
   bool train_one();
   void start_step(const data::Batch& batch, double lr, bool record,
-                  const std::vector<double>& varied, const data::LoaderState& position);
+                  const std::vector<double>& scheduled, const data::LoaderState& position);
   void report_what_is_there();
   void report_all();
   void report_oldest();
@@ -87,7 +88,7 @@ struct Trainer::Impl {
   void tell_of_compiling();
   void tell_of_unused();
   void check(const StepResult& result, int64_t number) const;
-  StepEvent event_of(double lr, const std::vector<double>& varied, bool record) const;
+  StepEvent event_of(double lr, const std::vector<double>& scheduled, bool record) const;
   std::string what_to_do() const;
 
   // Evaluation. False where a stop request came first.
@@ -132,7 +133,7 @@ struct Trainer::Impl {
   // Each with what its state is called in checkpoints.
   std::vector<std::pair<std::string, schedule::Schedule*>> schedules() const {
     std::vector<std::pair<std::string, schedule::Schedule*>> all = {{"schedule", &parts.schedule}};
-    for (const VariedValue& one : parts.varied) {
+    for (const ParameterSchedule& one : parts.scheduled) {
       if (one.schedule == nullptr) continue;
       all.emplace_back(std::string("vary.") + name_of(one.value), one.schedule);
     }
@@ -141,7 +142,7 @@ struct Trainer::Impl {
 
   // What schedules call progress. They wait where an update is skipped.
   double share_of(int64_t samples) {
-    samples -= holds.samples_before(progress.step);
+    samples -= skipped_samples.samples_before(progress.step);
     return std::min(1.0, length.progress(samples));
   }
   double share_done() { return share_of(progress.samples); }

@@ -22,22 +22,22 @@ std::string name_of_bad(const std::string& tensor) {
 bool Trainer::Impl::train_one() {
   const data::LoaderState position = loader.state();
   // Who shares a step does not leave it to the others.
-  const auto batch = loader.next(together.is_alone() ? &parts.stop : nullptr);
+  const auto batch = loader.next(process_group.is_alone() ? &parts.stop : nullptr);
   if (!batch) return false;
   const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
   const double lr =
       parts.lr_factor * parts.optimizer.base_lr() * parts.schedule.factor(share_done());
-  const bool has_samples = batch->size() > 0 || !together.is_alone();
-  std::vector<double> varied;
-  for (const VariedValue& one : parts.varied) varied.push_back(one.at(share_done()));
-  if (has_samples) start_step(*batch, lr, record, varied, position);
+  const bool has_samples = batch->size() > 0 || !process_group.is_alone();
+  std::vector<double> scheduled;
+  for (const ParameterSchedule& one : parts.scheduled) scheduled.push_back(one.at(share_done()));
+  if (has_samples) start_step(*batch, lr, record, scheduled, position);
   tell_of_compiling();
   if (steps_here == 1) tell_of_unused();
   progress.step += 1;
   progress.samples += batch->whole_size;
-  if (together.is_alone()) progress.skipped_samples += batch->skipped;
-  speed.add(together.is_alone() ? batch->size() : batch->whole_size, clock.seconds());
-  started_steps.push_back({.event = event_of(lr, varied, record),
+  if (process_group.is_alone()) progress.skipped_samples += batch->skipped;
+  throughput.add(process_group.is_alone() ? batch->size() : batch->whole_size, clock.seconds());
+  started_steps.push_back({.event = event_of(lr, scheduled, record),
                            .samples = batch->whole_size,
                            .has_samples = has_samples});
   report_what_is_there();
@@ -46,16 +46,17 @@ bool Trainer::Impl::train_one() {
 
 // One that does not fit has changed nothing: the run is saved as it was before.
 void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
-                               const std::vector<double>& varied,
+                               const std::vector<double>& scheduled,
                                const data::LoaderState& position) {
   // Those that are recorded and compiled take as long as they take.
   const bool starts = steps_to_compile > 0;
   steps_to_compile -= starts ? 1 : 0;
   steps_here += 1;
-  together.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, progress.step + 1);
+  process_group.begin(starts ? parallel::Section::kStart : parallel::Section::kStep,
+                      progress.step + 1);
   try {
-    step.start(batch.input, batch.target, progress.step, lr, record, varied,
-               {.rows = batch.whole_size, .wishes = own_wishes()});
+    step.start(batch.input, batch.target, progress.step, lr, record, scheduled,
+               {.rows = batch.whole_size, .requests = local_requests()});
   } catch (const StepDoesNotFit&) {
     report_all();
     loader.seek(position);
@@ -66,7 +67,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
   if (step.splits() == progress.splits) return;
   progress.splits = step.splits();
   steps_to_compile = 2;
-  const int64_t pieces = config.accumulate * progress.splits;
+  const int64_t pieces = config.gradient_accumulation * progress.splits;
   tell(&Observer::noted,
        fmt::format("out of memory at step {}: from here on batches are computed in {} parts, as "
                    "with train.gradient_accumulation={}. {}",
@@ -76,7 +77,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
 // Does not wait, but for the oldest where the host is far ahead.
 void Trainer::Impl::report_what_is_there() {
   while (!started_steps.empty() &&
-         (!started_steps.front().has_samples || step.can_take() || step.must_take())) {
+         (!started_steps.front().has_samples || step.can_take() || step.is_full())) {
     report_oldest();
   }
 }
@@ -91,13 +92,13 @@ void Trainer::Impl::report_oldest() {
   started_steps.pop_front();
   const StepResult result = has_samples ? step.take() : StepResult();
   check(result, event.step);
-  if (!together.is_alone()) {
-    wishes.emplace_back(event.step, result.wishes);
+  if (!process_group.is_alone()) {
+    requests.emplace_back(event.step, result.requests);
     progress.skipped_samples += samples - std::llround(result.share * static_cast<double>(samples));
     event.skipped_samples = progress.skipped_samples;
   }
   progress.skipped_updates += result.finite && !result.is_spike ? 0 : 1;
-  if (!result.finite) holds.skipped(event.step - 1, samples);
+  if (!result.finite) skipped_samples.skipped(event.step - 1, samples);
   progress.spikes_in_row = result.is_spike ? progress.spikes_in_row + 1 : 0;
   event.loss = result.tally.loss();
   event.gradient_norm = result.gradient_norm;
@@ -148,7 +149,7 @@ void Trainer::Impl::tell_of_compiling() {
 }
 
 void Trainer::Impl::tell_of_unused() {
-  const auto names = together.unused();
+  const auto names = process_group.unused();
   if (names.empty()) return;
   constexpr size_t kMost = 8;
   std::vector<std::string> some(names.begin(), names.begin() + std::min(names.size(), kMost));
@@ -159,18 +160,19 @@ void Trainer::Impl::tell_of_unused() {
 }
 
 // What is known when a step has been started.
-StepEvent Trainer::Impl::event_of(double lr, const std::vector<double>& varied, bool record) const {
-  return {
-      .step = progress.step,
-      .steps = length.steps,
-      .epoch = epoch(),
-      .lr = lr,
-      .varied = varied,
-      .samples_per_second = speed.samples_per_second(),
-      .wait_share = wait_share(),
-      .seconds_left = speed.seconds_per_step() * static_cast<double>(length.steps - progress.step),
-      .skipped_samples = progress.skipped_samples,
-      .record = record};
+StepEvent Trainer::Impl::event_of(double lr, const std::vector<double>& scheduled,
+                                  bool record) const {
+  return {.step = progress.step,
+          .steps = length.steps,
+          .epoch = epoch(),
+          .lr = lr,
+          .scheduled = scheduled,
+          .samples_per_second = throughput.samples_per_second(),
+          .wait_share = wait_share(),
+          .seconds_left =
+              throughput.seconds_per_step() * static_cast<double>(length.steps - progress.step),
+          .skipped_samples = progress.skipped_samples,
+          .record = record};
 }
 
 }  // namespace gallop::train

@@ -10,7 +10,7 @@ namespace gallop::train {
 /// The step of finders, which try things out: what a schedule would change stays as it is in the
 /// recipe, and losses may jump.
 inline StepConfig for_trials(StepConfig config) {
-  config.varied.clear();
+  config.scheduled.clear();
   config.spikes.reset();
   return config;
 }

@@ -10,21 +10,21 @@ int64_t end_of(const Trial& trial) {
 
 }  // namespace
 
-std::vector<Stretch> lineage(const Study& study, int64_t trial) {
+std::vector<Segment> lineage(const Study& study, int64_t trial) {
   std::vector<const Trial*> chain;
   for (; trial >= 0; trial = chain.back()->parent) {
     chain.push_back(&study.trials()[static_cast<size_t>(trial)]);
   }
-  std::vector<Stretch> stretches;
+  std::vector<Segment> segments;
   for (auto one = chain.rbegin(); one != chain.rend(); ++one) {
-    const int64_t first = stretches.empty() ? 0 : stretches.back().last_step;
-    if (stretches.empty() || !is_same_point(stretches.back().point, (*one)->point)) {
-      stretches.push_back({.first_step = first, .point = (*one)->point});
+    const int64_t first = segments.empty() ? 0 : segments.back().last_step;
+    if (segments.empty() || !is_same_point(segments.back().point, (*one)->point)) {
+      segments.push_back({.first_step = first, .point = (*one)->point});
     }
-    stretches.back().last_step = end_of(**one);
-    stretches.back().trials.push_back((*one)->number);
+    segments.back().last_step = end_of(**one);
+    segments.back().trials.push_back((*one)->number);
   }
-  return stretches;
+  return segments;
 }
 
 }  // namespace gallop::tune

@@ -9,7 +9,7 @@
 namespace gallop::tune {
 
 /// Steps of a training that ran with one point.
-struct Stretch {
+struct Segment {
   int64_t first_step = 0, last_step = 0;  ///< After the first one, up to the last one.
   Point point{};
   std::vector<int64_t> trials{};  ///< That trained it, one after the other.
@@ -19,6 +19,6 @@ struct Stretch {
 /// the first one at the front, with those of the same point as one stretch. A single run that
 /// follows it trains as the trial did. A stretch's last step is the trial's last report, or its
 /// last_step where it has none.
-std::vector<Stretch> lineage(const Study& study, int64_t trial);
+std::vector<Segment> lineage(const Study& study, int64_t trial);
 
 }  // namespace gallop::tune

@@ -30,14 +30,14 @@ Outcome outcome_of(Evaluation& evaluation, const ObjectiveFunction& objective) {
 }  // namespace
 
 size_t Evaluation::index_of(const std::string& name) const {
-  const auto index = broker_.settings().space.find(name);
+  const auto index = client_.settings().space.find(name);
   if (!index) throw UsageError(fmt::format("the space has no parameter '{}'", printable(name)));
   return *index;
 }
 
 double Evaluation::number(const std::string& name) const {
   const size_t index = index_of(name);
-  const Parameter& parameter = broker_.settings().space[index];
+  const Parameter& parameter = client_.settings().space[index];
   const double value = trial_.point[index];
   if (parameter.interval() != nullptr || value != value) return value;
   const auto number = parse_number<double>(text(name));
@@ -47,7 +47,7 @@ double Evaluation::number(const std::string& name) const {
 
 std::string Evaluation::text(const std::string& name) const {
   const size_t index = index_of(name);
-  const std::string json = broker_.settings().space.value_text(index, trial_.point[index]);
+  const std::string json = client_.settings().space.value_text(index, trial_.point[index]);
   return json.starts_with('"') ? nlohmann::json::parse(json).get<std::string>() : json;
 }
 
@@ -63,24 +63,24 @@ bool Evaluation::take(const std::function<Verdict()>& call) {
 }
 
 bool Evaluation::report(int64_t step, double value) {
-  return take([&] { return broker_.report(trial_, step, value); });
+  return take([&] { return client_.report(trial_, step, value); });
 }
 
-bool Evaluation::beat() {
-  return take([&] { return broker_.beat(trial_); });
+bool Evaluation::heartbeat() {
+  return take([&] { return client_.heartbeat(trial_); });
 }
 
-void optimize(Broker& broker, const ObjectiveFunction& objective, const std::string& worker) {
+void optimize(StudyClient& client, const ObjectiveFunction& objective, const std::string& worker) {
   while (true) {
-    const Assignment assignment = broker.ask(worker);
+    const Assignment assignment = client.ask(worker);
     if (assignment.kind == Assignment::Kind::kDone) return;
     if (assignment.kind == Assignment::Kind::kWait) {
       std::this_thread::sleep_for(kAskAgain);
       continue;
     }
-    Evaluation evaluation(broker, assignment);
+    Evaluation evaluation(client, assignment);
     const Outcome outcome = outcome_of(evaluation, objective);
-    if (evaluation.verdict() != Verdict::kAbandon) broker.tell(assignment.trial, outcome);
+    if (evaluation.verdict() != Verdict::kAbandon) client.tell(assignment.trial, outcome);
   }
 }
 

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "gallop/tune/broker.h"
+#include "gallop/tune/study_client.h"
 
 namespace gallop::tune {
 
 /// A trial as its objective sees it.
 class Evaluation {
  public:
-  Evaluation(Broker& broker, const Assignment& assignment)
-      : broker_(broker), trial_(assignment.trial), parent_folder_(assignment.parent_folder) {}
+  Evaluation(StudyClient& client, const Assignment& assignment)
+      : client_(client), trial_(assignment.trial), parent_folder_(assignment.parent_folder) {}
 
   const Trial& trial() const { return trial_; }
   /// The run of the trial from which this one begins; empty for none.
@@ -30,7 +30,7 @@ class Evaluation {
   /// what it returns is not taken then.
   bool report(int64_t step, double value);
   /// A sign of life for an objective that reports less often than a heartbeat; false as above.
-  bool beat();
+  bool heartbeat();
 
   /// kGoOn up to the call that returned false.
   Verdict verdict() const { return verdict_; }
@@ -41,7 +41,7 @@ class Evaluation {
   size_t index_of(const std::string& name) const;
   bool take(const std::function<Verdict()>& call);
 
-  Broker& broker_;
+  StudyClient& client_;
   Trial trial_;
   std::string parent_folder_;
   Verdict verdict_ = Verdict::kGoOn;
@@ -54,7 +54,7 @@ using ObjectiveFunction = std::function<std::vector<double>(Evaluation&)>;
 
 /// Runs trials in this thread until the study needs no more. `worker` is a name that no other has.
 /// Throws what the broker throws.
-void optimize(Broker& broker, const ObjectiveFunction& objective,
+void optimize(StudyClient& client, const ObjectiveFunction& objective,
               const std::string& worker = "optimize");
 
 }  // namespace gallop::tune

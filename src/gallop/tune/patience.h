@@ -12,7 +12,7 @@ struct Patience {
   std::function<bool()> goes_on{};  ///< Where it says no meanwhile, 2 s are left.
 };
 
-/// Nobody leads the study, nobody that leads it answers, or its database does not, for as long as
+/// No process leads the study, none that leads it answers, or its database does not, for as long as
 /// there was patience.
 class StudyUnreachable : public DeviceError {
  public:

@@ -32,7 +32,7 @@ class Sampler {
   /// constraints. Throws UsageError where no point is found that they allow.
   virtual std::optional<Proposal> ask(const Study& study, int64_t number) = 0;
 
-  /// How a trial is run whose point was given by somebody else. Throws UsageError where there can
+  /// How a trial is run whose point was given from outside. Throws UsageError where there can
   /// be none of this number.
   virtual Proposal given(Point point, int64_t /*number*/) const {
     return {.point = std::move(point)};

@@ -16,11 +16,12 @@ class Storage {
   virtual const StudySettings& settings() const = 0;
 
   /// Hands the events that came since the last call to `take`, each once, and appends what `answer`
-  /// returns, while nobody else can write. Once update() returns, that is kept whatever happens to
-  /// this process, and `take` will not see it. Where it throws, `take` sees it in the next call if
-  /// it was written all the same. `answer` may be called again, after more events, where the
-  /// storage had to be reached anew; its last answer counts. Throws DeviceError where the storage
-  /// cannot be reached or written, DataError where it is damaged, and what `answer` throws.
+  /// returns, while no other process can write. Once update() returns, that is kept whatever
+  /// happens to this process, and `take` will not see it. Where it throws, `take` sees it in the
+  /// next call if it was written all the same. `answer` may be called again, after more events,
+  /// where the storage had to be reached again; its last answer counts. Throws DeviceError where
+  /// the storage cannot be reached or written, DataError where it is damaged, and what `answer`
+  /// throws.
   using Take = std::function<void(const Event&)>;
   using Answer = std::function<std::vector<Event>()>;
   virtual void update(const Take& take, const Answer& answer) = 0;
@@ -29,7 +30,7 @@ class Storage {
   virtual std::vector<Event> events(int64_t from, int64_t most) = 0;
 
   /// A sign of life of whoever runs this attempt; its start and its reports are signs as well.
-  virtual void beat(const Attempt& attempt) = 0;
+  virtual void heartbeat(const Attempt& attempt) = 0;
   /// What runs without a sign of life for that long, by the storage's own clock.
   virtual std::vector<Attempt> silent(double seconds) = 0;
 };

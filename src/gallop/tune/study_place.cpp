@@ -52,7 +52,7 @@ Study StudyPlace::read(double patience_seconds) const {
   if (leader.empty()) return tune::open_store(store, {.seconds = patience_seconds})->read(name);
   const double seconds = patience_seconds > 0 ? patience_seconds : kAnswerSeconds;
   try {
-    return RemoteBroker([this] { return read_address(address_file()); }, {.seconds = seconds})
+    return RemoteStudyClient([this] { return read_address(address_file()); }, {.seconds = seconds})
         .study();
   } catch (const DeviceError& error) {
     throw DeviceError(
@@ -72,7 +72,8 @@ std::string StudyPlace::leader_elsewhere() const {
   return is_elsewhere && is_led() ? owner : std::string();
 }
 
-std::unique_ptr<Broker> StudyPlace::open_broker(const std::function<bool()>& goes_on) const {
+std::unique_ptr<StudyClient> StudyPlace::open_study_client(
+    const std::function<bool()>& goes_on) const {
   const double until = monotonic_seconds() + kAnswerSeconds;
   for (double knock = kFirstKnockSeconds;; knock *= 2) {
     std::unique_ptr<Storage> storage;
@@ -101,9 +102,9 @@ bool StudyPlace::is_answered(double patience_seconds) const {
   }
 }
 
-std::unique_ptr<Broker> StudyPlace::open_remote(const Patience& patience,
-                                                const std::function<void()>& looking) const {
-  return std::make_unique<RemoteBroker>(
+std::unique_ptr<StudyClient> StudyPlace::open_remote(const Patience& patience,
+                                                     const std::function<void()>& looking) const {
+  return std::make_unique<RemoteStudyClient>(
       [file = address_file(), looking] {
         if (looking) looking();
         return read_address(file);

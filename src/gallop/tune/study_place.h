@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gallop/base/file.h"
-#include "gallop/tune/broker.h"
-#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/remote/remote_study_client.h"
 #include "gallop/tune/store.h"
+#include "gallop/tune/study_client.h"
 
 namespace gallop::tune {
 
@@ -41,11 +41,11 @@ struct StudyPlace {
   /// To take part in it: by itself, or by the process that leads it. One that does not answer, as
   /// it takes part for a moment, is waited for for seconds; throws StudyUnreachable then. A
   /// database is waited for as `goes_on` says (Patience).
-  std::unique_ptr<Broker> open_broker(const std::function<bool()>& goes_on = {}) const;
+  std::unique_ptr<StudyClient> open_study_client(const std::function<bool()>& goes_on = {}) const;
   /// To take part in a study that another process leads. Waits for one so long, now and in each
   /// call; `looking` is called whenever one is looked for. Throws StudyUnreachable.
-  std::unique_ptr<Broker> open_remote(const Patience& patience,
-                                      const std::function<void()>& looking = {}) const;
+  std::unique_ptr<StudyClient> open_remote(const Patience& patience,
+                                           const std::function<void()>& looking = {}) const;
   /// To lead it; nothing where another process does, or it is not there.
   std::unique_ptr<Storage> open_unless_led() const;
   bool is_led() const;

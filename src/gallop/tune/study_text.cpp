@@ -17,7 +17,7 @@
 #include "gallop/plot/labels.h"
 #include "gallop/tune/chosen.h"
 #include "gallop/tune/target_metric.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::tune {
 
@@ -182,7 +182,7 @@ std::string result_text(const Study& study, const Trial& trial) {
 
 std::string point_text(const Study& study, const Trial& trial, int digits) {
   std::string text;
-  for (const auto& [name, word] : parameter_words(study.space(), trial.point)) {
+  for (const auto& [name, word] : parameter_args(study.space(), trial.point)) {
     const auto number = parse_number<double>(word);
     const bool is_rounded = number && digits > 0 && word.find('.') != std::string::npos;
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", name,
@@ -311,12 +311,11 @@ std::string study_csv(const Study& study) {
       fields.push_back(i < trial.violations.size() ? config::number_text(most + trial.violations[i])
                                                    : "");
     }
-    const auto words = parameter_words(study.space(), trial.point);
+    const auto args = parameter_args(study.space(), trial.point);
     for (const auto& parameter : study.space().parameters()) {
-      const auto found = std::find_if(words.begin(), words.end(), [&](const auto& word) {
-        return word.first == parameter.name;
-      });
-      fields.push_back(found == words.end() ? "" : found->second);
+      const auto found = std::find_if(
+          args.begin(), args.end(), [&](const auto& word) { return word.first == parameter.name; });
+      fields.push_back(found == args.end() ? "" : found->second);
     }
     fields.insert(fields.end(), {fmt::format("{:.3f}", seconds_of(trial)),
                                  std::to_string(trial.attempt), trial.worker, trial.message});

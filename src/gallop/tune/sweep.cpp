@@ -14,7 +14,7 @@
 #include "gallop/config/scalar.h"
 #include "gallop/tune/chosen.h"
 #include "gallop/tune/store.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 #include "gallop/tune/wandb.h"
 
 namespace gallop::tune {
@@ -352,7 +352,7 @@ class Reader {
       problems_.add(root_.find("options")->origin, "options", "only a recipe has options");
     }
     if (is_command) {
-      run.command = command_words(command, program);
+      run.command = command_args(command, program);
       run.python_words = is_of_wandb();
       const Node* const parameters = root_.find("parameters");
       if (is_of_wandb() && parameters != nullptr) run.nested = nested_parameters(*parameters);
@@ -374,7 +374,7 @@ class Reader {
     return 0;
   }
 
-  std::vector<std::string> command_words(const Node* command, const Node* program) {
+  std::vector<std::string> command_args(const Node* command, const Node* program) {
     if (command == nullptr) return {"python3", program->scalar, "${args}"};
     std::vector<std::string> words;
     if (command->kind != Node::Kind::kList || command->items.empty()) {

@@ -34,7 +34,7 @@ struct RunSpec {
   std::optional<int64_t> share{};
 };
 
-/// RunSpec::share where trials are to share steps and nobody said more.
+/// RunSpec::share where trials are to share steps and no number is given.
 inline constexpr int64_t kUsualShare = 4;
 
 std::string to_json(const RunSpec& spec);

@@ -151,7 +151,7 @@ Assignment Tuner::ask(const std::string& worker) {
           .reason = study_.stop_reason()};
 }
 
-void Tuner::place(const Trial& trial, const std::string& folder) {
+void Tuner::set_run_folder(const Trial& trial, const std::string& folder) {
   update([&]() -> std::vector<Event> {
     if (!is_running(attempt_of(trial)) || at(trial.number).folder == folder) return {};
     Event placed = event(Kind::kPlaced, trial.number);
@@ -196,15 +196,15 @@ Verdict Tuner::report(const Trial& trial, int64_t step, double value) {
   return is_at_end || pruner_->should_stop(study_, known) ? Verdict::kPrune : Verdict::kGoOn;
 }
 
-Verdict Tuner::beat(const Trial& trial) {
-  storage_->beat(attempt_of(trial));
+Verdict Tuner::heartbeat(const Trial& trial) {
+  storage_->heartbeat(attempt_of(trial));
   refresh();
   return is_running(attempt_of(trial)) ? Verdict::kGoOn : Verdict::kAbandon;
 }
 
 // A member of a population has done all that it was to do at its last step; others are pruned
 // there, and may go on later.
-bool Tuner::has_run_its_stretch(int64_t number) const {
+bool Tuner::finished_segment(int64_t number) const {
   if (!is_known(number) || at(number).member < 0) return false;
   const Trial& trial = at(number);
   return trial.last_step > 0 && !trial.reports.empty() &&
@@ -217,7 +217,7 @@ Event Tuner::end(const Trial& trial, const Outcome& outcome) const {
   ended.text = shortened(outcome.message, kMessageBytes);
   const StudySettings& settings = study_.settings();
   std::vector<double> values = outcome.values;
-  if (outcome.state == TrialState::kPruned && has_run_its_stretch(trial.number)) {
+  if (outcome.state == TrialState::kPruned && finished_segment(trial.number)) {
     ended.state = TrialState::kComplete;
     values = {settings.objectives[0].signed_value(at(trial.number).reports.back().loss)};
   }
@@ -294,7 +294,7 @@ bool Tuner::tell(const Trial& trial, const Outcome& outcome) {
   return counts;
 }
 
-void Tuner::give_back(const Trial& trial) {
+void Tuner::release(const Trial& trial) {
   update([&]() -> std::vector<Event> {
     if (!is_running(attempt_of(trial))) return {};
     Event requeued = event(Kind::kRequeued, trial.number);
@@ -356,14 +356,14 @@ WarmStart Tuner::take_over(const Study& earlier) {
   return taken;
 }
 
-void Tuner::steer(const Steer& steer) {
-  switch (steer.kind) {
-    case Steer::Kind::kStop: return stop(steer.reason);
-    case Steer::Kind::kRetry: retry_failed(); return;
-    case Steer::Kind::kResume:
-      // Counted while nobody else can write: what two ask for at once is not added twice.
+void Tuner::control(const Control& control) {
+  switch (control.kind) {
+    case Control::Kind::kStop: return stop(control.reason);
+    case Control::Kind::kRetry: retry_failed(); return;
+    case Control::Kind::kResume:
+      // Counted while no other process can write: what two ask for at once is not added twice.
       return update([&] {
-        return std::vector{resumed(std::max<int64_t>(0, steer.wanted - study_.wanted_trials()))};
+        return std::vector{resumed(std::max<int64_t>(0, control.wanted - study_.wanted_trials()))};
       });
   }
 }

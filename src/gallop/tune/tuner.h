@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "gallop/base/clock.h"
-#include "gallop/tune/broker.h"
 #include "gallop/tune/pruner.h"
 #include "gallop/tune/sampler.h"
 #include "gallop/tune/storage.h"
+#include "gallop/tune/study_client.h"
 #include "gallop/tune/warm_start.h"
 
 namespace gallop::tune {
@@ -18,7 +18,7 @@ namespace gallop::tune {
 /// Leads a study: hands out trials as its sampler and its pruner say, and has its storage keep what
 /// came of them. All that it knows follows from the storage's events, so that another one goes on
 /// where this one ends, and several may lead a study at once whose storage several may write.
-class Tuner final : public Broker {
+class Tuner final : public StudyClient {
  public:
   using Clock = std::function<double()>;
 
@@ -30,16 +30,16 @@ class Tuner final : public Broker {
   /// Waiting trials come first, then those that the pruner promotes, then new ones. Throws
   /// UsageError where the sampler finds no point that the constraints allow.
   Assignment ask(const std::string& worker) override;
-  void place(const Trial& trial, const std::string& folder) override;
+  void set_run_folder(const Trial& trial, const std::string& folder) override;
   /// What cannot be, as another trial that there is not, is dropped.
   void share(const Trial& trial, int64_t other, int64_t steps) override;
   Verdict report(const Trial& trial, int64_t step, double value) override;
-  Verdict beat(const Trial& trial) override;
+  Verdict heartbeat(const Trial& trial) override;
   /// A trial is taken for failed, with a message that says why, whose values are not one finite
   /// number for each objective and each limit.
   bool tell(const Trial& trial, const Outcome& outcome) override;
-  void give_back(const Trial& trial) override;
-  void steer(const Steer& steer) override;
+  void release(const Trial& trial) override;
+  void control(const Control& control) override;
 
   /// What is known of the study since the last call, whichever it was.
   const Study& study() const { return study_; }
@@ -70,7 +70,7 @@ class Tuner final : public Broker {
   const Trial& at(int64_t number) const { return study_.trials()[static_cast<size_t>(number)]; }
   Event event(Event::Kind kind, int64_t trial) const;
   Event start(const Trial& trial, const std::string& worker) const;
-  bool has_run_its_stretch(int64_t number) const;
+  bool finished_segment(int64_t number) const;
   Event end(const Trial& trial, const Outcome& outcome) const;
   Event lose(const Trial& trial) const;
   Event resumed(int64_t more_trials) const;

@@ -18,7 +18,8 @@ struct RunChanges {
   void add(const RunChanges& later);
 };
 
-/// Looks at folders of runs again and again. Asks the system twice for a run that nobody trains.
+/// Looks at folders of runs again and again. Asks the system twice for a run that is not in
+/// training.
 class RunWatch {
  public:
   explicit RunWatch(track::RunPlaces places) : places_(std::move(places)) {}

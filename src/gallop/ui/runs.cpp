@@ -11,9 +11,9 @@ namespace gallop::ui {
 
 namespace {
 
-// Of who waits for somebody else's update of the index, before it is taken as it is.
+// Of waiting for another thread's update of the index, before it is taken as it is.
 constexpr auto kPatience = std::chrono::milliseconds(300);
-// Of all histories in memory, 24 bytes each; those that nobody asks for go.
+// Of all histories in memory, 24 bytes each; those that are not requested go.
 constexpr int64_t kMostPoints = 20'000'000;
 
 }  // namespace

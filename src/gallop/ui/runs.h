@@ -84,10 +84,10 @@ class Runs {
   RunChanges changes_;    ///< Not taken yet.
   RunChanges unknown_;    ///< To the index.
   bool is_stale_ = true;  ///< The index.
-  /// Somebody got it as it was, and has to hear of what is unknown to it.
+  /// A reader got it as it was, and is to be notified of what is unknown to it.
   bool is_behind_ = false;
   bool is_urgent_ = false;    ///< To bring it up to date.
-  bool is_updating_ = false;  ///< By somebody who does not hold the lock meanwhile.
+  bool is_updating_ = false;  ///< By a thread that does not hold the lock meanwhile.
   std::condition_variable is_updated_;
   double looked_ = 0, updated_ = 0, update_seconds_ = 0;
   std::shared_ptr<track::RunReader> reader_ = std::make_shared<track::RunReader>();

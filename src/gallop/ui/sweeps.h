@@ -23,14 +23,14 @@ class Sweeps {
   /// In order.
   std::vector<std::string> names() const;
 
-  /// What is known of one now. It is read anew where its files have changed, but no more than once
+  /// What is known of one now. It is read again where its files have changed, but no more than once
   /// a second, or where that costs much, each time that so much has passed; by one thread, while
   /// others get what was known before. So is what could not be read. Throws UsageError where there
   /// is none of this name, and as tune::StudyPlace::read() does.
   std::shared_ptr<const tune::Study> study(const std::string& name);
 
   /// Those that have changed since the last call, and new ones; at the first none. Also those that
-  /// study() did not read anew although they had changed, once it would. One in a database counts
+  /// study() did not read again although they had changed, once it would. One in a database counts
   /// as changed at each call until all its trials are finished, also while it cannot be read.
   std::set<std::string> take_changes();
 
@@ -41,7 +41,7 @@ class Sweeps {
     std::string stamp;           ///< Of its files when it was read.
     double read = 0, seconds = 0;
     bool is_being_read = false;
-    /// Somebody got it as it was although its files had changed, and has to hear of it.
+    /// A reader got it as it was although its files had changed, and is to be notified.
     bool is_behind = false;
   };
 

@@ -61,8 +61,8 @@ TEST(Affinity, AProgramKeepsToTheCoresThatItIsLeft) {
   const pid_t child = fork();
   if (child == 0) {
     const Numbers last = {cores_given().back()};
-    keep_to_cores({});
-    keep_to_cores(last);
+    set_cpu_affinity({});
+    set_cpu_affinity(last);
     run_on_core(cores_given().front());
     run_on_all_cores();
     cpu_set_t set;

@@ -44,7 +44,7 @@ TEST(ChildProcess, TellsWhatItPrintedAndHowItEnded) {
   EXPECT_EQ(run.end.exit_code, 3);
   EXPECT_FALSE(run.end.is_good());
   EXPECT_FALSE(run.is_good());
-  EXPECT_EQ(run.end.words(), "ended with exit code 3");
+  EXPECT_EQ(run.end.describe(), "ended with exit code 3");
   ChildProcess child(shell("exit 3"));
   EXPECT_EQ(child.wait().exit_code, 3);
   EXPECT_EQ(child.wait().exit_code, 3);
@@ -55,7 +55,7 @@ TEST(ChildProcess, TellsTheSignalThatKilledIt) {
   const ChildEnd end = child.wait();
   EXPECT_EQ(end.signal, SIGSEGV);
   EXPECT_FALSE(end.is_good());
-  EXPECT_EQ(end.words(), "was killed by SIGSEGV");
+  EXPECT_EQ(end.describe(), "was killed by SIGSEGV");
 }
 
 TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
@@ -151,7 +151,7 @@ TEST(ChildProcess, CanBeKilledWithWhatItLeftBehind) {
   const ssize_t size = read(child.output(), left.data(), left.size());
   ASSERT_GT(size, 0);
   while (!child.has_ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  child.send(SIGTERM);  // To nobody any more.
+  child.send(SIGTERM);  // To no process any more.
   child.kill_all();
   EXPECT_TRUE(child.wait().is_good());
   expect_ends(std::stoi(left));
@@ -167,7 +167,7 @@ TEST(ChildProcess, CanBeKilledWithItsGroupByAHandler) {
   EXPECT_EQ(child.wait().signal, SIGKILL);
   expect_ends(std::stoi(left));
   EXPECT_FALSE(other.has_ended());  // Ends with this process.
-  kill_groups();                    // Of nobody any more.
+  kill_groups();                    // Of no process any more.
 }
 
 // Ends as this process would that is killed: without a word to anybody.

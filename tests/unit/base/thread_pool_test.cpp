@@ -25,7 +25,7 @@ TEST(ThreadPool, RunsEveryTaskBeforeItIsGone) {
 
 TEST(ThreadPool, RunsAsManyAtOnceAsItHasThreads) {
   ThreadPool pool(4, "test");
-  std::latch together(4);  // Nobody goes on before all four are here.
+  std::latch together(4);  // No thread goes on before all four are here.
   for (int i = 0; i < 4; ++i) pool.submit([&] { together.arrive_and_wait(); });
   together.wait();
 }

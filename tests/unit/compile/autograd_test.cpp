@@ -35,7 +35,7 @@ struct Cube : torch::autograd::Function<Cube> {
   }
 };
 
-// A layer that keeps only its arguments and computes itself anew in the backward pass.
+// A layer that keeps only its arguments and computes itself again in the backward pass.
 struct Recomputed : torch::autograd::Function<Recomputed> {
   static at::Tensor layer(const at::Tensor& x, const at::Tensor& weight) {
     return at::linear(x, weight).tanh().square();

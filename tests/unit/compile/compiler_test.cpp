@@ -60,8 +60,8 @@ TEST(KernelCompiler, CompilesInOrderAndKeepsOnDisk) {
     auto results = compiler.submit("", {returns(1), returns(2), returns(3)});
     for (int i = 0; i < 3; ++i) {
       const CompiledKernel& kernel = results[static_cast<size_t>(i)].get();
-      ASSERT_NE(kernel.function, nullptr) << kernel.lost;
-      EXPECT_EQ(kernel.lost, "");
+      ASSERT_NE(kernel.function, nullptr) << kernel.fallback_reason;
+      EXPECT_EQ(kernel.fallback_reason, "");
       EXPECT_EQ(call(kernel), i + 1);
     }
     EXPECT_EQ(compiler.runs(), runs);
@@ -106,7 +106,7 @@ TEST(KernelCompiler, RebuildsDamagedFiles) {
     std::ofstream(path, std::ios::binary) << damage;
     KernelCompiler compiler({.cache_folder = folder.path()});
     const CompiledKernel kernel = compile_one(compiler, returns(1));
-    ASSERT_NE(kernel.function, nullptr) << kernel.lost;
+    ASSERT_NE(kernel.function, nullptr) << kernel.fallback_reason;
     EXPECT_EQ(call(kernel), 1);
     EXPECT_EQ(compiler.runs(), 1);
     EXPECT_EQ(read_file(libraries_in(folder.path()).at(0)).size(), whole.size());
@@ -119,7 +119,7 @@ TEST(KernelCompiler, TellsWhatIsLostWithoutACompiler) {
   auto results = compiler.submit("", {returns(1), returns(2)});
   for (auto& result : results) {
     EXPECT_EQ(result.get().function, nullptr);
-    EXPECT_EQ(result.get().lost,
+    EXPECT_EQ(result.get().fallback_reason,
               "the step falls back to unfused operators for 2 kernels: cannot start /nowhere/c++: "
               "No such file or "
               "directory");
@@ -133,7 +133,7 @@ TEST(KernelCompiler, FindsTheSystemsCompiler) {
   {
     const Variable cxx("CXX", broken);
     KernelCompiler compiler({.cache_folder = folder.path()});
-    EXPECT_EQ(compile_one(compiler, returns(1)).lost,
+    EXPECT_EQ(compile_one(compiler, returns(1)).fallback_reason,
               fmt::format("the step falls back to unfused operators for 1 kernel: {} ended with "
                           "exit code 3 and says: "
                           "fake.cpp:1: error: no ?[31mway",
@@ -141,7 +141,7 @@ TEST(KernelCompiler, FindsTheSystemsCompiler) {
   }
   const Variable cxx("CXX", std::nullopt), path("PATH", "/nowhere");
   KernelCompiler compiler({.cache_folder = folder.path()});
-  EXPECT_EQ(compile_one(compiler, returns(1)).lost,
+  EXPECT_EQ(compile_one(compiler, returns(1)).fallback_reason,
             "the step falls back to unfused operators for 1 kernel: there is no C++ compiler: "
             "neither $CXX nor "
             "c++, g++ or clang++ in $PATH");
@@ -154,8 +154,9 @@ TEST(KernelCompiler, ABadKernelDoesNotTakeOthersAlong) {
       "", {returns(1), {.symbol = "bad", .text = "int bad( { }\n"}, returns(2), returns(3)});
   EXPECT_EQ(call(results[0].get()), 1);
   EXPECT_EQ(results[1].get().function, nullptr);
-  EXPECT_NE(results[1].get().lost.find("error"), std::string::npos) << results[1].get().lost;
-  EXPECT_EQ(results[1].get().lost.find('\n'), std::string::npos);
+  EXPECT_NE(results[1].get().fallback_reason.find("error"), std::string::npos)
+      << results[1].get().fallback_reason;
+  EXPECT_EQ(results[1].get().fallback_reason.find('\n'), std::string::npos);
   EXPECT_EQ(call(results[2].get()), 2);
   EXPECT_EQ(call(results[3].get()), 3);
 }
@@ -167,7 +168,8 @@ TEST(KernelCompiler, TellsOfWhatCannotBeLoaded) {
       {.command = fake_compiler(folder, writes), .cache_folder = folder.path()});
   const CompiledKernel kernel = compile_one(compiler, returns(1));
   EXPECT_EQ(kernel.function, nullptr);
-  EXPECT_NE(kernel.lost.find("cannot be loaded"), std::string::npos) << kernel.lost;
+  EXPECT_NE(kernel.fallback_reason.find("cannot be loaded"), std::string::npos)
+      << kernel.fallback_reason;
   EXPECT_TRUE(libraries_in(folder.path()).empty());
 }
 
@@ -176,10 +178,10 @@ TEST(KernelCompiler, DoesWithoutTheCacheWhereItCannotBeWritten) {
   std::ofstream(folder.root() / "file") << "in the way";
   KernelCompiler compiler({.cache_folder = folder.root() / "file" / "kernels"});
   const CompiledKernel kernel = compile_one(compiler, returns(4));
-  ASSERT_NE(kernel.function, nullptr) << kernel.lost;
+  ASSERT_NE(kernel.function, nullptr) << kernel.fallback_reason;
   EXPECT_EQ(call(kernel), 4);
-  EXPECT_TRUE(kernel.lost.starts_with("each run compiles its fused kernels again: "))
-      << kernel.lost;
+  EXPECT_TRUE(kernel.fallback_reason.starts_with("each run compiles its fused kernels again: "))
+      << kernel.fallback_reason;
 }
 
 TEST(KernelCompiler, LoadsNothingFromAFolderThatOthersMayWriteTo) {
@@ -188,8 +190,9 @@ TEST(KernelCompiler, LoadsNothingFromAFolderThatOthersMayWriteTo) {
   fs::permissions(folder.path(), fs::perms::all);
   KernelCompiler compiler({.cache_folder = folder.path()});
   const CompiledKernel kernel = compile_one(compiler, returns(4));
-  ASSERT_NE(kernel.function, nullptr) << kernel.lost;
-  EXPECT_NE(kernel.lost.find("others may write to it"), std::string::npos) << kernel.lost;
+  ASSERT_NE(kernel.function, nullptr) << kernel.fallback_reason;
+  EXPECT_NE(kernel.fallback_reason.find("others may write to it"), std::string::npos)
+      << kernel.fallback_reason;
   EXPECT_TRUE(libraries_in(folder.path()).empty());
 }
 
@@ -199,7 +202,8 @@ TEST(KernelCompiler, EndsSlowCompilers) {
   {
     KernelCompiler compiler(
         {.command = slow, .cache_folder = folder.path(), .timeout_seconds = 0.2});
-    EXPECT_NE(compile_one(compiler, returns(1)).lost.find("took too long"), std::string::npos);
+    EXPECT_NE(compile_one(compiler, returns(1)).fallback_reason.find("took too long"),
+              std::string::npos);
   }
   std::shared_future<CompiledKernel> running, waiting;
   {
@@ -209,7 +213,7 @@ TEST(KernelCompiler, EndsSlowCompilers) {
     while (compiler.runs() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   for (auto& result : {running, waiting}) {
-    EXPECT_EQ(result.get().lost,
+    EXPECT_EQ(result.get().fallback_reason,
               "the step falls back to unfused operators for 1 kernel: the program ended before");
   }
 }
@@ -220,7 +224,7 @@ TEST(KernelCompiler, RefusesMoreThanItsQueue) {
       {.command = fake_compiler(folder, "sleep 1000"), .cache_folder = folder.path(), .queue = 2});
   auto results = compiler.submit("", {returns(1), returns(2), returns(3)});
   EXPECT_EQ(
-      results[2].get().lost,
+      results[2].get().fallback_reason,
       "the step falls back to unfused operators for 1 kernel: 2 wait for the compiler already");
 }
 
@@ -231,7 +235,8 @@ bool asks_for_four(const CacheFolder& folder, int first) {
   const auto results = compiler.submit("", sources);
   for (int i = 0; i < 4; ++i) {
     const CompiledKernel& kernel = results[static_cast<size_t>(i)].get();
-    if (kernel.function == nullptr || !kernel.lost.empty() || call(kernel) != first + i) {
+    if (kernel.function == nullptr || !kernel.fallback_reason.empty() ||
+        call(kernel) != first + i) {
       return false;
     }
   }

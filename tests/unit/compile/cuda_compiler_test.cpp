@@ -46,7 +46,7 @@ TEST_F(WithNvrtc, CompilesGeneratedLoops) {
     const auto results = compiler.submit(sources, capability);
     for (size_t i = 0; i < sources.size(); ++i) {
       const CudaBinary& binary = results[i].get();
-      ASSERT_EQ(binary.lost, "") << sources[i].text;
+      ASSERT_EQ(binary.fallback_reason, "") << sources[i].text;
       EXPECT_EQ(binary.image.substr(1, 3), "ELF");
       EXPECT_NE(binary.image.find(sources[i].symbol), std::string::npos);
     }
@@ -101,19 +101,21 @@ TEST_F(WithNvrtc, SaysWhatIsWrongWithASource) {
   CudaCompiler compiler(options_);
   const CudaBinary binary = compile(compiler, a_kernel("*p = nothing;"));
   EXPECT_EQ(binary.image, "");
-  EXPECT_NE(binary.lost.find("the step falls back to unfused operators: NVRTC "),
+  EXPECT_NE(binary.fallback_reason.find("the step falls back to unfused operators: NVRTC "),
             std::string::npos);
-  EXPECT_NE(binary.lost.find("\"nothing\" is undefined"), std::string::npos) << binary.lost;
-  EXPECT_EQ(binary.lost.find('\n'), std::string::npos);
+  EXPECT_NE(binary.fallback_reason.find("\"nothing\" is undefined"), std::string::npos)
+      << binary.fallback_reason;
+  EXPECT_EQ(binary.fallback_reason.find('\n'), std::string::npos);
 }
 
 TEST_F(WithNvrtc, SaysWhichGpuItDoesNotKnow) {
   CudaCompiler compiler(options_);
   const CudaBinary old = compiler.submit({a_kernel()}, 35)[0].get();
-  EXPECT_NE(old.lost.find("knows no GPU of compute capability 3.5"), std::string::npos) << old.lost;
+  EXPECT_NE(old.fallback_reason.find("knows no GPU of compute capability 3.5"), std::string::npos)
+      << old.fallback_reason;
   // A newer one gets a text that its driver can compile.
   const CudaBinary young = compiler.submit({a_kernel()}, 999)[0].get();
-  EXPECT_NE(young.image.find(".visible .entry mine"), std::string::npos) << young.lost;
+  EXPECT_NE(young.image.find(".visible .entry mine"), std::string::npos) << young.fallback_reason;
 }
 
 TEST_F(WithNvrtc, DoesWithoutACache) {
@@ -121,13 +123,14 @@ TEST_F(WithNvrtc, DoesWithoutACache) {
   CudaCompiler compiler(options_);
   const CudaBinary binary = compile(compiler, a_kernel());
   EXPECT_NE(binary.image, "");
-  EXPECT_NE(binary.lost.find("each run compiles its fused kernels again: "), std::string::npos);
+  EXPECT_NE(binary.fallback_reason.find("each run compiles its fused kernels again: "),
+            std::string::npos);
 }
 
 TEST(CudaCompiler, SaysThatThereIsNoNvrtc) {
   const CacheFolder folder;
   CudaCompiler compiler({.libraries = {"libnvrtc-missing.so"}, .cache_folder = folder.path()});
-  EXPECT_EQ(compile(compiler, a_kernel()).lost,
+  EXPECT_EQ(compile(compiler, a_kernel()).fallback_reason,
             "the step falls back to unfused operators: there is no NVRTC (libnvrtc-missing.so); "
             "tools/fetch-libtorch --cuda or NVIDIA's package cuda-nvrtc has it");
   std::string why;
@@ -137,7 +140,7 @@ TEST(CudaCompiler, SaysThatThereIsNoNvrtc) {
 TEST(CudaCompiler, SaysWhatALibraryLacks) {
   const CacheFolder folder;
   CudaCompiler compiler({.libraries = {"libm.so.6"}, .cache_folder = folder.path()});
-  EXPECT_EQ(compile(compiler, a_kernel()).lost,
+  EXPECT_EQ(compile(compiler, a_kernel()).fallback_reason,
             "the step falls back to unfused operators: libm.so.6 lacks nvrtcGetErrorString");
 }
 

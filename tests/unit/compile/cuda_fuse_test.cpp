@@ -30,7 +30,7 @@ Graph graph_for_gpu(const Function& function, const Tensors& inputs, KernelCompi
   Graph graph = record(function, inputs).graph;
   for (Buffer& buffer : graph.buffers) buffer.device = {c10::kCUDA, 0};
   PassContext context{.compiler = compiler};
-  run_passes(graph, {"fuse", "recompute", "order"}, context);
+  run_passes(graph, {"fuse", "rematerialize", "schedule"}, context);
   return graph;
 }
 
@@ -53,7 +53,7 @@ Tensors run_as_one_loop(const Function& function, const Tensors& inputs) {
   const CudaPlan plan = cuda_plan(loop->program, /*busy_threads=*/1);
   const auto kernel =
       compiler.submit(emulated_prefix(), std::vector{emulated_source(plan)})[0].get();
-  EXPECT_NE(kernel.function, nullptr) << kernel.lost;
+  EXPECT_NE(kernel.function, nullptr) << kernel.fallback_reason;
   std::vector<const void*> in;
   std::vector<void*> out;
   Tensors results;

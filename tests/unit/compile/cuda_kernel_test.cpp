@@ -30,7 +30,7 @@ class CudaKernelTest : public FakeDriverTest {
 
 TEST_F(CudaKernelTest, StartsItsKernelsOnTheStreamInOrder) {
   const auto kernel = make(relu_with_sums(1000, 512));
-  ASSERT_TRUE(kernel->load()) << kernel->lost();
+  ASSERT_TRUE(kernel->load()) << kernel->fallback_reason();
   const CudaPlan& plan = kernel->plan();
   const std::string symbol = cuda_source(plan).symbol;
   EXPECT_EQ(total_bytes(plan), plan.blocks * 512 * 8);
@@ -58,14 +58,14 @@ TEST_F(CudaKernelTest, SaysWhatTheDriverRefuses) {
   auto kernel = make(relu_with_sums(10, 10));
   EXPECT_FALSE(kernel->load());
   EXPECT_EQ(
-      kernel->lost(),
+      kernel->fallback_reason(),
       "the step falls back to unfused operators: the GPU's driver cannot load a kernel: it was "
       "told to fail (1)");
   EXPECT_THROW(kernel->launch({nullptr}, {nullptr, nullptr}, nullptr, nullptr), InternalError);
   fail("cuInit");
   kernel = make(relu_with_sums(10, 10));
   EXPECT_FALSE(kernel->load());
-  EXPECT_NE(kernel->lost().find("the GPU's driver cannot start"), std::string::npos);
+  EXPECT_NE(kernel->fallback_reason().find("the GPU's driver cannot start"), std::string::npos);
   fail("cuLaunchKernel");
   kernel = make(relu_with_sums(10, 10));
   ASSERT_TRUE(kernel->load());
@@ -76,15 +76,16 @@ TEST_F(CudaKernelTest, SaysThatThereIsNoDriver) {
   const auto kernel = CudaKernel::make(relu_with_sums(10, 10), compiler_, 0, "libcuda-missing.so");
   EXPECT_TRUE(kernel->is_done());
   EXPECT_FALSE(kernel->load());
-  EXPECT_NE(kernel->lost().find("the GPU's driver cannot be loaded: libcuda-missing.so"),
+  EXPECT_NE(kernel->fallback_reason().find("the GPU's driver cannot be loaded: libcuda-missing.so"),
             std::string::npos)
-      << kernel->lost();
+      << kernel->fallback_reason();
 }
 
 TEST_F(CudaKernelTest, SaysThatAGpuIsNotThere) {
   const auto kernel = CudaKernel::make(relu_with_sums(10, 10), compiler_, 3, kFakeDriver);
   EXPECT_FALSE(kernel->load());
-  EXPECT_NE(kernel->lost().find("cannot tell the GPU's kind"), std::string::npos) << kernel->lost();
+  EXPECT_NE(kernel->fallback_reason().find("cannot tell the GPU's kind"), std::string::npos)
+      << kernel->fallback_reason();
 }
 
 }  // namespace

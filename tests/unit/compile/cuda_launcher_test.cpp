@@ -166,14 +166,14 @@ TEST_P(CudaUpdate, RoundsBf16ParametersAsTheCpuDoes) {
       at::Tensor& parameter = on_gpu.step.parameters[i];
       // Away from 0, where the last place is small.
       parameter = (parameter.abs() + 0.5).to(at::kBFloat16);
-      on_gpu.step.shadows[i].reset();
+      on_gpu.step.bf16_copies[i].reset();
       if (rounding != "kahan") continue;
       on_gpu.step.compensations.push_back((at::randn_like(parameter) * 1e-3).to(at::kBFloat16));
     }
     if (rounding == "stochastic")
       on_gpu.step.draws = at::full({2}, int64_t{1} << 33 | 7, at::kLong);
     Parameters on_cpu = on_gpu.clone();
-    for (at::Tensor& lost : on_cpu.step.compensations) lost = lost.clone();
+    for (at::Tensor& one : on_cpu.step.compensations) one = one.clone();
     expect_same_norm(kernel::update_on_gpu(launcher_, on_gpu.step), kernel::update(on_cpu.step));
     for (size_t i = 0; i < 9; i += 2) {
       expect_mostly_equal(on_gpu.step.parameters[i], on_cpu.step.parameters[i], rounding.c_str());
@@ -192,12 +192,12 @@ TEST_P(CudaUpdate, TakesOptionsThatVary) {
   kernel::OptimizerStep& step = varied.step;
   for (size_t i = 0; i < step.options.size(); ++i) {
     step.varied.push_back(at::full({}, step.options[i], at::kDouble));
-    step.varied_options.push_back(static_cast<int64_t>(i));
+    step.scheduled_options.push_back(static_cast<int64_t>(i));
     step.options[i] = 0.125;  // Which does not count.
   }
   step.varied.push_back(at::full({}, 0.01, at::kDouble));
-  step.varied_options.push_back(kernel::kWeightDecayOption);
-  for (double& decay : step.weight_decays) decay = decay == 0 ? 0 : kernel::kVariedDecay;
+  step.scheduled_options.push_back(kernel::kWeightDecayOption);
+  for (double& decay : step.weight_decays) decay = decay == 0 ? 0 : kernel::kScheduledDecay;
   kernel::update_on_gpu(launcher_, fixed.step);
   kernel::update_on_gpu(launcher_, varied.step);
   varied.expect_equal(fixed);
@@ -354,7 +354,7 @@ TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
   Graph graph = record(function, inputs).graph;
   for (Buffer& buffer : graph.buffers) buffer.device = {c10::kCUDA, 0};
   kernel::set_cuda_launcher(std::make_shared<EmulatedLauncher>());
-  run_passes(graph, {"fuse", "recompute", "order"}, context);
+  run_passes(graph, {"fuse", "rematerialize", "schedule"}, context);
   kernel::set_cuda_launcher(nullptr);
   const auto calls = [&](const char* op) {
     return std::count_if(graph.nodes.begin(), graph.nodes.end(),
@@ -378,7 +378,7 @@ class CudaTextsOf : public FakeDriverTest, public testing::WithParamInterface<in
 TEST_P(CudaTextsOf, Compile) {
   for (const char* path : {kernel::kCrossEntropyText, kernel::kDropoutText, kernel::kUpdateText}) {
     const CudaBinary binary = compiler_.submit({cuda_text(path)}, GetParam())[0].get();
-    EXPECT_EQ(binary.lost, "");
+    EXPECT_EQ(binary.fallback_reason, "");
     EXPECT_EQ(binary.image.substr(1, 3), "ELF");
   }
 }
@@ -389,7 +389,7 @@ INSTANTIATE_TEST_SUITE_P(Long, CudaTextsOf, testing::Values(80));
 
 TEST_F(CudaTexts, StartOnTheStream) {
   CudaTextKernels kernels(compiler_, 0, kFakeDriver);
-  ASSERT_EQ(kernels.lost(), "");
+  ASSERT_EQ(kernels.fallback_reason(), "");
   std::vector<uint64_t> slots(kernel::kCudaSlots);
   slots[0] = 77;
   kernel::CudaLaunch launch{.text = kernel::kUpdateText,
@@ -413,15 +413,15 @@ TEST_F(CudaTexts, StartOnTheStream) {
   EXPECT_THROW(kernels.launch(launch, nullptr), DeviceError);
 
   fail("cuModuleLoadData");
-  EXPECT_NE(CudaTextKernels(compiler_, 0, kFakeDriver).lost().find("cannot load"),
+  EXPECT_NE(CudaTextKernels(compiler_, 0, kFakeDriver).fallback_reason().find("cannot load"),
             std::string::npos);
 }
 
 TEST_F(CudaTexts, SayWhatIsMissing) {
-  const std::string without = CudaTextKernels(compiler_, 0, "libcuda-missing.so").lost();
+  const std::string without = CudaTextKernels(compiler_, 0, "libcuda-missing.so").fallback_reason();
   EXPECT_NE(without.find("cannot be loaded"), std::string::npos) << without;
   CudaCompiler none({.libraries = {"libnvrtc-missing.so"}, .cache_folder = folder_.path()});
-  EXPECT_NE(CudaTextKernels(none, 0, kFakeDriver).lost().find("there is no NVRTC"),
+  EXPECT_NE(CudaTextKernels(none, 0, kFakeDriver).fallback_reason().find("there is no NVRTC"),
             std::string::npos);
   EXPECT_THROW(cuda_text("gallop/kernel/cuda/nothing.h"), InternalError);
 }

@@ -51,7 +51,7 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
   std::map<int, int64_t> widths;
   for (size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
     const CompiledKernel& kernel = kernels[i].get();
-    ASSERT_NE(kernel.function, nullptr) << kernel.lost << "\n" << sources[i].text;
+    ASSERT_NE(kernel.function, nullptr) << kernel.fallback_reason << "\n" << sources[i].text;
     const EmulatedLoop runner(plans[i], kernel);
     ++forms[plans[i].form];
     ++widths[plans[i].width];

@@ -79,7 +79,7 @@ class Emulator {
     const CudaPlan plan = cuda_plan(loop.program, /*busy_threads=*/1);
     const auto kernel =
         compiler_.submit(emulated_prefix(), std::vector{emulated_source(plan)})[0].get();
-    ASSERT_NE(kernel.function, nullptr) << kernel.lost;
+    ASSERT_NE(kernel.function, nullptr) << kernel.fallback_reason;
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     for (const ViewId input : loop.inputs) inputs.push_back(tensor(input).const_data_ptr());

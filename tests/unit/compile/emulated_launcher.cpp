@@ -42,7 +42,7 @@ void EmulatedLauncher::launch(const kernel::CudaLaunch& launch) {
   CompiledKernel& text = texts_[launch.text];
   if (text.function == nullptr) {
     text = compiler_.submit(emulated_prefix(), {with_launcher(launch.text)})[0].get();
-    ASSERT_NE(text.function, nullptr) << text.lost;
+    ASSERT_NE(text.function, nullptr) << text.fallback_reason;
   }
   ASSERT_EQ(launch.slots.size(), kernel::kCudaSlots);
   const std::array<uint32_t, 4> shape = {launch.blocks, 1, kernel::kCudaThreads, 1};

@@ -92,10 +92,10 @@ TEST(Fuse, WithoutACompilerTheGraphStaysAndTheReasonIsTold) {
   const FusedFunction fused(function, inputs, "/nowhere/c++");
   EXPECT_EQ(fused.loops(), 0);
   EXPECT_TRUE(at::equal(fused.run(inputs)[0], function(inputs)[0]));
-  ASSERT_EQ(fused.context.lost.size(), 1U);
-  EXPECT_NE(fused.context.lost[0].find("1 of 1 chains of operators are not fused: "),
+  ASSERT_EQ(fused.context.fallbacks.size(), 1U);
+  EXPECT_NE(fused.context.fallbacks[0].find("1 of 1 chains of operators are not fused: "),
             std::string::npos);
-  EXPECT_NE(fused.context.lost[0].find("/nowhere/c++"), std::string::npos);
+  EXPECT_NE(fused.context.fallbacks[0].find("/nowhere/c++"), std::string::npos);
 }
 
 // A step of everything that kernels for the CPU take the place of, as if it were on a GPU.
@@ -108,26 +108,26 @@ TEST(Passes, NoKernelForTheCpuGetsTensorsOfAGpu) {
   };
   const Tensors inputs = {at::randn({6, 24}), at::randn({6, 24}), at::ones({24}), at::ones({24}),
                           at::ones({6}, at::kLong)};
-  const auto kernels_of = [&](c10::Device device, std::string& lost) {
+  const auto kernels_of = [&](c10::Device device, std::string& fallback_reason) {
     const CacheFolder folder;
     KernelCompiler compiler({.cache_folder = folder.path(), .cuda_driver = "libcuda-missing.so"});
     PassContext context{.compiler = compiler};
     Graph graph = record(function, inputs).graph;
     for (Buffer& buffer : graph.buffers) buffer.device = device;
     run_passes(graph, {}, context);
-    lost = context.lost.empty() ? "" : context.lost[0];
+    fallback_reason = context.fallbacks.empty() ? "" : context.fallbacks[0];
     return std::count_if(graph.nodes.begin(), graph.nodes.end(),
                          [](const Node& node) { return name_of(node.op).starts_with("gallop::"); });
   };
-  std::string lost;
-  EXPECT_GE(kernels_of(c10::kCPU, lost), 3);
-  EXPECT_EQ(lost, "");
-  EXPECT_EQ(kernels_of({c10::kCUDA, 0}, lost), 0);
-  EXPECT_NE(
-      lost.find("chains of operators are not fused: the step falls back to unfused operators: "
+  std::string fallback_reason;
+  EXPECT_GE(kernels_of(c10::kCPU, fallback_reason), 3);
+  EXPECT_EQ(fallback_reason, "");
+  EXPECT_EQ(kernels_of({c10::kCUDA, 0}, fallback_reason), 0);
+  EXPECT_NE(fallback_reason.find(
+                "chains of operators are not fused: the step falls back to unfused operators: "
                 "the GPU's driver cannot be loaded: libcuda-missing.so"),
-      std::string::npos)
-      << lost;
+            std::string::npos)
+      << fallback_reason;
 }
 
 TEST(Passes, AnUnknownNameIsRefused) {

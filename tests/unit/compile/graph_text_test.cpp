@@ -192,14 +192,14 @@ TEST(GraphStages, GivesOneStageAlone) {
   const auto only = [&](const std::string& stage) {
     return graph_stages(network, kArguments, network.names(), {.only = stage, .timing = once});
   };
-  ASSERT_EQ(only("merge-equal").stages.size(), 1);
-  EXPECT_EQ(only("merge-equal").stages[0].name, "merge-equal");
+  ASSERT_EQ(only("cse").stages.size(), 1);
+  EXPECT_EQ(only("cse").stages[0].name, "cse");
   ASSERT_EQ(only("last").stages.size(), 1);
   EXPECT_EQ(only("last").stages[0].name, all_stages().back().name);
   EXPECT_THROW(only("merge-eqal"), UsageError);
-  EXPECT_THROW(graph_stages(network, kArguments, network.names(),
-                            {.only = "merge-equal", .passes_off = {"merge-equal"}}),
-               UsageError);
+  EXPECT_THROW(
+      graph_stages(network, kArguments, network.names(), {.only = "cse", .passes_off = {"cse"}}),
+      UsageError);
 }
 
 TEST(GraphStages, SaysWhyThereIsNoGraph) {
@@ -231,7 +231,7 @@ TEST(Recorder, ComesPastTablesThatAreMadeOnce) {
     return {sum};
   };
   const auto trial = [&] { return record(function, {at::ones({2})}); };
-  EXPECT_TRUE(record_while_further(trial).refusal.empty());
+  EXPECT_TRUE(retrace_until_stable(trial).refusal.empty());
 }
 
 }  // namespace

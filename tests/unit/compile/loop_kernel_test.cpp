@@ -185,7 +185,7 @@ TEST_P(Formulas, AreThoseOfLibTorch) {
   const auto kernels = LoopKernel::make(programs, compiler);
   const at::Tensor x = numbers(type), dy = at::randn({1000}).to(type);
   for (size_t i = 0; i < pairs.size(); ++i) {
-    ASSERT_TRUE(kernels[i]->wait()) << kernels[i]->lost();
+    ASSERT_TRUE(kernels[i]->wait()) << kernels[i]->fallback_reason();
     const at::Tensor y = at::empty_like(x);
     kernels[i]->run({{dy, x}}, {{y}});
     // Half a unit of bf16 for what is not exact.
@@ -218,7 +218,7 @@ TEST(LoopKernel, GivesTheSameBitsForAnyNumberOfThreads) {
   for (const auto& [rows, columns] :
        std::vector<std::pair<int64_t, int64_t>>{{5000, 37}, {300, 1000}, {7, 50'000}}) {
     const auto kernel = make_one(sums_of_both(rows, columns), compiler);
-    ASSERT_TRUE(kernel->wait()) << kernel->lost();
+    ASSERT_TRUE(kernel->wait()) << kernel->fallback_reason();
     const at::Tensor x = at::randn({rows, columns});
     std::vector<at::Tensor> all, sums, totals;
     const int before = at::get_num_threads();
@@ -253,7 +253,7 @@ TEST(LoopKernel, SharesCodeBetweenSizesAndConstants) {
     const auto kernel = make_one(program, compiler);
     EXPECT_TRUE(kernel->wait());
     EXPECT_TRUE(kernel->can_run());
-    EXPECT_EQ(kernel->lost(), "");
+    EXPECT_EQ(kernel->fallback_reason(), "");
   }
   EXPECT_EQ(symbols.size(), 1U);
   EXPECT_EQ(compiler.runs(), 1);
@@ -282,10 +282,10 @@ TEST(LoopKernel, SaysWhatIsWrongWithItsTensors) {
   EXPECT_EQ(message({x}, {y, at::empty({7}), total}),
             "loop kernel: output 1 reaches 32 bytes of memory, its tensor has 28");
   KernelCompiler none({.command = "/nowhere/c++", .cache_folder = folder.path()});
-  const auto lost = make_one(sums_of_both(4, 8), none);
-  EXPECT_FALSE(lost->wait());
-  EXPECT_FALSE(lost->can_run());
-  EXPECT_THROW(lost->run({{x}}, {{y, sums, total}}), InternalError);
+  const auto fallback_reason = make_one(sums_of_both(4, 8), none);
+  EXPECT_FALSE(fallback_reason->wait());
+  EXPECT_FALSE(fallback_reason->can_run());
+  EXPECT_THROW(fallback_reason->run({{x}}, {{y, sums, total}}), InternalError);
 }
 
 }  // namespace

@@ -87,15 +87,15 @@ TEST_P(Patterns, WeightGradientsOfLargeLayers) {
   const bool pairs = GetParam() && kernel::best_isa() >= kernel::Isa::kAvx512Bf16;
   const bool tiles = GetParam() && kernel::best_isa() >= kernel::Isa::kAmx;
   const int weights = pairs ? 2 : 0, products = tiles ? 1 : 0;
-  expect_replaced(in_format(network(60, 48)), {.wanted = {{"gallop::linear_weight", weights},
-                                                          {"gallop::linear_product", products},
+  expect_replaced(in_format(network(60, 48)), {.wanted = {{"gallop::linear_wgrad", weights},
+                                                          {"gallop::linear_gemm", products},
                                                           {"aten::mm", 5 - weights - products}},
                                                .replaced = {}});
   // A width that is no multiple of 16, or few rows.
   expect_replaced(in_format(network(60, 50)),
-                  {.wanted = {{"gallop::linear_weight", pairs ? 1 : 0}}, .replaced = {}});
+                  {.wanted = {{"gallop::linear_wgrad", pairs ? 1 : 0}}, .replaced = {}});
   expect_replaced(in_format(network(20, 48)),
-                  {.wanted = {{"gallop::linear_weight", 0}}, .replaced = {}});
+                  {.wanted = {{"gallop::linear_wgrad", 0}}, .replaced = {}});
 }
 
 // x w + b with the sum apart, which may also be given out.
@@ -230,7 +230,7 @@ TEST_P(Patterns, ConvolutionsOfFewChannels) {
   // The gradients of the weights stay LibTorch's.
   expect_replaced(in_format(convolutions(16, 32, at::MemoryFormat::ChannelsLast)),
                   {.wanted = {{"gallop::conv2d", all},
-                              {"gallop::conv2d_data", std::max(all, of_a_stride)},
+                              {"gallop::conv2d_dgrad", std::max(all, of_a_stride)},
                               {"aten::convolution", 2 - all},
                               {"aten::convolution_backward", 2}},
                    .replaced = {}});

@@ -37,8 +37,7 @@ int64_t number_in_environment(const char* name, int64_t otherwise) {
 }
 
 // Passes that only choose what is called, and in what order.
-const Names kExact = {"make-values", "merge-equal", "merge-casts",
-                      "drop-unused", "recompute",   "order"};
+const Names kExact = {"functionalize", "cse", "merge-casts", "dce", "rematerialize", "schedule"};
 
 Names all_but(const Names& kept) {
   Names names;

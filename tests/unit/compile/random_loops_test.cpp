@@ -39,7 +39,7 @@ TEST_P(RandomLoops, ComputeWhatTheProgramSays) {
   const auto kernels = LoopKernel::make(programs, compiler);
   int64_t exact = 0, kept = 0;
   for (size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
-    ASSERT_TRUE(kernels[i]->wait()) << kernels[i]->lost() << describe(programs[i]);
+    ASSERT_TRUE(kernels[i]->wait()) << kernels[i]->fallback_reason() << describe(programs[i]);
     const auto wanted =
         interpret(programs[i], cases[i].inputs, GetParam() >= kernel::Isa::kAvx512Bf16);
     exact += compare(cases[i], run(*kernels[i], cases[i]), wanted);

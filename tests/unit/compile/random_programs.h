@@ -7,7 +7,7 @@
 
 namespace gallop::compile {
 
-/// Programs nobody planned: formats, broadcasts, memory orders, operations and reductions by
+/// Unplanned programs: formats, broadcasts, memory orders, operations and reductions by
 /// chance.
 class RandomPrograms {
  public:

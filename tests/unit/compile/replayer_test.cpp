@@ -78,7 +78,7 @@ TEST(Replayer, StepsAsOneGraphHaveTheBitsOfSteps) {
   }
   EXPECT_EQ(compiled.report().replayed, 8);
   EXPECT_EQ(compiled.report().captured, 6) << "all but the first call of each mode";
-  EXPECT_TRUE(compiled.report().lost.empty());
+  EXPECT_TRUE(compiled.report().fallbacks.empty());
   EXPECT_EQ(node_by_node.report().captured, 0);
 }
 
@@ -93,12 +93,12 @@ Replayer replayer_of(const Function& function, const Tensors& inputs,
 }
 
 void expect_plain(Replayer& replayer, const Tensors& inputs, const at::Tensor& wanted,
-                  const std::string& lost) {
+                  const std::string& fallback_reason) {
   for (int call = 0; call < 3; ++call) {
     EXPECT_TRUE(at::equal(replayer.run(inputs)[0], wanted));
     EXPECT_FALSE(replayer.is_captured());
   }
-  EXPECT_EQ(replayer.lost(), lost);
+  EXPECT_EQ(replayer.fallback_reason(), fallback_reason);
 }
 
 const Function kTwice = [](const Tensors& in) -> Tensors { return {in[0] * 2}; };

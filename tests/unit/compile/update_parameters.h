@@ -34,7 +34,7 @@ struct Parameters {
       if (i % 3 == 0) step.gradients.back() = step.gradients.back().to(at::kBFloat16);
       step.weight_decays.push_back(i % 2 == 0 ? 0.01 : 0);
       step.lr_factors.push_back(i % 4 == 0 ? 0.5 : 1);
-      step.shadows.push_back(i % 2 == 0 ? at::zeros({size}, at::kBFloat16) : at::Tensor());
+      step.bf16_copies.push_back(i % 2 == 0 ? at::zeros({size}, at::kBFloat16) : at::Tensor());
       step.indices.push_back(static_cast<int64_t>(count - 1 - i));
     }
     // Some states are squares.
@@ -53,7 +53,7 @@ struct Parameters {
 
   Parameters clone() const {
     Parameters copy = *this;
-    for (auto* list : {&copy.step.parameters, &copy.step.shadows, &copy.step.states}) {
+    for (auto* list : {&copy.step.parameters, &copy.step.bf16_copies, &copy.step.states}) {
       for (at::Tensor& tensor : *list) tensor = tensor.defined() ? tensor.clone() : tensor;
     }
     copy.step.steps = step.steps.clone();
@@ -65,7 +65,7 @@ struct Parameters {
   Parameters on(c10::Device device) const {
     Parameters copy = clone();
     for (auto* list :
-         {&copy.step.parameters, &copy.step.gradients, &copy.step.shadows, &copy.step.states}) {
+         {&copy.step.parameters, &copy.step.gradients, &copy.step.bf16_copies, &copy.step.states}) {
       for (at::Tensor& tensor : *list) tensor = tensor.defined() ? tensor.to(device) : tensor;
     }
     for (at::Tensor* tensor : {&copy.step.steps, &copy.step.running, &copy.step.lr,
@@ -84,8 +84,8 @@ struct Parameters {
     for (size_t i = 0; i < step.parameters.size(); ++i) {
       near(step.parameters[i], other.step.parameters[i], "parameter", i);
       for (const auto* update : {&step, &other.step}) {
-        if (!update->shadows[i].defined()) continue;
-        EXPECT_TRUE(at::equal(update->shadows[i], update->parameters[i].to(at::kBFloat16)));
+        if (!update->bf16_copies[i].defined()) continue;
+        EXPECT_TRUE(at::equal(update->bf16_copies[i], update->parameters[i].to(at::kBFloat16)));
       }
     }
     for (size_t k = 0; k < step.states.size(); ++k) {

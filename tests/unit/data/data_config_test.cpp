@@ -48,7 +48,7 @@ TEST_F(DataSection, IsReadFromARecipe) {
       "[0.2], "
       "mean: [0.5], on_error: skip, threads: 3}");
   EXPECT_EQ(config.reader.name(), "flowers");
-  EXPECT_EQ(config.batch, 64);
+  EXPECT_EQ(config.batch_size, 64);
   ASSERT_EQ(config.augment.items.size(), 2u);
   EXPECT_EQ(config.augment.items[1].name(), "random-crop");
   EXPECT_EQ(config.deviation, std::vector<double>{0.2});

@@ -6,7 +6,7 @@
 
 namespace gallop::data {
 
-/// Registers a device whose memory is the CPU's and whose streams put off all work until somebody
+/// Registers a device whose memory is the CPU's and whose streams put off all work until it is
 /// waits for it, as late as a real device may do it. What reads a copy too early, or overwrites its
 /// source, sees wrong numbers.
 c10::Device fake_accelerator();

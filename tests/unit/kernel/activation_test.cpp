@@ -61,7 +61,7 @@ struct Case {
 };
 
 template <typename Number>
-Results by_bodies(const ActivationBodies& bodies, Activation kind, const Case& c) {
+Results by_kernels(const ActivationKernels& kernels, Activation kind, const Case& c) {
   const auto numbers = [](const at::Tensor& t) { return static_cast<Number*>(t.data_ptr()); };
   const float* bias = c.bias.defined() ? c.bias.const_data_ptr<float>() : nullptr;
   const int64_t rows = c.x.size(0), columns = c.x.size(1);
@@ -71,19 +71,19 @@ Results by_bodies(const ActivationBodies& bodies, Activation kind, const Case& c
       numbers(c.dy), numbers(c.x), bias, numbers(r.dx), r.dbias.mutable_data_ptr<float>(),
       rows,          columns};
   if constexpr (std::is_same_v<Number, float>) {
-    bodies.forward_fp32(kind, forward);
-    bodies.backward_fp32(kind, backward);
+    kernels.forward_fp32(kind, forward);
+    kernels.backward_fp32(kind, backward);
   } else {
-    bodies.forward_bf16(kind, forward);
-    bodies.backward_bf16(kind, backward);
+    kernels.forward_bf16(kind, forward);
+    kernels.backward_bf16(kind, backward);
   }
   return r;
 }
 
-Results by_bodies(Isa isa, Activation kind, const Case& c) {
-  const auto bodies = bodies_of<ActivationBodies>(isa);
-  return c.x.scalar_type() == at::kFloat ? by_bodies<float>(bodies, kind, c)
-                                         : by_bodies<Bf16>(bodies, kind, c);
+Results by_kernels(Isa isa, Activation kind, const Case& c) {
+  const auto kernels = kernels_for<ActivationKernels>(isa);
+  return c.x.scalar_type() == at::kFloat ? by_kernels<float>(kernels, kind, c)
+                                         : by_kernels<Bf16>(kernels, kind, c);
 }
 
 class ActivationOfIsa : public IsaTest {};
@@ -94,7 +94,7 @@ TEST_P(ActivationOfIsa, IsThatOfFp64ForEveryShape) {
       for (const bool with_bias : {false, true}) {
         for (const int64_t columns : {1, 3, 16, 17, 100}) {
           const Case c(columns == 3 ? 1 : 7, columns, format, with_bias, 2);
-          const auto found = by_bodies(GetParam(), kind, c);
+          const auto found = by_kernels(GetParam(), kind, c);
           const auto truth = by_library(kind, at::kDouble, c.x, c.bias, c.dy);
           const double bound = 8 * rounding_of(format);
           EXPECT_LE(error_of(found.y, truth.y), bound) << columns;
@@ -112,7 +112,7 @@ TEST_P(ActivationOfIsa, ErrsNoMoreThanTheLibrary) {
     for (const auto format : kFormats) {
       for (const double spread : {0.1, 1.0, 5.0}) {
         const Case c(64, 333, format, true, spread);
-        const auto found = by_bodies(GetParam(), kind, c);
+        const auto found = by_kernels(GetParam(), kind, c);
         const auto truth = by_library(kind, at::kDouble, c.x, c.bias, c.dy);
         const auto library = by_library(kind, format, c.x, c.bias, c.dy);
         const double rest = GetParam() == Isa::kBaseline ? 0x1p-24 : 0x1p-27;  // No fma.
@@ -131,7 +131,7 @@ TEST_P(ActivationOfIsa, HasTheRightEnds) {
     Case c(1, 8, at::kFloat, false, 1);
     c.x = at::tensor({0.0F, -0.0F, 20.0F, 1e4F, 1e15F, -20.0F, -1e4F, -1e15F}).view({1, 8});
     c.dy = at::full_like(c.x, 1);
-    const auto found = by_bodies(GetParam(), kind, c);
+    const auto found = by_kernels(GetParam(), kind, c);
     const double half = kind == Activation::kRelu ? 0 : 0.5;
     const auto slope =
         at::tensor({half, half, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0}, at::kFloat).view({1, 8});
@@ -139,7 +139,7 @@ TEST_P(ActivationOfIsa, HasTheRightEnds) {
     EXPECT_LE((found.dx - slope).abs().max().item<double>(), 1e-6) << found.dx;
     c.x = at::tensor({kInfinity, std::nanf(""), 1.0F}).view({1, 3});
     c.dy = at::full_like(c.x, 1);
-    const auto ends = by_bodies(GetParam(), kind, c).y;
+    const auto ends = by_kernels(GetParam(), kind, c).y;
     EXPECT_EQ(ends[0][0].item<float>(), kInfinity);
     EXPECT_TRUE(std::isnan(ends[0][1].item<float>()));
     EXPECT_GT(ends[0][2].item<float>(), 0.7F);
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Kernel, ActivationOfIsa, every_isa());
 TEST(Activation, IsThatOfItsBodiesForTensors) {
   for (const auto format : kFormats) {
     const Case c(301, 77, format, true, 2);
-    const auto wanted = by_bodies(best_isa(), Activation::kGelu, c);
+    const auto wanted = by_kernels(best_isa(), Activation::kGelu, c);
     const auto cube = [](const at::Tensor& t) { return t.view({7, 43, 77}); };
     EXPECT_TRUE(activation(Activation::kGelu, cube(c.x), c.bias).equal(cube(wanted.y)));
     const auto found =

@@ -117,17 +117,20 @@ TEST(Average, AnUpdateThatWasSkippedDoesNotCount) {
   for (const auto type : {at::kFloat, at::kDouble}) {
     std::vector<at::Tensor> averages = {at::zeros({9}, type)}, values = {at::full({9}, 4, type)};
     const at::Tensor counts = at::zeros({2}, at::kDouble);
-    for (const double skip : {0., 1., std::nan("")}) {
+    for (const double found_inf : {0., 1., std::nan("")}) {
       average({.averages = averages,
                .values = values,
                .counts = counts,
-               .skip = fp32(skip),
+               .found_inf = fp32(found_inf),
                .rule = rule});
     }
     EXPECT_TRUE(at::equal(counts, at::tensor({1., 0.})));
     EXPECT_TRUE(at::equal(averages[0], at::zeros({9}, type)));
-    average(
-        {.averages = averages, .values = values, .counts = counts, .skip = fp32(0), .rule = rule});
+    average({.averages = averages,
+             .values = values,
+             .counts = counts,
+             .found_inf = fp32(0),
+             .rule = rule});
     EXPECT_TRUE(at::equal(counts, at::tensor({2., 1.})));
     EXPECT_TRUE(at::equal(averages[0], values[0]));
   }
@@ -161,14 +164,14 @@ TEST(Average, RefusesListsThatDoNotFit) {
 class AverageIn : public IsaTest {};
 
 TEST_P(AverageIn, EveryInstructionSetFollowsTheFormula) {
-  const AverageBodies bodies = bodies_of<AverageBodies>(GetParam());
+  const AverageKernels kernels = kernels_for<AverageKernels>(GetParam());
   for (const float share : {0.001F, 0.3F, 0.5F, 0.9F, 1.F}) {
     const at::Tensor start = at::randn({37}), value = at::randn({37});
     const at::Tensor wanted =
         start.to(at::kDouble) + double{share} * (value.to(at::kDouble) - start.to(at::kDouble));
     const at::Tensor average = start.clone(), slow = start.clone(), fast = value.clone();
-    bodies.average(average.mutable_data_ptr<float>(), value.const_data_ptr<float>(), share, 37);
-    bodies.average_both(slow.mutable_data_ptr<float>(), fast.mutable_data_ptr<float>(), share, 37);
+    kernels.average(average.mutable_data_ptr<float>(), value.const_data_ptr<float>(), share, 37);
+    kernels.average_both(slow.mutable_data_ptr<float>(), fast.mutable_data_ptr<float>(), share, 37);
     EXPECT_TRUE(at::allclose(average.to(at::kDouble), wanted, 1e-6, 1e-6));
     EXPECT_TRUE(at::equal(slow, average) && at::equal(fast, average));
     if (share == 1) {

@@ -20,7 +20,7 @@ class Conv2dOf : public Conv2dTest {
   at::Tensor result() const { return conv2d_by(GetParam().isa, x, weight, GetParam().window); }
   at::Tensor data() const {
     const Conv2dCase& c = GetParam();
-    return conv2d_data_by(c.isa, dy, weight, c.height, c.width, c.window);
+    return conv2d_dgrad_by(c.isa, dy, weight, c.height, c.width, c.window);
   }
   bool has_data() const { return GetParam().width / GetParam().window.stride >= 16; }
 };
@@ -99,7 +99,7 @@ TEST(Conv2d, TakesWhatItIsFastestFor) {
   const auto x = images({2, 16, 16, 16});
   const auto weight = at::randn({16, 16, 3, 3}).to(at::kBFloat16);
   EXPECT_TRUE(takes_conv2d(x, weight, kWindow));
-  EXPECT_TRUE(takes_conv2d_data(x, weight, 16, 16, kWindow));
+  EXPECT_TRUE(takes_conv2d_dgrad(x, weight, 16, 16, kWindow));
   EXPECT_FALSE(takes_conv2d(x.to(at::kFloat), weight.to(at::kFloat), kWindow));
   EXPECT_FALSE(takes_conv2d(x.contiguous(), weight, kWindow));
   EXPECT_FALSE(takes_conv2d(x.narrow(3, 1, 15), weight, kWindow));
@@ -108,10 +108,10 @@ TEST(Conv2d, TakesWhatItIsFastestFor) {
   EXPECT_FALSE(takes_conv2d(x, weight, {5, 5, 1, 1}));
   const auto point = weight.narrow(2, 0, 1).narrow(3, 0, 1);
   EXPECT_FALSE(takes_conv2d(x, point, {1, 1, 1, 0}));
-  EXPECT_TRUE(takes_conv2d_data(x, point, 16, 16, {1, 1, 1, 0}));
+  EXPECT_TRUE(takes_conv2d_dgrad(x, point, 16, 16, {1, 1, 1, 0}));
   EXPECT_FALSE(takes_conv2d(images({0, 16, 16, 16}), weight, kWindow));
-  EXPECT_FALSE(takes_conv2d_data(x, weight, 16, 15, kWindow));
-  EXPECT_FALSE(takes_conv2d_data(x, weight, 31, 31, {3, 3, 2, 1}));
+  EXPECT_FALSE(takes_conv2d_dgrad(x, weight, 16, 15, kWindow));
+  EXPECT_FALSE(takes_conv2d_dgrad(x, weight, 31, 31, {3, 3, 2, 1}));
 }
 
 TEST(Conv2d, RefusesWhatDoesNotFit) {
@@ -120,7 +120,7 @@ TEST(Conv2d, RefusesWhatDoesNotFit) {
   const auto weight = at::randn({16, 16, 3, 3}).to(at::kBFloat16);
   EXPECT_THROW(conv2d(x.contiguous(), weight, kWindow), InternalError);
   EXPECT_THROW(conv2d(images({2, 32, 16, 16}), weight, kWindow), InternalError);
-  EXPECT_THROW(conv2d_data(x, weight, 18, 16, kWindow), InternalError);
+  EXPECT_THROW(conv2d_dgrad(x, weight, 18, 16, kWindow), InternalError);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ Results truth_of(const Case& c, double gradient) {
 }
 
 template <typename Number>
-Results by_bodies(const CrossEntropyBodies& bodies, const Case& c, float gradient) {
+Results by_kernels(const CrossEntropyKernels& kernels, const Case& c, float gradient) {
   const auto numbers = [](const at::Tensor& t) { return static_cast<Number*>(t.data_ptr()); };
   const int64_t rows = c.logits.size(0), columns = c.logits.size(1);
   const bool shares = c.target.is_floating_point(),
@@ -92,11 +92,11 @@ Results by_bodies(const CrossEntropyBodies& bodies, const Case& c, float gradien
   const CrossEntropyGradientRows<Number> backward{
       numbers(c.logits), targets, saved.data(), numbers(r.gradient), gradient, rows, columns};
   if constexpr (std::is_same_v<Number, float>) {
-    bodies.forward_fp32(forward);
-    bodies.backward_fp32(backward);
+    kernels.forward_fp32(forward);
+    kernels.backward_fp32(backward);
   } else {
-    bodies.forward_bf16(forward);
-    bodies.backward_bf16(backward);
+    kernels.forward_bf16(forward);
+    kernels.backward_bf16(backward);
   }
   double sum = 0;
   for (const double loss : losses) sum += loss;
@@ -104,10 +104,10 @@ Results by_bodies(const CrossEntropyBodies& bodies, const Case& c, float gradien
   return r;
 }
 
-Results by_bodies(Isa isa, const Case& c, float gradient) {
-  const auto bodies = bodies_of<CrossEntropyBodies>(isa);
-  return c.logits.scalar_type() == at::kFloat ? by_bodies<float>(bodies, c, gradient)
-                                              : by_bodies<Bf16>(bodies, c, gradient);
+Results by_kernels(Isa isa, const Case& c, float gradient) {
+  const auto kernels = kernels_for<CrossEntropyKernels>(isa);
+  return c.logits.scalar_type() == at::kFloat ? by_kernels<float>(kernels, c, gradient)
+                                              : by_kernels<Bf16>(kernels, c, gradient);
 }
 
 class CrossEntropyOfIsa : public IsaTest {};
@@ -118,7 +118,7 @@ TEST_P(CrossEntropyOfIsa, IsThatOfFp64ForEveryShape) {
       for (const int64_t columns : {1, 2, 10, 16, 17, 64, 77, 513, 1500}) {
         for (const int64_t rows : {1, 33}) {
           const Case c = make_case(rows, columns, format, 3, smoothing);
-          const auto found = by_bodies(GetParam(), c, 0.25F);
+          const auto found = by_kernels(GetParam(), c, 0.25F);
           const auto truth = truth_of(c, 0.25);
           const double noise = columns == 1 ? 1e-6 * static_cast<double>(rows) : 0;
           EXPECT_NEAR(found.loss.item<double>(), truth.loss.item<double>(),
@@ -139,7 +139,7 @@ TEST_P(CrossEntropyOfIsa, TakesSharesOfClasses) {
       for (const double smoothing : {0.0, 0.2}) {
         for (const int64_t columns : {3, 16, 100, 777}) {
           const Case c = make_case(5, columns, format, 2, smoothing, true, share_format);
-          const auto found = by_bodies(GetParam(), c, 1);
+          const auto found = by_kernels(GetParam(), c, 1);
           const auto truth = truth_of(c, 1);
           EXPECT_LE(error_of(found.loss, truth.loss), 1e-6) << columns;
           EXPECT_LE(error_of(found.gradient, truth.gradient), 8 * rounding_of(format)) << columns;
@@ -155,7 +155,7 @@ TEST_P(CrossEntropyOfIsa, ErrsNoMoreThanTheLibrary) {
       for (const double spread : {0.1, 1.0, 20.0}) {
         for (const double smoothing : {0.0, 0.1}) {
           const Case c = make_case(64, 1000, format, spread, smoothing, shares);
-          const auto found = by_bodies(GetParam(), c, 0.3F);
+          const auto found = by_kernels(GetParam(), c, 0.3F);
           const auto truth = truth_of(c, static_cast<double>(0.3F));
           const auto library = by_library(at::kFloat, c, static_cast<double>(0.3F));
           EXPECT_LE(error_of(found.loss, truth.loss), error_of(library.loss, truth.loss) + 0x1p-24)
@@ -177,19 +177,19 @@ TEST_P(CrossEntropyOfIsa, TellsWhatIsNotFinite) {
       Case c = make_case(1, columns, at::kFloat, 1, 0);
       c.target.fill_(place == 0 ? 1 : 0);
       c.logits[0][place].fill_(std::nanf(""));
-      EXPECT_TRUE(std::isnan(by_bodies(GetParam(), c, 1).loss.item<double>())) << place;
+      EXPECT_TRUE(std::isnan(by_kernels(GetParam(), c, 1).loss.item<double>())) << place;
       c.logits[0][place].fill_(kInfinity);
-      EXPECT_FALSE(std::isfinite(by_bodies(GetParam(), c, 1).loss.item<double>())) << place;
+      EXPECT_FALSE(std::isfinite(by_kernels(GetParam(), c, 1).loss.item<double>())) << place;
       // A class that is ruled out has no part in it.
       c.logits[0][place].fill_(-kInfinity);
-      const auto found = by_bodies(GetParam(), c, 1);
+      const auto found = by_kernels(GetParam(), c, 1);
       EXPECT_TRUE(std::isfinite(found.loss.item<double>())) << place;
       EXPECT_EQ(found.gradient[0][place].item<float>(), 0);
     }
   }
   // Differences beyond the range of exp.
   Case c = make_case(2, 20, at::kFloat, 1e4, 0);
-  EXPECT_LE(error_of(by_bodies(GetParam(), c, 1).loss, truth_of(c, 1).loss), 1e-6);
+  EXPECT_LE(error_of(by_kernels(GetParam(), c, 1).loss, truth_of(c, 1).loss), 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, CrossEntropyOfIsa, every_isa());
@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(Kernel, CrossEntropyOfIsa, every_isa());
 TEST(CrossEntropy, IsThatOfItsBodiesForTensors) {
   for (const auto format : kFormats) {
     const Case c = make_case(301, 77, format, 2, 0.1);
-    const auto wanted = by_bodies(best_isa(), c, 0.5F);
+    const auto wanted = by_kernels(best_isa(), c, 0.5F);
     const auto found = cross_entropy(c.logits, c.target, c.options);
     EXPECT_EQ(found.loss.item<float>(), wanted.loss.to(at::kFloat).item<float>());
     EXPECT_TRUE(

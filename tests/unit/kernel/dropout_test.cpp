@@ -46,14 +46,14 @@ TEST_P(DropoutOfIsa, DrawsTheNumbersOfTheScalarForm) {
       .counter = {7, static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)},
       .threshold = 20000,
       .scale = 1.5F};
-  const auto bodies = bodies_of<DropoutBodies>(GetParam());
+  const auto kernels = kernels_for<DropoutKernels>(GetParam());
   for (const int64_t count : {1, 15, 16, 17, 128, 129, 1000}) {
     const at::Tensor x = at::randn({count}), y = at::empty_like(x);
     const at::Tensor narrow = x.to(at::kBFloat16), narrow_y = at::empty_like(narrow);
     constexpr int64_t kGroup = 3;
-    bodies.fp32(draw, kGroup, x.const_data_ptr<float>(), y.mutable_data_ptr<float>(), count);
-    bodies.bf16(draw, kGroup, static_cast<const Bf16*>(narrow.data_ptr()),
-                static_cast<Bf16*>(narrow_y.data_ptr()), count);
+    kernels.fp32(draw, kGroup, x.const_data_ptr<float>(), y.mutable_data_ptr<float>(), count);
+    kernels.bf16(draw, kGroup, static_cast<const Bf16*>(narrow.data_ptr()),
+                 static_cast<Bf16*>(narrow_y.data_ptr()), count);
     for (int64_t i = 0; i < count; ++i) {
       const bool kept = bits_of(seed, step, 7, kGroup * kDropoutGroup + i) >= 20000;
       EXPECT_EQ(y[i].item<float>(), kept ? 1.5F * x[i].item<float>() : 0) << i;

@@ -85,16 +85,16 @@ TEST(Embedding, ErrsNoMoreThanTheLibraryForEveryShape) {
 class EmbeddingOfIsa : public IsaTest {};
 
 TEST_P(EmbeddingOfIsa, AddsAndSumsRowsOfEveryWidth) {
-  const auto bodies = bodies_of<EmbeddingBodies>(GetParam());
+  const auto kernels = kernels_for<EmbeddingKernels>(GetParam());
   const std::vector<int64_t> rows = {0, 3, 3, 1, 8, 8, 8, 2, 5};
   for (const int64_t columns : {1, 15, 16, 40, 65}) {
     const at::Tensor from = at::randn({9, columns + 2});
     const at::Tensor narrow = from.to(at::kBFloat16);
     const at::Tensor sum = at::empty({columns}), narrow_sum = at::empty({columns}, at::kBFloat16);
-    bodies.sum_fp32(from.const_data_ptr<float>(), columns + 2, rows.data(), 9,
-                    sum.mutable_data_ptr<float>(), columns);
-    bodies.sum_bf16(static_cast<const Bf16*>(narrow.data_ptr()), columns + 2, rows.data(), 9,
-                    static_cast<Bf16*>(narrow_sum.data_ptr()), columns);
+    kernels.sum_fp32(from.const_data_ptr<float>(), columns + 2, rows.data(), 9,
+                     sum.mutable_data_ptr<float>(), columns);
+    kernels.sum_bf16(static_cast<const Bf16*>(narrow.data_ptr()), columns + 2, rows.data(), 9,
+                     static_cast<Bf16*>(narrow_sum.data_ptr()), columns);
     at::Tensor truth = at::zeros({columns}, at::kDouble), narrow_truth = at::zeros_like(truth);
     for (const int64_t row : rows) {
       truth += from[row].narrow(0, 0, columns);
@@ -102,11 +102,11 @@ TEST_P(EmbeddingOfIsa, AddsAndSumsRowsOfEveryWidth) {
     }
     EXPECT_LE(error_of(sum, truth), 1e-6);
     EXPECT_LE(error_of(narrow_sum, narrow_truth), 2 * rounding_of(at::kBFloat16));
-    bodies.sum_fp32(from.const_data_ptr<float>(), columns + 2, rows.data(), 0,
-                    sum.mutable_data_ptr<float>(), columns);
+    kernels.sum_fp32(from.const_data_ptr<float>(), columns + 2, rows.data(), 0,
+                     sum.mutable_data_ptr<float>(), columns);
     EXPECT_TRUE(sum.equal(at::zeros({columns})));
-    bodies.add_fp32(from.const_data_ptr<float>(), from[4].const_data_ptr<float>(),
-                    sum.mutable_data_ptr<float>(), columns);
+    kernels.add_fp32(from.const_data_ptr<float>(), from[4].const_data_ptr<float>(),
+                     sum.mutable_data_ptr<float>(), columns);
     EXPECT_TRUE(sum.equal((from[0] + from[4]).narrow(0, 0, columns)));
   }
 }

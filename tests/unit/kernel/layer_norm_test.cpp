@@ -88,8 +88,8 @@ AnyArray array_of(const at::Tensor& t) {
   return {t.data_ptr(), t.scalar_type() == at::kBFloat16};
 }
 
-Results by_bodies(Isa isa, const Inputs& in, const Case& c) {
-  const auto bodies = bodies_of<LayerNormBodies>(isa);
+Results by_kernels(Isa isa, const Inputs& in, const Case& c) {
+  const auto kernels = kernels_for<LayerNormKernels>(isa);
   const bool swap = in.residual.defined() && in.residual.scalar_type() == at::kFloat;
   const auto& wide = swap ? in.residual : in.x;
   const auto& other = swap ? in.x : in.residual;
@@ -98,30 +98,30 @@ Results by_bodies(Isa isa, const Inputs& in, const Case& c) {
   const auto y = at::empty_like(in.dy), dx = at::empty_like(sum);
   const auto mean = at::empty({rows}, at::kFloat), inverse = at::empty({rows}, at::kFloat);
   const auto sums = at::empty({2, columns}, at::kFloat);
-  bodies.forward({.x = array_of(wide),
-                  .residual = array_of(other),
-                  .sum = array_of(sum),
-                  .y = array_of(y),
-                  .weight = in.weight.const_data_ptr<float>(),
-                  .bias = in.bias.defined() ? in.bias.const_data_ptr<float>() : nullptr,
-                  .mean = mean.mutable_data_ptr<float>(),
-                  .inverse = inverse.mutable_data_ptr<float>(),
-                  .rows = rows,
-                  .columns = columns,
-                  .eps = kEps,
-                  .rms = c.rms});
-  bodies.backward({.dy = array_of(in.dy),
-                   .dsum = array_of(in.dsum),
+  kernels.forward({.x = array_of(wide),
+                   .residual = array_of(other),
                    .sum = array_of(sum),
-                   .dx = array_of(dx),
-                   .narrowed = nullptr,
+                   .y = array_of(y),
                    .weight = in.weight.const_data_ptr<float>(),
-                   .mean = mean.const_data_ptr<float>(),
-                   .inverse = inverse.const_data_ptr<float>(),
-                   .sums = sums.mutable_data_ptr<float>(),
+                   .bias = in.bias.defined() ? in.bias.const_data_ptr<float>() : nullptr,
+                   .mean = mean.mutable_data_ptr<float>(),
+                   .inverse = inverse.mutable_data_ptr<float>(),
                    .rows = rows,
                    .columns = columns,
+                   .eps = kEps,
                    .rms = c.rms});
+  kernels.backward({.dy = array_of(in.dy),
+                    .dsum = array_of(in.dsum),
+                    .sum = array_of(sum),
+                    .dx = array_of(dx),
+                    .narrowed = nullptr,
+                    .weight = in.weight.const_data_ptr<float>(),
+                    .mean = mean.const_data_ptr<float>(),
+                    .inverse = inverse.const_data_ptr<float>(),
+                    .sums = sums.mutable_data_ptr<float>(),
+                    .rows = rows,
+                    .columns = columns,
+                    .rms = c.rms});
   return {y, sum, dx, sums[0], sums[1]};
 }
 
@@ -134,7 +134,7 @@ TEST_P(LayerNormOfIsa, IsThatOfFp64ForEveryShapeAndFormat) {
       if (columns == 1 && !c.rms) continue;
       for (const int64_t rows : {1, 6}) {
         const Inputs in(rows, columns, c);
-        const auto found = by_bodies(GetParam(), in, c), truth = by_library(in, c, true);
+        const auto found = by_kernels(GetParam(), in, c), truth = by_library(in, c, true);
         const std::string name = fmt::format("{} columns, {} rows, rms {}", columns, rows, c.rms);
         EXPECT_TRUE(found.sum.to(at::kDouble).equal(truth.sum)) << name;
         EXPECT_LE(error_of(found.y, truth.y), 8 * rounding_of(c.output)) << name;
@@ -155,7 +155,7 @@ TEST_P(LayerNormOfIsa, ErrsNoMoreThanTheLibrary) {
       c.mean = mean;
       for (const int64_t columns : {100, 2000}) {
         const Inputs in(16, columns, c);
-        const auto found = by_bodies(GetParam(), in, c), truth = by_library(in, c, true);
+        const auto found = by_kernels(GetParam(), in, c), truth = by_library(in, c, true);
         const auto library = by_library(in, c, false);
         const double rest = GetParam() == Isa::kBaseline ? 0x1p-25 : 0x1p-27;  // No fma.
         const std::string name =
@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(Kernel, LayerNormOfIsa, every_isa());
 TEST(LayerNorm, IsThatOfItsBodiesForTensors) {
   for (const Case& c : all_cases()) {
     const Inputs in(97, 40, c);
-    const auto wanted = by_bodies(best_isa(), in, c);
+    const auto wanted = by_kernels(best_isa(), in, c);
     const auto result = layer_norm(in.x, in.residual, in.weight, in.bias,
                                    {.eps = kEps, .rms = c.rms, .output = c.output});
     EXPECT_TRUE(result.y.equal(wanted.y));

@@ -47,7 +47,7 @@ float at(void (*function)(const float*, float*), float x) {
 
 class Math : public IsaTest {
  protected:
-  MathTable table() const { return bodies_of<MathTable>(GetParam()); }
+  MathTable table() const { return kernels_for<MathTable>(GetParam()); }
   // Bounds are stated for machines with fused multiply-add.
   double bound(double ulps) const { return GetParam() == Isa::kBaseline ? 2 * ulps + 0.5 : ulps; }
 };

@@ -45,7 +45,7 @@ Bf16 stochastic(float number, uint32_t random) {
   return {static_cast<uint16_t>((0xFFFFU - random < fraction ? down + 0x10000U : down) >> 16)};
 }
 
-// A tensor of a rule in bf16, with a number before and behind it that nobody may touch.
+// A tensor of a rule in bf16, with a number before and behind it that must not be touched.
 struct Arrays {
   static constexpr Bf16 kNobodys{0x1234};
 
@@ -162,7 +162,7 @@ TEST_P(RoundedUpdate, KeepsStatesIn8BitsAsTheOneInFp32) {
           both[t].codes[k] = codes[2 * t + k].data();
           both[t].scales[k] = scales[2 * t + k].data();
         }
-        bodies_of<UpdateBodies>(GetParam()).rules[rule.number].update_8_bits(both[t]);
+        kernels_for<UpdateKernels>(GetParam()).rules[rule.number].update_8_bits(both[t]);
       }
       EXPECT_EQ(codes[0], codes[2]);
       EXPECT_EQ(scales[1], scales[3]);
@@ -188,7 +188,7 @@ std::vector<Bf16> after_sgd(Isa isa, const std::vector<float>& from, const std::
   std::vector<double> options(static_cast<size_t>(rule.options), 0.0);
   rule.begin({.step = 1, .lr = 1, .options = options.data()}, factors, next);
   for (int i = 0; i < rule.factors; ++i) tensor.factors[i] = static_cast<float>(factors[i]);
-  bodies_of<UpdateBodies>(isa).rules[rule.number].update(tensor);
+  kernels_for<UpdateKernels>(isa).rules[rule.number].update(tensor);
   return result;
 }
 
@@ -368,7 +368,7 @@ TEST(Rounding, HasTheSameBitsByEveryInstructionSetThatComputesTheSame) {
       if (!has(isa)) continue;
       const UpdateRule& rule = update_rule("lion");
       Arrays arrays(rule, 4000);
-      bodies_of<UpdateBodies>(isa).rules[rule.number].update(arrays.tensor(rounding));
+      kernels_for<UpdateKernels>(isa).rules[rule.number].update(arrays.tensor(rounding));
       results.emplace_back();
       for (const Bf16 number : arrays.parameter) results.back().push_back(number.bits);
     }

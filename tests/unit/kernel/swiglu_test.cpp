@@ -47,7 +47,7 @@ Results by_library(at::ScalarType format, const Case& c) {
 }
 
 template <typename Number>
-Results by_bodies(const SwigluBodies& bodies, const Case& c) {
+Results by_kernels(const SwigluKernels& kernels, const Case& c) {
   const auto numbers = [](const at::Tensor& t) { return static_cast<Number*>(t.data_ptr()); };
   const int64_t rows = c.dy.size(0), columns = c.dy.size(1);
   Results r{at::empty_like(c.dy), at::empty_like(c.x)};
@@ -55,18 +55,19 @@ Results by_bodies(const SwigluBodies& bodies, const Case& c) {
   const SwigluGradientRows<Number> backward{numbers(c.dy), numbers(c.x), numbers(r.dx), rows,
                                             columns};
   if constexpr (std::is_same_v<Number, float>) {
-    bodies.forward_fp32(forward);
-    bodies.backward_fp32(backward);
+    kernels.forward_fp32(forward);
+    kernels.backward_fp32(backward);
   } else {
-    bodies.forward_bf16(forward);
-    bodies.backward_bf16(backward);
+    kernels.forward_bf16(forward);
+    kernels.backward_bf16(backward);
   }
   return r;
 }
 
-Results by_bodies(Isa isa, const Case& c) {
-  const auto bodies = bodies_of<SwigluBodies>(isa);
-  return c.x.scalar_type() == at::kFloat ? by_bodies<float>(bodies, c) : by_bodies<Bf16>(bodies, c);
+Results by_kernels(Isa isa, const Case& c) {
+  const auto kernels = kernels_for<SwigluKernels>(isa);
+  return c.x.scalar_type() == at::kFloat ? by_kernels<float>(kernels, c)
+                                         : by_kernels<Bf16>(kernels, c);
 }
 
 class SwigluOfIsa : public IsaTest {};
@@ -76,7 +77,7 @@ TEST_P(SwigluOfIsa, ErrsNoMoreThanTheLibraryForEveryShape) {
     for (const double spread : {0.1, 1.0, 5.0}) {
       for (const int64_t columns : {1, 3, 16, 17, 333}) {
         const Case c(64, columns, format, spread);
-        const auto found = by_bodies(GetParam(), c);
+        const auto found = by_kernels(GetParam(), c);
         const auto truth = by_library(at::kDouble, c), library = by_library(format, c);
         // Few numbers, or no fused multiply-add.
         const double rest = columns < 300 || GetParam() == Isa::kBaseline ? 0x1p-25 : 0x1p-27;
@@ -94,7 +95,7 @@ TEST_P(SwigluOfIsa, HasTheRightEnds) {
   const float nan = std::nanf("");
   c.x = at::tensor({0.0F, 100.0F, -100.0F, 1e15F, nan, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F}).view({1, 10});
   c.dy = at::ones({1, 5});
-  const auto found = by_bodies(GetParam(), c);
+  const auto found = by_kernels(GetParam(), c);
   EXPECT_EQ(found.y[0][0].item<float>(), 0);
   EXPECT_EQ(found.y[0][1].item<float>(), 200);
   EXPECT_NEAR(found.y[0][2].item<float>(), 0, 1e-30);
@@ -112,7 +113,7 @@ TEST(Swiglu, IsThatOfItsBodiesForTensorsAndAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   for (const auto format : kFormats) {
     const Case c(602, 77, format, 2);
-    const auto wanted = by_bodies(best_isa(), c);
+    const auto wanted = by_kernels(best_isa(), c);
     for (const int count : {1, 2, 3}) {
       at::set_num_threads(count);
       EXPECT_TRUE(swiglu(c.x.view({14, 43, 154})).equal(wanted.y.view({14, 43, 77})));

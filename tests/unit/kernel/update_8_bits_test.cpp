@@ -49,7 +49,7 @@ std::vector<float> numbers_of_all_decades(size_t count, uint64_t seed) {
   return result;
 }
 
-// Arrays of one tensor, a byte of which behind the codes belongs to nobody.
+// Arrays of one tensor, a byte of which behind the codes belongs to no tensor.
 struct Arrays {
   static constexpr uint8_t kNobodys = 77;
 
@@ -130,8 +130,8 @@ std::vector<const UpdateRule*> rules_in_8_bits() {
 
 class States8OfIsa : public IsaTest {
  protected:
-  UpdateBody body(const UpdateRule& rule) const {
-    return bodies_of<UpdateBodies>(GetParam()).rules[rule.number];
+  UpdateKernelFunction body(const UpdateRule& rule) const {
+    return kernels_for<UpdateKernels>(GetParam()).rules[rule.number];
   }
 };
 
@@ -187,7 +187,7 @@ TEST_P(States8OfIsa, AreThoseOfThePapersUpdate) {
           for (size_t k = 0; k < states.size(); ++k) states[k][i] = s[k];
         }
         const double sum = body(*rule).update_8_bits(tensor);
-        EXPECT_EQ(sum, bodies_of<UpdateBodies>(GetParam())
+        EXPECT_EQ(sum, kernels_for<UpdateKernels>(GetParam())
                            .sum_of_squares({.data = arrays.gradient.data(), .size = count}));
         for (size_t i = 0; i < wanted.size(); ++i) {
           ASSERT_NEAR(arrays.parameter[i], wanted[i], 4e-6 * (1 + std::abs(wanted[i])))
@@ -231,7 +231,7 @@ TEST_P(States8OfIsa, ABlockOfZerosStaysSo) {
 TEST_P(States8OfIsa, TakesGradientsInBf16AndWritesShadows) {
   for (const UpdateRule* rule : rules_in_8_bits()) {
     Arrays fp32(*rule, 700), bf16(*rule, 700);
-    std::vector<Bf16> gradient, shadow(700);
+    std::vector<Bf16> gradient, bf16_copy(700);
     for (float& number : fp32.gradient) {
       const uint32_t bits = std::bit_cast<uint32_t>(number) & 0xffff0000U;
       number = std::bit_cast<float>(bits);
@@ -240,12 +240,12 @@ TEST_P(States8OfIsa, TakesGradientsInBf16AndWritesShadows) {
     UpdateTensor tensor = bf16.tensor(1);
     tensor.gradient = nullptr;
     tensor.bf16_gradient = gradient.data();
-    tensor.shadow = shadow.data();
+    tensor.bf16_copy = bf16_copy.data();
     EXPECT_EQ(body(*rule).update_8_bits(tensor), body(*rule).update_8_bits(fp32.tensor(1)));
     EXPECT_EQ(bf16.parameter, fp32.parameter);
     EXPECT_EQ(bf16.codes, fp32.codes);
-    for (size_t i = 0; i < shadow.size(); ++i) {
-      const float narrow = std::bit_cast<float>(static_cast<uint32_t>(shadow[i].bits) << 16);
+    for (size_t i = 0; i < bf16_copy.size(); ++i) {
+      const float narrow = std::bit_cast<float>(static_cast<uint32_t>(bf16_copy[i].bits) << 16);
       EXPECT_NEAR(narrow, bf16.parameter[i], std::abs(bf16.parameter[i]) / 256 + 1e-38);
     }
   }

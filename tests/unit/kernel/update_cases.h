@@ -28,11 +28,11 @@ inline void begin_update(const UpdateRule& rule, UpdateTensor& tensor) {
 /// Updates by each instruction set.
 class UpdateTest : public IsaTest {
  protected:
-  UpdateBodies bodies() const { return bodies_of<UpdateBodies>(GetParam()); }
+  UpdateKernels kernels() const { return kernels_for<UpdateKernels>(GetParam()); }
 
   /// All of an update of one chunk; returns the sum of the gradients' squares.
   double update_chunk(const UpdateRule& rule, UpdateTensor tensor) const {
-    const UpdateBody& body = bodies().rules[rule.number];
+    const UpdateKernelFunction& body = kernels().rules[rule.number];
     if (body.measure != nullptr) {
       const MeasuredSums sums = body.measure(tensor);
       tensor.factors[rule.factors] = static_cast<float>(

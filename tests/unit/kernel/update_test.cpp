@@ -84,7 +84,7 @@ OptimizerStep exact_update(Arrays& arrays) {
                      .indices = {0},
                      .steps = at::full({1}, tensor.moment.step - 1, at::kFloat),
                      .lr = number(tensor.moment.lr),
-                     .divisor = number(8)};
+                     .grad_scale = number(8)};
   for (const auto& state : arrays.states) step.states.push_back(exact(state));
   if (arrays.rule.running > 0) step.running = at::full({1, arrays.rule.running}, 0.5, at::kDouble);
   update_by_operators(step);
@@ -130,7 +130,8 @@ TEST_P(EveryIsa, SumsOfSquaresHaveTheSameBitsInEveryKernel) {
   for (const int64_t count : {1, 64, 100, 4000, 4096}) {
     for (const UpdateRule& rule : update_rules()) {
       Arrays a(rule, count);
-      const double wanted = bodies().sum_of_squares({.data = a.gradient.data() + 1, .size = count});
+      const double wanted =
+          kernels().sum_of_squares({.data = a.gradient.data() + 1, .size = count});
       EXPECT_EQ(update_chunk(rule, a.tensor()), wanted);
     }
   }
@@ -138,14 +139,14 @@ TEST_P(EveryIsa, SumsOfSquaresHaveTheSameBitsInEveryKernel) {
 
 TEST_P(EveryIsa, SumsLeaveTheRangeOfFp32) {
   std::vector<float> large(100, std::numeric_limits<float>::max());
-  EXPECT_NEAR(std::sqrt(bodies().sum_of_squares({.data = large.data(), .size = 100})) /
+  EXPECT_NEAR(std::sqrt(kernels().sum_of_squares({.data = large.data(), .size = 100})) /
                   (10.0 * std::numeric_limits<float>::max()),
               1, 1e-12);
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     for (const size_t at : {0, 50, 64, 99}) {
       std::vector<float> values = numbers(100, 5);
       values[at] = bad;
-      EXPECT_FALSE(std::isfinite(bodies().sum_of_squares({.data = values.data(), .size = 100})));
+      EXPECT_FALSE(std::isfinite(kernels().sum_of_squares({.data = values.data(), .size = 100})));
     }
   }
 }
@@ -173,8 +174,8 @@ TEST_P(EveryIsa, Bf16GradientsDoWhatTheSameNumbersDoInFp32) {
       EXPECT_EQ(update_chunk(rule, tensor), update_chunk(rule, fp32.tensor()));
       EXPECT_EQ(bf16.parameter, fp32.parameter) << rule.name;
       EXPECT_EQ(bf16.states, fp32.states) << rule.name;
-      EXPECT_EQ(bodies().sum_of_squares({.size = count, .bf16_data = narrow.data() + 1}),
-                bodies().sum_of_squares({.data = fp32.gradient.data() + 1, .size = count}));
+      EXPECT_EQ(kernels().sum_of_squares({.size = count, .bf16_data = narrow.data() + 1}),
+                kernels().sum_of_squares({.data = fp32.gradient.data() + 1, .size = count}));
     }
   }
 }
@@ -184,24 +185,24 @@ TEST_P(EveryIsa, ShadowsAreTheNewParametersRounded) {
   const Bf16 kUntouched{0x1234};
   for (const UpdateRule& rule : update_rules()) {
     for (const int64_t count : {1, 17, 64, 4001, 4096}) {
-      Arrays shadowed(rule, count), plain(rule, count);
-      for (Arrays* arrays : {&shadowed, &plain}) {
+      Arrays copied(rule, count), plain(rule, count);
+      for (Arrays* arrays : {&copied, &plain}) {
         arrays->gradient[1] = std::nanf("");
         arrays->parameter.back() = std::numeric_limits<float>::infinity();
       }
-      std::vector<Bf16> shadow(static_cast<size_t>(count) + 2, kUntouched);
-      UpdateTensor tensor = shadowed.tensor();
-      tensor.shadow = shadow.data() + 1;
+      std::vector<Bf16> bf16_copy(static_cast<size_t>(count) + 2, kUntouched);
+      UpdateTensor tensor = copied.tensor();
+      tensor.bf16_copy = bf16_copy.data() + 1;
       update_chunk(rule, tensor);
       update_chunk(rule, plain.tensor());
       for (size_t i = 1; i <= static_cast<size_t>(count); ++i) {
         // A NaN may keep its sign.
-        const int sign = std::isnan(shadowed.parameter[i]) ? 0x8000 : 0;
-        ASSERT_EQ(shadow[i].bits | sign, rounded(shadowed.parameter[i]) | sign);
+        const int sign = std::isnan(copied.parameter[i]) ? 0x8000 : 0;
+        ASSERT_EQ(bf16_copy[i].bits | sign, rounded(copied.parameter[i]) | sign);
       }
-      EXPECT_EQ(shadow.front().bits, kUntouched.bits);
-      EXPECT_EQ(shadow.back().bits, kUntouched.bits);
-      EXPECT_EQ(std::memcmp(shadowed.parameter.data(), plain.parameter.data(),
+      EXPECT_EQ(bf16_copy.front().bits, kUntouched.bits);
+      EXPECT_EQ(bf16_copy.back().bits, kUntouched.bits);
+      EXPECT_EQ(std::memcmp(copied.parameter.data(), plain.parameter.data(),
                             sizeof(float) * static_cast<size_t>(count + 1)),
                 0);
     }
@@ -263,7 +264,7 @@ TEST(UpdateRules, HaveNamesOfTheirOwn) {
 }
 
 // Two parameters of a rule: one whose weight decay may vary, and one with its own.
-OptimizerStep step_of(const UpdateRule& rule, bool varies) {
+OptimizerStep step_of(const UpdateRule& rule, bool is_scheduled) {
   const Arrays arrays(rule, 70);
   OptimizerStep step{.rule = rule.name,
                      .options = arrays.options,
@@ -279,33 +280,33 @@ OptimizerStep step_of(const UpdateRule& rule, bool varies) {
     for (int i = 0; i < 2; ++i) step.states.push_back(at::tensor(at::ArrayRef<float>(state)));
   }
   if (rule.running > 0) step.running = at::full({2, rule.running}, 0.5, at::kDouble);
-  if (!varies) return step;
+  if (!is_scheduled) return step;
   for (size_t i = 0; i < step.options.size(); ++i) {
-    step.varied.push_back(at::scalar_tensor(step.options[i], at::kDouble));
-    step.varied_options.push_back(static_cast<int64_t>(i));
+    step.scheduled.push_back(at::scalar_tensor(step.options[i], at::kDouble));
+    step.scheduled_options.push_back(static_cast<int64_t>(i));
     step.options[i] = 0.125;  // Which does not count.
   }
-  step.varied.push_back(at::scalar_tensor(0.25, at::kDouble));
-  step.varied_options.push_back(kWeightDecayOption);
-  step.weight_decays[0] = kVariedDecay;
+  step.scheduled.push_back(at::scalar_tensor(0.25, at::kDouble));
+  step.scheduled_options.push_back(kWeightDecayOption);
+  step.weight_decays[0] = kScheduledDecay;
   return step;
 }
 
 TEST(OptimizerStep, OptionsThatVaryDoWhatTheSameOptionsDo) {
   for (const UpdateRule& rule : update_rules()) {
     for (const bool by_operators : {false, true}) {
-      const OptimizerStep fixed = step_of(rule, false), varied = step_of(rule, true);
-      for (const OptimizerStep* step : {&fixed, &varied}) {
+      const OptimizerStep fixed = step_of(rule, false), scheduled = step_of(rule, true);
+      for (const OptimizerStep* step : {&fixed, &scheduled}) {
         by_operators ? update_by_operators(*step) : static_cast<void>(update(*step));
       }
       for (size_t i = 0; i < 2; ++i) {
-        EXPECT_TRUE(at::equal(varied.parameters[i], fixed.parameters[i])) << rule.name << i;
+        EXPECT_TRUE(at::equal(scheduled.parameters[i], fixed.parameters[i])) << rule.name << i;
       }
       for (size_t k = 0; k < fixed.states.size(); ++k) {
-        EXPECT_TRUE(at::equal(varied.states[k], fixed.states[k])) << rule.name << k;
+        EXPECT_TRUE(at::equal(scheduled.states[k], fixed.states[k])) << rule.name << k;
       }
       if (rule.running > 0) {
-        EXPECT_TRUE(at::equal(varied.running, fixed.running)) << rule.name;
+        EXPECT_TRUE(at::equal(scheduled.running, fixed.running)) << rule.name;
       }
     }
   }
@@ -314,8 +315,8 @@ TEST(OptimizerStep, OptionsThatVaryDoWhatTheSameOptionsDo) {
 TEST(OptimizerStep, RefusesOptionsThatTheRuleDoesNotHave) {
   for (const int64_t number : {int64_t{-2}, int64_t{3}}) {
     OptimizerStep step = step_of(update_rule("adamw"), false);
-    step.varied = {at::scalar_tensor(0.5, at::kDouble)};
-    step.varied_options = {number};
+    step.scheduled = {at::scalar_tensor(0.5, at::kDouble)};
+    step.scheduled_options = {number};
     EXPECT_THROW(update(step), InternalError);
   }
 }

@@ -17,7 +17,7 @@ Call call(int64_t number, Call::State state) {
   return call;
 }
 
-Witness witness(int rank, std::optional<ChildEnd> end, std::vector<Call> calls) {
+RankReport rank_report(int rank, std::optional<ChildEnd> end, std::vector<Call> calls) {
   return {.rank = rank, .process = 100 + rank, .end = end, .calls = std::move(calls)};
 }
 
@@ -26,36 +26,40 @@ const Call kFailed = call(20, Call::State::kFailed);
 const Call kDone = call(19, Call::State::kDone);
 const Call kUnderWay = call(20, Call::State::kUnderWay);
 
-std::string text_of(const std::vector<Witness>& witnesses) {
-  const auto first = first_failure(witnesses, "of 3 on a");
+std::string text_of(const std::vector<RankReport>& rank_reports) {
+  const auto first = first_failure(rank_reports, "of 3 on a");
   return first ? first->text : "";
 }
 
 TEST(FirstFailure, IsNoneWhereAllStoppedAsAsked) {
   const ChildEnd stopped{.exit_code = static_cast<int>(ExitCode::kStopped)};
   EXPECT_FALSE(first_failure(
-      {witness(0, stopped, {}), witness(1, {}, {}), witness(2, ChildEnd(), {})}, "of 3"));
+      {rank_report(0, stopped, {}), rank_report(1, {}, {}), rank_report(2, ChildEnd(), {})},
+      "of 3"));
 }
 
 TEST(FirstFailure, IsNoneWhereOthersWaitedForOneThatStoppedAsAsked) {
   const ChildEnd stopped{.exit_code = static_cast<int>(ExitCode::kStopped)};
-  const Witness waited = witness(1, kLost, {kDone, kFailed});
-  EXPECT_FALSE(first_failure({witness(0, stopped, {}), waited}, "of 2"));
+  const RankReport waited = rank_report(1, kLost, {kDone, kFailed});
+  EXPECT_FALSE(first_failure({rank_report(0, stopped, {}), waited}, "of 2"));
   const ChildEnd killed{.signal = SIGKILL};
-  EXPECT_TRUE(first_failure({witness(0, stopped, {}), waited, witness(2, killed, {})}, "of 3"));
+  EXPECT_TRUE(
+      first_failure({rank_report(0, stopped, {}), waited, rank_report(2, killed, {})}, "of 3"));
 }
 
 TEST(FirstFailure, IsTheOneThatWasKilledAndNotThoseThatWaitedForIt) {
   const ChildEnd killed{.signal = SIGKILL};
-  EXPECT_EQ(text_of({witness(0, kLost, {kDone, kFailed}), witness(1, killed, {kDone, kUnderWay}),
-                     witness(2, {}, {kDone, kUnderWay})}),
-            "rank 1 of 3 on a (process 101) was killed by SIGKILL at step 10, in call 20, sum of "
-            "1.0 MiB");
+  EXPECT_EQ(
+      text_of({rank_report(0, kLost, {kDone, kFailed}), rank_report(1, killed, {kDone, kUnderWay}),
+               rank_report(2, {}, {kDone, kUnderWay})}),
+      "rank 1 of 3 on a (process 101) was killed by SIGKILL at step 10, in call 20, sum of "
+      "1.0 MiB");
 }
 
 TEST(FirstFailure, HasItsOwnExitCode) {
   const auto first = first_failure(
-      {witness(0, kLost, {kFailed}), witness(1, ChildEnd{.exit_code = 3}, {kDone})}, "of 2 on a");
+      {rank_report(0, kLost, {kFailed}), rank_report(1, ChildEnd{.exit_code = 3}, {kDone})},
+      "of 2 on a");
   ASSERT_TRUE(first);
   EXPECT_EQ(first->code, ExitCode::kData);
   EXPECT_EQ(first->text,
@@ -64,40 +68,44 @@ TEST(FirstFailure, HasItsOwnExitCode) {
 }
 
 TEST(FirstFailure, MayBeADeviceThatFailedInOneThatWaitedForNobody) {
-  EXPECT_EQ(text_of({witness(0, kLost, {kFailed}), witness(1, kLost, {kDone})}).find("rank 1 "),
-            0U);
+  EXPECT_EQ(
+      text_of({rank_report(0, kLost, {kFailed}), rank_report(1, kLost, {kDone})}).find("rank 1 "),
+      0U);
 }
 
 TEST(FirstFailure, IsTheOneThatIsStopped) {
-  auto stopped = witness(2, {}, {kDone, kUnderWay});
+  auto stopped = rank_report(2, {}, {kDone, kUnderWay});
   stopped.state = 'T';
-  EXPECT_EQ(text_of({witness(0, kLost, {kDone, kFailed}), witness(1, {}, {kDone}), stopped}),
-            "rank 2 of 3 on a (process 102) is stopped at step 10, in call 20, sum of 1.0 MiB; "
-            "rank 0 waited for it at step 10, in call 20, sum of 1.0 MiB");
+  EXPECT_EQ(
+      text_of({rank_report(0, kLost, {kDone, kFailed}), rank_report(1, {}, {kDone}), stopped}),
+      "rank 2 of 3 on a (process 102) is stopped at step 10, in call 20, sum of 1.0 MiB; "
+      "rank 0 waited for it at step 10, in call 20, sum of 1.0 MiB");
 }
 
 TEST(FirstFailure, IsTheOneThatIsFurthestBehind) {
-  EXPECT_EQ(text_of({witness(0, {}, {kDone, kUnderWay}), witness(1, {}, {kDone}),
-                     witness(2, kLost, {kDone, kFailed})}),
+  EXPECT_EQ(text_of({rank_report(0, {}, {kDone, kUnderWay}), rank_report(1, {}, {kDone}),
+                     rank_report(2, kLost, {kDone, kFailed})}),
             "rank 1 of 3 on a (process 101) does not answer at step 9, after call 19, sum of 1.0 "
             "MiB; rank 2 waited for it at step 10, in call 20, sum of 1.0 MiB");
 }
 
 TEST(FirstFailure, IsNotOnThisHostWhereAllOfItHaveWaited) {
-  EXPECT_EQ(text_of({witness(0, kLost, {kFailed}), witness(1, kLost, {kFailed})}),
+  EXPECT_EQ(text_of({rank_report(0, kLost, {kFailed}), rank_report(1, kLost, {kFailed})}),
             "rank 0 of 3 on a (process 100) waited for others in vain at step 10, in call 20, sum "
             "of 1.0 MiB");
 }
 
 TEST(WhoStays, IsTheOneThatStillRuns) {
-  EXPECT_EQ(who_stays({witness(0, ChildEnd(), {kDone}), witness(1, {}, {kDone})}, "of 2 on a"),
-            "rank 1 of 2 on a (process 101) does not answer at step 9, after call 19, sum of 1.0 "
-            "MiB, and others have ended");
-  EXPECT_EQ(who_stays({witness(0, ChildEnd(), {})}, "of 1"), "");
+  EXPECT_EQ(
+      who_stays({rank_report(0, ChildEnd(), {kDone}), rank_report(1, {}, {kDone})}, "of 2 on a"),
+      "rank 1 of 2 on a (process 101) does not answer at step 9, after call 19, sum of 1.0 "
+      "MiB, and others have ended");
+  EXPECT_EQ(who_stays({rank_report(0, ChildEnd(), {})}, "of 1"), "");
 }
 
 TEST(FirstFailure, ComesWithTheLastCallsOfAll) {
-  EXPECT_EQ(describe_calls({witness(0, kLost, {kDone, kFailed}), witness(1, {}, {kUnderWay})}, 11),
+  EXPECT_EQ(describe_calls(
+                {rank_report(0, kLost, {kDone, kFailed}), rank_report(1, {}, {kUnderWay})}, 11),
             "rank 0 (process 100) ended with exit code 4\n"
             "      10.000 s ago  call 19       step 9                       sum of 1.0 MiB"
             "           took 500.000 ms\n"

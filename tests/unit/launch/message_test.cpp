@@ -9,7 +9,7 @@ namespace {
 
 TEST(Message, ComesBackFromItsLine) {
   const Message all[] = {Ask{},
-                         Here{Standing::kReady},
+                         CoordinatorReply{CoordinatorPhase::kReady},
                          Join{.id = "a",
                               .host = "b\n\"",
                               .processes = 8,
@@ -31,7 +31,7 @@ TEST(Message, ComesBackFromItsLine) {
                          Stop{2.5},
                          Ended{.attempt = 1, .code = ExitCode::kData, .failure = "rank 1"},
                          Leave{},
-                         Elsewhere{},
+                         Redirect{},
                          Finish{ExitCode::kStopped, "why"}};
   for (const Message& message : all) {
     const std::string line = to_line(message);

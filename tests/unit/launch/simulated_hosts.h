@@ -156,7 +156,7 @@ class SimulatedHosts {
     }
     void stop_listening() override { is_listening = false; }
     std::string address_of(Link) const override { return "somewhere"; }
-    std::string words_for(int candidate) const override { return fmt::format("h{}", candidate); }
+    std::string describe(int candidate) const override { return fmt::format("h{}", candidate); }
 
     Link accept(int id) {
       links_[next_link_] = {id, 1};

@@ -81,7 +81,7 @@ TEST(SlurmScript, HasWhatIsSaid) {
 
 TEST(SlurmScript, LetsProcessesThatAreNoTeamGoOnWithoutEachOther) {
   SlurmJob job = small_job();
-  job.is_team = false;
+  job.is_distributed = false;
   job.array = 8;
   job.arguments = {"tune", "sweep.yaml", "--join"};
   const std::string script = slurm_script(job);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kHangsSeconds = 300;
 
-// Nobody listens there.
+// No process listens there.
 Candidate free_place() {
   int reason = 0;
   const FileDescriptor socket = listen_at(resolve("127.0.0.1", 0).front(), reason);
@@ -27,7 +27,7 @@ class TcpWires : public testing::Test {
  protected:
   using Events = std::vector<Event>;
 
-  // What one wire hears until there is as much as is wanted.
+  // What one wire receives until there is as much as is wanted.
   Events hear(TcpWire& wire, size_t wanted) {
     Events events;
     for (const double end = monotonic_seconds() + kHangsSeconds;
@@ -63,11 +63,12 @@ TEST_F(TcpWires, CarryMessagesBothWays) {
   EXPECT_EQ(std::get<RunAt>(*heard[1].message).folder.size(), 60000);
   EXPECT_EQ(server.address_of(heard[0].link), "127.0.0.1");
   // All that was sent comes before the end.
-  server.send(heard[0].link, Here{Standing::kRunning});
+  server.send(heard[0].link, CoordinatorReply{CoordinatorPhase::kRunning});
   server.close(heard[0].link);
   const Events answer = hear(client, 2);
   EXPECT_FALSE(answer[0].incoming);
-  EXPECT_EQ(std::get<Here>(*answer[0].message).standing, Standing::kRunning);
+  EXPECT_EQ(std::get<CoordinatorReply>(*answer[0].message).coordinator_phase,
+            CoordinatorPhase::kRunning);
   EXPECT_FALSE(answer[1].message);
 }
 
@@ -77,7 +78,7 @@ TEST_F(TcpWires, CloseWhereNobodyListens) {
   const Events heard = hear(client, 1);
   EXPECT_EQ(heard[0].link, link);
   EXPECT_FALSE(heard[0].message);
-  EXPECT_NE(client.words_for(0).find("Connection refused"), std::string::npos);
+  EXPECT_NE(client.describe(0).find("Connection refused"), std::string::npos);
 }
 
 TEST_F(TcpWires, OneListensAtAPlace) {

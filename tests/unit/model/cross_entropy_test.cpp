@@ -22,7 +22,7 @@ void expect_close(const at::Tensor& found, const at::Tensor& truth, double bound
 }
 
 TEST(CrossEntropyFunction, HasTheLibrarysValuesAndGradientsHoweverTheLogitsLie) {
-  const LossOptions options{.targets = {.label_smoothing = 0.1}, .count_right = true};
+  const LossOptions options{.targets = {.label_smoothing = 0.1}, .count_correct = true};
   const auto base = at::randn({3, 5, 18}), target = at::randint(18, {3, 5}, at::kLong);
   for (const auto& make :
        {+[](const at::Tensor& x) { return x * 1; }, +[](const at::Tensor& x) { return x.flip(1); },
@@ -34,7 +34,7 @@ TEST(CrossEntropyFunction, HasTheLibrarysValuesAndGradientsHoweverTheLogitsLie) 
     const auto found = cross_entropy(make(x), target, options);
     const auto truth = cross_entropy(make(exact), target, options);  // fp64: by LibTorch.
     expect_close(found.loss, truth.loss);
-    EXPECT_TRUE(found.right.equal(truth.right));
+    EXPECT_TRUE(found.correct.equal(truth.correct));
     (found.loss * 3).backward();
     (truth.loss * 3).backward();
     expect_close(x.grad(), exact.grad());
@@ -76,14 +76,14 @@ TEST(LinearCrossEntropyFunction, IsItsProductAndLossForFewAndManyLogits) {
       LossSum sum, apart;
       if (bf16) {
         const CpuAutocast autocast(at::kBFloat16);
-        sum = cross_entropy(Output{x, weight}, target, {.count_right = true});
-        apart = cross_entropy(at::linear(x, weight), target, {.count_right = true});
+        sum = cross_entropy(Output{x, weight}, target, {.count_correct = true});
+        apart = cross_entropy(at::linear(x, weight), target, {.count_correct = true});
       } else {
-        sum = cross_entropy(Output{x, weight}, target, {.count_right = true});
-        apart = cross_entropy(at::linear(x, weight), target, {.count_right = true});
+        sum = cross_entropy(Output{x, weight}, target, {.count_correct = true});
+        apart = cross_entropy(at::linear(x, weight), target, {.count_correct = true});
       }
       expect_close(sum.loss, apart.loss);
-      EXPECT_TRUE(sum.right.equal(apart.right));
+      EXPECT_TRUE(sum.correct.equal(apart.correct));
       found = gradients(sum);
       truth = gradients(apart);
       for (size_t i = 0; i < 2; ++i) {

@@ -253,7 +253,7 @@ TEST(DropoutFunction, DrawsWhatTheScopesTensorHoldsAndNewNumbersForEveryCall) {
   EXPECT_FALSE(two()[0].equal(first[0]));
   numbers[1].fill_(2);
   {
-    // An inner scope starts anew and leaves the outer one where it was.
+    // An inner scope starts again and leaves the outer one where it was.
     const DropoutScope outer(numbers);
     functional::dropout(x, 0.5, true);
     EXPECT_TRUE(two()[0].equal(first[0]));

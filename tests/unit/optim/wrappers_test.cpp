@@ -39,7 +39,7 @@ struct Training {
   explicit Training(const std::string& wrappers, const std::string& name = "sgd")
       : optimizer(make_wrapped(name, wrappers, parameters, buffers, kHundredSteps)) {}
 
-  void step(const at::Tensor& skip = {}) {
+  void step(const at::Tensor& found_inf = {}) {
     steps += 1;
     for (auto& [name, tensor] : parameters) {
       tensor.mutable_grad() = numbers(tensor.sizes(), 0.1 * static_cast<double>(steps));
@@ -47,7 +47,7 @@ struct Training {
     // As a forward pass does.
     buffers[0].tensor.add_(0.25);
     buffers[1].tensor.add_(1);
-    optimizer->step(fp32(0.1), {}, skip);
+    optimizer->step(fp32(0.1), {}, found_inf);
   }
 
   NamedTensors model() const {

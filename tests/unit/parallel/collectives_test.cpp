@@ -23,7 +23,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/parallel/sums.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 #include "unit/variable.h"
 
 namespace gallop::parallel {
@@ -36,10 +36,10 @@ class CollectivesOf : public testing::TestWithParam<int> {};
 TEST_P(CollectivesOf, SumInEveryFormatThatGradientsHave) {
   const int size = GetParam();
   for (const auto format : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong}) {
-    run_together(size, [&](Collectives& collectives) {
+    run_ranks(size, [&](Collectives& collectives) {
       EXPECT_EQ(collectives.size(), size);
       const at::Tensor tensor = at::full({1000}, collectives.rank() + 1, format);
-      collectives.start_sum(tensor);
+      collectives.all_reduce_async(tensor);
       collectives.wait(tensor);
       EXPECT_TRUE(at::equal(tensor, at::full({1000}, size * (size + 1) / 2, format)));
     });
@@ -51,11 +51,11 @@ TEST_P(CollectivesOf, SumsHaveTheSameBitsEverywhere) {
   std::vector<at::Tensor> sums;
   for (const int64_t count : {1, 3, 1023, 300000}) {
     sums.clear();
-    run_together(GetParam(), [&](Collectives& collectives) {
+    run_ranks(GetParam(), [&](Collectives& collectives) {
       at::Generator own = at::globalContext().defaultGenerator(at::kCPU).clone();
       own.set_current_seed(static_cast<uint64_t>(collectives.rank()) + 1);
       const at::Tensor tensor = at::randn({count}, own);
-      collectives.start_sum(tensor);
+      collectives.all_reduce_async(tensor);
       collectives.wait(tensor);
       const std::lock_guard lock(mutex);
       sums.push_back(tensor);
@@ -65,10 +65,10 @@ TEST_P(CollectivesOf, SumsHaveTheSameBitsEverywhere) {
 }
 
 TEST_P(CollectivesOf, SeveralSumsAreUnderWayAtOnceAndAreWaitedForInAnyOrder) {
-  run_together(GetParam(), [&](Collectives& collectives) {
+  run_ranks(GetParam(), [&](Collectives& collectives) {
     const at::Tensor first = at::full({100000}, 1.0), second = at::full({5}, 2.0);
-    collectives.start_sum(first);
-    collectives.start_sum(second);
+    collectives.all_reduce_async(first);
+    collectives.all_reduce_async(second);
     collectives.wait(second);
     collectives.wait(first);
     EXPECT_EQ(first[99999].item<float>(), GetParam());
@@ -77,7 +77,7 @@ TEST_P(CollectivesOf, SeveralSumsAreUnderWayAtOnceAndAreWaitedForInAnyOrder) {
 }
 
 TEST_P(CollectivesOf, GiveAllWhatTheFirstHas) {
-  run_together(GetParam(), [&](Collectives& collectives) {
+  run_ranks(GetParam(), [&](Collectives& collectives) {
     const at::Tensor tensor = at::arange(10).add(collectives.rank());
     collectives.broadcast(tensor);
     EXPECT_TRUE(at::equal(tensor, at::arange(10)));
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Processes, CollectivesOf, testing::Values(1, 2, 3, 4),
 
 TEST(Collectives, TellAllWhoHasAnotherText) {
   std::atomic<int> told = 0;
-  run_together(3, [&](Collectives& collectives) {
+  run_ranks(3, [&](Collectives& collectives) {
     require_same(collectives, "the recipe", "one");
     try {
       require_same(collectives, "the recipe", collectives.rank() == 2 ? "other" : "one");
@@ -109,15 +109,15 @@ TEST(Collectives, TellAllWhoHasAnotherText) {
 
 TEST(Collectives, AskTheFirstAndThrowInAllWhatItThrows) {
   std::atomic<int> thrown = 0, calls = 0;
-  run_together(3, [&](Collectives& collectives) {
+  run_ranks(3, [&](Collectives& collectives) {
     const auto answer = [&calls] {
       calls += 1;
       return std::string("an answer");
     };
-    EXPECT_EQ(ask_first(&collectives, answer), "an answer");
+    EXPECT_EQ(run_on_rank0(&collectives, answer), "an answer");
     try {
-      ask_first(&collectives, []() -> std::string { throw DataError("no such file"); });
-    } catch (const ErrorOfFirst& error) {
+      run_on_rank0(&collectives, []() -> std::string { throw DataError("no such file"); });
+    } catch (const Rank0Error& error) {
       EXPECT_NE(collectives.rank(), 0);
       EXPECT_EQ(error.code(), ExitCode::kData);
       EXPECT_STREQ(error.what(), "no such file");
@@ -135,19 +135,19 @@ TEST(Collectives, AskTheFirstAndThrowInAllWhatItThrows) {
 
 TEST(Collectives, NameTheCallAndTheStepWhereAnotherIsGone) {
   std::string message;
-  run_together(2,
-               [&](Collectives& collectives) {
-                 if (collectives.rank() == 1) return;
-                 collectives.begin(Section::kStep, 7);
-                 const at::Tensor tensor = at::zeros({100}, at::kFloat);
-                 try {
-                   collectives.start_sum(tensor);
-                   collectives.wait(tensor);
-                 } catch (const DeviceError& error) {
-                   message = error.what();
-                 }
-               },
-               {.limits = {.step = 0.5}});
+  run_ranks(2,
+            [&](Collectives& collectives) {
+              if (collectives.rank() == 1) return;
+              collectives.begin(Section::kStep, 7);
+              const at::Tensor tensor = at::zeros({100}, at::kFloat);
+              try {
+                collectives.all_reduce_async(tensor);
+                collectives.wait(tensor);
+              } catch (const DeviceError& error) {
+                message = error.what();
+              }
+            },
+            {.limits = {.step = 0.5}});
   EXPECT_EQ(message.substr(0, message.find('(')),
             "rank 0 of 2: step 7, call 1, sum of 400 bytes: another process is gone or did not "
             "answer within 0.50 s ");
@@ -160,61 +160,62 @@ TEST(Collectives, NameTheOneThatStandsStillInAnEvaluationOrACheckpoint) {
         std::pair(Section::kCheckpoint, "checkpoint of step 7, call 2, sum of 8 bytes: ")}) {
     std::atomic<int> told = 0;
     std::mutex mutex;
-    run_together(3,
-                 [&](Collectives& collectives) {
-                   collectives.begin(section, 7);
-                   EXPECT_TRUE(any_of(collectives, true));
-                   // Only now, as a busy machine may keep any of them from the call above.
-                   collectives.set_limits({.step = 1, .other = 3600});
-                   // It does not end, as its end would be noticed at once.
-                   while (collectives.rank() == 2 && told < 2) {
-                     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-                   }
-                   if (collectives.rank() == 2) return;
-                   try {
-                     any_of(collectives, false);
-                   } catch (const DeviceError& error) {
-                     const std::lock_guard lock(mutex);
-                     const std::string text = error.what();
-                     EXPECT_NE(text.find(words), std::string::npos) << text;
-                     EXPECT_NE(text.find("rank 2 has stood still for "), std::string::npos) << text;
-                     told += 1;
-                   }
-                 },
-                 {.limits = {.step = 3600, .other = 3600}});
+    run_ranks(3,
+              [&](Collectives& collectives) {
+                collectives.begin(section, 7);
+                EXPECT_TRUE(any_of(collectives, true));
+                // Only now, as a busy machine may keep any of them from the call above.
+                collectives.set_limits({.step = 1, .other = 3600});
+                // It does not end, as its end would be noticed at once.
+                while (collectives.rank() == 2 && told < 2) {
+                  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                }
+                if (collectives.rank() == 2) return;
+                try {
+                  any_of(collectives, false);
+                } catch (const DeviceError& error) {
+                  const std::lock_guard lock(mutex);
+                  const std::string text = error.what();
+                  EXPECT_NE(text.find(words), std::string::npos) << text;
+                  EXPECT_NE(text.find("rank 2 has stood still for "), std::string::npos) << text;
+                  told += 1;
+                }
+              },
+              {.limits = {.step = 3600, .other = 3600}});
     EXPECT_EQ(told, 2);
   }
 }
 
 TEST(Collectives, WaitForTheOneThatGoesAheadInAnEvaluation) {
-  run_together(2,
-               [](Collectives& collectives) {
-                 collectives.begin(Section::kEvaluation, 7);
-                 // Twice as long as it may stand still, which is much longer than a busy machine
-                 // keeps it from its next sign.
-                 for (int i = 0; collectives.rank() == 1 && i < 100; ++i) {
-                   std::this_thread::sleep_for(std::chrono::milliseconds(60));
-                   collectives.note_progress();
-                 }
-                 EXPECT_FALSE(any_of(collectives, false));
-               },
-               {.limits = {.step = 3, .other = 3600}});
+  run_ranks(2,
+            [](Collectives& collectives) {
+              collectives.begin(Section::kEvaluation, 7);
+              // Twice as long as it may stand still, which is much longer than a busy machine
+              // keeps it from its next sign.
+              for (int i = 0; collectives.rank() == 1 && i < 100; ++i) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(60));
+                collectives.note_progress();
+              }
+              EXPECT_FALSE(any_of(collectives, false));
+            },
+            {.limits = {.step = 3, .other = 3600}});
 }
 
 // Neither waits for the other until the limit, which is in minutes.
 TEST(Collectives, LeaveSumsThatAreUnderWay) {
   const StoreServer server("127.0.0.1", 0);
-  const auto meet_as = [&](int rank) {
-    return meet({.rank = rank, .size = 2, .port = server.port(), .store_is_there = true});
+  const auto join_as = [&](int rank) {
+    return init_process_group(
+        {.rank = rank, .size = 2, .port = server.port(), .store_is_there = true});
   };
   std::promise<void> left;
   std::thread other([&] {
-    const auto collectives = meet_as(1);
+    const auto collectives = join_as(1);
     left.get_future().wait();
     EXPECT_THROW(any_of(*collectives, false), DeviceError);
   });
-  auto collectives = meet_as(0);
-  collectives->start_sum(at::zeros({100}));
+  auto collectives = join_as(0);
+  collectives->all_reduce_async(at::zeros({100}));
   collectives.reset();
   left.set_value();
   other.join();
@@ -223,7 +224,7 @@ TEST(Collectives, LeaveSumsThatAreUnderWay) {
 // Gloo writes with a plain writev.
 TEST(Collectives, DoNotEndTheProgramByASignalWhereAnotherIsGone) {
   int threads = 0;
-  run_together(2, [&](Collectives& collectives) {
+  run_ranks(2, [&](Collectives& collectives) {
     any_of(collectives, false);
     for (const auto& task : fs::directory_iterator("/proc/self/task")) {
       std::ifstream comm(task.path() / "comm"), status(task.path() / "status");
@@ -246,9 +247,10 @@ TEST(Collectives, DoNotEndTheProgramByASignalWhereAnotherIsGone) {
 
 TEST(Collectives, SayWhoDidNotFindTheOthers) {
   try {
-    run_together(1, [](Collectives&) {}, {.size = 2, .seconds = 0.5});
+    run_ranks(1, [](Collectives&) {}, {.size = 2, .seconds = 0.5});
     const StoreServer server("127.0.0.1", 0);
-    meet({.rank = 1, .size = 2, .port = server.port(), .store_is_there = true, .seconds = 0.5});
+    init_process_group(
+        {.rank = 1, .size = 2, .port = server.port(), .store_is_there = true, .seconds = 0.5});
     FAIL() << "came together";
   } catch (const DeviceError& error) {
     EXPECT_NE(std::string(error.what()).find("rank 1 of 2 did not find all others at 127.0.0.1"),
@@ -264,13 +266,13 @@ TEST(Collectives, UseTheInterfacesThatAreNamed) {
   for (const char* names : {"lo", "lo,nosuch0"}) {
     const Variable variable("GLOO_SOCKET_IFNAME", names);
     if (std::string(names) == "lo") {
-      run_together(2, sum);
+      run_ranks(2, sum);
     } else {
-      EXPECT_THROW(run_together(2, sum), UsageError);
+      EXPECT_THROW(run_ranks(2, sum), UsageError);
     }
   }
   const Variable none("GLOO_SOCKET_IFNAME", std::nullopt);
-  run_together(2, sum);
+  run_ranks(2, sum);
 }
 
 TEST(StoreServer, ListensAtItsAddressAloneAndSaysWhatIsWrong) {
@@ -284,14 +286,14 @@ TEST(StoreServer, ListensAtItsAddressAloneAndSaysWhatIsWrong) {
 }
 
 TEST(Sums, NeedCollectives) {
-  EXPECT_THROW(start_sum(at::zeros({1})), InternalError);
-  run_together(2, [](Collectives& collectives) {
+  EXPECT_THROW(all_reduce_async(at::zeros({1})), InternalError);
+  run_ranks(2, [](Collectives& collectives) {
     const CollectivesScope scope(collectives);
     const at::Tensor tensor = at::full({2}, 3.0);
-    start_sum(tensor);
-    wait_for_sum(tensor);
+    all_reduce_async(tensor);
+    wait_tensor(tensor);
     EXPECT_EQ(tensor[1].item<float>(), 6);
-    EXPECT_THROW(wait_for_sum(tensor), InternalError);
+    EXPECT_THROW(wait_tensor(tensor), InternalError);
   });
   EXPECT_EQ(CollectivesScope::current(), nullptr);
 }

@@ -16,7 +16,7 @@
 #include "gallop/parallel/sums.h"
 #include "unit/config/component_of.h"
 #include "unit/parallel/fake_collectives.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 
 namespace gallop::parallel {
 namespace {
@@ -52,9 +52,9 @@ std::vector<size_t> buckets_of(const Network& network, const std::vector<std::st
   FakeCollectives fake(3, 64);
   const CollectivesScope scope(fake);
   const auto ddp = make_ddp({.bucket = "2 KiB"}, fake, {network.parameters, {}, order});
-  ddp->expect_gradients(1);
+  ddp->begin_gradient_sync(1);
   network.backward(1);
-  ddp->finish_gradients();
+  ddp->finish_gradient_sync();
   const NamedTensors state = ddp->state();
   std::vector<size_t> buckets;
   for (const auto& [name, tensor] : network.parameters) {
@@ -77,13 +77,13 @@ std::vector<int64_t> started_after(const std::vector<std::string>& order) {
   FakeCollectives fake(0, 64);
   const CollectivesScope scope(fake);
   const auto ddp = make_ddp({.bucket = "1 KiB"}, fake, {network.parameters, {}, order});
-  ddp->expect_gradients(1);
+  ddp->begin_gradient_sync(1);
   std::vector<int64_t> started;
   for (const size_t i : {1, 3, 0, 2}) {
     network[i].sum().backward();
     started.push_back(static_cast<int64_t>(fake.calls.size()));
   }
-  ddp->finish_gradients();
+  ddp->finish_gradient_sync();
   return started;
 }
 
@@ -91,7 +91,7 @@ TEST(Ddp, StartsEachSumAsSoonAsItsGradientsAreThere) {
   EXPECT_EQ(started_after(kOrder), (std::vector<int64_t>{1, 2, 3, 4}));
   EXPECT_EQ(started_after({}), (std::vector<int64_t>{0, 1, 1, 4}));
   // What was not seen comes last, and names that are no parameters' count for nothing.
-  EXPECT_EQ(started_after({"b", "nobody"}), (std::vector<int64_t>{1, 2, 2, 4}));
+  EXPECT_EQ(started_after({"b", "unknown"}), (std::vector<int64_t>{1, 2, 2, 4}));
 }
 
 TEST(Ddp, MicroBatchesAddUpWithinTheBucket) {
@@ -111,9 +111,9 @@ TEST(Ddp, MicroBatchesAddUpWithinTheBucket) {
       EXPECT_TRUE(gradient.is_alias_of(state[bucket].tensor)) << network.parameters[i].name;
     }
     EXPECT_TRUE(fake.calls.empty()) << "nothing is summed before the last micro-batch";
-    ddp->expect_gradients(1);
+    ddp->begin_gradient_sync(1);
     network.backward(0.5);
-    ddp->finish_gradients();
+    ddp->finish_gradient_sync();
     for (size_t i = 0; i < 4; ++i) {
       EXPECT_TRUE(at::equal(network[i].grad(), at::full({256}, 2.5F * static_cast<float>(i + 1))))
           << network.parameters[i].name;
@@ -129,9 +129,9 @@ TEST(Ddp, NamesParametersWithoutAGradientOnce) {
   const auto ddp = make_ddp({}, fake, {network.parameters, {}});
   const auto step = [&](bool has_samples, size_t used) {
     network.drop_gradients();
-    ddp->expect_gradients(1);
+    ddp->begin_gradient_sync(1);
     if (has_samples) network[used].sum().backward();
-    ddp->finish_gradients();
+    ddp->finish_gradient_sync();
   };
   step(false, 0);
   EXPECT_TRUE(ddp->unused().empty()) << "a process without samples knows of none";
@@ -146,7 +146,7 @@ TEST(Ddp, NamesParametersWithoutAGradientOnce) {
 std::map<std::string, at::Tensor> summed(int size, const std::string& options,
                                          const std::vector<std::string>& order) {
   std::map<std::string, at::Tensor> results;
-  run_together(size, [&](Collectives& collectives) {
+  run_ranks(size, [&](Collectives& collectives) {
     const CollectivesScope scope(collectives);
     NamedTensors parameters;
     for (const char* name : {"a", "b", "c", "d"}) {
@@ -163,14 +163,14 @@ std::map<std::string, at::Tensor> summed(int size, const std::string& options,
       for (size_t i = 0; i < parameters.size(); ++i) {
         gradients.push_back(at::randn({40, 30}, own));
       }
-      ddp->expect_gradients(1);
+      ddp->begin_gradient_sync(1);
       at::Tensor sum;
       for (size_t i = 0; i < parameters.size(); ++i) {
         const at::Tensor one = (parameters[i].tensor * gradients[i]).sum();
         sum = sum.defined() ? sum + one : one;
       }
       sum.backward();
-      ddp->finish_gradients();
+      ddp->finish_gradient_sync();
     }
     if (collectives.rank() != 0) return;
     for (const auto& [name, tensor] : parameters) results[name] = tensor.grad().clone();

@@ -17,7 +17,7 @@ class FakeCollectives final : public Collectives {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void start_sum(const at::Tensor& tensor) override {
+  void all_reduce_async(const at::Tensor& tensor) override {
     calls.push_back(
         fmt::format("sum of {} {}", tensor.numel(), c10::toString(tensor.scalar_type())));
     bytes += static_cast<int64_t>(tensor.nbytes());

@@ -12,7 +12,7 @@
 #include "gallop/parallel/collectives.h"
 #include "unit/base/error_of.h"
 #include "unit/parallel/fake_gpu.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 
 namespace gallop::parallel {
 
@@ -20,10 +20,10 @@ C10_REGISTER_GUARD_IMPL(CUDA, FakeGpus)
 
 namespace {
 
-Meeting with_gpus() {
-  Meeting meeting;
-  meeting.nccl = FakeNccl::functions();
-  return meeting;
+RendezvousOptions with_gpus() {
+  RendezvousOptions rendezvous;
+  rendezvous.nccl = FakeNccl::functions();
+  return rendezvous;
 }
 
 // What the current stream of that process does once it comes to it.
@@ -38,12 +38,12 @@ TEST_P(GpuSumsOf, SumInEveryFormat) {
   const int size = GetParam();
   for (const auto format :
        {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kByte}) {
-    run_together(
+    run_ranks(
         size,
         [&](Collectives& collectives) {
           const at::Tensor memory = at::full({1000}, collectives.rank() + 1, format);
           const at::Tensor tensor = on_gpu(memory, collectives.rank());
-          collectives.start_sum(tensor);
+          collectives.all_reduce_async(tensor);
           collectives.wait(tensor);
           collectives.begin(Section::kEvaluation, 1);
           EXPECT_TRUE(at::equal(memory, at::full({1000}, size * (size + 1) / 2, format)));
@@ -53,7 +53,7 @@ TEST_P(GpuSumsOf, SumInEveryFormat) {
 }
 
 TEST_P(GpuSumsOf, ComeBehindWhatTheStreamDoesAndBeforeWhatItDoesNext) {
-  run_together(
+  run_ranks(
       GetParam(),
       [&](Collectives& collectives) {
         const at::Tensor memory = at::zeros({100});
@@ -65,7 +65,7 @@ TEST_P(GpuSumsOf, ComeBehindWhatTheStreamDoesAndBeforeWhatItDoesNext) {
           all_enqueued.wait();
           memory.fill_(1);
         });
-        collectives.start_sum(tensor);
+        collectives.all_reduce_async(tensor);
         collectives.wait(tensor);
         do_on_stream(collectives, [&] {
           seen = memory.clone();
@@ -80,7 +80,7 @@ TEST_P(GpuSumsOf, ComeBehindWhatTheStreamDoesAndBeforeWhatItDoesNext) {
 }
 
 TEST_P(GpuSumsOf, GiveAllWhatTheFirstHas) {
-  run_together(
+  run_ranks(
       GetParam(),
       [&](Collectives& collectives) {
         const at::Tensor memory = at::arange(10).add(collectives.rank());
@@ -98,9 +98,9 @@ INSTANTIATE_TEST_SUITE_P(Processes, GpuSumsOf, testing::Values(2, 3, 4),
 
 // What each process of two throws that does this.
 std::vector<std::string> errors_of(const std::function<void(Collectives&)>& function,
-                                   const Meeting& meeting = with_gpus()) {
+                                   const RendezvousOptions& rendezvous = with_gpus()) {
   std::vector<std::string> errors(2);
-  run_together(
+  run_ranks(
       2,
       [&](Collectives& collectives) {
         try {
@@ -109,26 +109,26 @@ std::vector<std::string> errors_of(const std::function<void(Collectives&)>& func
           errors[static_cast<size_t>(collectives.rank())] = error.what();
         }
       },
-      meeting);
+      rendezvous);
   return errors;
 }
 
 TEST(GpuSums, EndWhereAnotherProcessDoesNotCome) {
-  Meeting meeting = with_gpus();
-  meeting.limits.step = 0.2;
+  RendezvousOptions rendezvous = with_gpus();
+  rendezvous.limits.step = 0.2;
   FakeEvent is_told;
   const at::Tensor memory = at::full({1000}, 1.0);
   const auto errors = errors_of(
       [&](Collectives& collectives) {
         const at::Tensor own = at::full({4}, 1.0);
         const at::Tensor tensor = on_gpu(own, collectives.rank());
-        collectives.start_sum(tensor);
+        collectives.all_reduce_async(tensor);
         collectives.wait(tensor);
         collectives.begin(Section::kEvaluation, 2);
         collectives.begin(Section::kStep, 3);
         if (collectives.rank() == 1) return is_told.wait();
         const at::Tensor lonely = on_gpu(memory, 0);
-        collectives.start_sum(lonely);
+        collectives.all_reduce_async(lonely);
         collectives.wait(lonely);
         // The stream goes on, and with it who waits for it.
         FakeEvent done;
@@ -137,7 +137,7 @@ TEST(GpuSums, EndWhereAnotherProcessDoesNotCome) {
         is_told.set();
         collectives.check();
       },
-      meeting);
+      rendezvous);
   EXPECT_EQ(errors[0],
             "rank 0 of 2: step 3, call 4, sum of 3.9 KiB: another process is gone or did not "
             "answer (not done after 0.20 s)");
@@ -151,7 +151,7 @@ TEST(GpuSums, TellWhatNcclSaysOfAnEarlierCall) {
     for (const at::Tensor& memory : {one, two}) {
       const at::Tensor tensor = on_gpu(memory, collectives.rank());
       if (collectives.rank() == 0 && memory.numel() == 300) return;
-      collectives.start_sum(tensor);
+      collectives.all_reduce_async(tensor);
       collectives.wait(tensor);
       collectives.begin(Section::kEvaluation, 5);
       collectives.begin(Section::kStep, 6);
@@ -169,7 +169,7 @@ TEST(GpuSums, TellWhatNcclSaysOfAnEarlierCall) {
 TEST(GpuSums, SayThatTheyCouldNotStart) {
   const auto start = [](Collectives& collectives) {
     const at::Tensor memory = at::full({2}, 1.0);
-    collectives.start_sum(on_gpu(memory, collectives.rank()));
+    collectives.all_reduce_async(on_gpu(memory, collectives.rank()));
   };
   FakeNccl::fails_to_make_id = true;
   const auto errors = errors_of(start);
@@ -181,10 +181,11 @@ TEST(GpuSums, SayThatTheyCouldNotStart) {
 
 TEST(GpuSums, SayWhichFormatTheyDoNotSum) {
   const at::Tensor memory = at::zeros({2}, at::kInt);
-  run_together(
+  run_ranks(
       2,
       [&](Collectives& collectives) {
-        EXPECT_THROW(collectives.start_sum(on_gpu(memory, collectives.rank())), InternalError);
+        EXPECT_THROW(collectives.all_reduce_async(on_gpu(memory, collectives.rank())),
+                     InternalError);
       },
       with_gpus());
 }

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/parallel/sums.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 
 namespace gallop::parallel {
 namespace {
@@ -29,12 +29,12 @@ struct Summed {
   std::vector<std::vector<at::Tensor>> last, mean;
 };
 
-Summed sum_together(const std::function<std::vector<at::Tensor>(int rank)>& gradients_of,
-                    int64_t rank, int steps) {
+Summed sum_over_ranks(const std::function<std::vector<at::Tensor>(int rank)>& gradients_of,
+                      int64_t rank, int steps) {
   Summed summed;
   summed.last.resize(kProcesses);
   summed.mean.resize(kProcesses);
-  run_together(kProcesses, [&](Collectives& collectives) {
+  run_ranks(kProcesses, [&](Collectives& collectives) {
     const at::NoGradGuard no_grad;
     const CollectivesScope scope(collectives);
     const auto own = gradients_of(collectives.rank());
@@ -68,7 +68,7 @@ TEST(PowerSgd, IsExactForWhatHasNoHigherRank) {
   const auto gradients_of = [&](int rank) {
     return std::vector<at::Tensor>{at::matmul(columns, randn(rank, {2, 60}))};
   };
-  const auto summed = sum_together(gradients_of, 2, 1);
+  const auto summed = sum_over_ranks(gradients_of, 2, 1);
   for (const auto& of_process : summed.last) {
     EXPECT_TRUE(at::allclose(of_process[0], sum_of(gradients_of, 0), 1e-4, 1e-4));
     EXPECT_TRUE(at::equal(of_process[0], summed.last[0][0])) << "the same bits in all";
@@ -80,7 +80,7 @@ TEST(PowerSgd, SumsVectorsAndSmallMatricesAsTheyAre) {
     return std::vector<at::Tensor>{randn(rank, {100}), randn(rank + 10, {40, 60}),
                                    randn(rank + 20, {3, 4})};
   };
-  const auto summed = sum_together(gradients_of, 4, 1);
+  const auto summed = sum_over_ranks(gradients_of, 4, 1);
   EXPECT_TRUE(at::allclose(summed.last[0][0], sum_of(gradients_of, 0)));
   EXPECT_FALSE(at::allclose(summed.last[0][1], sum_of(gradients_of, 1)));
   EXPECT_TRUE(at::allclose(summed.last[0][2], sum_of(gradients_of, 2)));
@@ -91,7 +91,7 @@ TEST(PowerSgd, LosesNothingOverManySteps) {
   const auto gradients_of = [](int rank) { return std::vector<at::Tensor>{randn(rank, {20, 30})}; };
   const at::Tensor wanted = sum_of(gradients_of, 0);
   const auto error_after = [&](int steps) {
-    const auto summed = sum_together(gradients_of, 1, steps);
+    const auto summed = sum_over_ranks(gradients_of, 1, steps);
     return summed.mean[0][0].sub(wanted).norm().item<double>() / wanted.norm().item<double>();
   };
   const double early = error_after(30), late = error_after(300);
@@ -101,8 +101,8 @@ TEST(PowerSgd, LosesNothingOverManySteps) {
 
 // What all have left out comes back, whoever has it now; the factors of all are the same.
 TEST(PowerSgd, GoesOnInAnotherNumberOfProcesses) {
-  const auto nobody = alone();
-  const CollectivesScope scope(*nobody);
+  const auto single = single_process_group();
+  const CollectivesScope scope(*single);
   const auto make = [](int seed, int processes) {
     return PowerSgd({randn(seed, {20, 30})}, /*rank=*/1, processes, /*seed=*/7);
   };
@@ -111,15 +111,15 @@ TEST(PowerSgd, GoesOnInAnotherNumberOfProcesses) {
     PowerSgd power = make(rank, 3);
     power.start();
     power.finish();
-    saved.push_back(power.own_state());
+    saved.push_back(power.rank_state());
     ASSERT_EQ(saved.back()[0].name, "error.7");
     EXPECT_GT(saved.back()[0].tensor.norm().item<double>(), 0.1);
   }
   std::vector<NamedTensors> taken;
   for (int rank = 0; rank < 2; ++rank) {
     PowerSgd power = make(rank + 10, 2);
-    for (const NamedTensors& one : saved) power.add_own_state(one, 0.5);
-    taken.push_back(power.own_state());
+    for (const NamedTensors& one : saved) power.add_rank_state(one, 0.5);
+    taken.push_back(power.rank_state());
   }
   const auto sum = [](const std::vector<NamedTensors>& all) {
     at::Tensor total = at::zeros_like(all[0][0].tensor);
@@ -137,7 +137,7 @@ TEST(PowerSgd, TakesEveryMemoryOrder) {
         randn(rank, {32, 16, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast),
         randn(rank + 10, {60, 40}).t()};
   };
-  const auto summed = sum_together(gradients_of, 2, 300);
+  const auto summed = sum_over_ranks(gradients_of, 2, 300);
   for (const size_t i : {0, 1}) {
     const at::Tensor wanted = sum_of(gradients_of, i);
     EXPECT_LT(summed.mean[0][i].sub(wanted).norm().item<double>(),

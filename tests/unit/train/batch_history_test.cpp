@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/train/due.h"
 #include "gallop/train/length.h"
 #include "gallop/train/progress.h"
+#include "gallop/train/trigger.h"
 
 namespace gallop::train {
 namespace {
@@ -131,16 +131,16 @@ TEST(Length, FindsEpochsFromTheMiddleOfOne) {
   EXPECT_EQ(length.samples, 300);
 }
 
-TEST(Due, CountsEpochsAcrossBatchSizes) {
+TEST(Trigger, CountsEpochsAcrossBatchSizes) {
   TrainConfig config;
   config.epochs = 4;
   const Length length = two_epochs_then(32, config);
-  Due due(Interval::parse("1 epoch"), length);
+  Trigger trigger(Interval::parse("1 epoch"), length);
   std::vector<int64_t> steps;
   for (int64_t step = 1; step <= length.steps; ++step) {
-    if (!due.at(step)) continue;
+    if (!trigger.at(step)) continue;
     steps.push_back(step);
-    due.done(step);
+    trigger.done(step);
   }
   EXPECT_EQ(steps, (std::vector<int64_t>{4, 8, 10, 12}));
 }

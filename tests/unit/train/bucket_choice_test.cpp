@@ -7,7 +7,7 @@
 
 #include "gallop/model/mlp.h"
 #include "gallop/parallel/ddp.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -57,7 +57,7 @@ TEST(BucketChoice, AllAgreeAndNothingHasHappened) {
   for (const bool compiled : {false, true}) {
     std::mutex mutex;
     std::vector<std::string> told;
-    parallel::run_together(2, [&](parallel::Collectives& collectives) {
+    parallel::run_ranks(2, [&](parallel::Collectives& collectives) {
       Trainee trainee(tested, std::nullopt);
       NamedTensors before;
       for (const auto& [name, tensor] : trainee.everything()) {
@@ -84,7 +84,7 @@ TEST(BucketChoice, AllAgreeAndNothingHasHappened) {
 }
 
 TEST(BucketChoice, OfSmallGradientsThereIsNothingToChoose) {
-  parallel::run_together(2, [&](parallel::Collectives& collectives) {
+  parallel::run_ranks(2, [&](parallel::Collectives& collectives) {
     const Case tested{"", [] { return mlp_of_bytes(64 << 10); }, "sgd"};
     Trainee trainee(tested, std::nullopt);
     const MeasuredChoice choice = choose_together(collectives, trainee, true);

@@ -320,7 +320,7 @@ TEST_F(Checkpoints, AreNotVerifiedTwice) {
 
 TEST_F(Checkpoints, KeepWhatAProcessHasForItself) {
   TrainingState state = state_with(1);
-  state.own = {{own_name(1, "error"), at::full({3}, 7.0)}};
+  state.own = {{rank_state_name(1, "error"), at::full({3}, 7.0)}};
   CheckpointDraft draft = store_.draft_of(state, 1);
   draft.slices = 2;
   store_.begin(draft);

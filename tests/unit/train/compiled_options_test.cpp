@@ -69,17 +69,18 @@ const std::vector<Network>& networks() {
 }
 
 // All that this optimizer can vary.
-std::vector<Value> varied_of(const std::string& optimizer) {
+std::vector<ScheduledParameter> scheduled_of(const std::string& optimizer) {
   const auto format = can_round(optimizer) ? at::kBFloat16 : at::kFloat;
   const auto made =
       built(optim::built_in_optimizers(), optimizer, {{"layer.weight", at::ones({2, 2}, format)}});
-  std::vector<Value> varied = {Value::kDropout};
-  for (const auto& [option, value] : {std::pair{optim::Varying::kMomentum, Value::kMomentum},
-                                      {optim::Varying::kBeta2, Value::kBeta2},
-                                      {optim::Varying::kWeightDecay, Value::kWeightDecay}}) {
-    if (made->can_vary(option)) varied.push_back(value);
+  std::vector<ScheduledParameter> scheduled = {ScheduledParameter::kDropout};
+  for (const auto& [option, value] :
+       {std::pair{optim::ScheduledOption::kMomentum, ScheduledParameter::kMomentum},
+        {optim::ScheduledOption::kBeta2, ScheduledParameter::kBeta2},
+        {optim::ScheduledOption::kWeightDecay, ScheduledParameter::kWeightDecay}}) {
+    if (made->can_schedule(option)) scheduled.push_back(value);
   }
-  return varied;
+  return scheduled;
 }
 
 // A model of the same kind with other weights.
@@ -118,8 +119,8 @@ void add_wrapped(std::vector<Case>& cases) {
                          .optimizer = optimizer,
                          .config = {.precision = precision,
                                     .loss_scale = kLossScale,
-                                    .accumulate = 2,
-                                    .clip = 0.5,
+                                    .gradient_accumulation = 2,
+                                    .clip_grad_norm = 0.5,
                                     .skip_nonfinite = true},
                          .wrappers = wrappers});
       }
@@ -136,20 +137,20 @@ void add_wrapped(std::vector<Case>& cases) {
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {.every_target_counts = true}},
-      {"Accumulate", {.accumulate = 3}},
-      {"Clip", {.clip = 0.1, .every_target_counts = true}},
+      {"Accumulate", {.gradient_accumulation = 3}},
+      {"Clip", {.clip_grad_norm = 0.1, .every_target_counts = true}},
       {"ClipValue", {.clip_value = 1e-3}},
       {"ClipAdaptive", {.clip_adaptive = 0.02}},
-      {"Sam", {.accumulate = 2, .sam = 0.05}},
+      {"Sam", {.gradient_accumulation = 2, .sam = 0.05}},
       {"Smooth", {.loss = cross_entropy_loss(0.1), .every_target_counts = true}},
       {"Skip", {.skip_nonfinite = true}},
       {"Dropout", {}},
-      {"Distill", {.accumulate = 2, .every_target_counts = true}},
+      {"Distill", {.gradient_accumulation = 2, .every_target_counts = true}},
       {"Spikes", {.spikes = SpikeConfig{.action = "skip", .threshold = 0.1, .window = 2}}},
-      {"Varied", {.clip = 0.5}},
+      {"Varied", {.clip_grad_norm = 0.5}},
       {"All",
-       {.accumulate = 2,
-        .clip = 0.5,
+       {.gradient_accumulation = 2,
+        .clip_grad_norm = 0.5,
         .loss = cross_entropy_loss(0.2),
         .every_target_counts = true,
         .skip_nonfinite = true}},
@@ -181,7 +182,7 @@ std::vector<Case> all_cases() {
         for (auto [option_name, config] : options) {
           const bool drops =
               option_name == "Dropout" || option_name == "Varied" || option_name == "All";
-          if (option_name == "Varied") config.varied = varied_of(optimizer);
+          if (option_name == "Varied") config.scheduled = scheduled_of(optimizer);
           if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
           // The one is refused with the other.
           if (config.sam && (rounds || optimizer.rfind("schedule-free", 0) == 0)) continue;
@@ -217,12 +218,12 @@ TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
     const auto [input, target] = batch_of(tested, step == 5 ? 4 : 7);
     if (step == 3 && tested.config.skip_nonfinite && !tested.text) input.fill_(INFINITY);
     const double lr = 0.01 * static_cast<double>(step + 1);
-    std::vector<double> varied;
-    for (const Value value : tested.config.varied) {
-      varied.push_back(value == Value::kDropout ? 0.1 + lr : 0.9 - 10 * lr);
+    std::vector<double> scheduled;
+    for (const ScheduledParameter value : tested.config.scheduled) {
+      scheduled.push_back(value == ScheduledParameter::kDropout ? 0.1 + lr : 0.9 - 10 * lr);
     }
-    const StepResult wanted = plain.step->run(input, target, step, lr, step % 2 == 0, varied);
-    const StepResult got = compiled.step->run(input, target, step, lr, step % 2 == 0, varied);
+    const StepResult wanted = plain.step->run(input, target, step, lr, step % 2 == 0, scheduled);
+    const StepResult got = compiled.step->run(input, target, step, lr, step % 2 == 0, scheduled);
     EXPECT_EQ(got.finite, wanted.finite) << "step " << step;
     EXPECT_EQ(got.is_spike, wanted.is_spike) << "step " << step;
     EXPECT_EQ(wanted.finite, std::isfinite(input.sum().item<double>())) << "step " << step;

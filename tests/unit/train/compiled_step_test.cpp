@@ -41,14 +41,14 @@ TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
     const int64_t rows = step == 4 ? 3 : 6;
     const auto [input, target] = batch_of(tested, rows);
     const double lr = 0.01 * static_cast<double>(step + 1);
-    const std::vector<double> varied(tested.config.varied.size(), lr);
-    const StepResult wanted = plain.step->run(input, target, step, lr, step % 4 == 0, varied);
-    const StepResult got = compiled.step->run(input, target, step, lr, step % 4 == 0, varied);
+    const std::vector<double> scheduled(tested.config.scheduled.size(), lr);
+    const StepResult wanted = plain.step->run(input, target, step, lr, step % 4 == 0, scheduled);
+    const StepResult got = compiled.step->run(input, target, step, lr, step % 4 == 0, scheduled);
     EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;
     EXPECT_EQ(got.tally.top1, wanted.tally.top1);
     EXPECT_EQ(got.gradient_norm, wanted.gradient_norm);
     EXPECT_TRUE(got.finite && wanted.finite);
-    faster.step->run(input, target, step, lr, step % 4 == 0, varied);
+    faster.step->run(input, target, step, lr, step % 4 == 0, scheduled);
   }
   EXPECT_EQ(faster.step->compile_report()->verified, 8);
   const NamedTensors wanted = plain.everything(), got = compiled.everything();
@@ -68,22 +68,28 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"MlpDropout", [] { return make_mlp({.hidden = {16}, .dropout = 0.2}, kImages, 1); },
              "adamw"},
-        Case{"MlpClipped", mlp, "sgd", {.accumulate = 3, .clip = 0.1}},
+        Case{"MlpClipped", mlp, "sgd", {.gradient_accumulation = 3, .clip_grad_norm = 0.1}},
         Case{"MlpFp16", mlp, "adamw", {.precision = Precision::kFp16}},
-        Case{"MlpFp8", mlp, "adamw", {.precision = Precision::kFp8, .accumulate = 2}},
+        Case{"MlpFp8", mlp, "adamw", {.precision = Precision::kFp8, .gradient_accumulation = 2}},
         Case{"Resnet", resnet, "sgd", {.loss = cross_entropy_loss(0.1)}},
-        Case{"MlpVaried",
+        Case{"MlpScheduled",
              mlp,
              "sgd",
-             {.precision = Precision::kBf16, .accumulate = 2, .varied = {Value::kLabelSmoothing}}},
-        Case{"GptVariedDropout",
+             {.precision = Precision::kBf16,
+              .gradient_accumulation = 2,
+              .scheduled = {ScheduledParameter::kLabelSmoothing}}},
+        Case{"GptScheduledDropout",
              [] {
                return make_gpt({.layers = 1, .width = 12, .heads = 2, .dropout = 0.1}, kText, 1);
              },
              "adamw",
-             {.varied = {Value::kDropout, Value::kMomentum, Value::kBeta2, Value::kWeightDecay}},
+             {.scheduled = {ScheduledParameter::kDropout, ScheduledParameter::kMomentum,
+                            ScheduledParameter::kBeta2, ScheduledParameter::kWeightDecay}},
              true},
-        Case{"ResnetBf16", resnet, "sgd", {.precision = Precision::kBf16, .accumulate = 2}},
+        Case{"ResnetBf16",
+             resnet,
+             "sgd",
+             {.precision = Precision::kBf16, .gradient_accumulation = 2}},
         Case{"ResnetBf16Contiguous",
              resnet,
              "sgd",
@@ -93,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ResnetFp16",
              resnet,
              "adamw",
-             {.precision = Precision::kFp16, .clip = 1.0, .skip_nonfinite = true}},
+             {.precision = Precision::kFp16, .clip_grad_norm = 1.0, .skip_nonfinite = true}},
         Case{"VitDropout",
              [] {
                return make_vit({.patch = 4, .width = 12, .depth = 2, .heads = 2, .dropout = 0.1},
@@ -109,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
                return make_gpt({.layers = 2, .width = 12, .heads = 2, .dropout = 0.1}, kText, 1);
              },
              "adamw",
-             {.clip = 1.0},
+             {.clip_grad_norm = 1.0},
              true},
         Case{
             "GptBf16",
@@ -122,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                return make_gpt({.layers = 2, .width = 32, .heads = 2, .dropout = 0.1}, kText, 1);
              },
              "sgd",
-             {.precision = Precision::kFp8, .clip = 1.0},
+             {.precision = Precision::kFp8, .clip_grad_norm = 1.0},
              true},
         Case{"VitFp8",
              [] { return make_vit({.patch = 4, .width = 32, .depth = 2, .heads = 2}, kImages, 1); },
@@ -134,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
                                kManyWords, 1);
              },
              "sgd",
-             {.precision = Precision::kBf16, .accumulate = 2},
+             {.precision = Precision::kBf16, .gradient_accumulation = 2},
              true},
         Case{"GptRotary",
              [] {

@@ -59,7 +59,7 @@ TEST(Distillation, MixesBothLossesInAStepAndLeavesTheTeacherAlone) {
   const Case tested{"Mlp",
                     [] { return make_mlp({.hidden = {16}}, kImages, 1); },
                     "sgd",
-                    {.accumulate = 2,
+                    {.gradient_accumulation = 2,
                      .loss = cross_entropy_loss(kSmoothing),
                      .distill = Distillation{teacher.get(), kTemperature, kWeight}}};
   Trainee trainee(tested, std::nullopt);

@@ -142,7 +142,7 @@ TEST(Evaluate, OfSeveralModelsTakesTheMeanOfTheirProbabilities) {
   const auto found =
       evaluate_ensemble({{*first}, {*second}, {*third}}, images, batches_of(5), kGoOn);
   ASSERT_EQ(found->each.size(), 3U);
-  expect_tally(found->together.tally, sum / 3);
+  expect_tally(found->ensemble.tally, sum / 3);
   const auto alone = evaluate(*second, images, batches_of(5), kGoOn);
   EXPECT_EQ(found->each[1].tally.loss_sum, alone->tally.loss_sum);
   EXPECT_EQ(found->each[1].tally.top1, alone->tally.top1);

@@ -30,7 +30,7 @@ std::vector<std::string> order_in_a_step(const Case& tested, int64_t rows) {
   const parallel::GradientHooks hooks(tensors,
                                       [&](size_t i) { order.push_back(parameters[i].name); });
   const auto [input, target] = batch_of(tested, rows);
-  trainee.step->run(input, target, 0, 0.01, /*count_guesses=*/true);
+  trainee.step->run(input, target, 0, 0.01, /*count_correct=*/true);
   return order;
 }
 

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/train/due.h"
 #include "gallop/train/train_config.h"
+#include "gallop/train/trigger.h"
 
 namespace gallop::train {
 namespace {
@@ -24,27 +24,27 @@ TEST(Interval, RefusesEverythingElse) {
   }
 }
 
-TEST(Due, ComesOnceAtEachMultiple) {
-  Due due(Interval::parse("10 steps"), Length{.batches_per_epoch = 7});
-  EXPECT_FALSE(due.at(9));
-  EXPECT_TRUE(due.at(10));
-  due.done(10);
-  EXPECT_FALSE(due.at(10));
-  EXPECT_FALSE(due.at(19));
-  EXPECT_TRUE(due.at(20));
+TEST(Trigger, ComesOnceAtEachMultiple) {
+  Trigger trigger(Interval::parse("10 steps"), Length{.batches_per_epoch = 7});
+  EXPECT_FALSE(trigger.at(9));
+  EXPECT_TRUE(trigger.at(10));
+  trigger.done(10);
+  EXPECT_FALSE(trigger.at(10));
+  EXPECT_FALSE(trigger.at(19));
+  EXPECT_TRUE(trigger.at(20));
 }
 
-TEST(Due, CountsPartsOfEpochs) {
-  Due due(Interval::parse("0.5 epochs"), Length{.batches_per_epoch = 5});
-  EXPECT_FALSE(due.at(2));
-  EXPECT_TRUE(due.at(3));
-  due.done(3);
-  EXPECT_FALSE(due.at(4));
-  EXPECT_TRUE(due.at(5));
+TEST(Trigger, CountsPartsOfEpochs) {
+  Trigger trigger(Interval::parse("0.5 epochs"), Length{.batches_per_epoch = 5});
+  EXPECT_FALSE(trigger.at(2));
+  EXPECT_TRUE(trigger.at(3));
+  trigger.done(3);
+  EXPECT_FALSE(trigger.at(4));
+  EXPECT_TRUE(trigger.at(5));
 }
 
-TEST(Due, NeverIsNever) {
-  EXPECT_FALSE(Due(Interval(), Length{.batches_per_epoch = 5}).at(1'000'000));
+TEST(Trigger, NeverIsNever) {
+  EXPECT_FALSE(Trigger(Interval(), Length{.batches_per_epoch = 5}).at(1'000'000));
 }
 
 }  // namespace

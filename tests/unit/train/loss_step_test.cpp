@@ -12,7 +12,7 @@
 #include "gallop/data/text_samples.h"
 #include "gallop/model/mlp.h"
 #include "unit/base/error_of.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 #include "unit/train/loss_cases.h"
 #include "unit/train/trainer_cases.h"
 
@@ -114,7 +114,7 @@ Steps train(const LossCase& tested, const Batches& batches, bool compiled,
       end = rows * (collectives->rank() + 1) / collectives->size();
     }
     result.steps.push_back(step.run(input.slice(0, begin, end), target.slice(0, begin, end),
-                                    static_cast<int64_t>(i), 0.01, /*count_guesses=*/true, {},
+                                    static_cast<int64_t>(i), 0.01, /*count_correct=*/true, {},
                                     {.rows = rows}));
   }
   if (compiled) {
@@ -154,11 +154,11 @@ class OneThread {
   int before_ = at::get_num_threads();
 };
 
-Steps train_together(int size, const LossCase& tested, const Batches& batches, bool compiled,
-                     const std::string& strategy) {
+Steps train_ranks(int size, const LossCase& tested, const Batches& batches, bool compiled,
+                  const std::string& strategy) {
   std::vector<Steps> all(static_cast<size_t>(size));
   const OneThread one_thread;
-  parallel::run_together(size, [&](parallel::Collectives& collectives) {
+  parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
     at::set_num_threads(1);
     all[static_cast<size_t>(collectives.rank())] =
         train(tested, batches, compiled, strategy, &collectives);
@@ -208,7 +208,7 @@ TEST_P(LossStep, IsTheSameInPartsCompiledAndShared) {
   expect_close(train(tested, batches, /*compiled=*/true), alone);
   for (const int64_t accumulate : {2, 5}) {
     LossCase cut = tested;
-    cut.config.accumulate = accumulate;
+    cut.config.gradient_accumulation = accumulate;
     SCOPED_TRACE(accumulate);
     expect_close(train(cut, batches, /*compiled=*/false), alone);
   }
@@ -217,7 +217,7 @@ TEST_P(LossStep, IsTheSameInPartsCompiledAndShared) {
     for (const int size : {1, 2, 3, 4}) {
       const bool compiled = size == 2 && kCompiledTogether.count(tested.name) > 0;
       SCOPED_TRACE(testing::Message() << size << " " << strategy << (compiled ? " compiled" : ""));
-      const Steps shared = train_together(size, tested, batches, compiled, strategy);
+      const Steps shared = train_ranks(size, tested, batches, compiled, strategy);
       expect_close(shared, alone);
       if (strategy == "ddp" || compiled) continue;
       if (!of_one) of_one = shared;
@@ -268,7 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "cross-entropy class_weights=[0.5,1,2,0.1,3] label_smoothing=0.2",
                  {5},
                  ignored_class_labels,
-                 {.clip = 0.1, .sam = 0.05}},
+                 {.clip_grad_norm = 0.1, .sam = 0.05}},
         LossCase{"Images", kWeighted, {5, 3, 2}, image_labels},
         LossCase{"Soft", "cross-entropy", {5}, soft_labels},
         LossCase{"Taught", "cross-entropy", {5}, class_labels, {.every_target_counts = true}, true},
@@ -278,7 +278,7 @@ INSTANTIATE_TEST_SUITE_P(
         LossCase{"FocalStatic", "focal", {5}, class_labels, {.every_target_counts = true}},
         LossCase{"FocalBinary", "focal", {5}, binary},
         LossCase{"Bce", "bce-with-logits pos_weight=[1,2,3,4,5]", {5}, binary},
-        LossCase{"Mse", "mse", {3}, some_numbers, {.clip = 1}},
+        LossCase{"Mse", "mse", {3}, some_numbers, {.clip_grad_norm = 1}},
         LossCase{"L1", "l1", {3}, some_numbers}, LossCase{"Huber", "huber", {3}, some_numbers},
         LossCase{"SmoothL1", "smooth-l1 beta=0.5", {3}, some_numbers},
         LossCase{"Quantile", "quantile quantiles=[0.1,0.5,0.9]", {3, 3}, some_numbers},
@@ -294,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "weights=[1,0.5,2]",
                  {5, 3, 2},
                  image_labels,
-                 {.clip = 0.5}},
+                 {.clip_grad_norm = 0.5}},
         LossCase{"WeightedSumTaught",
                  "weighted-sum losses=[focal,cross-entropy]",
                  {5},
@@ -314,11 +314,11 @@ TEST(LossStep, IsTheSameWhereItsNumbersArriveLate) {
   const Batches batches = batches_of(tested);
   const Steps wanted = train(tested, batches, /*compiled=*/false);
   int64_t pushes = 0, waits = 0;
-  tested.config.make_readings = [&](c10::Device, int64_t most_numbers) {
+  tested.config.make_results = [&](c10::Device, int64_t most_numbers) {
     return std::make_unique<LateReadings>(pushes, waits, most_numbers);
   };
   expect_close(train(tested, batches, /*compiled=*/false), wanted);
-  expect_close(train_together(1, tested, batches, /*compiled=*/false, "deterministic"), wanted);
+  expect_close(train_ranks(1, tested, batches, /*compiled=*/false, "deterministic"), wanted);
   EXPECT_EQ(waits, static_cast<int64_t>(2 * batches.size()));
 }
 
@@ -326,19 +326,19 @@ TEST(LossStep, ALossThatComparesSamplesIsNotComputedInParts) {
   LossCase tested{"InfoNce", "info-nce", {2, 4}, class_labels};
   const Batches batches = batches_of(tested);
   expect_close(train(tested, batches, /*compiled=*/true), train(tested, batches, false));
-  tested.config.accumulate = 2;
+  tested.config.gradient_accumulation = 2;
   EXPECT_NE(
       error_of([&] { train(tested, batches, false); }).find("set train.gradient_accumulation to 1"),
       std::string::npos);
-  tested.config.accumulate = 1;
+  tested.config.gradient_accumulation = 1;
   EXPECT_NE(
-      error_of([&] { train_together(2, tested, batches, false, "ddp"); }).find("start one process"),
+      error_of([&] { train_ranks(2, tested, batches, false, "ddp"); }).find("start one process"),
       std::string::npos);
 }
 
 TEST(LossStep, ASmoothingChangesOnlyALossThatHasIt) {
   LossCase tested{"Mse", "mse", {3}, some_numbers};
-  tested.config.varied = {Value::kLabelSmoothing};
+  tested.config.scheduled = {ScheduledParameter::kLabelSmoothing};
   EXPECT_NE(error_of([&] {
               train(tested, batches_of(tested), false);
             }).find("schedules.label_smoothing is an option of the loss cross-entropy"),

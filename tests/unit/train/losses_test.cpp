@@ -181,7 +181,7 @@ TEST(Losses, CountCorrectPredictionsOfClassLabels) {
                         const at::Tensor& labels) {
     const Losses losses =
         loss_of(text, context_of(outputs, labels))
-            ->sum_and_right({outputs}, {{"target", labels}}, {.count_right = true});
+            ->sum_and_right({outputs}, {{"target", labels}}, {.count_correct = true});
     return losses.right.defined() ? losses.right.item<int64_t>() : -1;
   };
   const at::Tensor logits = at::randn({40, 5}), target = at::randint(5, {40}, at::kLong);
@@ -212,12 +212,12 @@ TEST(Losses, TakeASmoothingThatChanges) {
     const auto fixed =
         loss_of(fmt::format("cross-entropy class_weights={} label_smoothing=0.3", weights),
                 context_of(logits, target));
-    const at::Tensor varied =
+    const at::Tensor scheduled =
         plain
             ->sum_and_right({logits}, {{"target", target}},
                             {.label_smoothing = at::full({}, 0.3, at::kFloat)})
             .sum;
-    EXPECT_NEAR(varied.item<double>(), fixed->sum({logits}, {{"target", target}}).item<double>(),
+    EXPECT_NEAR(scheduled.item<double>(), fixed->sum({logits}, {{"target", target}}).item<double>(),
                 1e-4);
   }
 }

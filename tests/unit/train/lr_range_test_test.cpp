@@ -63,7 +63,7 @@ TEST_P(LrRange, LossFallsSomewhereAndAllIsAsItWas) {
   Fixture fixture(GetParam());
   const auto before = copies(fixture.trainee.everything());
   for (const int64_t accumulate : {1, 4}) {
-    const StepConfig step{.accumulate = accumulate, .compile = compile::CompileConfig()};
+    const StepConfig step{.gradient_accumulation = accumulate, .compile = compile::CompileConfig()};
     const LrRangeTest test =
         fixture.test({.min = 1e-6, .max = 1e4, .rates = 60, .memory = 0.5}, step);
     EXPECT_FALSE(test.stopped);

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
                            return make_mlp({.hidden = {64, 48}}, kImages, 1);
                          },
                          "adamw",
-                         {.accumulate = 2, .clip = 1},
+                         {.gradient_accumulation = 2, .clip_grad_norm = 1},
                          false,
                          true,
                          "[]",

@@ -11,7 +11,7 @@
 #include "gallop/train/evaluate.h"
 #include "gallop/train/metrics/loss_metrics.h"
 #include "gallop/train/trainer.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 #include "unit/train/metric_cases.h"
 #include "unit/train/trainer_cases.h"
 
@@ -89,7 +89,7 @@ TEST(MetricSums, AreTheSameInAnyNumberOfProcesses) {
     const int64_t rows = tested.all.target.size(0);
     for (int size = 1; size <= 4; ++size) {
       std::mutex mutex;
-      parallel::run_together(size, [&](parallel::Collectives& collectives) {
+      parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
         MetricSums sums(set);
         // The first has nothing where there are four.
         const int64_t begin =
@@ -147,7 +147,7 @@ TEST(Evaluate, HasTheMetricsOfASetForAnyBatchAndNumberOfProcesses) {
     EXPECT_NEAR(*with->value_of(name), *metric->values(*state).front().value, 1e-2) << name;
   }
   for (int size = 2; size <= 3; ++size) {
-    parallel::run_together(size, [&](parallel::Collectives& collectives) {
+    parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
       const auto own_model = model::make_mlp({}, task, 1);
       const auto found = evaluate(
           *own_model, images,

@@ -23,8 +23,8 @@ std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {32, 12}}, kIma
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> configs = {
       {"Plain", {}},
-      {"Accumulated", {.accumulate = 3}},
-      {"Clipped", {.clip = 0.5}},
+      {"Accumulated", {.gradient_accumulation = 3}},
+      {"Clipped", {.clip_grad_norm = 0.5}},
       {"Bf16", {.precision = Precision::kBf16}},
       {"Fp16", {.precision = Precision::kFp16}},
       {"Fp8", {.precision = Precision::kFp8}},
@@ -48,8 +48,8 @@ std::vector<Case> all_cases() {
       {"Bf16Weights", {.precision = Precision::kBf16Weights}},
       {"Bf16WeightsAll",
        {.precision = Precision::kBf16Weights,
-        .accumulate = 3,
-        .clip = 0.5,
+        .gradient_accumulation = 3,
+        .clip_grad_norm = 0.5,
         .skip_nonfinite = true}},
   };
   for (const std::string& optimizer : every_rounding_optimizer()) {

@@ -67,7 +67,7 @@ std::vector<Case> all_cases() {
           {"ResnetBf16", resnet, "adamw", {.precision = Precision::kBf16}},
           {"ResnetFp16", resnet, "sgd", {.precision = Precision::kFp16}},
           {"ResnetSam", resnet, "sgd", {.sam = 0.05}},
-          {"ResnetAccumulate", resnet, "sgd", {.accumulate = 3, .clip = 0.1}},
+          {"ResnetAccumulate", resnet, "sgd", {.gradient_accumulation = 3, .clip_grad_norm = 0.1}},
           {"Gpt", gpt, "adamw", {.skip_nonfinite = true}, /*text=*/true}};
 }
 
@@ -77,7 +77,7 @@ class StepWithoutMemory : public testing::TestWithParam<Case> {};
 int64_t rows_of(const Case& tested) {
   if (tested.name == "Mlp") return 2048;
   const bool is_bf16 = tested.config.precision == Precision::kBf16;
-  return is_bf16 || tested.config.sam || tested.config.accumulate > 1 ? 256 : 64;
+  return is_bf16 || tested.config.sam || tested.config.gradient_accumulation > 1 ? 256 : 64;
 }
 
 StepResult run_step(Trainee& trainee, const Case& tested, int64_t step, int64_t rows) {
@@ -199,12 +199,14 @@ INSTANTIATE_TEST_SUITE_P(, StepWithoutMemory, testing::ValuesIn(all_cases()),
 class Greedy final : public optim::Optimizer {
  public:
   explicit Greedy(optim::Optimizer& inner) : inner_(inner) {}
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& divisor, const at::Tensor& bad,
-                  const optim::VariedOptions& varied) override {
-    inner_.step(lr, divisor, bad, varied);
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const optim::ScheduledOptions& scheduled) override {
+    inner_.step(lr, grad_scale, found_inf, scheduled);
     throw std::bad_alloc();
   }
-  bool can_vary(optim::Varying option) const override { return inner_.can_vary(option); }
+  bool can_schedule(optim::ScheduledOption option) const override {
+    return inner_.can_schedule(option);
+  }
   NamedTensors state() const override { return inner_.state(); }
   double base_lr() const override { return inner_.base_lr(); }
 

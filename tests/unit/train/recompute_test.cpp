@@ -59,10 +59,13 @@ const std::vector<std::pair<std::string, MakeModel>>& networks() {
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {}},
-      {"Accumulate", {.accumulate = 3}},
+      {"Accumulate", {.gradient_accumulation = 3}},
       {"Sam", {.sam = 0.05}},
       {"All",
-       {.accumulate = 2, .clip = 0.5, .loss = cross_entropy_loss(0.2), .skip_nonfinite = true}}};
+       {.gradient_accumulation = 2,
+        .clip_grad_norm = 0.5,
+        .loss = cross_entropy_loss(0.2),
+        .skip_nonfinite = true}}};
   const std::vector<std::pair<std::string, Precision>> precisions = {{"Fp32", Precision::kFp32},
                                                                      {"Bf16", Precision::kBf16},
                                                                      {"Fp16", Precision::kFp16},
@@ -222,7 +225,7 @@ int64_t compiled_peak(const Sized& sized, const std::vector<bool>& blocks) {
   const at::Tensor seed_and_step = at::randint(9, {2}, at::kLong);
   const auto gradients = [&](const std::vector<at::Tensor>& in) {
     const model::functional::DropoutScope draws(in[2]);
-    cross_entropy_sum(sized.model->forward_to_head(in[0]), in[1], 0, /*count_right=*/false)
+    cross_entropy_sum(sized.model->forward_to_head(in[0]), in[1], 0, /*count_correct=*/false)
         .sum.backward();
     std::vector<at::Tensor> results;
     for (const auto& parameter : sized.model->parameters()) {
@@ -231,7 +234,7 @@ int64_t compiled_peak(const Sized& sized, const std::vector<bool>& blocks) {
     return results;
   };
   const std::vector<at::Tensor> arguments = {sized.input, sized.target, seed_and_step};
-  compile::Recording recording = compile::record_while_further(
+  compile::Recording recording = compile::retrace_until_stable(
       [&] { return compile::record(gradients, arguments, compile::Outcome::kNotWanted); });
   EXPECT_EQ(recording.refusal, "");
   compile::KernelCompiler compiler;

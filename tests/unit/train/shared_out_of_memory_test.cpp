@@ -13,7 +13,7 @@
 #include "gallop/model/resnet.h"
 #include "gallop/train/out_of_memory.h"
 #include "unit/base/error_of.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 #include "unit/train/limited_allocator.h"
 #include "unit/train/trainee.h"
 
@@ -73,14 +73,14 @@ Ran train(const Case& tested, bool compiled, const Batches& batches,
 }
 
 // The first of them, when all have the same; what failed where they did not come to the end.
-Ran train_together(int size, const Case& tested, bool compiled, const Batches& batches,
-                   const std::optional<Shortage>& shortage, int64_t splits = 1) {
+Ran train_ranks(int size, const Case& tested, bool compiled, const Batches& batches,
+                const std::optional<Shortage>& shortage, int64_t splits = 1) {
   LimitedAllocator::get();
   std::vector<Ran> all(static_cast<size_t>(size));
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   std::vector<std::string> errors(all.size());
-  parallel::run_together(size, [&](parallel::Collectives& collectives) {
+  parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
     at::set_num_threads(1);
     const auto rank = static_cast<size_t>(collectives.rank());
     errors[rank] = error_of(
@@ -124,8 +124,8 @@ TEST_P(SharedStepWithoutMemory, IsSplitByAllAndHasTheBitsOfOneThatWas) {
   const auto batches = batches_of(tested);
   for (const bool compiled : {false, true}) {
     for (const int size : {2, 3}) {
-      const Ran whole = train_together(size, tested, compiled, batches, {});
-      const Ran wanted = train_together(size, tested, compiled, batches, {}, 2);
+      const Ran whole = train_ranks(size, tested, compiled, batches, {});
+      const Ran wanted = train_ranks(size, tested, compiled, batches, {}, 2);
       int splits = 0;
       constexpr int kPlaces = 8;
       for (int place = 0; place < kPlaces; ++place) {
@@ -133,7 +133,7 @@ TEST_P(SharedStepWithoutMemory, IsSplitByAllAndHasTheBitsOfOneThatWas) {
         SCOPED_TRACE(testing::Message() << size << " processes, allocation " << allocations
                                         << (compiled ? ", compiled" : ""));
         const Ran ran =
-            train_together(size, tested, compiled, batches, Shortage{{size - 1}, allocations});
+            train_ranks(size, tested, compiled, batches, Shortage{{size - 1}, allocations});
         if (ran.has_failed) {
           // Late in the step.
           EXPECT_GE(place, kPlaces / 2) << ran.why;
@@ -159,8 +159,8 @@ TEST_P(SharedStepWithoutMemory, IsSplitByAllAndHasTheBitsOfOneThatWas) {
 TEST_P(SharedStepWithoutMemory, IsSplitOnceWhereSeveralHaveNone) {
   const Case& tested = GetParam();
   const auto batches = batches_of(tested);
-  const Ran wanted = train_together(3, tested, /*compiled=*/true, batches, {}, 2);
-  const Ran ran = train_together(3, tested, /*compiled=*/true, batches, Shortage{{0, 2}, 3});
+  const Ran wanted = train_ranks(3, tested, /*compiled=*/true, batches, {}, 2);
+  const Ran ran = train_ranks(3, tested, /*compiled=*/true, batches, Shortage{{0, 2}, 3});
   EXPECT_EQ(ran.splits, 2);
   EXPECT_TRUE(ran.why.starts_with("Rank 0 of 3: ")) << ran.why;
   expect_equal(ran, wanted);
@@ -178,7 +178,10 @@ INSTANTIATE_TEST_SUITE_P(
              true,
              "[]",
              "ddp bucket=4KiB"},
-        Case{"MlpAccumulate", mlp, "sgd momentum=0.9", {.accumulate = 2, .clip = 0.1}},
+        Case{"MlpAccumulate",
+             mlp,
+             "sgd momentum=0.9",
+             {.gradient_accumulation = 2, .clip_grad_norm = 0.1}},
         Case{"MlpFp16", mlp, "adamw", {.precision = precision::Precision::kFp16}},
         Case{"MlpSam", mlp, "sgd", {.sam = 0.05}, false, true, "[]", "ddp bucket=4KiB"},
         Case{"MlpEma", mlp, "sgd", {}, false, true, "[{ema: {decay: 0.9}}]", "ddp"},
@@ -191,7 +194,7 @@ TEST(SharedOutOfMemory, WeightsAreThoseOfOneProcessThatHadEnough) {
   const Case tested{"Mlp", mlp, "sgd momentum=0.9", {}, false, true, "[]", "ddp bucket=4KiB"};
   const auto batches = batches_of(tested);
   const Ran alone = train(tested, /*compiled=*/false, batches, nullptr, {}, 1);
-  const Ran ran = train_together(3, tested, /*compiled=*/false, batches, Shortage{{1}, 20});
+  const Ran ran = train_ranks(3, tested, /*compiled=*/false, batches, Shortage{{1}, 20});
   EXPECT_EQ(ran.splits, 2);
   for (size_t i = 0; i < alone.everything.size(); ++i) {
     const double scale = alone.everything[i].abs().max().item<double>();
@@ -207,7 +210,7 @@ TEST(SharedOutOfMemory, SumsOfLowRankGoOn) {
   const auto batches = batches_of(tested);
   for (const bool compiled : {false, true}) {
     for (const int64_t allocations : {0, 40}) {
-      const Ran ran = train_together(2, tested, compiled, batches, Shortage{{1}, allocations});
+      const Ran ran = train_ranks(2, tested, compiled, batches, Shortage{{1}, allocations});
       EXPECT_EQ(ran.splits, 2) << ran.why;
     }
   }
@@ -218,7 +221,7 @@ TEST(SharedOutOfMemory, OneSampleThatDoesNotFitIsToldToAll) {
   LimitedAllocator::get();
   std::mutex mutex;
   std::vector<std::string> errors;
-  parallel::run_together(2, [&](parallel::Collectives& collectives) {
+  parallel::run_ranks(2, [&](parallel::Collectives& collectives) {
     Trainee trainee(tested, std::nullopt, &collectives);
     const auto before = trainee.model->parameters().front().tensor.detach().clone();
     const auto [input, target] = batch_of(tested, 1);
@@ -247,7 +250,7 @@ TEST(SharedOutOfMemory, IsRefusedWherePartsAreNotCutFurther) {
     Ran ran;
     // Some operators do without scratch memory.
     for (int64_t allocations = 5; allocations < 50 && !ran.has_failed; ++allocations) {
-      ran = train_together(2, tested, /*compiled=*/false, batches, Shortage{{0}, allocations});
+      ran = train_ranks(2, tested, /*compiled=*/false, batches, Shortage{{0}, allocations});
     }
     EXPECT_TRUE(ran.has_failed);
     EXPECT_NE(ran.why.find(words), std::string::npos) << ran.why;

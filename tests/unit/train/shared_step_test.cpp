@@ -14,7 +14,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 #include "unit/train/trainee.h"
 #include "unit/train/trainer_cases.h"
 
@@ -83,14 +83,14 @@ Results train(const Case& tested, bool compiled,
   return results;
 }
 
-std::vector<Results> train_together(int size, const Case& tested, bool compiled,
-                                    const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
-                                    const AllRows& rows = kBatches) {
+std::vector<Results> train_ranks(int size, const Case& tested, bool compiled,
+                                 const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
+                                 const AllRows& rows = kBatches) {
   std::vector<Results> all(static_cast<size_t>(size));
   // Bits of some operators depend on the number of threads.
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  parallel::run_together(size, [&](parallel::Collectives& collectives) {
+  parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
     at::set_num_threads(1);
     all[static_cast<size_t>(collectives.rank())] =
         train(tested, compiled, batches, &collectives, rows);
@@ -157,7 +157,7 @@ TEST_P(SharedStep, IsThatOfOneProcess) {
   for (const bool compiled : {false, true}) {
     for (const int size : {1, 2, 3, 4}) {
       SCOPED_TRACE(testing::Message() << size << " processes" << (compiled ? ", compiled" : ""));
-      const auto all = train_together(size, tested, compiled, batches, rows);
+      const auto all = train_ranks(size, tested, compiled, batches, rows);
       expect_close(all.front(), alone, 1e-5);
       for (const Results& one : all) expect_same_bits(one, all.front());
     }
@@ -169,20 +169,23 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"Mlp", mlp, "sgd momentum=0.9"}, Case{"MlpAdamw", mlp, "adamw"},
         // Counts that follow from sizes.
-        Case{"MlpCounted", mlp, "sgd momentum=0.9", {.accumulate = 2, .every_target_counts = true}},
-        Case{"MlpCountedClipped", mlp, "sgd", {.clip = 0.1, .every_target_counts = true}},
+        Case{"MlpCounted",
+             mlp,
+             "sgd momentum=0.9",
+             {.gradient_accumulation = 2, .every_target_counts = true}},
+        Case{"MlpCountedClipped", mlp, "sgd", {.clip_grad_norm = 0.1, .every_target_counts = true}},
         Case{"MlpCountedSam", mlp, "sgd", {.sam = 0.05, .every_target_counts = true}},
         Case{"GptCounted", gpt, "sgd momentum=0.9", {.every_target_counts = true}, true},
-        Case{"MlpAccumulate", mlp, "sgd momentum=0.9", {.accumulate = 3}},
+        Case{"MlpAccumulate", mlp, "sgd momentum=0.9", {.gradient_accumulation = 3}},
         Case{"MlpAccumulateInSmallBuckets",
              mlp,
              "sgd momentum=0.9",
-             {.accumulate = 3, .sam = 0.05},
+             {.gradient_accumulation = 3, .sam = 0.05},
              false,
              true,
              "[]",
              "ddp bucket=1KiB"},
-        Case{"MlpClipped", mlp, "sgd", {.clip = 0.1}},
+        Case{"MlpClipped", mlp, "sgd", {.clip_grad_norm = 0.1}},
         Case{"MlpClippedByValue", mlp, "sgd", {.clip_value = 0.01}},
         Case{"MlpClippedAdaptively", mlp, "sgd", {.clip_adaptive = 0.01}},
         Case{"MlpSam", mlp, "sgd", {.sam = 0.05}},
@@ -207,14 +210,14 @@ TEST(SharedStep, IsTheSameWhereItsNumbersArriveLate) {
     tested.config.every_target_counts = counted;
     tested.strategy = strategy;
     const auto batches = batches_of(tested, kWholeBatches);
-    const auto wanted = train_together(2, tested, /*compiled=*/false, batches, kWholeBatches);
+    const auto wanted = train_ranks(2, tested, /*compiled=*/false, batches, kWholeBatches);
     std::array<int64_t, 2> pushes{}, waits{};
     std::atomic<size_t> made{0};
-    tested.config.make_readings = [&](c10::Device, int64_t most_numbers) {
+    tested.config.make_results = [&](c10::Device, int64_t most_numbers) {
       const size_t process = made++;
       return std::make_unique<LateReadings>(pushes[process], waits[process], most_numbers);
     };
-    const auto late = train_together(2, tested, /*compiled=*/false, batches, kWholeBatches);
+    const auto late = train_ranks(2, tested, /*compiled=*/false, batches, kWholeBatches);
     for (const Results& one : late) {
       expect_same_bits(one, wanted.front());
       for (size_t i = 0; i < one.steps.size(); ++i) {
@@ -243,7 +246,7 @@ TEST(SharedStep, DropsOtherNumbersInEachProcess) {
     const auto batch = batch_of(tested, 8);
     const double alone = loss_of_one_step(tested, batch, nullptr);
     // Both have the same part.
-    parallel::run_together(2, [&](parallel::Collectives& collectives) {
+    parallel::run_ranks(2, [&](parallel::Collectives& collectives) {
       const double together = loss_of_one_step(tested, batch, &collectives);
       if (dropout > 0) {
         EXPECT_GT(std::abs(together / alone - 1), 1e-4);
@@ -263,10 +266,10 @@ TEST_P(DeterministicStep, HasTheSameBitsForAnyNumberOfProcesses) {
   std::vector<std::pair<at::Tensor, at::Tensor>> batches;
   for (const Rows& rows : kWholeBatches) batches.push_back(batch_of(tested, rows.all));
   for (const bool compiled : {false, true}) {
-    const auto one = train_together(1, tested, compiled, batches, kWholeBatches);
+    const auto one = train_ranks(1, tested, compiled, batches, kWholeBatches);
     for (const int size : {2, 3, 4, 6}) {
       SCOPED_TRACE(testing::Message() << size << " processes" << (compiled ? ", compiled" : ""));
-      for (const Results& some : train_together(size, tested, compiled, batches, kWholeBatches)) {
+      for (const Results& some : train_ranks(size, tested, compiled, batches, kWholeBatches)) {
         expect_same_bits(some, one.front());
       }
     }
@@ -286,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"MlpDropout",
              [] { return make_mlp({.hidden = {16}, .dropout = 0.3}, kImages, 1); },
              "adamw",
-             {.clip = 1}},
+             {.clip_grad_norm = 1}},
         Case{"MlpSam", mlp, "sgd", {.sam = 0.05}}, Case{"Gpt", gpt, "sgd momentum=0.9", {}, true},
         Case{"GptBf16", gpt, "adamw", {.precision = precision::Precision::kBf16}, true},
         Case{"Resnet", resnet, "sgd"},
@@ -297,15 +300,15 @@ TEST(SharedStep, RefusesWhatHasNoFixedShards) {
   Case tested{"Mlp", mlp, "sgd"};
   tested.strategy = "deterministic";
   const auto batch = batch_of(tested, 8);
-  const auto one = parallel::alone();
+  const auto one = parallel::single_process_group();
   Trainee trainee(tested, std::nullopt, one.get());
   EXPECT_THROW(trainee.step->run(batch.first, batch.second, 0, 0.1, false, {}, {.rows = 9}),
                DataError);
-  tested.config.accumulate = 2;
+  tested.config.gradient_accumulation = 2;
   EXPECT_THROW(Trainee(tested, std::nullopt, one.get()), UsageError);
-  tested.config.accumulate = 1;
+  tested.config.gradient_accumulation = 1;
   EXPECT_THROW(
-      parallel::run_together(5, [&](parallel::Collectives& five) { Trainee(tested, {}, &five); }),
+      parallel::run_ranks(5, [&](parallel::Collectives& five) { Trainee(tested, {}, &five); }),
       UsageError);
 }
 
@@ -318,7 +321,7 @@ TEST_P(SharedStepOfAny, HasTheSameBitsInAll) {
   const auto batches = batches_of(tested);
   const Results alone = train(tested, /*compiled=*/false, batches, nullptr);
   for (const bool compiled : {false, true}) {
-    const auto all = train_together(3, tested, compiled, batches);
+    const auto all = train_ranks(3, tested, compiled, batches);
     for (const Results& one : all) expect_same_bits(one, all.front());
     // Statistics of parts of a batch are other ones than its own, and those of two samples amplify
     // what bf16 rounds.
@@ -334,7 +337,10 @@ std::vector<Case> any_cases() {
   std::vector<Case> cases = {
       {"Bf16", gpt, "sgd momentum=0.9", {.precision = Precision::kBf16}, true},
       {"Bf16Weights", mlp, "adamw", {.precision = Precision::kBf16Weights}},
-      {"Fp16", mlp, "adamw", {.precision = Precision::kFp16, .accumulate = 2, .clip = 1}},
+      {"Fp16",
+       mlp,
+       "adamw",
+       {.precision = Precision::kFp16, .gradient_accumulation = 2, .clip_grad_norm = 1}},
       {"BatchNorm", resnet, "sgd"},
       {"BatchNormBf16",
        resnet,
@@ -345,13 +351,23 @@ std::vector<Case> any_cases() {
        "[]",
        kSynchronized},
       {"SumsInBf16", mlp, "sgd", {}, false, true, "[]", "ddp compress=bf16"},
-      {"SumsInFp16", mlp, "adamw", {.accumulate = 2}, false, true, "[]", "ddp compress=fp16"},
+      {"SumsInFp16",
+       mlp,
+       "adamw",
+       {.gradient_accumulation = 2},
+       false,
+       true,
+       "[]",
+       "ddp compress=fp16"},
       {"PowerSgd", gpt, "sgd", {}, true, true, "[]", "ddp compress=powersgd compress_rank=1"},
       {"Spikes", mlp, "sgd", {.spikes = SpikeConfig{.action = "skip"}}},
       {"Fp16Counted",
        mlp,
        "adamw",
-       {.precision = Precision::kFp16, .accumulate = 2, .clip = 1, .every_target_counts = true}}};
+       {.precision = Precision::kFp16,
+        .gradient_accumulation = 2,
+        .clip_grad_norm = 1,
+        .every_target_counts = true}}};
   for (const std::string& optimizer : every_optimizer()) {
     cases.push_back({"Optimizer_" + in_a_name(optimizer), mlp, optimizer});
   }

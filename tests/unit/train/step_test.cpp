@@ -62,7 +62,7 @@ TEST(TrainStep, AccumulatedGradientsEqualThoseOfOneBatchForEveryRaggedSplit) {
   std::vector<at::Tensor> wanted;
   for (const int64_t pieces : {1, 2, 3, 4, 5, 11, 20}) {
     Fixture fixture;
-    TrainStep step(*fixture.model, *fixture.optimizer, {.accumulate = pieces});
+    TrainStep step(*fixture.model, *fixture.optimizer, {.gradient_accumulation = pieces});
     const StepResult result = step.run(input, target, 0, 0.0, true);
     EXPECT_EQ(result.tally.count, 11);
     if (wanted.empty()) wanted = fixture.gradients();
@@ -90,7 +90,7 @@ TEST(TrainStep, AnUpdateThatIsNotFiniteIsNotAppliedAndNamesTheFirstBadTensor) {
 
 TEST(TrainStep, AGradientThatIsNotFiniteIsAppliedOnlyByThoseWhoStop) {
   for (const StepConfig& config :
-       {StepConfig{}, StepConfig{.skip_nonfinite = true}, StepConfig{.clip = 1.0}}) {
+       {StepConfig{}, StepConfig{.skip_nonfinite = true}, StepConfig{.clip_grad_norm = 1.0}}) {
     Fixture fixture;
     const auto parameters = fixture.model->parameters();
     const at::Tensor weight = parameters.front().tensor;
@@ -102,7 +102,7 @@ TEST(TrainStep, AGradientThatIsNotFiniteIsAppliedOnlyByThoseWhoStop) {
     EXPECT_FALSE(result.finite);
     EXPECT_EQ(result.bad_tensor, parameters.front().name);
     EXPECT_FALSE(std::isfinite(result.gradient_norm));
-    const bool may_change = !config.skip_nonfinite && !config.clip;
+    const bool may_change = !config.skip_nonfinite && !config.clip_grad_norm;
     EXPECT_EQ(at::equal(parameters.back().tensor, before), !may_change);
     weight.remove_hook(hook);
   }
@@ -114,8 +114,9 @@ TEST(TrainStep, ClipsTheGlobalNorm) {
   Fixture start, free, clipped;
   const double lr = 1, max_norm = 0.01;
   TrainStep(*free.model, *free.optimizer, {}).run(input, target, 0, lr, false);
-  const StepResult result = TrainStep(*clipped.model, *clipped.optimizer, {.clip = max_norm})
-                                .run(input, target, 0, lr, false);
+  const StepResult result =
+      TrainStep(*clipped.model, *clipped.optimizer, {.clip_grad_norm = max_norm})
+          .run(input, target, 0, lr, false);
   EXPECT_GT(result.gradient_norm, max_norm);
   // The updates of SGD are the gradients.
   double square = 0;
@@ -146,7 +147,7 @@ std::vector<at::Tensor> after_steps(int64_t accumulate, uint64_t seed, bool twic
   const auto model = model::make_mlp({.hidden = {64}, .dropout = 0.5}, task, 1);
   const auto optimizer =
       optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
-  TrainStep step(*model, *optimizer, {.accumulate = accumulate, .seed = seed});
+  TrainStep step(*model, *optimizer, {.gradient_accumulation = accumulate, .seed = seed});
   const auto input = at::ones({6, 1, 4, 4}), target = at::zeros({6}, at::kLong);
   step.run(input, target, 0, 0.1, false);
   step.run(input, target, twice_the_first ? 0 : 1, 0.1, false);
@@ -184,9 +185,9 @@ TEST(Loss, TakesSharesOfClassesAndNamesBadTargets) {
 
 TEST(Loss, CountsRightGuessesOnlyWhereAsked) {
   const at::Tensor logits = at::randn({40, 3}), target = labels(40);
-  const Losses losses = cross_entropy_sum({.x = logits}, target, 0, /*count_right=*/true);
-  EXPECT_EQ(losses.right.item<int64_t>(), count_right(logits, target, false).top1);
-  EXPECT_FALSE(cross_entropy_sum({.x = logits}, target, 0, false).right.defined());
+  const Losses losses = cross_entropy_sum({.x = logits}, target, 0, /*count_correct=*/true);
+  EXPECT_EQ(losses.correct.item<int64_t>(), count_correct(logits, target, false).top1);
+  EXPECT_FALSE(cross_entropy_sum({.x = logits}, target, 0, false).correct.defined());
 }
 
 TEST(Loss, IgnoresMarkedTargetsAndSmoothsLabelsAsPyTorchDefines) {
@@ -203,9 +204,9 @@ TEST(Loss, IgnoresMarkedTargetsAndSmoothsLabelsAsPyTorchDefines) {
   EXPECT_NEAR(cross_entropy_sum(logits, target, 0.1).item<double>(), wanted, 1e-4);
 }
 
-TEST(CountRight, TopFiveOfFewClassesIsEveryOne) {
+TEST(CountCorrect, TopFiveOfFewClassesIsEveryOne) {
   const at::Tensor logits = at::randn({7, 3}), target = labels(7);
-  const Tally tally = count_right(logits, target, true);
+  const Tally tally = count_correct(logits, target, true);
   EXPECT_EQ(tally.top5, 7);
   EXPECT_EQ(tally.count, 7);
   EXPECT_LE(tally.top1, 7);
@@ -245,7 +246,7 @@ void compare_steps_on_a_device() {
     const optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
     const auto optimizer =
         optimizers.build(config::Component(optimizers, "adamw"), network.parameters());
-    TrainStep step(network, *optimizer, {.clip = 1.0});
+    TrainStep step(network, *optimizer, {.clip_grad_norm = 1.0});
     std::vector<std::pair<at::Tensor, at::Tensor>> batches;
     seed_step(1, 0, at::kCPU);
     for (int i = 0; i < 5; ++i) batches.emplace_back(images(6).to(device), labels(6).to(device));
@@ -259,7 +260,7 @@ void compare_steps_on_a_device() {
     };
     for (int64_t i = 0; i < 5; ++i) {
       const auto& [input, target] = batches[static_cast<size_t>(i)];
-      step.start(input, target, i, 0.1, /*count_guesses=*/i == 3);
+      step.start(input, target, i, 0.1, /*count_correct=*/i == 3);
       if (device.is_cpu()) take();
     }
     waits = data::host_waits() - before;
@@ -320,8 +321,8 @@ TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
   }
 }
 
-// A smoothing that is given anew each step does what the same smoothing of the config does.
-TEST(Varied, LabelSmoothingIsThatOfTheConfig) {
+// A smoothing that is given again each step does what the same smoothing of the config does.
+TEST(Scheduled, LabelSmoothingIsThatOfTheConfig) {
   const Case tested{"mlp", [] { return make_mlp({.hidden = {16}}, kImages, 1); }, "sgd"};
   const Case text{"gpt",
                   [] { return make_gpt({.layers = 1, .width = 12, .heads = 2}, kText, 1); },
@@ -332,10 +333,10 @@ TEST(Varied, LabelSmoothingIsThatOfTheConfig) {
     auto [input, target] = batch_of(one, 6);
     target.select(0, 2).fill_(data::kIgnoredTarget);
     for (const double smoothing : {0.0, 0.1, 0.9}) {
-      Case fixed = one, varied = one;
+      Case fixed = one, scheduled = one;
       fixed.config.loss = cross_entropy_loss(smoothing);
-      varied.config.varied = {Value::kLabelSmoothing};
-      Trainee first(fixed, std::nullopt), second(varied, std::nullopt);
+      scheduled.config.scheduled = {ScheduledParameter::kLabelSmoothing};
+      Trainee first(fixed, std::nullopt), second(scheduled, std::nullopt);
       const StepResult wanted = first.step->run(input, target, 0, 0.1, true);
       const StepResult got = second.step->run(input, target, 0, 0.1, true, {smoothing});
       EXPECT_NEAR(got.tally.loss(), wanted.tally.loss(), 1e-5) << one.name << smoothing;
@@ -347,7 +348,8 @@ TEST(Varied, LabelSmoothingIsThatOfTheConfig) {
 
 // A step with an option of an optimizer of its own, set in the step or by the registry's defaults.
 NamedTensors after_steps_of(const std::string& optimizer, const config::Node& options,
-                            const std::vector<Value>& varied, const std::vector<double>& values) {
+                            const std::vector<ScheduledParameter>& scheduled,
+                            const std::vector<double>& values) {
   seed_step(11, 0, at::kCPU);
   const auto registry = optim::built_in_optimizers();
   const auto model = make_mlp({.hidden = {16}}, kImages, 1);
@@ -357,7 +359,7 @@ NamedTensors after_steps_of(const std::string& optimizer, const config::Node& op
       options, [&](config::Visitor& visitor) { component.visit_fields(visitor); }, problems);
   problems.throw_if_any();
   const auto made = registry.build(component, model->parameters());
-  TrainStep step(*model, *made, {.varied = varied});
+  TrainStep step(*model, *made, {.scheduled = scheduled});
   for (int64_t i = 0; i < 10; ++i) {
     const auto [input, target] = batch_of({"mlp", nullptr, optimizer}, 6);
     step.run(input, target, i, 0.01, false, values);
@@ -368,21 +370,25 @@ NamedTensors after_steps_of(const std::string& optimizer, const config::Node& op
 }
 
 // What every optimizer says it can vary does what the same number of the recipe does.
-TEST(Varied, OptionsOfEveryOptimizerAreThoseOfTheRecipe) {
+TEST(Scheduled, OptionsOfEveryOptimizerAreThoseOfTheRecipe) {
   const auto registry = optim::built_in_optimizers();
   for (const std::string& name : registry.names()) {
     NamedTensors parameters = {{"layer.weight", at::ones({2, 2})}};
     const auto optimizer = registry.build(config::Component(registry, name), parameters);
     struct Tried {
-      optim::Varying option;
-      Value value;
+      optim::ScheduledOption option;
+      ScheduledParameter value;
       std::vector<const char*> keys;
     };
     for (const auto& [option, value, keys] :
-         {Tried{optim::Varying::kMomentum, Value::kMomentum, {"momentum", "beta1"}},
-          Tried{optim::Varying::kBeta2, Value::kBeta2, {"beta2"}},
-          Tried{optim::Varying::kWeightDecay, Value::kWeightDecay, {"weight_decay"}}}) {
-      if (!optimizer->can_vary(option)) continue;
+         {Tried{optim::ScheduledOption::kMomentum,
+                ScheduledParameter::kMomentum,
+                {"momentum", "beta1"}},
+          Tried{optim::ScheduledOption::kBeta2, ScheduledParameter::kBeta2, {"beta2"}},
+          Tried{optim::ScheduledOption::kWeightDecay,
+                ScheduledParameter::kWeightDecay,
+                {"weight_decay"}}}) {
+      if (!optimizer->can_schedule(option)) continue;
       config::Component component(registry, name);
       const config::Node all = config::write_fields(
           [&](config::Visitor& visitor) { component.visit_fields(visitor); }, {});
@@ -409,18 +415,18 @@ TEST(Varied, OptionsOfEveryOptimizerAreThoseOfTheRecipe) {
   }
 }
 
-TEST(Varied, DropoutIsThatOfTheModel) {
-  const auto weights_after = [](double of_model, const std::vector<double>& varied) {
+TEST(Scheduled, DropoutIsThatOfTheModel) {
+  const auto weights_after = [](double of_model, const std::vector<double>& scheduled) {
     seed_step(12, 0, at::kCPU);
     const auto optimizers = optim::built_in_optimizers();
     const auto model = make_mlp({.hidden = {64}, .dropout = of_model}, kImages, 1);
     const auto optimizer =
         optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
     StepConfig config;
-    if (!varied.empty()) config.varied = {Value::kDropout};
+    if (!scheduled.empty()) config.scheduled = {ScheduledParameter::kDropout};
     TrainStep step(*model, *optimizer, config);
     const auto [input, target] = batch_of({"mlp", nullptr, "sgd"}, 6);
-    for (int64_t i = 0; i < 3; ++i) step.run(input, target, i, 0.1, false, varied);
+    for (int64_t i = 0; i < 3; ++i) step.run(input, target, i, 0.1, false, scheduled);
     return model->parameters().front().tensor.detach().clone();
   };
   EXPECT_TRUE(at::equal(weights_after(0.25, {}), weights_after(0.5, {0.25})));
@@ -428,12 +434,12 @@ TEST(Varied, DropoutIsThatOfTheModel) {
   EXPECT_TRUE(at::equal(weights_after(0, {}), weights_after(0.5, {0})));
 }
 
-TEST(Varied, ValuesAreGivenForEachOfThem) {
+TEST(Scheduled, ValuesAreGivenForEachOfThem) {
   Case tested{"mlp", [] { return make_mlp({.hidden = {16}}, kImages, 1); }, "sgd"};
   const auto [input, target] = batch_of(tested, 6);
   EXPECT_THROW(Trainee(tested, std::nullopt).step->run(input, target, 0, 0.1, false, {0.1}),
                InternalError);
-  tested.config.varied = {Value::kLabelSmoothing};
+  tested.config.scheduled = {ScheduledParameter::kLabelSmoothing};
   EXPECT_THROW(Trainee(tested, std::nullopt).step->run(input, target, 0, 0.1, false),
                InternalError);
 }

@@ -15,7 +15,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/schedule/schedule.h"
-#include "gallop/schedule/variation.h"
+#include "gallop/schedule/scheduled_value.h"
 #include "gallop/train/trainer.h"
 #include "unit/train/trainee.h"
 
@@ -50,7 +50,7 @@ class RandomImages final : public data::Samples {
 };
 
 /// A device whose numbers arrive only when they are waited for, and that has no room for more.
-struct LateReadings final : StepReadings {
+struct LateReadings final : AsyncResults {
   LateReadings(int64_t& pushes_, int64_t& waits_, int64_t most_numbers_)
       : pushes(pushes_), waits(waits_), most_numbers(most_numbers_) {}
   void push(const at::Tensor& numbers) override {
@@ -81,8 +81,8 @@ struct Told : Observer {
   void stepped(const StepEvent& e) override {
     lines.push_back(
         fmt::format("step {} of {} epoch {} lr {} varied {} loss {} norm {} accuracy {} skipped {}",
-                    e.step, e.steps, e.epoch, e.lr, e.varied.empty() ? 0 : e.varied.front(), e.loss,
-                    e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
+                    e.step, e.steps, e.epoch, e.lr, e.scheduled.empty() ? 0 : e.scheduled.front(),
+                    e.loss, e.gradient_norm, e.accuracy.value_or(-1), e.skipped_updates));
     started_before.push_back(pushes);
   }
   void evaluated(const EvaluationEvent& e) override {
@@ -139,7 +139,7 @@ class Trainers : public testing::Test {
     const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
     const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
     const auto model = models.build(config::Component(models, "mlp"), task, 1);
-    schedule::VariationConfig chosen(schedules), vary(schedules);
+    schedule::ScheduledValueConfig chosen(schedules), vary(schedules);
     config::Problems problems;
     for (const auto& [text, part] : {std::pair{&yaml, &chosen}, std::pair{&smoothing, &vary}}) {
       config::read_fields(
@@ -153,22 +153,24 @@ class Trainers : public testing::Test {
     const auto schedule = schedules.build(chosen.schedule, length);
     const auto optimizer =
         optim::make_wrapped(optimizer_, wrappers_, model->parameters(), model->buffers(), length);
-    std::optional<schedule::Variation> variation;
-    if (vary.varies()) variation.emplace("label_smoothing", vary, config.label_smoothing, length);
-    std::vector<VariedValue> varied;
-    if (variation) {
-      varied.push_back({Value::kLabelSmoothing, [&](double p) { return variation->at(p); },
-                        &variation->schedule()});
+    std::optional<schedule::ScheduledValue> scheduled_value;
+    if (vary.is_scheduled())
+      scheduled_value.emplace("label_smoothing", vary, config.label_smoothing, length);
+    std::vector<ParameterSchedule> scheduled;
+    if (scheduled_value) {
+      scheduled.push_back({ScheduledParameter::kLabelSmoothing,
+                           [&](double p) { return scheduled_value->at(p); },
+                           &scheduled_value->schedule()});
     }
     if (schedule::has_momentum(*schedule)) {
-      varied.push_back(
-          {Value::kMomentum, [&](double p) { return schedule->momentum(p).value_or(0.9); }});
+      scheduled.push_back({ScheduledParameter::kMomentum,
+                           [&](double p) { return schedule->momentum(p).value_or(0.9); }});
     }
     StopRequest stop;
     StopsAt stops(stop, stop_at);
     if (late) {
-      step_config.make_readings = [&](c10::Device,
-                                      int64_t most_numbers) -> std::unique_ptr<StepReadings> {
+      step_config.make_results = [&](c10::Device,
+                                     int64_t most_numbers) -> std::unique_ptr<AsyncResults> {
         return std::make_unique<LateReadings>(run->pushes, run->waits, most_numbers);
       };
     }
@@ -176,7 +178,7 @@ class Trainers : public testing::Test {
     Trainer trainer({.model = *model,
                      .optimizer = *optimizer,
                      .schedule = *schedule,
-                     .varied = varied,
+                     .scheduled = scheduled,
                      .train_samples = images,
                      .evaluation_samples = bad < 0 ? &images : nullptr,
                      .checkpoints = checkpoints,

@@ -13,7 +13,7 @@
 #include "gallop/config/resolve.h"
 #include "gallop/model/mlp.h"
 #include "gallop/schedule/schedule.h"
-#include "gallop/schedule/variation.h"
+#include "gallop/schedule/scheduled_value.h"
 #include "unit/train/trainee.h"
 #include "unit/train/trainer_cases.h"
 

@@ -7,7 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/parallel/ddp.h"
 #include "unit/base/error_of.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 #include "unit/train/trainer_cases.h"
 
 namespace gallop::train {
@@ -68,11 +68,11 @@ class SamplesOfTrainers : public Trainers {
 
   // Trains one part of a run, from where the one before has stopped.
   Rates train(const data::Samples& images, const Part& part, TrainConfig config = {.epochs = 3}) {
-    config.accumulate = part.accumulate;
+    config.gradient_accumulation = part.gradient_accumulation;
     config.checkpoint_in_background = false;
     config.evaluate_every = evaluate_every_;
     Rates rates;
-    parallel::run_together(part.processes, [&](parallel::Collectives& collectives) {
+    parallel::run_ranks(part.processes, [&](parallel::Collectives& collectives) {
       const auto model =
           model::make_mlp({}, {.channels = 1, .height = 4, .width = 4, .classes = 3}, 1);
       CheckpointStore checkpoints(folder_ / "checkpoints");
@@ -94,16 +94,17 @@ class SamplesOfTrainers : public Trainers {
       loader.part = collectives.rank();
       loader.parts = collectives.size();
       const RandomImages evaluated;
-      Trainer trainer({.model = *model,
-                       .optimizer = *optimizer,
-                       .schedule = *schedule,
-                       .train_samples = images,
-                       .evaluation_samples = &evaluated,
-                       .checkpoints = checkpoints,
-                       .stop = stop,
-                       .until = part.until},
-                      config, {.accumulate = part.accumulate, .strategy = strategy.get()}, loader,
-                      {.loader = {.batch = 64}, .collectives = &collectives});
+      Trainer trainer(
+          {.model = *model,
+           .optimizer = *optimizer,
+           .schedule = *schedule,
+           .train_samples = images,
+           .evaluation_samples = &evaluated,
+           .checkpoints = checkpoints,
+           .stop = stop,
+           .until = part.until},
+          config, {.gradient_accumulation = part.gradient_accumulation, .strategy = strategy.get()},
+          loader, {.loader = {.batch = 64}, .collectives = &collectives});
       trainer.observe({&heard});
       if (newest) trainer.resume(newest);
       trainer.run();
@@ -124,7 +125,7 @@ TEST_F(SamplesOfTrainers, AreEachSeenOncePerEpochWhateverChanges) {
   const std::vector<std::vector<Part>> runs = {
       {{.batch = 16, .until = steps(2)}, {.batch = 10}},
       {{.batch = 10, .until = steps(3)}, {.batch = 16, .until = steps(5)}, {.batch = 7}},
-      {{.batch = 16, .until = steps(5)}, {.batch = 16, .accumulate = 4}},
+      {{.batch = 16, .until = steps(5)}, {.batch = 16, .gradient_accumulation = 4}},
       {{.batch = 16, .until = steps(1)},
        {.batch = 16, .processes = 2, .until = steps(6)},
        {.batch = 16}},
@@ -132,7 +133,7 @@ TEST_F(SamplesOfTrainers, AreEachSeenOncePerEpochWhateverChanges) {
        {.batch = 20, .until = steps(5)},
        {.batch = 16}},
       {{.batch = 16, .until = steps(2)},
-       {.batch = 10, .processes = 3, .accumulate = 2, .until = steps(4)},
+       {.batch = 10, .processes = 3, .gradient_accumulation = 2, .until = steps(4)},
        {.batch = 64, .processes = 2, .until = steps(5)},
        {.batch = 1}},
   };

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "gallop/schedule/variation.h"
+#include "gallop/schedule/scheduled_value.h"
 #include "unit/train/trainee.h"
 #include "unit/train/trainer_cases.h"
 

@@ -82,7 +82,7 @@ TEST_F(SpikyTrainers, GoBackToTheLastCheckpointAndPastTheData) {
   EXPECT_EQ(whole->outcome.samples, skipped->outcome.samples);
 }
 
-// Also where saves at a stop lie between, which nobody goes back to, and one checkpoint is kept.
+// Also where saves at a stop lie between, which are not gone back to, and one checkpoint is kept.
 TEST_F(SpikyTrainers, GoBackAlikeAfterAResume) {
   keep_last_ = 1;
   const TrainConfig config = spikes("rewind", 64);

@@ -61,7 +61,7 @@ TEST_F(Trainers, SaveTheAveragedWeights) {
 TEST_F(Trainers, LateNumbersTellTheSame) {
   const TrainConfig config{
       .steps = 45, .evaluate_every = "12 steps", .checkpoint_every = "20 steps"};
-  for (const StepConfig& step : {StepConfig{}, StepConfig{.clip = 0.5}}) {
+  for (const StepConfig& step : {StepConfig{}, StepConfig{.clip_grad_norm = 0.5}}) {
     fs::remove_all(folder_);
     const auto at_once = run(false, config, step), late = run(true, config, step);
     EXPECT_EQ(late->error, "");

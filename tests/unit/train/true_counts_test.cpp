@@ -8,7 +8,7 @@
 #include "gallop/data/text_samples.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
-#include "unit/parallel/together.h"
+#include "unit/parallel/ranks.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -44,7 +44,7 @@ void expect_mean_of_pytorch(const Case& tested, const Pair& batch) {
       rows, is_soft ? target.reshape(rows.sizes()) : target.reshape(-1), {}, at::Reduction::Mean);
   loss.backward();
   Trainee trainee(tested, std::nullopt);
-  const StepResult result = trainee.step->run(input, target, 0, 0, /*count_guesses=*/true);
+  const StepResult result = trainee.step->run(input, target, 0, 0, /*count_correct=*/true);
   EXPECT_NEAR(result.tally.loss(), loss.item<double>(), 1e-5);
   EXPECT_EQ(static_cast<double>(result.tally.count),
             is_soft ? static_cast<double>(rows.size(0)) : count_of(target));
@@ -60,14 +60,14 @@ void expect_mean_of_pytorch(const Case& tested, const Pair& batch) {
 
 TEST(TrueCounts, IgnoredTargetsCountForNothing) {
   for (const int64_t accumulate : {1, 2, 5}) {
-    const Case tested{"Gpt", gpt, "sgd", {.accumulate = accumulate}, true};
+    const Case tested{"Gpt", gpt, "sgd", {.gradient_accumulation = accumulate}, true};
     expect_mean_of_pytorch(tested, text_with_ignored_targets(tested, 7));
   }
 }
 
 TEST(TrueCounts, RowsOfSoftLabelsCountOnce) {
   for (const int64_t accumulate : {1, 2, 5}) {
-    const Case tested{"Mlp", mlp, "sgd", {.accumulate = accumulate}};
+    const Case tested{"Mlp", mlp, "sgd", {.gradient_accumulation = accumulate}};
     const auto [input, labels] = batch_of(tested, 7);
     expect_mean_of_pytorch(tested, {input, at::softmax(at::randn({7, 5}), 1)});
   }
@@ -94,7 +94,7 @@ Trained train(const Case& tested, bool compiled, const std::vector<Pair>& batche
     }
     trained.steps.push_back(trainee.step->run(
         input.slice(0, begin, end), target.slice(0, begin, end), static_cast<int64_t>(i), 0.05,
-        /*count_guesses=*/true, {}, {.rows = rows}));
+        /*count_correct=*/true, {}, {.rows = rows}));
   }
   if (compiled) {
     EXPECT_TRUE(trainee.step->compile_report()->reasons.empty())
@@ -121,10 +121,10 @@ void expect_close(const Trained& found, const Trained& wanted) {
   }
 }
 
-std::vector<Trained> train_together(int size, const Case& tested, bool compiled,
-                                    const std::vector<Pair>& batches) {
+std::vector<Trained> train_ranks(int size, const Case& tested, bool compiled,
+                                 const std::vector<Pair>& batches) {
   std::vector<Trained> all(static_cast<size_t>(size));
-  parallel::run_together(size, [&](parallel::Collectives& collectives) {
+  parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
     all[static_cast<size_t>(collectives.rank())] = train(tested, compiled, batches, &collectives);
   });
   return all;
@@ -141,13 +141,13 @@ TEST_P(TrueCountsTogether, AreThoseOfOneProcess) {
   const Trained alone = train(tested, /*compiled=*/false, batches, nullptr);
   expect_close(train(tested, /*compiled=*/true, batches, nullptr), alone);
   for (const std::string strategy : {"ddp", "deterministic"}) {
-    if (strategy == "deterministic" && tested.config.accumulate > 1) continue;
+    if (strategy == "deterministic" && tested.config.gradient_accumulation > 1) continue;
     Case shared = tested;
     shared.strategy = strategy;
     for (const int size : {1, 2, 3, 4}) {
       const bool compiled = size == 2;
       SCOPED_TRACE(testing::Message() << size << strategy << (compiled ? ", compiled" : ""));
-      expect_close(train_together(size, shared, compiled, batches).back(), alone);
+      expect_close(train_ranks(size, shared, compiled, batches).back(), alone);
     }
   }
 }
@@ -155,11 +155,11 @@ TEST_P(TrueCountsTogether, AreThoseOfOneProcess) {
 INSTANTIATE_TEST_SUITE_P(
     Gpt, TrueCountsTogether,
     testing::Values(Case{"Plain", gpt, "sgd momentum=0.9", {}, true},
-                    Case{"Accumulate", gpt, "sgd", {.accumulate = 3}, true},
-                    Case{"Clip", gpt, "sgd", {.clip = 0.1}, true},
+                    Case{"Accumulate", gpt, "sgd", {.gradient_accumulation = 3}, true},
+                    Case{"Clip", gpt, "sgd", {.clip_grad_norm = 0.1}, true},
                     Case{"ClipValue", gpt, "sgd", {.clip_value = 0.01}, true},
                     Case{"ClipAdaptive", gpt, "sgd", {.clip_adaptive = 0.01}, true},
-                    Case{"Sam", gpt, "sgd", {.accumulate = 2, .sam = 0.05}, true},
+                    Case{"Sam", gpt, "sgd", {.gradient_accumulation = 2, .sam = 0.05}, true},
                     Case{"Spikes", gpt, "sgd", {.spikes = SpikeConfig{.action = "skip"}}, true},
                     Case{"SkipNonfinite", gpt, "sgd", {.skip_nonfinite = true}, true}),
     [](const auto& tested) { return tested.param.name; });

@@ -120,7 +120,7 @@ class Workers {
     worker.training = {.weights = toy_.start};
     if (assignment.trial.parent >= 0) worker.training = saved_.at(assignment.parent_folder);
     first_steps_[assignment.trial.number] = worker.training.step;
-    tuner->place(assignment.trial, own);
+    tuner->set_run_folder(assignment.trial, own);
     return true;
   }
 
@@ -262,7 +262,7 @@ TEST(Pbt, SolvesTheExampleOfItsPaper) {
   std::vector<double> weights = kSurrogate.start;
   Random random(1, 0);
   int64_t step = 0;
-  for (const Stretch& stretch : lineage(study, best)) {
+  for (const Segment& stretch : lineage(study, best)) {
     EXPECT_EQ(stretch.first_step, step);
     for (; step < stretch.last_step; ++step) kSurrogate.train(weights, stretch.point, random);
   }

@@ -96,7 +96,7 @@ class Proxy {
     pair.is_open = size > 0 && now != Cut::kBefore &&
                    send(to.get(), part.data(), part.size(), MSG_NOSIGNAL) == size;
     if (now != Cut::kAfter) return;
-    recv(to.get(), part.data(), 1, 0);  // It is done, and nobody hears of it.
+    recv(to.get(), part.data(), 1, 0);  // It is done, and the answer is lost.
     pair.is_open = false;
   }
 
@@ -164,7 +164,7 @@ TEST_F(Postgresql, GoesOnAfterTheServerWasKilled) {
   for (int i = 0; i < 3; ++i) {
     const Trial trial = tuner.ask("w").trial;
     server->kill_and_start();
-    EXPECT_EQ(tuner.beat(trial), Verdict::kGoOn);
+    EXPECT_EQ(tuner.heartbeat(trial), Verdict::kGoOn);
     EXPECT_TRUE(tuner.tell(trial, {.values = {1}}));
   }
   EXPECT_EQ(store->read("a").finished().size(), 3u);
@@ -207,14 +207,14 @@ TEST_F(Postgresql, KnowsSilentTrialsByItsOwnClock) {
   };
   EXPECT_TRUE(storage->silent(600).empty());
   grow_old();
-  // The server has just started, and nobody could give it a sign before.
+  // The server has just started, and no sign could be given before.
   EXPECT_TRUE(storage->silent(600).empty());
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto silent = storage->silent(0.1);
   ASSERT_EQ(silent.size(), 1u);
   EXPECT_EQ(silent[0].trial, trial.number);
   EXPECT_EQ(silent[0].attempt, 1);
-  for (const auto& sign : {std::function<void()>([&] { tuner.beat(trial); }),
+  for (const auto& sign : {std::function<void()>([&] { tuner.heartbeat(trial); }),
                            std::function<void()>([&] { tuner.report(trial, 1, 0); })}) {
     grow_old();
     sign();
@@ -260,7 +260,7 @@ TEST_F(Postgresql, IsNotWaitedForByWhoIsToEnd) {
   const Trial trial = tuner.ask("w").trial;
   proxy.reset();
   goes_on = false;
-  EXPECT_THROW(tuner.beat(trial), StudyUnreachable);
+  EXPECT_THROW(tuner.heartbeat(trial), StudyUnreachable);
 }
 
 TEST(PostgresqlAddress, IsGivenUpWhereItIsSilentAndWhoAsksCannotWait) {

@@ -13,7 +13,7 @@
 #include "gallop/base/temporary_folder.h"
 #include "gallop/tune/optimize.h"
 #include "gallop/tune/remote/coordinator.h"
-#include "gallop/tune/remote/remote_broker.h"
+#include "gallop/tune/remote/remote_study_client.h"
 #include "gallop/tune/store.h"
 #include "unit/tune/stored_study.h"
 
@@ -47,11 +47,12 @@ class Serving {
 class Remote : public testing::Test {
  protected:
   Remote() { store->create(stored_settings("a", 60)); }
-  RemoteBroker worker(double patience_seconds = 60) {
-    return RemoteBroker([this] { return read_address(address); }, {.seconds = patience_seconds});
+  RemoteStudyClient worker(double patience_seconds = 60) {
+    return RemoteStudyClient([this] { return read_address(address); },
+                             {.seconds = patience_seconds});
   }
   /// With little patience, but as much as a busy machine's first answer takes.
-  RemoteBroker impatient_worker() {
+  RemoteStudyClient impatient_worker() {
     for (double seconds = 0.2;; seconds *= 2) {
       try {
         return worker(seconds);
@@ -83,15 +84,15 @@ TEST_F(Remote, LetsWorkersTakePart) {
   std::vector<std::thread> threads;
   for (const char* name : {"a", "b", "c"}) {
     threads.emplace_back([this, name] {
-      RemoteBroker broker = worker();
-      EXPECT_EQ(to_json(broker.settings()), to_json(stored_settings("a", 60)));
+      RemoteStudyClient client = worker();
+      EXPECT_EQ(to_json(client.settings()), to_json(stored_settings("a", 60)));
       optimize(
-          broker,
+          client,
           [](Evaluation& evaluation) {
             const double x = evaluation.number("x");
             if (evaluation.trial().number % 10 == 3) return std::vector<double>{NAN};
             EXPECT_TRUE(evaluation.report(1, evaluation.trial().number % 10 == 4 ? NAN : x));
-            EXPECT_TRUE(evaluation.beat());
+            EXPECT_TRUE(evaluation.heartbeat());
             return std::vector<double>{x * x};
           },
           name);
@@ -108,9 +109,9 @@ TEST_F(Remote, LetsWorkersTakePart) {
 
 TEST_F(Remote, TellsWhoseStepsATrialShares) {
   const Serving serving(*store, address);
-  RemoteBroker broker = worker();
-  const Trial first = broker.ask("a").trial, second = broker.ask("b").trial;
-  for (int again = 0; again < 2; ++again) broker.share(second, first.number, 40);
+  RemoteStudyClient client = worker();
+  const Trial first = client.ask("a").trial, second = client.ask("b").trial;
+  for (int again = 0; again < 2; ++again) client.share(second, first.number, 40);
   const Study study = store->read("a");
   EXPECT_EQ(study.trials()[static_cast<size_t>(second.number)].shared_with, first.number);
   EXPECT_EQ(study.shared_steps(), 40);
@@ -118,16 +119,16 @@ TEST_F(Remote, TellsWhoseStepsATrialShares) {
 
 TEST_F(Remote, TellsAllThatIsKnownOfAStudy) {
   const Serving serving(*store, address);
-  RemoteBroker broker = worker();
-  EXPECT_TRUE(broker.study().trials().empty());
+  RemoteStudyClient client = worker();
+  EXPECT_TRUE(client.study().trials().empty());
   optimize(
-      broker,
+      client,
       [](Evaluation& evaluation) {
         for (int step = 1; step <= 20; ++step) evaluation.report(step, 1.0 / step);
         return std::vector<double>{evaluation.number("x")};
       },
       "a");
-  const Study wanted = store->read("a"), found = broker.study();
+  const Study wanted = store->read("a"), found = client.study();
   ASSERT_EQ(found.trials().size(), 60U);  // With their reports more events than one answer has.
   for (size_t i = 0; i < found.trials().size(); ++i) {
     const Trial &a = found.trials()[i], &b = wanted.trials()[i];
@@ -141,53 +142,53 @@ TEST_F(Remote, TellsAllThatIsKnownOfAStudy) {
 
 TEST_F(Remote, SteersAStudyHoweverOftenItIsAsked) {
   const Serving serving(*store, address);
-  RemoteBroker broker = worker();
-  const Trial trial = broker.ask("w").trial;
-  EXPECT_TRUE(broker.tell(trial, {.state = TrialState::kFailed, .message = "no disk"}));
+  RemoteStudyClient client = worker();
+  const Trial trial = client.ask("w").trial;
+  EXPECT_TRUE(client.tell(trial, {.state = TrialState::kFailed, .message = "no disk"}));
   for (int again = 0; again < 2; ++again) {
-    broker.steer({.kind = Steer::Kind::kStop, .reason = "enough"});
+    client.control({.kind = Control::Kind::kStop, .reason = "enough"});
   }
   EXPECT_EQ(store->read("a").stop_reason(), "enough");
-  EXPECT_EQ(broker.ask("w").kind, Assignment::Kind::kDone);
+  EXPECT_EQ(client.ask("w").kind, Assignment::Kind::kDone);
   for (int again = 0; again < 2; ++again) {
-    broker.steer({.kind = Steer::Kind::kResume, .wanted = 70});
+    client.control({.kind = Control::Kind::kResume, .wanted = 70});
   }
   EXPECT_EQ(store->read("a").wanted_trials(), 70);
-  for (int again = 0; again < 2; ++again) broker.steer({.kind = Steer::Kind::kRetry});
+  for (int again = 0; again < 2; ++again) client.control({.kind = Control::Kind::kRetry});
   EXPECT_EQ(store->read("a").count(TrialState::kWaiting), 1);
-  EXPECT_EQ(broker.ask("w").trial.number, trial.number);
+  EXPECT_EQ(client.ask("w").trial.number, trial.number);
 }
 
 TEST_F(Remote, GoesOnWithTheNextCoordinator) {
   auto serving = std::make_unique<Serving>(*store, address);
-  RemoteBroker broker = worker();
-  const Trial trial = broker.ask("w").trial;
-  broker.place(trial, "runs/0");
+  RemoteStudyClient client = worker();
+  const Trial trial = client.ask("w").trial;
+  client.set_run_folder(trial, "runs/0");
   const RemoteAddress before = read_address(address);
   serving.reset();
   serving = std::make_unique<Serving>(*store, address);
   EXPECT_EQ(read_address(address).token, before.token);
-  EXPECT_EQ(broker.ask("w").trial.number, trial.number);  // The first answer may have been lost.
+  EXPECT_EQ(client.ask("w").trial.number, trial.number);  // The first answer may have been lost.
   serving.reset();
   serving = std::make_unique<Serving>(*store, address);
-  EXPECT_TRUE(broker.tell(trial, {.values = {1}}));
+  EXPECT_TRUE(client.tell(trial, {.values = {1}}));
   serving.reset();
   serving = std::make_unique<Serving>(*store, address);
-  EXPECT_TRUE(broker.tell(trial, {.values = {1}}));
-  const Trial next = broker.ask("w").trial;
+  EXPECT_TRUE(client.tell(trial, {.values = {1}}));
+  const Trial next = client.ask("w").trial;
   EXPECT_EQ(next.number, 1);
-  broker.give_back(next);
-  EXPECT_EQ(broker.beat(next), Verdict::kAbandon);
+  client.release(next);
+  EXPECT_EQ(client.heartbeat(next), Verdict::kAbandon);
   EXPECT_EQ(store->read("a").finished(), std::vector<int64_t>{0});
 }
 
 TEST_F(Remote, GivesUpWhereThereIsNoCoordinator) {
   EXPECT_THROW(worker(0.1), DeviceError);
   auto serving = std::make_unique<Serving>(*store, address);
-  RemoteBroker broker = impatient_worker();
+  RemoteStudyClient client = impatient_worker();
   serving.reset();
   try {
-    broker.ask("w");
+    client.ask("w");
     FAIL();
   } catch (const DeviceError& error) {
     EXPECT_NE(std::string(error.what()).find("the study's coordinator at 127.0.0.1 port"),
@@ -198,12 +199,12 @@ TEST_F(Remote, GivesUpWhereThereIsNoCoordinator) {
 TEST_F(Remote, WaitsNoLongerThanItIsToldMeanwhile) {
   auto serving = std::make_unique<Serving>(*store, address);
   bool goes_on = true;
-  RemoteBroker broker([this] { return read_address(address); },
-                      {.seconds = 1e9, .goes_on = [&] { return goes_on; }});
+  RemoteStudyClient client([this] { return read_address(address); },
+                           {.seconds = 1e9, .goes_on = [&] { return goes_on; }});
   goes_on = false;
-  EXPECT_EQ(broker.ask("w").kind, Assignment::Kind::kTrial);
+  EXPECT_EQ(client.ask("w").kind, Assignment::Kind::kTrial);
   serving.reset();
-  EXPECT_THROW(broker.ask("w"), StudyUnreachable);
+  EXPECT_THROW(client.ask("w"), StudyUnreachable);
 }
 
 TEST_F(Remote, WaitsWhereAnotherStudyIsLedAtAnOldAddress) {
@@ -211,9 +212,9 @@ TEST_F(Remote, WaitsWhereAnotherStudyIsLedAtAnOldAddress) {
   RemoteAddress wrong = read_address(address);
   wrong.token = std::string(32, '0');
   int looks = 0;
-  RemoteBroker broker([&] { return looks++ == 0 ? wrong : read_address(address); });
+  RemoteStudyClient client([&] { return looks++ == 0 ? wrong : read_address(address); });
   EXPECT_EQ(looks, 2);
-  EXPECT_EQ(broker.ask("w").kind, Assignment::Kind::kTrial);
+  EXPECT_EQ(client.ask("w").kind, Assignment::Kind::kTrial);
 }
 
 TEST_F(Remote, ServesNobodyWithoutTheToken) {
@@ -226,7 +227,7 @@ TEST_F(Remote, ServesNobodyWithoutTheToken) {
   std::string text = "no answer";
   for (double seconds = 0.1; text.ends_with("no answer"); seconds *= 2) {
     text = message<StudyUnreachable>(
-        [&] { RemoteBroker([&] { return wrong; }, {.seconds = seconds}); });
+        [&] { RemoteStudyClient([&] { return wrong; }, {.seconds = seconds}); });
   }
   EXPECT_NE(text.find("another study's answers there"), std::string::npos) << text;
   EXPECT_NE(answer_to(to_line(Request(AskRequest{"w"})) + "\n").find("refused"), std::string::npos);
@@ -244,8 +245,8 @@ TEST_F(Remote, IsNotHurtByNonsense) {
         hello + "\n" + to_line(Request(PlaceRequest{{int64_t{1} << 62, 1}, "x"})) + "\n"}) {
     answer_to(text);
   }
-  RemoteBroker broker = worker();
-  EXPECT_EQ(broker.ask("w").trial.number, 0);
+  RemoteStudyClient client = worker();
+  EXPECT_EQ(client.ask("w").trial.number, 0);
 }
 
 TEST_F(Remote, TellsWorkersWhatIsWrongWithTheirStudy) {
@@ -254,14 +255,14 @@ TEST_F(Remote, TellsWorkersWhatIsWrongWithTheirStudy) {
   store->remove("a");
   store->create(impossible);
   const Serving serving(*store, address);
-  RemoteBroker broker = worker();
+  RemoteStudyClient client = worker();
   try {
-    broker.ask("w");
+    client.ask("w");
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("the constraints allow none"), std::string::npos);
   }
-  EXPECT_EQ(broker.beat({}), Verdict::kAbandon);
+  EXPECT_EQ(client.heartbeat({}), Verdict::kAbandon);
 }
 
 }  // namespace

@@ -221,9 +221,9 @@ TEST(Tuner, StopsAfterFailuresInARow) {
 TEST(Tuner, GivesTheTrialOfASilentWorkerToAnother) {
   Led led;
   const Trial trial = led.ask("a");
-  led.tuner->place(trial, "runs/a");
+  led.tuner->set_run_folder(trial, "runs/a");
   led.pass(20);
-  EXPECT_EQ(led.tuner->beat(trial), Verdict::kGoOn);
+  EXPECT_EQ(led.tuner->heartbeat(trial), Verdict::kGoOn);
   led.pass(20);
   EXPECT_NE(led.ask("b").number, trial.number);
   led.now += 0.5;
@@ -232,10 +232,10 @@ TEST(Tuner, GivesTheTrialOfASilentWorkerToAnother) {
   EXPECT_EQ(again.attempt, 2);
   EXPECT_EQ(again.folder, "runs/a");
   EXPECT_EQ(led.tuner->report(trial, 1, 0), Verdict::kAbandon);
-  EXPECT_EQ(led.tuner->beat(trial), Verdict::kAbandon);
+  EXPECT_EQ(led.tuner->heartbeat(trial), Verdict::kAbandon);
   EXPECT_FALSE(led.complete(trial));
-  led.tuner->give_back(trial);
-  led.tuner->place(trial, "runs/wrong");
+  led.tuner->release(trial);
+  led.tuner->set_run_folder(trial, "runs/wrong");
   EXPECT_TRUE(led.complete(again));
   EXPECT_EQ(led.known(again).folder, "runs/a");
 }
@@ -245,7 +245,7 @@ TEST(Tuner, FailsATrialWhoseWorkersVanish) {
   settings.attempts = 2;
   Led led(settings);
   const Trial trial = led.ask("a");
-  led.tuner->give_back(trial);  // Does not count.
+  led.tuner->release(trial);  // Does not count.
   EXPECT_EQ(led.ask("b").number, trial.number);
   led.pass(21);
   EXPECT_EQ(led.ask("c").number, trial.number);
@@ -262,10 +262,10 @@ TEST(Tuner, DoesNotCountTheTimeInWhichItStoodStill) {
   led.pass(5);
   led.now += 1000;  // As after Ctrl-Z.
   EXPECT_EQ(led.ask("c").number, 2);
-  EXPECT_EQ(led.tuner->beat(other), Verdict::kGoOn);
+  EXPECT_EQ(led.tuner->heartbeat(other), Verdict::kGoOn);
   led.pass(16);
   EXPECT_EQ(led.ask("d").number, trial.number);
-  EXPECT_EQ(led.tuner->beat(other), Verdict::kGoOn);
+  EXPECT_EQ(led.tuner->heartbeat(other), Verdict::kGoOn);
 }
 
 TEST(Tuner, PrunesAtTheLastStep) {

@@ -81,7 +81,7 @@ TEST_F(Api, AsksASilentDatabaseOnceForAll) {
   const std::string trouble = listed[0].at("trouble");
   if (trouble.find("built without libpq") != std::string::npos) GTEST_SKIP() << trouble;
   EXPECT_NE(trouble.find("cannot be reached"), std::string::npos) << trouble;
-  // Nobody waits for it once more before some time has passed.
+  // It is not waited for once more before some time has passed.
   pollfd connections{.fd = silent.get(), .events = POLLIN, .revents = 0};
   while (poll(&connections, 1, 0) > 0) close(accept(silent.get(), nullptr, nullptr));
   EXPECT_EQ(error("sweep?name=far", 500), trouble);

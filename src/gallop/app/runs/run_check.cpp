@@ -25,7 +25,7 @@ using track::Identity;
 constexpr size_t kShortCommit = 12;
 constexpr size_t kMostNamed = 5;
 
-std::string commit_words(const CodeState& code) {
+std::string describe_commit(const CodeState& code) {
   if (code.commit.empty()) return "no commit";
   return "commit " + code.commit.substr(0, kShortCommit) +
          (code.branch.empty() ? "" : " of " + code.branch) +
@@ -44,24 +44,24 @@ Finding check_code(const Identity& then, const std::optional<CodeState>& now) {
   if (!then.code) return {"code", true, "was started in no git repository"};
   const CodeState& code = *then.code;
   if (!now) {
-    return {
-        "code", false,
-        fmt::format("{} is no git repository any more; {} then", code.folder, commit_words(code))};
+    return {"code", false,
+            fmt::format("{} is no git repository any more; {} then", code.folder,
+                        describe_commit(code))};
   }
   if (code.commit != now->commit) {
-    return {
-        "code", false,
-        fmt::format("{} then, {} now, in {}", commit_words(code), commit_words(*now), code.folder)};
+    return {"code", false,
+            fmt::format("{} then, {} now, in {}", describe_commit(code), describe_commit(*now),
+                        code.folder)};
   }
   const bool is_same = code.patch == now->patch && code.patch_bytes == now->patch_bytes;
   if (!is_same) {
     return {"code", false,
-            fmt::format("{}, with other uncommitted changes than now, in {}", commit_words(code),
+            fmt::format("{}, with other uncommitted changes than now, in {}", describe_commit(code),
                         code.folder)};
   }
   const std::string left_out =
       code.left_out.empty() ? "" : "; not looked at: " + join_names(code.left_out, "and");
-  return {"code", true, "the same: " + commit_words(code) + left_out};
+  return {"code", true, "the same: " + describe_commit(code) + left_out};
 }
 
 std::string names(const char* word, const std::vector<std::string>& files) {

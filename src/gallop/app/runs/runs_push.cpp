@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds kPeriod{2};
 
-// Until nobody trains in it any more and all is sent, or `stop` is asked for.
+// Until it is not in training any more and all is sent, or `stop` is asked for.
 int64_t follow(track::mlflow::Push& push, const fs::path& run, const StopRequest& stop) {
   int64_t points = 0;
   std::string trouble;

@@ -10,7 +10,7 @@
 #include "gallop/app/runs/run_check.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
-#include "gallop/app/shared_beginning.h"
+#include "gallop/app/shared_prefix.h"
 #include "gallop/app/signals.h"
 #include "gallop/base/child_process.h"
 #include "gallop/base/error.h"
@@ -26,7 +26,7 @@ namespace {
 
 constexpr size_t kShown = 5;
 
-std::string value_words(const std::optional<double>& value) {
+std::string describe_value(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : std::string("none");
 }
 
@@ -78,7 +78,7 @@ bool compare(const fs::path& then, const fs::path& again) {
   for (size_t i = 0; i < std::min(kShown, comparison.differences.size()); ++i) {
     const auto& one = comparison.differences[i];
     fmt::print("  step {:<8} {:<24} {} then, {} now\n", one.step, printable(one.metric),
-               value_words(one.one), value_words(one.other));
+               describe_value(one.one), describe_value(one.other));
   }
   return false;
 }
@@ -120,7 +120,7 @@ ExitCode runs_reproduce(const std::vector<std::string>& arguments) {
   std::fflush(stdout);
   signals.started();
   const ChildEnd end = train_again(run, name, processes, stop);
-  if (end.signal != 0) throw DeviceError(fmt::format("the training {}", end.words()));
+  if (end.signal != 0) throw DeviceError(fmt::format("the training {}", end.describe()));
   if (end.exit_code != 0) return static_cast<ExitCode>(end.exit_code);
   fmt::print("\n");
   return compare(run, again) ? ExitCode::kDone : ExitCode::kData;

@@ -11,7 +11,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/tune/locked_broker.h"
+#include "gallop/tune/locked_study_client.h"
 
 namespace gallop::app {
 
@@ -39,8 +39,8 @@ Leader::Leader(std::unique_ptr<tune::Storage> storage, const tune::StudyPlace& p
       tuner_, tune::Coordinator::Options{.host = listen, .address_file = place.address_file()});
 }
 
-std::unique_ptr<tune::Broker> Leader::broker() {
-  return std::make_unique<tune::LockedBroker>(tuner_, mutex_);
+std::unique_ptr<tune::StudyClient> Leader::client() {
+  return std::make_unique<tune::LockedStudyClient>(tuner_, mutex_);
 }
 
 void Leader::resume() {
@@ -49,7 +49,7 @@ void Leader::resume() {
   if (study.is_stopped() && !study.has_reached_targets()) tuner_.resume();
 }
 
-// What is written to a file that was removed or moved, nobody finds any more.
+// What is written to a file that was removed or moved, cannot be found any more.
 void Leader::check_file() const {
   if (file_.empty() || number_of(file_) == file_number_) return;
   throw DeviceError(fmt::format(

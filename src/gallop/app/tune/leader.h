@@ -25,7 +25,7 @@ class Leader {
 
   const tune::StudySettings& settings() const { return tuner_.settings(); }
   /// For a worker of this process.
-  std::unique_ptr<tune::Broker> broker();
+  std::unique_ptr<tune::StudyClient> client();
   /// Starts trials again where the study was stopped, but not at its target.
   void resume();
   /// Waits a moment for workers elsewhere, and answers them. Throws DeviceError where the study's

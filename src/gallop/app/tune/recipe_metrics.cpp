@@ -4,7 +4,7 @@
 
 #include "gallop/tune/random.h"
 #include "gallop/tune/sampler.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::app {
 

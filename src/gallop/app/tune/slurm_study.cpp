@@ -12,12 +12,12 @@ namespace gallop::app {
 
 namespace {
 
-std::vector<std::string> words_of(const SlurmStudy& wanted) {
+std::vector<std::string> args_of(const SlurmStudy& wanted) {
   const NewStudy& study = wanted.study;
-  std::vector<std::string> words = {"tune", study.sweep_file, "--join", "--workers",
-                                    std::to_string(wanted.workers)};
+  std::vector<std::string> args = {"tune", study.sweep_file, "--join", "--workers",
+                                   std::to_string(wanted.workers)};
   const auto add_if = [&](const char* option, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {option, value});
+    if (!value.empty()) args.insert(args.end(), {option, value});
   };
   add_if("--name", study.name);
   if (study.studies != NewStudy().studies) add_if("--studies", study.studies.string());
@@ -28,8 +28,8 @@ std::vector<std::string> words_of(const SlurmStudy& wanted) {
   }
   const bool has_hosts = wanted.slurm.job.nodes > 1 || wanted.slurm.job.array > 1;
   add_if("--listen", wanted.listen.empty() && has_hosts ? "0.0.0.0" : wanted.listen);
-  words.insert(words.end(), wanted.more_words.begin(), wanted.more_words.end());
-  return words;
+  args.insert(args.end(), wanted.more_args.begin(), wanted.more_args.end());
+  return args;
 }
 
 // As 'gallop tune SWEEP' does where it is given again.
@@ -45,8 +45,8 @@ ExitCode submit_study(SlurmStudy wanted) {
   launch::SlurmJob& job = wanted.slurm.job;
   wanted.study.may_be_led = true;
   job.program = program_path().string();
-  job.is_team = false;
-  job.arguments = words_of(wanted);
+  job.is_distributed = false;
+  job.arguments = args_of(wanted);
   const std::string text = read_sweep(wanted.study, sweep);
   if (job.name.empty()) job.name = job_name(sweep.settings.name);
   const std::string script = launch::slurm_script(job);

@@ -13,9 +13,9 @@ namespace gallop::app {
 struct SlurmStudy {
   SlurmArguments slurm;
   NewStudy study;
-  int workers = 1;                      ///< Of each process.
-  std::string listen{};                 ///< Empty: all addresses where there may be several hosts.
-  std::vector<std::string> more_words;  ///< Of 'gallop tune'.
+  int workers = 1;                     ///< Of each process.
+  std::string listen{};                ///< Empty: all addresses where there may be several hosts.
+  std::vector<std::string> more_args;  ///< Of 'gallop tune'.
 };
 
 /// Makes the study, or lets one that was stopped go on, and submits the job; with --dry-run prints

@@ -16,14 +16,14 @@
 #include "gallop/base/shell.h"
 #include "gallop/tune/lineage.h"
 #include "gallop/tune/study_text.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::app {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-using tune::Stretch;
+using tune::Segment;
 
 /// How a trial's weights came to be, as text, JSON, and commands that train them again.
 class Schedule {
@@ -33,38 +33,38 @@ class Schedule {
         trial_(trial_at(study, trial)),
         spec_(tune::parse_run_spec(study.settings().run)),
         unit_(report_unit(study.settings(), spec_)),
-        stretches_(tune::lineage(study, trial)) {}
+        segments_(tune::lineage(study, trial)) {}
 
   std::string commands() const {
     std::string text;
-    for (size_t i = 0; i < stretches_.size(); ++i) text += command(i) + "\n";
+    for (size_t i = 0; i < segments_.size(); ++i) text += command(i) + "\n";
     return text;
   }
 
   std::string text() const {
     std::string text = fmt::format(
         "trial {}: {}, in {} of one point each\n", trial_.number, values_text(study_, trial_),
-        stretches_.size() == 1 ? "1 stretch" : fmt::format("{} stretches", stretches_.size()));
-    for (const Stretch& stretch : stretches_) {
+        segments_.size() == 1 ? "1 stretch" : fmt::format("{} stretches", segments_.size()));
+    for (const Segment& segment : segments_) {
       std::string trials;
-      for (const int64_t one : stretch.trials) {
+      for (const int64_t one : segment.trials) {
         trials += fmt::format("{}{}", trials.empty() ? "" : ", ", one);
       }
-      text += fmt::format("  {}, trial {}: {}\n", places(stretch), trials,
-                          point_text(study_, trial_at(study_, stretch.trials.front()), 0));
+      text += fmt::format("  {}, trial {}: {}\n", places(segment), trials,
+                          point_text(study_, trial_at(study_, segment.trials.front()), 0));
     }
     return text + "again:\n" + commands();
   }
 
   Json json() const {
     Json json{{"trial", trial_.number}, {"stretches", Json::array()}};
-    for (size_t i = 0; i < stretches_.size(); ++i) {
-      const Stretch& stretch = stretches_[i];
+    for (size_t i = 0; i < segments_.size(); ++i) {
+      const Segment& segment = segments_[i];
       json["stretches"].push_back(
-          {{"first_step", stretch.first_step},
-           {"last_step", stretch.last_step},
-           {"trials", stretch.trials},
-           {"parameters", Json::parse(parameters_json(study_.space(), stretch.point))},
+          {{"first_step", segment.first_step},
+           {"last_step", segment.last_step},
+           {"trials", segment.trials},
+           {"parameters", Json::parse(parameters_json(study_.space(), segment.point))},
            {"command", command(i)}});
     }
     return json;
@@ -72,18 +72,18 @@ class Schedule {
 
  private:
   // "2 to 4 epochs", "steps 2 to 4"
-  std::string places(const Stretch& stretch) const {
+  std::string places(const Segment& segment) const {
     if (spec_.recipe.empty()) {
-      return fmt::format("steps {} to {}", stretch.first_step, stretch.last_step);
+      return fmt::format("steps {} to {}", segment.first_step, segment.last_step);
     }
-    const std::string first = unit_.until(stretch.first_step);
+    const std::string first = unit_.until(segment.first_step);
     return fmt::format("{} to {}", first.substr(0, first.find(' ')),
-                       unit_.until(stretch.last_step));
+                       unit_.until(segment.last_step));
   }
 
   // A trial that was to run to its end and did is to do so again.
   bool has_end(size_t index) const {
-    return index + 1 < stretches_.size() || trial_.last_step > 0 ||
+    return index + 1 < segments_.size() || trial_.last_step > 0 ||
            trial_.state != tune::TrialState::kComplete;
   }
 
@@ -96,35 +96,35 @@ class Schedule {
   }
 
   std::string training(size_t index) const {
-    const Stretch& stretch = stretches_[index];
-    std::vector<std::string> words = {"gallop", "train", spec_.recipe, "--name", name(index)};
-    if (index > 0) words.insert(words.end(), {"--from", name(index - 1)});
-    if (has_end(index)) words.insert(words.end(), {"--until", unit_.until(stretch.last_step)});
-    for (auto& option : recipe_options(spec_, study_.space(), stretch.point)) {
-      words.push_back(std::move(option));
+    const Segment& segment = segments_[index];
+    std::vector<std::string> args = {"gallop", "train", spec_.recipe, "--name", name(index)};
+    if (index > 0) args.insert(args.end(), {"--from", name(index - 1)});
+    if (has_end(index)) args.insert(args.end(), {"--until", unit_.until(segment.last_step)});
+    for (auto& option : recipe_options(spec_, study_.space(), segment.point)) {
+      args.push_back(std::move(option));
     }
-    return shell_line(words);
+    return shell_line(args);
   }
 
   // With the variables by which a trial's command learns the same.
   std::string command_line(size_t index) const {
     const auto folder = [this](size_t i) { return shell_word("runs/" + name(i)); };
     std::string line = fmt::format("GALLOP_TRIAL_NUMBER={} GALLOP_TRIAL_FOLDER={} ",
-                                   stretches_[index].trials.back(), folder(index));
+                                   segments_[index].trials.back(), folder(index));
     if (index > 0) line += fmt::format("GALLOP_TRIAL_PARENT_FOLDER={} ", folder(index - 1));
     if (has_end(index)) {
-      line += fmt::format("GALLOP_TRIAL_LAST_STEP={} ", stretches_[index].last_step);
+      line += fmt::format("GALLOP_TRIAL_LAST_STEP={} ", segments_[index].last_step);
     }
-    const tune::Trial& trial = trial_at(study_, stretches_[index].trials.back());
-    return line + shell_line(command_words(spec_, study_.space(), stretches_[index].point,
-                                           trial.folder, tune::Variables::kNamed));
+    const tune::Trial& trial = trial_at(study_, segments_[index].trials.back());
+    return line + shell_line(command_args(spec_, study_.space(), segments_[index].point,
+                                          trial.folder, tune::Variables::kNamed));
   }
 
   const tune::Study& study_;
   const tune::Trial& trial_;
   tune::RunSpec spec_;
   ReportUnit unit_;
-  std::vector<Stretch> stretches_;
+  std::vector<Segment> segments_;
 };
 
 bool is_of_population(const tune::Trial& trial) { return trial.member >= 0 || trial.parent >= 0; }

@@ -35,7 +35,7 @@ std::string list_of_kinds() {
   return text;
 }
 
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Plot a study.\n\n"
       "Example: gallop tune plot my-study contour --parameters optimizer.lr,model.depth\n\n"
@@ -55,7 +55,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
       ->allow_extra_args(false);
   parser.add_option("--svg", arguments.svg,
                     "FILE: write the plots to this SVG file instead of the terminal");
-  return parse_arguments(parser, words);
+  return parse_arguments(parser, args);
 }
 
 // What was named among what there is.
@@ -87,11 +87,11 @@ tune::PlotChoice choice_of(const tune::Study& study, const Arguments& arguments)
   return choice;
 }
 
-Kinds named_kinds(const std::vector<std::string>& words) {
+Kinds named_kinds(const std::vector<std::string>& args) {
   std::vector<std::string> names;
   for (const auto& kind : tune::plot_kinds()) names.emplace_back(kind.name);
   Kinds kinds;
-  for (const std::string& word : words) {
+  for (const std::string& word : args) {
     kinds.push_back(&tune::plot_kinds()[place_of("kind of plot", word, names)]);
   }
   return kinds;

@@ -29,7 +29,7 @@ namespace gallop::app {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(250);
-constexpr double kPatienceSeconds = 300;  // Until there is somebody who leads the study.
+constexpr double kPatienceSeconds = 300;  // Until a process leads the study.
 constexpr double kKnockSeconds = 1;       // For one try to reach whoever leads it.
 
 using Worker = WorkerThreads::Worker;
@@ -121,7 +121,7 @@ class Member {
   }
 
  private:
-  // Where all is to stop, a database that does not answer keeps nobody from it.
+  // Where all is to stop, a database that does not answer does not prevent it.
   void serve(const StopRequest& stop) {
     try {
       leader_->serve();
@@ -176,7 +176,7 @@ std::optional<tune::StudySettings> knock(const tune::StudyPlace& place) {
   try {
     return place.open_remote({.seconds = kKnockSeconds})->settings();
   } catch (const Error&) {
-    // Nobody, or another study's leader at an address that is no longer this one's.
+    // No process, or another study's leader at an address that is no longer this one's.
     return std::nullopt;
   }
 }
@@ -208,14 +208,14 @@ StudyEnd run_study(const tune::StudyPlace& place, const StudyRunConfig& config, 
   Member member(place, config);
   member.lead(place.open_store({.goes_on = unless_asked(stop)})->open(place.name), resumes);
   WorkerThreads workers(
-      member.leader().settings(), member.workers(), [&] { return member.leader().broker(); }, stop);
+      member.leader().settings(), member.workers(), [&] { return member.leader().client(); }, stop);
   return member.run(workers, never, stop);
 }
 
 StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
                     const StopRequest& stop) {
-  const WorkerThreads::OpenBroker open = [&] {
-    return place.is_in_database() ? place.open_broker(unless_asked(stop))
+  const WorkerThreads::OpenStudyClient open = [&] {
+    return place.is_in_database() ? place.open_study_client(unless_asked(stop))
                                   : place.open_remote(until_asked(stop));
   };
   say_taking_part(place, config);
@@ -244,11 +244,11 @@ StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   const auto settings = find_leader(member, place, join, stop);
   if (!settings) return {};
   std::atomic<bool> is_missed{false};
-  WorkerThreads::OpenBroker open = [&] {
+  WorkerThreads::OpenStudyClient open = [&] {
     return place.open_remote(until_asked(stop), [&] { is_missed = true; });
   };
   if (member.leads()) {
-    open = [&leader = member.leader()] { return leader.broker(); };
+    open = [&leader = member.leader()] { return leader.client(); };
   } else {
     say_taking_part(place, config);
   }

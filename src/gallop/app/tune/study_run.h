@@ -48,7 +48,7 @@ struct JoinConfig {
 
 /// Takes part in a study with others that do the same: one leads it as run_study() does, and where
 /// that one goes, another that misses it takes the lead; trials that run go on. Throws UsageError
-/// where the study that is led searches something else, DeviceError where nobody leads it for five
+/// where the study that is led searches something else, DeviceError where it is not led for five
 /// minutes and this process cannot.
 StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
                     const JoinConfig& join, const StopRequest& stop);

@@ -16,7 +16,7 @@
 #include "gallop/base/text.h"
 #include "gallop/tune/storage/optuna_export.h"
 #include "gallop/tune/study_text.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::app {
 
@@ -68,7 +68,7 @@ std::string headline(const tune::Study& study, const tune::Trial& trial) {
 
 Json object_of(const tune::Study& study, const tune::Trial& trial) {
   Json object = trial_object(study, trial);
-  const std::string line = shell_line(tune::words_to_repeat(study, trial));
+  const std::string line = shell_line(tune::args_to_repeat(study, trial));
   if (!line.empty()) object["command"] = line;
   return object;
 }
@@ -143,7 +143,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
     return ExitCode::kDone;
   }
   const tune::Trial& trial = trial_of(place, study, number);
-  const std::string line = shell_line(tune::words_to_repeat(study, trial));
+  const std::string line = shell_line(tune::args_to_repeat(study, trial));
   if (command && line.empty()) {
     throw UsageError(fmt::format(
         "{} has no command: other programs run its trials, by 'gallop tune ask'", place.name));
@@ -154,7 +154,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
     fmt::print("{}\n", line);
   } else {
     fmt::print("{}\n", headline(study, trial));
-    for (const auto& [name, word] : parameter_words(study.space(), trial.point)) {
+    for (const auto& [name, word] : parameter_args(study.space(), trial.point)) {
       fmt::print("  {:<30} {}\n", name, word);
     }
     if (!line.empty()) fmt::print("again: {}\n", line);

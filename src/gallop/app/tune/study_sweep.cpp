@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
+#include "gallop/app/distributed_context.h"
 #include "gallop/app/print.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/slurm_job.h"
-#include "gallop/app/team.h"
 #include "gallop/app/tune/new_study.h"
 #include "gallop/app/tune/slurm_study.h"
 #include "gallop/app/tune/study_run.h"
@@ -57,8 +57,8 @@ std::string list_of_actions() {
 }
 
 // A first word that looks like no file may be an action that is misspelled.
-void check_action(const std::vector<std::string>& words) {
-  const std::string word = words.empty() ? "-" : words.front();
+void check_action(const std::vector<std::string>& args) {
+  const std::string word = args.empty() ? "-" : args.front();
   std::error_code error;
   if (word.starts_with('-') || fs::path(word).has_extension() || fs::exists(word, error)) return;
   std::vector<std::string> names;
@@ -114,7 +114,7 @@ void add_options(CLI::App& parser, Arguments& arguments) {
   parser.add_flag("--json", arguments.json, "print one JSON object per line")->excludes(quiet);
 }
 
-bool parse(const std::vector<std::string>& words, Arguments& arguments) {
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Tune the hyperparameters of a recipe or of any command to optimize a metric.\n\n"
       "Example: gallop tune sweep.yaml --workers 2\n"
@@ -125,7 +125,7 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
           list_of_actions(),
       "gallop tune");
   add_options(parser, arguments);
-  if (std::find(words.begin(), words.end(), "--slurm") != words.end()) {
+  if (std::find(args.begin(), args.end(), "--slurm") != args.end()) {
     arguments.slurm.add_to(parser);
     parser
         .add_option("--array", arguments.slurm.job.array,
@@ -133,8 +133,8 @@ bool parse(const std::vector<std::string>& words, Arguments& arguments) {
                     "when there is room")
         ->check(CLI::Range(1, 100000));
   }
-  check_action(words);
-  if (!parse_arguments(parser, words)) return false;
+  check_action(args);
+  if (!parse_arguments(parser, args)) return false;
   if (arguments.study.sweep_file.empty() == arguments.helped.empty()) {
     throw UsageError("give either a sweep or --worker STUDY; for example: gallop tune sweep.yaml");
   }
@@ -155,14 +155,14 @@ ExitCode submit(Arguments& arguments) {
   study.study = arguments.study;
   study.workers = arguments.workers.value_or(1);
   study.listen = arguments.listen;
-  if (arguments.cores) study.more_words = {"--cores", std::to_string(*arguments.cores)};
+  if (arguments.cores) study.more_args = {"--cores", std::to_string(*arguments.cores)};
   for (const std::string& gpu : arguments.run.gpus) {
-    study.more_words.insert(study.more_words.end(), {"--gpus", gpu});
+    study.more_args.insert(study.more_args.end(), {"--gpus", gpu});
   }
   for (const auto& [is_given, option] : {std::pair{arguments.keeps_variables, "--keep-variables"},
                                          {arguments.quiet, "--quiet"},
                                          {arguments.json, "--json"}}) {
-    if (is_given) study.more_words.emplace_back(option);
+    if (is_given) study.more_args.emplace_back(option);
   }
   return submit_study(std::move(study));
 }
@@ -254,10 +254,10 @@ void show_best(const tune::StudyPlace& place) {
 }
 
 // What takes up the same study; its store is known by its folder.
-std::vector<std::string> words_to_go_on(const Arguments& arguments) {
-  std::vector<std::string> words = {"gallop", "tune", arguments.study.sweep_file};
+std::vector<std::string> args_to_resume(const Arguments& arguments) {
+  std::vector<std::string> args = {"gallop", "tune", arguments.study.sweep_file};
   const auto add_if = [&](bool is_given, const char* option, const std::string& value) {
-    if (is_given) words.insert(words.end(), {option, value});
+    if (is_given) args.insert(args.end(), {option, value});
   };
   add_if(!arguments.study.name.empty(), "--name", arguments.study.name);
   add_if(arguments.studies != Arguments().studies, "--studies", arguments.studies);
@@ -265,20 +265,20 @@ std::vector<std::string> words_to_go_on(const Arguments& arguments) {
   add_if(arguments.cores.has_value(), "--cores", std::to_string(arguments.run.cores));
   add_if(!arguments.listen.empty(), "--listen", arguments.listen);
   for (const std::string& gpu : arguments.run.gpus) add_if(true, "--gpus", gpu);
-  if (arguments.joins) words.emplace_back("--join");
-  return words;
+  if (arguments.joins) args.emplace_back("--join");
+  return args;
 }
 
 }  // namespace
 
-ExitCode tune_sweep(const std::vector<std::string>& words) {
+ExitCode tune_sweep(const std::vector<std::string>& args) {
   StopRequest stop;
   SignalGuard signals(stop);
   Arguments arguments;
-  if (!parse(words, arguments)) return ExitCode::kDone;
+  if (!parse(args, arguments)) return ExitCode::kDone;
   if (arguments.slurm.is_wanted) return submit(arguments);
   const launch::World world = launch::read_world(launch::process_environment());
-  share_out_cores(world);
+  pin_to_local_cores(world);
   if (!arguments.helped.empty()) {
     finish_config(arguments, world, {});
     const tune::StudyPlace place = tune::find_study(arguments.studies, arguments.helped);
@@ -296,7 +296,7 @@ ExitCode tune_sweep(const std::vector<std::string>& words) {
   const StudyEnd end = take_part(arguments, world, place, sweep, stop);
   if (!end.is_done) {
     if (end.has_led) {
-      print_error("gallop: stopped; to go on: {}\n", shell_line(words_to_go_on(arguments)));
+      print_error("gallop: stopped; to go on: {}\n", shell_line(args_to_resume(arguments)));
     }
     return ExitCode::kStopped;
   }

@@ -8,7 +8,7 @@
 namespace gallop::app {
 
 /// What is printed of a study while it runs: a line a trial that has ended, on a terminal a table
-/// that is drawn anew.
+/// that is drawn again.
 class StudyView {
  public:
   enum class Style { kText, kJson, kQuiet };  ///< kQuiet: only the end.

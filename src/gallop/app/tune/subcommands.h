@@ -12,7 +12,7 @@ namespace gallop::app {
 const std::vector<Command>& tune_actions();
 
 /// That of a sweep: `gallop tune SWEEP`.
-ExitCode tune_sweep(const std::vector<std::string>& words);
+ExitCode tune_sweep(const std::vector<std::string>& args);
 // study_show.cpp
 ExitCode tune_status(const std::vector<std::string>& arguments);
 ExitCode tune_best(const std::vector<std::string>& arguments);

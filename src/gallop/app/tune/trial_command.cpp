@@ -8,7 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/renamed_options.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::app {
 
@@ -66,10 +66,10 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   command.unread_bytes = kUnreadBytes;
   command.input.emplace();  // From a terminal, which is another group's, it could not read.
   if (spec.recipe.empty()) {
-    std::vector<std::string> words = tune::command_words(spec, settings.space, trial.point,
-                                                         run.string(), tune::Variables::kFilled);
-    command.program = words.front();
-    command.arguments.assign(words.begin() + 1, words.end());
+    std::vector<std::string> args = tune::command_args(spec, settings.space, trial.point,
+                                                       run.string(), tune::Variables::kFilled);
+    command.program = args.front();
+    command.arguments.assign(args.begin() + 1, args.end());
     command.variables["GALLOP_TRIAL_NUMBER"] = std::to_string(trial.number);
     command.variables["GALLOP_TRIAL_FOLDER"] = run.string();
     if (trial.last_step > 0) {

@@ -7,7 +7,7 @@
 #include "gallop/app/tune/trial_metrics.h"
 #include "gallop/base/child_process.h"
 #include "gallop/base/file.h"
-#include "gallop/tune/broker.h"
+#include "gallop/tune/study_client.h"
 #include "gallop/tune/sweep.h"
 
 namespace gallop::app {
@@ -34,7 +34,7 @@ int64_t shared_checkpoints(const tune::StudySettings& settings, const tune::RunS
 /// What runs a trial. A command learns by variables which trial it is (GALLOP_TRIAL_NUMBER), where
 /// it may keep its files (GALLOP_TRIAL_FOLDER), up to which report it is to run
 /// (GALLOP_TRIAL_LAST_STEP, where it is not to run to its end), and from whose folder it begins
-/// (GALLOP_TRIAL_PARENT_FOLDER). Throws as tune::command_words() does.
+/// (GALLOP_TRIAL_PARENT_FOLDER). Throws as tune::command_args() does.
 ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunSpec& spec,
                            const tune::Assignment& assignment, const TrialPlace& place,
                            const ReportUnit& unit);

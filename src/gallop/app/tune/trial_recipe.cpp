@@ -7,7 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/tune/study_text.h"
 #include "gallop/tune/sweep.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::app {
 

@@ -22,7 +22,7 @@
 #include "gallop/track/run_folder.h"
 #include "gallop/tune/patience.h"
 #include "gallop/tune/target_metric.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::app {
 
@@ -71,19 +71,19 @@ bool comes_soon(const StopRequest& stop) {
 /// One trial under way.
 class Run {
  public:
-  Run(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assignment& assignment,
+  Run(tune::StudyClient& client, const tune::RunSpec& spec, const tune::Assignment& assignment,
       const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop)
-      : broker_(broker),
+      : client_(client),
         stop_(stop),
         trial_(assignment.trial),
         place_(place),
         is_recipe_(!spec.recipe.empty()),
-        metrics_(broker.settings(), spec, unit),
-        child_(trial_command(broker.settings(), spec, assignment, place, unit)),
+        metrics_(client.settings(), spec, unit),
+        child_(trial_command(client.settings(), spec, assignment, place, unit)),
         lines_(child_.output(), place.output(trial_.number)) {}
 
   void follow() {
-    const double pause = broker_.settings().heartbeat_seconds / 3;
+    const double pause = client_.settings().heartbeat_seconds / 3;
     double beat_at = monotonic_seconds();
     bool is_open = true;
     while (is_open || !child_.has_ended()) {
@@ -99,7 +99,7 @@ class Run {
       if (ended_at_ > 0 && monotonic_seconds() - ended_at_ > kGraceSeconds) child_.kill_all();
       if (why_ == Why::kGone || monotonic_seconds() - beat_at < pause) continue;
       beat_at = monotonic_seconds();
-      with_leader([&] { obey(broker_.beat(trial_)); });
+      with_leader([&] { obey(client_.heartbeat(trial_)); });
     }
     child_.kill_all();  // What it may have left behind in its group.
     const ChildEnd ended = child_.wait();
@@ -126,13 +126,13 @@ class Run {
     const auto report = metrics_.take(line);
     if (!line.empty() && line.front() != '{') last_line_ = line;
     if (const auto shared = is_recipe_ ? shared_beginning(line) : std::nullopt) {
-      with_leader([&] { broker_.share(trial_, shared->trial, shared->steps); });
+      with_leader([&] { client_.share(trial_, shared->trial, shared->steps); });
     }
     // What another process of this trial has reported is known.
     const bool is_known = report && report->is_earlier && !trial_.reports.empty() &&
                           report->step <= trial_.reports.back().step;
     if (report && !is_known && why_ == Why::kItself) {
-      with_leader([&] { obey(broker_.report(trial_, report->step, report->value)); });
+      with_leader([&] { obey(client_.report(trial_, report->step, report->value)); });
     }
     if (metrics_.is_settled()) end(Why::kSettled);
   }
@@ -160,21 +160,21 @@ class Run {
   void tell(const ChildEnd& end) {
     switch (why_) {
       case Why::kGone: return;
-      case Why::kPruned: broker_.tell(trial_, {.state = tune::TrialState::kPruned}); return;
+      case Why::kPruned: client_.tell(trial_, {.state = tune::TrialState::kPruned}); return;
       case Why::kStopped:
         // Programs may save and end well when they are asked to end; a recipe tells these apart.
-        if (!is_recipe_ || !end.is_good()) return broker_.give_back(trial_);
+        if (!is_recipe_ || !end.is_good()) return client_.release(trial_);
         break;
-      case Why::kSettled: broker_.tell(trial_, outcome()); return;
+      case Why::kSettled: client_.tell(trial_, outcome()); return;
       case Why::kItself: break;
     }
     if (is_recipe_ && end.exit_code == static_cast<int>(ExitCode::kStopped)) {
-      return broker_.give_back(trial_);
+      return client_.release(trial_);
     }
     if (end.is_good()) {
-      broker_.tell(trial_, outcome());
+      client_.tell(trial_, outcome());
     } else {
-      broker_.tell(trial_, failed(fmt::format("{}{}", end.words(), said())));
+      client_.tell(trial_, failed(fmt::format("{}{}", end.describe(), said())));
     }
   }
 
@@ -214,7 +214,7 @@ class Run {
 
   tune::Outcome outcome() const {
     tune::Outcome outcome;
-    for (const auto& objective : broker_.settings().objectives) {
+    for (const auto& objective : client_.settings().objectives) {
       const auto value = value_of(objective.metric);
       // A target that is never reached has no time.
       if (!value && objective.metric.starts_with(tune::kSecondsTo)) {
@@ -227,7 +227,7 @@ class Run {
       }
       outcome.values.push_back(*value);
     }
-    for (const auto& limit : broker_.settings().limits) {
+    for (const auto& limit : client_.settings().limits) {
       const auto value = value_of(limit.metric);
       if (!value) return failed_without(limit.metric);
       outcome.limited.push_back(*value);
@@ -235,7 +235,7 @@ class Run {
     return outcome;
   }
 
-  tune::Broker& broker_;
+  tune::StudyClient& client_;
   const StopRequest& stop_;
   const tune::Trial& trial_;
   const TrialPlace& place_;
@@ -253,18 +253,18 @@ class Run {
 
 // A trial's process may outlive the worker that had it, as one that stands still, and trains to the
 // end of the run. False where the trial is not this worker's any more, or it is to stop.
-bool wait_for_run(tune::Broker& broker, const tune::Trial& trial, const fs::path& run,
+bool wait_for_run(tune::StudyClient& client, const tune::Trial& trial, const fs::path& run,
                   const StopRequest& stop) {
-  const double pause = broker.settings().heartbeat_seconds / 3;
+  const double pause = client.settings().heartbeat_seconds / 3;
   double beat_at = monotonic_seconds();
   while (track::RunFolder::is_trained(run)) {
     if (stop.requested()) {
-      broker.give_back(trial);
+      client.release(trial);
       return false;
     }
     if (monotonic_seconds() - beat_at > pause) {
       beat_at = monotonic_seconds();
-      if (broker.beat(trial) == Verdict::kAbandon) return false;
+      if (client.heartbeat(trial) == Verdict::kAbandon) return false;
     }
     usleep(1000 * kLookMilliseconds);
   }
@@ -273,24 +273,25 @@ bool wait_for_run(tune::Broker& broker, const tune::Trial& trial, const fs::path
 
 }  // namespace
 
-void run_trial(tune::Broker& broker, const tune::RunSpec& spec, const tune::Assignment& assignment,
-               const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop) {
+void run_trial(tune::StudyClient& client, const tune::RunSpec& spec,
+               const tune::Assignment& assignment, const TrialPlace& place, const ReportUnit& unit,
+               const StopRequest& stop) {
   make_folders(place.run(assignment.trial.number).parent_path());
   make_folders(place.output(assignment.trial.number).parent_path());
   if (tune::wants_arguments_file(spec)) {
     write_file_atomically(
         tune::arguments_file(place.run(assignment.trial.number).string()),
-        tune::arguments_json(spec, broker.settings().space, assignment.trial.point) + "\n");
+        tune::arguments_json(spec, client.settings().space, assignment.trial.point) + "\n");
   }
   const fs::path run_folder = place.run(assignment.trial.number);
-  broker.place(assignment.trial, run_folder.string());
+  client.set_run_folder(assignment.trial, run_folder.string());
   if (spec.recipe.empty()) make_folders(run_folder);
-  if (!spec.recipe.empty() && !wait_for_run(broker, assignment.trial, run_folder, stop)) return;
+  if (!spec.recipe.empty() && !wait_for_run(client, assignment.trial, run_folder, stop)) return;
   std::unique_ptr<Run> run;
   try {
-    run = std::make_unique<Run>(broker, spec, assignment, place, unit, stop);
+    run = std::make_unique<Run>(client, spec, assignment, place, unit, stop);
   } catch (const Error& error) {
-    broker.tell(assignment.trial, {.state = tune::TrialState::kFailed, .message = error.what()});
+    client.tell(assignment.trial, {.state = tune::TrialState::kFailed, .message = error.what()});
     return;
   }
   run->follow();

@@ -17,7 +17,7 @@
 #include "gallop/tune/chosen.h"
 #include "gallop/tune/sampler.h"
 #include "gallop/tune/study_text.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::app {
 
@@ -40,8 +40,8 @@ void check_constraints(const tune::StudySettings& settings) {
 void check_command(const tune::StudySettings& settings, const tune::RunSpec& spec) {
   tune::Random random(settings.seed, 0);
   const tune::Space unconstrained(settings.space.parameters(), {});
-  tune::command_words(spec, settings.space, tune::random_point(unconstrained, random), "",
-                      tune::Variables::kFilled);
+  tune::command_args(spec, settings.space, tune::random_point(unconstrained, random), "",
+                     tune::Variables::kFilled);
 }
 
 // How many evaluations a recipe has, its end included, where its options say that.
@@ -114,13 +114,13 @@ void check_study(const tune::StudySettings& settings) {
   }
 }
 
-void work(tune::Broker& broker, const std::string& name, const tune::RunSpec& spec,
+void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,
           const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop) {
   while (!stop.requested()) {
-    const tune::Assignment assignment = broker.ask(name);
+    const tune::Assignment assignment = client.ask(name);
     switch (assignment.kind) {
       case tune::Assignment::Kind::kTrial:
-        run_trial(broker, spec, assignment, place, unit, stop);
+        run_trial(client, spec, assignment, place, unit, stop);
         break;
       case tune::Assignment::Kind::kWait: std::this_thread::sleep_for(kPause); break;
       case tune::Assignment::Kind::kDone: return;

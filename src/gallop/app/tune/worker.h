@@ -5,7 +5,7 @@
 #include "gallop/app/tune/trial_command.h"
 #include "gallop/app/tune/trial_metrics.h"
 #include "gallop/base/stop.h"
-#include "gallop/tune/broker.h"
+#include "gallop/tune/study_client.h"
 #include "gallop/tune/sweep.h"
 
 namespace gallop::app {
@@ -21,7 +21,7 @@ void check_study(const tune::StudySettings& settings);
 
 /// Runs trials until the study needs no more, or `stop` is asked for. `name` is this worker's.
 /// Throws what the broker throws.
-void work(tune::Broker& broker, const std::string& name, const tune::RunSpec& spec,
+void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,
           const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop);
 
 }  // namespace gallop::app

@@ -7,8 +7,8 @@
 namespace gallop::app {
 
 WorkerThreads::WorkerThreads(const tune::StudySettings& settings,
-                             const std::vector<Worker>& workers, const OpenBroker& open_broker,
-                             const StopRequest& stop)
+                             const std::vector<Worker>& workers,
+                             const OpenStudyClient& open_study_client, const StopRequest& stop)
     : spec_(tune::parse_run_spec(settings.run)), unit_(report_unit(settings, spec_)), stop_(&stop) {
   if (spec_.recipe.empty() && spec_.command.empty()) {
     throw UsageError(
@@ -16,7 +16,7 @@ WorkerThreads::WorkerThreads(const tune::StudySettings& settings,
         "programs take its trials by 'gallop tune ask'");
   }
   for (const Worker& worker : workers) {
-    threads_.emplace_back([this, worker, open_broker] { run(worker, open_broker); });
+    threads_.emplace_back([this, worker, open_study_client] { run(worker, open_study_client); });
   }
 }
 
@@ -34,12 +34,12 @@ bool WorkerThreads::are_done() {
   return true;
 }
 
-void WorkerThreads::run(const Worker& worker, const OpenBroker& open_broker) {
+void WorkerThreads::run(const Worker& worker, const OpenStudyClient& open_study_client) {
   std::exception_ptr error;
   try {
-    work(*open_broker(), worker.name, spec_, worker.place, unit_, stop_);
+    work(*open_study_client(), worker.name, spec_, worker.place, unit_, stop_);
   } catch (const tune::StudyUnreachable&) {
-    // Who is to stop has nobody to tell, and needs none.
+    // One that is to stop has nothing to report, and needs no client.
     if (!stop_.requested()) error = std::current_exception();
   } catch (const std::exception&) {
     error = std::current_exception();

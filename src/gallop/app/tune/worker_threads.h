@@ -11,7 +11,7 @@
 #include "gallop/app/tune/trial_command.h"
 #include "gallop/app/tune/trial_metrics.h"
 #include "gallop/base/stop.h"
-#include "gallop/tune/broker.h"
+#include "gallop/tune/study_client.h"
 #include "gallop/tune/sweep.h"
 
 namespace gallop::app {
@@ -24,12 +24,12 @@ class WorkerThreads {
     TrialPlace place;
   };
   /// Called in the thread of the worker.
-  using OpenBroker = std::function<std::unique_ptr<tune::Broker>()>;
+  using OpenStudyClient = std::function<std::unique_ptr<tune::StudyClient>()>;
 
   /// Where `stop` is asked for, trials that run are stopped and given back. Throws UsageError where
   /// the study's trials are run by other programs.
   WorkerThreads(const tune::StudySettings& settings, const std::vector<Worker>& workers,
-                const OpenBroker& open_broker, const StopRequest& stop);
+                const OpenStudyClient& open_study_client, const StopRequest& stop);
   ~WorkerThreads();
   WorkerThreads(const WorkerThreads&) = delete;
   WorkerThreads& operator=(const WorkerThreads&) = delete;
@@ -39,7 +39,7 @@ class WorkerThreads {
   bool are_done();
 
  private:
-  void run(const Worker& worker, const OpenBroker& open_broker);
+  void run(const Worker& worker, const OpenStudyClient& open_study_client);
 
   tune::RunSpec spec_;
   ReportUnit unit_;

@@ -30,17 +30,17 @@ namespace {
 // More in one file make the first ones wait.
 constexpr size_t kKernelsPerFile = 32;
 
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> split_args(const std::string& text) {
   std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
+  std::vector<std::string> args;
+  for (std::string word; stream >> word;) args.push_back(word);
+  return args;
 }
 
 std::vector<std::string> flags_of(kernel::Isa isa) {
   // No contraction, as in the library's own kernels. Signals and errno of functions are not looked
   // at; the values of infinities and NaN are.
-  std::vector<std::string> flags = words_of(
+  std::vector<std::string> flags = split_args(
       "-std=c++20 -O2 -fPIC -shared -pipe -w -ffp-contract=off -fno-math-errno -fno-trapping-math "
       "-fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fvisibility=hidden");
   const char* extra = "-O3";
@@ -48,7 +48,7 @@ std::vector<std::string> flags_of(kernel::Isa isa) {
   if (isa >= kernel::Isa::kAvx512) {
     extra = "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512";
   }
-  for (auto& word : words_of(extra)) flags.push_back(std::move(word));
+  for (auto& word : split_args(extra)) flags.push_back(std::move(word));
   if (isa >= kernel::Isa::kAvx512Bf16) flags.emplace_back("-mavx512bf16");
   return flags;
 }
@@ -81,7 +81,7 @@ std::string why(const std::string& compiler, const ChildRun& run) {
     case ChildRun::Cause::kTimedOut: return fmt::format("{} took too long", compiler);
     case ChildRun::Cause::kStopped: return "the program ended before";
     case ChildRun::Cause::kItself:
-      return fmt::format("{} {} and says: {}", compiler, run.end.words(), told_by(run.output));
+      return fmt::format("{} {} and says: {}", compiler, run.end.describe(), told_by(run.output));
   }
   return {};
 }
@@ -94,15 +94,15 @@ struct SystemCompiler {
   std::string missing;
 };
 
-std::optional<SystemCompiler> probe(const std::string& words, const std::atomic<bool>& stop,
+std::optional<SystemCompiler> probe(const std::string& args, const std::atomic<bool>& stop,
                                     std::string& error) {
-  SystemCompiler found{.command = words_of(words), .name = printable(words)};
+  SystemCompiler found{.command = split_args(args), .name = printable(args)};
   if (found.command.empty()) return std::nullopt;
   auto version = found.command;
   version.emplace_back("--version");
   try {
     const ChildRun run = run_compiler(version, 20, stop);
-    found.identity = words + "\n" + run.output;
+    found.identity = args + "\n" + run.output;
     if (run.is_good()) return found;
     error = why(found.name, run);
   } catch (const DeviceError& failure) {
@@ -115,7 +115,7 @@ SystemCompiler find_compiler(const std::string& wanted, const std::atomic<bool>&
   const char* cxx = std::getenv("CXX");
   std::string choice = wanted.empty() && cxx != nullptr ? cxx : wanted;
   std::string error;
-  if (!words_of(choice).empty()) {
+  if (!split_args(choice).empty()) {
     if (auto found = probe(choice, stop, error)) return *found;
     return {.missing = error};
   }
@@ -132,14 +132,14 @@ struct Job {
 };
 using Jobs = std::vector<std::shared_ptr<Job>>;
 
-std::string lost_kernels(size_t count, const std::string& reason) {
+std::string kernels_fallback(size_t count, const std::string& reason) {
   return fmt::format("the step falls back to unfused operators for {} kernel{}: {}", count,
                      count == 1 ? "" : "s", reason);
 }
 
 void give_up(const Jobs& jobs, const std::string& reason) {
   for (const auto& job : jobs) {
-    job->promise.set_value({.lost = lost_kernels(jobs.size(), reason)});
+    job->promise.set_value({.fallback_reason = kernels_fallback(jobs.size(), reason)});
   }
 }
 
@@ -171,7 +171,7 @@ struct KernelCompiler::State {
   std::once_flag once;
   SystemCompiler compiler;
   std::optional<KernelCache> cache;
-  std::string cache_lost;
+  std::string cache_fallback;
 
   std::mutex mutex;
   std::map<std::string, std::shared_future<CompiledKernel>> results;
@@ -196,7 +196,7 @@ void KernelCompiler::State::prepare() {
     try {
       cache.emplace(options.cache_folder, options.cache_bytes);
     } catch (const DeviceError& error) {
-      cache_lost =
+      cache_fallback =
           fmt::format("each run compiles its fused kernels again: {}", printable(error.what()));
     }
   });
@@ -222,10 +222,12 @@ std::string KernelCompiler::State::key_of(const std::string& prefix,
 void KernelCompiler::State::give(Job& job, std::shared_ptr<void> library) const {
   void* function = dlsym(library.get(), job.source.symbol.c_str());
   if (function == nullptr) {
-    job.promise.set_value({.lost = lost_kernels(1, "its library lacks " + job.source.symbol)});
+    job.promise.set_value(
+        {.fallback_reason = kernels_fallback(1, "its library lacks " + job.source.symbol)});
     return;
   }
-  job.promise.set_value({.function = function, .library = std::move(library), .lost = cache_lost});
+  job.promise.set_value(
+      {.function = function, .library = std::move(library), .fallback_reason = cache_fallback});
 }
 
 bool KernelCompiler::State::from_cache(Job& job) const {
@@ -313,10 +315,11 @@ void KernelCompiler::State::finish(const fs::path& library, const Jobs& jobs) {
     } catch (const Error& failure) {
       for (const auto& job : jobs) {
         void* function = dlsym(loaded.get(), job->source.symbol.c_str());
-        job->promise.set_value({.function = function,
-                                .library = loaded,
-                                .lost = fmt::format("each run compiles its fused kernels again: {}",
-                                                    printable(failure.what()))});
+        job->promise.set_value(
+            {.function = function,
+             .library = loaded,
+             .fallback_reason = fmt::format("each run compiles its fused kernels again: {}",
+                                            printable(failure.what()))});
       }
       return;
     }

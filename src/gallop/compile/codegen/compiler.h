@@ -24,7 +24,7 @@ struct CompiledKernel {
   std::shared_ptr<void> library;  ///< Keeps the function in memory.
   /// One line that says what is lost and why; empty where nothing is. Where there is a function, it
   /// is that the disk cache cannot be used.
-  std::string lost;
+  std::string fallback_reason;
 };
 
 struct CompilerOptions {

@@ -101,7 +101,7 @@ std::string first_error(const std::string& log) {
   return printable(log.substr(begin, log.find('\n', begin) - begin));
 }
 
-std::string lost_kernel(const std::string& reason) {
+std::string kernel_fallback(const std::string& reason) {
   return "the step falls back to unfused operators: " + reason;
 }
 
@@ -117,7 +117,7 @@ struct CudaCompiler::State {
   std::string missing, identity;
   std::vector<int> archs;
   std::optional<KernelCache> cache;
-  std::string cache_lost;
+  std::string cache_fallback;
 
   std::mutex mutex;
   std::map<std::string, std::shared_future<CudaBinary>> results;
@@ -136,7 +136,7 @@ void CudaCompiler::State::prepare() {
     try {
       cache.emplace(options.cache_folder, options.cache_bytes);
     } catch (const DeviceError& error) {
-      cache_lost =
+      cache_fallback =
           fmt::format("each run compiles its fused kernels again: {}", printable(error.what()));
     }
   });
@@ -184,22 +184,22 @@ CudaBinary CudaCompiler::State::compile(const KernelSource& source, const std::s
   const std::string text = cuda_prefix() + source.text, target = "--gpu-architecture=" + arch;
   void* program = nullptr;
   int code = nvrtc.create(&program, text.c_str(), "loop.cu", 0, nullptr, nullptr);
-  if (code != 0) return {.image = {}, .lost = lost_kernel(nvrtc.error_text(code))};
+  if (code != 0) return {.image = {}, .fallback_reason = kernel_fallback(nvrtc.error_text(code))};
   // Products and sums round apart, as LibTorch's operators do.
   const std::array options_list = {target.c_str(), "--std=c++17", "--fmad=false", "-w"};
   ++runs;
   code = nvrtc.compile(program, static_cast<int>(options_list.size()), options_list.data());
   CudaBinary result;
   if (code != 0) {
-    result.lost = lost_kernel(fmt::format("{} says: {}: {}", identity, nvrtc.error_text(code),
-                                          first_error(log_of(program))));
+    result.fallback_reason = kernel_fallback(fmt::format(
+        "{} says: {}: {}", identity, nvrtc.error_text(code), first_error(log_of(program))));
   } else {
     size_t size = 0;
     const auto get_size = to_ptx ? nvrtc.ptx_size : nvrtc.cubin_size;
     const auto get = to_ptx ? nvrtc.ptx : nvrtc.cubin;
     if (get_size(program, &size) == 0) result.image.resize(size);
     if (size == 0 || get(program, result.image.data()) != 0) {
-      result = {.image = {}, .lost = lost_kernel(identity + " gives no binary")};
+      result = {.image = {}, .fallback_reason = kernel_fallback(identity + " gives no binary")};
     }
   }
   nvrtc.destroy(&program);
@@ -208,14 +208,15 @@ CudaBinary CudaCompiler::State::compile(const KernelSource& source, const std::s
 
 CudaBinary CudaCompiler::State::make(const KernelSource& source, int capability) {
   prepare();
-  if (stop) return {.image = {}, .lost = lost_kernel("the program ended before")};
-  if (!missing.empty()) return {.image = {}, .lost = lost_kernel(missing)};
+  if (stop) return {.image = {}, .fallback_reason = kernel_fallback("the program ended before")};
+  if (!missing.empty()) return {.image = {}, .fallback_reason = kernel_fallback(missing)};
   // A GPU newer than NVRTC takes what its driver makes of PTX.
   const int newest = archs.empty() ? capability : *std::max_element(archs.begin(), archs.end());
   const bool known = std::find(archs.begin(), archs.end(), capability) != archs.end();
   if (!known && capability < newest) {
     return {.image = {},
-            .lost = lost_kernel(fmt::format("{} knows no GPU of compute capability {}.{}", identity,
+            .fallback_reason =
+                kernel_fallback(fmt::format("{} knows no GPU of compute capability {}.{}", identity,
                                             capability / 10, capability % 10))};
   }
   const std::string arch =
@@ -228,16 +229,17 @@ CudaBinary CudaCompiler::State::make(const KernelSource& source, int capability)
   }
   const std::string key = hasher.digest();
   if (cache) {
-    if (auto image = cache->find_binary(key)) return {.image = std::move(*image), .lost = {}};
+    if (auto image = cache->find_binary(key))
+      return {.image = std::move(*image), .fallback_reason = {}};
   }
   CudaBinary result = compile(source, arch, !known);
   if (result.image.empty()) return result;
-  result.lost = cache_lost;
+  result.fallback_reason = cache_fallback;
   if (!cache) return result;
   try {
     cache->publish_binary(result.image, key);
   } catch (const Error& error) {
-    result.lost =
+    result.fallback_reason =
         fmt::format("each run compiles its fused kernels again: {}", printable(error.what()));
   }
   return result;

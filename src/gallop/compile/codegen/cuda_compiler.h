@@ -13,8 +13,8 @@ namespace gallop::compile {
 
 /// What a GPU's driver loads, or why there is none.
 struct CudaBinary {
-  std::string image;  ///< A cubin, or PTX where NVRTC is older than the GPU; else empty.
-  std::string lost;   ///< As CompiledKernel::lost.
+  std::string image;            ///< A cubin, or PTX where NVRTC is older than the GPU; else empty.
+  std::string fallback_reason;  ///< As CompiledKernel::fallback_reason.
 };
 
 struct CudaCompilerOptions {

@@ -14,7 +14,7 @@ namespace {
 // What all drivers take as arguments of a kernel.
 constexpr size_t kMostSlots = 4096 / sizeof(uint64_t);
 
-std::string lost_kernel(const std::string& reason) {
+std::string kernel_fallback(const std::string& reason) {
   return "the step falls back to unfused operators: " + reason;
 }
 
@@ -37,7 +37,7 @@ std::unique_ptr<CudaKernel> CudaKernel::make(const LoopProgram& program, CudaCom
       missing = error.what();
     }
   }
-  if (!missing.empty()) kernel->lost_ = lost_kernel(missing);
+  if (!missing.empty()) kernel->fallback_reason_ = kernel_fallback(missing);
   return kernel;
 }
 
@@ -52,10 +52,10 @@ bool CudaKernel::load() {
 
 void CudaKernel::load_once() {
   const CudaBinary& binary = binary_.get();
-  lost_ = binary.lost;
+  fallback_reason_ = binary.fallback_reason;
   if (binary.image.empty()) return;
   if (CudaSlots(plan_).count > kMostSlots) {
-    lost_ = lost_kernel("it has more arguments than a kernel may have");
+    fallback_reason_ = kernel_fallback("it has more arguments than a kernel may have");
     return;
   }
   try {
@@ -67,13 +67,13 @@ void CudaKernel::load_once() {
     if (!plan_.loop.totals.empty()) totals_ = driver_->find(module_, symbol_ + "_totals");
     plain_ = driver_->find(module_, symbol_);
   } catch (const DeviceError& error) {
-    lost_ = lost_kernel(error.what());
+    fallback_reason_ = kernel_fallback(error.what());
   }
 }
 
 void CudaKernel::launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
                         void* totals, void* stream) const {
-  if (plain_ == nullptr) throw InternalError("loop kernel: it is not loaded: " + lost_);
+  if (plain_ == nullptr) throw InternalError("loop kernel: it is not loaded: " + fallback_reason_);
   auto slots = cuda_arguments(plan_, inputs, outputs, totals);
   void* main = is_aligned(plan_, inputs, outputs) ? aligned_ : plain_;
   driver_->launch(device_, main, plan_.grid, plan_.block, stream, slots);

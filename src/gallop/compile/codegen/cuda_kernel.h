@@ -16,7 +16,7 @@ namespace gallop::compile {
 /// A LoopProgram for one GPU: what LoopKernel is made of there.
 class CudaKernel {
  public:
-  /// Starts to compile it for the GPU of this number. Without a driver lost() says so.
+  /// Starts to compile it for the GPU of this number. Without a driver fallback_reason() says so.
   static std::unique_ptr<CudaKernel> make(const LoopProgram& program, CudaCompiler& compiler,
                                           int device, const std::string& driver);
 
@@ -25,7 +25,7 @@ class CudaKernel {
   /// Waits for the compiler, then loads the kernel. True where it can run.
   bool load();
   /// Why it cannot run, or that the disk cache is of no use; empty before it is done.
-  const std::string& lost() const { return lost_; }
+  const std::string& fallback_reason() const { return fallback_reason_; }
 
   /// Starts it on the stream; `totals` has total_bytes(plan()). Throws DeviceError, and
   /// InternalError where it is not loaded.
@@ -43,7 +43,7 @@ class CudaKernel {
   std::shared_ptr<const CudaDriver> driver_;
   std::shared_future<CudaBinary> binary_;
   std::once_flag once_;
-  std::string lost_;
+  std::string fallback_reason_;
   std::shared_ptr<void> module_;
   void* plain_ = nullptr;
   void* aligned_ = nullptr;

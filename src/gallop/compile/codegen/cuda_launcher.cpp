@@ -106,7 +106,7 @@ std::vector<std::string> cuda_text_kernels(const std::string& path, const std::s
 }
 
 CudaTextKernels::CudaTextKernels(CudaCompiler& compiler, int device, const std::string& driver)
-    : compiler_(compiler), device_(device), driver_(CudaDriver::open(lost_, driver)) {
+    : compiler_(compiler), device_(device), driver_(CudaDriver::open(fallback_reason_, driver)) {
   if (!driver_) return;
   std::vector<Wanted> texts;
   for (const Text& text : all_texts()) {
@@ -115,7 +115,7 @@ CudaTextKernels::CudaTextKernels(CudaCompiler& compiler, int device, const std::
   try {
     load(texts);
   } catch (const DeviceError& error) {
-    lost_ = error.what();
+    fallback_reason_ = error.what();
   }
 }
 
@@ -125,7 +125,7 @@ void CudaTextKernels::load(const std::vector<Wanted>& texts) {
   const auto binaries = compiler_.submit(sources, driver_->capability(device_));
   for (size_t i = 0; i < texts.size(); ++i) {
     const CudaBinary& binary = binaries[i].get();
-    if (binary.image.empty()) throw DeviceError(binary.lost);
+    if (binary.image.empty()) throw DeviceError(binary.fallback_reason);
     modules_.push_back(driver_->load(binary.image, device_));
     for (const std::string& name : cuda_text_kernels(texts[i].path, texts[i].part)) {
       functions_[name] = driver_->find(modules_.back(), name);
@@ -144,9 +144,10 @@ void* CudaTextKernels::function_of(const kernel::CudaLaunch& launch) {
 }
 
 void CudaTextKernels::launch(const kernel::CudaLaunch& launch, void* stream) {
-  void* function = lost_.empty() ? function_of(launch) : nullptr;
+  void* function = fallback_reason_.empty() ? function_of(launch) : nullptr;
   if (function == nullptr || launch.slots.size() != kernel::kCudaSlots) {
-    throw InternalError(fmt::format("{}: no such kernel for GPUs {}", launch.kernel, lost_));
+    throw InternalError(
+        fmt::format("{}: no such kernel for GPUs {}", launch.kernel, fallback_reason_));
   }
   auto slots = launch.slots;
   driver_->launch(device_, function, {launch.blocks, 1}, {kernel::kCudaThreads, 1}, stream, slots);
@@ -164,10 +165,12 @@ CudaTextKernels& NvrtcLauncher::kernels_of(c10::Device device) {
   return *kernels;
 }
 
-bool NvrtcLauncher::can_launch(c10::Device device) { return kernels_of(device).lost().empty(); }
+bool NvrtcLauncher::can_launch(c10::Device device) {
+  return kernels_of(device).fallback_reason().empty();
+}
 
-std::string NvrtcLauncher::lost(c10::Device device) {
-  const std::string& reason = kernels_of(device).lost();
+std::string NvrtcLauncher::fallback_reason(c10::Device device) {
+  const std::string& reason = kernels_of(device).fallback_reason();
   return reason.empty() ? "" : "the GPU falls back to LibTorch's kernels: " + reason;
 }
 

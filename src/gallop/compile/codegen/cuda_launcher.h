@@ -22,11 +22,11 @@ std::vector<std::string> cuda_text_kernels(const std::string& path, const std::s
 class CudaTextKernels {
  public:
   /// Waits for the compiler and loads those without parts. Without NVRTC or a driver, or where that
-  /// fails, lost() says so.
+  /// fails, fallback_reason() says so.
   CudaTextKernels(CudaCompiler& compiler, int device, const std::string& driver);
 
   /// One line; empty where all can run.
-  const std::string& lost() const { return lost_; }
+  const std::string& fallback_reason() const { return fallback_reason_; }
   /// Compiles and loads a part when it is first needed: those of all rules take NVRTC 20 s. Throws
   /// DeviceError, and InternalError where there is no such kernel.
   void launch(const kernel::CudaLaunch& launch, void* stream);
@@ -40,7 +40,7 @@ class CudaTextKernels {
 
   CudaCompiler& compiler_;
   int device_;
-  std::string lost_;
+  std::string fallback_reason_;
   std::shared_ptr<const CudaDriver> driver_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> modules_;
@@ -55,7 +55,7 @@ class NvrtcLauncher final : public kernel::CudaLauncher {
   bool can_launch(c10::Device device) override;
   void launch(const kernel::CudaLaunch& launch) override;
   /// Why a device cannot have the kernels, in one line; empty where it can or was not asked for.
-  std::string lost(c10::Device device);
+  std::string fallback_reason(c10::Device device);
 
  private:
   CudaTextKernels& kernels_of(c10::Device device);

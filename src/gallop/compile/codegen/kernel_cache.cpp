@@ -91,7 +91,7 @@ std::shared_ptr<void> KernelCache::find(const std::string& key) const {
       }
     }
   } catch (const DataError&) {
-    // Somebody has removed it in the meantime, or it is no file.
+    // It was removed in the meantime, or it is no file.
   }
   fs::remove(path, ignored);
   return nullptr;

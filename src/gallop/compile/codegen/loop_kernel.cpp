@@ -108,7 +108,7 @@ bool LoopKernel::State::load_cuda() const {
 
 void LoopKernel::State::run_cuda(const std::vector<const void*>& inputs,
                                  const std::vector<void*>& outputs) const {
-  if (!load_cuda()) throw InternalError("loop kernel: " + cuda->lost());
+  if (!load_cuda()) throw InternalError("loop kernel: " + cuda->fallback_reason());
   const c10::OptionalDeviceGuard on(device);
   const int64_t bytes = total_bytes(cuda->plan());
   at::Tensor scratch;
@@ -128,7 +128,7 @@ void LoopKernel::State::resolve() const {
     columns = reinterpret_cast<LoopColumns>(other("_columns"));
     totals = reinterpret_cast<LoopTotals>(other("_totals"));
   });
-  if (block == nullptr) throw InternalError("loop kernel: " + compiled.get().lost);
+  if (block == nullptr) throw InternalError("loop kernel: " + compiled.get().fallback_reason);
 }
 
 void LoopKernel::State::run_blocks(const LoopArguments& arguments) const {
@@ -200,9 +200,9 @@ bool LoopKernel::wait() const {
   return state_->compiled.get().function != nullptr;
 }
 
-std::string LoopKernel::lost() const {
-  if (state_->cuda) return state_->cuda->lost();
-  return is_done() ? state_->compiled.get().lost : "";
+std::string LoopKernel::fallback_reason() const {
+  if (state_->cuda) return state_->cuda->fallback_reason();
+  return is_done() ? state_->compiled.get().fallback_reason : "";
 }
 
 void LoopKernel::run(std::span<const void* const> inputs, std::span<void* const> outputs) const {

@@ -31,12 +31,12 @@ class LoopKernel {
 
   /// Whether the compiler is done with it, for better or worse. Takes well under a microsecond.
   bool is_done() const;
-  /// Waits for that. True where it can run, else lost() says why not.
+  /// Waits for that. True where it can run, else fallback_reason() says why not.
   bool wait() const;
   /// True once it can run.
   bool can_run() const { return is_done() && wait(); }
-  /// CompiledKernel::lost; empty before it is done.
-  std::string lost() const;
+  /// CompiledKernel::fallback_reason; empty before it is done.
+  std::string fallback_reason() const;
 
   /// By all of LibTorch's threads, of kernels for the CPU. Pointers to the first elements, in the
   /// program's order and format. Throws InternalError where the kernel cannot run.

@@ -15,7 +15,7 @@ constexpr int64_t kCallElements = 8192;
 constexpr int64_t kBlocks = 64;  // At most.
 constexpr int64_t kBlockRows = 16;
 constexpr int64_t kColumnPart = 1024;
-// Cycles from which an element is kept for later sweeps rather than computed anew.
+// Cycles from which an element is kept for later sweeps rather than computed again.
 constexpr int kWorthKeeping = 12;
 
 const Expression& expression(const LoopPlan& plan, int32_t at) {

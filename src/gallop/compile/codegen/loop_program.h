@@ -44,7 +44,7 @@ enum class Op : uint8_t {
   kSqrt,   ///< Correctly rounded, like division.
   kRsqrt,  ///< 1 / sqrt(a)
   kReciprocal,
-  kExp,  ///< 1.1 ulp; all bounds in kernel/cpu/math.h and math_more.h.
+  kExp,  ///< 1.1 ulp; all bounds in kernel/cpu/math.h and math_ieee.h.
   kExpm1,
   kLog,
   kLog1p,

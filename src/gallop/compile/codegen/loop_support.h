@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "gallop/compile/codegen/loop_arguments.h"
-#include "gallop/kernel/cpu/math_more.h"
+#include "gallop/kernel/cpu/math_ieee.h"
 
 namespace gallop::kernel {
 namespace {

@@ -104,7 +104,7 @@ int64_t column_sums_of(const Matcher& matcher, int64_t index) {
   return kNone;
 }
 
-// The one that takes the node's result to fp32, where nobody else reads it.
+// The one that takes the node's result to fp32, where nothing else reads it.
 int64_t widening_of(const Matcher& matcher, int64_t index) {
   const ViewId made = matcher.result(index);
   const auto readers = matcher.readers_of(made);

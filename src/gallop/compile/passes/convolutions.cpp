@@ -84,13 +84,13 @@ std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
   const auto window = window_of(matcher, index, kAfter, weight);
   const auto& sizes = matcher.view(x).sizes;
   if (!wanted[0] || wanted[2] || !window || sizes.size() != 4 ||
-      !kernel::takes_conv2d_data(matcher.stand_in(dy), matcher.stand_in(weight), sizes[2], sizes[3],
-                                 *window)) {
+      !kernel::takes_conv2d_dgrad(matcher.stand_in(dy), matcher.stand_in(weight), sizes[2],
+                                  sizes[3], *window)) {
     return std::nullopt;
   }
   Rewrite change{.removed = {index}};
   change.added.emplace_back(
-      index, Node{.op = kernel::conv2d_data_operator(),
+      index, Node{.op = kernel::conv2d_dgrad_operator(),
                   .arguments = {Operand::of(dy), Operand::of(weight), number(sizes[2]),
                                 number(sizes[3]), number(window->stride), number(window->padding)},
                   .results = {Operand::of(dx)}});

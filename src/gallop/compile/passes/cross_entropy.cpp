@@ -23,7 +23,7 @@ struct Found {
   bool mean = false;
   int64_t ignored = 0;
   double smoothing = 0;
-  ViewId count = kNone;     // Of the targets that count, where somebody has it.
+  ViewId count = kNone;     // Of the targets that count, where it is known.
   int64_t result = kNone;   // The node that makes the loss.
   ViewId gradient = kNone;  // Of the loss.
   ViewId dlogits = kNone;

@@ -161,12 +161,12 @@ void fuse(Graph& graph, PassContext& context) {
   }
   auto kernels = LoopKernel::make(programs, context.compiler, devices);
   std::vector<bool> removed(graph.nodes.size());
-  std::string lost;
+  std::string fallback_reason;
   size_t kept = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
     if (!kernels[i]->wait()) {
       kept += 1;
-      lost = kernels[i]->lost();
+      fallback_reason = kernels[i]->fallback_reason();
       continue;
     }
     const auto& [group, fused] = groups[i];
@@ -187,8 +187,8 @@ void fuse(Graph& graph, PassContext& context) {
     graph.nodes[last] = loop_node(std::move(loop), fused.inputs, fused.results);
   }
   if (kept > 0) {
-    context.lost.push_back(
-        fmt::format("{} of {} chains of operators are not fused: {}", kept, groups.size(), lost));
+    context.fallbacks.push_back(fmt::format("{} of {} chains of operators are not fused: {}", kept,
+                                            groups.size(), fallback_reason));
   }
   remove_nodes(graph, removed);
   compact(graph);

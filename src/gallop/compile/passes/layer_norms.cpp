@@ -128,7 +128,7 @@ Join join_of(const Matcher& matcher, int64_t index) {
     }
   }
   if (matcher.can_be_read_at(other, add, index)) return {add, other, index};
-  // Made after dx: then the kernel stands where the sum did, if nobody needs its results before.
+  // Made after dx: then the kernel stands where the sum did, if its results are not needed before.
   for (const size_t number : {1, 2}) {
     const ViewId row = matcher.result(index, number);
     if (row != kNone && !matcher.is_untouched_between(row, index, add)) return {};

@@ -53,7 +53,7 @@ class Matcher {
   std::vector<int64_t> readers_of(ViewId tensor) const;
   bool is_output(ViewId tensor) const;
   /// Whether the tensor's buffer may vanish when these nodes go: it is a value and no output, and
-  /// nobody else reads it.
+  /// nothing else reads it.
   bool is_only_read_by(ViewId tensor, const std::vector<int64_t>& nodes) const;
 
   /// Whether what node `from` reads would be the same where node `to` stands. True for kNone.

@@ -178,7 +178,7 @@ std::optional<Rewrite> batch_norm_gradient(Matcher& matcher, int64_t node) {
   const ViewId mean = for_channels(calls, given->mean, shape),
                inverse = for_channels(calls, given->inverse, shape),
                weight = for_channels(calls, given->weight, shape);
-  // Made anew where it is used again: to keep it would cost more.
+  // Made again where it is used again: to keep it would cost more.
   const auto normed = [&] { return calls.multiply(calls.subtract(given->x, mean), inverse); };
   const ViewId sum = calls.sum(given->dy, dims, true, result_or_none(matcher, node, 2));
   const ViewId along =

@@ -6,33 +6,33 @@
 namespace gallop::compile::passes {
 
 /// Changes in place become new values where the old one is not part of anything that stays.
-void make_values(Graph& graph);
+void functionalize(Graph& graph);
 
 /// A call with the same arguments as an earlier one takes its results.
-void merge_equal(Graph& graph);
+void cse(Graph& graph);
 
 /// A conversion to a wider format and back, or one that changes nothing, goes.
 void merge_casts(Graph& graph);
 
 /// Products of one tensor with several weights, such as those of queries, keys and values, and
 /// their gradients become products with the weights side by side.
-void group_products(Graph& graph);
+void merge_matmuls(Graph& graph);
 
-/// The gradient of a large linear layer's weight becomes a call of kernel/linear_weight.h.
-void linear_weights(Graph& graph);
+/// The gradient of a large linear layer's weight becomes a call of kernel/linear_wgrad.h.
+void linear_wgrads(Graph& graph);
 
 /// Convolutions of few channels in bf16, and their gradients of x, become calls of kernel/conv2d.h.
 void convolutions(Graph& graph);
 
-/// Other products of large linear layers become calls of kernel/linear_product.h.
-void linear_products(Graph& graph);
+/// Other products of large linear layers become calls of kernel/linear_gemm.h.
+void linear_gemms(Graph& graph);
 
 /// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
 void narrow_gradients(Graph& graph);
 
 /// bf16 copies of parameters that steps compute with stay from step to step, and the optimizer's
 /// update writes them; see shadows.h.
-void shadow_weights(Graph& graph, PassContext& context);
+void bf16_weights(Graph& graph, PassContext& context);
 
 /// Batch norm of training with a residual and ReLU behind it, and their gradients with the sum of
 /// two that meet, become calls of kernel/batch_norm.h.
@@ -61,8 +61,8 @@ void norm_loops(Graph& graph, PassContext& context);
 /// The same whatever this machine can compile.
 void split_norms(Graph& graph);
 
-/// Nodes go whose results nobody uses.
-void drop_unused(Graph& graph);
+/// Dead code elimination: removes nodes whose results are unused.
+void dce(Graph& graph);
 
 /// Pointwise operators and reductions that use each other's results become one loop that is
 /// generated, compiled and cached; see codegen/. Waits for the compiler, so that the same run has
@@ -75,10 +75,10 @@ void barriers(Graph& graph);
 
 /// Cheap results that lie there for long while memory is at its peak are computed twice instead;
 /// see recompute.h.
-void recompute(Graph& graph);
+void rematerialize(Graph& graph);
 
 /// Nodes run in the order that needs the least memory, as far as moves of single nodes find it, and
 /// collectives go on while others compute. No bit changes.
-void order(Graph& graph);
+void schedule(Graph& graph);
 
 }  // namespace gallop::compile::passes

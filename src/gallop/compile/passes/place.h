@@ -15,7 +15,7 @@ struct Use {
 };
 
 /// Where one node may stand for several: from there on everything that they read is what it is for
-/// them, and before it nobody reads what they make.
+/// them, and before it nothing reads what they make.
 struct Place {
   int64_t node = kNone;
   std::vector<int64_t> moved;  ///< Nodes that are to stand there too, in front of it.

@@ -181,7 +181,7 @@ void any_backward(Activation kind, const ActivationGradientRows<Number>& rows) {
 }  // namespace
 
 template <>
-ActivationBodies make_bodies<ActivationBodies, kIsa>() {
+ActivationKernels make_kernels<ActivationKernels, kIsa>() {
   return {.forward_fp32 = any_forward<float>,
           .forward_bf16 = any_forward<Bf16>,
           .backward_fp32 = any_backward<float>,

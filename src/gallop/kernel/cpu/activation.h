@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "gallop/kernel/activation_kind.h"
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
@@ -28,7 +28,7 @@ struct ActivationGradientRows {
   int64_t rows, columns;
 };
 
-struct ActivationBodies {
+struct ActivationKernels {
   void (*forward_fp32)(Activation kind, const ActivationRows<float>& rows);
   void (*forward_bf16)(Activation kind, const ActivationRows<Bf16>& rows);
   void (*backward_fp32)(Activation kind, const ActivationGradientRows<float>& rows);

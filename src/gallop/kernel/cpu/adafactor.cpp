@@ -1,6 +1,6 @@
 #include "gallop/kernel/cpu/adafactor.h"
 
-#include "gallop/kernel/cpu/simd_more.h"
+#include "gallop/kernel/cpu/simd_ieee.h"
 #include "gallop/kernel/cpu/vectors.h"
 
 namespace gallop::kernel {
@@ -85,7 +85,7 @@ void inverse_roots(const float* numbers, float most, float* roots, int64_t count
 }  // namespace
 
 template <>
-AdafactorBodies make_bodies<AdafactorBodies, kIsa>() {
+AdafactorKernels make_kernels<AdafactorKernels, kIsa>() {
   return {.squares = squares,
           .change_squares = change_squares,
           .update = update,

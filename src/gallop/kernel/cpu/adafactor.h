@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 
 namespace gallop::kernel {
 
@@ -20,7 +20,7 @@ struct AdafactorRows {
 };
 
 /// Adafactor's passes.
-struct AdafactorBodies {
+struct AdafactorKernels {
   /// Squares of the scaled gradient, summed: put to `row_sums`, added to `column_sums`; each may be
   /// null. Returns those of the parameter.
   double (*squares)(const AdafactorRows& at, float* row_sums, float* column_sums);

@@ -25,7 +25,7 @@ void scale_all(Number* numbers, float factor, int64_t count) {
 }  // namespace
 
 template <>
-ArrayBodies make_bodies<ArrayBodies, kIsa>() {
+ArrayKernels make_kernels<ArrayKernels, kIsa>() {
   return {
       .widen = widen, .add = add, .scale_fp32 = scale_all<float>, .scale_bf16 = scale_all<Bf16>};
 }

@@ -2,13 +2,13 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
 
 /// Of arrays of `count` numbers.
-struct ArrayBodies {
+struct ArrayKernels {
   void (*widen)(const Bf16* from, float* to, int64_t count);
   void (*add)(const Bf16* from, float* to, int64_t count);  ///< to += from
   void (*scale_fp32)(float* numbers, float factor, int64_t count);

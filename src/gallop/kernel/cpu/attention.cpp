@@ -84,12 +84,12 @@ void dot(const Matrix<const Number>& a, const Matrix<const Number>& b, float* su
   }
 }
 
-inline void store_paired(Bf16* to, int64_t stride, int64_t row, int64_t column, const F32& even,
-                         const F32& odd) {
-  store_woven(to + row * stride + 2 * column, even, odd, kLanes);
+inline void store_vnni(Bf16* to, int64_t stride, int64_t row, int64_t column, const F32& even,
+                       const F32& odd) {
+  store_interleaved(to + row * stride + 2 * column, even, odd, kLanes);
 }
-inline void store_paired(float* to, int64_t stride, int64_t row, int64_t column, const F32& even,
-                         const F32& odd) {
+inline void store_vnni(float* to, int64_t stride, int64_t row, int64_t column, const F32& even,
+                       const F32& odd) {
   store(to + row * stride + column, even);
   store(to + (row + 1) * stride + column, odd);
 }
@@ -97,7 +97,7 @@ inline void store_paired(float* to, int64_t stride, int64_t row, int64_t column,
 template <typename Number>
 void backward(const Matrix<const float>& scores, const float* dweights, float scale,
               int64_t first_visible, const float* log_sums, const float* dots,
-              const Matrix<Number>& padded, Number* dscores, Number* dscores_paired) {
+              const Matrix<Number>& padded, Number* dscores, Number* dscores_vnni) {
   const int64_t stride = padded.stride;
   const F32 factor = fill(scale);
   for (int64_t j = 0; j < padded.columns; j += kLanes) {
@@ -124,7 +124,7 @@ void backward(const Matrix<const float>& scores, const float* dweights, float sc
     };
     for (int64_t i = 0; i < padded.rows; i += 2) {
       const F32 even = dscores_of(i), odd = dscores_of(i + 1);
-      store_paired(dscores_paired, stride, i, j, even, odd);
+      store_vnni(dscores_vnni, stride, i, j, even, odd);
     }
   }
 }
@@ -162,7 +162,7 @@ void write_transposed(const float* from, int64_t from_stride, const float* cosin
 }
 
 template <typename Number>
-AttentionBodies<Number> all() {
+AttentionKernels<Number> all() {
   return {.copy = copy<Number>,
           .softmax = softmax<Number>,
           .divide = divide<Number>,
@@ -175,12 +175,12 @@ AttentionBodies<Number> all() {
 }  // namespace
 
 template <>
-AttentionBodies<float> make_bodies<AttentionBodies<float>, kIsa>() {
+AttentionKernels<float> make_kernels<AttentionKernels<float>, kIsa>() {
   return all<float>();
 }
 
 template <>
-AttentionBodies<Bf16> make_bodies<AttentionBodies<Bf16>, kIsa>() {
+AttentionKernels<Bf16> make_kernels<AttentionKernels<Bf16>, kIsa>() {
   return all<Bf16>();
 }
 

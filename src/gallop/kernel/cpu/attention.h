@@ -12,7 +12,7 @@ inline constexpr int64_t kMaxHeadWidth = 256;
 /// What attention does besides matrix products, for numbers of one type. "Paired" and "padded" as
 /// in layout.h.
 template <typename Number>
-struct AttentionBodies {
+struct AttentionKernels {
   /// Copies rows into padded ones; `cosines`, if not null, turns pairs (i, i + columns / 2) of each
   /// row by the angles whose cosines and sines lie side by side there, row by row.
   void (*copy)(const Matrix<const Number>& from, const float* cosines, Number* to,
@@ -33,7 +33,7 @@ struct AttentionBodies {
   /// sizes of `padded`, and what is beyond the rows and columns of `scores` becomes 0.
   void (*backward)(const Matrix<const float>& scores, const float* dweights, float scale,
                    int64_t first_visible, const float* log_sums, const float* dots,
-                   const Matrix<Number>& padded, Number* dscores, Number* dscores_paired);
+                   const Matrix<Number>& padded, Number* dscores, Number* dscores_vnni);
   /// to = from, or turned back where there are cosines.
   void (*write)(const float* from, int64_t from_stride, const float* cosines,
                 const Matrix<Number>& to);

@@ -6,7 +6,7 @@
 
 namespace gallop::kernel {
 
-/// What attention does for every head; `cosines` as in AttentionBodies::copy, or null.
+/// What attention does for every head; `cosines` as in AttentionKernels::copy, or null.
 struct HeadOptions {
   int64_t tokens, width;
   bool causal;
@@ -28,7 +28,7 @@ struct ReadSoon {
 };
 
 /// Attention of one head in bf16 by tiles, of AMX or of registers; null for machines without
-/// products of bf16. To be called after ProductBodies<Bf16>::begin; `scratch` begins at a cache
+/// products of bf16. To be called after GemmKernels<Bf16>::begin; `scratch` begins at a cache
 /// line.
 struct AttentionForwardTiles {
   int64_t (*scratch_bytes)(const HeadOptions& options);

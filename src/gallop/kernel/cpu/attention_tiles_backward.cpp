@@ -23,7 +23,7 @@ struct Backward {
         query_columns(room.take<Bf16>(counts.numbers())),
         query_pairs(room.take<Bf16>(counts.numbers())),
         key_rows(room.take<Bf16>(counts.numbers())),
-        key_turned(room.take<Bf16>(counts.numbers())),
+        key_transposed(room.take<Bf16>(counts.numbers())),
         value_rows(room.take<Bf16>(counts.numbers())),
         dy_columns(room.take<Bf16>(counts.numbers())),
         dy_pairs(room.take<Bf16>(counts.numbers())),
@@ -37,7 +37,8 @@ struct Backward {
         logs(room.take<float>(counts.blocks * kInner)),
         dots(room.take<float>(counts.blocks * kInner)) {}
   Bf16 *query_room, *key_room;
-  Bf16 *query_columns, *query_pairs, *key_rows, *key_turned, *value_rows, *dy_columns, *dy_pairs;
+  Bf16 *query_columns, *query_pairs, *key_rows, *key_transposed, *value_rows, *dy_columns,
+      *dy_pairs;
   Bf16 *weights, *dscores, *dscore_pairs;
   float *scores, *dweights, *sums, *dquery, *logs, *dots;
 };
@@ -198,10 +199,11 @@ class BackwardHead {
     const int64_t steps = (options_.causal ? least(end, queries + 1) : end) - first;
     float* sums = work_.dquery + 2 * queries * tiles();
     for (int64_t c = 0; c < counts_.chunks; ++c) {
-      multiply(2, 2,
-               {work_.key_turned + 2 * (first * counts_.chunks + c) * kTile, kTile, 2 * tiles()},
-               {work_.dscore_pairs + 2 * queries * kTile, kTile, 2 * counts_.blocks * kTile}, steps,
-               in_pieces(sums + c * 2 * kTile, 2 * kSums), first > 0);
+      multiply(
+          2, 2,
+          {work_.key_transposed + 2 * (first * counts_.chunks + c) * kTile, kTile, 2 * tiles()},
+          {work_.dscore_pairs + 2 * queries * kTile, kTile, 2 * counts_.blocks * kTile}, steps,
+          in_pieces(sums + c * 2 * kTile, 2 * kSums), first > 0);
     }
     if (last) write_queries(queries, sums);
   }
@@ -237,14 +239,14 @@ void backward(const HeadOptions& options, const HeadParts<const Bf16>& parts, co
   const Counts counts(options);
   Room room{static_cast<char*>(scratch)};
   const Backward work(counts, room);
-  const Rows query = turned_by(options.cosines, parts.query, work.query_room);
-  const Rows key = turned_by(options.cosines, parts.key, work.key_room);
+  const Rows query = rotary_embedded(options.cosines, parts.query, work.query_room);
+  const Rows key = rotary_embedded(options.cosines, parts.key, work.key_room);
   lay_columns(query, counts, work.query_columns);
   lay_pairs(query, counts, work.query_pairs);
   lay_all_rows(key, counts, work.key_rows);
-  lay_pairs(key, counts, work.key_turned);
+  lay_pairs(key, counts, work.key_transposed);
   for (int64_t tile = 0; tile < 2 * counts.blocks * counts.chunks; ++tile) {
-    turn_tile(work.key_turned + tile * kTile, work.key_turned + tile * kTile);
+    turn_tile(work.key_transposed + tile * kTile, work.key_transposed + tile * kTile);
   }
   lay_all_rows(parts.value, counts, work.value_rows);
   lay_columns(dy, counts, work.dy_columns);
@@ -263,14 +265,14 @@ int64_t scratch_bytes(const HeadOptions& options) {
 }  // namespace
 
 template <>
-AttentionBackwardTiles make_bodies<AttentionBackwardTiles, kIsa>() {
+AttentionBackwardTiles make_kernels<AttentionBackwardTiles, kIsa>() {
   return {.scratch_bytes = scratch_bytes, .run = backward};
 }
 
 #else
 
 template <>
-AttentionBackwardTiles make_bodies<AttentionBackwardTiles, kIsa>() {
+AttentionBackwardTiles make_kernels<AttentionBackwardTiles, kIsa>() {
   return {};
 }
 

@@ -115,8 +115,8 @@ void forward(const HeadOptions& options, const HeadParts<const Bf16>& parts, con
   Room room{static_cast<char*>(scratch)};
   const Forward work(counts, room);
   const int64_t chunks = counts.chunks, width = chunks * kInner;
-  const Rows query = turned_by(options.cosines, parts.query, work.query_room);
-  lay_columns(turned_by(options.cosines, parts.key, work.key_room), counts, work.key_columns);
+  const Rows query = rotary_embedded(options.cosines, parts.query, work.query_room);
+  lay_columns(rotary_embedded(options.cosines, parts.key, work.key_room), counts, work.key_columns);
   lay_pairs(parts.value, counts, work.value_pairs);
   for (int64_t block = 0; block < counts.blocks; ++block) {
     const int64_t first = block * kInner, groups = least(2, counts.sides - 2 * block);
@@ -162,14 +162,14 @@ int64_t scratch_bytes(const HeadOptions& options) {
 }  // namespace
 
 template <>
-AttentionForwardTiles make_bodies<AttentionForwardTiles, kIsa>() {
+AttentionForwardTiles make_kernels<AttentionForwardTiles, kIsa>() {
   return {.scratch_bytes = scratch_bytes, .run = forward};
 }
 
 #else
 
 template <>
-AttentionForwardTiles make_bodies<AttentionForwardTiles, kIsa>() {
+AttentionForwardTiles make_kernels<AttentionForwardTiles, kIsa>() {
   return {};
 }
 

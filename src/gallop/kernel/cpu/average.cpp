@@ -41,7 +41,7 @@ void move_both(float* average, float* value, float share, int64_t count) {
 }  // namespace
 
 template <>
-AverageBodies make_bodies<AverageBodies, kIsa>() {
+AverageKernels make_kernels<AverageKernels, kIsa>() {
   return {.average = move_average<float>,
           .average_bf16 = move_average<Bf16>,
           .average_both = move_both};

@@ -15,7 +15,7 @@ template <int64_t kCount>
 struct Rows {};
 
 // body(rows, lanes, row, column) for each vector of `width` columns. Always inline, as bodies: out
-// of line they would read their pointers anew after each store.
+// of line they would read their pointers again after each store.
 template <int64_t kCount, typename Body>
 [[gnu::always_inline]] inline void over_columns(Rows<kCount> rows, int64_t row, int64_t width,
                                                 const Body& body) {
@@ -233,7 +233,7 @@ void gradient(const BatchNormPart<Number>& part, const BatchNormColumns& c, Relu
 }
 
 template <typename Number>
-BatchNormBodies<Number> bodies() {
+BatchNormKernels<Number> kernels() {
   return {.moments = moments<Number>,
           .apply = apply<Number>,
           .gradient_sums = gradient_sums<Number>,
@@ -243,12 +243,12 @@ BatchNormBodies<Number> bodies() {
 }  // namespace
 
 template <>
-BatchNormBodies<float> make_bodies<BatchNormBodies<float>, kIsa>() {
-  return bodies<float>();
+BatchNormKernels<float> make_kernels<BatchNormKernels<float>, kIsa>() {
+  return kernels<float>();
 }
 template <>
-BatchNormBodies<Bf16> make_bodies<BatchNormBodies<Bf16>, kIsa>() {
-  return bodies<Bf16>();
+BatchNormKernels<Bf16> make_kernels<BatchNormKernels<Bf16>, kIsa>() {
+  return kernels<Bf16>();
 }
 
 }  // namespace gallop::kernel

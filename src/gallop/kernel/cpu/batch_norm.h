@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
@@ -40,7 +40,7 @@ enum class ReluFrom : uint8_t {
 };
 
 template <typename Number>
-struct BatchNormBodies {
+struct BatchNormKernels {
   /// Adds sums of x - origin, then of their squares, to sums [2, columns]. `scratch` has room for
   /// 3 * columns numbers.
   void (*moments)(const BatchNormPart<Number>& part, const float* origin, float* scratch,

@@ -24,7 +24,7 @@ void add(const float* from, int64_t rows, int64_t stride, int64_t columns, float
 }  // namespace
 
 template <>
-ColumnSumsBodies make_bodies<ColumnSumsBodies, kIsa>() {
+ColumnSumsKernels make_kernels<ColumnSumsKernels, kIsa>() {
   return {.add = add};
 }
 

@@ -12,7 +12,7 @@ namespace {
 // Tiles 0 to 3 hold sums, 4 pixels and 5 weights of full steps, 6 and 7 those of half ones.
 constexpr TileSetup kSetup{.row_bytes = {64, 64, 64, 64, 64, 64, 32, 64},
                            .rows = {16, 16, 16, 16, 16, 16, 16, 8}};
-static_assert(sizeof(TileSetup) == Conv2dBodies::kStateBytes);
+static_assert(sizeof(TileSetup) == Conv2dKernels::kStateBytes);
 
 void begin(void* state) { begin_tiles(kSetup, state); }
 void end(const void* state) { end_tiles(state); }
@@ -73,7 +73,7 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
   for (int64_t tile = 0; tile < Conv2dBlock::kTiles; ++tile) {
     PairSums<Conv2dBlock::kPixels, 1> sums;
     for (int64_t s = 0; s < full + half; ++s) {
-      const int64_t inner = s < full ? Conv2dBodies::kInner : Conv2dBodies::kHalf;
+      const int64_t inner = s < full ? Conv2dKernels::kInner : Conv2dKernels::kHalf;
       sums.add(block.from[tile] + steps[s].offset, block.from_stride,
                {weights + steps[s].weight, 2 * kLanes, 0}, inner / 2);
     }
@@ -92,10 +92,10 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
       F32 even = fill(0), odd = fill(0);
       for (int64_t s = 0; s < full + half; ++s) {
         const Bf16* const from = block.from[tile] + i * block.from_stride + steps[s].offset;
-        const int64_t inner = s < full ? Conv2dBodies::kInner : Conv2dBodies::kHalf;
+        const int64_t inner = s < full ? Conv2dKernels::kInner : Conv2dKernels::kHalf;
         for (int64_t k = 0; k < inner; k += 2) {
           F32 first = fill(0), second = fill(0);
-          load_woven(weights + steps[s].weight + k * kLanes, first, second);
+          load_interleaved(weights + steps[s].weight + k * kLanes, first, second);
           even = fma(fill(as_fp32(from[k])), first, even);
           odd = fma(fill(as_fp32(from[k + 1])), second, odd);
         }
@@ -111,7 +111,7 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
 }  // namespace
 
 template <>
-Conv2dBodies make_bodies<Conv2dBodies, kIsa>() {
+Conv2dKernels make_kernels<Conv2dKernels, kIsa>() {
   return {.begin = begin, .end = end, .run = run};
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
@@ -23,11 +23,11 @@ struct Conv2dBlock {
   int64_t to_stride;
 };
 
-struct Conv2dBodies {
+struct Conv2dKernels {
   static constexpr int64_t kInner = 32, kHalf = 16;  ///< Numbers of a step.
   static constexpr int64_t kStateBytes = 64;
 
-  /// As of ProductBodies.
+  /// As of GemmKernels.
   void (*begin)(void* state);
   void (*end)(const void* state);
   /// Sums over `full` steps of kInner numbers and, behind these, `half` ones of kHalf.

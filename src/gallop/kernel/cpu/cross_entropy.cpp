@@ -191,7 +191,7 @@ void any_backward(const CrossEntropyGradientRows<Number>& r) {
 }  // namespace
 
 template <>
-CrossEntropyBodies make_bodies<CrossEntropyBodies, kIsa>() {
+CrossEntropyKernels make_kernels<CrossEntropyKernels, kIsa>() {
   return {.forward_fp32 = any_forward<float>,
           .forward_bf16 = any_forward<Bf16>,
           .backward_fp32 = any_backward<float>,

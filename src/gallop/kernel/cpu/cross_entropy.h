@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
@@ -44,7 +44,7 @@ struct CrossEntropyGradientRows {
   int64_t rows, columns;
 };
 
-struct CrossEntropyBodies {
+struct CrossEntropyKernels {
   void (*forward_fp32)(const CrossEntropyRows<float>& rows);
   void (*forward_bf16)(const CrossEntropyRows<Bf16>& rows);
   void (*backward_fp32)(const CrossEntropyGradientRows<float>& rows);

@@ -34,7 +34,7 @@ void dropout(const DropoutDraw& draw, int64_t group, const Number* x, Number* y,
 }  // namespace
 
 template <>
-DropoutBodies make_bodies<DropoutBodies, kIsa>() {
+DropoutKernels make_kernels<DropoutKernels, kIsa>() {
   return {.fp32 = dropout<float>, .bf16 = dropout<Bf16>};
 }
 

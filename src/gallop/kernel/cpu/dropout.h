@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
@@ -18,7 +18,7 @@ struct DropoutDraw {
   float threshold, scale;
 };
 
-struct DropoutBodies {
+struct DropoutKernels {
   /// Of `count` numbers from the start of group `group` on; x may be y.
   void (*fp32)(const DropoutDraw& draw, int64_t group, const float* x, float* y, int64_t count);
   void (*bf16)(const DropoutDraw& draw, int64_t group, const Bf16* x, Bf16* y, int64_t count);

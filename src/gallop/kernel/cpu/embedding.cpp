@@ -32,7 +32,7 @@ void sum_rows(const Number* from, int64_t stride, const int64_t* rows, int64_t c
 }  // namespace
 
 template <>
-EmbeddingBodies make_bodies<EmbeddingBodies, kIsa>() {
+EmbeddingKernels make_kernels<EmbeddingKernels, kIsa>() {
   return {.add_fp32 = add<float>,
           .add_bf16 = add<Bf16>,
           .sum_fp32 = sum_rows<float>,

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
 
-struct EmbeddingBodies {
+struct EmbeddingKernels {
   /// to = a + b; without b a copy of a.
   void (*add_fp32)(const float* a, const float* b, float* to, int64_t count);
   void (*add_bf16)(const Bf16* a, const Bf16* b, Bf16* to, int64_t count);

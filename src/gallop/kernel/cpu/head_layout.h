@@ -97,7 +97,7 @@ inline void lay_pairs(const Rows& from, const Counts& counts, Bf16* to) {
 }
 
 // Queries or keys as they are, or turned by their angles.
-inline Rows turned_by(const float* cosines, const Rows& from, Bf16* room) {
+inline Rows rotary_embedded(const float* cosines, const Rows& from, Bf16* room) {
   if (cosines == nullptr) return from;
   for (int64_t i = 0; i < from.rows; ++i) {
     rotate_row<false>(from.row(i), cosines + i * from.columns, from.columns,
@@ -131,10 +131,11 @@ inline F32 fold(const F32 (&rows)[kLanes], const Function& function) {
     const __m512 cd = joined(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
     quarters[i] = joined(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
   }
-  const auto woven = [&](__m512 a, __m512 b) {
+  const auto interleaved = [&](__m512 a, __m512 b) {
     return joined(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
   };
-  const __m512 low = woven(quarters[0], quarters[1]), high = woven(quarters[2], quarters[3]);
+  const __m512 low = interleaved(quarters[0], quarters[1]),
+               high = interleaved(quarters[2], quarters[3]);
   return {joined(_mm512_shuffle_ps(low, high, 0x44), _mm512_shuffle_ps(low, high, 0xee))};
 }
 

@@ -169,7 +169,7 @@ void any_backward(const LayerNormGradientRows& r) {
 }  // namespace
 
 template <>
-LayerNormBodies make_bodies<LayerNormBodies, kIsa>() {
+LayerNormKernels make_kernels<LayerNormKernels, kIsa>() {
   return {.forward = any_forward, .backward = any_backward};
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
@@ -37,7 +37,7 @@ struct LayerNormGradientRows {
   bool rms, shift;
 };
 
-struct LayerNormBodies {
+struct LayerNormKernels {
   void (*forward)(const LayerNormRows& rows);
   void (*backward)(const LayerNormGradientRows& rows);
 };

@@ -9,7 +9,7 @@ void pair(const Matrix<const Bf16>& from, Bf16* to) {
   for (int64_t i = 0; i < from.rows; i += 2) {
     const Bf16 *even = from.row(i), *odd = from.row(i + 1);
     for (int64_t j = 0; j < from.columns; j += kLanes) {
-      store_bits(to + i * from.columns + 2 * j, woven_bits(even + j, odd + j));
+      store_bits(to + i * from.columns + 2 * j, interleaved_bits(even + j, odd + j));
     }
   }
 }
@@ -77,8 +77,8 @@ template <typename From>
 void copy_and_pair_from(const AnyMatrix& from, Bf16* to, int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < rows; i += 2) {
     for (int64_t j = 0; j < columns; j += kLanes) {
-      store_woven(to + i * columns + 2 * j, lanes_of<From>(from, i, j),
-                  lanes_of<From>(from, i + 1, j), kLanes);
+      store_interleaved(to + i * columns + 2 * j, lanes_of<From>(from, i, j),
+                        lanes_of<From>(from, i + 1, j), kLanes);
     }
   }
 }
@@ -93,7 +93,7 @@ void copy_and_pair(const AnyMatrix& from, float* to, int64_t rows, int64_t colum
 }
 
 template <typename Number>
-LayoutBodies<Number> all() {
+LayoutKernels<Number> all() {
   return {.pair = pair,
           .transpose = transpose<Number>,
           .transpose_and_pair = transpose_and_pair,
@@ -104,12 +104,12 @@ LayoutBodies<Number> all() {
 }  // namespace
 
 template <>
-LayoutBodies<float> make_bodies<LayoutBodies<float>, kIsa>() {
+LayoutKernels<float> make_kernels<LayoutKernels<float>, kIsa>() {
   return all<float>();
 }
 
 template <>
-LayoutBodies<Bf16> make_bodies<LayoutBodies<Bf16>, kIsa>() {
+LayoutKernels<Bf16> make_kernels<LayoutKernels<Bf16>, kIsa>() {
   return all<Bf16>();
 }
 

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 // How matrices lie where products take them. In a "paired" matrix rows 2i and 2i + 1 are woven into
 // one, as products in bf16 take their right side; in fp32 it is an ordinary one. Matrices called
-// padded have sizes that are multiples of kProductPad<Number>, with zeros in what was added.
+// padded have sizes that are multiples of kGemmPad<Number>, with zeros in what was added.
 namespace gallop::kernel {
 
 /// A matrix in memory: rows of `columns` numbers, `stride` apart.
@@ -34,7 +34,7 @@ struct AnyMatrix {
 };
 
 template <typename Number>
-struct LayoutBodies {
+struct LayoutKernels {
   /// From a padded matrix to one without gaps.
   void (*pair)(const Matrix<const Number>& from, Number* to);
   void (*transpose)(const Matrix<const Number>& from, Number* to);

@@ -81,7 +81,7 @@ void gradient(const AnyMatrix& dy, const AnyMatrix& y, Number* dz, int64_t padde
   over_vectors(j, dy.columns, [&](int64_t at, auto lanes) {
     gradient_columns<1>(dy, y, dz, stride, sums, at, lanes);
   });
-  const int64_t pad = kProductPad<Number>, columns = (dy.columns + pad - 1) / pad * pad;
+  const int64_t pad = kGemmPad<Number>, columns = (dy.columns + pad - 1) / pad * pad;
   for (j = (dy.columns + kLanes - 1) / kLanes * kLanes; j < columns; j += kLanes) {
     for (int64_t i = 0; i < dy.rows; ++i) store(dz + i * stride + j, fill(0));
   }
@@ -104,19 +104,19 @@ void write(const float* from, int64_t from_stride, const AnyMatrix& to) {
 }
 
 template <typename Number>
-LinearBodies<Number> all() {
+LinearKernels<Number> all() {
   return {.finish = finish, .gradient = gradient<Number>, .write = write};
 }
 
 }  // namespace
 
 template <>
-LinearBodies<float> make_bodies<LinearBodies<float>, kIsa>() {
+LinearKernels<float> make_kernels<LinearKernels<float>, kIsa>() {
   return all<float>();
 }
 
 template <>
-LinearBodies<Bf16> make_bodies<LinearBodies<Bf16>, kIsa>() {
+LinearKernels<Bf16> make_kernels<LinearKernels<Bf16>, kIsa>() {
   return all<Bf16>();
 }
 

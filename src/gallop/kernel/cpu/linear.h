@@ -1,13 +1,13 @@
 #pragma once
 
+#include "gallop/kernel/cpu/gemm.h"
 #include "gallop/kernel/cpu/layout.h"
-#include "gallop/kernel/cpu/products.h"
 
 namespace gallop::kernel {
 
 /// What linear() does besides products and their layouts.
 template <typename Number>
-struct LinearBodies {
+struct LinearKernels {
   /// y = the transposed of `from`, which is padded, + bias, then ReLU. `bias` may be null.
   void (*finish)(const float* from, int64_t from_stride, const float* bias, bool relu,
                  const AnyMatrix& y);

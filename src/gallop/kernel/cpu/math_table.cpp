@@ -5,7 +5,7 @@
 namespace gallop::kernel {
 
 template <>
-MathTable make_bodies<MathTable, kIsa>() {
+MathTable make_kernels<MathTable, kIsa>() {
   return {.exp = [](const float* x, float* y) { store(y, exp(load(x))); },
           .log = [](const float* x, float* y) { store(y, log(load(x))); },
           .sigmoid = [](const float* x, float* y) { store(y, sigmoid(load(x))); },

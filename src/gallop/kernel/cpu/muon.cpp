@@ -43,7 +43,7 @@ void update(float* parameter, const Number* change, float keep, float rate, int6
 }  // namespace
 
 template <>
-MuonBodies make_bodies<MuonBodies, kIsa>() {
+MuonKernels make_kernels<MuonKernels, kIsa>() {
   return {.move = move,
           .put_fp32 = put<float>,
           .put_bf16 = put<Bf16>,

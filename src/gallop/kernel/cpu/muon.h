@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
@@ -18,7 +18,7 @@ struct MuonNumbers {
 };
 
 /// Muon's passes over memory, but for its products.
-struct MuonBodies {
+struct MuonKernels {
   /// Moves the momentum; returns the sum of the squares of the direction, which is the momentum, or
   /// with Nesterov's memory * momentum + (1 - memory) * gradient.
   double (*move)(const MuonNumbers& at);

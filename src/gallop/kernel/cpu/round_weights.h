@@ -3,7 +3,7 @@
 // bf16 parameters of an update as fp32, and back, for sources of this folder.
 
 #include "gallop/kernel/cpu/philox.h"
-#include "gallop/kernel/cpu/simd_more.h"
+#include "gallop/kernel/cpu/simd_ieee.h"
 #include "gallop/kernel/update.h"
 
 namespace gallop::kernel {

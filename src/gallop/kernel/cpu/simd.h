@@ -10,9 +10,9 @@
 //   load(p, n), store(p, a, n)         of the first n numbers alone, n from 0 to 16; others are 0
 //   load_bits(p), store_bits(p, a)     32 bf16 as they are, to be moved
 //   + - * max min                      of lanes; max and min give b where a is NaN
-//   store_woven(p, a, b, n)            bf16 a0 b0 a1 b1 ... of the first n lanes
-//   load_woven(p, a, b)                the reverse, of all lanes
-//   woven_bits(p, q)                   bf16 p0 q0 p1 q1 ... as they are, to be moved
+//   store_interleaved(p, a, b, n)            bf16 a0 b0 a1 b1 ... of the first n lanes
+//   load_interleaved(p, a, b)                the reverse, of all lanes
+//   interleaved_bits(p, q)                   bf16 p0 q0 p1 q1 ... as they are, to be moved
 //   fma(a, b, c), fnma(a, b, c)        a * b + c and c - a * b, rounded once where the machine can
 //   select(a > b, x, y)                lanes of x where the comparison holds, else of y
 //   bits(mask), mask_of(bits)          lane i is bit i
@@ -31,7 +31,7 @@
 #if defined(__AVX512F__)
 #include "gallop/kernel/cpu/simd_avx512.h"
 #else
-#include "gallop/kernel/cpu/simd_any.h"
+#include "gallop/kernel/cpu/simd_generic.h"
 #endif
 
 namespace gallop::kernel {

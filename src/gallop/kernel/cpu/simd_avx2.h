@@ -1,6 +1,6 @@
 #pragma once
 
-// The operations of simd.h in two registers of AVX2; the rest is in simd_any.h.
+// The operations of simd.h in two registers of AVX2; the rest is in simd_generic.h.
 
 #include <immintrin.h>
 
@@ -143,7 +143,7 @@ inline void to_bf16(Bf16* p, __m256 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
 }
 inline F32 load(const Bf16* p) { return {from_bf16(p), from_bf16(p + 8)}; }
-inline void load_woven(const Bf16* p, F32& a, F32& b) {
+inline void load_interleaved(const Bf16* p, F32& a, F32& b) {
   const auto* from = reinterpret_cast<const __m256i*>(p);
   const __m256i low = _mm256_loadu_si256(from), high = _mm256_loadu_si256(from + 1);
   const __m256i upper = _mm256_set1_epi32(-65536);

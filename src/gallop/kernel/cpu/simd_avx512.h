@@ -54,21 +54,21 @@ inline __m256i to_bf16(F32 a) {
 #endif
 inline F32 load_bits(const Bf16* p) { return {_mm512_loadu_ps(p)}; }
 inline void store_bits(Bf16* p, F32 a) { _mm512_storeu_ps(p, a.v); }
-inline F32 woven_bits(const Bf16* p, const Bf16* q) {
+inline F32 interleaved_bits(const Bf16* p, const Bf16* q) {
   const auto wide = [](const Bf16* from) {
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   };
   return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_slli_epi32(wide(q), 16), wide(p)))};
 }
-inline void load_woven(const Bf16* p, F32& a, F32& b) {
+inline void load_interleaved(const Bf16* p, F32& a, F32& b) {
   const __m512i both = _mm512_loadu_si512(p);
   a = {_mm512_castsi512_ps(_mm512_slli_epi32(both, 16))};
   b = {_mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(-65536)))};
 }
-inline void store_woven(Bf16* p, F32 a, F32 b, int64_t n) {
+inline void store_interleaved(Bf16* p, F32 a, F32 b, int64_t n) {
   const __m512i upper = _mm512_slli_epi32(_mm512_cvtepu16_epi32(to_bf16(b)), 16);
-  const __m512i woven = _mm512_or_si512(upper, _mm512_cvtepu16_epi32(to_bf16(a)));
-  _mm512_mask_storeu_epi32(p, n < kLanes ? first(n) : __mmask16{0xffff}, woven);
+  const __m512i interleaved = _mm512_or_si512(upper, _mm512_cvtepu16_epi32(to_bf16(a)));
+  _mm512_mask_storeu_epi32(p, n < kLanes ? first(n) : __mmask16{0xffff}, interleaved);
 }
 inline F32 load(const Bf16* p) {
   return from_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));

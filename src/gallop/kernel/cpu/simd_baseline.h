@@ -1,6 +1,6 @@
 #pragma once
 
-// The operations of simd.h in plain C++; the rest is in simd_any.h.
+// The operations of simd.h in plain C++; the rest is in simd_generic.h.
 
 #include <cstdint>
 
@@ -138,7 +138,7 @@ inline void store(Bf16* p, const F32& a) {
     p[i].bits = static_cast<uint16_t>(rounded >> 16);
   }
 }
-inline void load_woven(const Bf16* p, F32& a, F32& b) {
+inline void load_interleaved(const Bf16* p, F32& a, F32& b) {
   a = each([=](int64_t i) { return from_bits(static_cast<uint32_t>(p[2 * i].bits) << 16); });
   b = each([=](int64_t i) { return from_bits(static_cast<uint32_t>(p[2 * i + 1].bits) << 16); });
 }

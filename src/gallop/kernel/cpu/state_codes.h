@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/simd_more.h"
+#include "gallop/kernel/cpu/simd_ieee.h"
 #include "gallop/kernel/state_map.h"
 
 namespace gallop::kernel {

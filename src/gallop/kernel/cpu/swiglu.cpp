@@ -38,7 +38,7 @@ void backward(const SwigluGradientRows<Number>& r) {
 }  // namespace
 
 template <>
-SwigluBodies make_bodies<SwigluBodies, kIsa>() {
+SwigluKernels make_kernels<SwigluKernels, kIsa>() {
   return {.forward_fp32 = forward<float>,
           .forward_bf16 = forward<Bf16>,
           .backward_fp32 = backward<float>,

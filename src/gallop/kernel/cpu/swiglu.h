@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
 namespace gallop::kernel {
@@ -23,7 +23,7 @@ struct SwigluGradientRows {
   int64_t rows, columns;
 };
 
-struct SwigluBodies {
+struct SwigluKernels {
   void (*forward_fp32)(const SwigluRows<float>& rows);
   void (*forward_bf16)(const SwigluRows<Bf16>& rows);
   void (*backward_fp32)(const SwigluGradientRows<float>& rows);

@@ -2,7 +2,7 @@
 
 #include "gallop/kernel/cpu/integers.h"
 #include "gallop/kernel/cpu/round_weights.h"
-#include "gallop/kernel/cpu/simd_more.h"
+#include "gallop/kernel/cpu/simd_ieee.h"
 #include "gallop/kernel/cpu/state_codes.h"
 
 namespace gallop::kernel {
@@ -196,7 +196,7 @@ double update_fp32(const UpdateTensor& chunk) {
     sum += update_strides<Rule>(rest.tensor);
     rest.copy_back(chunk, left);
   }
-  if (chunk.shadow != nullptr) narrow(chunk.parameter, chunk.shadow, chunk.size);
+  if (chunk.bf16_copy != nullptr) narrow(chunk.parameter, chunk.bf16_copy, chunk.size);
   return checked(sum, chunk.gradient, chunk.size);
 }
 
@@ -283,7 +283,7 @@ double update_8_bits(const UpdateTensor& chunk) {
     }
     block.write(chunk);
   }
-  if (chunk.shadow != nullptr) narrow(chunk.parameter, chunk.shadow, chunk.size);
+  if (chunk.bf16_copy != nullptr) narrow(chunk.parameter, chunk.bf16_copy, chunk.size);
   return checked(total(sums) + rest_sum, chunk.gradient, chunk.size);
 }
 
@@ -329,10 +329,10 @@ double sum_of_squares(const ConstArray& chunk) {
 }
 
 template <int kNumber>
-void fill_in(UpdateBodies& bodies) {
+void fill_in(UpdateKernels& kernels) {
   if constexpr (kNumber < UpdateRules::kCount) {
     using Rule = typename RuleOf<kNumber, UpdateRules>::Type;
-    UpdateBody& body = bodies.rules[kNumber];
+    UpdateKernelFunction& body = kernels.rules[kNumber];
     body.update = in_fp32<update_fp32<Rule>, true>;
     if constexpr (EightBits<Rule>::kSigns >= 0) {
       body.update_8_bits = in_fp32<update_8_bits<Rule>, true>;
@@ -340,18 +340,18 @@ void fill_in(UpdateBodies& bodies) {
     if constexpr (Rule::kMeasures != Measures::kNothing) {
       body.measure = in_fp32<measure_fp32<Rule>, false>;
     }
-    fill_in<kNumber + 1>(bodies);
+    fill_in<kNumber + 1>(kernels);
   }
 }
 
 }  // namespace
 
 template <>
-UpdateBodies make_bodies<UpdateBodies, kIsa>() {
-  UpdateBodies bodies{};
-  bodies.sum_of_squares = sum_of_squares;
-  fill_in<0>(bodies);
-  return bodies;
+UpdateKernels make_kernels<UpdateKernels, kIsa>() {
+  UpdateKernels kernels{};
+  kernels.sum_of_squares = sum_of_squares;
+  fill_in<0>(kernels);
+  return kernels;
 }
 
 }  // namespace gallop::kernel

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "gallop/kernel/cpu/bodies.h"
+#include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/update.h"
 
 namespace gallop::kernel {
@@ -16,7 +16,7 @@ struct MeasuredSums {
 };
 
 /// One rule's passes over at most kUpdateChunk numbers.
-struct UpdateBody {
+struct UpdateKernelFunction {
   /// Returns the sum of the squares of the gradients, to which fp32 lanes add in an order that
   /// depends on the count only. The trust ratio, where there is one, stands behind the factors.
   double (*update)(const UpdateTensor& chunk);
@@ -25,8 +25,8 @@ struct UpdateBody {
   MeasuredSums (*measure)(const UpdateTensor& chunk);  ///< Null without a trust ratio.
 };
 
-struct UpdateBodies {
-  UpdateBody rules[UpdateRules::kCount];  ///< In the order of UpdateRules.
+struct UpdateKernels {
+  UpdateKernelFunction rules[UpdateRules::kCount];  ///< In the order of UpdateRules.
   double (*sum_of_squares)(const ConstArray& chunk);
 };
 

@@ -9,7 +9,7 @@ void weave(const Bf16* from, int64_t stride, int64_t rows, int64_t width, Bf16* 
   for (int64_t i = 0; i < rows; i += 2) {
     const Bf16 *even = from + i * stride, *odd = even + stride;
     for (int64_t c = 0; c < width; c += kLanes) {
-      store_bits(to + i * width + 2 * c, woven_bits(even + c, odd + c));
+      store_bits(to + i * width + 2 * c, interleaved_bits(even + c, odd + c));
     }
   }
 }
@@ -21,7 +21,7 @@ void turn(const Bf16* from, int64_t stride, int64_t rows, int64_t channels, Bf16
     for (int64_t c = 0; c < channels; c += kLanes) {
       for (int64_t k = 0; k < kLanes; ++k) {
         const Bf16* even = from + (i + 2 * k) * stride + c;
-        block[k] = woven_bits(even, even + stride);
+        block[k] = interleaved_bits(even, even + stride);
       }
       transpose(block);
       for (int64_t k = 0; k < kLanes; ++k) store_bits(to + (c + k) * rows + i, block[k]);
@@ -35,7 +35,7 @@ void turn_pairs(const Bf16* const* pairs, int64_t stride, int64_t first, int64_t
   for (int64_t c = 0; c < channels; c += kLanes) {
     for (int64_t k = 0; k < kLanes; ++k) {
       const Bf16* even = pairs[k] + first + c;
-      block[k] = woven_bits(even, even + stride);
+      block[k] = interleaved_bits(even, even + stride);
     }
     transpose(block);
     for (int64_t k = 0; k < kLanes; ++k) store_bits(to + (c + k) * 2 * kLanes, block[k]);
@@ -50,7 +50,8 @@ void round(const float* from, int64_t rows, int64_t columns, Bf16* to, int64_t t
   }
 }
 
-void round_turned(const float* from, int64_t rows, int64_t columns, Bf16* to, int64_t to_stride) {
+void round_transposed(const float* from, int64_t rows, int64_t columns, Bf16* to,
+                      int64_t to_stride) {
   F32 block[kLanes];
   for (int64_t i = 0; i < rows; i += kLanes) {
     for (int64_t j = 0; j < columns; j += kLanes) {
@@ -64,12 +65,12 @@ void round_turned(const float* from, int64_t rows, int64_t columns, Bf16* to, in
 }  // namespace
 
 template <>
-WeightGradientBodies make_bodies<WeightGradientBodies, kIsa>() {
+WeightGradientKernels make_kernels<WeightGradientKernels, kIsa>() {
   return {.weave = weave,
           .turn = turn,
           .turn_pairs = turn_pairs,
           .round = round,
-          .round_turned = round_turned};
+          .round_transposed = round_transposed};
 }
 
 }  // namespace gallop::kernel

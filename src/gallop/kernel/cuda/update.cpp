@@ -59,11 +59,12 @@ class Update {
     fields[UpdateField::kIndexAndFormats] = format == at::kBFloat16 ? 1 : 0;
     if (step != nullptr) {
       fields[UpdateField::kParameter] = address(step->parameters[i]);
-      fields[UpdateField::kShadow] = step->shadows.empty() ? 0 : address(step->shadows[i]);
+      fields[UpdateField::kBf16Copy] =
+          step->bf16_copies.empty() ? 0 : address(step->bf16_copies[i]);
       if (step->parameters[i].scalar_type() == at::kBFloat16) {
         fields[UpdateField::kIndexAndFormats] |= 2;
         if (!step->compensations.empty()) {
-          fields[UpdateField::kShadow] = address(step->compensations[compensated_++]);
+          fields[UpdateField::kBf16Copy] = address(step->compensations[compensated_++]);
         }
       }
       fields[UpdateField::kIndexAndFormats] |= bits(step->indices[i]) << 2;
@@ -168,8 +169,8 @@ class Update {
 at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step) {
   Update update(launcher, &update_rule(step.rule), step.lr.device());
   update.set(UpdateSlot::kLr, step.lr);
-  update.set(UpdateSlot::kDivisor, step.divisor);
-  update.set(UpdateSlot::kSkip, step.skip);
+  update.set(UpdateSlot::kGradScale, step.grad_scale);
+  update.set(UpdateSlot::kFoundInf, step.found_inf);
   update.set(UpdateSlot::kSteps, step.steps);
   update.set(UpdateSlot::kRunning, step.running);
   update.set(UpdateSlot::kDraws, step.draws);
@@ -177,20 +178,20 @@ at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step) {
   for (size_t i = 0; i < step.options.size(); ++i) {
     update.set(UpdateSlot::kFirstOption + static_cast<int>(i), step.options[i]);
   }
-  uint64_t varies = 0;
-  for (size_t i = 0; i < step.varied.size(); ++i) {
-    const int64_t number = step.varied_options[i];
-    if (step.varied[i].scalar_type() != at::kDouble) {
+  uint64_t is_scheduled = 0;
+  for (size_t i = 0; i < step.scheduled.size(); ++i) {
+    const int64_t number = step.scheduled_options[i];
+    if (step.scheduled[i].scalar_type() != at::kDouble) {
       throw InternalError("update on a GPU: an option that varies and is not in fp64");
     }
     if (number == kWeightDecayOption) {
-      update.set(UpdateSlot::kVariedDecay, step.varied[i]);
+      update.set(UpdateSlot::kScheduledDecay, step.scheduled[i]);
     } else {
-      update.set(UpdateSlot::kFirstOption + static_cast<int>(number), step.varied[i]);
-      varies |= uint64_t{1} << number;
+      update.set(UpdateSlot::kFirstOption + static_cast<int>(number), step.scheduled[i]);
+      is_scheduled |= uint64_t{1} << number;
     }
   }
-  update.set(UpdateSlot::kVaries, varies);
+  update.set(UpdateSlot::kScheduled, is_scheduled);
   for (size_t i = 0; i < step.gradients.size(); ++i) update.add(step.gradients[i], &step, i);
   return update.run();
 }

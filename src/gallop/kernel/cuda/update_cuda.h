@@ -61,8 +61,8 @@ struct UpdateTensor {
   __device__ UpdateMoment<double> moment(double* options) const {
     for (int i = 0; i < Rule::kOptions; ++i) {
       const int slot = UpdateSlot::kFirstOption + i;
-      const bool varies = (a.slots[UpdateSlot::kVaries] >> i & 1) != 0;
-      options[i] = varies ? *address<const double>(a, slot) : number(a, slot);
+      const bool is_scheduled = (a.slots[UpdateSlot::kScheduled] >> i & 1) != 0;
+      options[i] = is_scheduled ? *address<const double>(a, slot) : number(a, slot);
     }
     const auto* const steps = address<const float>(a, UpdateSlot::kSteps);
     UpdateMoment<double> moment;
@@ -71,7 +71,7 @@ struct UpdateTensor {
                 number(a, at(UpdateField::kLrFactor));
     moment.weight_decay = number(a, at(UpdateField::kWeightDecay));
     if (moment.weight_decay < 0) {
-      moment.weight_decay = *address<const double>(a, UpdateSlot::kVariedDecay);
+      moment.weight_decay = *address<const double>(a, UpdateSlot::kScheduledDecay);
     }
     moment.options = options;
     moment.running = running();
@@ -88,8 +88,8 @@ struct UpdatePart {
   const float* gradient;
   const Bf16* bf16_gradient;
   float* states[Rule::kStates > 0 ? Rule::kStates : 1];
-  float* scales;  // Null where states are in fp32; else a row for each state.
-  Bf16* shadow;   // Or what rounding a bf16 parameter loses.
+  float* scales;    // Null where states are in fp32; else a row for each state.
+  Bf16* bf16_copy;  // Or what rounding a bf16 parameter loses.
   Int64 begin, end;
 
   __device__ explicit UpdatePart(const UpdateSlots& a) : of{a, 0} {
@@ -117,7 +117,7 @@ struct UpdatePart {
     if constexpr (EightBits<Rule>::kSigns >= 0) {
       scales = address<float>(a, of.at(UpdateField::kFirstState + Rule::kStates));
     }
-    shadow = address<Bf16>(a, of.at(UpdateField::kShadow));
+    bf16_copy = address<Bf16>(a, of.at(UpdateField::kBf16Copy));
     const auto size = static_cast<Int64>(of.get(UpdateField::kSize));
     const auto first = static_cast<Int64>(of.get(UpdateField::kFirstBlock));
     begin = (static_cast<Int64>(blockIdx.x) - first) * gallop::kernel::kUpdateBlock;
@@ -145,16 +145,16 @@ struct UpdatePart {
   __device__ Single load_parameter(Int64 i) const {
     if (bf16_parameter == nullptr) return {parameter[i]};
     const float p = read(bf16_parameter[i]);
-    return {shadow != nullptr ? p + read(shadow[i]) : p};
+    return {bf16_copy != nullptr ? p + read(bf16_copy[i]) : p};
   }
   __device__ void store_parameter(Int64 i, float p) const {
     if (bf16_parameter == nullptr) {
       parameter[i] = p;
-      if (shadow != nullptr) write(shadow[i], p);
-    } else if (shadow != nullptr) {
+      if (bf16_copy != nullptr) write(bf16_copy[i], p);
+    } else if (bf16_copy != nullptr) {
       write(bf16_parameter[i], p);
       const float lost = p - read(bf16_parameter[i]);
-      write(shadow[i], op_abs(lost) < 0x1p120F ? lost : 0.0F);
+      write(bf16_copy[i], op_abs(lost) < 0x1p120F ? lost : 0.0F);
     } else if (address<const Int64>(of.a, UpdateSlot::kDraws) != nullptr) {
       const unsigned bits = __float_as_uint(p);
       bf16_parameter[i].bits =
@@ -188,8 +188,8 @@ struct UpdatePart {
 };
 
 __device__ inline bool is_skipped(const UpdateSlots& a) {
-  const auto* const skip = address<const float>(a, UpdateSlot::kSkip);
-  return skip != nullptr && *skip != 0;
+  const auto* const found_inf = address<const float>(a, UpdateSlot::kFoundInf);
+  return found_inf != nullptr && *found_inf != 0;
 }
 
 /// A rule's factors, its trust ratio behind them, and that of the gradients.
@@ -210,8 +210,8 @@ struct UpdateFactors {
     }
     __syncthreads();
     for (int i = 0; i <= Rule::kFactors; ++i) f[i].v = shared[i];
-    const auto* const divisor = address<const float>(of.a, UpdateSlot::kDivisor);
-    scale.v = divisor != nullptr ? 1 / *divisor : 1;
+    const auto* const grad_scale = address<const float>(of.a, UpdateSlot::kGradScale);
+    scale.v = grad_scale != nullptr ? 1 / *grad_scale : 1;
   }
 
   __device__ static float ratio(const UpdateTensor<Rule>& of, const UpdateMoment<double>& moment) {

@@ -23,7 +23,7 @@ std::string count(int number, const char* one, const char* many) {
 
 }  // namespace
 
-std::string words_for_hosts(const JobOptions& options) {
+std::string describe_hosts(const JobOptions& options) {
   const std::string most = count(options.max_hosts, "host", "hosts");
   return options.min_hosts == options.max_hosts ? most
                                                 : fmt::format("{} to {}", options.min_hosts, most);
@@ -40,9 +40,9 @@ Coordinator::Coordinator(const JobOptions& options, int candidate, Join self, Wi
   adopt(self_);
 }
 
-Standing Coordinator::standing() const {
-  if (phase_ != Phase::kGathering) return Standing::kRunning;
-  return ready_since_ ? Standing::kReady : Standing::kGathering;
+CoordinatorPhase Coordinator::coordinator_phase() const {
+  if (phase_ != Phase::kGathering) return CoordinatorPhase::kRunning;
+  return ready_since_ ? CoordinatorPhase::kReady : CoordinatorPhase::kGathering;
 }
 
 void Coordinator::take(const Event& event, double now) {
@@ -60,7 +60,7 @@ void Coordinator::take(const Event& event, double now) {
 
 void Coordinator::take_message(Link link, const Message& message, double now) {
   if (std::holds_alternative<Ask>(message)) {
-    wire_.send(link, Here{standing()});
+    wire_.send(link, CoordinatorReply{coordinator_phase()});
     wire_.close(link);
     return;
   }
@@ -107,10 +107,10 @@ void Coordinator::join(Link link, const Join& join, double now) {
   restarts_ = std::max(restarts_, join.restarts);
   workers_.push_back(
       {.link = link, .about = join, .address = wire_.address_of(link), .heard = now});
-  wire_.send(link, Alive{standing() == Standing::kRunning});
+  wire_.send(link, Alive{coordinator_phase() == CoordinatorPhase::kRunning});
   if (!run_.empty() && run_ != join.run) wire_.send(link, RunAt{run_});
   work_.say(fmt::format("{} is here, {} of {}", name_of(workers_.back()), hosts(),
-                        words_for_hosts(options_)));
+                        describe_hosts(options_)));
 }
 
 // The one that was there last knows best where to go on.
@@ -132,7 +132,7 @@ void Coordinator::take_end(Worker& worker, const Ended& ended, double now) {
   worker.works = false;
   if (ended.code == ExitCode::kStopped) {
     is_undone_ = true;
-    // Somebody has asked the processes themselves.
+    // The processes themselves were asked.
     if (reason_ == Reason::kNone) stop(Reason::kUser, options_.grace);
   } else if (ended.code != ExitCode::kDone) {
     is_undone_ = true;
@@ -210,7 +210,7 @@ void Coordinator::send_signs(double now) {
   if (now < next_sign_) return;
   next_sign_ = now + kSignSeconds;
   for (const Worker& worker : workers_) {
-    wire_.send(worker.link, Alive{standing() == Standing::kRunning});
+    wire_.send(worker.link, Alive{coordinator_phase() == CoordinatorPhase::kRunning});
   }
 }
 
@@ -239,11 +239,11 @@ void Coordinator::ask_others(double now) {
   }
   bool is_other_ready = false;
   for (const Inquiry::Answer& answer : inquiry_.answers()) {
-    if (answer.standing == Standing::kRunning || answer.candidate < candidate_) {
-      return hand_over(wire_.words_for(answer.candidate));
+    if (answer.coordinator_phase == CoordinatorPhase::kRunning || answer.candidate < candidate_) {
+      return hand_over(wire_.describe(answer.candidate));
     }
     // It goes on or hands over to this one.
-    is_other_ready = is_other_ready || answer.standing == Standing::kReady;
+    is_other_ready = is_other_ready || answer.coordinator_phase == CoordinatorPhase::kReady;
   }
   if (!inquiry_.is_complete(now)) return;
   inquiry_.end();
@@ -253,7 +253,7 @@ void Coordinator::ask_others(double now) {
 void Coordinator::hand_over(const std::string& where) {
   work_.say(fmt::format("{} coordinates", where));
   for (const Worker& worker : workers_) {
-    wire_.send(worker.link, Elsewhere{});
+    wire_.send(worker.link, Redirect{});
     wire_.close(worker.link);
   }
   wire_.stop_listening();
@@ -279,7 +279,7 @@ void Coordinator::begin() {
   for (int i = 0; i < start.hosts; ++i) {
     start.world_size += workers_[static_cast<size_t>(i)].about.processes;
   }
-  work_.say(words_for(start));
+  work_.say(describe(start));
   for (int i = 0; i < hosts(); ++i) {
     Worker& worker = workers_[static_cast<size_t>(i)];
     worker.is_chosen = worker.works = i < start.hosts;
@@ -297,7 +297,7 @@ void Coordinator::begin() {
 }
 
 // In the order of the ranks.
-std::string Coordinator::words_for(const Start& start) {
+std::string Coordinator::describe(const Start& start) {
   std::vector<std::string> names;
   for (int i = 0; i < start.hosts; ++i) {
     names.push_back(name_of(workers_[static_cast<size_t>(i)]));

@@ -27,7 +27,7 @@ class Coordinator {
   void advance(double now);
   /// Whether it has told all members to end or to go elsewhere.
   bool is_over() const { return is_over_; }
-  Standing standing() const;
+  CoordinatorPhase coordinator_phase() const;
 
  private:
   enum class Phase { kGathering, kRunning, kStopping };
@@ -66,7 +66,7 @@ class Coordinator {
   int hosts() const { return static_cast<int>(workers_.size()); }
   int working() const;
   static std::string name_of(const Worker& worker);
-  std::string words_for(const Start& start);
+  std::string describe(const Start& start);
 
   JobOptions options_;
   int candidate_;

@@ -18,8 +18,8 @@ void Inquiry::take(const Event& event) {
   const auto found = asked_.find(event.link);
   if (found == asked_.end()) return;
   if (event.message) {
-    if (const auto* here = std::get_if<Here>(&*event.message)) {
-      answers_.push_back({found->second, here->standing});
+    if (const auto* here = std::get_if<CoordinatorReply>(&*event.message)) {
+      answers_.push_back({found->second, here->coordinator_phase});
     }
     wire_.close(event.link);
   }

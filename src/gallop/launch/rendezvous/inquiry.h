@@ -13,7 +13,7 @@ class Inquiry {
  public:
   struct Answer {
     int candidate = 0;
-    Standing standing = Standing::kGathering;
+    CoordinatorPhase coordinator_phase = CoordinatorPhase::kGathering;
   };
 
   Inquiry(Wire& wire, int candidates) : wire_(wire), candidates_(candidates) {}

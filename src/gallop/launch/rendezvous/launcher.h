@@ -7,8 +7,8 @@
 
 namespace gallop::launch {
 
-/// One launcher of a job on several hosts: a member, and the coordinator where nobody else is and a
-/// candidate is an address of its host. It has no clock and no sockets: whoever has it tells the
+/// One launcher of a job on several hosts: a member, and the coordinator where no other one is and
+/// a candidate is an address of its host. It has no clock and no sockets: whoever has it tells the
 /// time and what comes.
 class Launcher {
  public:

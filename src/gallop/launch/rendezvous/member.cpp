@@ -49,7 +49,7 @@ void Member::take_message(const Message& message, double now) {
   } else if (const auto* finish = std::get_if<Finish>(&message)) {
     finish_ = *finish;
     leave();
-  } else if (std::holds_alternative<Elsewhere>(message)) {
+  } else if (std::holds_alternative<Redirect>(message)) {
     leave();
   }
 }
@@ -63,7 +63,7 @@ void Member::start(const Start& start, double now) {
   phase_ = Phase::kWorking;
   if (!is_here_) {
     work_.say(fmt::format("starting {} of {} processes, as {} says", self_.processes,
-                          start.world_size, wire_.words_for(candidate_)));
+                          start.world_size, wire_.describe(candidate_)));
   }
   work_.start(start);
 }
@@ -146,12 +146,12 @@ void Member::seek(double now) {
   // One that gathers knows of others by itself.
   const bool is_enough = !answers.empty() && now - inquiry_.began() > kAskSeconds / 4;
   if (!is_enough && !inquiry_.is_complete(now)) return;
-  const auto best = std::min_element(answers.begin(), answers.end(),
-                                     [](const Inquiry::Answer& a, const Inquiry::Answer& b) {
-                                       const bool a_runs = a.standing == Standing::kRunning;
-                                       const bool b_runs = b.standing == Standing::kRunning;
-                                       return a_runs != b_runs ? a_runs : a.candidate < b.candidate;
-                                     });
+  const auto best = std::min_element(
+      answers.begin(), answers.end(), [](const Inquiry::Answer& a, const Inquiry::Answer& b) {
+        const bool a_runs = a.coordinator_phase == CoordinatorPhase::kRunning;
+        const bool b_runs = b.coordinator_phase == CoordinatorPhase::kRunning;
+        return a_runs != b_runs ? a_runs : a.candidate < b.candidate;
+      });
   finds_nobody_ = answers.empty();
   const int candidate = finds_nobody_ ? -1 : best->candidate;
   inquiry_.end();
@@ -178,7 +178,7 @@ void Member::join(int candidate, bool is_here, double now) {
 void Member::lose(const std::string& why, double now) {
   const bool works = phase_ == Phase::kWorking;
   if (has_heard_) {
-    work_.say(fmt::format("the coordinator at {} is lost: {}{}", wire_.words_for(candidate_), why,
+    work_.say(fmt::format("the coordinator at {} is lost: {}{}", wire_.describe(candidate_), why,
                           works ? "; stopping, and asking the other hosts" : ""));
   }
   if (works) self_.restarts += 1;
@@ -201,7 +201,7 @@ std::string Member::why_nobody() const {
   const std::string limit = format_duration(options_.wait_seconds);
   if (link_) {
     return fmt::format("at {} fewer than {} hosts came together within {}",
-                       wire_.words_for(candidate_), options_.min_hosts, limit);
+                       wire_.describe(candidate_), options_.min_hosts, limit);
   }
   return fmt::format("no host of --rdzv answered within {}: {}", limit, candidates());
 }
@@ -209,7 +209,7 @@ std::string Member::why_nobody() const {
 std::string Member::candidates() const {
   std::vector<std::string> all;
   for (int candidate = 0; candidate < options_.candidates; ++candidate) {
-    all.push_back(wire_.words_for(candidate));
+    all.push_back(wire_.describe(candidate));
   }
   return fmt::format("{}", fmt::join(all, ", "));
 }

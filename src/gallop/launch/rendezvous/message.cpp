@@ -66,7 +66,7 @@ class Writer {
 
 // Of each kind its name, and its fields.
 const char* kind_of(const Ask&) { return "ask"; }
-const char* kind_of(const Here&) { return "here"; }
+const char* kind_of(const CoordinatorReply&) { return "here"; }
 const char* kind_of(const Join&) { return "join"; }
 const char* kind_of(const Alive&) { return "alive"; }
 const char* kind_of(const Start&) { return "start"; }
@@ -74,7 +74,7 @@ const char* kind_of(const RunAt&) { return "run"; }
 const char* kind_of(const Stop&) { return "stop"; }
 const char* kind_of(const Ended&) { return "ended"; }
 const char* kind_of(const Leave&) { return "leave"; }
-const char* kind_of(const Elsewhere&) { return "elsewhere"; }
+const char* kind_of(const Redirect&) { return "elsewhere"; }
 const char* kind_of(const Finish&) { return "finish"; }
 
 template <typename Visit>
@@ -82,10 +82,10 @@ void visit_fields(Visit&, Ask&) {}
 template <typename Visit>
 void visit_fields(Visit&, Leave&) {}
 template <typename Visit>
-void visit_fields(Visit&, Elsewhere&) {}
+void visit_fields(Visit&, Redirect&) {}
 template <typename Visit>
-void visit_fields(Visit& visit, Here& here) {
-  visit("standing", here.standing, Standing::kRunning);
+void visit_fields(Visit& visit, CoordinatorReply& here) {
+  visit("standing", here.coordinator_phase, CoordinatorPhase::kRunning);
 }
 template <typename Visit>
 void visit_fields(Visit& visit, Join& join) {

@@ -13,7 +13,7 @@ namespace gallop::launch {
 /// of them coordinates, the others (and itself) are members.
 
 /// How far a coordinator has come. Of two, the one that is further stays.
-enum class Standing {
+enum class CoordinatorPhase {
   kGathering,  ///< Too few hosts.
   kReady,      ///< Enough, and about to begin unless it finds another coordinator.
   kRunning,
@@ -22,8 +22,8 @@ enum class Standing {
 /// To whoever may coordinate: do you?
 struct Ask {};
 /// The answer of one that does.
-struct Here {
-  Standing standing = Standing::kGathering;
+struct CoordinatorReply {
+  CoordinatorPhase coordinator_phase = CoordinatorPhase::kGathering;
 };
 
 /// Of a member, once.
@@ -72,18 +72,18 @@ struct Ended {
   std::string failure;  ///< Which was first, and how; empty where none failed.
 };
 
-/// Of a member: somebody wants the training to stop.
+/// Of a member: the training is to stop.
 struct Leave {};
 /// To a member: another one coordinates now.
-struct Elsewhere {};
+struct Redirect {};
 /// To a member: end with this code. The text says why, where that is an error.
 struct Finish {
   ExitCode code = ExitCode::kDone;
   std::string text;
 };
 
-using Message =
-    std::variant<Ask, Here, Join, Alive, Start, RunAt, Stop, Ended, Leave, Elsewhere, Finish>;
+using Message = std::variant<Ask, CoordinatorReply, Join, Alive, Start, RunAt, Stop, Ended, Leave,
+                             Redirect, Finish>;
 
 constexpr int kMostProcessesOfHost = 1024;
 

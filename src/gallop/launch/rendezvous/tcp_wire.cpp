@@ -24,7 +24,7 @@ constexpr size_t kLongestLine = 65536, kMostLines = 4096;
 // Until the first message, and for the other side to close.
 constexpr double kSilentSeconds = 5;
 
-std::string words_of(int error) { return std::generic_category().message(error); }
+std::string error_text(int error) { return std::generic_category().message(error); }
 
 Candidate parse_candidate(const std::string& text) {
   Candidate candidate;
@@ -100,7 +100,7 @@ Link TcpWire::connect(int candidate) {
     const SocketAddress& address = place.addresses[place.next % place.addresses.size()];
     int reason = 0;
     line.socket = start_to_connect(address, source_for(address), reason);
-    if (!line.socket) line.failure = words_of(reason);
+    if (!line.socket) line.failure = error_text(reason);
   }
   lines_.emplace(next_link_, std::move(line));
   return next_link_++;
@@ -120,7 +120,7 @@ void TcpWire::close(Link link) {
   line.is_closing = true;
   line.since = monotonic_seconds();
   if (line.is_connected) write(line);
-  // Nobody waits for what was never sent.
+  // No answer is awaited to what was never sent.
   if (!line.is_connected) lines_.erase(found);
 }
 
@@ -134,7 +134,7 @@ bool TcpWire::listen(int candidate) {
       fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
       return true;
     }
-    if (reason != EADDRNOTAVAIL) place.reason = words_of(reason);
+    if (reason != EADDRNOTAVAIL) place.reason = error_text(reason);
   }
   return false;
 }
@@ -147,7 +147,7 @@ std::string TcpWire::address_of(Link link) const {
                                                         : peer_of(found->second.socket).host();
 }
 
-std::string TcpWire::words_for(int candidate) const {
+std::string TcpWire::describe(int candidate) const {
   const Place& place = places_[static_cast<size_t>(candidate)];
   const std::string where =
       fmt::format("{} port {}", printable(place.candidate.host), place.candidate.port);
@@ -196,7 +196,7 @@ void TcpWire::read(Link link, Line& line, std::vector<Event>& events) {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (size <= 0) {
-      line.failure = size == 0 ? "closed" : words_of(errno);
+      line.failure = size == 0 ? "closed" : error_text(errno);
     } else if (!line.is_closing) {
       line.in.append(part.data(), static_cast<size_t>(size));
       take_lines(link, line, events);
@@ -227,7 +227,7 @@ void TcpWire::write(Line& line) {
     socklen_t size = sizeof(error);
     getsockopt(line.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) {
-      line.failure = words_of(error);
+      line.failure = error_text(error);
       return;
     }
     line.is_connected = true;
@@ -236,7 +236,7 @@ void TcpWire::write(Line& line) {
     const ssize_t size = ::send(line.socket.get(), line.out.data(), line.out.size(), MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) {
-      if (errno != EAGAIN && errno != EWOULDBLOCK) line.failure = words_of(errno);
+      if (errno != EAGAIN && errno != EWOULDBLOCK) line.failure = error_text(errno);
       return;
     }
     line.out.erase(0, static_cast<size_t>(size));

@@ -34,7 +34,7 @@ class TcpWire final : public Wire {
   bool listen(int candidate) override;
   void stop_listening() override;
   std::string address_of(Link link) const override;
-  std::string words_for(int candidate) const override;
+  std::string describe(int candidate) const override;
 
   /// Where it listens; for a wire that does.
   SocketAddress address() const { return gallop::address_of(listener_); }

@@ -23,14 +23,14 @@ class Wire {
   /// Closes it once all that was sent has gone; nothing comes from it any more.
   virtual void close(Link link) = 0;
   /// Whether others can connect to this launcher at the candidate from now on: it is an address of
-  /// this host, and nobody listens there.
+  /// this host, and no process listens there.
   virtual bool listen(int candidate) = 0;
   virtual void stop_listening() = 0;
 
   /// "10.0.0.1" at the other end of a link, for messages to people.
   virtual std::string address_of(Link link) const = 0;
   /// "host:port" of a candidate, and why it was not reached, where it was not.
-  virtual std::string words_for(int candidate) const = 0;
+  virtual std::string describe(int candidate) const = 0;
 };
 
 /// Something that happened on a link.
@@ -73,7 +73,7 @@ struct JobOptions {
 };
 
 /// "2 hosts" or "2 to 4 hosts".
-std::string words_for_hosts(const JobOptions& options);
+std::string describe_hosts(const JobOptions& options);
 
 /// What is left of the grace where other hosts are lost: nothing can be saved without them.
 constexpr double kGraceAfterLoss = 2;

@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/kernel/conv2d.h"
-#include "gallop/kernel/conv2d_weight.h"
+#include "gallop/kernel/conv2d_wgrad.h"
 #include "gallop/kernel/isa.h"
 #include "gallop/model/functional/autocast.h"
 #include "gallop/model/functional/first_order.h"
@@ -47,15 +47,15 @@ struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
     const auto window = window_of(weight, stride, padding);
     at::Tensor dx, dweight;
     if (context->needs_input_grad(0) &&
-        kernel::takes_conv2d_data(dy, weight, x.size(2), x.size(3), window)) {
-      dx = kernel::conv2d_data(dy, weight, x.size(2), x.size(3), window);
+        kernel::takes_conv2d_dgrad(dy, weight, x.size(2), x.size(3), window)) {
+      dx = kernel::conv2d_dgrad(dy, weight, x.size(2), x.size(3), window);
     } else if (context->needs_input_grad(0)) {
       dx = std::get<0>(at::convolution_backward(
           dy, x, weight, at::OptionalIntArrayRef(), {stride, stride}, {padding, padding}, {1, 1},
           /*transposed=*/false, {0, 0}, /*groups=*/1, {true, false, false}));
     }
     if (context->needs_input_grad(1)) {
-      dweight = kernel::conv2d_weight(dy, x, window);
+      dweight = kernel::conv2d_wgrad(dy, x, window);
     }
     return {dx, dweight, {}, {}};
   }
@@ -90,7 +90,7 @@ at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
       at::GradMode::is_enabled() && !bias.defined() && is_bf16_autocast()) {
     const auto narrow =
         x.to(at::kBFloat16, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::ChannelsLast);
-    if (kernel::takes_conv2d_weight(narrow, weight.size(0), window_of(weight, stride, padding))) {
+    if (kernel::takes_conv2d_wgrad(narrow, weight.size(0), window_of(weight, stride, padding))) {
       return Conv2dFunction::apply(narrow, weight, stride, padding);
     }
   }

@@ -31,9 +31,9 @@ struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
     context->save_for_backward({logits, target, result.rows});
     context->saved_data["ignored"] = options.ignored;
     context->saved_data["label_smoothing"] = options.label_smoothing;
-    if (!result.right.defined()) return {result.loss};
-    context->mark_non_differentiable({result.right});
-    return {result.loss, result.right};
+    if (!result.correct.defined()) return {result.loss};
+    context->mark_non_differentiable({result.correct});
+    return {result.loss, result.correct};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -60,8 +60,8 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
     context->saved_data["dx"] = result.x;
     context->saved_data["dweight"] = result.weight;
     context->saved_data["format"] = static_cast<int64_t>(weight.scalar_type());
-    context->mark_non_differentiable({result.right});
-    return {result.loss, result.right};
+    context->mark_non_differentiable({result.correct});
+    return {result.loss, result.correct};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -78,7 +78,7 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
       return tensor;
     };
     const kernel::LinearCrossEntropyResult result{
-        .loss = {}, .right = {}, .x = taken("dx"), .weight = taken("dweight")};
+        .loss = {}, .correct = {}, .x = taken("dx"), .weight = taken("dweight")};
     kernel::linear_cross_entropy_backward(gradients[0], result);
     const auto format = static_cast<at::ScalarType>(data["format"].toInt());
     return {
@@ -92,9 +92,9 @@ LossSum by_library(const at::Tensor& logits, const at::Tensor& target, const Los
   LossSum sum{.loss = at::cross_entropy_loss(wide, shares ? target.to(wide.scalar_type()) : target,
                                              {}, at::Reduction::Sum, options.targets.ignored,
                                              options.targets.label_smoothing),
-              .right = {}};
-  if (options.count_right && !shares) {
-    sum.right = at::eq(logits.detach().argmax(1), target).sum();
+              .correct = {}};
+  if (options.count_correct && !shares) {
+    sum.correct = at::eq(logits.detach().argmax(1), target).sum();
   }
   return sum;
 }
@@ -118,7 +118,7 @@ LossSum cross_entropy(const at::Tensor& logits, const at::Tensor& target,
     return by_library(rows, wanted, options);
   }
   const auto outputs = CrossEntropyFunction::apply(plain_rows, plain_wanted, options.targets);
-  return {.loss = outputs[0], .right = outputs.size() > 1 ? outputs[1] : at::Tensor()};
+  return {.loss = outputs[0], .correct = outputs.size() > 1 ? outputs[1] : at::Tensor()};
 }
 
 LossSum cross_entropy(const Output& output, const at::Tensor& target, const LossOptions& options) {
@@ -129,7 +129,7 @@ LossSum cross_entropy(const Output& output, const at::Tensor& target, const Loss
     if (kernel::takes_linear_cross_entropy(x, output.weight, wanted)) {
       const auto outputs = LinearCrossEntropyFunction::apply(
           x, output.weight, wanted, options.targets, at::GradMode::is_enabled());
-      return {.loss = outputs[0], .right = outputs[1]};
+      return {.loss = outputs[0], .correct = outputs[1]};
     }
   }
   return cross_entropy(output.logits(), target, options);

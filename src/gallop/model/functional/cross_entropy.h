@@ -8,13 +8,13 @@
 namespace gallop::model::functional {
 
 struct LossSum {
-  at::Tensor loss;   ///< Sum over all targets that count, without dimensions, with its gradient.
-  at::Tensor right;  ///< int64: rows whose first largest logit is the target's, where asked for.
+  at::Tensor loss;     ///< Sum over all targets that count, without dimensions, with its gradient.
+  at::Tensor correct;  ///< int64: rows whose first largest logit is the target's, where asked for.
 };
 
 struct LossOptions {
   kernel::CrossEntropyOptions targets{};
-  bool count_right = false;  ///< Only of classes.
+  bool count_correct = false;  ///< Only of classes.
 };
 
 /// Softmax cross-entropy of logits [.., C] against classes, int64 [..], or shares of classes

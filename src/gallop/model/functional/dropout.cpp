@@ -25,8 +25,8 @@ using torch::autograd::variable_list;
 struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, double p,
                             const at::Tensor& seed_and_step, int64_t call,
-                            const std::optional<at::Tensor>& varied) {
-    const at::Tensor share = varied.value_or(at::Tensor());
+                            const std::optional<at::Tensor>& scheduled) {
+    const at::Tensor share = scheduled.value_or(at::Tensor());
     context->save_for_backward({seed_and_step, share});
     context->saved_data["p"] = p;
     context->saved_data["call"] = call;

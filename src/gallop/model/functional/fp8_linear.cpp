@@ -50,7 +50,7 @@ at::Tensor as_matrix(const at::Tensor& tensor) { return tensor.reshape({-1, tens
 
 // The transposed of a matrix in memory, its rows filled up with zeros to a multiple of 16: what is
 // summed over must be one.
-Fp8 turned(const Fp8& matrix) {
+Fp8 transposed(const Fp8& matrix) {
   const at::Tensor& numbers = matrix.numbers;
   const int64_t rows = numbers.size(0);
   const int64_t filled = (rows + kMultiple - 1) / kMultiple * kMultiple;
@@ -98,11 +98,11 @@ struct Fp8LinearFunction : torch::autograd::Function<Fp8LinearFunction> {
     if (context->needs_input_grad(0)) {
       std::vector<int64_t> sizes = gradients[0].sizes().vec();
       sizes.back() = weight8.numbers.size(1);
-      dx = product(dy8, turned(weight8), {}, formats.at("x").toScalarType(), /*fast=*/false)
+      dx = product(dy8, transposed(weight8), {}, formats.at("x").toScalarType(), /*fast=*/false)
                .reshape(sizes);
     }
     if (context->needs_input_grad(1)) {
-      dweight = product(turned(dy8), turned(x8), {}, formats.at("weight").toScalarType(),
+      dweight = product(transposed(dy8), transposed(x8), {}, formats.at("weight").toScalarType(),
                         /*fast=*/false);
     }
     if (formats.count("bias") > 0 && context->needs_input_grad(2)) {

@@ -43,9 +43,9 @@ class CrossEntropy final : public Loss {
     const at::Tensor labels =
         is_soft ? (is_image ? classes_last(target) : target) : plain_labels(target, is_image);
     if (request.label_smoothing.defined()) {
-      return cross_entropy_sum(rows, labels, request.label_smoothing, request.count_right);
+      return cross_entropy_sum(rows, labels, request.label_smoothing, request.count_correct);
     }
-    return cross_entropy_sum(rows, labels, config_.label_smoothing, request.count_right);
+    return cross_entropy_sum(rows, labels, config_.label_smoothing, request.count_correct);
   }
 
   at::Tensor count(const NamedTensors& batch) const override {
@@ -105,7 +105,7 @@ class CrossEntropy final : public Loss {
         at::nll_loss(logs, labels, weights, at::Reduction::Sum, data::kIgnoredTarget);
     const at::Tensor ignored = labels.eq(data::kIgnoredTarget).unsqueeze(1);
     Losses losses{.sum = smoothed(hard, all.masked_fill(ignored, 0)), .right = {}};
-    if (request.count_right) losses.right = logits.detach().argmax(1).eq(labels).sum();
+    if (request.count_correct) losses.right = logits.detach().argmax(1).eq(labels).sum();
     return losses;
   }
 

@@ -14,7 +14,7 @@ Losses Loss::sum_and_right(const model::Output& output, const NamedTensors& batc
                            const Request& request) const {
   Losses losses{.sum = sum(output, batch), .right = {}};
   const at::Tensor& target = field_of(batch, "target");
-  if (request.count_right && traits().predicts_classes && !target.is_floating_point()) {
+  if (request.count_correct && traits().predicts_classes && !target.is_floating_point()) {
     const at::Tensor logits = class_rows(output.logits().detach());
     const at::Tensor labels = label_rows(target, traits().ignored);
     losses.right = at::eq(logits.argmax(1), labels).sum();

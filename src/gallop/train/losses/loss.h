@@ -49,7 +49,7 @@ class Loss {
  public:
   /// What a step asks for besides the sum.
   struct Request {
-    bool count_right = false;      ///< Correct predictions, if targets are class labels.
+    bool count_correct = false;    ///< Correct predictions, if targets are class labels.
     at::Tensor label_smoothing{};  ///< In place of the option, a scalar; undefined: the option.
   };
 

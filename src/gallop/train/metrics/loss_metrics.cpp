@@ -122,7 +122,7 @@ double top5(const Tally& tally) { return tally.top5_accuracy(); }
 }  // namespace
 
 Tally tally_of(const at::Tensor& logits, const at::Tensor& target) {
-  Tally tally = count_right(logits, target, true);
+  Tally tally = count_correct(logits, target, true);
   tally.loss_sum = cross_entropy_sum(logits, target, 0).item<double>();
   return tally;
 }

@@ -27,7 +27,7 @@ struct Standardized {
 Standardized standardized(std::vector<double> values,
                           LargeValues large = LargeValues::kDrawnTogether);
 
-/// A Gaussian process of a quantity that is measured again and again. Its kernel is fitted anew
+/// A Gaussian process of a quantity that is measured again and again. Its kernel is fitted again
 /// sixteen times while the number of measurements doubles, and is a function of the first so many
 /// measurements alone: the search for it begins with the kernel of the power of two before, that
 /// one's with half as many, and so on. So a model that is made later has the same kernel after few
@@ -41,7 +41,7 @@ class Model {
       : categorical_(std::move(categorical)), is_exact_(is_exact), large_(large) {}
 
   /// After all measurements so far. Those of the last call are to come first again; where they do
-  /// not, all is found anew. At least 2.
+  /// not, all is found again. At least 2.
   void update(const std::vector<std::vector<double>>& points, const std::vector<double>& values);
 
   Posterior& posterior() { return *posterior_; }

@@ -10,7 +10,7 @@ namespace gallop::tune {
 
 struct SearchSettings {
   size_t candidates = 2048;  ///< How many points are looked at.
-  size_t around_good = 0;    ///< So many of them are good ones with some coordinates drawn anew.
+  size_t around_good = 0;    ///< So many of them are good ones with some coordinates drawn again.
   size_t starts = 10;        ///< From how many of them is climbed; half may be good ones.
 };
 

@@ -16,10 +16,10 @@ struct TimedMeasurement {
 };
 
 /// The point from which a small value can be expected at a time, while others are being tried: the
-/// lowest confidence bound of a Gaussian process that forgets (Parker-Holder et al., "Provably
-/// efficient online hyperparameter optimization with population-based bandits", 2020). `measured`
-/// has at least two; its time goes with the cube of their number. Throws UsageError where no point
-/// is found that the space's constraints allow.
+/// lowest confidence bound of a Gaussian process that discounts old observations (Parker-Holder et
+/// al., "Provably efficient online hyperparameter optimization with population-based bandits",
+/// 2020). `measured` has at least two; its time goes with the cube of their number. Throws
+/// UsageError where no point is found that the space's constraints allow.
 Point lowest_bound_at(const Coordinates& coordinates, const std::vector<TimedMeasurement>& measured,
                       const std::vector<Point>& pending, double time, const Random& random);
 

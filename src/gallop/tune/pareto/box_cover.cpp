@@ -13,7 +13,7 @@ using Corner = BoxCover::Corner;
 // has fewer digits.
 constexpr double kLongest = 1e100, kSmallest = 1e-200;
 
-/// Whether one corner's box holds the other's. Without branches, which nobody could predict.
+/// Whether one corner's box holds the other's. Without branches, which could not be predicted.
 bool holds(const Corner& a, const Corner& b) {
   return (a[0] <= b[0]) & (a[1] <= b[1]) & (a[2] <= b[2]);
 }

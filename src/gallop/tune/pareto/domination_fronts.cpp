@@ -13,7 +13,7 @@ namespace {
 
 using Front = DominationFronts::Front;
 
-// Ranking all anew takes as long as adding about this share of them.
+// Ranking all again takes as long as adding about this share of them.
 constexpr size_t kManyShare = 16;
 
 bool dominates_row(const double* a, const double* b, size_t objectives) {

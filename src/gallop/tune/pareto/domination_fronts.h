@@ -13,7 +13,7 @@ namespace gallop::tune {
 /// the next front, where the same happens (Li et al., "Efficient nondomination level update method
 /// for steady-state evolutionary multiobjective optimization", 2014; Yakupov and Buzdalov,
 /// "Incremental non-dominated sorting with O(N) insertion for the two-dimensional case", 2015).
-/// Where rows have gone, or many have come, all are ranked anew.
+/// Where rows have gone, or many have come, all are ranked again.
 class DominationFronts {
  public:
   /// Rows of one rank, in no order that means something.

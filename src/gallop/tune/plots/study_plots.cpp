@@ -17,7 +17,7 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr size_t kMostAxes = 10;          // Of parallel coordinates that nobody chose.
+constexpr size_t kMostAxes = 10;          // Of parallel coordinates that were not chosen.
 constexpr size_t kContourParameters = 2;  // Likewise.
 
 /// What a kind makes of a study, and what it wants of one.

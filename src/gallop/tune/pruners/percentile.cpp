@@ -22,7 +22,7 @@ class CompleteTrials {
     bool is_stale = false;
     changes_.each(study, [&](const Trial& trial) { is_stale |= !take(trial); });
     if (!is_stale) return;
-    // A trial that was complete goes on: what it had said is to be forgotten.
+    // A trial that was complete goes on: what was reported of it is dropped.
     *this = CompleteTrials();
     changes_.each(study, [&](const Trial& trial) { take(trial); });
   }

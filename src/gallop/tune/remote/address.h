@@ -13,7 +13,7 @@ struct RemoteAddress {
   std::string token;
 };
 
-/// A file that nobody but its owner can read. Throws DeviceError.
+/// A file that only its owner can read. Throws DeviceError.
 void write_address(const fs::path& path, const RemoteAddress& address);
 /// Throws DataError where there is no such file, or something else is in it.
 RemoteAddress read_address(const fs::path& path);

@@ -47,7 +47,7 @@ struct Call {
   }
   Answer operator()(const AskRequest& ask) const { return tuner.ask(ask.worker); }
   Answer operator()(const PlaceRequest& place) const {
-    tuner.place(trial_of(place.attempt), place.folder);
+    tuner.set_run_folder(trial_of(place.attempt), place.folder);
     return DoneAnswer{};
   }
   Answer operator()(const ShareRequest& share) const {
@@ -57,19 +57,21 @@ struct Call {
   Answer operator()(const ReportRequest& report) const {
     return tuner.report(trial_of(report.attempt), report.step, report.value);
   }
-  Answer operator()(const BeatRequest& beat) const { return tuner.beat(trial_of(beat.attempt)); }
+  Answer operator()(const BeatRequest& heartbeat) const {
+    return tuner.heartbeat(trial_of(heartbeat.attempt));
+  }
   Answer operator()(const TellRequest& tell) const {
     return CountsAnswer{tuner.tell(trial_of(tell.attempt), tell.outcome)};
   }
-  Answer operator()(const GiveBackRequest& give_back) const {
-    tuner.give_back(trial_of(give_back.attempt));
+  Answer operator()(const GiveBackRequest& release) const {
+    tuner.release(trial_of(release.attempt));
     return DoneAnswer{};
   }
   Answer operator()(const EventsRequest& events) const {
     return EventsAnswer{tuner.events(events.from, kMostEvents)};
   }
-  Answer operator()(const Steer& steer) const {
-    tuner.steer(steer);
+  Answer operator()(const Control& control) const {
+    tuner.control(control);
     return DoneAnswer{};
   }
 };
@@ -194,7 +196,7 @@ Answer Coordinator::welcome(Connection& connection, const HelloRequest& hello) c
   connection.is_known = is_trusted && hello.protocol == kProtocol;
   if (connection.is_known) return WelcomeAnswer{to_json(tuner_.settings())};
   connection.is_over = true;
-  if (!is_trusted) return StrangerAnswer{};
+  if (!is_trusted) return UnauthorizedAnswer{};
   return RefusedAnswer{ExitCode::kUsage, "the coordinator is another version of Gallop"};
 }
 

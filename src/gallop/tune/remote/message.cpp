@@ -68,7 +68,7 @@ void write(Json& json, const ReportRequest& report) {
   json["step"] = report.step;
   json["value"] = config::number_json(report.value);
 }
-void write(Json& json, const BeatRequest& beat) { write(json, beat.attempt); }
+void write(Json& json, const BeatRequest& heartbeat) { write(json, heartbeat.attempt); }
 void write(Json& json, const TellRequest& tell) {
   write(json, tell.attempt);
   json["state"] = static_cast<int>(tell.outcome.state);
@@ -76,12 +76,12 @@ void write(Json& json, const TellRequest& tell) {
   json["limited"] = config::numbers_json(tell.outcome.limited);
   json["message"] = tell.outcome.message;
 }
-void write(Json& json, const GiveBackRequest& give_back) { write(json, give_back.attempt); }
+void write(Json& json, const GiveBackRequest& release) { write(json, release.attempt); }
 
-void write(Json& json, const Steer& steer) {
-  json["what"] = static_cast<int>(steer.kind);
-  json["wanted"] = steer.wanted;
-  json["reason"] = steer.reason;
+void write(Json& json, const Control& control) {
+  json["what"] = static_cast<int>(control.kind);
+  json["wanted"] = control.wanted;
+  json["reason"] = control.reason;
 }
 
 void write(Json& json, const EventsRequest& events) { json["from"] = events.from; }
@@ -115,7 +115,7 @@ void write(Json& json, const EventsAnswer& answer) {
   json["events"] = std::move(events);
 }
 void write(Json& /*json*/, const DoneAnswer& /*done*/) {}
-void write(Json& /*json*/, const StrangerAnswer& /*stranger*/) {}
+void write(Json& /*json*/, const UnauthorizedAnswer& /*stranger*/) {}
 void write(Json& json, const RefusedAnswer& refused) {
   json["code"] = static_cast<int>(refused.code);
   json["text"] = refused.text;
@@ -162,8 +162,9 @@ Request request_of(const Json& json) {
   }
   if (kind == "ask") return AskRequest{json.at("worker")};
   if (kind == "steer") {
-    return Steer{whole<Steer::Kind>(json.at("what"), 0, static_cast<int>(Steer::Kind::kRetry)),
-                 count_of(json.at("wanted")), json.at("reason")};
+    return Control{
+        whole<Control::Kind>(json.at("what"), 0, static_cast<int>(Control::Kind::kRetry)),
+        count_of(json.at("wanted")), json.at("reason")};
   }
   if (kind == "events") return EventsRequest{count_of(json.at("from"))};
   const Attempt attempt = attempt_of(json);
@@ -196,7 +197,7 @@ Answer answer_of(const Json& json) {
     return answer;
   }
   if (kind == "done") return DoneAnswer{};
-  if (kind == "stranger") return StrangerAnswer{};
+  if (kind == "stranger") return UnauthorizedAnswer{};
   if (kind == "refused") {
     return RefusedAnswer{whole<ExitCode>(json.at("code"), static_cast<int>(ExitCode::kInternal),
                                          static_cast<int>(ExitCode::kStopped)),

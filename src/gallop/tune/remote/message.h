@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "gallop/base/error.h"
-#include "gallop/tune/broker.h"
 #include "gallop/tune/event.h"
+#include "gallop/tune/study_client.h"
 
 namespace gallop::tune {
 
 /// What workers ask of a coordinator, and what it answers: one line of JSON a message, "kind"
-/// first. Each request is a call of Broker and has one answer. None does harm if it comes again,
-/// since the answer was lost: they name the attempt that they are about, or how a study is to be.
+/// first. Each request is a call of StudyClient and has one answer. None does harm if it comes
+/// again, since the answer was lost: they name the attempt that they are about, or how a study is
+/// to be.
 
 /// First on every connection.
 struct HelloRequest {
@@ -54,14 +55,14 @@ struct EventsRequest {
 };
 
 using Request = std::variant<HelloRequest, AskRequest, PlaceRequest, ReportRequest, BeatRequest,
-                             TellRequest, GiveBackRequest, Steer, ShareRequest, EventsRequest>;
+                             TellRequest, GiveBackRequest, Control, ShareRequest, EventsRequest>;
 
 /// To a hello: what the study is, as JSON.
 struct WelcomeAnswer {
   std::string settings;
 };
 /// To a hello without the token: who asked looks for another study's coordinator, which was here.
-struct StrangerAnswer {};
+struct UnauthorizedAnswer {};
 /// To a tell.
 struct CountsAnswer {
   bool counts = false;
@@ -79,7 +80,7 @@ struct RefusedAnswer {
 };
 
 using Answer = std::variant<WelcomeAnswer, Assignment, Verdict, CountsAnswer, DoneAnswer,
-                            RefusedAnswer, EventsAnswer, StrangerAnswer>;
+                            RefusedAnswer, EventsAnswer, UnauthorizedAnswer>;
 
 constexpr size_t kMostRequestBytes = size_t{1} << 20;
 constexpr size_t kMostAnswerBytes = size_t{1} << 26;

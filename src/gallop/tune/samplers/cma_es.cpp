@@ -79,7 +79,7 @@ class Search {
     if (config.startup == 0) begin(Vector(axes.size(), 0.5));
   }
 
-  /// False where it must begin anew, as what it has seen stands no more.
+  /// False where it must begin again, as what it has seen stands no more.
   bool follow(const Study& study);
   Point propose(const Study& study, int64_t number) const { return draw(study, number).point; }
 
@@ -249,7 +249,7 @@ Vector Search::position_of(const Trial& trial) const {
   return position;
 }
 
-/// Where a trial counts. One that was drawn from an earlier distribution, or queued by somebody
+/// Where a trial counts. One that was drawn from an earlier distribution, or queued by someone
 /// else, counts as if it had been drawn not too far away.
 Vector Search::told_position(const Study& study, const Trial& trial) const {
   if (generations_.generation_of(trial) == generations_.current()) {

@@ -22,7 +22,7 @@ class Generations {
   explicit Generations(bool pruned) : pruned_(pruned) {}
 
   /// Whether all that counted still stands as it did, so that next() can go on. Where a trial that
-  /// counted begins again, all must be read anew: it counts where it ends last.
+  /// counted begins again, all must be read again: it counts where it ends last.
   bool is_valid(const Study& study) const;
 
   /// The next trial, in the order in which they ended; nullptr where there is none yet.

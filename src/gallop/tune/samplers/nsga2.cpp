@@ -80,7 +80,7 @@ class Evolution {
  public:
   explicit Evolution(const Nsga2Config& config) : config_(config), generations_(/*pruned=*/false) {}
 
-  /// False where it must begin anew, as what it has seen stands no more.
+  /// False where it must begin again, as what it has seen stands no more.
   bool follow(const Study& study);
   Point propose(const Study& study, int64_t number) const;
 

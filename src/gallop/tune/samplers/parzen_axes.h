@@ -18,7 +18,7 @@ class ParzenAxis {
 
   virtual void insert(size_t position, int64_t trial, double value) = 0;
   virtual void erase(size_t position, int64_t trial) = 0;
-  /// Computes anew what follows from the kernels after some came or went. `trials` are those of
+  /// Computes again what follows from the kernels after some came or went. `trials` are those of
   /// all kernels, rising; `narrowing` is ParzenEstimator's.
   virtual void refresh(const std::vector<int64_t>& trials, double narrowing) = 0;
 

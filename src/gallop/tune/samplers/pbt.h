@@ -7,7 +7,7 @@
 namespace gallop::tune {
 
 /// Population-based training (see PopulationSampler). A member that gives way draws each of its new
-/// parameters anew with `resample_probability`; otherwise it takes the donor's times one of
+/// parameters again with `resample_probability`; otherwise it takes the donor's times one of
 /// `factors`, within the parameter's bounds and at least one step away, or the choice beside it.
 struct PbtConfig {
   PopulationConfig population;

@@ -32,7 +32,7 @@ struct TpeConfig {
   bool count_running = true;
 };
 
-/// Chooses some parameters of points, the others of which somebody else chooses.
+/// Chooses some parameters of points, the others of which are chosen elsewhere.
 class TpeChoice {
  public:
   /// `chosen`: for each parameter of the space whether it is chosen. Those that conditions of

@@ -32,7 +32,7 @@ void Heartbeats::follow(const Event& event) {
   }
 }
 
-void Heartbeats::beat(const Attempt& attempt) {
+void Heartbeats::heartbeat(const Attempt& attempt) {
   const double now = this->now();
   const auto sign = signs_.find(attempt.trial);
   if (sign != signs_.end() && sign->second.attempt == attempt.attempt) {

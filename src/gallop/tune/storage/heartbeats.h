@@ -10,8 +10,9 @@
 namespace gallop::tune {
 
 /// When whoever runs a trial gave the last sign of life, for storages that one process has. While
-/// that process stands still, as after Ctrl-Z, nobody can give it one: that time does not count.
-/// It stood still where nothing was asked of this object for more than one and a half heartbeats.
+/// that process stands still, as after Ctrl-Z, no process can give it one: that time does not
+/// count. It stood still where nothing was asked of this object for more than one and a half
+/// heartbeats.
 class Heartbeats {
  public:
   using Clock = std::function<double()>;
@@ -21,7 +22,7 @@ class Heartbeats {
 
   /// What starts or reports lives; what ends or waits is not looked after.
   void follow(const Event& event);
-  void beat(const Attempt& attempt);
+  void heartbeat(const Attempt& attempt);
   std::vector<Attempt> silent(double seconds);
 
  private:

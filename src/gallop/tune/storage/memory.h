@@ -20,7 +20,7 @@ class MemoryStorage final : public Storage {
   const StudySettings& settings() const override { return settings_; }
   void update(const Take& take, const Answer& answer) override;
   std::vector<Event> events(int64_t from, int64_t most) override;
-  void beat(const Attempt& attempt) override { heartbeats_.beat(attempt); }
+  void heartbeat(const Attempt& attempt) override { heartbeats_.heartbeat(attempt); }
   std::vector<Attempt> silent(double seconds) override { return heartbeats_.silent(seconds); }
 
   const std::vector<Event>& events() const { return events_; }

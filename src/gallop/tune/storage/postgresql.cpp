@@ -184,7 +184,7 @@ class PostgresqlStorage final : public Storage {
         [&] { leave_at_failure(connection_, [&] { try_update(take, answer, change); }); });
   }
 
-  void beat(const Attempt& attempt) override {
+  void heartbeat(const Attempt& attempt) override {
     connection_.keep_trying([&] {
       connection_.run(
           fmt::format("UPDATE gallop_beats SET at = clock_timestamp() WHERE study = {} "
@@ -229,7 +229,7 @@ class PostgresqlStorage final : public Storage {
     for (int row = 0; row < rows.size(); ++row) {
       const Event event = event_of(connection_, rows, row, next_);
       if (rows.text(row, 1) == change.name) {
-        // It was written, and nobody else was before it.
+        // It was written, and no other process was before it.
         next_ += static_cast<int64_t>(change.events);
         connection_.run("ROLLBACK");
         return;

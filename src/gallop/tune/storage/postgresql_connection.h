@@ -44,7 +44,7 @@ struct PostgresqlPatience {
   std::function<bool()> goes_on{};  ///< As in Patience.
 };
 
-/// A connection to a PostgreSQL server that is made anew where it goes.
+/// A connection to a PostgreSQL server that is made again where it goes.
 class PostgresqlConnection {
  public:
   /// Throws UsageError where the address cannot be read, StudyUnreachable with the server's reason
@@ -63,7 +63,7 @@ class PostgresqlConnection {
   /// Runs `work` and, each time it throws PostgresqlLost, connects and runs it again. Throws
   /// StudyUnreachable where there is no connection for too long.
   void keep_trying(const std::function<void()>& work);
-  /// Since a connection that was lost was made anew; infinite where none was.
+  /// Since a connection that was lost was made again; infinite where none was.
   double seconds_since_outage() const;
 
  private:

@@ -172,8 +172,8 @@ class SqliteStorage final : public Storage {
     return events;
   }
 
-  void beat(const Attempt& attempt) override {
-    heartbeats_.beat(attempt);
+  void heartbeat(const Attempt& attempt) override {
+    heartbeats_.heartbeat(attempt);
     sync();
   }
   std::vector<Attempt> silent(double seconds) override { return heartbeats_.silent(seconds); }

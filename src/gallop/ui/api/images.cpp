@@ -21,7 +21,7 @@ bool is_link(const fs::path& path) {
 http::Response image_response(const fs::path& folder, const std::vector<std::string>& listed,
                               const std::string& wanted) {
   const auto found = std::find(listed.begin(), listed.end(), wanted);
-  // A run may come from somebody else, with links to what only its reader may read.
+  // A run may come from another user, with links to what only its reader may read.
   if (found == listed.end() || is_link(folder) || is_link(folder / *found)) {
     throw Refusal(404, fmt::format("there is no image '{}'", printable(wanted)));
   }

@@ -28,7 +28,7 @@ struct RunLine {
   std::string trouble{};  ///< Why it has none, where the run cannot be read.
 };
 
-/// By the run's recipe, samples are steps times data.batch, tokens samples times data.context.
+/// By the run's recipe, samples are steps times data.batch_size, tokens samples times data.context.
 /// Throws DataError where its log cannot be read, or its recipe does not say what the axis needs.
 RunLine line_of(Runs& runs, const std::string& run, const LineQuestion& question);
 

@@ -10,7 +10,7 @@
 #include "gallop/plot/plot.h"
 #include "gallop/tune/plots/study_plots.h"
 #include "gallop/tune/study_text.h"
-#include "gallop/tune/trial_words.h"
+#include "gallop/tune/trial_args.h"
 #include "gallop/ui/api/answer.h"
 #include "gallop/ui/api/api.h"
 #include "gallop/ui/api/query.h"
@@ -128,7 +128,7 @@ http::Response sweep(Context& context, const http::Request& request) {
   json["seed"] = study->seed();
   for (Json& best : json["best"]) {
     const Trial& trial = trial_at(*study, best["trial"]);
-    best["command"] = shell_line(words_to_repeat(*study, trial));
+    best["command"] = shell_line(args_to_repeat(*study, trial));
   }
   json["parameters"] = Json::array();
   for (const auto& parameter : study->space().parameters()) {

@@ -16,7 +16,7 @@ class EventStream {
   void send(std::string_view text);
   /// What has been sent still goes to the client.
   void close();
-  /// Nobody reads any more.
+  /// The reader is gone.
   void abandon();
   bool is_closed() const;
 

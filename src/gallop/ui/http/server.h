@@ -28,7 +28,7 @@ struct Handlers {
 };
 
 /// An HTTP/1.1 server over libmicrohttpd: one thread has all connections, so that slow clients hold
-/// nobody up, and others make the answers. Handlers must not throw.
+/// no one up, and others make the answers. Handlers must not throw.
 class Server {
  public:
   /// Takes a socket that listens. Throws DeviceError where the system does not let it.

@@ -52,7 +52,7 @@ std::string without_controls(std::string text) {
   return text;
 }
 
-// Names of files are in a table: there is nothing to climb up to, and nobody asks who means well.
+// Names of files are in a table: there is nothing to climb up to, and no honest request does.
 void check_path(const std::string& path) {
   const std::string closed = path + "/";
   if (path.find('\\') != std::string::npos || closed.find("/./") != std::string::npos ||

@@ -1,0 +1,71 @@
+#include "gallop/parallel/stall_monitor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/clock.h"
+#include "gallop/base/text.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+constexpr double kBetweenTold = 0.25, kLeastStill = 1, kSlowerThanOwn = 3;
+
+}  // namespace
+
+StallMonitor::StallMonitor(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
+    : store_(std::move(store)), rank_(rank), seen_(static_cast<size_t>(size)) {
+  tell();
+}
+
+void StallMonitor::begin() {
+  moved_at_ = monotonic_seconds();
+  longest_way_ = 0;
+}
+
+void StallMonitor::note_progress() {
+  const double now = monotonic_seconds();
+  longest_way_ = std::max(longest_way_, now - moved_at_);
+  moved_at_ = now;
+  moves_ += 1;
+  if (now - told_at_ >= kBetweenTold) tell();
+}
+
+void StallMonitor::enter_collective(int64_t call) {
+  call_ = call;
+  const double now = monotonic_seconds();
+  longest_way_ = std::max(longest_way_, now - moved_at_);
+  moved_at_ = now;
+  tell();
+  for (Seen& one : seen_) one.at = now;
+}
+
+std::optional<StallMonitor::Still> StallMonitor::stalled_rank(int64_t call, double seconds) {
+  const double most = std::max({seconds, kLeastStill, kSlowerThanOwn * longest_way_});
+  std::optional<Still> stillest;
+  for (int rank = 0; rank < static_cast<int>(seen_.size()); ++rank) {
+    if (rank == rank_) continue;
+    Seen& one = seen_[static_cast<size_t>(rank)];
+    std::string place = store_->get_to_str(key_of(rank));
+    const double now = monotonic_seconds();
+    if (parse_number<int64_t>(place.substr(0, place.find(' '))).value_or(0) >= call) continue;
+    if (place != one.place) one = {.place = std::move(place), .at = now};
+    const double still = now - one.at;
+    if (still > most && (!stillest || still > stillest->seconds)) {
+      stillest = Still{.rank = rank, .seconds = still};
+    }
+  }
+  return stillest;
+}
+
+void StallMonitor::tell() {
+  told_at_ = monotonic_seconds();
+  store_->set(key_of(rank_), fmt::format("{} {}", call_, moves_));
+}
+
+std::string StallMonitor::key_of(int rank) const { return fmt::format("at/{}", rank); }
+
+}  // namespace gallop::parallel

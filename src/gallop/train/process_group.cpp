@@ -1,0 +1,111 @@
+#include "gallop/train/process_group.h"
+
+#include <ATen/ops/empty_like.h>
+#include <c10/core/ScalarType.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/train/checkpoint.h"
+
+namespace gallop::train {
+
+namespace {
+
+constexpr const char* kProcesses = "processes";
+
+}  // namespace
+
+parallel::Limits ProcessGroup::limits() const {
+  return is_alone() ? parallel::Limits() : collectives_->limits();
+}
+
+void ProcessGroup::begin(parallel::Section section, int64_t step) const {
+  if (!is_alone()) collectives_->begin(section, step);
+}
+
+void ProcessGroup::note_progress() const {
+  if (!is_alone()) collectives_->note_progress();
+}
+
+void ProcessGroup::broadcast_parameters(const NamedTensors& tensors) const {
+  if (is_alone()) return;
+  std::string shapes;
+  for (const auto& [name, tensor] : tensors) {
+    shapes += fmt::format("{} {} {}\n", name, c10::toString(tensor.scalar_type()),
+                          fmt::join(tensor.sizes(), "x"));
+  }
+  parallel::require_same(*collectives_, "the model", shapes);
+  broadcast(tensors);
+}
+
+bool ProcessGroup::any(bool one) const {
+  return is_alone() ? one : parallel::any_of(*collectives_, one);
+}
+
+std::string ProcessGroup::run_on_rank0(const std::function<std::string()>& function) const {
+  return parallel::run_on_rank0(collectives_, function);
+}
+
+std::vector<uint64_t> ProcessGroup::gather(uint64_t number) const {
+  return is_alone() ? std::vector<uint64_t>{number} : parallel::gather(*collectives_, number);
+}
+
+std::vector<std::string> ProcessGroup::gather(const std::string& text) const {
+  return is_alone() ? std::vector<std::string>{text} : parallel::gather(*collectives_, text);
+}
+
+void ProcessGroup::broadcast(const NamedTensors& tensors) const {
+  if (!is_alone()) parallel::broadcast_all(*collectives_, tensors);
+}
+
+void ProcessGroup::broadcast(std::map<std::string, std::string>& texts) const {
+  if (is_alone()) return;
+  texts =
+      nlohmann::json::parse(parallel::text_of_first(*collectives_, nlohmann::json(texts).dump()))
+          .get<std::map<std::string, std::string>>();
+}
+
+NamedTensors ProcessGroup::rank_state() const {
+  if (is_alone()) return {};
+  NamedTensors own = strategy_->rank_state();
+  for (NamedTensor& one : own) one.name = rank_state_name(rank(), one.name);
+  return own;
+}
+
+void ProcessGroup::load_rank_state(const NamedTensors& saved) const {
+  if (is_alone()) return;
+  const NamedTensors own = strategy_->rank_state();
+  if (own.empty()) return;
+  std::map<std::string, at::Tensor> by_name;
+  for (const auto& [name, tensor] : saved) by_name[name] = tensor;
+  const auto fits = [&](int of, const NamedTensor& one) {
+    const auto found = by_name.find(rank_state_name(of, one.name));
+    return found != by_name.end() && found->second.sizes() == one.tensor.sizes();
+  };
+  // Only the first process knows.
+  std::map<std::string, std::string> known;
+  int size = 0;
+  for (size_t before = 0; is_first() && (size == 0 || known.size() > before); ++size) {
+    before = known.size();
+    for (const NamedTensor& one : own) {
+      if (fits(size, one)) known[rank_state_name(size, one.name)] = "";
+    }
+  }
+  known[kProcesses] = std::to_string(size - 1);
+  broadcast(known);
+  size = std::stoi(known.at(kProcesses));
+  for (int of = 0; of < size; ++of) {
+    NamedTensors had;
+    for (const auto& [name, like] : own) {
+      const std::string saved_name = rank_state_name(of, name);
+      if (!known.contains(saved_name)) continue;
+      had.push_back({name, at::empty_like(like)});
+      if (is_first()) had.back().tensor.copy_(by_name.at(saved_name));
+    }
+    broadcast(had);
+    strategy_->load_rank_state(had, of, size);
+  }
+}
+
+}  // namespace gallop::train

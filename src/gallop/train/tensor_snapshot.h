@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop::train {
+
+/// Copies of tensors, to put back what becomes of them.
+class TensorSnapshot {
+ public:
+  explicit TensorSnapshot(const NamedTensors& tensors) { keep(tensors); }
+
+  void keep(const NamedTensors& tensors);
+  /// Copies what they hold now.
+  void capture();
+  void restore() const;
+
+ private:
+  std::vector<at::Tensor> live_, copies_;
+};
+
+}  // namespace gallop::train

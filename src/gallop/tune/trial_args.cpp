@@ -1,0 +1,222 @@
+#include "gallop/tune/trial_args.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/tune/value_word.h"
+#include "gallop/tune/wandb.h"
+
+namespace gallop::tune {
+
+namespace {
+
+using Args = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::string_view kVariable = "${envvar:";
+constexpr const char* kArguments = "${args_json}";
+constexpr const char* kArgumentsFile = "${args_json_file}";
+
+// What stands at `${envvar:NAME}`; `end` is the closing brace.
+std::string variable_at(const std::string& word, size_t begin, size_t end) {
+  const size_t name_at = begin + kVariable.size();
+  const std::string name = word.substr(name_at, end - name_at);
+  const char* const value = std::getenv(name.c_str());
+  if (value != nullptr) return value;
+  throw UsageError(fmt::format("command: there is no environment variable '{}'", printable(name)));
+}
+
+struct Filling {
+  Variables variables;
+  bool keeps_braces;  ///< Those that hold no parameter's name, doubled ones too, as W&B does.
+};
+
+// Puts values in the place of `{name}`; "{{" is a brace.
+std::string filled(const std::string& word, const Args& values, const Space& space,
+                   const Filling& filling) {
+  std::string text;
+  for (size_t i = 0; i < word.size(); ++i) {
+    const bool is_doubled = word.compare(i, 2, "{{") == 0 || word.compare(i, 2, "}}") == 0;
+    if (is_doubled && !filling.keeps_braces) {
+      text += word[i++];
+      continue;
+    }
+    if (const size_t close = word.find('}', i);
+        word.compare(i, kVariable.size(), kVariable) == 0 && close != std::string::npos) {
+      text += filling.variables == Variables::kFilled ? variable_at(word, i, close)
+                                                      : word.substr(i, close + 1 - i);
+      i = close;
+      continue;
+    }
+    const size_t end = word[i] == '{' ? word.find('}', i) : std::string::npos;
+    if (end == std::string::npos) {
+      text += word[i];
+      continue;
+    }
+    const std::string name = word.substr(i + 1, end - i - 1);
+    if (!space.find(name)) {
+      if (filling.keeps_braces) {
+        text += word[i];
+        continue;
+      }
+      throw UsageError(
+          fmt::format("command: '{}' names no parameter; for a brace write {{{{", printable(word)));
+    }
+    for (const auto& [known, value] : values) {
+      if (known == name) text += value;
+    }
+    i = end;
+  }
+  return text;
+}
+
+// A value as the words of a command have it.
+struct Argument {
+  std::string name, text;
+  std::optional<bool> truth{};
+};
+
+// Those of W&B are as its agent passes them: as Python writes them, nested ones in one map.
+std::vector<Argument> arguments_of(const RunSpec& spec, const Space& space, const Point& point) {
+  std::vector<Argument> arguments;
+  if (!spec.python_words) {
+    for (auto& [name, text] : parameter_args(space, point)) {
+      const bool is_true = text == "true" || text == "True";
+      const bool is_truth = is_true || text == "false" || text == "False";
+      arguments.push_back({name, text, is_truth ? std::optional(is_true) : std::nullopt});
+    }
+    return arguments;
+  }
+  const auto values = nested_values(space, point, spec.nested);
+  for (const auto& [name, value] : values.items()) {
+    arguments.push_back({name, python_text(value)});
+    if (value.is_boolean()) arguments.back().truth = value.get<bool>();
+  }
+  return arguments;
+}
+
+// A macro that stands for a word, or two, of each parameter.
+struct Macro {
+  const char* name = nullptr;
+  const char* before = nullptr;  ///< The parameter's name.
+  bool drops_false = false;
+  bool splits = false;
+};
+
+constexpr std::array kMacros = {
+    Macro{"${args}", "--"},
+    Macro{"${args_no_hyphens}", ""},
+    Macro{"${args_no_boolean_flags}", "--", /*drops_false=*/true},
+    Macro{"${args_no_equals}", "--", /*drops_false=*/false, /*splits=*/true},
+    Macro{"${args_append_hydra}", "+"},
+    Macro{"${args_override_hydra}", "++"},
+};
+
+const Macro* macro_of(const std::string& word) {
+  const auto* const found = std::find_if(kMacros.begin(), kMacros.end(),
+                                         [&](const Macro& macro) { return word == macro.name; });
+  return found != kMacros.end() ? found : nullptr;
+}
+
+void add_words(const Macro& macro, const std::vector<Argument>& arguments,
+               std::vector<std::string>& args) {
+  for (const auto& [name, text, truth] : arguments) {
+    const bool is_flag = macro.drops_false && truth;
+    if (is_flag && !*truth) continue;
+    const std::string word = macro.before + name;
+    args.push_back(is_flag || macro.splits ? word : fmt::format("{}={}", word, text));
+    if (macro.splits) args.push_back(text);
+  }
+}
+
+}  // namespace
+
+Args parameter_args(const Space& space, const Point& point) {
+  Args args;
+  for (size_t i = 0; i < space.size(); ++i) {
+    if (std::isnan(point[i])) continue;
+    args.emplace_back(space[i].name, value_word(space, i, point[i]));
+  }
+  return args;
+}
+
+std::string parameters_json(const Space& space, const Point& point) {
+  return nested_values(space, point, {}).dump();
+}
+
+std::string arguments_json(const RunSpec& spec, const Space& space, const Point& point) {
+  const auto values = nested_values(space, point, spec.nested);
+  return spec.python_words ? python_json(values) : values.dump();
+}
+
+std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
+                                        const Point& point) {
+  std::vector<std::string> args;
+  for (const auto& [name, value] : spec.options) args.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : parameter_args(space, point)) {
+    args.push_back(fmt::format("{}={}", name, value));
+  }
+  return args;
+}
+
+std::vector<std::string> command_args(const RunSpec& spec, const Space& space, const Point& point,
+                                      const std::string& folder, Variables variables) {
+  const std::vector<Argument> arguments = arguments_of(spec, space, point);
+  Args values = parameter_args(space, point);
+  for (auto& [name, value] : values) {
+    if (!spec.python_words) break;
+    const size_t index = *space.find(name);
+    value = python_text(nlohmann::ordered_json::parse(space.value_text(index, point[index])));
+  }
+  std::vector<std::string> args;
+  for (const std::string& word : spec.command) {
+    if (const Macro* const macro = macro_of(word)) {
+      add_words(*macro, arguments, args);
+    } else if (word == kArguments) {
+      args.push_back(arguments_json(spec, space, point));
+    } else if (word == kArgumentsFile) {
+      args.push_back(arguments_file(folder));
+    } else {
+      args.push_back(filled(word, values, space, {variables, spec.python_words}));
+    }
+  }
+  return args;
+}
+
+std::string wrong_macro(const std::string& word) {
+  const bool is_macro = word.starts_with("${") && word.find('}') + 1 == word.size();
+  if (!is_macro || word.starts_with(kVariable)) return {};
+  std::vector<std::string> known = {kArguments, kArgumentsFile};
+  for (const Macro& macro : kMacros) known.emplace_back(macro.name);
+  if (std::find(known.begin(), known.end(), word) != known.end()) return {};
+  known.insert(known.begin(), {"${env}", "${interpreter}", "${program}"});
+  known.emplace_back("${envvar:NAME}");
+  return fmt::format("there is no macro '{}'; there are {}", printable(word),
+                     join_names(known, "and"));
+}
+
+bool wants_arguments_file(const RunSpec& spec) {
+  return std::find(spec.command.begin(), spec.command.end(), kArgumentsFile) != spec.command.end();
+}
+
+std::string arguments_file(const std::string& folder) { return folder + ".json"; }
+
+std::vector<std::string> args_to_repeat(const Study& study, const Trial& trial) {
+  const RunSpec spec = parse_run_spec(study.settings().run);
+  if (spec.recipe.empty())
+    return command_args(spec, study.space(), trial.point, trial.folder, Variables::kNamed);
+  std::vector<std::string> args = {"gallop", "train", spec.recipe};
+  for (auto& option : recipe_options(spec, study.space(), trial.point)) {
+    args.push_back(std::move(option));
+  }
+  return args;
+}
+
+}  // namespace gallop::tune
