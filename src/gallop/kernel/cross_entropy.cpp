@@ -234,7 +234,7 @@ at::Tensor backward_without_memory(const at::Tensor&, const at::Tensor& logits, 
 const auto& forward_operator() {
   static const Operator kForward(
       "cross_entropy(Tensor logits, Tensor target, int ignored, float label_smoothing) -> (Tensor "
-      "loss, Tensor right, Tensor rows)",
+      "loss, Tensor correct, Tensor rows)",
       forward_on_cpu, forward_without_memory, forward_on_cuda);
   return kForward;
 }

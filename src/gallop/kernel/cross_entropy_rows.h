@@ -15,7 +15,7 @@ void require_classes(const at::Tensor& target, int64_t classes, int64_t ignored)
 
 struct LossSum {
   double loss = 0;
-  int64_t right = 0;
+  int64_t correct = 0;
 };
 
 /// Sums over all rows, in an order of their own; writes what backward needs to `saved` [N, 2].

@@ -189,7 +189,7 @@ LinearCrossEntropyResult linear_cross_entropy(const at::Tensor& x, const at::Ten
   static const Operator kForward(
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor target, int ignored, float "
       "label_smoothing, bool wants_x, bool wants_weight, int most_logits) -> (Tensor loss, Tensor "
-      "right, Tensor dx, Tensor dweight)",
+      "correct, Tensor dx, Tensor dweight)",
       forward, forward_without_memory, forward);
   auto [loss, correct, dx, dweight] =
       kForward(x, weight, target, options.targets.ignored, options.targets.label_smoothing,

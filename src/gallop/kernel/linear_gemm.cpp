@@ -50,7 +50,7 @@ at::Tensor on_cpu(const at::Tensor& x, const at::Tensor& weight, bool transposed
     }
   });
   at::parallel_for(0, parts_of(rows, kRows), 1, [&](int64_t begin, int64_t end) {
-    const Products<Bf16> tiles(best_isa());
+    const Gemm<Bf16> tiles(best_isa());
     Scratch room(Scratch::bytes_of<Bf16>(kRows * inner) +
                  Scratch::bytes_of<float>(kRows * outputs));
     auto* const rows_room = room.take<Bf16>(kRows * inner);

@@ -109,8 +109,8 @@ void forward(const CrossEntropyRows<Number>& r, const Share* shares) {
         weight = counts ? 1 : 0;
         const double at = counts ? static_cast<double>(as_fp32(x[target])) : 0;
         wanted = keep * (at - static_cast<double>(saved.largest));
-        if (r.right != nullptr) {
-          r.right[row] = counts && as_fp32(x[target]) >= saved.largest &&
+        if (r.correct != nullptr) {
+          r.correct[row] = counts && as_fp32(x[target]) >= saved.largest &&
                          !(target > 0 && largest_of(x, target) >= saved.largest);
         }
       } else {

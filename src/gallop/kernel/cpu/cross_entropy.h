@@ -29,7 +29,7 @@ struct CrossEntropyRows {
   CrossEntropyTargets targets;
   CrossEntropyRow* saved;
   double* losses;
-  int32_t* right;  ///< Whether the target is the first of the largest logits; null with shares.
+  int32_t* correct;  ///< Whether the target is the first of the largest logits; null with shares.
   int64_t rows, columns;
 };
 

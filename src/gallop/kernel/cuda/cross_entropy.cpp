@@ -48,17 +48,17 @@ CrossEntropyResult cross_entropy_on_gpu(CudaLauncher& launcher, const at::Tensor
   const int64_t count = logits.size(0);
   const at::Tensor by_row = at::empty({2, count}, logits.options().dtype(at::kDouble));
   CrossEntropyResult result{.loss = at::empty({}, logits.options().dtype(at::kFloat)),
-                            .right = {},
+                            .correct = {},
                             .rows = at::empty({count, 2}, logits.options().dtype(at::kFloat))};
   if (target.scalar_type() == at::kLong) {
-    result.right = at::empty({}, logits.options().dtype(at::kLong));
+    result.correct = at::empty({}, logits.options().dtype(at::kLong));
   }
   CudaLaunch launch = launch_of(logits, target, result.rows, options);
   launch.slots[CrossEntropySlot::kLosses] = address(by_row);
-  launch.slots[CrossEntropySlot::kRight] =
+  launch.slots[CrossEntropySlot::kCorrect] =
       address(by_row) + static_cast<uint64_t>(count) * sizeof(double);
   launch.slots[CrossEntropySlot::kLoss] = address(result.loss);
-  launch.slots[CrossEntropySlot::kAllRight] = address(result.right);
+  launch.slots[CrossEntropySlot::kAllCorrect] = address(result.correct);
   launch.kernel = cuda_kernel_of("gallop_cross_entropy", logits.scalar_type());
   launcher.launch(launch);
   launch.kernel = "gallop_cross_entropy_sum";

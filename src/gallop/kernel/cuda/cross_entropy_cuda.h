@@ -106,7 +106,7 @@ __device__ inline void cross_entropy_row(const KernelSlots& a, Int64 row) {
   const double loss = target.counts ? weight * op_log(exp) - wanted : 0;
   address<double>(a, CrossEntropySlot::kLosses)[row] =
       target.is_right_kind ? loss : static_cast<double>(no_number());
-  address<double>(a, CrossEntropySlot::kRight)[row] =
+  address<double>(a, CrossEntropySlot::kCorrect)[row] =
       target.has_class && target.counts && at >= top && larger == 0 ? 1 : 0;
 }
 
@@ -151,18 +151,18 @@ GALLOP_CUDA_KERNEL(gallop_cross_entropy_sum) {
   __shared__ double shared[kCudaThreads];
   const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
   const auto* const losses = address<const double>(a, CrossEntropySlot::kLosses);
-  const auto* const right = address<const double>(a, CrossEntropySlot::kRight);
+  const auto* const correct = address<const double>(a, CrossEntropySlot::kCorrect);
   double loss = 0, count = 0;
   for (Int64 row = threadIdx.x; row < rows; row += blockDim.x) {
     loss += losses[row];
-    count += right[row];
+    count += correct[row];
   }
   loss = join_block<Plus>(loss, shared);
   count = join_block<Plus>(count, shared);
   if (threadIdx.x != 0) return;
   *address<float>(a, CrossEntropySlot::kLoss) = static_cast<float>(loss);
-  auto* const all_right = address<Int64>(a, CrossEntropySlot::kAllRight);
-  if (all_right != nullptr) *all_right = static_cast<Int64>(count);
+  auto* const all_correct = address<Int64>(a, CrossEntropySlot::kAllCorrect);
+  if (all_correct != nullptr) *all_correct = static_cast<Int64>(count);
 }
 
 }  // namespace gallop_cuda

@@ -10,13 +10,13 @@ struct CrossEntropySlot {
     kClasses,     ///< int64, or 0 where targets are shares.
     kSharesFp32,  ///< Of these one or none.
     kSharesBf16,
-    kRows,      ///< fp32 [rows, 2]: CrossEntropyRow.
-    kLosses,    ///< fp64, one for each row.
-    kRight,     ///< fp64 likewise, 1 or 0.
-    kLoss,      ///< fp32
-    kAllRight,  ///< int64, or 0.
-    kGradient,  ///< fp32, of the loss.
-    kResult,    ///< The logits' gradient.
+    kRows,        ///< fp32 [rows, 2]: CrossEntropyRow.
+    kLosses,      ///< fp64, one for each row.
+    kCorrect,     ///< fp64 likewise, 1 or 0.
+    kLoss,        ///< fp32
+    kAllCorrect,  ///< int64, or 0.
+    kGradient,    ///< fp32, of the loss.
+    kResult,      ///< The logits' gradient.
     // Numbers.
     kRowCount,
     kColumns,

@@ -39,7 +39,7 @@ LinearCrossEntropyResult linear_cross_entropy_on_gpu(CudaLauncher& launcher, con
   if (options.wants_weight) result.weight = at::zeros(weight.sizes(), fp32);
   const at::Tensor all_logits = at::empty({at_once, classes}, x.options());
   const at::Tensor loss = at::zeros({}, fp32.dtype(at::kDouble)), one = at::ones({}, fp32);
-  result.right = at::zeros({}, fp32.dtype(at::kLong));
+  result.correct = at::zeros({}, fp32.dtype(at::kLong));
   for (int64_t begin = 0; begin < rows; begin += at_once) {
     const int64_t count = std::min(at_once, rows - begin);
     at::Tensor logits = all_logits.narrow(0, 0, count);
@@ -47,7 +47,7 @@ LinearCrossEntropyResult linear_cross_entropy_on_gpu(CudaLauncher& launcher, con
     at::mm_out(logits, part_x, weight.t());
     const auto some = cross_entropy_on_gpu(launcher, logits, part, options.targets);
     loss.add_(some.loss);
-    result.right.add_(some.right);
+    result.correct.add_(some.correct);
     if (!options.wants_x && !options.wants_weight) continue;
     const at::Tensor gradient =
         cross_entropy_backward_on_gpu(launcher, one, logits, part, some.rows, options.targets);
